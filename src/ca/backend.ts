@@ -1,0 +1,55 @@
+/**
+ * The CA backend: what issuance needs of whoever holds the signing key.
+ *
+ * A backend is given a finished TBSCertificate and gives back a certificate; it never sees a database.
+ */
+
+import type { SignatureAlgorithm } from '../pki/algorithms.ts'
+
+/** One issuer certificate and what a TBSCertificate has to say about it. */
+export interface CaIssuer {
+  /** Operator's name of the issuer, such as `default`; unique within the backend. */
+  id: string
+  certificate: Buffer
+  /** DER certificates from `certificate` upwards, itself included; whether the root is last is configuration. */
+  chain: readonly Buffer[]
+  /** DER of the issuer's subject Name, copied byte for byte into the TBSCertificate (RFC 5280 §4.1.2.4). */
+  nameDer: Buffer
+  /** The issuer's subjectKeyIdentifier; becomes the authorityKeyIdentifier. */
+  keyIdentifier: Buffer
+  /** The algorithm the issuer signs with; stands inside the TBSCertificate (RFC 5280 §4.1.1.2). */
+  signatureAlgorithm: SignatureAlgorithm
+  notAfter: Date
+}
+
+export interface SignOptions {
+  /** Milliseconds from now until the caller stops waiting. */
+  timeoutMs: number
+  /** Who asked, for the audit chain: an order id, or a word such as `self`. */
+  requester: string
+}
+
+export interface CaBackend {
+  readonly kind: string
+  /** Current issuers; refreshed when the backend reconnects. Empty while it has never been reached. */
+  issuers(): readonly CaIssuer[]
+  /**
+   * Signs one TBSCertificate (RFC 5280 §4.1.2) and returns the whole certificate in DER, its signature verified.
+   * @throws CaError
+   */
+  signCertificate(issuerId: string, tbs: Buffer, options: SignOptions): Promise<Buffer>
+  /** Makes one real signature over test data with every issuer key. @throws CaError */
+  testSign(options: { timeoutMs: number }): Promise<{ issuer: string; durationMs: number }[]>
+  close(): Promise<void>
+}
+
+/** `retryable`: the same request may succeed later (backend away, busy); otherwise it was refused for good. */
+export class CaError extends Error {
+  readonly retryable: boolean
+
+  constructor(message: string, options: { retryable: boolean; cause?: unknown }) {
+    super(message, { cause: options.cause })
+    this.name = 'CaError'
+    this.retryable = options.retryable
+  }
+}

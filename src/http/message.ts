@@ -1,0 +1,26 @@
+/** A request and a reply as values: handlers know these, only `uws.ts` knows the socket. */
+
+export interface HttpRequest {
+  /** Upper case. */
+  method: string
+  /** Path as sent, without the query. */
+  path: string
+  /** Query string without `?`; empty when absent. */
+  query: string
+  /** Header value by lower-case name; only the names given to `listen` are kept. Absent headers are undefined. */
+  header(name: string): string | undefined
+  /** Empty for methods without a body. */
+  body: Buffer
+  /** Text form of the TCP peer's address; a v4-mapped address is given as IPv4. */
+  peerAddress: string
+}
+
+export interface HttpReply {
+  status: number
+  /** Written in order; names may repeat (Link). Content-Length and Date are the adapter's. */
+  headers: readonly (readonly [name: string, value: string])[]
+  body: string | Buffer
+}
+
+/** A plain reply is written in the same turn, a promise later; a handler that throws or rejects becomes `onError`'s reply. */
+export type HttpHandler = (request: HttpRequest) => HttpReply | Promise<HttpReply>
