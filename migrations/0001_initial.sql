@@ -116,3 +116,7 @@ CREATE FUNCTION live_instances() RETURNS SETOF integer LANGUAGE sql STABLE AS $$
    WHERE locktype = 'advisory' AND classid = 712100 AND objsubid = 2 AND granted
      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 $$;
+
+-- Second half of a serial number where `ca.serial_source` is `database`; the first half is random. Each front thread
+-- takes a range of numbers at a time.
+CREATE SEQUENCE certificate_serial_ranges AS bigint;

@@ -17,6 +17,7 @@ const EC_CURVES = {
 
 export type EcCurve = keyof typeof EC_CURVES
 
+const OKP_ALGORITHMS = ['EdDSA'] as const satisfies readonly JwsAlgorithm[]
 const RSA_ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256'] as const satisfies readonly JwsAlgorithm[]
 
 /** What `security.*` allows of an account key; sizes in bits. */
@@ -33,6 +34,27 @@ export interface AccountKey {
   thumbprint: string
   publicKey: KeyObject
   algorithms: readonly JwsAlgorithm[]
+  /** DER of the SubjectPublicKeyInfo, computed at the first call. */
+  spki(): Buffer
+}
+
+function accountKey(
+  jwk: string,
+  thumbprint: string,
+  publicKey: KeyObject,
+  algorithms: readonly JwsAlgorithm[],
+): AccountKey {
+  let der: Buffer | undefined
+  return {
+    jwk,
+    thumbprint,
+    publicKey,
+    algorithms,
+    spki: () => {
+      der ??= publicKey.export({ type: 'spki', format: 'der' })
+      return der
+    },
+  }
 }
 
 /**
@@ -57,13 +79,9 @@ export function parseAccountKey(jwk: JsonObject, policy: AccountKeyPolicy): Acco
 /** A stored canonical JWK; it passed the policy of its day and is not judged again. */
 export function restoreAccountKey(canonicalJwk: string, thumbprint: string): AccountKey {
   const jwk = JSON.parse(canonicalJwk) as { kty: string; crv?: string }
-  return {
-    jwk: canonicalJwk,
-    thumbprint,
-    publicKey: createPublicKey({ key: jwk, format: 'jwk' }),
-    algorithms:
-      jwk.kty === 'EC' ? EC_CURVES[jwk.crv as EcCurve].algorithms : jwk.kty === 'RSA' ? RSA_ALGORITHMS : ['EdDSA'],
-  }
+  const algorithms =
+    jwk.kty === 'EC' ? EC_CURVES[jwk.crv as EcCurve].algorithms : jwk.kty === 'RSA' ? RSA_ALGORITHMS : OKP_ALGORITHMS
+  return accountKey(canonicalJwk, thumbprint, createPublicKey({ key: jwk, format: 'jwk' }), algorithms)
 }
 
 function ecKey(jwk: JsonObject, policy: AccountKeyPolicy): AccountKey {
@@ -95,7 +113,7 @@ function okpKey(jwk: JsonObject): AccountKey {
   if (jwk.crv !== 'Ed25519') throw badKey('the crv of an OKP jwk must be Ed25519')
   const x = typeof jwk.x === 'string' ? decodeBase64url(jwk.x) : undefined
   if (x?.length !== 32) throw badKey('the x of an Ed25519 jwk must be the base64url of 32 bytes')
-  return importKey({ crv: 'Ed25519', kty: 'OKP', x: encodeBase64url(x) }, ['EdDSA'])
+  return importKey({ crv: 'Ed25519', kty: 'OKP', x: encodeBase64url(x) }, OKP_ALGORITHMS)
 }
 
 /** Members must already be in lexicographic order (RFC 7638 §3.1). */
@@ -107,7 +125,7 @@ function importKey(canonical: Record<string, string>, algorithms: readonly JwsAl
     throw new Problem('badPublicKey', 'the jwk is not a valid public key', { cause })
   }
   const jwk = JSON.stringify(canonical)
-  return { jwk, thumbprint: createHash('sha256').update(jwk).digest('base64url'), publicKey, algorithms }
+  return accountKey(jwk, createHash('sha256').update(jwk).digest('base64url'), publicKey, algorithms)
 }
 
 function coordinate(value: unknown, member: string, bytes: number): string {

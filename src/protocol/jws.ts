@@ -37,6 +37,15 @@ const USUAL_SPELLING = new RegExp(`^${S}\\{${S}${PAIR}${S},${S}${PAIR}${S},${S}$
  * @throws Problem malformed, badSignatureAlgorithm, badNonce (a header without one)
  */
 export function parseJws(body: Buffer, allowed: readonly JwsAlgorithm[]): FlattenedJws {
+  const parts = decodeParts(body)
+  const { nonce, ...header } = parseCommonHeader(parts.header, allowed)
+  if (nonce === undefined) throw new Problem('badNonce', 'the protected header has no nonce')
+  if (typeof nonce !== 'string' || !/^[A-Za-z0-9_-]+$/.test(nonce))
+    throw malformed('the nonce of the protected header is not a base64url string')
+  return { ...parts, header: { ...header, nonce } }
+}
+
+function decodeParts(body: Buffer) {
   const encoded = splitMembers(body)
   const headerBytes = decodeBase64url(encoded.protected)
   if (!headerBytes) throw malformed('the protected member of the JWS is not canonical base64url without padding')
@@ -46,7 +55,7 @@ export function parseJws(body: Buffer, allowed: readonly JwsAlgorithm[]): Flatte
   if (!signature) throw malformed('the signature member of the JWS is not canonical base64url without padding')
 
   return {
-    header: parseHeader(headerBytes, allowed),
+    header: headerBytes,
     payload: payload.length === 0 ? undefined : payload,
     signature,
     signingInput: Buffer.from(`${encoded.protected}.${encoded.payload}`, 'latin1'),
@@ -85,7 +94,11 @@ function splitUnusual(body: Buffer): Record<(typeof MEMBERS)[number], string> {
   return object as Record<(typeof MEMBERS)[number], string>
 }
 
-function parseHeader(bytes: Buffer, allowed: readonly JwsAlgorithm[]): JwsHeader {
+/** Members common to the outer and the inner header; the nonce is the outer one's matter. */
+function parseCommonHeader(
+  bytes: Buffer,
+  allowed: readonly JwsAlgorithm[],
+): Omit<JwsHeader, 'nonce'> & { nonce: unknown } {
   const header = parseJsonObject(bytes.toString('utf8'))
   if (typeof header === 'string') throw malformed(`the protected header ${header}`)
   const { alg, nonce, url, kid, jwk } = header
@@ -98,9 +111,6 @@ function parseHeader(bytes: Buffer, allowed: readonly JwsAlgorithm[]): JwsHeader
       algorithms: allowed,
     })
   if (typeof url !== 'string') throw malformed('the protected header has no url')
-  if (nonce === undefined) throw new Problem('badNonce', 'the protected header has no nonce')
-  if (typeof nonce !== 'string' || !/^[A-Za-z0-9_-]+$/.test(nonce))
-    throw malformed('the nonce of the protected header is not a base64url string')
   if ((kid === undefined) === (jwk === undefined))
     throw malformed('the protected header must have exactly one of jwk and kid')
   if (kid !== undefined) {
@@ -110,6 +120,23 @@ function parseHeader(bytes: Buffer, allowed: readonly JwsAlgorithm[]): JwsHeader
   if (typeof jwk !== 'object' || jwk === null || Array.isArray(jwk))
     throw malformed('the jwk of the protected header must be an object')
   return { alg, nonce, url, key: { jwk: jwk as JsonObject } }
+}
+
+/** The JWS inside a key change (RFC 8555 §7.3.5): signed with the jwk it carries, and without a nonce. */
+export interface InnerJws {
+  header: { alg: JwsAlgorithm; url: string; jwk: JsonObject }
+  payload: Buffer | undefined
+  signature: Buffer
+  signingInput: Buffer
+}
+
+/** @throws Problem malformed, badSignatureAlgorithm */
+export function parseInnerJws(body: Buffer, allowed: readonly JwsAlgorithm[]): InnerJws {
+  const parts = decodeParts(body)
+  const header = parseCommonHeader(parts.header, allowed)
+  if (header.nonce !== undefined) throw malformed('the inner JWS of a key change has no nonce (RFC 8555 §7.3.5)')
+  if (!('jwk' in header.key)) throw malformed('the inner JWS of a key change carries the new key as jwk')
+  return { ...parts, header: { alg: header.alg, url: header.url, jwk: header.key.jwk } }
 }
 
 /**

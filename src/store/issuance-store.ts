@@ -16,6 +16,8 @@ export interface IssuanceIntent {
   issuerId: string
   issuerFingerprint: Buffer
   tbs: Buffer
+  /** Of the key to be certified, which must not be on the blocked list. */
+  spkiSha256: Buffer
   instanceId: number
 }
 
@@ -40,7 +42,7 @@ export interface IssuedCertificate {
 export interface IssuanceStore {
   /**
    * Order ready → processing and its intent, committed together. False when the order is not ready (any more), its
-   * account is not valid, or another finalize won.
+   * account is not valid, another finalize won, or the key is blocked.
    */
   begin: Batched<IssuanceIntent, boolean>
   /** Certificate row, order processing → valid, intent gone. False when another instance has completed the intent. */
@@ -57,9 +59,9 @@ const BEGIN: Statement = {
   text: `
     WITH i AS (
       SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::integer[], $5::bytea[], $6::text[], $7::bytea[],
-                           $8::bytea[], $9::integer[]) WITH ORDINALITY
+                           $8::bytea[], $9::bytea[], $10::integer[]) WITH ORDINALITY
         AS i (certificate_id, order_id, account_id, key_version, serial_number, issuer_id, issuer_fingerprint, tbs,
-              instance_id, ord)
+              spki_sha256, instance_id, ord)
     ), moved AS (
       UPDATE orders o SET status = 'processing'
         FROM i JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status = 'valid'
@@ -67,6 +69,7 @@ const BEGIN: Statement = {
          AND (SELECT count(*) FROM authorizations z
                WHERE z.id = ANY (o.authorization_ids) AND z.status = 'valid' AND z.expires_at > now())
              = cardinality(o.authorization_ids)
+         AND NOT EXISTS (SELECT FROM blocked_keys b WHERE b.spki_sha256 = i.spki_sha256)
       RETURNING i.ord
     ), begun AS (
       INSERT INTO issuance_intents (certificate_id, order_id, account_id, serial_number, issuer_id, issuer_fingerprint,
@@ -142,6 +145,7 @@ export function createIssuanceStore(db: Database): IssuanceStore {
             intents.map((n) => n.issuerId),
             intents.map((n) => n.issuerFingerprint),
             intents.map((n) => n.tbs),
+            intents.map((n) => n.spkiSha256),
             intents.map((n) => n.instanceId),
           ])
           return flags(rows, intents.length)
