@@ -91,14 +91,14 @@ const STATUS_LINES: readonly (string | undefined)[] = Array.from({ length: 600 }
 /**
  * Starts a server in this thread.
  *
- * @throws when the address is not free or not ours, or the certificate and key cannot be loaded.
+ * @throws Error when the address is not free or not ours, or the certificate and key cannot be loaded.
  */
-export async function listen(options: ListenOptions): Promise<HttpServer> {
+export function listen(options: ListenOptions): HttpServer {
   // Drops the library's own response header; the setting belongs to the thread's loop.
   ;(uWS as unknown as { _cfg(key: string): void })._cfg('silent')
   const app = createApp(options)
   const server = new Server(app, options)
-  await server.bind()
+  server.bind()
   return server
 }
 
@@ -190,20 +190,33 @@ class Server implements HttpServer {
     app.any('/*', (res, req) => this.#withBody(req.getCaseSensitiveMethod(), res, req))
   }
 
-  bind(): Promise<void> {
+  bind(): void {
     const { host, port } = this.#options
-    return new Promise((resolve, reject) => {
-      this.#app.listen(host, port, (socket) => {
-        if (socket === false) {
-          this.close()
-          reject(new Error(`cannot listen on ${host} port ${port}: address in use, not ours, or not permitted`))
-          return
-        }
-        this.#listenSocket = socket
-        this.port = uWS.us_socket_local_port(socket as uWS.us_socket)
-        resolve()
-      })
+    // The library shares only ports that were named (SO_REUSEPORT), so a free one is found first and then named.
+    const named = port === 0 ? this.#freePort(host) : port
+    const socket = this.#listenOn(host, named)
+    this.#listenSocket = socket
+    this.port = named
+  }
+
+  #freePort(host: string): number {
+    const socket = this.#listenOn(host, 0)
+    const port = uWS.us_socket_local_port(socket)
+    uWS.us_listen_socket_close(socket)
+    return port
+  }
+
+  #listenOn(host: string, port: number): uWS.us_listen_socket {
+    let listening: uWS.us_listen_socket | false = false
+    // The callback runs before `listen` returns.
+    this.#app.listen(host, port, (socket) => {
+      listening = socket
     })
+    if (listening !== false) return listening
+    this.close()
+    throw new Error(
+      `cannot listen on ${host} port ${port}: in use by another program, not our address, or not permitted`,
+    )
   }
 
   stopListening(): void {
