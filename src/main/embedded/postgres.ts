@@ -43,7 +43,7 @@ export interface EmbeddedPostgres {
   pid: number
   /** The folder that is really used; it holds `server.log`. */
   folder: string
-  /** Settles when the server has ended, whether asked to or not. */
+  /** Settles when the server has ended, whether asked to or not. Waiting for it does not keep the process alive. */
   exited: Promise<void>
   /** Fast shutdown: open transactions are rolled back, the data is checkpointed. Repeated calls wait for the first. */
   stop(): Promise<void>
@@ -161,6 +161,7 @@ async function tryStart(
     await ended
     return { output: readFileSync(logFile).subarray(logStart).toString().trim() || 'it ended without a message' }
   }
+  server.unref()
   return { handle: handleOf(place, ready, ended) }
 }
 
@@ -195,7 +196,6 @@ function spawnServer(
     env: { ...POSTGRES_ENVIRONMENT, ...(stalePid && { PG_GRANDPARENT_PID: stalePid }) },
   })
   closeSync(output)
-  server.unref()
   return server
 }
 
