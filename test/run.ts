@@ -94,7 +94,11 @@ if (files.length === 0) {
 }
 installMissing(commandsNeededBy(files), console.log)
 const given = givenPostgres()
-const own = given ? undefined : await startTestPostgres()
+const own = given ? undefined : await startTestPostgres().catch((error: Error) => error.message)
+if (typeof own === 'string') {
+  console.error(`the PostgreSQL for the tests did not start: ${own}`)
+  process.exit(1)
+}
 try {
   const { exitCode, counts } = await runTests(files, JSON.stringify(given ?? own?.connection))
   printCounts(counts)

@@ -6,7 +6,7 @@
  * a JSON object as `pg` takes it, whose user may create databases.
  */
 
-import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/main/embedded/postgres.ts'
@@ -23,7 +23,7 @@ export interface DatabaseConnection {
 
 export const POSTGRES_VARIABLE = 'CHANCERY_TEST_POSTGRES'
 
-const FOLDER_PREFIX = 'chancery-test-'
+const FOLDER = /^chancery-test-\d+$/
 
 /** Where the runner (or the user) says that the server is; undefined when nobody has started one. */
 export function givenPostgres(): DatabaseConnection | undefined {
@@ -34,8 +34,7 @@ export function givenPostgres(): DatabaseConnection | undefined {
 /** Starts a server of this process's own; `stop` ends it and deletes its data. */
 export async function startTestPostgres(): Promise<EmbeddedPostgres> {
   removeAbandonedFolders()
-  const dataDir = path.join(tmpdir(), `${FOLDER_PREFIX}${process.pid}`)
-  mkdirSync(dataDir, { mode: 0o755 })
+  const dataDir = path.join(tmpdir(), `chancery-test-${process.pid}`)
   const server = await startEmbeddedPostgres({
     dataDir,
     settings: {
@@ -60,7 +59,7 @@ export async function startTestPostgres(): Promise<EmbeddedPostgres> {
 function removeAbandonedFolders(): void {
   for (const name of readdirSync(tmpdir())) {
     const folder = path.join(tmpdir(), name)
-    if (/^chancery-test-\d+$/.test(name) && isAbandoned(folder)) rmSync(folder, { recursive: true, force: true })
+    if (FOLDER.test(name) && isAbandoned(folder)) rmSync(folder, { recursive: true, force: true })
   }
 }
 

@@ -11,7 +11,6 @@ import {
   cpSync,
   existsSync,
   lstatSync,
-  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -22,6 +21,7 @@ import {
 import { createRequire } from 'node:module'
 import path from 'node:path'
 import { type PostgresAccount, succeedsAs } from './postgres-account.ts'
+import { makePassable } from './postgres-place.ts'
 
 export interface PostgresBinaries {
   initdb: string
@@ -97,7 +97,7 @@ function isUsable(account: PostgresAccount, folder: string): boolean {
 
 /** Copies beside the destination and renames, so that an interrupted copy is never taken for a whole one. */
 function copyPackage(from: string, to: string): void {
-  mkdirSync(path.dirname(to), { recursive: true, mode: 0o755 })
+  makePassable(path.dirname(to))
   const half = mkdtempSync(`${to}.`)
   try {
     cpSync(from, half, { recursive: true, verbatimSymlinks: true, filter: (file) => !file.endsWith('.a') })

@@ -37,7 +37,7 @@ export const SOCKET_PORT = 5432
 /** Creates the folder, or the one that stands in for it, and says who runs the server there. */
 export function preparePlace(dataDir: string, log: (line: string) => void): PostgresPlace {
   const wanted = path.resolve(dataDir)
-  const created = mkdirSync(wanted, { recursive: true, mode: 0o755 })
+  const isNew = makePassable(wanted)
   const account = requirePostgresAccount(path.join(wanted, 'cluster'), log)
   if (succeedsAs(account, 'test', ['-x', wanted]))
     return { account, folder: wanted, cluster: path.join(wanted, 'cluster') }
@@ -45,11 +45,19 @@ export function preparePlace(dataDir: string, log: (line: string) => void): Post
   // A folder below a private home: root reaches it, the server's user does not. The name keeps two checkouts apart.
   const digest = createHash('sha256').update(wanted).digest('hex').slice(0, 8)
   const folder = path.join(SYSTEM_FOLDER, `${path.basename(wanted)}-${digest}`)
-  if (created !== undefined) rmdirSync(wanted)
+  if (isNew) rmdirSync(wanted)
   if (!existsSync(folder)) log(`the database goes to ${folder}, because the server's user cannot reach ${wanted}`)
-  mkdirSync(folder, { recursive: true, mode: 0o755 })
+  makePassable(SYSTEM_FOLDER)
+  makePassable(folder)
   const cluster = path.join(folder, 'cluster')
   return { account: requirePostgresAccount(cluster, log), folder, cluster }
+}
+
+/** Creates a folder that other users may pass through, whatever the umask; one that exists keeps its mode. */
+export function makePassable(folder: string): boolean {
+  const isNew = mkdirSync(folder, { recursive: true }) !== undefined
+  if (isNew) chmodSync(folder, 0o755)
+  return isNew
 }
 
 /** The folder of the socket: `run`, or a short one under /tmp when the path would be too long for a socket. */
