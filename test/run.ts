@@ -1,0 +1,108 @@
+/**
+ * Runs the tests: `npm test`, or `npm test -- pattern …` for the files whose path contains one of the patterns.
+ *
+ * Starts one PostgreSQL for the whole run, installs the programs that the chosen tests need if it may, runs the compiled
+ * files with Node's own runner, and ends with a line `N passed, N failed` (`, N skipped` when there are any). Exit code 0
+ * only when something ran and nothing failed.
+ *
+ * Environment: CHANCERY_TEST_CONCURRENCY (files at once), CHANCERY_TEST_POSTGRES (another server, see `support/postgres.ts`),
+ * CHANCERY_NO_INSTALL=1, CHANCERY_REQUIRE_ALL=1 (see `support/requirements.ts`).
+ */
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { availableParallelism, tmpdir } from 'node:os'
+import path from 'node:path'
+import type { TestCounts } from './support/counts-reporter.ts'
+import { givenPostgres, POSTGRES_VARIABLE, startTestPostgres } from './support/postgres.ts'
+import { DEBIAN_PACKAGES, installMissing, type RequiredCommand } from './support/requirements.ts'
+
+const TESTS = import.meta.dirname
+
+/** A test that hangs fails after this time, rather than the whole run never ending. */
+const TEST_TIMEOUT_MS = 10 * 60_000
+
+function chooseFiles(patterns: readonly string[]): string[] {
+  const names = readdirSync(TESTS, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.test.js'))
+  // Patterns are typed with the source's ending, taken from an editor or from a failure's stack.
+  const wanted = patterns.map((pattern) => pattern.replace(/\.ts$/, '.js'))
+  const matches = (name: string) => wanted.length === 0 || wanted.some((pattern) => `test/${name}`.includes(pattern))
+  return names
+    .filter(matches)
+    .sort()
+    .map((name) => path.join(TESTS, name))
+}
+
+/** The programs that these files ask for, read from their text so that a unit test never waits for certbot's installation. */
+function commandsNeededBy(files: readonly string[]): RequiredCommand[] {
+  const text = files.map((file) => readFileSync(file, 'utf8')).join('\n')
+  const commands = Object.keys(DEBIAN_PACKAGES) as RequiredCommand[]
+  return commands.filter((command) => text.includes(`requireCommand('${command}')`))
+}
+
+/** Files at once. One core is left to PostgreSQL and to what the tests start; two files overlap each other's waiting. */
+function concurrency(): number {
+  return Number(process.env['CHANCERY_TEST_CONCURRENCY']) || Math.max(2, availableParallelism() - 1)
+}
+
+function startRunner(files: readonly string[], countsFile: string, environment: NodeJS.ProcessEnv): ChildProcess {
+  const options = [
+    '--test',
+    '--enable-source-maps',
+    `--test-concurrency=${concurrency()}`,
+    `--test-timeout=${TEST_TIMEOUT_MS}`,
+  ]
+  const reporters = [
+    ...['--test-reporter=spec', '--test-reporter-destination=stdout'],
+    ...[
+      `--test-reporter=${path.join(TESTS, 'support/counts-reporter.js')}`,
+      `--test-reporter-destination=${countsFile}`,
+    ],
+  ]
+  return spawn(process.execPath, [...options, ...reporters, ...files], { stdio: 'inherit', env: environment })
+}
+
+/** The exit code of the runner, or 1 when it was ended by a signal. Our own signals are passed on to it first. */
+function finish(runner: ChildProcess): Promise<number> {
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => runner.kill(signal))
+  return new Promise((resolve, reject) => {
+    runner.on('error', reject)
+    runner.on('close', (code) => resolve(code ?? 1))
+  })
+}
+
+async function runTests(files: readonly string[], postgres: string): Promise<{ exitCode: number; counts: TestCounts }> {
+  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-counts-'))
+  try {
+    const countsFile = path.join(folder, 'counts.json')
+    const exitCode = await finish(startRunner(files, countsFile, { ...process.env, [POSTGRES_VARIABLE]: postgres }))
+    return { exitCode, counts: JSON.parse(readFileSync(countsFile, 'utf8')) as TestCounts }
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+function printCounts({ passed, failed, skipped, skipReasons }: TestCounts): void {
+  for (const reason of skipReasons) console.log(`skipped: ${reason}`)
+  console.log(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
+}
+
+const files = chooseFiles(process.argv.slice(2))
+if (files.length === 0) {
+  console.error(`no test file matches ${process.argv.slice(2).join(' ') || '*.test.js'}`)
+  process.exit(1)
+}
+installMissing(commandsNeededBy(files), console.log)
+const given = givenPostgres()
+const own = given ? undefined : await startTestPostgres().catch((error: Error) => error.message)
+if (typeof own === 'string') {
+  console.error(`the PostgreSQL for the tests did not start: ${own}`)
+  process.exit(1)
+}
+try {
+  const { exitCode, counts } = await runTests(files, JSON.stringify(given ?? own?.connection))
+  printCounts(counts)
+  process.exitCode = exitCode === 0 && counts.failed === 0 && counts.passed > 0 ? 0 : 1
+} finally {
+  await own?.stop()
+}

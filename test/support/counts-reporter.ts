@@ -1,0 +1,34 @@
+/** A reporter for Node's test runner that writes the counts of a run as one JSON object: what the runner's last line says. */
+
+import type { TestEvent } from 'node:test/reporters'
+
+export interface TestCounts {
+  passed: number
+  failed: number
+  skipped: number
+  /** Why tests were skipped, each reason once. */
+  skipReasons: string[]
+}
+
+/** Node ends a run with diagnostics such as "pass 12"; a cancelled test has not passed, so it counts as failed. */
+const COUNTED: Record<string, 'passed' | 'failed' | 'skipped'> = {
+  pass: 'passed',
+  fail: 'failed',
+  cancelled: 'failed',
+  skipped: 'skipped',
+}
+
+export default async function* countsReporter(events: AsyncIterable<TestEvent>): AsyncGenerator<string> {
+  const counts: TestCounts = { passed: 0, failed: 0, skipped: 0, skipReasons: [] }
+  const reasons = new Set<string>()
+  for await (const event of events) {
+    if (event.type === 'test:diagnostic' && event.data.nesting === 0) {
+      const [, name, number] = /^(\w+) (\d+)$/.exec(event.data.message) ?? []
+      const counted = name && COUNTED[name]
+      if (counted) counts[counted] += Number(number)
+    }
+    if (event.type === 'test:pass' && typeof event.data.skip === 'string') reasons.add(event.data.skip)
+  }
+  counts.skipReasons = [...reasons]
+  yield JSON.stringify(counts)
+}

@@ -1,0 +1,101 @@
+/**
+ * A database for each test file: cloned from a template that holds the migrated, empty schema.
+ *
+ * The first caller of a run makes the template under an advisory lock; cloning it afterwards takes some tens of
+ * milliseconds, so files neither share data nor pay for the migrations.
+ */
+
+import { createHash, randomBytes } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import pg from 'pg'
+import type { EmbeddedPostgres } from '../../src/main/embedded/postgres.ts'
+import { type DatabaseConnection, givenPostgres, startTestPostgres } from './postgres.ts'
+
+export interface TestDatabase {
+  connection: DatabaseConnection
+  /** Ends what is still connected and deletes the database. */
+  drop(): Promise<void>
+}
+
+const MIGRATIONS = path.resolve(import.meta.dirname, '../../../migrations')
+/** Any number will do, as long as nothing else in these databases locks it. */
+const TEMPLATE_LOCK = 8555_2
+/** PostgreSQL cuts names after 63 bytes. */
+const NAME_BYTES = 8
+
+/** Brings an empty database to the current schema. The one place that knows how. */
+async function migrate(connection: DatabaseConnection): Promise<void> {
+  await withClient(connection, async (client) => {
+    for (const { sql } of migrationFiles()) {
+      await client.query('BEGIN')
+      await client.query(sql)
+      await client.query('COMMIT')
+    }
+  })
+}
+
+/** A fresh database with the current schema. The caller drops it, in `after`. */
+export async function testDatabase(): Promise<TestDatabase> {
+  const server = givenPostgres() ?? (await ownServer())
+  const template = await requireTemplate(server)
+  const database = `test_${randomBytes(NAME_BYTES).toString('hex')}`
+  await withClient(server, (client) => client.query(`CREATE DATABASE ${database} TEMPLATE ${template}`))
+  users += 1
+  return {
+    connection: { ...server, database },
+    async drop() {
+      await withClient(server, (client) => client.query(`DROP DATABASE IF EXISTS ${database} WITH (FORCE)`))
+      users -= 1
+      if (users === 0) await stopOwnServer()
+    },
+  }
+}
+
+/** The server of a file that is run alone; it lives as long as this process has a database. */
+let own: Promise<EmbeddedPostgres> | undefined
+let users = 0
+
+async function ownServer(): Promise<DatabaseConnection> {
+  own ??= startTestPostgres()
+  return (await own).connection
+}
+
+async function stopOwnServer(): Promise<void> {
+  const server = await own
+  own = undefined
+  await server?.stop()
+}
+
+function migrationFiles(): { name: string; sql: string }[] {
+  const names = existsSync(MIGRATIONS) ? readdirSync(MIGRATIONS).filter((name) => name.endsWith('.sql')) : []
+  return names.sort().map((name) => ({ name, sql: readFileSync(path.join(MIGRATIONS, name), 'utf8') }))
+}
+
+/** Makes the template once per set of migrations and server; it gets its name only when it is complete. */
+async function requireTemplate(server: DatabaseConnection): Promise<string> {
+  const digest = createHash('sha256').update(JSON.stringify(migrationFiles())).digest('hex')
+  const template = `template_${digest.slice(0, 2 * NAME_BYTES)}`
+  await withClient(server, async (client) => {
+    await client.query('SELECT pg_advisory_lock($1)', [TEMPLATE_LOCK])
+    const { rowCount } = await client.query('SELECT 1 FROM pg_database WHERE datname = $1', [template])
+    if (rowCount !== 0) return
+    const half = `${template}_half`
+    await client.query(`DROP DATABASE IF EXISTS ${half} WITH (FORCE)`)
+    await client.query(`CREATE DATABASE ${half}`)
+    await migrate({ ...server, database: half })
+    await client.query(`ALTER DATABASE ${half} RENAME TO ${template}`)
+  })
+  return template
+}
+
+/** One connection for one piece of work; an advisory lock taken on it ends with it. */
+async function withClient<T>(connection: DatabaseConnection, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client(connection)
+  await client.connect()
+  try {
+    return await work(client)
+  } finally {
+    await client.end()
+  }
+}

@@ -1,0 +1,74 @@
+/**
+ * The PostgreSQL server of a test run: one for all files, made new in a temporary folder and deleted afterwards.
+ *
+ * The runner starts it and tells the test files where it is through the environment. A file that is run alone starts one
+ * for itself. `CHANCERY_TEST_POSTGRES` may also be set by hand, to test against another server (PostgreSQL 14 or newer):
+ * a JSON object as `pg` takes it, whose user may create databases.
+ */
+
+import { readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/main/embedded/postgres.ts'
+import { isStillRunning } from '../../src/main/embedded/process-identity.ts'
+
+export interface DatabaseConnection {
+  /** A host name, or the folder of a Unix socket. */
+  host: string
+  port: number
+  user: string
+  password?: string
+  database: string
+}
+
+export const POSTGRES_VARIABLE = 'CHANCERY_TEST_POSTGRES'
+
+const FOLDER = /^chancery-test-\d+$/
+
+/** Where the runner (or the user) says that the server is; undefined when nobody has started one. */
+export function givenPostgres(): DatabaseConnection | undefined {
+  const text = process.env[POSTGRES_VARIABLE]
+  return text ? (JSON.parse(text) as DatabaseConnection) : undefined
+}
+
+/** Starts a server of this process's own; `stop` ends it and deletes its data. */
+export async function startTestPostgres(): Promise<EmbeddedPostgres> {
+  removeAbandonedFolders()
+  const dataDir = path.join(tmpdir(), `chancery-test-${process.pid}`)
+  const server = await startEmbeddedPostgres({
+    dataDir,
+    settings: {
+      // The data is thrown away. A process that is killed loses nothing by this, only a machine that loses power would.
+      fsync: 'off',
+      synchronous_commit: 'on',
+      // Several files run at once, each with pools of its own.
+      max_connections: 300,
+    },
+    log: () => undefined,
+  })
+  return {
+    ...server,
+    async stop() {
+      await server.stop()
+      rmSync(server.folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** A run that was killed could not delete its folder; its server has stopped by itself (see `postgres-owner.ts`). */
+function removeAbandonedFolders(): void {
+  for (const name of readdirSync(tmpdir())) {
+    const folder = path.join(tmpdir(), name)
+    if (FOLDER.test(name) && isAbandoned(folder)) rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** Only a folder whose owner is recorded and gone; one that is just being made, or somebody else's, is left alone. */
+function isAbandoned(folder: string): boolean {
+  try {
+    const { process: owner, guard } = JSON.parse(readFileSync(path.join(folder, 'owner.json'), 'utf8'))
+    return !isStillRunning(owner) && !(guard && isStillRunning(guard))
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,75 @@
+/**
+ * Programs that some tests need and that are not ours to bring: what they are called, and how to get them.
+ *
+ * A test that needs one says `describe('certbot', requireCommand('certbot'), …)`. Where the program is missing the suite is
+ * skipped with one line that says how to enable it; `CHANCERY_REQUIRE_ALL=1` (set by `.ci/run`) makes that a failure.
+ */
+
+import { spawnSync } from 'node:child_process'
+import { accessSync, constants } from 'node:fs'
+import path from 'node:path'
+
+/** Program → the Debian package that has it. */
+export const DEBIAN_PACKAGES = {
+  certbot: 'certbot',
+  lego: 'lego',
+  openssl: 'openssl',
+  'softhsm2-util': 'softhsm2',
+} as const
+
+export type RequiredCommand = keyof typeof DEBIAN_PACKAGES
+
+/**
+ * Options for `describe` or `test`: skips when the program is not on the PATH.
+ * @throws Error instead of skipping when nothing may be skipped
+ */
+export function requireCommand(command: RequiredCommand): { skip: string | false } {
+  if (hasCommand(command)) return { skip: false }
+  const reason = `${command} is not installed; to enable: apt-get install ${DEBIAN_PACKAGES[command]}`
+  if (process.env['CHANCERY_REQUIRE_ALL'] === '1') throw new Error(`${reason} (CHANCERY_REQUIRE_ALL=1 skips nothing)`)
+  return { skip: reason }
+}
+
+export function hasCommand(command: string): boolean {
+  return (process.env['PATH'] ?? '').split(path.delimiter).some((folder) => isExecutable(path.join(folder, command)))
+}
+
+function isExecutable(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/**
+ * Installs what is missing of the given programs, when this is root on a Debian system and `CHANCERY_NO_INSTALL` is not 1.
+ * A failure is reported and not fatal: the tests concerned then skip, or fail, by themselves.
+ */
+export function installMissing(commands: readonly RequiredCommand[], log: (line: string) => void): void {
+  const missing = commands.filter((command) => !hasCommand(command)).map((command) => DEBIAN_PACKAGES[command])
+  const mayInstall = process.getuid?.() === 0 && hasCommand('apt-get') && process.env['CHANCERY_NO_INSTALL'] !== '1'
+  if (missing.length === 0 || !mayInstall) return
+
+  const startedAt = Date.now()
+  const failure = runApt(['update', '-qq']) ?? runApt(['install', '-y', '-qq', '--no-install-recommends', ...missing])
+  const seconds = ((Date.now() - startedAt) / 1000).toFixed(1)
+  log(
+    failure
+      ? `apt-get could not install ${missing.join(', ')}: ${failure}`
+      : `Installed ${missing.join(', ')} in ${seconds} s`,
+  )
+}
+
+/** Undefined when it worked, else what apt-get said last. */
+function runApt(args: readonly string[]): string | undefined {
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
+  const { status, stderr, error } = spawnSync('apt-get', args, {
+    env,
+    encoding: 'utf8',
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  if (status === 0) return undefined
+  return error?.message ?? (stderr.trim().split('\n').at(-1) || `exit code ${status}`)
+}
