@@ -13,6 +13,8 @@ export interface AbsentFeature {
   feature: string
   /** The places below `path` that make use of it; empty when it is off. */
   uses(config: Config): readonly string[]
+  /** Other keys that ask for the feature. */
+  alsoSetBy?: readonly string[]
 }
 
 /** Challenge methods that this version validates. */
@@ -49,7 +51,12 @@ export const ABSENT_FEATURES: readonly AbsentFeature[] = [
     (c) => c.challenges.background_worker.enabled,
   ),
   when('ca.backend', 'this backend is', (c) => c.ca.backend !== 'internal'),
-  when('ca.serial_source', 'a serial number from the database is', (c) => c.ca.serial_source === 'database'),
+  {
+    path: 'ca.serial_source',
+    feature: 'a serial number from the database is',
+    uses: (c) => (c.ca.serial_source === 'database' ? ['ca.serial_source'] : []),
+    alsoSetBy: ['ca.internal.serial_source', 'ca.hsm.serial_source'],
+  },
   when('smtp.enabled', 'sending mail is', (c) => c.smtp.enabled),
   when('logging.audit.enabled', 'the audit log is', (c) => c.logging.audit.enabled),
   when('logging.audit.file', 'the audit log is', (c) => c.logging.audit.file !== null),

@@ -8,15 +8,13 @@
 
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
-import { ABSENT_FEATURES } from './availability.ts'
 import { type Format, readDocument, type SourceDocument } from './document.ts'
+import { judge } from './judge.ts'
 import { describeIssue, type Violation, valueAt } from './messages.ts'
 import { type ConfigError, type ConfigNotice, type ConfigWarning, formatPath, splitPath } from './notice.ts'
-import { RULES } from './rules.ts'
 import { type Config, ConfigSchema } from './schema.ts'
 import { arrange, isSection, type Section, withoutFaults } from './shape.ts'
 import { type Environment, type Substitution, substituteVariables } from './substitute.ts'
-import { WARNINGS } from './warnings.ts'
 
 export type { ConfigError, ConfigWarning } from './notice.ts'
 export { formatErrors } from './notice.ts'
@@ -102,45 +100,6 @@ function finish(config: Config, raw: Section): Config {
   const older = config.ca.backend === 'hsm' ? config.ca.hsm.serial_source : config.ca.internal.serial_source
   return older === null ? config : { ...config, ca: { ...config.ca, serial_source: older } }
 }
-
-function judge(config: Config, isSet: (key: string) => boolean, violations: readonly Violation[]) {
-  const broken = violations.map(({ path: place }) => formatPath(place))
-  const overlaps = (key: string) => broken.some((other) => isWithin(key, other) || isWithin(other, key))
-  const errors: Violation[] = [...violations]
-  const warnings: Violation[] = []
-
-  for (const rule of RULES) {
-    if ([rule.path, ...(rule.reads ?? [])].some(overlaps)) continue
-    const message = rule.check(config, isSet)
-    if (message !== undefined) errors.push({ path: splitPath(rule.path), message })
-  }
-  const defaults: (typeof ABSENT_FEATURES)[number][] = []
-  for (const entry of ABSENT_FEATURES) {
-    const uses = overlaps(entry.path) ? [] : entry.uses(config)
-    if (uses.length > 0 && !explicit(entry.path, isSet)) defaults.push(entry)
-    else
-      errors.push(
-        ...uses.map((place) => ({ path: splitPath(place), message: `${entry.feature} not available in this version` })),
-      )
-  }
-  if (defaults.length > 0) {
-    const names = defaults.map(({ path: key }) => key).join(', ')
-    warnings.push({ path: [], message: `on by default, but not available in this version and therefore off: ${names}` })
-  }
-  for (const rule of WARNINGS) {
-    if (rule.features?.some((feature) => defaults.some((entry) => entry.path === feature))) continue
-    const messages = [rule.check(config, isSet) ?? []].flat()
-    warnings.push(...messages.map((message) => ({ path: splitPath(rule.path), message })))
-  }
-  return { errors, warnings }
-}
-
-/** A serial source may also be set at its older place. */
-const explicit = (key: string, isSet: (key: string) => boolean) =>
-  isSet(key) || (key === 'ca.serial_source' && (isSet('ca.internal.serial_source') || isSet('ca.hsm.serial_source')))
-
-const isWithin = (inner: string, outer: string) =>
-  inner === outer || inner.startsWith(`${outer}.`) || inner.startsWith(`${outer}[`)
 
 type Located = ConfigNotice & { offset: number }
 

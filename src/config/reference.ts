@@ -11,6 +11,7 @@ export interface SchemaNode extends FieldNotes {
   description?: string
   default?: unknown
   enum?: unknown[]
+  pattern?: string
   minimum?: number
   maximum?: number
   exclusiveMinimum?: number
