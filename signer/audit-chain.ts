@@ -167,7 +167,9 @@ export class AuditChain {
   }
 
   #fail(group: readonly Pending[], cause: unknown): void {
-    this.#failure = new Error(`audit chain stopped: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
+    this.#failure = new Error(`audit chain stopped: ${cause instanceof Error ? cause.message : String(cause)}`, {
+      cause,
+    })
     closeSync(this.#fd)
     const lost = [...group, ...this.#pending.splice(0)]
     for (const { reject } of lost) reject(notRecorded(this.#failure))
@@ -236,7 +238,9 @@ function readTail(file: string, fd: number): { tail: Tail; damaged: Buffer } {
     const line = text === undefined ? undefined : parseAuditLine(text)
     if (text === undefined || line === undefined) break
     if (tail && !follows(line, tail)) {
-      throw new Error(`${file}: line ${line.seq} does not follow from the line before it; not crash damage, see audit verify`)
+      throw new Error(
+        `${file}: line ${line.seq} does not follow from the line before it; not crash damage, see audit verify`,
+      )
     }
     offset = end + 1
     tail = { sequence: line.seq, previous: sha256Hex(text), length: start + offset }

@@ -20,7 +20,10 @@ const OID = /^[0-2](\.\d+)+$/
 const DottedOid = z.string().regex(OID, 'must be a name such as server_auth or an OID such as 1.3.6.1.5.5.7.3.4')
 const DnsSuffix = z
   .string()
-  .regex(/^([a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$/, 'must be a lower-case domain without a leading dot or *')
+  .regex(
+    /^([a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$/,
+    'must be a lower-case domain without a leading dot or *',
+  )
 const Network = z.union([z.cidrv4(), z.cidrv6()], 'must be a network such as 10.0.0.0/8 or 2001:db8::/32')
 
 const Subtrees = z.strictObject({
@@ -30,18 +33,36 @@ const Subtrees = z.strictObject({
 
 const Policy = z.strictObject({
   max_validity_days: z.number().positive().max(3660).default(398),
-  key_types: z.array(z.enum(KEY_TYPES)).min(1).default([...KEY_TYPES]),
+  key_types: z
+    .array(z.enum(KEY_TYPES))
+    .min(1)
+    .default([...KEY_TYPES]),
   min_rsa_bits: z.int().min(2048).max(16384).default(2048),
   max_rsa_bits: z.int().min(2048).max(16384).default(8192),
-  key_usages: z.array(z.enum(LEAF_KEY_USAGES)).min(1).default(['digital_signature', 'key_encipherment', 'key_agreement']),
-  extended_key_usages: z.array(z.union([z.enum(KEY_PURPOSES), DottedOid])).min(1).default(['server_auth', 'client_auth']),
-  min_serial_octets: z.int().min(8).max(20).default(8).meta({ description: 'Octets of the INTEGER; 64 random bits take 8.' }),
-  permitted: Subtrees.default({}).meta({ description: 'When dns (or ip) is listed, names of that type must be inside; an empty list allows none.' }),
+  key_usages: z
+    .array(z.enum(LEAF_KEY_USAGES))
+    .min(1)
+    .default(['digital_signature', 'key_encipherment', 'key_agreement']),
+  extended_key_usages: z
+    .array(z.union([z.enum(KEY_PURPOSES), DottedOid]))
+    .min(1)
+    .default(['server_auth', 'client_auth']),
+  min_serial_octets: z
+    .int()
+    .min(8)
+    .max(20)
+    .default(8)
+    .meta({ description: 'Octets of the INTEGER; 64 random bits take 8.' }),
+  permitted: Subtrees.default({}).meta({
+    description: 'When dns (or ip) is listed, names of that type must be inside; an empty list allows none.',
+  }),
   excluded: Subtrees.default({}).meta({ description: 'Wins over permitted.' }),
   subject_attributes: z
     .array(z.enum(['CN', 'O', 'OU', 'L', 'ST', 'C']))
     .default(['CN'])
-    .meta({ description: 'Attribute types a subject may hold. A CN must repeat one of the subject alternative names.' }),
+    .meta({
+      description: 'Attribute types a subject may hold. A CN must repeat one of the subject alternative names.',
+    }),
   extra_extensions: z
     .array(z.string().regex(OID, 'must be an OID'))
     .default([])
@@ -50,7 +71,9 @@ const Policy = z.strictObject({
 })
 
 const Issuer = z.strictObject({
-  id: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'must be 1 to 64 letters, digits, dots, dashes or underscores'),
+  id: z
+    .string()
+    .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'must be 1 to 64 letters, digits, dots, dashes or underscores'),
   certificate: File.meta({ description: 'PEM file whose first certificate is the issuer; more make up the chain.' }),
   chain: File.optional().meta({ description: 'PEM file with the certificates above the issuer, in order.' }),
   hash: z.enum(['sha256', 'sha384', 'sha512']).default('sha256').meta({ description: 'Ignored by Ed25519.' }),
@@ -75,7 +98,11 @@ const Config = z.strictObject({
     .strictObject({
       connections: z.int().min(1).max(10_000).default(64),
       requests_in_flight: z.int().min(1).max(100_000).default(1024),
-      frame_bytes: z.int().min(16_384).max(256 * 1024 * 1024).default(DEFAULT_MAX_FRAME_BYTES),
+      frame_bytes: z
+        .int()
+        .min(16_384)
+        .max(256 * 1024 * 1024)
+        .default(DEFAULT_MAX_FRAME_BYTES),
       handshake_timeout: Seconds.default(5),
       graceful_timeout: Seconds.default(10),
     })

@@ -9,7 +9,6 @@ import { BlockList } from 'node:net'
 import type { SignatureAlgorithm } from '../src/pki/algorithms.ts'
 import { DerError } from '../src/pki/der.ts'
 import type { GeneralName } from '../src/pki/general-names.ts'
-import { lintTbsCertificate } from '../src/pki/lint.ts'
 import { ATTRIBUTE_SHORT_NAMES, COMMON_NAME, EXTENSION } from '../src/pki/oids.ts'
 import { parseTbsCertificate, serialNumberHex, type TbsCertificate } from '../src/pki/tbs-certificate.ts'
 import type { PolicyConfig } from './config.ts'
@@ -87,8 +86,6 @@ export function checkTbsCertificate(der: Buffer, policy: SigningPolicy): PolicyV
     const refusal = check(tbs, policy)
     if (refusal !== undefined) return { refusal }
   }
-  const finding = lintTbsCertificate(tbs)[0]
-  if (finding !== undefined) return { refusal: `lint: ${finding}` }
   return { serialNumber: serialNumberHex(tbs.serialNumber), names: tbs.subjectAltNames }
 }
 

@@ -322,7 +322,8 @@ export function checkWelcome(secret: Buffer, serverNonce: Buffer, clientNonce: B
   const refused = decodeError(frame)
   if (refused) throw refused
   const mac = handshakeMac(secret, 'server', serverNonce, clientNonce)
-  const proven = frame.kind === KIND.welcome && frame.payload.length === MAC_BYTES && timingSafeEqual(mac, frame.payload)
+  const proven =
+    frame.kind === KIND.welcome && frame.payload.length === MAC_BYTES && timingSafeEqual(mac, frame.payload)
   if (!proven) throw new SignerProtocolError('handshake failed: the signer does not hold the same secret')
 }
 

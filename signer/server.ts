@@ -63,7 +63,9 @@ function checkPlace(socketPath: string): void {
   mkdirSync(directory, { recursive: true, mode: DIRECTORY_MODE })
   const { mode } = statSync(directory)
   if ((mode & 0o027) !== 0) {
-    throw new Error(`${directory}: mode ${(mode & 0o777).toString(8)} is too open for the signer's socket; use 750 or 700`)
+    throw new Error(
+      `${directory}: mode ${(mode & 0o777).toString(8)} is too open for the signer's socket; use 750 or 700`,
+    )
   }
 }
 
@@ -101,8 +103,10 @@ function startListening(server: Server, socketPath: string): Promise<void> {
 async function drain(server: Server, connections: ReadonlySet<Connection>, timeoutMs: number): Promise<void> {
   // Closing the listener also removes the socket file.
   const closed = new Promise<void>((resolve) => server.close(() => resolve()))
-  const cut = setTimeout(() => connections.forEach((connection) => connection.destroy()), timeoutMs)
-  connections.forEach((connection) => connection.drain())
+  const cut = setTimeout(() => {
+    for (const connection of connections) connection.destroy()
+  }, timeoutMs)
+  for (const connection of connections) connection.drain()
   await closed
   clearTimeout(cut)
 }

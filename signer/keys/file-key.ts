@@ -59,7 +59,10 @@ function readPrivateFile(file: string): Buffer {
 }
 
 function readPassphrase(file: string | undefined, variable: string | undefined): string | undefined {
-  if (file !== undefined) return readPrivateFile(file).toString('utf8').replace(/\r?\n$/, '')
+  if (file !== undefined)
+    return readPrivateFile(file)
+      .toString('utf8')
+      .replace(/\r?\n$/, '')
   if (variable === undefined) return undefined
   const value = process.env[variable]
   if (value === undefined) throw new Error(`the environment variable ${variable} holds no passphrase`)
@@ -82,5 +85,6 @@ function checkKind(file: string, key: KeyObject, algorithm: SignatureAlgorithm):
     throw new Error(`${file}: holds a key of kind ${key.asymmetricKeyType}, which cannot sign ${algorithm}`)
   }
   const bits = key.asymmetricKeyDetails?.modulusLength ?? MIN_RSA_BITS
-  if (bits < MIN_RSA_BITS) throw new Error(`${file}: an RSA key of ${bits} bits is too short; use at least ${MIN_RSA_BITS}`)
+  if (bits < MIN_RSA_BITS)
+    throw new Error(`${file}: an RSA key of ${bits} bits is too short; use at least ${MIN_RSA_BITS}`)
 }

@@ -75,7 +75,7 @@ export class SignerClient {
   #state: State = 'disconnected'
   #socket: Socket | undefined
   #reader = new FrameReader(0)
-  #nonces = { server: Buffer.alloc(0), client: Buffer.alloc(0) }
+  #nonces: { server: Buffer; client: Buffer } = { server: Buffer.alloc(0), client: Buffer.alloc(0) }
   #lastId = 0
   /** By id; insertion order is the order of sending. */
   readonly #pending = new Map<number, Pending>()
