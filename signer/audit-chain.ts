@@ -1,12 +1,13 @@
 /**
  * The audit chain: one JSON line for every signature, each holding the SHA-256 of the line before it.
  *
- * Group commit. A group is whatever arrived in one turn of the event loop or while the group before it was being
- * synced, at most N = 512 lines or 256 KiB (the rest waits for the next group); there is no timer (T = 0), so a lone
- * line is written at once. One write and one fdatasync per group; only then do its waiters continue, so no signature
- * leaves before its line is on disk. A crash loses at most the lines of the group being written and those that wait
- * behind it: signatures that nobody has been given. A crash can tear the last line; after a loss of power the blocks
- * of the last group may hold anything.
+ * Group commit. A group is what arrived in one turn of the event loop or while the group before it was being written,
+ * at most N = 512 lines or 256 KiB (the rest waits for the next group); there is no timer (T = 0), so a lone line is
+ * written at once, and 16 lines do not wait for the turn to end: the disk then works while the rest is signed. The file
+ * is open with O_DSYNC, so one write is also its fdatasync, and only after it do the waiters of the group continue: no
+ * signature leaves before its line is on disk. A crash loses at most the lines of the group being written and those
+ * behind it: signatures that nobody has been given. A crash can tear the last line; after a loss of power the blocks of
+ * the last group may hold anything.
  *
  * At start the end of the file is read back. What such a crash can leave (bytes at the end, no more than one group,
  * that are not whole JSON lines) is kept aside in `<file>.torn-<seq>` and recorded by a line with method `auditRepair`,
@@ -17,7 +18,17 @@
  */
 
 import { hash } from 'node:crypto'
-import { closeSync, fdatasync, fstatSync, fsyncSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  fsyncSync,
+  ftruncateSync,
+  openSync,
+  readSync,
+  write,
+  writeSync,
+} from 'node:fs'
 import path from 'node:path'
 import { SignerUnavailable } from './protocol.ts'
 
@@ -43,8 +54,11 @@ export interface AuditLine extends AuditRecord {
 /** Stands in the first line where later ones have a hash. */
 export const NO_PREVIOUS = '0'.repeat(64)
 const MAX_GROUP_LINES = 512
+/** Enough to pay for a write; see above. */
+const EAGER_LINES = 16
 const MAX_GROUP_BYTES = 256 * 1024
 const NEWLINE = 0x0a
+const { O_RDWR, O_APPEND, O_CREAT, O_DSYNC } = constants
 
 export const sha256Hex = (data: Uint8Array | string): string => hash('sha256', data, 'hex')
 
@@ -66,7 +80,7 @@ export class AuditChain {
   readonly #now: () => Date
   #tail: Tail
   #pending: Pending[] = []
-  #active = false
+  #writing = false
   #failure: Error | undefined
   #whenIdle: (() => void)[] = []
   #syncs = 0
@@ -110,39 +124,37 @@ export class AuditChain {
     this.#tail.sequence += 1
     this.#tail.previous = sha256Hex(line)
     return new Promise((resolve, reject) => {
-      this.#pending.push({ line, resolve, reject })
-      if (this.#active) return
-      this.#active = true
-      // Not at once: the other requests of the same chunk join the group.
-      queueMicrotask(() => this.#writeGroup())
+      const waiting = this.#pending.push({ line, resolve, reject })
+      if (this.#writing) return
+      if (waiting >= EAGER_LINES) this.#writeGroup()
+      else if (waiting === 1) queueMicrotask(() => this.#writeGroup())
     })
   }
 
   /** Waits for what is under way, then closes the file. Later records are refused. */
   async close(): Promise<void> {
-    if (this.#active) await new Promise<void>((resolve) => this.#whenIdle.push(resolve))
+    if (this.#writing || this.#pending.length > 0) await new Promise<void>((resolve) => this.#whenIdle.push(resolve))
     if (!this.#failure) closeSync(this.#fd)
     this.#failure ??= new Error('the audit chain is closed')
   }
 
   #writeGroup(): void {
+    if (this.#writing || this.#pending.length === 0) return
+    this.#writing = true
     const group = this.#takeGroup()
-    try {
-      this.#write(Buffer.from(group.map(({ line }) => `${line}\n`).join('')))
-    } catch (error) {
-      this.#fail(group, error)
-      return
-    }
-    fdatasync(this.#fd, (error) => {
-      if (error) {
-        this.#fail(group, error)
-        return
-      }
-      this.#syncs += 1
-      for (const { resolve } of group) resolve()
-      if (this.#pending.length > 0) this.#writeGroup()
-      else this.#becomeIdle()
+    const bytes = Buffer.from(group.map(({ line }) => `${line}\n`).join(''))
+    this.#write(bytes, (error) => {
+      this.#writing = false
+      if (error) this.#fail(group, error)
+      else this.#release(group)
     })
+  }
+
+  #release(group: readonly Pending[]): void {
+    this.#syncs += 1
+    for (const { resolve } of group) resolve()
+    this.#writeGroup()
+    if (!this.#writing) this.#becomeIdle()
   }
 
   #takeGroup(): Pending[] {
@@ -156,14 +168,22 @@ export class AuditChain {
     return this.#pending.splice(0, count)
   }
 
-  /** Synchronous: it goes to the page cache, a few µs per group; a trip through the thread pool would cost more. */
-  #write(bytes: Buffer): void {
+  #write(bytes: Buffer, done: (error: Error | undefined) => void): void {
     const { size } = fstatSync(this.#fd)
     if (size !== this.#tail.length) {
-      throw new Error(`the audit file has ${size} bytes instead of ${this.#tail.length}: somebody else writes to it`)
+      done(new Error(`the audit file has ${size} bytes instead of ${this.#tail.length}: somebody else writes to it`))
+      return
     }
-    writeFully(this.#fd, bytes)
-    this.#tail.length += bytes.length
+    write(this.#fd, bytes, (error, written) => {
+      if (error) {
+        done(error)
+        return
+      }
+      this.#tail.length += written
+      // A disk that fills up takes a part first and fails with the rest.
+      if (written < bytes.length) this.#write(bytes.subarray(written), done)
+      else done(undefined)
+    })
   }
 
   #fail(group: readonly Pending[], cause: unknown): void {
@@ -177,17 +197,12 @@ export class AuditChain {
   }
 
   #becomeIdle(): void {
-    this.#active = false
     for (const resolve of this.#whenIdle.splice(0)) resolve()
   }
 }
 
 function notRecorded(cause: Error): SignerUnavailable {
   return new SignerUnavailable('the signature could not be recorded, so it is not given out', { cause })
-}
-
-function writeFully(fd: number, bytes: Buffer): void {
-  for (let offset = 0; offset < bytes.length; ) offset += writeSync(fd, bytes, offset)
 }
 
 /**
@@ -211,7 +226,7 @@ export async function openAuditChain(
 }
 
 function openAtTail(file: string): { fd: number; tail: Tail; damaged: Buffer } {
-  const fd = openSync(file, 'a+', 0o640)
+  const fd = openSync(file, O_RDWR | O_APPEND | O_CREAT | O_DSYNC, 0o640)
   try {
     const end = readTail(file, fd)
     if (end.tail.length === 0) syncDirectory(file)
@@ -269,7 +284,7 @@ export function parseAuditLine(text: string): AuditLine | undefined {
 function keepAside(file: string, damaged: Buffer): string {
   const fd = openSync(file, 'w', 0o640)
   try {
-    writeFully(fd, damaged)
+    for (let offset = 0; offset < damaged.length; ) offset += writeSync(fd, damaged, offset)
     fsyncSync(fd)
   } finally {
     closeSync(fd)
