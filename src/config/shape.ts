@@ -59,7 +59,7 @@ const MAX_ROUNDS = 20
 export function withoutFaults(raw: Section): Section {
   let value = raw
   for (let round = 0; round < MAX_ROUNDS; round++) {
-    for (const [path, standIn] of STAND_INS) value = withDefault(value, path, standIn)
+    value = withStandIns(value)
     const issues = ConfigSchema.safeParse(value).error?.issues ?? []
     if (issues.length === 0) return value
     for (const issue of issues) {
@@ -68,11 +68,11 @@ export function withoutFaults(raw: Section): Section {
       for (const place of places) value = without(value, place)
     }
   }
-  return withDefault(withDefault({}, ['server'], { external_url: 'https://acme.invalid' }), ['database'], {
-    database: 'stand-in',
-    user: 'stand-in',
-  })
+  return withStandIns({})
 }
+
+const withStandIns = (root: Section): Section =>
+  STAND_INS.reduce((value, [path, standIn]) => withDefault(value, path, standIn), root)
 
 /** Takes out the key, the list around an entry, or, when the key is not there, the section around it. */
 function without(root: Section, path: Path): Section {
