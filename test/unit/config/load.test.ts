@@ -169,6 +169,25 @@ describe('formats', () => {
     }
   })
 
+  test('an unquoted text in JSON is found on its line', () => {
+    const parsed = parseConfigText('{\n "a": 1,\n "b": hello,\n "c": 2\n}', { format: 'json', env: {} })
+    assert.match(errorLines(parsed).join(), /line 3\): not valid JSON/)
+  })
+
+  test('a byte order mark is passed over', async () => {
+    const loaded = await loadConfig(await write('bom.json', `\uFEFF${JSON.stringify(MINIMAL)}`), {})
+    assert.ok(loaded.ok)
+  })
+
+  for (const key of ['__proto__', 'constructor', 'toString']) {
+    test(`${key} is an unknown key like any other`, () => {
+      const text = `{"${key}": {"polluted": true}, ${JSON.stringify(MINIMAL).slice(1)}`
+      const parsed = parseConfigText(text, { format: 'json', env: {} })
+      assert.deepEqual(errorLines(parsed), [`${key} (line 1): unknown key`])
+      assert.equal(Reflect.get({}, 'polluted'), undefined)
+    })
+  }
+
   test('a duplicate key in JSON is an error with its line, tabs and escapes are not', () => {
     const text = '{\n\t"server": {\n\t\t"bind": "\\u0061\\/",\n\t\t"bind": "b"\n\t}\n}'
     const parsed = parseConfigText(text, { format: 'json', env: {} })
