@@ -1,0 +1,310 @@
+import assert from 'node:assert/strict'
+import { generateKeyPairSync } from 'node:crypto'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import { parseConfig } from '../../../signer/config.ts'
+import { checkTbsCertificate, compilePolicy } from '../../../signer/policy.ts'
+import { contextConstructedTag, contextTag } from '../../../src/pki/der.ts'
+import { encodeDer } from '../../../src/pki/der-writer.ts'
+import { writeAuthorityKeyIdentifier, writeExtendedKeyUsage, writeKeyUsage } from '../../../src/pki/extensions.ts'
+import { DAY_MS, leafTbs, makeAuthority, makeKeyPair, spkiOf } from '../../signer/authority.ts'
+import { type RawTbsChanges, rawExtension, rawName, rawTbs, type WritePart } from '../../signer/raw-tbs.ts'
+
+const authority = makeAuthority('P-256')
+const other = makeAuthority('P-256')
+const BASIC_CONSTRAINTS = '2.5.29.19'
+const NAME_CONSTRAINTS = '2.5.29.30'
+const SUBJECT_ALT_NAME = '2.5.29.17'
+
+function policyOf(policyYaml = '{}') {
+  const text = `socket: s\nsecret_file: s\naudit: { file: a }\nissuers: [{ id: x, certificate: c, key: { file: k }, policy: ${policyYaml} }]`
+  const config = parseConfig(text, 'test')
+  return compilePolicy(config.issuers[0]!.policy, { ...authority, signatureAlgorithm: authority.algorithm })
+}
+
+const refusalOf = (tbs: Buffer, policyYaml?: string): string | undefined => {
+  const verdict = checkTbsCertificate(tbs, policyOf(policyYaml))
+  return 'refusal' in verdict ? verdict.refusal : undefined
+}
+
+const withExtension = (name: string, write: WritePart | undefined): RawTbsChanges => ({ extensions: { [name]: write } })
+
+const san = (...tagged: readonly (readonly [tag: number, content: Buffer])[]): RawTbsChanges =>
+  withExtension(
+    'subjectAltName',
+    rawExtension(
+      SUBJECT_ALT_NAME,
+      true,
+      encodeDer((writer) =>
+        writer.sequence(() => {
+          for (const [tag, content] of tagged) writer.primitive(tag, content)
+        }),
+      ),
+    ),
+  )
+const dns = (name: string) => [contextTag(2), Buffer.from(name, 'latin1')] as const
+const ip = (...octets: number[]) => [contextTag(7), Buffer.from(octets)] as const
+
+const rsaSpki = (modulusLength: number) => spkiOf(generateKeyPairSync('rsa', { modulusLength }).publicKey)
+const keyUsage = (...usages: Parameters<typeof writeKeyUsage>[1]) =>
+  withExtension('keyUsage', (w) => writeKeyUsage(w, usages))
+const purposes = (...names: Parameters<typeof writeExtendedKeyUsage>[1]) =>
+  withExtension('extendedKeyUsage', (writer) => writeExtendedKeyUsage(writer, names))
+const basicConstraints = (hex: string, critical = true) =>
+  withExtension('basicConstraints', rawExtension(BASIC_CONSTRAINTS, critical, Buffer.from(hex, 'hex')))
+const now = Math.floor(Date.now() / 1000) * 1000
+
+/** What a front that somebody has taken over might ask for. */
+const REFUSED: readonly (readonly [what: string, changes: RawTbsChanges, sentence: RegExp, policyYaml?: string])[] = [
+  ['a CA certificate', basicConstraints('30030101ff'), /CA certificates/],
+  ['a CA certificate, constraint not critical', basicConstraints('30030101ff', false), /CA certificates/],
+  ['a CA certificate with a path length', basicConstraints('30060101ff020100'), /CA certificates/],
+  ['a path length without cA', basicConstraints('3003020100'), /CA certificates|TBSCertificate/],
+  ['cA FALSE written out', basicConstraints('3003010100'), /not a TBSCertificate/],
+  ['keyCertSign', keyUsage('key_cert_sign'), /keyCertSign/],
+  ['keyCertSign beside digitalSignature', keyUsage('digital_signature', 'key_cert_sign'), /keyCertSign/],
+  ['cRLSign', keyUsage('crl_sign'), /cRLSign/],
+  ['another issuer name', { issuer: rawName(['2.5.4.3', 'Somebody Else']) }, /issuer name/],
+  ['the issuer name in another string type', { issuer: printable(authority.nameDer) }, /issuer name/],
+  ['an empty issuer name', { issuer: Buffer.of(0x30, 0x00) }, /issuer name/],
+  [
+    "another issuer's key identifier",
+    withExtension('authorityKeyIdentifier', (writer) => writeAuthorityKeyIdentifier(writer, other.keyIdentifier)),
+    /authorityKeyIdentifier/,
+  ],
+  ['no key identifier of the issuer', withExtension('authorityKeyIdentifier', undefined), /authorityKeyIdentifier/],
+  ['another hash than the issuer uses', { signatureAlgorithm: 'SHA384withECDSA' }, /signature algorithm/],
+  ['an algorithm of another key type', { signatureAlgorithm: 'SHA256withRSA' }, /signature algorithm/],
+  ['a negative serial number', { serialContent: Buffer.alloc(16, 0xff).fill(0x80, 0, 1) }, /negative/],
+  ['a serial number of zero', { serialContent: Buffer.of(0) }, /serial number/],
+  ['a short serial number', { serialContent: Buffer.alloc(7, 0x41) }, /fewer than 8/],
+  ['a serial number of 21 octets', { serialContent: Buffer.alloc(21, 0x41) }, /more than 20/],
+  [
+    'a serial number shorter than the policy wants',
+    { serialContent: Buffer.alloc(15, 0x41) },
+    /fewer than 16/,
+    '{ min_serial_octets: 16 }',
+  ],
+  [
+    'a validity longer than allowed',
+    { notBefore: new Date(now), notAfter: new Date(now + 398 * DAY_MS) },
+    /longer than/,
+  ],
+  ['notAfter before notBefore', { notBefore: new Date(now), notAfter: new Date(now - 5000) }, /before notBefore/],
+  ['notBefore before the issuer', { notBefore: new Date(authority.notBefore.getTime() - 1000) }, /notBefore is before/],
+  [
+    'notAfter after the issuer',
+    {
+      notBefore: new Date(authority.notAfter.getTime() - DAY_MS),
+      notAfter: new Date(authority.notAfter.getTime() + 1000),
+    },
+    /notAfter is after/,
+  ],
+  ['an RSA key that is too short', { spki: rsaSpki(1024) }, /1024 bits/],
+  ['an RSA key shorter than the policy wants', { spki: rsaSpki(2048) }, /2048 bits/, '{ min_rsa_bits: 3072 }'],
+  ['a key type outside the policy', { spki: rsaSpki(2048) }, /key type RSA/, '{ key_types: [P-256, P-384] }'],
+  [
+    'a curve outside the policy',
+    { spki: spkiOf(makeKeyPair('P-521').publicKey) },
+    /key type P-521/,
+    '{ key_types: [P-256] }',
+  ],
+  [
+    'Ed25519 where it is not allowed',
+    { spki: spkiOf(makeKeyPair('Ed25519').publicKey) },
+    /Ed25519/,
+    '{ key_types: [P-256] }',
+  ],
+  [
+    'a curve nobody knows here',
+    { spki: spkiOf(generateKeyPairSync('ec', { namedCurve: 'secp256k1' }).publicKey) },
+    /key type 1\.3\.132/,
+  ],
+  ['a key usage outside the policy', keyUsage('content_commitment'), /content_commitment/],
+  ['code signing', purposes('server_auth', 'code_signing'), /code_signing/],
+  ['OCSP signing', purposes('ocsp_signing'), /ocsp_signing/],
+  [
+    'anyExtendedKeyUsage',
+    withExtension('extendedKeyUsage', rawExtension('2.5.29.37', false, Buffer.from('30060604551d2500', 'hex'))),
+    /2\.5\.29\.37\.0/,
+  ],
+  ['no extended key usage', withExtension('extendedKeyUsage', undefined), /extended key usage is missing/],
+  [
+    'an unknown critical extension',
+    withExtension('x', rawExtension('1.2.3.4', true, Buffer.of(5, 0))),
+    /critical extension 1\.2\.3\.4/,
+  ],
+  [
+    'an unknown extension that is not critical',
+    withExtension('x', rawExtension('1.2.3.4', false, Buffer.of(5, 0))),
+    /extension 1\.2\.3\.4/,
+  ],
+  ['name constraints', withExtension('x', rawExtension(NAME_CONSTRAINTS, false, Buffer.of(0x30, 0))), /2\.5\.29\.30/],
+  [
+    'an extension twice',
+    withExtension('x', (writer) => writeKeyUsage(writer, ['digital_signature'])),
+    /not a TBSCertificate/,
+  ],
+  ['no subject alternative name', withExtension('subjectAltName', undefined), /alternative name is missing|lint/],
+  ['an e-mail address', san([contextTag(1), Buffer.from('a@example.org')]), /rfc822Name/],
+  [
+    'a URI',
+    san(dns('www.example.org'), [contextTag(6), Buffer.from('https://example.org/')]),
+    /uniformResourceIdentifier/,
+  ],
+  ['a directory name', san([contextConstructedTag(4), Buffer.of(0x30, 0)]), /directoryName/],
+  ['a host name with a space', san(dns('www.exa mple.org')), /not a host name/],
+  ['a host name with a final dot', san(dns('www.example.org.')), /not a host name/],
+  ['a wildcard inside a label', san(dns('w*.example.org')), /not a host name/],
+  ['a NUL in a host name', san(dns('www.example.org\0.evil.test')), /not a TBSCertificate/],
+  [
+    'a name outside the permitted subtrees',
+    san(dns('www.example.net')),
+    /outside the permitted/,
+    '{ permitted: { dns: [example.org] } }',
+  ],
+  [
+    'a name that only ends like a permitted one',
+    san(dns('badexample.org')),
+    /outside the permitted/,
+    '{ permitted: { dns: [example.org] } }',
+  ],
+  [
+    'one bad name among good ones',
+    san(dns('a.example.org'), dns('b.example.net')),
+    /b\.example\.net/,
+    '{ permitted: { dns: [example.org] } }',
+  ],
+  [
+    'any name where none is permitted',
+    san(dns('www.example.org')),
+    /outside the permitted/,
+    '{ permitted: { dns: [] } }',
+  ],
+  ['an excluded name in capitals', san(dns('DB.Example.ORG')), /excluded/, '{ excluded: { dns: [db.example.org] } }'],
+  [
+    'a name below an excluded one',
+    san(dns('x.db.example.org')),
+    /excluded/,
+    '{ permitted: { dns: [example.org] }, excluded: { dns: [db.example.org] } }',
+  ],
+  [
+    'a wildcard that covers an excluded name',
+    san(dns('*.example.org')),
+    /excluded/,
+    '{ excluded: { dns: [db.example.org] } }',
+  ],
+  [
+    'a wildcard above the permitted subtree',
+    san(dns('*.example.org')),
+    /outside the permitted/,
+    '{ permitted: { dns: [www.example.org] } }',
+  ],
+  [
+    'an address outside the permitted networks',
+    san(ip(192, 0, 2, 1)),
+    /outside the permitted networks/,
+    '{ permitted: { ip: [10.0.0.0/8] } }',
+  ],
+  [
+    'an excluded address',
+    san(ip(10, 1, 2, 3)),
+    /excluded network/,
+    '{ permitted: { ip: [10.0.0.0/8] }, excluded: { ip: [10.1.0.0/16] } }',
+  ],
+  [
+    'an excluded address, mapped into IPv6',
+    san(ip(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 10, 1, 2, 3)),
+    /excluded network/,
+    '{ excluded: { ip: [10.1.0.0/16] } }',
+  ],
+  [
+    'an IPv6 address outside the permitted networks',
+    san(ip(0x20, 1, 0xd, 0xb9, ...Array(12).fill(0))),
+    /outside the permitted networks/,
+    '{ permitted: { ip: ["2001:db8::/32"] } }',
+  ],
+  ['an organisation in the subject', { subject: rawName(['2.5.4.10', 'Bank']) }, /subject attribute O/],
+  ['a common name that is no alternative name', { subject: rawName(['2.5.4.3', 'bank.example.net']) }, /common name/],
+  ['an e-mail address in the subject', { subject: rawName(['1.2.840.113549.1.9.1', 'a@b']) }, /subject attribute/],
+  ['a version 2 certificate with extensions', { version: 2 }, /not a TBSCertificate|version/],
+]
+
+/** The same Name with its one string as PrintableString: equal to the eye and to RFC 5280 §7.1, but not in bytes. */
+function printable(name: Buffer): Buffer {
+  const copy = Buffer.from(name)
+  copy[copy.indexOf(0x0c, 9)] = 0x13
+  return copy
+}
+
+describe('the policy of an issuer', () => {
+  test('accepts an ordinary leaf and names it', () => {
+    const verdict = checkTbsCertificate(
+      leafTbs(authority, { dnsNames: ['a.example.org'], ipAddresses: ['10.0.0.1'] }),
+      policyOf(),
+    )
+    assert.ok('serialNumber' in verdict, JSON.stringify(verdict))
+    assert.match(verdict.serialNumber, /^40[0-9a-f]{30}$/)
+  })
+
+  test('accepts what the raw writer of this test makes without changes', () => {
+    assert.equal(refusalOf(rawTbs(authority)), undefined)
+  })
+
+  for (const [what, changes, sentence, policyYaml] of REFUSED) {
+    test(`refuses ${what}`, () =>
+      assert.match(refusalOf(rawTbs(authority, changes), policyYaml) ?? 'accepted', sentence))
+  }
+
+  const ACCEPTED: readonly (readonly [what: string, tbs: Buffer, policyYaml?: string])[] = [
+    [
+      'a validity of exactly the maximum, both ends counted (RFC 5280 §4.1.2.5)',
+      leafTbs(authority),
+      '{ max_validity_days: 90 }',
+    ],
+    [
+      'the permitted domain itself',
+      leafTbs(authority, { dnsNames: ['example.org'] }),
+      '{ permitted: { dns: [example.org] } }',
+    ],
+    [
+      'a wildcard below the permitted domain',
+      leafTbs(authority, { dnsNames: ['*.example.org'] }),
+      '{ permitted: { dns: [example.org] } }',
+    ],
+    [
+      'an address in a permitted network',
+      leafTbs(authority, { dnsNames: [], ipAddresses: ['10.9.8.7'] }),
+      '{ permitted: { ip: [10.0.0.0/8] } }',
+    ],
+    ['a common name that repeats a name', leafTbs(authority, { commonName: 'www.example.org' })],
+    [
+      'an extension the configuration lists',
+      rawTbs(authority, withExtension('x', rawExtension('1.2.3.4', false, Buffer.of(5, 0)))),
+      '{ extra_extensions: [1.2.3.4] }',
+    ],
+    ['an RSA key', leafTbs(authority, { spki: rsaSpki(2048), keyUsages: ['digital_signature', 'key_encipherment'] })],
+  ]
+  for (const [what, tbs, policyYaml] of ACCEPTED) {
+    test(`accepts ${what}`, () => assert.equal(refusalOf(tbs, policyYaml), undefined))
+  }
+
+  test('gives a verdict on random bytes and on every mutated TBSCertificate, and never throws', () => {
+    const good = leafTbs(authority)
+    const policy = policyOf()
+    fc.assert(
+      fc.property(
+        fc.uint8Array({ maxLength: 400 }),
+        (bytes) => 'refusal' in checkTbsCertificate(Buffer.from(bytes), policy),
+      ),
+    )
+    fc.assert(
+      fc.property(fc.nat(good.length - 1), fc.integer({ min: 0, max: 255 }), (at, octet) => {
+        const mutated = Buffer.from(good)
+        mutated[at] = octet
+        checkTbsCertificate(mutated, policy)
+      }),
+      { numRuns: 2000 },
+    )
+  })
+})
