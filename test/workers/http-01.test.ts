@@ -5,6 +5,7 @@ import { describe, type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { gzipSync } from 'node:zlib'
+import fc from 'fast-check'
 import type { Http01Job, ValidationVerdict } from '../../workers/job.ts'
 import { validateHttp01 } from '../../workers/validate/http-01.ts'
 import { a, cname, type Script, SERVFAIL, startDns, zoneScript } from './scripted-dns.ts'
@@ -612,6 +613,61 @@ describe('failures of the connection', () => {
       assert.ok(!JSON.stringify(verdict).includes('SECRET'), JSON.stringify(verdict))
     })
   }
+  test('no bytes make the attempt throw, hang or succeed', async (t) => {
+    let next: Uint8Array = Buffer.alloc(0)
+    const web = await kept(
+      t,
+      startRaw((socket) => void socket.end(next)),
+    )
+    const prefix = fc.constantFrom(
+      '',
+      'HTTP/1.1 ',
+      'HTTP/1.1 200 OK\r\n',
+      'HTTP/1.1 200 OK\r\n\r\n',
+      'HTTP/1.1 302 Found\r\nlocation: ',
+    )
+    await fc.assert(
+      fc.asyncProperty(prefix, fc.uint8Array({ maxLength: 200 }), fc.boolean(), async (start, bytes, ended) => {
+        next = Buffer.concat([Buffer.from(start), bytes, Buffer.from(ended ? '\r\n\r\n' : '')])
+        const verdict = await validateHttp01(aJob(web.port, { timeoutMs: 1000 }))
+        assert.ok(!verdict.ok && /^[ -~]+$/.test(verdict.detail), JSON.stringify(verdict))
+      }),
+      { numRuns: 200 },
+    )
+  })
+  test('nothing stays open after an attempt, however it ends', async (t) => {
+    const count = () => process.getActiveResourcesInfo().filter((name) => /Timeout|TCPSocket|TLS|UDP/.test(name)).length
+    const secure = await kept(
+      t,
+      startRaw(() => {}),
+    )
+    const gone = await startWeb(answering)
+    await gone.close()
+    const webs = await Promise.all([
+      kept(t, startWeb(answering)),
+      kept(
+        t,
+        startWeb((_request, response) => void response.write('x'.repeat(100_000))),
+      ),
+      kept(
+        t,
+        startWeb(
+          (_request, response) => void response.writeHead(302, { location: `https://demo.test:${secure.port}/` }).end(),
+        ),
+      ),
+      kept(
+        t,
+        startRaw(() => {}),
+      ),
+    ])
+    await sleep(100)
+    const before = count()
+    for (const port of [...webs.map((web) => web.port), gone.port]) {
+      await validateHttp01(aJob(port, { timeoutMs: 200, httpsPort: secure.port, dns: fixed('::1', '127.0.0.1') }))
+    }
+    await sleep(200)
+    assert.equal(count(), before)
+  })
   test('a reset in the middle is a connection problem', async (t) => {
     const server = createServer((socket) => {
       socket.on('error', () => {})

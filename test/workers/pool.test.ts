@@ -1,23 +1,166 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
-import { createWorkerPool, type WorkerPool } from '../../workers/pool.ts'
-import { aJob, answering, type ScriptedWeb, startWeb } from './scripted-web.ts'
+import { describe, type TestContext, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { ValidationVerdict } from '../../workers/job.ts'
+import { createWorkerPool, type WorkerPool, WorkerPoolError, type WorkerPoolOptions } from '../../workers/pool.ts'
+import { startDns, zoneScript } from './scripted-dns.ts'
+import { aJob, answering, startRaw, startWeb } from './scripted-web.ts'
+
+function aPool(t: TestContext, options: Partial<WorkerPoolOptions> = {}): WorkerPool {
+  const pool = createWorkerPool({ threads: 1, concurrentTasksPerThread: 2, maxQueue: 1, ...options })
+  t.after(() => pool.close(0))
+  return pool
+}
+
+/** A pool whose task fails on demand. */
+function faultyPool(t: TestContext, options: Partial<WorkerPoolOptions> = {}): WorkerPool {
+  return aPool(t, { taskFile: new URL('./faulty-task.js', import.meta.url), maxQueue: 100, ...options })
+}
+const faulty = (token: string, timeoutMs = 1000) => aJob(80, { token, timeoutMs })
+
+const isError = (code: string) => (error: unknown) =>
+  error instanceof WorkerPoolError && error.code === code && error.retryable
 
 describe('worker pool', () => {
-  let web: ScriptedWeb
-  let pool: WorkerPool
-  before(async () => {
-    web = await startWeb(answering)
-    pool = createWorkerPool({ threads: 2, concurrentTasksPerThread: 50, maxQueue: 1000 })
-  })
-  after(async () => {
-    await pool.close(1000)
-    await web.close()
-  })
-
-  test('a job goes to a thread and its verdict comes back with evidence', async () => {
+  test('a job goes to a thread and its verdict comes back with evidence', async (t) => {
+    const web = await startWeb(answering)
+    t.after(() => web.close())
+    const pool = aPool(t)
     const verdict = await pool.validate(aJob(web.port))
     assert.equal(verdict.ok, true, JSON.stringify(verdict))
     assert.ok(verdict.evidence.some(({ step, address }) => step === 'connected' && address === '127.0.0.1'))
+    assert.deepEqual(pool.stats(), { threads: 1, running: 0, queued: 0, completed: 1, lost: 0, refused: 0 })
+  })
+
+  test('what neither runs nor fits the queue is refused at once', async (t) => {
+    const pool = faultyPool(t, { maxQueue: 1 })
+    const accepted = [1, 2, 3].map(() => pool.validate(faulty('slow')))
+    await assert.rejects(pool.validate(faulty('slow')), isError('full'))
+    assert.deepEqual([pool.stats().running, pool.stats().queued, pool.stats().refused], [2, 1, 1])
+    assert.equal((await Promise.all(accepted)).length, 3)
+    assert.deepEqual(await pool.validate(faulty('fine')), { ok: true, evidence: [] })
+  })
+
+  test('a queue of no length still runs what fits the threads', async (t) => {
+    const pool = faultyPool(t, { maxQueue: 0 })
+    const accepted = [pool.validate(faulty('slow')), pool.validate(faulty('slow'))]
+    await assert.rejects(pool.validate(faulty('slow')), isError('full'))
+    assert.equal((await Promise.all(accepted)).length, 2)
+  })
+
+  for (const token of ['exit', 'throw-later']) {
+    test(`a thread that dies (${token}) loses its jobs and nothing else`, async (t) => {
+      const pool = faultyPool(t)
+      const neighbour = assert.rejects(pool.validate(faulty('slow')), isError('lost'))
+      await assert.rejects(pool.validate(faulty(token)), isError('lost'))
+      await neighbour
+      assert.deepEqual(await pool.validate(faulty('fine')), { ok: true, evidence: [] })
+      assert.equal(pool.stats().running, 0)
+    })
+  }
+
+  test('jobs that wait while a thread dies are run by the next one', async (t) => {
+    const pool = faultyPool(t)
+    const doomed = [faulty('exit'), faulty('slow')].map((job) => assert.rejects(pool.validate(job), isError('lost')))
+    const waiting = Array.from({ length: 20 }, () => pool.validate(faulty('fine')))
+    await Promise.all(doomed)
+    assert.ok((await Promise.all(waiting)).every(({ ok }) => ok))
+  })
+
+  test('a task that rejects is lost, with the cause for the log', async (t) => {
+    const pool = faultyPool(t)
+    await assert.rejects(pool.validate(faulty('reject')), (error) => {
+      assert.ok(isError('lost')(error))
+      assert.match(String((error as WorkerPoolError).cause), /a fault of the task/)
+      return true
+    })
+  })
+
+  test('a stuck thread is replaced once its job is overdue', async (t) => {
+    const errors: Error[] = []
+    const pool = faultyPool(t, { graceMs: 300, onThreadError: (error) => errors.push(error) })
+    const startedAt = performance.now()
+    await assert.rejects(pool.validate(faulty('spin', 200)), isError('lost'))
+    assert.ok(performance.now() - startedAt < 1500)
+    assert.match(errors[0]!.message, /stuck/)
+    assert.deepEqual(await pool.validate(faulty('fine')), { ok: true, evidence: [] })
+  })
+
+  test('a task file that does not load loses its jobs in bounded time and does not end the process', async (t) => {
+    const taskFile = new URL('./no-such-file.js', import.meta.url)
+    const pool = aPool(t, { taskFile, graceMs: 200 })
+    for (let index = 0; index < 3; index++) {
+      await assert.rejects(pool.validate(faulty('fine', 100)), isError('lost'))
+    }
+  })
+
+  test('a thread sees nothing of the environment', async (t) => {
+    process.env['CHANCERY_TEST_SECRET'] = 'x'
+    t.after(() => delete process.env['CHANCERY_TEST_SECRET'])
+    const [entry] = (await faultyPool(t).validate(faulty('environment'))).evidence
+    // Coverage of the test run itself is all that may be there.
+    assert.match(String(entry?.['names']), /^(NODE_V8_COVERAGE)?$/)
+  })
+
+  test('close lets running jobs finish and refuses the waiting and the new', async (t) => {
+    const pool = faultyPool(t)
+    const running = [pool.validate(faulty('slow')), pool.validate(faulty('slow'))]
+    const waiting = assert.rejects(pool.validate(faulty('slow')), isError('closed'))
+    const closed = pool.close(5000)
+    await assert.rejects(pool.validate(faulty('fine')), isError('closed'))
+    await waiting
+    assert.equal((await Promise.all(running)).length, 2)
+    await closed
+  })
+
+  test('close ends running jobs when the time is over', async (t) => {
+    const pool = faultyPool(t)
+    const running = assert.rejects(pool.validate(faulty('spin')), isError('lost'))
+    await sleep(100)
+    const startedAt = performance.now()
+    await pool.close(200)
+    await running
+    assert.ok(performance.now() - startedAt < 1000)
+  })
+})
+
+describe('many validations at once', () => {
+  const isGood = (verdict: ValidationVerdict) => verdict.ok
+
+  test('500 jobs with DNS and HTTP get their own verdicts', async (t) => {
+    const web = await startWeb(answering)
+    const dns = await startDns(({ name, type }) =>
+      zoneScript({ [name]: Number(/\d+/.exec(name)?.[0]) % 5 === 0 ? [] : ['127.0.0.1'] })({ name, type } as never),
+    )
+    t.after(() => Promise.all([web.close(), dns.close()]))
+    const pool = aPool(t, { threads: 2, concurrentTasksPerThread: 100, maxQueue: 500 })
+    const settings = { resolvers: [dns.resolver], zones: [], timeoutMs: 5000 }
+
+    const startedAt = performance.now()
+    const verdicts = await Promise.all(
+      Array.from({ length: 500 }, (_, index) =>
+        pool.validate(
+          aJob(web.port, { identifier: { type: 'dns', value: `n${index}.example` }, dns: settings, timeoutMs: 10_000 }),
+        ),
+      ),
+    )
+    const ms = performance.now() - startedAt
+    assert.equal(verdicts.filter(isGood).length, 400)
+    assert.ok(verdicts.every((verdict, index) => verdict.ok === (index % 5 !== 0)))
+    assert.ok(ms < 10_000, `${ms} ms`)
+    t.diagnostic(`500 validations in ${Math.round(ms)} ms`)
+  })
+
+  test('500 jobs against a server that never answers end together with their deadline', async (t) => {
+    const web = await startRaw(() => {})
+    t.after(() => web.close())
+    const pool = aPool(t, { threads: 2, concurrentTasksPerThread: 250, maxQueue: 0 })
+    const startedAt = performance.now()
+    const verdicts = await Promise.all(
+      Array.from({ length: 500 }, () => pool.validate(aJob(web.port, { timeoutMs: 1000 }))),
+    )
+    const ms = performance.now() - startedAt
+    assert.equal(verdicts.filter(isGood).length, 0)
+    assert.ok(ms >= 950 && ms < 3500, `${ms} ms`)
   })
 })

@@ -68,16 +68,12 @@ export interface DnsClientOptions {
 export function createDnsClient(settings: DnsSettings, options: DnsClientOptions = {}): DnsClient {
   const dnssec = options.dnssec ?? false
   const sourceOf = createSourceFinder(settings)
-  const never = new AbortController().signal
 
   return {
-    query: (name, type, deadline) =>
-      lookUp(normalName(name), type, {
-        sourceOf,
-        dnssec,
-        deadline: deadline.atMost(settings.timeoutMs),
-        signal: never,
-      }),
+    query(name, type, deadline) {
+      const { signal } = new AbortController()
+      return lookUp(normalName(name), type, { sourceOf, dnssec, deadline: deadline.atMost(settings.timeoutMs), signal })
+    },
 
     async resolveAddresses(name, deadline) {
       const controller = new AbortController()

@@ -39,14 +39,21 @@ export function parseResolvConf(text: string): NameServer[] {
  * @throws RangeError for a resolver or address that is none.
  */
 export function createSourceFinder(settings: DnsSettings): (name: string) => NameSource {
-  const base = serverSource(settings.resolvers)
+  let system: NameSource | undefined
+  const base = settings.resolvers.length > 0 ? serverSource(settings.resolvers) : undefined
   const zones = settings.zones
-    .map((entry) => ({ zone: normalName(entry.zone), source: zoneSource(entry, base) }))
+    .map((entry) => ({ zone: normalName(entry.zone), source: zoneSource(entry) }))
     .sort((a, b) => b.zone.length - a.zone.length)
-  return (name) => zones.find(({ zone }) => name === zone || name.endsWith(`.${zone}`))?.source ?? base
+  // Read when first needed, for each attempt: 50 µs, and a changed file counts at once.
+  const fromSystem = () => {
+    system ??= { kind: 'servers', servers: systemServers() }
+    return system
+  }
+  return (name) => zones.find(({ zone }) => name === zone || name.endsWith(`.${zone}`))?.source ?? base ?? fromSystem()
 }
 
-function zoneSource(entry: DnsSettings['zones'][number], base: NameSource): NameSource {
+/** Undefined for a zone without resolvers and addresses: it only takes names out of a wider zone. */
+function zoneSource(entry: DnsSettings['zones'][number]): NameSource | undefined {
   if (entry.addresses) {
     const strange = entry.addresses.find((address) => isIP(address) === 0)
     if (strange !== undefined) throw new RangeError(`not an IP address: ${strange}`)
@@ -56,11 +63,10 @@ function zoneSource(entry: DnsSettings['zones'][number], base: NameSource): Name
       ipv6: entry.addresses.filter((address) => !isIPv4(address)),
     }
   }
-  return entry.resolvers && entry.resolvers.length > 0 ? serverSource(entry.resolvers) : base
+  return entry.resolvers && entry.resolvers.length > 0 ? serverSource(entry.resolvers) : undefined
 }
 
 function serverSource(resolvers: readonly string[]): NameSource {
-  if (resolvers.length === 0) return { kind: 'servers', servers: systemServers() }
   const servers = resolvers.map((text) => {
     const server = parseNameServer(text)
     if (!server) throw new RangeError(`not a resolver (ip, ip:port or [v6]:port): ${text}`)
@@ -69,7 +75,6 @@ function serverSource(resolvers: readonly string[]): NameSource {
   return { kind: 'servers', servers }
 }
 
-/** Read for each attempt: 20 µs, and a changed file counts at once. */
 function systemServers(): NameServer[] {
   try {
     return parseResolvConf(readFileSync('/etc/resolv.conf', 'utf8'))

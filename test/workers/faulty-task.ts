@@ -1,0 +1,27 @@
+/** A task that fails in the ways a thread can fail; which one stands in the job's token. */
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { ValidationJob, ValidationVerdict } from '../../workers/job.ts'
+
+export default async function faulty(job: ValidationJob): Promise<ValidationVerdict> {
+  switch (job.token) {
+    case 'exit':
+      return process.exit(3)
+    case 'throw-later':
+      setTimeout(() => {
+        throw new Error('a stray callback')
+      }, 10)
+      await sleep(5000)
+      break
+    case 'reject':
+      throw new TypeError('a fault of the task')
+    case 'spin':
+      for (;;);
+    case 'slow':
+      await sleep(200)
+      break
+    case 'environment':
+      return { ok: true, evidence: [{ step: 'environment', names: Object.keys(process.env) }] }
+  }
+  return { ok: true, evidence: [] }
+}
