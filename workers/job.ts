@@ -19,7 +19,10 @@ export interface Http01Job {
   keyAuthorization: string
   /** One bound for the whole attempt, redirects and look-ups included; milliseconds from the start of the task. */
   timeoutMs: number
+  /** Of the first request, and allowed in redirects to http beside 80. */
   port: number
+  /** Allowed in redirects to https beside 443; absent means 443 only. */
+  httpsPort?: number
   maxResponseBytes: number
   /** CIDR list; an address inside it is never connected to, on any hop. */
   blockedNetworks: readonly string[]

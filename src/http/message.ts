@@ -1,7 +1,7 @@
 /** A request and a reply as values: handlers know these, only `uws.ts` knows the socket. */
 
 export interface HttpRequest {
-  /** Upper case. */
+  /** As sent: methods are case-sensitive (RFC 9110 §9.1), so `get` is not GET. */
   method: string
   /** Path as sent, without the query. */
   path: string

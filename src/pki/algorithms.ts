@@ -1,4 +1,10 @@
-/** Signature algorithms of certificates and certification requests: names, OIDs and AlgorithmIdentifier bytes. */
+/**
+ * Signature algorithms of certificates and certification requests: names, OIDs and AlgorithmIdentifier bytes
+ * (RFC 4055 §5, RFC 5758 §3.2, RFC 8410 §3), and the elliptic curves of subject keys (RFC 5480 §2.1.1.1).
+ */
+
+import { DerReader } from './der.ts'
+import { encodeDer } from './der-writer.ts'
 
 /** Java-style names: the spelling that CSR profiles and the configuration use (doc 2, `authorized_signature_algorithms`). */
 export type SignatureAlgorithm =
@@ -9,3 +15,86 @@ export type SignatureAlgorithm =
   | 'SHA384withECDSA'
   | 'SHA512withECDSA'
   | 'Ed25519'
+
+/** Kinds of key that can sign here or be certified here. */
+export type KeyKind = 'rsa' | 'ec' | 'ed25519'
+
+export interface SignatureAlgorithmFacts {
+  oid: string
+  /** The whole AlgorithmIdentifier in its one correct spelling: NULL parameters for RSA, none otherwise. */
+  identifierDer: Buffer
+  /** Digest name of node:crypto; null where the algorithm hashes by itself. */
+  hash: 'sha256' | 'sha384' | 'sha512' | null
+  keyKind: KeyKind
+}
+
+export const SIGNATURE_ALGORITHMS = {
+  SHA256withRSA: facts('1.2.840.113549.1.1.11', 'sha256', 'rsa'),
+  SHA384withRSA: facts('1.2.840.113549.1.1.12', 'sha384', 'rsa'),
+  SHA512withRSA: facts('1.2.840.113549.1.1.13', 'sha512', 'rsa'),
+  SHA256withECDSA: facts('1.2.840.10045.4.3.2', 'sha256', 'ec'),
+  SHA384withECDSA: facts('1.2.840.10045.4.3.3', 'sha384', 'ec'),
+  SHA512withECDSA: facts('1.2.840.10045.4.3.4', 'sha512', 'ec'),
+  Ed25519: facts('1.3.101.112', null, 'ed25519'),
+} as const satisfies Record<SignatureAlgorithm, SignatureAlgorithmFacts>
+
+/** Curves of subject keys; `fieldOctets` is the length of one coordinate, `profileLabel` the name in CSR profiles. */
+export const CURVES = {
+  'P-256': { oid: '1.2.840.10045.3.1.7', bits: 256, fieldOctets: 32, profileLabel: 'EC.secp256r1' },
+  'P-384': { oid: '1.3.132.0.34', bits: 384, fieldOctets: 48, profileLabel: 'EC.secp384r1' },
+  'P-521': { oid: '1.3.132.0.35', bits: 521, fieldOctets: 66, profileLabel: 'EC.secp521r1' },
+} as const satisfies Record<string, { oid: string; bits: number; fieldOctets: number; profileLabel: string }>
+export type Curve = keyof typeof CURVES
+
+export const KEY_ALGORITHM = {
+  rsaEncryption: '1.2.840.113549.1.1.1',
+  ecPublicKey: '1.2.840.10045.2.1',
+  ed25519: '1.3.101.112',
+} as const
+
+/** `algorithm` is undefined when the OID is unknown here or its parameters are not those the RFC prescribes. */
+export interface AlgorithmIdentifier {
+  oid: string
+  algorithm: SignatureAlgorithm | undefined
+  der: Buffer
+}
+
+const ALGORITHM_BY_IDENTIFIER: ReadonlyMap<string, SignatureAlgorithm> = new Map(
+  Object.entries(SIGNATURE_ALGORITHMS).map(([name, { identifierDer }]) => [
+    identifierDer.toString('latin1'),
+    name as SignatureAlgorithm,
+  ]),
+)
+const CURVE_BY_OID: ReadonlyMap<string, Curve> = new Map(
+  Object.entries(CURVES).map(([name, { oid }]) => [oid, name as Curve]),
+)
+
+/** The algorithm with exactly this AlgorithmIdentifier (DER). */
+export function findSignatureAlgorithm(identifierDer: Buffer): SignatureAlgorithm | undefined {
+  return ALGORITHM_BY_IDENTIFIER.get(identifierDer.toString('latin1'))
+}
+
+export function findCurve(oid: string): Curve | undefined {
+  return CURVE_BY_OID.get(oid)
+}
+
+/** Reads the AlgorithmIdentifier of a signature (RFC 5280 §4.1.1.2). @throws DerError */
+export function readAlgorithmIdentifier(reader: DerReader): AlgorithmIdentifier {
+  const start = reader.offset
+  const der = reader.any()
+  const inner = new DerReader(reader.bytes, start, reader.offset).sequence()
+  const oid = inner.oid()
+  if (!inner.done) inner.any()
+  inner.finish('AlgorithmIdentifier')
+  return { oid, algorithm: findSignatureAlgorithm(der), der }
+}
+
+function facts<K extends KeyKind>(oid: string, hash: SignatureAlgorithmFacts['hash'], keyKind: K) {
+  const identifierDer = encodeDer((writer) =>
+    writer.sequence(() => {
+      writer.oid(oid)
+      if (keyKind === 'rsa') writer.raw(Buffer.of(0x05, 0x00))
+    }),
+  )
+  return { oid, identifierDer, hash, keyKind }
+}

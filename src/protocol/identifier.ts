@@ -1,10 +1,69 @@
-/** Identifiers and challenge types (RFC 8555 §7.1.3, §8; RFC 8738): the closed sets and their wire form. */
+/** Identifiers (RFC 8555 §7.1.3, §9.7.7; RFC 8738): normal forms. What is allowed among them is policy, in `domain`. */
+
+import { isIPv4, isIPv6, SocketAddress } from 'node:net'
+import { domainToASCII } from 'node:url'
 
 export const IDENTIFIER_TYPES = ['dns', 'ip'] as const
 export type IdentifierType = (typeof IDENTIFIER_TYPES)[number]
 
-/** As a client wrote it and an order shows it: a wildcard keeps its `*.`. Value is normalised. */
+/** As a client wrote it and an order shows it: a wildcard keeps its `*.`. The value is normalised. */
 export interface Identifier {
   type: IdentifierType
   value: string
+}
+
+export function isWildcard(identifier: Identifier): boolean {
+  return identifier.type === 'dns' && identifier.value.startsWith('*.')
+}
+
+/** The identifier an authorization is for: a wildcard without its `*.` (RFC 8555 §7.1.4). */
+export function authorizedIdentifier(identifier: Identifier): Identifier {
+  return isWildcard(identifier) ? { type: 'dns', value: identifier.value.slice(2) } : identifier
+}
+
+const LABEL = /^(?!-)[a-z0-9-]{1,63}(?<!-)$/
+const MAX_NAME_LENGTH = 253
+
+export type NormalForm = { ok: true; value: string } | { ok: false; reason: string }
+
+/**
+ * The normal form of a DNS name: lower case, A-labels (IDNA 2008 through UTS 46), no trailing dot.
+ * @returns the reason for a refusal as the end of a sentence that starts with the name.
+ */
+export function normalizeDnsName(text: string): NormalForm {
+  const wildcard = text.startsWith('*.')
+  const name = wildcard ? text.slice(2) : text
+  if (name === '') return refused('is empty')
+  if (name.endsWith('.')) return refused('ends with a dot')
+  if (name.includes('*')) return refused('has a * that is not the whole leftmost label')
+  const ascii = /^[\x21-\x7e]*$/.test(name) ? name.toLowerCase() : domainToASCII(name)
+  if (ascii === '') return refused('is not a valid internationalized name')
+  if (ascii.length + (wildcard ? 2 : 0) > MAX_NAME_LENGTH) return refused('is longer than 253 characters')
+  const labels = ascii.split('.')
+  if (!labels.every((label) => LABEL.test(label)))
+    return refused('is not made of labels of letters, digits and inner hyphens, 1 to 63 characters each')
+  const broken = labels.find((label) => label.slice(2, 4) === '--' && !isValidALabel(label))
+  if (broken !== undefined) return refused('has a reserved label with -- that is not a valid A-label')
+  // RFC 3696 §2: a top-level label is not all-numeric; an IPv4 address in disguise always is.
+  if (/^[0-9]+$/.test(labels.at(-1) as string))
+    return refused('ends with a label of digits; use an identifier of type ip')
+  return { ok: true, value: wildcard ? `*.${ascii}` : ascii }
+}
+
+function isValidALabel(label: string): boolean {
+  return label.startsWith('xn--') && domainToASCII(label) === label
+}
+
+/** Canonical text (RFC 8738 §3: RFC 5952 for IPv6); every other spelling is refused rather than guessed. */
+export function normalizeIpAddress(text: string): NormalForm {
+  if (isIPv4(text)) return { ok: true, value: text }
+  if (!isIPv6(text) || text.includes('%')) return refused('is not an IPv4 or IPv6 address')
+  const canonical = new SocketAddress({ address: text, family: 'ipv6' }).address
+  return canonical.startsWith('::ffff:') && canonical.includes('.')
+    ? refused('is an IPv4-mapped IPv6 address; use the IPv4 address')
+    : { ok: true, value: canonical }
+}
+
+function refused(reason: string): NormalForm {
+  return { ok: false, reason }
 }

@@ -1,0 +1,303 @@
+/**
+ * The audit chain: one JSON line for every signature, each holding the SHA-256 of the line before it.
+ *
+ * Group commit. A group is what arrived in one turn of the event loop or while the group before it was being written,
+ * at most N = 512 lines or 256 KiB (the rest waits for the next group); there is no timer (T = 0), so a lone line is
+ * written at once, and 16 lines do not wait for the turn to end: the disk then works while the rest is signed. The file
+ * is open with O_DSYNC, so one write is also its fdatasync, and only after it do the waiters of the group continue: no
+ * signature leaves before its line is on disk. A crash loses at most the lines of the group being written and those
+ * behind it: signatures that nobody has been given. A crash can tear the last line; after a loss of power the blocks of
+ * the last group may hold anything.
+ *
+ * At start the end of the file is read back. What such a crash can leave (bytes at the end, no more than one group,
+ * that are not whole JSON lines) is kept aside in `<file>.torn-<seq>` and recorded by a line with method `auditRepair`,
+ * and the chain continues. Whole lines that do not link are no crash damage: the daemon then refuses to start.
+ *
+ * Fail closed: after a failed write or sync, or when somebody else changed the length of the file, no line is accepted
+ * any more, and hence nothing is signed, until the daemon is started again.
+ */
+
+import { hash } from 'node:crypto'
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  fsyncSync,
+  ftruncateSync,
+  openSync,
+  readSync,
+  write,
+  writeSync,
+} from 'node:fs'
+import path from 'node:path'
+import { SignerUnavailable } from './protocol.ts'
+
+/** What a line says, apart from its place in the chain. */
+export interface AuditRecord {
+  method: 'signCertificate' | 'testSign' | 'auditRepair'
+  issuer: string
+  /** Lower-case hex; empty where nothing with a serial number was signed. */
+  serial: string
+  /** `dns:…` and `ip:…` of the certificate. */
+  names: readonly string[]
+  /** Hex SHA-256 of the bytes that were signed (for auditRepair: that were kept aside). */
+  sha256: string
+  requester: string
+}
+
+export interface AuditLine extends AuditRecord {
+  seq: number
+  time: string
+  previous: string
+}
+
+/** Stands in the first line where later ones have a hash. */
+export const NO_PREVIOUS = '0'.repeat(64)
+const MAX_GROUP_LINES = 512
+/** Enough to pay for a write; see above. */
+const EAGER_LINES = 16
+const MAX_GROUP_BYTES = 256 * 1024
+const NEWLINE = 0x0a
+const { O_RDWR, O_APPEND, O_CREAT, O_DSYNC } = constants
+
+export const sha256Hex = (data: Uint8Array | string): string => hash('sha256', data, 'hex')
+
+interface Pending {
+  line: string
+  resolve(): void
+  reject(error: Error): void
+}
+
+interface Tail {
+  sequence: number
+  previous: string
+  /** Bytes up to and including the newest line. */
+  length: number
+}
+
+export class AuditChain {
+  readonly #fd: number
+  readonly #now: () => Date
+  #tail: Tail
+  #pending: Pending[] = []
+  #writing = false
+  #failure: Error | undefined
+  #whenIdle: (() => void)[] = []
+  #syncs = 0
+
+  /** Use `openAuditChain`. */
+  constructor(fd: number, tail: Tail, now: () => Date) {
+    this.#fd = fd
+    this.#tail = tail
+    this.#now = now
+  }
+
+  /** Number of the newest line, on disk or on its way there. */
+  get sequence(): number {
+    return this.#tail.sequence
+  }
+
+  /** Groups synced so far. */
+  get syncs(): number {
+    return this.#syncs
+  }
+
+  /** Why nothing can be recorded any more; undefined while all is well. */
+  get failure(): Error | undefined {
+    return this.#failure
+  }
+
+  /** Resolves when the record is on disk. @throws SignerUnavailable when it could not be put there. */
+  append(record: AuditRecord): Promise<void> {
+    if (this.#failure) return Promise.reject(notRecorded(this.#failure))
+    const line = JSON.stringify({
+      seq: this.#tail.sequence + 1,
+      time: this.#now().toISOString(),
+      method: record.method,
+      issuer: record.issuer,
+      serial: record.serial,
+      names: record.names,
+      sha256: record.sha256,
+      requester: record.requester,
+      previous: this.#tail.previous,
+    } satisfies AuditLine)
+    this.#tail.sequence += 1
+    this.#tail.previous = sha256Hex(line)
+    return new Promise((resolve, reject) => {
+      const waiting = this.#pending.push({ line, resolve, reject })
+      if (this.#writing) return
+      if (waiting >= EAGER_LINES) this.#writeGroup()
+      else if (waiting === 1) queueMicrotask(() => this.#writeGroup())
+    })
+  }
+
+  /** Waits for what is under way, then closes the file. Later records are refused. */
+  async close(): Promise<void> {
+    if (this.#writing || this.#pending.length > 0) await new Promise<void>((resolve) => this.#whenIdle.push(resolve))
+    if (!this.#failure) closeSync(this.#fd)
+    this.#failure ??= new Error('the audit chain is closed')
+  }
+
+  #writeGroup(): void {
+    if (this.#writing || this.#pending.length === 0) return
+    this.#writing = true
+    const group = this.#takeGroup()
+    const bytes = Buffer.from(group.map(({ line }) => `${line}\n`).join(''))
+    this.#write(bytes, (error) => {
+      this.#writing = false
+      if (error) this.#fail(group, error)
+      else this.#release(group)
+    })
+  }
+
+  #release(group: readonly Pending[]): void {
+    this.#syncs += 1
+    for (const { resolve } of group) resolve()
+    this.#writeGroup()
+    if (!this.#writing) this.#becomeIdle()
+  }
+
+  #takeGroup(): Pending[] {
+    let bytes = 0
+    let count = 0
+    for (const { line } of this.#pending) {
+      bytes += line.length + 1
+      if (count > 0 && (bytes > MAX_GROUP_BYTES || count === MAX_GROUP_LINES)) break
+      count += 1
+    }
+    return this.#pending.splice(0, count)
+  }
+
+  #write(bytes: Buffer, done: (error: Error | undefined) => void): void {
+    const { size } = fstatSync(this.#fd)
+    if (size !== this.#tail.length) {
+      done(new Error(`the audit file has ${size} bytes instead of ${this.#tail.length}: somebody else writes to it`))
+      return
+    }
+    write(this.#fd, bytes, (error, written) => {
+      if (error) {
+        done(error)
+        return
+      }
+      this.#tail.length += written
+      // A disk that fills up takes a part first and fails with the rest.
+      if (written < bytes.length) this.#write(bytes.subarray(written), done)
+      else done(undefined)
+    })
+  }
+
+  #fail(group: readonly Pending[], cause: unknown): void {
+    this.#failure = new Error(`audit chain stopped: ${cause instanceof Error ? cause.message : String(cause)}`, {
+      cause,
+    })
+    closeSync(this.#fd)
+    const lost = [...group, ...this.#pending.splice(0)]
+    for (const { reject } of lost) reject(notRecorded(this.#failure))
+    this.#becomeIdle()
+  }
+
+  #becomeIdle(): void {
+    for (const resolve of this.#whenIdle.splice(0)) resolve()
+  }
+}
+
+function notRecorded(cause: Error): SignerUnavailable {
+  return new SignerUnavailable('the signature could not be recorded, so it is not given out', { cause })
+}
+
+/**
+ * Opens the chain for appending, making the file (mode 0640) when it is missing, and repairs what a crash left.
+ * @returns the chain and, after a repair, the file that holds the damaged bytes.
+ * @throws Error in one sentence when the end of the file is no chain.
+ */
+export async function openAuditChain(
+  file: string,
+  now: () => Date = () => new Date(),
+): Promise<{ chain: AuditChain; keptAside: string | undefined }> {
+  const { fd, tail, damaged } = openAtTail(file)
+  const chain = new AuditChain(fd, tail, now)
+  if (damaged.length === 0) return { chain, keptAside: undefined }
+
+  const keptAside = keepAside(`${file}.torn-${tail.sequence + 1}`, damaged)
+  ftruncateSync(fd, tail.length)
+  const record = { issuer: '', serial: '', names: [], sha256: sha256Hex(damaged), requester: path.basename(keptAside) }
+  await chain.append({ method: 'auditRepair', ...record })
+  return { chain, keptAside }
+}
+
+function openAtTail(file: string): { fd: number; tail: Tail; damaged: Buffer } {
+  const fd = openSync(file, O_RDWR | O_APPEND | O_CREAT | O_DSYNC, 0o640)
+  try {
+    const end = readTail(file, fd)
+    if (end.tail.length === 0) syncDirectory(file)
+    return { fd, ...end }
+  } catch (error) {
+    closeSync(fd)
+    throw error
+  }
+}
+
+/** Reads the last lines, checks that they link, and separates crash damage behind them. */
+function readTail(file: string, fd: number): { tail: Tail; damaged: Buffer } {
+  const { size } = fstatSync(fd)
+  const start = Math.max(0, size - 2 * MAX_GROUP_BYTES)
+  const bytes = Buffer.alloc(size - start)
+  readSync(fd, bytes, 0, bytes.length, start)
+
+  // A window that starts inside the file starts inside a line, whose end nobody can check here.
+  let offset = start === 0 ? 0 : bytes.indexOf(NEWLINE) + 1
+  let tail: Tail | undefined = start === 0 ? { sequence: 0, previous: NO_PREVIOUS, length: 0 } : undefined
+  while (offset < bytes.length) {
+    const end = bytes.indexOf(NEWLINE, offset)
+    const text = end < 0 ? undefined : bytes.toString('utf8', offset, end)
+    const line = text === undefined ? undefined : parseAuditLine(text)
+    if (text === undefined || line === undefined) break
+    if (tail && !follows(line, tail)) {
+      throw new Error(
+        `${file}: line ${line.seq} does not follow from the line before it; not crash damage, see audit verify`,
+      )
+    }
+    offset = end + 1
+    tail = { sequence: line.seq, previous: sha256Hex(text), length: start + offset }
+  }
+  const damaged = Buffer.from(bytes.subarray(offset))
+  if (!tail || damaged.length > MAX_GROUP_BYTES) {
+    throw new Error(`${file}: its end is not an audit chain, and it is too long to be the damage of a crash`)
+  }
+  return { tail, damaged }
+}
+
+const follows = (line: AuditLine, { sequence, previous }: Pick<Tail, 'sequence' | 'previous'>): boolean =>
+  line.seq === sequence + 1 && line.previous === previous
+
+/** @returns undefined for anything but a JSON object with a place in a chain. */
+export function parseAuditLine(text: string): AuditLine | undefined {
+  try {
+    const line = JSON.parse(text) as Partial<AuditLine> | null
+    return typeof line?.seq === 'number' && typeof line.previous === 'string' ? (line as AuditLine) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Writes the damaged bytes to a new file, durably, before they leave the chain. */
+function keepAside(file: string, damaged: Buffer): string {
+  const fd = openSync(file, 'w', 0o640)
+  try {
+    for (let offset = 0; offset < damaged.length; ) offset += writeSync(fd, damaged, offset)
+    fsyncSync(fd)
+  } finally {
+    closeSync(fd)
+  }
+  syncDirectory(file)
+  return file
+}
+
+function syncDirectory(file: string): void {
+  const fd = openSync(path.dirname(file), 'r')
+  try {
+    fsyncSync(fd)
+  } finally {
+    closeSync(fd)
+  }
+}

@@ -1,0 +1,191 @@
+/** The daemon's own configuration file: YAML, strict, every error at once with its line. */
+
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import { LineCounter, parseDocument } from 'yaml'
+import { z } from 'zod/v4'
+import { EXTENDED_KEY_USAGES, type ExtendedKeyUsage, KEY_USAGES } from '../src/pki/oids.ts'
+import { DEFAULT_MAX_FRAME_BYTES } from './protocol.ts'
+
+export const KEY_TYPES = ['RSA', 'P-256', 'P-384', 'P-521', 'Ed25519'] as const
+export type KeyType = (typeof KEY_TYPES)[number]
+
+/** Signing certificates and CRLs is for CAs: no configuration can allow it to a subscriber (RFC 5280 §4.2.1.3). */
+const LEAF_KEY_USAGES = KEY_USAGES.filter((usage) => usage !== 'key_cert_sign' && usage !== 'crl_sign')
+
+const File = z.string().min(1)
+const Seconds = z.number().positive().max(3600)
+const KEY_PURPOSES = Object.keys(EXTENDED_KEY_USAGES) as ExtendedKeyUsage[]
+const OID = /^[0-2](\.\d+)+$/
+const DottedOid = z.string().regex(OID, 'must be a name such as server_auth or an OID such as 1.3.6.1.5.5.7.3.4')
+const DnsSuffix = z
+  .string()
+  .regex(
+    /^([a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$/,
+    'must be a lower-case domain without a leading dot or *',
+  )
+const Network = z.union([z.cidrv4(), z.cidrv6()], 'must be a network such as 10.0.0.0/8 or 2001:db8::/32')
+
+const Subtrees = z.strictObject({
+  dns: z.array(DnsSuffix).optional().meta({ description: 'A domain stands for itself and everything below it.' }),
+  ip: z.array(Network).optional(),
+})
+
+const Policy = z.strictObject({
+  max_validity_days: z.number().positive().max(3660).default(398),
+  key_types: z
+    .array(z.enum(KEY_TYPES))
+    .min(1)
+    .default([...KEY_TYPES]),
+  min_rsa_bits: z.int().min(2048).max(16384).default(2048),
+  max_rsa_bits: z.int().min(2048).max(16384).default(8192),
+  key_usages: z
+    .array(z.enum(LEAF_KEY_USAGES))
+    .min(1)
+    .default(['digital_signature', 'key_encipherment', 'key_agreement']),
+  extended_key_usages: z
+    .array(z.union([z.enum(KEY_PURPOSES), DottedOid]))
+    .min(1)
+    .default(['server_auth', 'client_auth']),
+  min_serial_octets: z
+    .int()
+    .min(8)
+    .max(20)
+    .default(8)
+    .meta({ description: 'Octets of the INTEGER; 64 random bits take 8.' }),
+  permitted: Subtrees.default({}).meta({
+    description: 'When dns (or ip) is listed, names of that type must be inside; an empty list allows none.',
+  }),
+  excluded: Subtrees.default({}).meta({ description: 'Wins over permitted.' }),
+  subject_attributes: z
+    .array(z.enum(['CN', 'O', 'OU', 'L', 'ST', 'C']))
+    .default(['CN'])
+    .meta({
+      description: 'Attribute types a subject may hold. A CN must repeat one of the subject alternative names.',
+    }),
+  extra_extensions: z
+    .array(z.string().regex(OID, 'must be an OID'))
+    .default([])
+    .meta({ description: 'Non-critical extensions accepted unread, beside those every leaf has.' }),
+  max_signatures_per_second: z.number().positive().optional(),
+})
+
+const Issuer = z.strictObject({
+  id: z
+    .string()
+    .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'must be 1 to 64 letters, digits, dots, dashes or underscores'),
+  certificate: File.meta({ description: 'PEM file whose first certificate is the issuer; more make up the chain.' }),
+  chain: File.optional().meta({ description: 'PEM file with the certificates above the issuer, in order.' }),
+  hash: z.enum(['sha256', 'sha384', 'sha512']).default('sha256').meta({ description: 'Ignored by Ed25519.' }),
+  key: z
+    .strictObject({
+      file: File,
+      passphrase_file: File.optional(),
+      passphrase_env: z.string().min(1).optional(),
+    })
+    .refine((key) => !(key.passphrase_file && key.passphrase_env), 'set passphrase_file or passphrase_env, not both'),
+  policy: Policy.prefault({}),
+})
+
+const Config = z.strictObject({
+  socket: File.meta({ description: 'Unix socket; its directory is made with mode 0750 when missing.' }),
+  secret_file: File.meta({ description: 'At least 32 bytes, mode 600 or 640; the same file that the front reads.' }),
+  audit: z.strictObject({ file: File }),
+  log: z
+    .strictObject({ level: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info') })
+    .prefault({}),
+  limits: z
+    .strictObject({
+      connections: z.int().min(1).max(10_000).default(64),
+      requests_in_flight: z.int().min(1).max(100_000).default(1024),
+      frame_bytes: z
+        .int()
+        .min(16_384)
+        .max(256 * 1024 * 1024)
+        .default(DEFAULT_MAX_FRAME_BYTES),
+      handshake_timeout: Seconds.default(5),
+      graceful_timeout: Seconds.default(10),
+    })
+    .prefault({}),
+  issuers: z
+    .array(Issuer)
+    .min(1)
+    .refine((issuers) => new Set(issuers.map(({ id }) => id)).size === issuers.length, 'two issuers have the same id'),
+})
+
+export type SignerConfig = z.infer<typeof Config>
+export type IssuerConfig = SignerConfig['issuers'][number]
+export type PolicyConfig = IssuerConfig['policy']
+
+/** Everything that is wrong with a configuration file, one `file:line: path: reason` each. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError'
+  readonly problems: readonly string[]
+
+  constructor(problems: readonly string[]) {
+    super(problems.join('\n'))
+    this.problems = problems
+  }
+}
+
+/** Reads the file; relative paths in it are taken from its own folder. @throws ConfigError */
+export function loadConfig(file: string): SignerConfig {
+  let text: string
+  try {
+    text = readFileSync(file, 'utf8')
+  } catch (cause) {
+    throw new ConfigError([`${file}: cannot be read (${(cause as NodeJS.ErrnoException).code})`])
+  }
+  return withAbsolutePaths(parseConfig(text, file), path.dirname(path.resolve(file)))
+}
+
+/** @param file only for messages. @throws ConfigError */
+export function parseConfig(text: string, file: string): SignerConfig {
+  const lines = new LineCounter()
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
+  const lineAt = (offset: number) => lines.linePos(offset).line
+  if (document.errors.length > 0) {
+    throw new ConfigError(document.errors.map(({ pos, message }) => `${file}:${lineAt(pos[0])}: ${message}`))
+  }
+  const parsed = Config.safeParse(document.toJS() ?? {})
+  if (parsed.success) return parsed.data
+
+  const problems = parsed.error.issues.flatMap((issue) => {
+    // An unknown key is reported at the key itself, everything else at the innermost value that exists.
+    const paths = issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...issue.path, key]) : [issue.path]
+    const reason = issue.code === 'unrecognized_keys' ? 'unknown key' : issue.message
+    return paths.map((at) => {
+      const offset = offsetOf(document, at)
+      return { offset, text: `${file}:${lineAt(offset)}: ${at.join('.') || 'file'}: ${reason}` }
+    })
+  })
+  throw new ConfigError(problems.sort((a, b) => a.offset - b.offset).map(({ text }) => text))
+}
+
+function offsetOf(document: ReturnType<typeof parseDocument>, at: readonly PropertyKey[]): number {
+  for (let length = at.length; length > 0; length--) {
+    const node = document.getIn(at.slice(0, length), true) as { range?: [number, number, number] } | undefined
+    if (node?.range) return node.range[0]
+  }
+  return 0
+}
+
+function withAbsolutePaths(config: SignerConfig, base: string): SignerConfig {
+  const absolute = (file: string) => path.resolve(base, file)
+  return {
+    ...config,
+    socket: absolute(config.socket),
+    secret_file: absolute(config.secret_file),
+    audit: { file: absolute(config.audit.file) },
+    issuers: config.issuers.map((issuer) => ({
+      ...issuer,
+      certificate: absolute(issuer.certificate),
+      ...(issuer.chain !== undefined && { chain: absolute(issuer.chain) }),
+      key: {
+        ...issuer.key,
+        file: absolute(issuer.key.file),
+        ...(issuer.key.passphrase_file !== undefined && { passphrase_file: absolute(issuer.key.passphrase_file) }),
+      },
+    })),
+  }
+}

@@ -1,0 +1,24 @@
+/** Live counters of the daemon: what `health` tells. Plain data; each number has one writer. */
+
+export interface Counters {
+  readonly startedAt: number
+  signatures: number
+  refusals: number
+  /** Requests accepted and not yet answered, over all connections. */
+  inFlight: number
+  /** Open connections, those still in their handshake included. */
+  connections: number
+  lastError: { at: string; message: string } | undefined
+}
+
+export function createCounters(): Counters {
+  return { startedAt: performance.now(), signatures: 0, refusals: 0, inFlight: 0, connections: 0, lastError: undefined }
+}
+
+/** Remembers the newest failure that was not the client's fault. */
+export function noteError(counters: Counters, error: unknown): void {
+  counters.lastError = {
+    at: new Date().toISOString(),
+    message: error instanceof Error ? error.message : String(error),
+  }
+}

@@ -1,0 +1,120 @@
+/** Issuers as the daemon holds them: certificate, chain, key and policy, checked against each other before the start. */
+
+import { createPublicKey, type KeyObject } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../src/pki/algorithms.ts'
+import { type Certificate, parseCertificate, verifyCertificateSignature } from '../src/pki/certificate.ts'
+import { decodePem } from '../src/pki/pem.ts'
+import { verifySignature } from '../src/pki/signature.ts'
+import type { IssuerConfig } from './config.ts'
+import { loadFileKey } from './keys/file-key.ts'
+import type { SigningKey } from './keys/signing-key.ts'
+import { compilePolicy, type SigningPolicy } from './policy.ts'
+import { TEST_MESSAGE } from './protocol.ts'
+import { SignQueue } from './sign-queue.ts'
+import { TokenBucket } from './token-bucket.ts'
+
+export interface Issuer {
+  id: string
+  algorithm: SignatureAlgorithm
+  /** DER, the issuer's own certificate first. */
+  chain: readonly Buffer[]
+  key: SigningKey
+  /** Undefined for a key that signs in place. */
+  queue: SignQueue | undefined
+  bucket: TokenBucket | undefined
+  policy: SigningPolicy
+  notAfter: Date
+}
+
+/**
+ * Loads every issuer and proves, with a test signature each, that key and certificate belong together.
+ * @throws Error with one sentence per issuer that cannot be used.
+ */
+export async function loadIssuers(configs: readonly IssuerConfig[]): Promise<Map<string, Issuer>> {
+  const loaded = await Promise.allSettled(configs.map(loadIssuer))
+  const problems = loaded.flatMap((result, index) =>
+    result.status === 'rejected' ? [`issuer ${configs[index]!.id}: ${describeError(result.reason)}`] : [],
+  )
+  if (problems.length > 0) throw new Error(problems.join('\n'))
+  return new Map(loaded.flatMap((result) => (result.status === 'fulfilled' ? [[result.value.id, result.value]] : [])))
+}
+
+const describeError = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+async function loadIssuer(config: IssuerConfig): Promise<Issuer> {
+  const certificates = [config.certificate, ...(config.chain === undefined ? [] : [config.chain])].flatMap(
+    readCertificates,
+  )
+  const own = certificates[0]!
+  checkIssuerCertificate(config.certificate, own)
+  checkChain(certificates)
+
+  const publicKey = createPublicKey({ key: own.tbs.spki.der, format: 'der', type: 'spki' })
+  const algorithm = findAlgorithm(publicKey, config.hash)
+  const key = loadFileKey({
+    file: config.key.file,
+    passphraseFile: config.key.passphrase_file,
+    passphraseEnv: config.key.passphrase_env,
+    algorithm,
+  })
+  if (!verifySignature(algorithm, TEST_MESSAGE, publicKey, await key.sign(TEST_MESSAGE))) {
+    throw new Error(`${config.key.file} is not the key of ${config.certificate}`)
+  }
+  const perSecond = config.policy.max_signatures_per_second
+  return {
+    id: config.id,
+    algorithm,
+    chain: certificates.map(({ der }) => der),
+    key,
+    queue: key.concurrency > 0 ? new SignQueue(key.concurrency) : undefined,
+    bucket: perSecond === undefined ? undefined : new TokenBucket(perSecond),
+    policy: compilePolicy(config.policy, {
+      nameDer: own.tbs.subjectDer,
+      keyIdentifier: own.tbs.subjectKeyIdentifier!,
+      signatureAlgorithm: algorithm,
+      notBefore: own.tbs.notBefore,
+      notAfter: own.tbs.notAfter,
+    }),
+    notAfter: own.tbs.notAfter,
+  }
+}
+
+function readCertificates(file: string): Certificate[] {
+  try {
+    const certificates = decodePem(readFileSync(file, 'utf8')).map(({ label, der }) => {
+      if (label !== 'CERTIFICATE') throw new Error(`holds a PEM block ${label}`)
+      return parseCertificate(der)
+    })
+    if (certificates.length > 0) return certificates
+    throw new Error('holds no certificate')
+  } catch (cause) {
+    throw new Error(`${file}: ${describeError(cause)}`, { cause })
+  }
+}
+
+function checkIssuerCertificate(file: string, { tbs }: Certificate): void {
+  if (!tbs.isCa) throw new Error(`${file}: the issuer is not a CA certificate`)
+  // RFC 5280 §4.2.1.3: when the extension is there, it has to allow this use.
+  if (tbs.keyUsages.length > 0 && !tbs.keyUsages.includes('key_cert_sign')) {
+    throw new Error(`${file}: its key usage does not allow signing certificates`)
+  }
+  if (!tbs.subjectKeyIdentifier) throw new Error(`${file}: the issuer has no subjectKeyIdentifier`)
+}
+
+function checkChain(certificates: readonly Certificate[]): void {
+  certificates.forEach((certificate, index) => {
+    const above = certificates[index + 1]
+    if (above && !verifyCertificateSignature(certificate, above.tbs.spki.der)) {
+      throw new Error(`certificate ${index + 1} of the chain is not signed by certificate ${index + 2}`)
+    }
+  })
+}
+
+function findAlgorithm(key: KeyObject, hash: IssuerConfig['hash']): SignatureAlgorithm {
+  const found = Object.entries(SIGNATURE_ALGORITHMS).find(
+    ([, facts]) => facts.keyKind === key.asymmetricKeyType && (facts.hash === null || facts.hash === hash),
+  )
+  if (!found) throw new Error(`keys of kind ${key.asymmetricKeyType} do not sign certificates here`)
+  return found[0] as SignatureAlgorithm
+}

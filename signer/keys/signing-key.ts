@@ -1,0 +1,14 @@
+/** What the daemon asks of a private key, wherever it lives: signatures over bytes, and nothing that shows the key. */
+
+export interface SigningKey {
+  /** For people: `file`, later `pkcs11`. */
+  readonly kind: string
+  /**
+   * How many `sign` calls may run at once. 0: `sign` works in place and returns a Buffer, because it costs less than
+   * a trip to another thread.
+   */
+  readonly concurrency: number
+  /** The signature value as it stands in a certificate (for ECDSA the DER form, RFC 3279 §2.2.3) over the hash of `data`. */
+  sign(data: Buffer): Buffer | Promise<Buffer>
+  close(): Promise<void>
+}

@@ -1,0 +1,22 @@
+/** The shape of a method handler: typed by the method table of the protocol. */
+
+import type { MethodName, MethodParams, MethodResult } from '../protocol.ts'
+
+export interface Call {
+  /** When the client stops waiting, in the time of `performance.now()`. */
+  deadlineAt: number
+}
+
+export interface Reply<M extends MethodName> {
+  meta: MethodResult<M>
+  payload?: Buffer
+}
+
+/** Refuses by throwing SignerRefusal or SignerUnavailable. */
+export type MethodHandler<M extends MethodName> = (
+  params: MethodParams<M>,
+  payload: Buffer,
+  call: Call,
+) => Reply<M> | Promise<Reply<M>>
+
+export type MethodHandlers = { [M in MethodName]: MethodHandler<M> }

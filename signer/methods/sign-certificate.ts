@@ -1,0 +1,30 @@
+/**
+ * `signCertificate`: signs one TBSCertificate (RFC 5280 §4.1.2) with an issuer key.
+ *
+ * The daemon never signs an opaque digest: it reads the structure back and refuses what no subscriber certificate may
+ * say, whatever the front asked for.
+ */
+
+import { sha256Hex } from '../audit-chain.ts'
+import { auditNames, checkTbsCertificate } from '../policy.ts'
+import { SignerRefusal } from '../protocol.ts'
+import { requireIssuer, type SigningService, signAndRecord } from '../signing.ts'
+import type { MethodHandler } from './method.ts'
+
+export function signCertificateMethod(service: SigningService): MethodHandler<'signCertificate'> {
+  return async ({ issuer: id, requester }, tbs, { deadlineAt }) => {
+    const issuer = requireIssuer(service, id)
+    const verdict = checkTbsCertificate(tbs, issuer.policy)
+    if ('refusal' in verdict) throw new SignerRefusal(verdict.refusal)
+
+    const { serialNumber, names } = verdict
+    const record = {
+      method: 'signCertificate' as const,
+      serial: serialNumber,
+      names: auditNames(names),
+      sha256: sha256Hex(tbs),
+      requester,
+    }
+    return { meta: {}, payload: await signAndRecord(service, issuer, tbs, record, deadlineAt) }
+  }
+}

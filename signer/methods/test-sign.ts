@@ -1,0 +1,18 @@
+/** `testSign`: a real signature that is good for nothing, to learn whether signing works, audit chain included. */
+
+import { sha256Hex } from '../audit-chain.ts'
+import { TEST_MESSAGE } from '../protocol.ts'
+import { requireIssuer, type SigningService, signAndRecord } from '../signing.ts'
+import type { MethodHandler } from './method.ts'
+
+const TEST_MESSAGE_SHA256 = sha256Hex(TEST_MESSAGE)
+
+export function testSignMethod(service: SigningService): MethodHandler<'testSign'> {
+  return async ({ issuer: id, requester }, _payload, { deadlineAt }) => {
+    const issuer = requireIssuer(service, id)
+    const startedAt = performance.now()
+    const record = { method: 'testSign' as const, serial: '', names: [], sha256: TEST_MESSAGE_SHA256, requester }
+    const payload = await signAndRecord(service, issuer, TEST_MESSAGE, record, deadlineAt)
+    return { meta: { durationMs: performance.now() - startedAt }, payload }
+  }
+}

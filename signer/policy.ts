@@ -1,0 +1,234 @@
+/**
+ * What the daemon is willing to sign: one TBSCertificate in, a refusal sentence or its facts out. Pure.
+ *
+ * The front checks the same things and more; this is what holds when the front does not. Everything that is not
+ * allowed here is refused, unknown extensions and name types included.
+ */
+
+import { BlockList } from 'node:net'
+import type { SignatureAlgorithm } from '../src/pki/algorithms.ts'
+import { DerError } from '../src/pki/der.ts'
+import type { GeneralName } from '../src/pki/general-names.ts'
+import { ATTRIBUTE_SHORT_NAMES, COMMON_NAME, EXTENSION } from '../src/pki/oids.ts'
+import { parseTbsCertificate, serialNumberHex, type TbsCertificate } from '../src/pki/tbs-certificate.ts'
+import type { PolicyConfig } from './config.ts'
+
+/** Facts of the issuer that a TBSCertificate has to repeat or to stay within. */
+export interface IssuerFacts {
+  nameDer: Buffer
+  keyIdentifier: Buffer
+  signatureAlgorithm: SignatureAlgorithm
+  notBefore: Date
+  notAfter: Date
+}
+
+interface Subtrees {
+  /** Lower case, without leading dot; undefined when the configuration does not speak of names of this type. */
+  dns: readonly string[] | undefined
+  ip: BlockList | undefined
+}
+
+export interface SigningPolicy {
+  issuer: IssuerFacts
+  maxValidityMs: number
+  keyTypes: ReadonlySet<string>
+  rsaBits: { min: number; max: number }
+  keyUsages: ReadonlySet<string>
+  extendedKeyUsages: ReadonlySet<string>
+  minSerialOctets: number
+  permitted: Subtrees
+  excluded: Subtrees
+  subjectAttributes: ReadonlySet<string>
+  extensions: ReadonlySet<string>
+}
+
+/** Brings the configuration into the form in which it is asked. */
+export function compilePolicy(config: PolicyConfig, issuer: IssuerFacts): SigningPolicy {
+  return {
+    issuer,
+    maxValidityMs: config.max_validity_days * 86_400_000,
+    keyTypes: new Set(config.key_types),
+    rsaBits: { min: config.min_rsa_bits, max: config.max_rsa_bits },
+    keyUsages: new Set(config.key_usages),
+    extendedKeyUsages: new Set(config.extended_key_usages),
+    minSerialOctets: config.min_serial_octets,
+    permitted: compileSubtrees(config.permitted),
+    excluded: compileSubtrees(config.excluded),
+    subjectAttributes: new Set(config.subject_attributes),
+    extensions: new Set([...Object.values(EXTENSION), ...config.extra_extensions]),
+  }
+}
+
+function compileSubtrees({ dns, ip }: PolicyConfig['permitted']): Subtrees {
+  if (!ip) return { dns, ip: undefined }
+  const networks = new BlockList()
+  for (const network of ip) {
+    const [address, prefix] = network.split('/') as [string, string]
+    networks.addSubnet(address, Number(prefix), familyOf(address))
+  }
+  return { dns, ip: networks }
+}
+
+const familyOf = (address: string) => (address.includes(':') ? 'ipv6' : 'ipv4')
+
+export type PolicyVerdict = { refusal: string } | { serialNumber: string; names: readonly GeneralName[] }
+
+/** Total over all bytes: what cannot be read is refused like what may not be signed. */
+export function checkTbsCertificate(der: Buffer, policy: SigningPolicy): PolicyVerdict {
+  let tbs: TbsCertificate
+  try {
+    tbs = parseTbsCertificate(der)
+  } catch (error) {
+    if (error instanceof DerError) return { refusal: `not a TBSCertificate: ${error.message}` }
+    throw error
+  }
+  for (const check of CHECKS) {
+    const refusal = check(tbs, policy)
+    if (refusal !== undefined) return { refusal }
+  }
+  return { serialNumber: serialNumberHex(tbs.serialNumber), names: tbs.subjectAltNames }
+}
+
+/** How names stand in the audit chain: `dns:www.example.org`, `ip:192.0.2.1`. */
+export function auditNames(names: readonly GeneralName[]): string[] {
+  return names.map(({ kind, value }) => `${kind === 'iPAddress' ? 'ip' : 'dns'}:${value}`)
+}
+
+type Check = (tbs: TbsCertificate, policy: SigningPolicy) => string | undefined
+
+/** In the order in which a reader would look at a certificate; the gravest first. */
+const CHECKS: readonly Check[] = [
+  checkNoCa,
+  checkIssuer,
+  checkSerialNumber,
+  checkValidity,
+  checkKey,
+  checkUsages,
+  checkExtensions,
+  checkNames,
+  checkSubject,
+]
+
+function checkNoCa({ isCa, pathLength, keyUsages }: TbsCertificate): string | undefined {
+  if (isCa || pathLength !== undefined) return 'CA certificates are not signed here'
+  if (keyUsages.includes('key_cert_sign')) return 'keyCertSign is for CA certificates'
+  if (keyUsages.includes('crl_sign')) return 'cRLSign is for CA certificates'
+  return undefined
+}
+
+function checkIssuer(tbs: TbsCertificate, { issuer }: SigningPolicy): string | undefined {
+  if (!tbs.issuerDer.equals(issuer.nameDer)) return 'issuer name is not, byte for byte, the subject of the issuer'
+  if (!tbs.authorityKeyIdentifier?.equals(issuer.keyIdentifier)) {
+    return 'authorityKeyIdentifier is not the key identifier of the issuer'
+  }
+  if (tbs.signatureAlgorithm.algorithm !== issuer.signatureAlgorithm) {
+    return `signature algorithm must be ${issuer.signatureAlgorithm}`
+  }
+  return undefined
+}
+
+function checkSerialNumber({ serialNumber }: TbsCertificate, { minSerialOctets }: SigningPolicy): string | undefined {
+  if (serialNumber[0]! >= 0x80) return 'serial number is negative'
+  if (serialNumber.length > MAX_SERIAL_OCTETS) return `serial number has more than ${MAX_SERIAL_OCTETS} octets`
+  if (serialNumber.length < minSerialOctets) return `serial number has fewer than ${minSerialOctets} octets`
+  return undefined
+}
+
+/** RFC 5280 §4.1.2.2. */
+const MAX_SERIAL_OCTETS = 20
+
+function checkValidity({ notBefore, notAfter }: TbsCertificate, policy: SigningPolicy): string | undefined {
+  // RFC 5280 §4.1.2.5: both ends belong to the validity period, so the last second counts.
+  const validityMs = notAfter.getTime() - notBefore.getTime() + 1000
+  if (validityMs <= 0) return 'notAfter is before notBefore'
+  if (validityMs > policy.maxValidityMs) {
+    return `validity of ${validityMs / 1000} s is longer than the ${policy.maxValidityMs / 1000} s allowed`
+  }
+  if (notBefore < policy.issuer.notBefore) return 'notBefore is before that of the issuer'
+  if (notAfter > policy.issuer.notAfter) return 'notAfter is after that of the issuer'
+  return undefined
+}
+
+function checkKey({ spki }: TbsCertificate, { keyTypes, rsaBits }: SigningPolicy): string | undefined {
+  const type = keyTypeOf(spki)
+  if (!keyTypes.has(type)) return `key type ${type} is not allowed`
+  if (spki.kind !== 'rsa' || (spki.bits >= rsaBits.min && spki.bits <= rsaBits.max)) return undefined
+  return `RSA key of ${spki.bits} bits is outside ${rsaBits.min} to ${rsaBits.max}`
+}
+
+function keyTypeOf(spki: TbsCertificate['spki']): string {
+  if (spki.kind === 'ec') return spki.curve
+  if (spki.kind === 'rsa') return 'RSA'
+  return spki.kind === 'ed25519' ? 'Ed25519' : spki.oid
+}
+
+function checkUsages(tbs: TbsCertificate, policy: SigningPolicy): string | undefined {
+  const usage = tbs.keyUsages.find((name) => !policy.keyUsages.has(name))
+  if (usage !== undefined) return `key usage ${usage} is not allowed`
+  const purpose = tbs.extendedKeyUsages.find((name) => !policy.extendedKeyUsages.has(name))
+  if (purpose !== undefined) return `extended key usage ${purpose} is not allowed`
+  // RFC 5280 §4.2.1.12: without the extension the key may be used for anything.
+  return tbs.extendedKeyUsages.length === 0 ? 'extended key usage is missing' : undefined
+}
+
+function checkExtensions(tbs: TbsCertificate, policy: SigningPolicy): string | undefined {
+  const critical = tbs.unknownCriticalExtensions[0]
+  if (critical !== undefined) return `critical extension ${critical} is unknown`
+  const other = tbs.extensions.find(({ oid }) => !policy.extensions.has(oid))
+  return other && `extension ${other.oid} is not allowed`
+}
+
+function checkNames({ subjectAltNames }: TbsCertificate, policy: SigningPolicy): string | undefined {
+  if (subjectAltNames.length === 0) return 'subject alternative name is missing'
+  for (const { kind, value } of subjectAltNames) {
+    const refusal =
+      kind === 'dNSName'
+        ? checkDnsName(value, policy)
+        : kind === 'iPAddress'
+          ? checkIpAddress(value, policy)
+          : `a subject alternative name of type ${kind} is not allowed`
+    if (refusal !== undefined) return refusal
+  }
+  return undefined
+}
+
+const HOST_NAME = /^(?:\*\.)?[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*$/i
+
+function checkDnsName(value: string, { permitted, excluded }: SigningPolicy): string | undefined {
+  if (!HOST_NAME.test(value)) return `${value} is not a host name`
+  const name = value.toLowerCase()
+  const isWildcard = name.startsWith('*.')
+  const base = isWildcard ? name.slice(2) : name
+  if (excluded.dns?.some((subtree) => isWithin(base, subtree) || (isWildcard && parentOf(subtree) === base))) {
+    return `${value} reaches into an excluded subtree`
+  }
+  if (permitted.dns && !permitted.dns.some((subtree) => isWithin(base, subtree))) {
+    return `${value} is outside the permitted subtrees`
+  }
+  return undefined
+}
+
+const isWithin = (name: string, subtree: string): boolean =>
+  name.endsWith(subtree) && (name.length === subtree.length || name[name.length - subtree.length - 1] === '.')
+
+/** `*.example.org` stands for every name one label below it, an excluded `db.example.org` included. */
+const parentOf = (name: string): string => name.slice(name.indexOf('.') + 1)
+
+function checkIpAddress(value: string, { permitted, excluded }: SigningPolicy): string | undefined {
+  const family = familyOf(value)
+  if (excluded.ip?.check(value, family)) return `${value} is in an excluded network`
+  if (permitted.ip && !permitted.ip.check(value, family)) return `${value} is outside the permitted networks`
+  return undefined
+}
+
+function checkSubject({ subject, subjectAltNames }: TbsCertificate, policy: SigningPolicy): string | undefined {
+  for (const { oid, value } of subject.flat()) {
+    const type = ATTRIBUTE_SHORT_NAMES.get(oid) ?? oid
+    if (!policy.subjectAttributes.has(type)) return `subject attribute ${type} is not allowed`
+    // Some clients still read the common name as a host name, so it must have passed the checks of one.
+    if (oid === COMMON_NAME && !subjectAltNames.some((name) => name.value === value)) {
+      return 'common name is none of the subject alternative names'
+    }
+  }
+  return undefined
+}

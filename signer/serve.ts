@@ -1,0 +1,84 @@
+/** Puts the daemon together from its configuration, runs it until a signal, and takes it apart in order. */
+
+import pino, { type Logger } from 'pino'
+import { type AuditChain, openAuditChain } from './audit-chain.ts'
+import type { SignerConfig } from './config.ts'
+import { createCounters } from './counters.ts'
+import { type Issuer, loadIssuers } from './issuers.ts'
+import { describeMethod } from './methods/describe.ts'
+import { healthMethod } from './methods/health.ts'
+import type { MethodHandlers } from './methods/method.ts'
+import { signCertificateMethod } from './methods/sign-certificate.ts'
+import { testSignMethod } from './methods/test-sign.ts'
+import { readSharedSecret } from './protocol.ts'
+import { listen } from './server.ts'
+import type { SigningService } from './signing.ts'
+
+/** What `--validate-only` does: everything short of the audit chain and the socket. @throws Error in plain sentences. */
+export async function checkSetup(config: SignerConfig): Promise<Map<string, Issuer>> {
+  readSharedSecret(config.secret_file)
+  return loadIssuers(config.issuers)
+}
+
+/** Runs until SIGTERM or SIGINT and resolves after the drain. @throws Error when it cannot start. */
+export async function serve(config: SignerConfig, version: string): Promise<void> {
+  const log = pino({ name: 'chancery-signer', level: config.log.level })
+  const issuers = await checkSetup(config)
+  const { chain: audit, keptAside } = await openAuditChain(config.audit.file)
+  if (keptAside !== undefined) log.warn({ keptAside }, 'the last audit line was torn; it is kept aside')
+
+  const counters = createCounters()
+  const service = { issuers, audit, counters }
+  const server = await listen({
+    socketPath: config.socket,
+    secret: readSharedSecret(config.secret_file),
+    limits: {
+      connections: config.limits.connections,
+      requestsInFlight: config.limits.requests_in_flight,
+      frameBytes: config.limits.frame_bytes,
+      handshakeTimeoutMs: config.limits.handshake_timeout * 1000,
+      gracefulTimeoutMs: config.limits.graceful_timeout * 1000,
+    },
+    handlers: createHandlers(service, version),
+    counters,
+    log,
+  })
+  announce(log, config, issuers, audit)
+
+  const signal = await nextSignal()
+  log.info({ signal, inFlight: counters.inFlight }, 'signer stopping')
+  await server.drain()
+  await audit.close()
+  await Promise.all([...issuers.values()].map(({ key }) => key.close()))
+  log.info({ signatures: counters.signatures, refusals: counters.refusals }, 'signer stopped')
+}
+
+function createHandlers(service: SigningService, version: string): MethodHandlers {
+  return {
+    describe: describeMethod(version, service.issuers),
+    health: healthMethod(service.counters, service.audit),
+    signCertificate: signCertificateMethod(service),
+    testSign: testSignMethod(service),
+  }
+}
+
+/** Parents wait for "signer ready" on standard output, so this one line ignores `log.level`. */
+function announce(log: Logger, config: SignerConfig, issuers: ReadonlyMap<string, Issuer>, audit: AuditChain): void {
+  for (const { id, notAfter } of issuers.values()) {
+    if (notAfter.getTime() < Date.now()) log.error({ issuer: id, notAfter }, 'the issuer certificate has expired')
+  }
+  const facts = {
+    socket: config.socket,
+    issuers: [...issuers.values()].map(({ id, algorithm, key }) => ({ id, algorithm, key: key.kind })),
+    auditSequence: audit.sequence,
+    pid: process.pid,
+  }
+  log.child({}, { level: 'info' }).info(facts, 'signer ready')
+}
+
+/** A second signal ends the process at once. */
+function nextSignal(): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve(signal))
+  })
+}

@@ -1,0 +1,112 @@
+/** The daemon's Unix socket: taking it over safely, connections within limits, orderly drain. */
+
+import { chmodSync, lstatSync, mkdirSync, statSync, unlinkSync } from 'node:fs'
+import { connect, createServer, type Server, type Socket } from 'node:net'
+import path from 'node:path'
+import { Connection, type ConnectionContext, type ConnectionLimits } from './connection.ts'
+
+/** `sun_path` of Linux with its final zero; a longer path would be cut off silently. */
+const MAX_SOCKET_PATH_BYTES = 107
+const DIRECTORY_MODE = 0o750
+const SOCKET_MODE = 0o660
+
+export interface ServerLimits extends ConnectionLimits {
+  connections: number
+  gracefulTimeoutMs: number
+}
+
+export interface ServerOptions extends ConnectionContext {
+  socketPath: string
+  limits: ServerLimits
+}
+
+export interface SignerServer {
+  /** Stops listening, removes the socket, answers what is in flight; what is left after the graceful timeout is cut. */
+  drain(): Promise<void>
+}
+
+/**
+ * Listens on the socket. Whoever may write to it is decided by the file system (directory 0750, socket 0660) and by
+ * the shared secret.
+ * @throws Error in one sentence when the place is unsafe or another daemon listens there.
+ */
+export async function listen(options: ServerOptions): Promise<SignerServer> {
+  const { socketPath, limits, counters, log } = options
+  checkPlace(socketPath)
+  await removeStaleSocket(socketPath)
+
+  const connections = new Set<Connection>()
+  const server = createServer((socket) => {
+    if (connections.size >= limits.connections) {
+      log.warn({ limit: limits.connections }, 'too many connections; one was turned away')
+      socket.destroy()
+      return
+    }
+    const connection = new Connection(socket, options)
+    connections.add(connection)
+    counters.connections = connections.size
+    socket.on('close', () => {
+      connections.delete(connection)
+      counters.connections = connections.size
+    })
+  })
+  await startListening(server, socketPath)
+  server.on('error', (error) => log.error({ err: error }, 'accepting a connection failed'))
+  return { drain: () => drain(server, connections, limits.gracefulTimeoutMs) }
+}
+
+function checkPlace(socketPath: string): void {
+  if (Buffer.byteLength(socketPath) > MAX_SOCKET_PATH_BYTES) {
+    throw new Error(`${socketPath}: a socket path has at most ${MAX_SOCKET_PATH_BYTES} bytes`)
+  }
+  const directory = path.dirname(socketPath)
+  mkdirSync(directory, { recursive: true, mode: DIRECTORY_MODE })
+  const { mode } = statSync(directory)
+  if ((mode & 0o027) !== 0) {
+    throw new Error(
+      `${directory}: mode ${(mode & 0o777).toString(8)} is too open for the signer's socket; use 750 or 700`,
+    )
+  }
+}
+
+/** Removes a socket that a dead daemon left behind, never one that somebody listens on, and nothing but a socket. */
+async function removeStaleSocket(socketPath: string): Promise<void> {
+  const existing = lstatSync(socketPath, { throwIfNoEntry: false })
+  if (!existing) return
+  if (!existing.isSocket()) throw new Error(`${socketPath}: exists and is not a socket`)
+  const outcome = await tryConnect(socketPath)
+  if (outcome === 'ECONNREFUSED') unlinkSync(socketPath)
+  else throw new Error(`${socketPath}: ${outcome === 'connected' ? 'another signer listens on it' : outcome}`)
+}
+
+function tryConnect(socketPath: string): Promise<string> {
+  return new Promise((resolve) => {
+    const probe: Socket = connect(socketPath, () => {
+      probe.destroy()
+      resolve('connected')
+    })
+    probe.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message))
+  })
+}
+
+function startListening(server: Server, socketPath: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(socketPath, () => {
+      server.off('error', reject)
+      chmodSync(socketPath, SOCKET_MODE)
+      resolve()
+    })
+  })
+}
+
+async function drain(server: Server, connections: ReadonlySet<Connection>, timeoutMs: number): Promise<void> {
+  // Closing the listener also removes the socket file.
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+  const cut = setTimeout(() => {
+    for (const connection of connections) connection.destroy()
+  }, timeoutMs)
+  for (const connection of connections) connection.drain()
+  await closed
+  clearTimeout(cut)
+}

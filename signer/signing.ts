@@ -1,0 +1,44 @@
+/** From an accepted request to a signature that may leave: rate, key, audit chain, in this order. */
+
+import type { AuditChain, AuditRecord } from './audit-chain.ts'
+import type { Counters } from './counters.ts'
+import type { Issuer } from './issuers.ts'
+import { SignerRefusal, SignerUnavailable } from './protocol.ts'
+
+export interface SigningService {
+  issuers: ReadonlyMap<string, Issuer>
+  audit: AuditChain
+  counters: Counters
+}
+
+/** @throws SignerRefusal */
+export function requireIssuer({ issuers }: SigningService, id: string): Issuer {
+  const issuer = issuers.get(id)
+  if (!issuer) throw new SignerRefusal(`there is no issuer ${id}`)
+  return issuer
+}
+
+/**
+ * Signs `data` and returns the signature once its line is on disk.
+ * @throws SignerUnavailable: too many per second, too late, audit chain down.
+ */
+export async function signAndRecord(
+  { audit, counters }: SigningService,
+  issuer: Issuer,
+  data: Buffer,
+  record: Omit<AuditRecord, 'issuer'>,
+  deadlineAt: number,
+): Promise<Buffer> {
+  // Before the key is used: with the chain down, signatures would be made that cannot be recorded.
+  if (audit.failure) throw new SignerUnavailable(audit.failure.message)
+  if (issuer.bucket && !issuer.bucket.take(performance.now())) {
+    throw new SignerUnavailable(`issuer ${issuer.id} has reached its signatures per second`)
+  }
+  const { key, queue } = issuer
+  const made = queue ? queue.run(deadlineAt, () => key.sign(data)) : key.sign(data)
+  // No `await` for what is there already: it would put off the audit line until the whole chunk has been signed.
+  const signature = Buffer.isBuffer(made) ? made : await made
+  await audit.append({ ...record, issuer: issuer.id })
+  counters.signatures += 1
+  return signature
+}

@@ -1,0 +1,94 @@
+/** The ACME interface as one function from request to reply: directory, nonces, endpoints, and problems for all the rest. */
+
+import type { Header } from '../http/common-headers.ts'
+import type { HttpReply, HttpRequest } from '../http/message.ts'
+import { Problem } from '../protocol/problem.ts'
+import type { ResourceMatch } from '../protocol/urls.ts'
+import type { AcmeContext } from './context.ts'
+import { type AcmeReply, noSuchResource, runEndpoint } from './endpoint.ts'
+import { problemReply, renderReply } from './reply.ts'
+import { ENDPOINTS } from './routes.ts'
+
+export interface AcmeExchange {
+  requestId: string
+  now: Date
+  securityHeaders: readonly Header[]
+}
+
+export interface AcmeApplication {
+  /** Undefined: the path is none of ACME's. */
+  match(path: string): ResourceMatch | undefined
+  /** Rejects only with faults of the server, which the caller turns into a problem and a log line. */
+  handle(http: HttpRequest, match: ResourceMatch, exchange: AcmeExchange): HttpReply | Promise<HttpReply>
+  /** A problem with the headers an ACME client needs to go on, a nonce above all. */
+  problem(problem: Problem, exchange: AcmeExchange): HttpReply
+  notFound(exchange: AcmeExchange): HttpReply
+}
+
+const PLAIN_METHODS = ['GET', 'HEAD']
+const SIGNED_METHODS = ['POST']
+
+export function createAcmeApplication(context: AcmeContext): AcmeApplication {
+  const { urls, nonces } = context
+  const directory: AcmeReply = { status: 200, body: renderDirectory(context) }
+  const directoryUrl = urls.fixed('directory')
+
+  function render(reply: AcmeReply, { requestId, now, securityHeaders }: AcmeExchange): HttpReply {
+    return renderReply(reply, { nonce: nonces.issue(now.getTime()), directoryUrl, requestId, securityHeaders })
+  }
+
+  const problem = (refusal: Problem, exchange: AcmeExchange) => {
+    const rendered = render(problemReply(refusal), exchange)
+    const { allow } = refusal.options
+    return allow ? { ...rendered, headers: [...rendered.headers, ['Allow', allow.join(', ')] as const] } : rendered
+  }
+
+  async function handleSigned(http: HttpRequest, match: ResourceMatch, exchange: AcmeExchange): Promise<HttpReply> {
+    const endpoint = ENDPOINTS[match.resource as keyof typeof ENDPOINTS]
+    const { requestId, now } = exchange
+    try {
+      return render(await runEndpoint(endpoint, { http, match, requestId, now }, context), exchange)
+    } catch (error) {
+      if (error instanceof Problem) return problem(error, exchange)
+      throw error
+    }
+  }
+
+  return {
+    match: urls.match,
+    problem,
+    notFound: (exchange) => problem(noSuchResource(), exchange),
+    handle(http, match, exchange) {
+      const plain = match.resource === 'directory' || match.resource === 'newNonce'
+      const allowed = plain ? PLAIN_METHODS : SIGNED_METHODS
+      if (!allowed.includes(http.method)) {
+        const detail = `this resource answers ${allowed.join(' and ')}, not this method`
+        return problem(new Problem('malformed', detail, { status: 405, allow: allowed }), exchange)
+      }
+      if (match.resource === 'directory') {
+        const rendered = render(directory, exchange)
+        return { ...rendered, headers: [...rendered.headers, ALLOW_ANY_ORIGIN] }
+      }
+      // RFC 8555 §7.2: 200 to HEAD, 204 to GET.
+      if (match.resource === 'newNonce') return render({ status: http.method === 'HEAD' ? 200 : 204 }, exchange)
+      return handleSigned(http, match, exchange)
+    },
+  }
+}
+
+/** Browsers may read the directory (decisions 21). */
+const ALLOW_ANY_ORIGIN: Header = ['Access-Control-Allow-Origin', '*']
+
+/** Rendered once: nothing in it changes while the process lives. */
+function renderDirectory({ urls, settings }: AcmeContext): string {
+  const { directoryMeta: meta } = settings
+  return JSON.stringify({
+    newNonce: urls.fixed('newNonce'),
+    newAccount: urls.fixed('newAccount'),
+    newOrder: urls.fixed('newOrder'),
+    newAuthz: urls.fixed('newAuthz'),
+    revokeCert: urls.fixed('revokeCert'),
+    keyChange: urls.fixed('keyChange'),
+    ...(Object.keys(meta).length > 0 && { meta }),
+  })
+}

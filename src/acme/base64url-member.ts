@@ -1,0 +1,10 @@
+/** Payload members that are base64url (RFC 8555 §6.1): no padding, one spelling. */
+
+import { z } from 'zod/v4'
+import { decodeBase64url } from '../lib/base64url.ts'
+
+export const Base64url = z.string().transform((text, check) => {
+  const bytes = decodeBase64url(text)
+  if (!bytes) check.addIssue({ code: 'custom', message: 'not base64url without padding' })
+  return bytes ?? z.NEVER
+})

@@ -1,0 +1,24 @@
+/** POST challenge: `{}` starts validation, an empty payload polls (RFC 8555 §7.5.1; decisions 13). */
+
+import { z } from 'zod/v4'
+import { acmeEndpoint } from './endpoint.ts'
+import { renderChallenge } from './resources.ts'
+
+export const challenge = acmeEndpoint({
+  resource: 'challenge',
+  signedBy: 'kid',
+  payload: { schema: z.object({}), orFetch: true },
+  async handle({ signer, id, payload, requestId }, { challenges, urls, settings }) {
+    const { authorization, type } =
+      payload === undefined
+        ? await challenges.find(signer.requester, id)
+        : await challenges.trigger(signer.requester, id, signer.key.thumbprint, requestId)
+    const body = renderChallenge(authorization, type, urls)
+    return {
+      status: 200,
+      body,
+      links: [`<${urls.numbered('authorization', authorization.id)}>;rel="up"`],
+      ...(body.status === 'processing' && { retryAfterSeconds: settings.challengeRetryAfterSeconds }),
+    }
+  },
+})

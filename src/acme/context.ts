@@ -1,0 +1,45 @@
+/** What the ACME endpoints are given: settings as finished values, and the services that do the work. */
+
+import type { AccountKeyPolicy } from '../protocol/jwk.ts'
+import type { JwsAlgorithm } from '../protocol/jws-algorithms.ts'
+import type { Nonces } from '../protocol/nonce.ts'
+import type { Urls } from '../protocol/urls.ts'
+import type { AccountCache } from '../services/account-cache.ts'
+import type { ChainDownload } from '../services/chain-download.ts'
+import type { Issuance } from '../services/issuance.ts'
+import type { Ordering } from '../services/ordering.ts'
+import type { Registration } from '../services/registration.ts'
+import type { RevocationService } from '../services/revocation.ts'
+import type { ChallengeTriggers } from '../services/validation.ts'
+
+export interface AcmeSettings {
+  algorithms: readonly JwsAlgorithm[]
+  accountKeys: AccountKeyPolicy
+  directoryMeta: DirectoryMeta
+  orderRetryAfterSeconds: number
+  challengeRetryAfterSeconds: number
+  ordersPageSize: number
+}
+
+/** RFC 8555 §7.1.1; members that do not apply are absent. */
+export interface DirectoryMeta {
+  termsOfService?: string
+  website?: string
+  caaIdentities?: readonly string[]
+  externalAccountRequired?: boolean
+  /** draft-ietf-acme-profiles: name → description. */
+  profiles?: Record<string, string>
+}
+
+export interface AcmeContext {
+  urls: Urls
+  settings: AcmeSettings
+  nonces: Nonces
+  accounts: AccountCache
+  registration: Registration
+  ordering: Ordering
+  challenges: ChallengeTriggers
+  issuance: Issuance
+  chains: ChainDownload
+  revocation: RevocationService
+}

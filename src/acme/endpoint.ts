@@ -1,0 +1,200 @@
+/**
+ * The gate in front of every ACME resource (RFC 8555 §6), and the shape of the resources behind it.
+ *
+ * Order of the checks, cheap ones first and nothing that tells about state before the signature:
+ * method and media type, JWS form, algorithm, url, nonce form, key (looked up or parsed), signature, account status,
+ * payload, and last the nonce itself, so that it is used up only by a request that could otherwise succeed.
+ */
+
+import { ZodError, type z } from 'zod/v4'
+import type { HttpRequest } from '../http/message.ts'
+import { isUuid } from '../lib/uuid.ts'
+import { type AccountKey, parseAccountKey } from '../protocol/jwk.ts'
+import { type FlattenedJws, parseJws, parsePayload } from '../protocol/jws.ts'
+import { verifySignature } from '../protocol/jws-algorithms.ts'
+import { Problem } from '../protocol/problem.ts'
+import type { ResourceMatch, ResourceName } from '../protocol/urls.ts'
+import type { KnownAccount } from '../services/account-cache.ts'
+import { StaleAccountError } from '../services/stale-account.ts'
+import type { AcmeContext } from './context.ts'
+
+/** What a resource answers; headers common to all of them are added by `reply.ts`. */
+export interface AcmeReply {
+  status: number
+  /** An object becomes JSON. */
+  body?: object | string
+  contentType?: string
+  location?: string
+  retryAfterSeconds?: number
+  /** Values of further Link headers. */
+  links?: readonly string[]
+}
+
+/** A request that passed the gate. */
+export interface AcmeRequest<P, S extends SignedBy> {
+  signer: Signer<S>
+  /** The UUID in the path; empty for a resource that has none. */
+  id: string
+  query: URLSearchParams
+  /** Undefined for a POST-as-GET. */
+  payload: P
+  /** Outer JWS, for key change, whose payload is a JWS of its own. */
+  jws: FlattenedJws
+  requestId: string
+  now: Date
+}
+
+/** `either` is revocation: an account's key, or the key of the certificate. */
+export type SignedBy = 'jwk' | 'kid' | 'either'
+
+export type Signer<S extends SignedBy> = S extends 'kid'
+  ? KnownAccount
+  : S extends 'jwk'
+    ? AccountKey
+    : KnownAccount | AccountKey
+
+/** `none` only fetches; a schema needs a payload; with `orFetch` an empty payload fetches. */
+export type PayloadKind<P> = 'none' | { schema: z.ZodType<P>; orFetch?: boolean }
+
+export interface AcmeEndpoint<P = unknown, S extends SignedBy = SignedBy> {
+  resource: ResourceName
+  signedBy: S
+  payload: PayloadKind<P>
+  handle(request: AcmeRequest<P, S>, context: AcmeContext): Promise<AcmeReply>
+}
+
+/** Keeps the types of one endpoint together; the table in `routes.ts` then holds them as one kind. */
+export function acmeEndpoint<P, S extends SignedBy>(endpoint: AcmeEndpoint<P, S>): AcmeEndpoint {
+  return endpoint as unknown as AcmeEndpoint
+}
+
+export interface GatedRequest {
+  http: HttpRequest
+  match: ResourceMatch
+  requestId: string
+  now: Date
+}
+
+/** @throws Problem; anything else is a fault of the server. */
+export async function runEndpoint(
+  endpoint: AcmeEndpoint,
+  gated: GatedRequest,
+  context: AcmeContext,
+): Promise<AcmeReply> {
+  const { http, match, now } = gated
+  requireMediaType(http)
+  if (match.id !== '' && !isUuid(match.id)) throw noSuchResource()
+  const jws = parseJws(http.body, context.settings.algorithms)
+  requireUrl(jws, http.query === '' ? match.url : `${match.url}?${http.query}`)
+  if (!context.nonces.isAuthentic(jws.header.nonce, now.getTime())) throw badNonce()
+
+  let signer = await authenticate(jws, endpoint.signedBy, context)
+  const payload = readPayload(jws.payload, endpoint.payload)
+  if (!context.nonces.redeem(jws.header.nonce, now.getTime())) throw badNonce()
+
+  const request = {
+    id: match.id,
+    query: new URLSearchParams(http.query),
+    payload,
+    jws,
+    requestId: gated.requestId,
+    now,
+  }
+  try {
+    return await endpoint.handle({ ...request, signer }, context)
+  } catch (error) {
+    if (!(error instanceof StaleAccountError) || !isAccount(signer)) throw error
+    // The cache was wrong about this account: read it again, and let the same request prove itself to what is there now.
+    context.accounts.forget(signer.account.id)
+    signer = await authenticate(jws, endpoint.signedBy, context)
+    return await endpoint.handle({ ...request, signer }, context)
+  }
+}
+
+function requireMediaType(http: HttpRequest): void {
+  const mediaType = http.header('content-type')?.split(';', 1)[0]?.trim().toLowerCase()
+  if (mediaType !== 'application/jose+json')
+    throw new Problem(
+      'malformed',
+      'the Content-Type of an ACME request must be application/jose+json (RFC 8555 §6.2)',
+      { status: 415 },
+    )
+}
+
+function requireUrl(jws: FlattenedJws, url: string): void {
+  if (jws.header.url !== url)
+    throw new Problem('unauthorized', `the url of the protected header is not the URL of this resource, ${url}`)
+}
+
+async function authenticate(jws: FlattenedJws, signedBy: SignedBy, context: AcmeContext): Promise<Signer<SignedBy>> {
+  const { key } = jws.header
+  if ('jwk' in key) {
+    if (signedBy === 'kid')
+      throw new Problem('malformed', 'this resource needs kid, the account URL, and not jwk (RFC 8555 §6.2)')
+    const accountKey = parseAccountKey(key.jwk, context.settings.accountKeys)
+    requireSignature(jws, accountKey)
+    return accountKey
+  }
+  if (signedBy === 'jwk')
+    throw new Problem('malformed', 'this resource needs jwk, the public key itself, and not kid (RFC 8555 §6.2)')
+  const known = await findAccount(key.kid, context)
+  requireSignature(jws, known.key)
+  if (known.account.status !== 'valid') {
+    context.accounts.forget(known.account.id)
+    throw new Problem('unauthorized', `the account is ${known.account.status}`, { status: 401 })
+  }
+  return known
+}
+
+async function findAccount(kid: string, context: AcmeContext): Promise<KnownAccount> {
+  const id = context.urls.accountIdOf(kid)
+  const known = id !== undefined && isUuid(id) ? await context.accounts.find(id) : undefined
+  if (!known) throw new Problem('accountDoesNotExist', 'the kid is not the URL of an account of this server')
+  return known
+}
+
+function requireSignature(jws: FlattenedJws, key: AccountKey): void {
+  const { alg } = jws.header
+  if (!key.algorithms.includes(alg))
+    throw new Problem('badSignatureAlgorithm', `${alg} does not fit the key; use ${key.algorithms.join(' or ')}`, {
+      algorithms: key.algorithms,
+    })
+  if (!verifySignature(alg, key.publicKey, jws.signingInput, jws.signature))
+    throw new Problem('unauthorized', 'the signature of the request does not verify with its key')
+}
+
+function readPayload(payload: Buffer | undefined, kind: PayloadKind<unknown>): unknown {
+  if (kind === 'none') {
+    if (payload !== undefined)
+      throw new Problem('malformed', 'this resource is fetched with an empty payload (POST-as-GET, RFC 8555 §6.3)')
+    return undefined
+  }
+  if (payload === undefined && kind.orFetch) return undefined
+  try {
+    return kind.schema.parse(parsePayload(payload))
+  } catch (error) {
+    if (error instanceof ZodError) throw new Problem('malformed', describeIssues(error), { cause: error })
+    throw error
+  }
+}
+
+/** The first few things wrong, as "payload.identifiers[0].value: Invalid input: expected string, received number". */
+function describeIssues(error: ZodError): string {
+  const shown = error.issues.slice(0, 3).map(({ path, message }) => {
+    const place = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`)).join('')
+    return `payload${place}: ${message}`
+  })
+  return shown.join('; ')
+}
+
+export function isAccount(signer: KnownAccount | AccountKey): signer is KnownAccount {
+  return 'account' in signer
+}
+
+export function noSuchResource(): Problem {
+  return new Problem('malformed', 'there is no such resource', { status: 404 })
+}
+
+function badNonce(): Problem {
+  return new Problem('badNonce', 'the nonce is unknown, used or expired; take the one of this response')
+}

@@ -1,0 +1,48 @@
+/** POST key-change: a new key for an account, proven by both keys (RFC 8555 §7.3.5). */
+
+import { z } from 'zod/v4'
+import type { JsonObject } from '../lib/json.ts'
+import { parseAccountKey } from '../protocol/jwk.ts'
+import { type InnerJws, parseInnerJws, parsePayload } from '../protocol/jws.ts'
+import { verifySignature } from '../protocol/jws-algorithms.ts'
+import { Problem } from '../protocol/problem.ts'
+import { acmeEndpoint } from './endpoint.ts'
+import { renderAccount } from './resources.ts'
+
+const KeyChange = z.object({ account: z.string(), oldKey: z.record(z.string(), z.unknown()) })
+
+export const keyChange = acmeEndpoint({
+  resource: 'keyChange',
+  signedBy: 'kid',
+  // The payload is a JWS: it is parsed as such below, from the very bytes that were signed.
+  payload: { schema: z.object({}) },
+  async handle({ signer, jws }, { registration, urls, settings }) {
+    const inner = parseInnerJws(jws.payload as Buffer, settings.algorithms)
+    const newKey = parseAccountKey(inner.header.jwk, settings.accountKeys)
+    if (!newKey.algorithms.includes(inner.header.alg))
+      throw new Problem('badSignatureAlgorithm', 'the alg of the inner JWS does not fit its key')
+    if (!verifySignature(inner.header.alg, newKey.publicKey, inner.signingInput, inner.signature))
+      throw new Problem('unauthorized', 'the signature of the inner JWS does not verify with the new key')
+    if (inner.header.url !== jws.header.url) throw new Problem('malformed', 'the inner and the outer url differ')
+
+    const { account, oldKey } = readKeyChange(inner)
+    if (account !== urls.numbered('account', signer.account.id))
+      throw new Problem('malformed', 'the account of the inner payload is not the account that signed')
+    if (parseAccountKey(oldKey, settings.accountKeys).thumbprint !== signer.key.thumbprint)
+      throw new Problem('malformed', 'oldKey is not the current key of the account')
+
+    const changed = await registration.changeKey(signer, newKey)
+    if ('taken' in changed)
+      throw new Problem('malformed', 'another account has this key', {
+        status: 409,
+        location: urls.numbered('account', changed.taken),
+      })
+    return { status: 200, body: renderAccount(changed, urls), location: urls.numbered('account', changed.id) }
+  },
+})
+
+function readKeyChange(inner: InnerJws): { account: string; oldKey: JsonObject } {
+  const parsed = KeyChange.safeParse(parsePayload(inner.payload))
+  if (!parsed.success) throw new Problem('malformed', 'the inner payload must have account, a URL, and oldKey, a JWK')
+  return parsed.data
+}

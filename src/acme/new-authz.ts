@@ -1,0 +1,15 @@
+/** POST new-authz: pre-authorization (RFC 8555 §7.4.1). */
+
+import { z } from 'zod/v4'
+import { acmeEndpoint } from './endpoint.ts'
+import { renderAuthorization } from './resources.ts'
+
+export const newAuthz = acmeEndpoint({
+  resource: 'newAuthz',
+  signedBy: 'kid',
+  payload: { schema: z.object({ identifier: z.object({ type: z.string(), value: z.string() }) }) },
+  async handle({ signer, payload, now }, { ordering, urls }) {
+    const made = await ordering.preAuthorize(signer.requester, payload.identifier, now)
+    return { status: 201, body: renderAuthorization(made, urls), location: urls.numbered('authorization', made.id) }
+  },
+})

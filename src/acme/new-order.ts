@@ -1,0 +1,39 @@
+/** POST new-order (RFC 8555 §7.4; draft-ietf-acme-profiles). */
+
+import { z } from 'zod/v4'
+import { parseTimestamp } from '../protocol/timestamp.ts'
+import { acmeEndpoint } from './endpoint.ts'
+import { renderOrder } from './resources.ts'
+
+const Timestamp = z.string().transform((text, check) => {
+  const at = parseTimestamp(text)
+  if (!at) check.addIssue({ code: 'custom', message: 'not an RFC 3339 date-time' })
+  return at ?? z.NEVER
+})
+
+export const newOrder = acmeEndpoint({
+  resource: 'newOrder',
+  signedBy: 'kid',
+  payload: {
+    schema: z.object({
+      identifiers: z.array(z.object({ type: z.string(), value: z.string() })),
+      notBefore: Timestamp.optional(),
+      notAfter: Timestamp.optional(),
+      profile: z.string().optional(),
+    }),
+  },
+  async handle({ signer, payload, now }, { ordering, urls }) {
+    const { identifiers, notBefore, notAfter, profile } = payload
+    const order = await ordering.createOrder(
+      signer.requester,
+      {
+        identifiers,
+        ...(notBefore && { notBefore }),
+        ...(notAfter && { notAfter }),
+        ...(profile !== undefined && { profile }),
+      },
+      now,
+    )
+    return { status: 201, body: renderOrder(order, urls), location: urls.numbered('order', order.id) }
+  },
+})

@@ -1,0 +1,78 @@
+/** Account, order, authorization and challenge objects as clients see them (RFC 8555 §7.1; decisions 3, 9). */
+
+import type { Account, Authorization, Order } from '../domain/records.ts'
+import { CHALLENGE_TYPES, type ChallengeType, challengeId } from '../protocol/challenge.ts'
+import type { ProblemDocument } from '../protocol/problem.ts'
+import { renderTimestamp } from '../protocol/timestamp.ts'
+import type { Urls } from '../protocol/urls.ts'
+
+/** Members that do not apply are absent, never null: certbot's parser does not survive a null `validated`. */
+export interface AccountObject {
+  status: string
+  orders: string
+  contact?: readonly string[]
+  termsOfServiceAgreed?: true
+}
+
+export function renderAccount(account: Account, urls: Urls): AccountObject {
+  return {
+    status: account.status,
+    ...(account.contacts.length > 0 && { contact: account.contacts }),
+    ...(account.termsAgreed && { termsOfServiceAgreed: true }),
+    orders: urls.numbered('accountOrders', account.id),
+  }
+}
+
+export function renderOrder(order: Order, urls: Urls): object {
+  return {
+    status: order.status,
+    expires: renderTimestamp(order.expiresAt),
+    identifiers: order.identifiers,
+    ...(order.notBefore && { notBefore: renderTimestamp(order.notBefore) }),
+    ...(order.notAfter && { notAfter: renderTimestamp(order.notAfter) }),
+    ...(order.error && { error: order.error }),
+    authorizations: order.authorizationIds.map((id) => urls.numbered('authorization', id)),
+    finalize: urls.numbered('finalize', order.id),
+    ...(order.certificateId && { certificate: urls.numbered('certificate', order.certificateId) }),
+  }
+}
+
+export function renderAuthorization(authorization: Authorization, urls: Urls): object {
+  return {
+    status: authorization.status,
+    expires: renderTimestamp(authorization.expiresAt),
+    identifier: authorization.identifier,
+    ...(authorization.wildcard && { wildcard: true }),
+    challenges: shownChallenges(authorization).map((type) => renderChallenge(authorization, type, urls)),
+  }
+}
+
+/** RFC 8555 §7.1.4: a final authorization shows only the challenges that were attempted, a valid one the one that was met. */
+function shownChallenges({ status, offered, attempts }: Authorization): ChallengeType[] {
+  if (status === 'pending') return [...offered]
+  const attempted = offered.filter((type) => attempts[type] !== undefined)
+  const met = attempted.filter((type) => attempts[type]?.status === 'valid')
+  if (status === 'valid' && met.length > 0) return met
+  return attempted.length > 0 ? attempted : [...offered]
+}
+
+export interface ChallengeObject {
+  type: ChallengeType
+  url: string
+  status: string
+  token?: string
+  validated?: string
+  error?: ProblemDocument
+}
+
+export function renderChallenge(authorization: Authorization, type: ChallengeType, urls: Urls): ChallengeObject {
+  const attempt = authorization.attempts[type]
+  return {
+    type,
+    url: urls.numbered('challenge', challengeId(authorization.id, type)),
+    status: attempt?.status ?? 'pending',
+    ...(CHALLENGE_TYPES[type].hasToken && { token: authorization.token }),
+    ...(attempt?.validated && { validated: attempt.validated }),
+    ...(attempt?.error && { error: attempt.error }),
+  }
+}

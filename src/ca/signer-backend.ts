@@ -1,0 +1,104 @@
+/**
+ * The CA backend over a signer daemon.
+ *
+ * Every signature is verified before the certificate is given out: a fault in the key's hardware, a wrong issuer and a
+ * foreign daemon all end here. (m) For P-256 that is 95 µs of 115 µs that a certificate costs this side.
+ */
+
+import { createPublicKey, type KeyObject } from 'node:crypto'
+import { SignerRefusal, TEST_MESSAGE } from '../../signer/protocol.ts'
+import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../pki/algorithms.ts'
+import { assembleCertificate, parseCertificate } from '../pki/certificate.ts'
+import { verifySignature } from '../pki/signature.ts'
+import { type CaBackend, CaError, type CaIssuer } from './backend.ts'
+import { SignerClient, type SignerClientOptions, type SignerDescription } from './signer-client.ts'
+
+export interface SignerBackendOptions extends Omit<SignerClientOptions, 'onConnect'> {
+  onConnect?(facts: { version: string; issuers: readonly CaIssuer[] }): void
+}
+
+interface KnownIssuer extends CaIssuer {
+  publicKey: KeyObject
+}
+
+/** Starts connecting at once; `issuers()` is empty until the first connection stands. */
+export function createSignerBackend(options: SignerBackendOptions): CaBackend {
+  let issuers: readonly KnownIssuer[] = []
+  const client = new SignerClient({
+    ...options,
+    onConnect(description) {
+      issuers = readIssuers(description)
+      options.onConnect?.({ version: description.version, issuers })
+    },
+  })
+
+  /** After a reply of the daemon its issuers are known, so a missing one was taken out since. */
+  function requireIssuer(id: string): KnownIssuer {
+    const issuer = issuers.find((known) => known.id === id)
+    if (issuer) return issuer
+    throw new CaError(`the signer has no issuer ${id}`, { retryable: true })
+  }
+
+  async function signCertificate(id: string, tbs: Buffer, requester: string, timeoutMs: number): Promise<Buffer> {
+    const { payload } = await client.call('signCertificate', { issuer: id, requester }, { timeoutMs, payload: tbs })
+    const issuer = requireIssuer(id)
+    requireSignature(issuer, tbs, payload)
+    return assembleCertificate(tbs, issuer.signatureAlgorithm, payload)
+  }
+
+  async function testSign(timeoutMs: number) {
+    // Learns the issuers first when there was no connection yet.
+    await client.call('health', {}, { timeoutMs })
+    return Promise.all(
+      issuers.map(async (issuer) => {
+        const startedAt = performance.now()
+        const { payload } = await client.call('testSign', { issuer: issuer.id, requester: 'test' }, { timeoutMs })
+        requireSignature(issuer, TEST_MESSAGE, payload)
+        return { issuer: issuer.id, durationMs: performance.now() - startedAt }
+      }),
+    )
+  }
+
+  return {
+    kind: 'signer',
+    issuers: () => issuers,
+    signCertificate: (id, tbs, { timeoutMs, requester }) => asCaError(signCertificate(id, tbs, requester, timeoutMs)),
+    testSign: ({ timeoutMs }) => asCaError(testSign(timeoutMs)),
+    close: () => client.close(),
+  }
+}
+
+function readIssuers({ issuers }: SignerDescription): KnownIssuer[] {
+  return issuers.map(({ id, algorithm, chain }) => {
+    const certificate = chain[0]!
+    const { tbs } = parseCertificate(certificate)
+    if (!(algorithm in SIGNATURE_ALGORITHMS)) throw new Error(`issuer ${id}: unknown signature algorithm ${algorithm}`)
+    if (!tbs.subjectKeyIdentifier) throw new Error(`issuer ${id}: its certificate has no subjectKeyIdentifier`)
+    return {
+      id,
+      certificate,
+      chain,
+      nameDer: tbs.subjectDer,
+      keyIdentifier: tbs.subjectKeyIdentifier,
+      signatureAlgorithm: algorithm as SignatureAlgorithm,
+      notAfter: tbs.notAfter,
+      publicKey: createPublicKey({ key: tbs.spki.der, format: 'der', type: 'spki' }),
+    }
+  })
+}
+
+function requireSignature({ id, signatureAlgorithm, publicKey }: KnownIssuer, signed: Buffer, signature: Buffer): void {
+  if (verifySignature(signatureAlgorithm, signed, publicKey, signature)) return
+  throw new CaError(`the signature by issuer ${id} does not verify with its certificate`, { retryable: true })
+}
+
+/** Only a refusal is final: whatever else went wrong may be repaired while the order waits. */
+async function asCaError<T>(call: Promise<T>): Promise<T> {
+  try {
+    return await call
+  } catch (error) {
+    if (error instanceof CaError) throw error
+    const message = error instanceof Error ? error.message : String(error)
+    throw new CaError(message, { retryable: !(error instanceof SignerRefusal), cause: error })
+  }
+}

@@ -1,0 +1,315 @@
+/**
+ * One connection to the signer daemon: handshake, pipelined requests, deadlines, reconnection.
+ *
+ * A request that finds no connection waits for one until its own deadline; a request that was sent when the connection
+ * dropped fails as SignerUnavailable and may be repeated, since signing the same TBSCertificate twice does no harm.
+ */
+
+import { randomBytes } from 'node:crypto'
+import { connect, type Socket } from 'node:net'
+import {
+  checkWelcome,
+  DEFAULT_MAX_FRAME_BYTES,
+  decodeError,
+  decodeHello,
+  decodeMeta,
+  encodeFrame,
+  encodeProof,
+  type Frame,
+  FrameReader,
+  KIND,
+  METHODS,
+  type MethodName,
+  type MethodParams,
+  type MethodResult,
+  NONCE_BYTES,
+  SignerProtocolError,
+  SignerRefusal,
+  SignerUnavailable,
+} from '../../signer/protocol.ts'
+
+export interface SignerDescription {
+  version: string
+  /** `chain` holds DER certificates, the issuer's own first. */
+  issuers: readonly { id: string; algorithm: string; chain: readonly Buffer[] }[]
+}
+
+export interface SignerClientOptions {
+  socketPath: string
+  /** See `readSharedSecret`. */
+  secret: Buffer
+  /** Requests sent or waiting for the connection; one more fails at once as SignerUnavailable. */
+  maxInFlight?: number
+  maxFrameBytes?: number
+  handshakeTimeoutMs?: number
+  /** First and longest pause between attempts to connect; it doubles in between. */
+  backoffMs?: { first: number; longest: number }
+  /** After every handshake, with what `describe` said. Throwing rejects the daemon and closes the connection. */
+  onConnect?(description: SignerDescription): void
+  /** When a connection that stood is lost, and for every attempt that failed. */
+  onDisconnect?(reason: Error): void
+}
+
+export interface Reply<M extends MethodName> {
+  meta: MethodResult<M>
+  payload: Buffer
+}
+
+interface Pending {
+  frame: Buffer
+  method: MethodName
+  deadlineAt: number
+  resolve(reply: Reply<MethodName>): void
+  reject(error: Error): void
+}
+
+type State = 'hello' | 'welcome' | 'describe' | 'ready' | 'disconnected' | 'closed'
+
+/** Deadlines are looked after together: one timer for all requests, this often. */
+const DEADLINE_TICK_MS = 20
+const DESCRIBE_ID = 0xffffffff
+
+export class SignerClient {
+  readonly #options: Required<Omit<SignerClientOptions, 'onConnect' | 'onDisconnect'>> &
+    Pick<SignerClientOptions, 'onConnect' | 'onDisconnect'>
+  #state: State = 'disconnected'
+  #socket: Socket | undefined
+  #reader = new FrameReader(0)
+  #nonces: { server: Buffer; client: Buffer } = { server: Buffer.alloc(0), client: Buffer.alloc(0) }
+  #lastId = 0
+  /** By id; insertion order is the order of sending. */
+  readonly #pending = new Map<number, Pending>()
+  #out: Buffer[] = []
+  #failedAttempts = 0
+  #reconnectTimer: NodeJS.Timeout | undefined
+  #handshakeTimer: NodeJS.Timeout | undefined
+  #deadlineTimer: NodeJS.Timeout | undefined
+  #lastFailure: Error | undefined
+
+  /** Starts connecting at once, and goes on trying until `close`. */
+  constructor(options: SignerClientOptions) {
+    this.#options = {
+      maxInFlight: 1024,
+      maxFrameBytes: DEFAULT_MAX_FRAME_BYTES,
+      handshakeTimeoutMs: 5000,
+      backoffMs: { first: 50, longest: 2000 },
+      ...options,
+    }
+    this.#connect()
+  }
+
+  get connected(): boolean {
+    return this.#state === 'ready'
+  }
+
+  /** Requests that have no answer yet. */
+  get inFlight(): number {
+    return this.#pending.size
+  }
+
+  /** @throws SignerRefusal, SignerUnavailable, SignerProtocolError */
+  call<M extends MethodName>(
+    method: M,
+    params: MethodParams<M>,
+    { timeoutMs, payload }: { timeoutMs: number; payload?: Buffer },
+  ): Promise<Reply<M>> {
+    if (this.#state === 'closed') return Promise.reject(new SignerUnavailable('the signer client is closed'))
+    if (this.#pending.size >= this.#options.maxInFlight) {
+      return Promise.reject(new SignerUnavailable('too many requests wait for the signer'))
+    }
+    const id = this.#nextId()
+    const wait = Math.max(0, Math.min(Math.ceil(timeoutMs), 0xffffffff))
+    const { code } = METHODS[method]
+    const frame = encodeFrame({
+      kind: KIND.request,
+      id,
+      method: code,
+      timeoutMs: wait,
+      meta: params,
+      ...(payload && { payload }),
+    })
+    if (frame.length > this.#options.maxFrameBytes) {
+      return Promise.reject(new SignerRefusal(`a request of ${frame.length} bytes is too long for the signer`))
+    }
+    return new Promise<Reply<MethodName>>((resolve, reject) => {
+      this.#pending.set(id, { frame, method, deadlineAt: performance.now() + wait, resolve, reject })
+      this.#deadlineTimer ??= setInterval(() => this.#expire(), DEADLINE_TICK_MS)
+      if (this.#state === 'ready') this.#send(frame)
+    }) as Promise<Reply<M>>
+  }
+
+  /** Fails what is in flight and closes the connection for good. */
+  async close(): Promise<void> {
+    if (this.#state === 'closed') return
+    this.#state = 'closed'
+    clearTimeout(this.#reconnectTimer)
+    clearTimeout(this.#handshakeTimer)
+    this.#failAll(new SignerUnavailable('the signer client was closed'))
+    const socket = this.#socket
+    if (!socket || socket.closed) return
+    await new Promise<void>((resolve) => {
+      socket.once('close', () => resolve())
+      socket.destroy()
+    })
+  }
+
+  #nextId(): number {
+    do this.#lastId = (this.#lastId % (DESCRIBE_ID - 1)) + 1
+    while (this.#pending.has(this.#lastId))
+    return this.#lastId
+  }
+
+  #connect(): void {
+    const socket = connect(this.#options.socketPath)
+    this.#socket = socket
+    this.#state = 'hello'
+    this.#reader = new FrameReader(this.#options.maxFrameBytes)
+    this.#handshakeTimer = setTimeout(
+      () => socket.destroy(new Error('the signer did not finish the handshake in time')),
+      this.#options.handshakeTimeoutMs,
+    )
+    socket.on('data', (chunk: Buffer) => this.#onData(socket, chunk))
+    let failure = new Error('the signer closed the connection')
+    socket.on('error', (error) => {
+      failure = error
+    })
+    socket.on('close', () => this.#onClose(failure))
+  }
+
+  #onData(socket: Socket, chunk: Buffer): void {
+    try {
+      this.#reader.push(chunk, (frame) => {
+        if (!socket.destroyed) this.#onFrame(frame)
+      })
+    } catch (error) {
+      socket.destroy(error instanceof Error ? error : new Error(String(error)))
+    }
+  }
+
+  #onFrame(frame: Frame): void {
+    switch (this.#state) {
+      case 'hello':
+        this.#prove(frame)
+        return
+      case 'welcome':
+        checkWelcome(this.#options.secret, this.#nonces.server, this.#nonces.client, frame)
+        this.#send(encodeFrame({ kind: KIND.request, id: DESCRIBE_ID, method: METHODS.describe.code, timeoutMs: 5000 }))
+        this.#state = 'describe'
+        return
+      case 'describe':
+        this.#becomeReady(frame)
+        return
+      default:
+        this.#settle(frame)
+    }
+  }
+
+  #prove(frame: Frame): void {
+    this.#nonces = { server: decodeHello(frame), client: randomBytes(NONCE_BYTES) }
+    this.#send(encodeProof(this.#options.secret, this.#nonces.server, this.#nonces.client))
+    this.#state = 'welcome'
+  }
+
+  #becomeReady(frame: Frame): void {
+    const failure = decodeError(frame)
+    if (failure) throw failure
+    if (frame.kind !== KIND.result || frame.id !== DESCRIBE_ID) throw new SignerProtocolError('no answer to describe')
+    this.#options.onConnect?.(readDescription(frame))
+    clearTimeout(this.#handshakeTimer)
+    this.#failedAttempts = 0
+    this.#state = 'ready'
+    for (const { frame: waiting } of this.#pending.values()) this.#send(waiting)
+  }
+
+  #settle(frame: Frame): void {
+    const failure = decodeError(frame)
+    const pending = this.#pending.get(frame.id)
+    if (!pending) {
+      // Id 0 speaks of the connection; any other belonged to a request whose deadline has passed.
+      if (frame.id === 0) throw failure ?? new SignerProtocolError('reply without a request')
+      return
+    }
+    this.#forget(frame.id)
+    if (failure) pending.reject(failure)
+    else if (frame.kind !== KIND.result) pending.reject(new SignerProtocolError(`reply of kind ${frame.kind}`))
+    else this.#resolve(pending, frame)
+  }
+
+  #resolve(pending: Pending, frame: Frame): void {
+    try {
+      const meta = decodeMeta<MethodResult<MethodName>>(METHODS[pending.method].result as never, frame.meta)
+      pending.resolve({ meta, payload: frame.payload })
+    } catch (error) {
+      pending.reject(error as Error)
+    }
+  }
+
+  #forget(id: number): void {
+    this.#pending.delete(id)
+    if (this.#pending.size > 0) return
+    clearInterval(this.#deadlineTimer)
+    this.#deadlineTimer = undefined
+  }
+
+  #expire(): void {
+    const now = performance.now()
+    for (const [id, { deadlineAt, reject }] of this.#pending) {
+      if (deadlineAt > now) continue
+      this.#forget(id)
+      reject(new SignerUnavailable('the signer did not answer in time', { cause: this.#lastFailure }))
+    }
+  }
+
+  #onClose(reason: Error): void {
+    clearTimeout(this.#handshakeTimer)
+    this.#out = []
+    if (this.#state === 'closed') return
+    const wasReady = this.#state === 'ready'
+    this.#state = 'disconnected'
+    this.#lastFailure = reason
+    // What waited for the connection was never sent and goes on waiting.
+    if (wasReady) this.#failAll(new SignerUnavailable('the connection to the signer was lost', { cause: reason }))
+    this.#options.onDisconnect?.(reason)
+    this.#reconnectTimer = setTimeout(() => this.#connect(), this.#pauseMs())
+  }
+
+  /** Doubling with full jitter, so that many fronts do not return in step; the first attempt after a loss comes soon. */
+  #pauseMs(): number {
+    const { first, longest } = this.#options.backoffMs
+    const ceiling = Math.min(longest, first * 2 ** this.#failedAttempts)
+    this.#failedAttempts = Math.min(this.#failedAttempts + 1, 30)
+    return ceiling / 2 + (Math.random() * ceiling) / 2
+  }
+
+  #failAll(error: Error): void {
+    for (const [id, { reject }] of this.#pending) {
+      this.#forget(id)
+      reject(error)
+    }
+  }
+
+  /** Requests of one turn leave in one write; `maxInFlight` bounds what the socket may have to hold. */
+  #send(frame: Buffer): void {
+    if (this.#out.push(frame) > 1) return
+    queueMicrotask(() => {
+      const frames = this.#out.splice(0)
+      if (frames.length > 0) this.#socket?.write(frames.length === 1 ? frames[0]! : Buffer.concat(frames))
+    })
+  }
+}
+
+/** @throws SignerProtocolError when lengths and bytes do not agree. */
+function readDescription({ meta, payload }: Frame): SignerDescription {
+  const { version, issuers } = decodeMeta(METHODS.describe.result, meta)
+  let offset = 0
+  const take = (length: number) => {
+    const end = offset + length
+    if (end > payload.length) throw new SignerProtocolError('describe promises more bytes than it sends')
+    const der = Buffer.from(payload.subarray(offset, end))
+    offset = end
+    return der
+  }
+  const read = issuers.map(({ id, algorithm, chain }) => ({ id, algorithm, chain: chain.map(take) }))
+  if (offset !== payload.length) throw new SignerProtocolError('describe sends more bytes than it names')
+  return { version, issuers: read }
+}

@@ -1,0 +1,82 @@
+/**
+ * Settings whose feature this version does not have. The key tree is complete from the start; switching on what is
+ * not there is an error, and what would be on by default is named in one warning. A feature that arrives takes its
+ * row away.
+ */
+
+import type { Config } from './schema.ts'
+import type { CHALLENGE_TYPES } from './sections/challenges.ts'
+
+export interface AbsentFeature {
+  /** The key that switches the feature on. */
+  path: string
+  feature: string
+  /** The places below `path` that make use of it; empty when it is off. */
+  uses(config: Config): readonly string[]
+  /** Other keys that ask for the feature. */
+  alsoSetBy?: readonly string[]
+}
+
+/** Challenge methods that this version validates. */
+const VALIDATED_METHODS: readonly string[] = ['http-01'] satisfies (typeof CHALLENGE_TYPES)[number][]
+
+const when = (path: string, feature: string, used: (config: Config) => boolean): AbsentFeature => ({
+  path,
+  feature,
+  uses: (config) => (used(config) ? [path] : []),
+})
+
+export const ABSENT_FEATURES: readonly AbsentFeature[] = [
+  when('security.require_csr_profile', 'CSR profiles are', (c) => c.security.require_csr_profile),
+  when('security.rate_limits.enabled', 'rate limiting is', (c) => c.security.rate_limits.enabled),
+  when(
+    'security.identifier_policy.enforce_account_allowlist',
+    'the identifier allowlist of accounts is',
+    (c) => c.security.identifier_policy.enforce_account_allowlist,
+  ),
+  when('acme.caa_enforce', 'the CAA check is', (c) => c.acme.caa_enforce),
+  when('acme.eab_required', 'external account binding is', (c) => c.acme.eab_required),
+  {
+    path: 'challenges.enabled',
+    feature: 'this challenge method is',
+    uses: (c) =>
+      c.challenges.enabled.flatMap((type, index) =>
+        VALIDATED_METHODS.includes(type) ? [] : [`challenges.enabled[${index}]`],
+      ),
+  },
+  when('challenges.auto_accept', 'accepting without validation is', (c) => c.challenges.auto_accept),
+  when(
+    'challenges.background_worker.enabled',
+    'the challenge worker is',
+    (c) => c.challenges.background_worker.enabled,
+  ),
+  when('ca.backend', 'this backend is', (c) => c.ca.backend !== 'internal'),
+  {
+    path: 'ca.serial_source',
+    feature: 'a serial number from the database is',
+    uses: (c) => (c.ca.serial_source === 'database' ? ['ca.serial_source'] : []),
+    alsoSetBy: ['ca.internal.serial_source', 'ca.hsm.serial_source'],
+  },
+  when('smtp.enabled', 'sending mail is', (c) => c.smtp.enabled),
+  when('logging.audit.enabled', 'the audit log is', (c) => c.logging.audit.enabled),
+  when('logging.audit.file', 'the audit log is', (c) => c.logging.audit.file !== null),
+  when('logging.audit.syslog', 'the audit log is', (c) => c.logging.audit.syslog),
+  when('notifications.enabled', 'notifications are', (c) => c.notifications.enabled),
+  {
+    path: 'hooks.registered',
+    feature: 'hooks are',
+    uses: (c) => c.hooks.registered.flatMap((hook, index) => (hook.enabled ? [`hooks.registered[${index}]`] : [])),
+  },
+  when('nonce.store', 'a nonce store in the database is', (c) => c.nonce.store === 'database'),
+  when('nonce.audit_consumed', 'the record of used nonces is', (c) => c.nonce.audit_consumed),
+  when('quotas.enabled', 'quotas are', (c) => c.quotas.enabled),
+  when('admin_api.enabled', 'the Admin API is', (c) => c.admin_api.enabled),
+  when('crl.enabled', 'the CRL is', (c) => c.crl.enabled),
+  when('ari.enabled', 'renewal information is', (c) => c.ari.enabled),
+  when('metrics.auth_required', 'an admin token is', (c) => c.metrics.auth_required),
+  when('ct_logging.enabled', 'certificate transparency is', (c) => c.ct_logging.enabled),
+  when('audit_retention.enabled', 'the audit log is', (c) => c.audit_retention.enabled),
+  when('audit_export.webhook_url', 'audit export is', (c) => c.audit_export.webhook_url !== null),
+  when('audit_export.syslog_host', 'audit export is', (c) => c.audit_export.syslog_host !== null),
+  when('retention.enabled', 'deletion of old rows is', (c) => c.retention.enabled),
+]

@@ -1,0 +1,161 @@
+/**
+ * YAML and JSON text to a plain value, with the line of every key. The only file that knows the YAML parser.
+ *
+ * Its error texts are not used: they quote the source, and the source holds passwords.
+ */
+
+import { type Document, isAlias, isMap, isPair, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml'
+import type { Path } from './notice.ts'
+
+export type Format = 'yaml' | 'json'
+
+export interface Position {
+  line: number
+  offset: number
+}
+
+export interface SourceProblem {
+  path: Path
+  position: Position
+  message: string
+}
+
+export interface SourceDocument {
+  /** Undefined when the text could not be read at all. */
+  value: unknown
+  problems: SourceProblem[]
+  /** Position of the key, or of the nearest key around it for one that is not in the file. */
+  positionOf(path: Path): Position
+}
+
+/** Sentences for the parser's error codes; other codes get the general one. */
+const SYNTAX: Record<string, string> = {
+  BAD_DQ_ESCAPE: 'unknown escape in a double-quoted text; a backslash is written \\\\',
+  BAD_INDENT: 'wrong indentation; keys of one section start in the same column',
+  BAD_SCALAR_START: 'a text may not start with this character; put it in quotes',
+  BLOCK_AS_IMPLICIT_KEY: 'a section may not start on the line of another key; put it on lines of its own, indented',
+  KEY_OVER_1024_CHARS: 'key of more than 1024 characters',
+  MISSING_CHAR: 'a closing quote, bracket or colon is missing',
+  MULTILINE_IMPLICIT_KEY: 'a key goes over several lines; is a colon missing?',
+  MULTIPLE_DOCS: 'a second document starts here; a configuration file holds one',
+  NON_STRING_KEY: 'a key must be a plain text',
+  TAB_AS_INDENT: 'a tab is used for indentation; use spaces',
+  TAG_RESOLVE_FAILED: 'unknown tag; tags are not used here',
+  UNEXPECTED_TOKEN: 'not YAML from here on; is a quote or a colon missing?',
+}
+
+/** Reads the text. Never throws: what is wrong with it is in `problems`. */
+export function readDocument(text: string, format: Format): SourceDocument {
+  const lines = new LineCounter()
+  // Duplicate keys are found below instead, because there their path is known.
+  const document = parseDocument(text, {
+    lineCounter: lines,
+    prettyErrors: false,
+    stringKeys: true,
+    uniqueKeys: false,
+    merge: format === 'yaml',
+  })
+  const at = (offset: number): Position => ({ offset, line: lines.linePos(offset).line || 1 })
+  const source = new SourceMap(document, at)
+  const problems = [...(format === 'json' ? jsonProblems(text, at) : syntaxProblems(document, at)), ...source.problems]
+  const readable = !problems.some((problem) => problem.path.length === 0)
+  return {
+    value: readable ? toValue(document, problems, at) : undefined,
+    problems,
+    positionOf: (path) => source.positionOf(path),
+  }
+}
+
+function syntaxProblems(document: Document, at: (offset: number) => Position): SourceProblem[] {
+  return [...document.errors, ...document.warnings].map((error) => ({
+    path: [],
+    position: at(error.pos[0]),
+    message: SYNTAX[error.code] ?? 'not valid YAML',
+  }))
+}
+
+/** JSON is stricter than the YAML that reads it here, so the built-in parser judges first. */
+function jsonProblems(text: string, at: (offset: number) => Position): SourceProblem[] {
+  try {
+    JSON.parse(text)
+    return []
+  } catch (error) {
+    const offset = /position (\d+)/.exec(String(error))?.[1]
+    const position = at(offset === undefined ? Math.max(0, text.length - 1) : Number(offset))
+    return [{ path: [], position, message: 'not valid JSON; is a comma, quote or bracket missing or too many?' }]
+  }
+}
+
+function toValue(document: Document, problems: SourceProblem[], at: (offset: number) => Position): unknown {
+  try {
+    return document.toJS() ?? {}
+  } catch {
+    problems.push({ path: [], position: at(0), message: 'the aliases of the file expand to too much' })
+    return undefined
+  }
+}
+
+/** Key of the position table: a key with a dot in it is not the same place as two keys. */
+const placeOf = (path: Path) => JSON.stringify(path)
+
+/** Positions of all keys and entries, and the mistakes that only a walk over the nodes finds. */
+class SourceMap {
+  readonly problems: SourceProblem[] = []
+  readonly #positions = new Map<string, Position>()
+  readonly #document: Document
+  readonly #at: (offset: number) => Position
+
+  constructor(document: Document, at: (offset: number) => Position) {
+    this.#document = document
+    this.#at = at
+    this.#positions.set(placeOf([]), at(document.contents?.range?.[0] ?? 0))
+    this.#walk(document.contents, [], [])
+  }
+
+  positionOf(path: Path): Position {
+    for (let length = path.length; length > 0; length--) {
+      const position = this.#positions.get(placeOf(path.slice(0, length)))
+      if (position !== undefined) return position
+    }
+    return this.#positions.get(placeOf([])) ?? this.#at(0)
+  }
+
+  #walk(node: Node | null, path: Path, above: readonly Node[]): void {
+    if (isMap(node)) this.#walkMap(node.items, path, [...above, node])
+    if (isSeq(node)) {
+      node.items.forEach((item, index) => {
+        const entry = [...path, index]
+        this.#positions.set(placeOf(entry), this.#at((item as Node).range?.[0] ?? 0))
+        this.#walk(item as Node, entry, [...above, node])
+      })
+    }
+    if (isAlias(node)) {
+      const target = node.resolve(this.#document)
+      const position = this.#at(node.range?.[0] ?? 0)
+      // Without a target the value cannot be built; an alias to something around it would have no end.
+      if (target === undefined) this.problems.push({ path: [], position, message: 'alias without an anchor before it' })
+      else if (above.includes(target)) {
+        this.problems.push({ path: [], position, message: 'alias to a section that contains it' })
+      }
+    }
+  }
+
+  #walkMap(items: readonly unknown[], path: Path, above: readonly Node[]): void {
+    for (const pair of items) {
+      if (!isPair(pair) || !isScalar(pair.key)) continue
+      const entry = [...path, String(pair.key.value)]
+      const key = placeOf(entry)
+      const position = this.#at(pair.key.range?.[0] ?? 0)
+      const first = this.#positions.get(key)
+      if (first === undefined) this.#positions.set(key, position)
+      else if (pair.key.value !== '<<') {
+        this.problems.push({
+          path: entry,
+          position,
+          message: `written a second time, first on line ${first.line}; keep one of the two`,
+        })
+      }
+      this.#walk(pair.value as Node | null, entry, above)
+    }
+  }
+}

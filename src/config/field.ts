@@ -1,0 +1,112 @@
+/**
+ * Building blocks of the configuration schema: every setting is one call that carries type, default, bounds,
+ * unit, reload class and the sentence for the manual.
+ */
+
+import { isIP } from 'node:net'
+import { z } from 'zod/v4'
+
+/** `live`: applied on SIGHUP. `restart`: read once, at start. */
+export type ReloadClass = 'live' | 'restart'
+
+export interface FieldNotes {
+  unit?: 'bytes' | 'seconds' | 'milliseconds' | 'minutes' | 'days' | 'bits'
+  /** `restart` when absent. */
+  reload?: ReloadClass
+  /** The value never appears in an error, a warning or a log line. */
+  secret?: true
+  /** What a right value is, to follow "must be"; derived from type and bounds when absent. */
+  expects?: string
+  /** Written into the manual instead of the default, where the default depends on the machine. */
+  defaultText?: string
+}
+
+declare module 'zod/v4/core' {
+  interface GlobalMeta extends FieldNotes {}
+}
+
+/** Adds the sentence of the manual and the notes to a schema. */
+export function setting<T extends z.ZodType>(schema: T, description: string, notes: FieldNotes = {}): T {
+  return schema.meta({ description, ...notes })
+}
+
+export const MAX_PORT = 65535
+export const port = (value: number) => z.int().min(1).max(MAX_PORT).default(value)
+export const whole = (min: number, value: number) => z.int().min(min).default(value)
+export const flag = (value: boolean) => z.boolean().default(value)
+export const text = (value: string) => z.string().min(1).default(value)
+export const choice = <const T extends readonly [string, ...string[]]>(values: T, value: T[number]) =>
+  z.enum(values).default(value as z.output<z.ZodEnum<{ [K in T[number]]: K }>>)
+
+/**
+ * A text that may be left out. Empty means left out, because a variable that a deployment leaves empty arrives
+ * as an empty text; the configuration then holds null.
+ */
+export function optionalText(test: (value: string) => boolean = () => true) {
+  return z
+    .string()
+    .refine((value) => value === '' || test(value))
+    .nullable()
+    .default(null)
+    .transform((value) => (value === '' ? null : value))
+}
+
+export const optionalWhole = (min: number, max?: number) =>
+  (max === undefined ? z.int().min(min) : z.int().min(min).max(max)).nullable().default(null)
+
+/** A list with a default; each entry is checked by itself, so that an error names the entry. */
+export const list = <T extends z.ZodType>(entry: T, value: z.output<T>[] = []) =>
+  z.array(entry).default(() => [...value])
+
+/** A text checked by a predicate; `expects` says what passes. */
+export const checkedText = (expects: string, test: (value: string) => boolean) =>
+  z.string().refine(test).meta({ expects })
+
+export function isHttpUrl(value: string): boolean {
+  try {
+    return ['http:', 'https:'].includes(new URL(value).protocol)
+  } catch {
+    return false
+  }
+}
+
+export const HTTP_URL = 'an http:// or https:// URL'
+export const httpUrl = () => checkedText(HTTP_URL, isHttpUrl)
+
+/** Address, or address and prefix length. */
+export function isNetwork(value: string): boolean {
+  const [address = '', prefix, ...rest] = value.split('/')
+  const version = isIP(address)
+  if (version === 0 || rest.length > 0) return false
+  if (prefix === undefined) return true
+  return /^\d{1,3}$/.test(prefix) && Number(prefix) <= (version === 4 ? 32 : 128)
+}
+
+/** `ip`, `ip:port`, `[v6]`, `[v6]:port`. */
+export function isResolver(value: string): boolean {
+  if (isIP(value) !== 0) return true
+  const match = /^(?:\[(?<v6>[^\]]+)\]|(?<v4>[^:]+))(?::(?<port>\d{1,5}))?$/.exec(value)
+  if (match?.groups === undefined) return false
+  const { v6, v4, port: digits } = match.groups
+  const portFits = digits === undefined || (Number(digits) >= 1 && Number(digits) <= MAX_PORT)
+  return portFits && (v6 === undefined ? isIP(v4 ?? '') === 4 : isIP(v6) === 6)
+}
+
+export const resolverList = () => list(checkedText('an IP address, ip:port or [ipv6]:port', isResolver))
+
+/** A path inside the URL space: `/` first, no `/` last, nothing that would need escaping. */
+export const isUrlPath = (value: string) => /^(?:\/[A-Za-z0-9._~-]+)+$/.test(value)
+export const urlPath = (value: string) =>
+  z.string().refine(isUrlPath).default(value).meta({ expects: 'a path such as /acme: a slash first, none last' })
+
+/** Not a check that mail arrives: one `@` with something on both sides. */
+export const isEmail = (value: string) => /^[^\s@]+@[^\s@]+$/.test(value)
+export const EMAIL = 'an e-mail address'
+
+/** LDH labels separated by dots; an optional leading dot is left to the sections that know one. */
+export const isDomain = (value: string) =>
+  value.length <= 253 &&
+  /^[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?)*$/.test(value)
+
+export const HASHES = ['sha256', 'sha384', 'sha512'] as const
+export const SERIAL_SOURCES = ['random', 'database'] as const

@@ -1,0 +1,58 @@
+/** The stages after the schema: rules between keys, features of this version, warnings. */
+
+import { ABSENT_FEATURES, type AbsentFeature } from './availability.ts'
+import type { Violation } from './messages.ts'
+import { formatPath, splitPath } from './notice.ts'
+import { type IsSet, RULES } from './rules.ts'
+import type { Config } from './schema.ts'
+import { WARNINGS } from './warnings.ts'
+
+export interface Verdict {
+  errors: Violation[]
+  warnings: Violation[]
+}
+
+/**
+ * @param config Finished values; defaults stand in for the keys in `violations`.
+ * @param violations What the schema found. Rules that would read one of these keys are skipped.
+ */
+export function judge(config: Config, isSet: IsSet, violations: readonly Violation[]): Verdict {
+  const broken = violations.map(({ path }) => formatPath(path))
+  const isSound = (key: string) => !broken.some((other) => isWithin(key, other) || isWithin(other, key))
+  const absent = judgeFeatures(config, isSet, isSound)
+  return {
+    errors: [...violations, ...judgeRules(config, isSet, isSound), ...absent.errors],
+    warnings: [...absent.warnings, ...judgeWarnings(config, isSet, absent.off)],
+  }
+}
+
+function judgeRules(config: Config, isSet: IsSet, isSound: (key: string) => boolean): Violation[] {
+  return RULES.filter((rule) => [rule.path, ...(rule.reads ?? [])].every(isSound)).flatMap((rule) => {
+    const message = rule.check(config, isSet)
+    return message === undefined ? [] : [{ path: splitPath(rule.path), message }]
+  })
+}
+
+function judgeFeatures(config: Config, isSet: IsSet, isSound: (key: string) => boolean): Verdict & { off: string[] } {
+  const used = ABSENT_FEATURES.filter((entry) => isSound(entry.path) && entry.uses(config).length > 0)
+  const errors = used
+    .filter((entry) => isAskedFor(entry, isSet))
+    .flatMap((entry) => entry.uses(config).map((place) => ({ path: splitPath(place), message: absence(entry) })))
+  const off = used.filter((entry) => !isAskedFor(entry, isSet)).map((entry) => entry.path)
+  const message = `on by default, but not available in this version and therefore without effect: ${off.join(', ')}`
+  return { errors, off, warnings: off.length > 0 ? [{ path: [], message }] : [] }
+}
+
+export const absence = (entry: AbsentFeature) => `${entry.feature} not available in this version`
+
+const isAskedFor = (entry: AbsentFeature, isSet: IsSet) => [entry.path, ...(entry.alsoSetBy ?? [])].some(isSet)
+
+/** @param off Switches whose feature is absent: what depends on them has nothing to warn about. */
+function judgeWarnings(config: Config, isSet: IsSet, off: readonly string[]): Violation[] {
+  return WARNINGS.filter((rule) => !rule.features?.some((feature) => off.includes(feature))).flatMap((rule) =>
+    [rule.check(config, isSet) ?? []].flat().map((message) => ({ path: splitPath(rule.path), message })),
+  )
+}
+
+const isWithin = (inner: string, outer: string) =>
+  inner === outer || inner.startsWith(`${outer}.`) || inner.startsWith(`${outer}[`)

@@ -1,0 +1,129 @@
+/**
+ * Text to configuration: parse, `${VAR}`, schema, rules between keys, features of this version.
+ *
+ * Every stage runs whatever the one before found, so that one start shows all errors. The rules need finished
+ * values, so the schema stage takes out what is wrong, lets the defaults stand in, and the rules that would
+ * have read one of those keys are skipped.
+ */
+
+import { readFile } from 'node:fs/promises'
+import path from 'node:path'
+import { type Format, readDocument, type SourceDocument } from './document.ts'
+import { judge } from './judge.ts'
+import { describeIssue, type Violation, valueAt } from './messages.ts'
+import { type ConfigError, type ConfigNotice, type ConfigWarning, formatPath, splitPath } from './notice.ts'
+import { type Config, ConfigSchema } from './schema.ts'
+import { arrange, isSection, type Section, withoutFaults } from './shape.ts'
+import { type Environment, type Substitution, substituteVariables } from './substitute.ts'
+
+export type { ConfigError, ConfigWarning } from './notice.ts'
+export { formatErrors } from './notice.ts'
+
+export type ParsedConfig =
+  | { ok: true; config: Config; warnings: ConfigWarning[] }
+  | { ok: false; errors: ConfigError[] }
+
+export type LoadedConfig =
+  | { ok: true; config: Config; warnings: ConfigWarning[]; path: string }
+  | { ok: false; errors: ConfigError[] }
+
+const FORMATS: Record<string, Format> = { '.yaml': 'yaml', '.yml': 'yaml', '.json': 'json' }
+
+/** Reads, substitutes and checks a configuration file; the file's extension chooses the format. Does not throw. */
+export async function loadConfig(file: string, env: Environment): Promise<LoadedConfig> {
+  const format = FORMATS[path.extname(file).toLowerCase()]
+  if (format === undefined) return refuse(`${file} is neither .yaml, .yml nor .json; the extension chooses the format`)
+  let text: string
+  try {
+    text = await readFile(file, 'utf8')
+  } catch (error) {
+    return refuse(`${file} cannot be read: ${(error as NodeJS.ErrnoException).code ?? 'unknown error'}`)
+  }
+  const parsed = parseConfigText(text, { format, env })
+  return parsed.ok ? { ...parsed, path: file } : parsed
+}
+
+const refuse = (message: string): LoadedConfig => ({ ok: false, errors: [{ path: '', message }] })
+
+/** The same for text in hand. Errors come in the order of the file, warnings too. */
+export function parseConfigText(text: string, options: { format: Format; env: Environment }): ParsedConfig {
+  const source = readDocument(text, options.format)
+  const syntax = source.problems.map((problem) => ({
+    path: formatPath(problem.path),
+    line: problem.position.line,
+    message: problem.message,
+    offset: problem.position.offset,
+  }))
+  if (source.value === undefined) return { ok: false, errors: inFileOrder(syntax) }
+  if (!isSection(source.value)) return refuseWhole('holds no sections; must be keys with values, such as "server:"')
+
+  const substitution = substituteVariables(source.value, options.env)
+  const { config, violations, raw } = validate(substitution)
+  const isSet = (key: string) => ![undefined, null, ''].includes(valueAt(raw, splitPath(key)) as undefined)
+  const judged = judge(config, isSet, violations)
+
+  const errors = [...syntax, ...judged.errors.map((violation) => locate(source, violation))]
+  if (errors.length > 0) return { ok: false, errors: inFileOrder(errors) }
+  const warnings = [
+    ...substitution.partial.map((place) => ({
+      path: place,
+      message: 'holds a variable reference inside a longer text, which stays as it is; only whole values are replaced',
+    })),
+    ...judged.warnings,
+  ]
+  return { ok: true, config, warnings: inFileOrder(warnings.map((warning) => locate(source, warning, isSet))) }
+}
+
+const refuseWhole = (message: string): ParsedConfig => ({ ok: false, errors: [{ path: '', line: 1, message }] })
+
+/** The values as far as they are right, and everything that is not. */
+function validate(substitution: Substitution): { config: Config; violations: Violation[]; raw: Section } {
+  const unset = substitution.unset.map(({ path: place, variable }) => ({
+    path: place,
+    message: `the variable ${variable} is not set; set it or give a default: \${${variable}:-default}`,
+  }))
+  const raw = arrange(substitution.value as Section)
+  const broken = new Set(unset.map(({ path: place }) => formatPath(place)))
+  const result = ConfigSchema.safeParse(raw)
+  const issues = result.error?.issues ?? []
+  const found = issues
+    .flatMap((issue) => describeIssue(issue, raw, substitution.variables))
+    .filter(({ path: place }) => !broken.has(formatPath(place)))
+  const violations = [...unset, ...found]
+  const parsed = result.success ? result.data : ConfigSchema.parse(withoutFaults(raw))
+  return { config: finish(parsed, raw), violations, raw }
+}
+
+/** Settles what one key says for another. */
+function finish(config: Config, raw: Section): Config {
+  if (valueAt(raw, ['ca', 'serial_source']) !== undefined) return config
+  const older = config.ca.backend === 'hsm' ? config.ca.hsm.serial_source : config.ca.internal.serial_source
+  return older === null ? config : { ...config, ca: { ...config.ca, serial_source: older } }
+}
+
+type Located = ConfigNotice & { offset: number }
+
+function locate(
+  source: SourceDocument,
+  { path: place, message }: Violation,
+  isSet?: (key: string) => boolean,
+): Located {
+  const { line, offset } = source.positionOf(place)
+  const key = formatPath(place)
+  // A warning about a default has no place in the file.
+  return isSet !== undefined && (key === '' || !isSet(key))
+    ? { path: key, message, offset: -1 }
+    : { path: key, line, message, offset }
+}
+
+/** Sorted by place; two stages that say the same about one place count once. */
+function inFileOrder(notices: readonly Located[]): ConfigNotice[] {
+  const seen = new Set<string>()
+  return notices
+    .toSorted((a, b) => a.offset - b.offset)
+    .map(({ offset: _, ...notice }) => notice)
+    .filter((notice) => {
+      const key = JSON.stringify(notice)
+      return seen.has(key) ? false : seen.add(key)
+    })
+}

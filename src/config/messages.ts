@@ -1,0 +1,82 @@
+/** Sentences for schema violations: what is wrong, what would be right. Never the value of a secret. */
+
+import type { core } from 'zod/v4'
+import { formatPath, type Path } from './notice.ts'
+import { expectation, findNode, isSecret, type SchemaNode } from './reference.ts'
+import { nearest } from './suggest.ts'
+
+export interface Violation {
+  path: Path
+  message: string
+}
+
+/** Longest value that is repeated in a message. */
+const MAX_SHOWN = 60
+/** Sections with more keys than this are not listed in a message. */
+const MAX_LISTED_KEYS = 12
+
+/** @param variables Variable behind a value, by formatted path. */
+export function describeIssue(
+  issue: core.$ZodIssue,
+  root: unknown,
+  variables: ReadonlyMap<string, string>,
+): Violation[] {
+  const path = issue.path as (string | number)[]
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map((key) => ({ path: [...path, key], message: unknownKey(key, findNode(path)) }))
+  }
+  if (issue.code === 'invalid_key') {
+    return [{ path, message: 'is not a usable name; must consist of letters, digits, ".", "_" and "-"' }]
+  }
+  const node = findNode(path)
+  const value = valueAt(root, path)
+  const right = node === undefined ? issue.message : `must be ${expectation(node)}`
+  const wrong = describeValue(value, path, node, variables.get(formatPath(path)))
+  return [{ path, message: `${wrong}; ${right}${typingHint(value, node)}` }]
+}
+
+function unknownKey(key: string, section: SchemaNode | undefined): string {
+  const known = Object.keys(section?.properties ?? {}).filter((name) => name !== '_comment')
+  const meant = nearest(key, known)
+  if (meant !== undefined) return `unknown key; did you mean ${meant}?`
+  return known.length <= MAX_LISTED_KEYS ? `unknown key; known here: ${known.join(', ')}` : 'unknown key'
+}
+
+export function valueAt(root: unknown, path: Path): unknown {
+  return path.reduce<unknown>(
+    (value, part) => (typeof value === 'object' && value !== null ? Reflect.get(value, part) : undefined),
+    root,
+  )
+}
+
+function kindOf(value: unknown): string {
+  if (value === null) return 'empty (null)'
+  if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : `a list with ${value.length} entries`
+  if (typeof value === 'object') return 'a section'
+  return (
+    { string: value === '' ? 'an empty text' : 'a text', boolean: 'true or false' }[typeof value as string] ??
+    'a number'
+  )
+}
+
+function describeValue(value: unknown, path: Path, node: SchemaNode | undefined, variable: string | undefined): string {
+  if (value === undefined) return 'is missing'
+  if (variable !== undefined) return `is ${kindOf(value)} from \${${variable}}`
+  // A text where a section belongs may be a secret one level too high.
+  const showable = node !== undefined && node.type !== 'object' && node.type !== 'array' && !isSecret(path)
+  if (!showable || value === '' || value === null || typeof value === 'object') return `is ${kindOf(value)}`
+  return `is ${showScalar(value as string | number | boolean)}`
+}
+
+function showScalar(value: string | number | boolean): string {
+  if (typeof value !== 'string') return String(value)
+  const withoutLogin = value.replaceAll(/\/\/[^/@]*@/g, '//…@')
+  return JSON.stringify(withoutLogin.length > MAX_SHOWN ? `${withoutLogin.slice(0, MAX_SHOWN)}…` : withoutLogin)
+}
+
+/** The usual slip behind a text in a number's place. */
+function typingHint(value: unknown, node: SchemaNode | undefined): string {
+  if (typeof value !== 'string' || node === undefined) return ''
+  if (node.type === 'boolean') return ', without quotes and not from a variable'
+  return node.type === 'integer' || node.type === 'number' ? ', without quotes and not from a variable' : ''
+}

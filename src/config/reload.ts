@@ -1,0 +1,41 @@
+/** What SIGHUP may change: the keys that the schema marks `live`. */
+
+import { isDeepStrictEqual } from 'node:util'
+import { valueAt } from './messages.ts'
+import { formatPath, type Path } from './notice.ts'
+import { REFERENCE, type SchemaNode } from './reference.ts'
+import type { Config } from './schema.ts'
+
+export interface Reload {
+  /** The running configuration with the live keys of the new file. */
+  config: Config
+  /** Keys that differ and are applied. */
+  live: string[]
+  /** Keys that differ and wait for a restart. */
+  restart: string[]
+}
+
+/** Pure: neither argument is changed. Lists and tables of names count as one key. */
+export function planReload(running: Config, next: Config): Reload {
+  const reload: Reload = { config: structuredClone(running), live: [], restart: [] }
+  for (const { path, node } of keysOf(REFERENCE, [])) {
+    const value = valueAt(next, path)
+    if (isDeepStrictEqual(value, valueAt(running, path))) continue
+    reload[node.reload ?? 'restart'].push(formatPath(path))
+    if (node.reload === 'live') assign(reload.config, path, structuredClone(value))
+  }
+  return reload
+}
+
+function keysOf(node: SchemaNode, path: Path): { path: Path; node: SchemaNode }[] {
+  if (node.properties === undefined) return [{ path, node }]
+  return Object.entries(node.properties)
+    .filter(([key]) => key !== '_comment')
+    .flatMap(([key, child]) => keysOf(child, [...path, key]))
+}
+
+function assign(root: Config, path: Path, value: unknown): void {
+  const holder = valueAt(root, path.slice(0, -1))
+  const key = path.at(-1)
+  if (typeof holder === 'object' && holder !== null && key !== undefined) Reflect.set(holder, key, value)
+}

@@ -1,0 +1,307 @@
+/** Errors that need more than one key to see: a table of pure functions over the finished values. */
+
+import type { Config } from './schema.ts'
+
+/** Whether the file itself gives the key a value; null and an empty text do not count. */
+export type IsSet = (path: string) => boolean
+
+export interface Rule {
+  /** The place that the message is about. */
+  path: string
+  /** Further keys that the rule reads. It is skipped while one of its keys has an error of its own. */
+  reads?: readonly string[]
+  /** What is wrong and what would be right; undefined when all is well. */
+  check(config: Config, isSet: IsSet): string | undefined
+}
+
+const required = (
+  path: string,
+  needed: (c: Config) => boolean,
+  value: (c: Config) => unknown,
+  why: string,
+  reads: string[],
+): Rule => ({
+  path,
+  reads,
+  check: (c) => (needed(c) && (value(c) === null || value(c) === '') ? `is missing; ${why}` : undefined),
+})
+
+const not = (
+  path: string,
+  reads: readonly string[],
+  wrong: (c: Config) => boolean,
+  message: string | ((c: Config) => string),
+): Rule => ({
+  path,
+  reads,
+  check: (c) => (wrong(c) ? (typeof message === 'string' ? message : message(c)) : undefined),
+})
+
+const withoutSlash = (path: string) => path.replace(/\/+$/, '')
+const ownKey = (c: Config) => c.ca.backend === 'internal' && c.ca.signer.socket === null
+const proxied = (c: Config) => c.ca.backend === 'acme_proxy'
+const token = (c: Config) => c.ca.backend === 'hsm'
+const OWN_KEY = 'ca.backend internal needs it, or ca.signer.socket in its place'
+const MIN_TOKEN_SECRET = 16
+
+const SERVER: Rule[] = [
+  not(
+    'server.external_url',
+    [],
+    (c) => c.server.external_url.endsWith('/'),
+    'ends with a slash; leave the final slash out',
+  ),
+  required(
+    'server.tls.key_path',
+    (c) => c.server.tls.cert_path !== null,
+    (c) => c.server.tls.key_path,
+    'server.tls.cert_path needs it',
+    ['server.tls.cert_path'],
+  ),
+  required(
+    'server.tls.cert_path',
+    (c) => c.server.tls.key_path !== null,
+    (c) => c.server.tls.cert_path,
+    'server.tls.key_path needs it',
+    ['server.tls.key_path'],
+  ),
+  not(
+    'server.tls.self_issued_names',
+    ['server.tls.cert_path', 'server.tls.key_path'],
+    (c) => c.server.tls.self_issued_names.length > 0 && (c.server.tls.cert_path ?? c.server.tls.key_path) !== null,
+    'stands beside server.tls.cert_path or key_path; the server certificate is either issued by the service or read from files, so keep one of the two',
+  ),
+  not(
+    'proxy.trusted_proxies',
+    ['proxy.enabled'],
+    (c) => c.proxy.enabled && c.proxy.trusted_proxies.length === 0,
+    'is empty; proxy.enabled needs at least one trusted address or network',
+  ),
+  not(
+    'database.min_connections',
+    ['database.max_connections'],
+    (c) => c.database.min_connections > c.database.max_connections,
+    (c) =>
+      `is ${c.database.min_connections}; must be at most database.max_connections, which is ${c.database.max_connections}`,
+  ),
+]
+
+const ACME: Rule[] = [
+  not(
+    'security.min_rsa_key_size',
+    ['security.max_rsa_key_size'],
+    (c) => c.security.min_rsa_key_size > c.security.max_rsa_key_size,
+    (c) =>
+      `is ${c.security.min_rsa_key_size}; must be at most security.max_rsa_key_size, which is ${c.security.max_rsa_key_size}`,
+  ),
+  not(
+    'acme.eab_required',
+    ['admin_api.enabled'],
+    (c) => c.acme.eab_required && !c.admin_api.enabled,
+    'is true while admin_api.enabled is false; binding credentials are made through the Admin API, so enable it',
+  ),
+  {
+    path: 'acme.paths',
+    check(c) {
+      const paths = Object.values(c.acme.paths)
+      const twice = paths.find((path, index) => paths.indexOf(path) !== index)
+      return twice === undefined ? undefined : `gives ${twice} to two resources; each needs a path of its own`
+    },
+  },
+  not(
+    'challenges.dnspersist01.issuer_domain_names',
+    ['challenges.enabled'],
+    (c) =>
+      c.challenges.enabled.includes('dns-persist-01') && c.challenges.dnspersist01.issuer_domain_names.length === 0,
+    'is empty; dns-persist-01 needs at least one issuer domain name',
+  ),
+  not(
+    'challenges.auto_accept',
+    ['ca.backend', 'security.identifier_policy.enforce_account_allowlist'],
+    (c) =>
+      c.challenges.auto_accept &&
+      c.ca.backend === 'internal' &&
+      !c.security.identifier_policy.enforce_account_allowlist,
+    'is true with ca.backend internal: anybody would get any certificate; enable security.identifier_policy.enforce_account_allowlist or validate',
+  ),
+  not(
+    'challenges.backoff_base_seconds',
+    ['challenges.backoff_max_seconds'],
+    (c) => c.challenges.backoff_base_seconds > c.challenges.backoff_max_seconds,
+    (c) =>
+      `is ${c.challenges.backoff_base_seconds}; must be at most challenges.backoff_max_seconds, which is ${c.challenges.backoff_max_seconds}`,
+  ),
+  required(
+    'tos.url',
+    (c) => c.tos.require_agreement,
+    (c) => c.tos.url,
+    'tos.require_agreement needs terms to agree to',
+    ['tos.require_agreement'],
+  ),
+]
+
+const CA: Rule[] = [
+  required('ca.internal.root_cert_path', ownKey, (c) => c.ca.internal.root_cert_path, OWN_KEY, [
+    'ca.backend',
+    'ca.signer.socket',
+  ]),
+  required('ca.internal.root_key_path', ownKey, (c) => c.ca.internal.root_key_path, OWN_KEY, [
+    'ca.backend',
+    'ca.signer.socket',
+  ]),
+  required(
+    'ca.signer.secret_file',
+    (c) => c.ca.signer.socket !== null,
+    (c) => c.ca.signer.secret_file,
+    'ca.signer.socket needs the secret that the signer asks for',
+    ['ca.signer.socket'],
+  ),
+  required(
+    'ca.acme_proxy.directory_url',
+    proxied,
+    (c) => c.ca.acme_proxy.directory_url,
+    'ca.backend acme_proxy needs it',
+    ['ca.backend'],
+  ),
+  required('ca.acme_proxy.email', proxied, (c) => c.ca.acme_proxy.email, 'ca.backend acme_proxy needs it', [
+    'ca.backend',
+  ]),
+  required(
+    'ca.acme_proxy.challenge_handler',
+    proxied,
+    (c) => c.ca.acme_proxy.challenge_handler,
+    'ca.backend acme_proxy needs it',
+    ['ca.backend'],
+  ),
+  required(
+    'ca.external.sign_url',
+    (c) => c.ca.backend === 'external',
+    (c) => c.ca.external.sign_url,
+    'ca.backend external needs it',
+    ['ca.backend'],
+  ),
+  required('ca.hsm.pkcs11_library', token, (c) => c.ca.hsm.pkcs11_library, 'ca.backend hsm needs it', ['ca.backend']),
+  required(
+    'ca.hsm.token_label',
+    (c) => token(c) && c.ca.hsm.slot_id === null,
+    (c) => c.ca.hsm.token_label,
+    'ca.backend hsm needs it, or slot_id in its place',
+    ['ca.backend', 'ca.hsm.slot_id'],
+  ),
+  required(
+    'ca.hsm.key_label',
+    (c) => token(c) && c.ca.hsm.key_id === null,
+    (c) => c.ca.hsm.key_label,
+    'ca.backend hsm needs it, or key_id in its place',
+    ['ca.backend', 'ca.hsm.key_id'],
+  ),
+  required('ca.hsm.issuer_cert_path', token, (c) => c.ca.hsm.issuer_cert_path, 'ca.backend hsm needs it', [
+    'ca.backend',
+  ]),
+  required(
+    'ca.hsm.pin',
+    (c) => token(c) && c.ca.hsm.login_required,
+    (c) => c.ca.hsm.pin,
+    'ca.hsm.login_required needs it',
+    ['ca.backend', 'ca.hsm.login_required'],
+  ),
+  not(
+    'ca.default_validity_days',
+    ['ca.max_validity_days'],
+    (c) => c.ca.default_validity_days > c.ca.max_validity_days,
+    (c) => `is ${c.ca.default_validity_days}; must be at most ca.max_validity_days, which is ${c.ca.max_validity_days}`,
+  ),
+  {
+    path: 'ca.serial_source',
+    reads: ['ca.internal.serial_source', 'ca.hsm.serial_source'],
+    check(c, isSet) {
+      const older = c.ca.backend === 'hsm' ? c.ca.hsm.serial_source : c.ca.internal.serial_source
+      if (!isSet('ca.serial_source') || older === null || older === c.ca.serial_source) return undefined
+      return `is ${c.ca.serial_source}, but the same setting below the backend says ${older}; keep one of the two`
+    },
+  },
+  {
+    path: 'ca.profiles',
+    check(c) {
+      const wrong = Object.entries(c.ca.profiles).find(([, profile]) =>
+        profile.key_usages.some((usage) => usage === 'key_cert_sign' || usage === 'crl_sign'),
+      )
+      return (
+        wrong &&
+        `${wrong[0]} has key_cert_sign or crl_sign; these belong to CA certificates, which are not issued here, so leave them out`
+      )
+    },
+  },
+  {
+    path: 'ca.profiles',
+    reads: ['ca.max_validity_days'],
+    check(c) {
+      const wrong = Object.entries(c.ca.profiles).find(
+        ([, profile]) => (profile.validity_days ?? 0) > (profile.max_validity_days ?? c.ca.max_validity_days),
+      )
+      return (
+        wrong &&
+        `${wrong[0]} has a validity_days above its max_validity_days or ca.max_validity_days; must be at most that`
+      )
+    },
+  },
+]
+
+const AROUND: Rule[] = [
+  required(
+    'smtp.host',
+    (c) => c.smtp.enabled,
+    (c) => c.smtp.host,
+    'smtp.enabled needs a mail server',
+    ['smtp.enabled'],
+  ),
+  required(
+    'smtp.from_address',
+    (c) => c.smtp.enabled,
+    (c) => c.smtp.from_address,
+    'smtp.enabled needs a sender',
+    ['smtp.enabled'],
+  ),
+  not(
+    'ct_logging.logs',
+    ['ct_logging.enabled'],
+    (c) => c.ct_logging.enabled && c.ct_logging.logs.length === 0,
+    'is empty; ct_logging.enabled needs at least one log',
+  ),
+  required(
+    'admin_api.initial_admin_email',
+    (c) => c.admin_api.enabled,
+    (c) => c.admin_api.initial_admin_email,
+    'admin_api.enabled needs the address of the first administrator',
+    ['admin_api.enabled'],
+  ),
+  required(
+    'admin_api.token_secret',
+    (c) => c.admin_api.enabled,
+    (c) => c.admin_api.token_secret,
+    `admin_api.enabled needs a secret of at least ${MIN_TOKEN_SECRET} characters`,
+    ['admin_api.enabled'],
+  ),
+  not(
+    'admin_api.token_secret',
+    ['admin_api.enabled'],
+    (c) =>
+      c.admin_api.enabled && c.admin_api.token_secret !== null && c.admin_api.token_secret.length < MIN_TOKEN_SECRET,
+    `is too short; must have at least ${MIN_TOKEN_SECRET} characters`,
+  ),
+  not(
+    'admin_api.base_path',
+    ['admin_api.enabled', 'api.base_path'],
+    (c) => c.admin_api.enabled && withoutSlash(c.admin_api.base_path) === withoutSlash(c.api.base_path),
+    'is the same as api.base_path; the two interfaces need paths of their own',
+  ),
+  not(
+    'admin_api.default_page_size',
+    ['admin_api.max_page_size'],
+    (c) => c.admin_api.default_page_size > c.admin_api.max_page_size,
+    (c) =>
+      `is ${c.admin_api.default_page_size}; must be at most admin_api.max_page_size, which is ${c.admin_api.max_page_size}`,
+  ),
+]
+
+export const RULES: readonly Rule[] = [...SERVER, ...ACME, ...CA, ...AROUND]

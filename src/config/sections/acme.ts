@@ -1,0 +1,146 @@
+/** Behaviour of the ACME interface: `acme`, `api`, `email`, `account`, `nonce`, `order`, `quotas`, `tos`, `ari`. */
+
+import { z } from 'zod/v4'
+import {
+  choice,
+  flag,
+  HTTP_URL,
+  isHttpUrl,
+  isUrlPath,
+  list,
+  optionalText,
+  optionalWhole,
+  setting,
+  urlPath,
+  whole,
+} from '../field.ts'
+
+const Paths = z
+  .strictObject({
+    directory: setting(urlPath('/directory'), 'Directory.'),
+    new_nonce: setting(urlPath('/new-nonce'), 'New nonce.'),
+    new_account: setting(urlPath('/new-account'), 'New account.'),
+    new_order: setting(urlPath('/new-order'), 'New order.'),
+    new_authz: setting(urlPath('/new-authz'), 'Pre-authorization.'),
+    revoke_cert: setting(urlPath('/revoke-cert'), 'Revocation.'),
+    key_change: setting(urlPath('/key-change'), 'Account key change.'),
+  })
+  .prefault({})
+  .meta({ description: 'Paths of the resources that the directory names, below `api.base_path`.' })
+
+export const Acme = z
+  .strictObject({
+    paths: Paths,
+    website_url: setting(optionalText(isHttpUrl), 'Web site named in the directory.', { expects: HTTP_URL }),
+    caa_identities: setting(list(z.string().min(1)), 'Issuer names that CAA records may carry for this service.'),
+    caa_enforce: setting(flag(true), 'Check CAA records before issuance (RFC 8659).'),
+    eab_required: setting(flag(false), 'New accounts need an external account binding (RFC 8555 §7.3.4).'),
+    eab_reusable: setting(flag(false), 'One binding credential may be used by several accounts.'),
+    orders_page_size: setting(whole(1, 50), 'Orders per page of the orders list of an account.'),
+  })
+  .prefault({})
+  .meta({ description: 'The ACME interface (RFC 8555).' })
+
+export const Api = z
+  .strictObject({
+    base_path: setting(
+      z
+        .string()
+        .refine((value) => value === '' || isUrlPath(value))
+        .default(''),
+      'Path in front of every ACME resource, behind the path of `server.external_url`.',
+      { expects: 'empty or a path such as /acme: a slash first, none last' },
+    ),
+  })
+  .prefault({})
+  .meta({ description: 'Where the interface lies in the URL space.' })
+
+export const Email = z
+  .strictObject({
+    require_contact: setting(flag(false), 'New accounts need at least one contact.'),
+    allowed_domains: setting(list(z.string().min(1)), 'Mail domains that contacts may have; empty allows all.'),
+    validate_mx: setting(flag(false), 'Contacts need a mail domain with an MX or address record.'),
+  })
+  .prefault({})
+  .meta({ description: 'Contact addresses of accounts.' })
+
+export const Account = z
+  .strictObject({
+    allow_contact_update: setting(flag(true), 'Holders may change their contacts.'),
+    allow_deactivation: setting(flag(true), 'Holders may deactivate their account.'),
+  })
+  .prefault({})
+  .meta({ description: 'What account holders may do.' })
+
+export const Nonce = z
+  .strictObject({
+    store: setting(
+      choice(['memory', 'database'], 'memory'),
+      'Where used nonces are remembered: `memory` for one instance, `database` for several behind one name.',
+    ),
+    expiry_seconds: setting(whole(1, 3600), 'Time a nonce stays usable.', { unit: 'seconds' }),
+    max_age_seconds: setting(optionalWhole(1), 'A stricter limit on the age of a nonce than `expiry_seconds`.', {
+      unit: 'seconds',
+    }),
+    gc_interval_seconds: setting(whole(1, 300), 'Pause between two removals of expired nonces.', { unit: 'seconds' }),
+    length: setting(z.int().min(16).max(128).default(32), 'Length of a nonce before encoding.', { unit: 'bytes' }),
+    audit_consumed: setting(flag(false), 'Record each used nonce in the database.'),
+  })
+  .prefault({})
+  .meta({ description: 'Anti-replay nonces (RFC 8555 §6.5).' })
+
+export const Order = z
+  .strictObject({
+    expiry_seconds: setting(whole(1, 604800), 'Time an order can be completed.', { unit: 'seconds' }),
+    authorization_expiry_seconds: setting(whole(1, 2592000), 'Time an authorization can be used.', { unit: 'seconds' }),
+    pre_authorization_lifetime_days: setting(whole(1, 30), 'Time a pre-authorization can be used.', { unit: 'days' }),
+    cleanup_interval_seconds: setting(whole(1, 3600), 'Pause between two runs of the order clean-up.', {
+      unit: 'seconds',
+    }),
+    stale_processing_threshold_seconds: setting(
+      whole(1, 600),
+      'Age at which an order left in processing is recovered.',
+      {
+        unit: 'seconds',
+      },
+    ),
+    retry_after_seconds: setting(whole(1, 3), 'Retry-After of orders and authorizations that are not finished.', {
+      unit: 'seconds',
+    }),
+    finalize_wait_ms: setting(
+      whole(0, 2000),
+      'How long the reply to finalize waits for the certificate before it says `processing`.',
+      { unit: 'milliseconds' },
+    ),
+  })
+  .prefault({})
+  .meta({ description: 'Life of orders and authorizations.' })
+
+export const Quotas = z
+  .strictObject({
+    enabled: setting(flag(false), 'Enforce the quotas below.'),
+    max_certificates_per_account_per_day: setting(whole(0, 0), 'Certificates per account and day; 0 is no limit.'),
+    max_orders_per_account_per_day: setting(whole(0, 0), 'Orders per account and day; 0 is no limit.'),
+  })
+  .prefault({})
+  .meta({ description: 'Daily quotas of accounts.' })
+
+export const Tos = z
+  .strictObject({
+    url: setting(optionalText(isHttpUrl), 'Terms of service named in the directory.', { expects: HTTP_URL }),
+    require_agreement: setting(flag(false), 'New accounts have to agree to the terms.'),
+  })
+  .prefault({})
+  .meta({ description: 'Terms of service.' })
+
+export const Ari = z
+  .strictObject({
+    enabled: setting(flag(false), 'Offer renewal information (RFC 9773).'),
+    path: setting(urlPath('/renewalInfo'), 'Path of the resource.'),
+    renewal_percentage: setting(
+      z.number().min(0.01).max(1).default(0.6667),
+      'Share of the lifetime of a certificate after which the renewal window opens.',
+    ),
+  })
+  .prefault({})
+  .meta({ description: 'ACME renewal information.' })

@@ -1,0 +1,243 @@
+/** The certificate authority: backends, signer, profiles and content of certificates (`ca`), and `crl`. */
+
+import { z } from 'zod/v4'
+import {
+  checkedText,
+  choice,
+  EMAIL,
+  flag,
+  HASHES,
+  HTTP_URL,
+  httpUrl,
+  isEmail,
+  isHttpUrl,
+  list,
+  optionalText,
+  optionalWhole,
+  SERIAL_SOURCES,
+  setting,
+  text,
+  urlPath,
+  whole,
+} from '../field.ts'
+
+export const BACKENDS = ['internal', 'external', 'hsm', 'acme_proxy'] as const
+export const KEY_USAGES = [
+  'digital_signature',
+  'content_commitment',
+  'key_encipherment',
+  'data_encipherment',
+  'key_agreement',
+  'key_cert_sign',
+  'crl_sign',
+  'encipher_only',
+  'decipher_only',
+] as const
+export const EXTENDED_KEY_USAGES = [
+  'server_auth',
+  'client_auth',
+  'code_signing',
+  'email_protection',
+  'time_stamping',
+  'ocsp_signing',
+] as const
+export const KEY_TYPES = ['RSA', 'P-256', 'P-384', 'P-521', 'Ed25519'] as const
+
+const hash = (subject: string) => setting(choice(HASHES, 'sha256'), `Hash of ${subject}.`)
+const path = (sentence: string) => setting(optionalText(), sentence)
+const olderSerialSource = () =>
+  setting(
+    z.enum(SERIAL_SOURCES).nullable().default(null),
+    'Older place of `ca.serial_source`; counts when that is absent.',
+  )
+
+const Profile = z
+  .strictObject({
+    description: setting(optionalText(), 'Sentence or URL that the directory shows for the profile.'),
+    key_usages: setting(list(z.enum(KEY_USAGES)), 'Key usages of the certificate; empty leaves the extension out.'),
+    extended_key_usages: setting(
+      list(z.enum(EXTENDED_KEY_USAGES)),
+      'Extended key usages of the certificate; empty leaves the extension out.',
+    ),
+    validity_days: setting(optionalWhole(1), 'Lifetime; `ca.default_validity_days` when absent.', { unit: 'days' }),
+    max_validity_days: setting(optionalWhole(1), 'Longest lifetime; `ca.max_validity_days` when absent.', {
+      unit: 'days',
+    }),
+    key_types: setting(
+      z.array(z.enum(KEY_TYPES)).min(1).default(['RSA', 'P-256', 'P-384', 'P-521']),
+      'Kinds of key that a certification request may carry.',
+    ),
+    issuer: setting(optionalText(), 'Issuer that signs, by its name in the signer; the only or first one when absent.'),
+  })
+  .meta({ description: 'One certificate profile.' })
+
+export type Profile = z.output<typeof Profile>
+
+const defaultProfile = () =>
+  Profile.parse({ key_usages: ['digital_signature', 'key_encipherment'], extended_key_usages: ['server_auth'] })
+
+const Signer = z
+  .strictObject({
+    socket: path(
+      'Unix socket of a running signer. When absent, the service starts one with the files of `ca.internal`.',
+    ),
+    secret_file: path('File with the secret that the service shows to the signer.'),
+    timeout_seconds: setting(whole(1, 10), 'Time one signature may take.', { unit: 'seconds' }),
+    audit_file: path('Audit chain of a signer that the service starts itself.'),
+  })
+  .prefault({})
+  .meta({ description: 'The process that holds the signing key.' })
+
+const Internal = z
+  .strictObject({
+    root_cert_path: path('PEM file with the certificate that signs.'),
+    root_key_path: path('PEM file with its private key; only the signer reads it.'),
+    chain_path: path('PEM file with the certificates above the signing one, in order.'),
+    serial_source: olderSerialSource(),
+    hash_algorithm: hash('signatures'),
+  })
+  .prefault({})
+  .meta({ description: 'Backend `internal`: key in a file.' })
+
+const External = z
+  .strictObject({
+    sign_url: setting(optionalText(isHttpUrl), 'URL that signs.', { expects: HTTP_URL, secret: true }),
+    revoke_url: setting(optionalText(isHttpUrl), 'URL that revokes.', { expects: HTTP_URL, secret: true }),
+    auth_header: setting(text('Authorization'), 'Header with the credential.'),
+    auth_value: setting(optionalText(), 'Credential; the header is left out when it is empty.', { secret: true }),
+    ca_cert_path: path('PEM file with certificates to trust in addition to those of the system.'),
+    client_cert_path: path('PEM file with the client certificate.'),
+    client_key_path: path('PEM file with the key of the client certificate.'),
+    timeout_seconds: setting(whole(1, 30), 'Time one request may take.', { unit: 'seconds' }),
+    max_retries: setting(whole(0, 0), 'Attempts after the first.'),
+    retry_delay_seconds: setting(z.number().min(0).default(1), 'Wait before the second attempt; doubles.', {
+      unit: 'seconds',
+    }),
+  })
+  .prefault({})
+  .meta({ description: 'Backend `external`: a signing service over HTTP.' })
+
+const AcmeProxy = z
+  .strictObject({
+    directory_url: setting(optionalText(isHttpUrl), 'Directory of the upstream ACME service.', { expects: HTTP_URL }),
+    email: setting(optionalText(isEmail), 'Contact of the upstream account.', { expects: EMAIL }),
+    storage_path: setting(text('./acme_proxy_storage'), 'Folder for the upstream account.'),
+    challenge_type: setting(choice(['dns-01', 'http-01'], 'dns-01'), 'Method used upstream.'),
+    challenge_handler: setting(
+      optionalText(
+        (value) => ['callback_dns', 'file_http', 'callback_http'].includes(value) || /^ext:\S+$/.test(value),
+      ),
+      'What places the upstream responses.',
+      { expects: 'one of callback_dns, file_http, callback_http, or ext: and a module' },
+    ),
+    challenge_handler_config: setting(z.record(z.string(), z.unknown()).default({}), 'Settings of the handler.'),
+    eab_kid: setting(optionalText(), 'Key id of the upstream account binding.'),
+    eab_hmac_key: setting(optionalText(), 'Key of the upstream account binding, base64url.', { secret: true }),
+    proxy_url: setting(optionalText(isHttpUrl), 'HTTP proxy on the way upstream.', { expects: HTTP_URL, secret: true }),
+    verify_ssl: setting(flag(true), 'Check the certificate of the upstream service.'),
+    timeout_seconds: setting(whole(1, 300), 'Time one upstream order may take.', { unit: 'seconds' }),
+    max_retries: setting(whole(0, 5), 'Attempts after the first.'),
+    order_ready_timeout: setting(whole(1, 30), 'Time the upstream order may take to become ready.', {
+      unit: 'seconds',
+    }),
+  })
+  .prefault({})
+  .meta({ description: 'Backend `acme_proxy`: another ACME service issues.' })
+
+const Hsm = z
+  .strictObject({
+    pkcs11_library: path('PKCS#11 library.'),
+    token_label: path('Label of the token.'),
+    slot_id: setting(optionalWhole(0), 'Slot of the token.'),
+    pin: setting(optionalText(), 'PIN of the token.', { secret: true }),
+    key_label: path('Label of the signing key.'),
+    key_id: setting(
+      optionalText((value) => /^([0-9A-Fa-f]{2})+$/.test(value)),
+      'Id of the signing key.',
+      {
+        expects: 'hexadecimal bytes such as 01af',
+      },
+    ),
+    key_type: setting(choice(['rsa', 'ec'], 'ec'), 'Kind of the signing key.'),
+    hash_algorithm: hash('signatures'),
+    issuer_cert_path: path('PEM file with the certificate of the signing key.'),
+    chain_path: path('PEM file with the certificates above it, in order.'),
+    serial_source: olderSerialSource(),
+    login_required: setting(flag(true), 'Log in to the token with the PIN.'),
+    session_pool_size: setting(z.int().min(1).max(32).default(4), 'Sessions kept open.'),
+    session_pool_timeout_seconds: setting(whole(1, 30), 'Wait for a free session.', { unit: 'seconds' }),
+  })
+  .prefault({})
+  .meta({ description: 'Backend `hsm`: key in a PKCS#11 token.' })
+
+export const Ca = z
+  .strictObject({
+    backend: setting(
+      checkedText(
+        `one of ${BACKENDS.join(', ')}, or ext: and a module`,
+        (value) => (BACKENDS as readonly string[]).includes(value) || /^ext:\S+$/.test(value),
+      ).default('internal'),
+      'Who signs.',
+      { expects: `one of ${BACKENDS.join(', ')}, or ext: and a module` },
+    ),
+    default_validity_days: setting(whole(1, 90), 'Lifetime of certificates.', { unit: 'days' }),
+    max_validity_days: setting(whole(1, 397), 'Longest lifetime of certificates.', { unit: 'days' }),
+    backdate_seconds: setting(whole(0, 3600), 'How far notBefore lies in the past, for clocks that are behind.', {
+      unit: 'seconds',
+    }),
+    include_root: setting(flag(false), 'End the chain with the self-signed root.'),
+    serial_source: setting(
+      choice(SERIAL_SOURCES, 'random'),
+      'Serial numbers: `random`, or `database` for random bits followed by a sequence value.',
+    ),
+    aia_issuer_urls: setting(list(httpUrl()), 'caIssuers URLs of the authority information access extension.'),
+    policy_oids: setting(
+      list(
+        checkedText('an object identifier such as 2.23.140.1.2.1', (value) => /^[0-2](\.(0|[1-9]\d*))+$/.test(value)),
+      ),
+      'Certificate policies.',
+    ),
+    crl_url: setting(
+      optionalText(isHttpUrl),
+      'CRL distribution point; derived from `crl.path` when the CRL is enabled.',
+      {
+        expects: HTTP_URL,
+      },
+    ),
+    profiles: setting(
+      z
+        .record(z.string().regex(/^[A-Za-z0-9._-]+$/), Profile)
+        .default({})
+        .transform((profiles): Record<string, Profile> => ({ default: defaultProfile(), ...profiles })),
+      'Certificate profiles by name. `default` always exists: digital_signature, key_encipherment and server_auth.',
+    ),
+    signer: Signer,
+    internal: Internal,
+    external: External,
+    acme_proxy: AcmeProxy,
+    hsm: Hsm,
+    circuit_breaker_failure_threshold: setting(whole(1, 5), 'Failures in a row after which the backend is left alone.'),
+    circuit_breaker_recovery_timeout: setting(z.number().min(0.1).default(30), 'Time until it is tried again.', {
+      unit: 'seconds',
+    }),
+    deferred_signing_timeout: setting(whole(1, 600), 'Time a backend that signs later may take.', { unit: 'seconds' }),
+    extension_settings: setting(
+      z.record(z.string(), z.unknown()).default({}),
+      'Settings of an `ext:` backend. With such a backend, unknown keys directly under `ca` are taken as well.',
+    ),
+  })
+  .prefault({})
+  .meta({ description: 'The certificate authority.' })
+
+export const Crl = z
+  .strictObject({
+    enabled: setting(flag(false), 'Publish a certificate revocation list.'),
+    path: setting(urlPath('/crl'), 'Path of the list.'),
+    rebuild_interval_seconds: setting(whole(1, 3600), 'Pause between two builds without a revocation.', {
+      unit: 'seconds',
+    }),
+    next_update_seconds: setting(whole(1, 86400), 'Time from thisUpdate to nextUpdate.', { unit: 'seconds' }),
+    hash_algorithm: hash('the signature of the list'),
+  })
+  .prefault({})
+  .meta({ description: 'Certificate revocation list.' })

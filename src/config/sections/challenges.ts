@@ -1,0 +1,151 @@
+/** Validation of identifiers: `challenges` and the name servers it asks, `dns`. */
+
+import { isIP } from 'node:net'
+import { domainToASCII } from 'node:url'
+import { z } from 'zod/v4'
+import { checkedText, flag, isDomain, isNetwork, list, port, resolverList, setting, whole } from '../field.ts'
+
+export const CHALLENGE_TYPES = ['http-01', 'dns-01', 'tls-alpn-01', 'dns-persist-01', 'dns-account-01'] as const
+
+/** Most issuer domain names that a dns-persist-01 challenge may list (draft-ietf-acme-dns-persist). */
+const MAX_ISSUER_DOMAIN_NAMES = 10
+
+const isChallengeType = (value: string) =>
+  (CHALLENGE_TYPES as readonly string[]).includes(value) || /^ext:\S+$/.test(value)
+
+const timeout = (seconds: number) => setting(whole(1, seconds), 'Time one attempt may take.', { unit: 'seconds' })
+const maxRetries = (count: number) =>
+  setting(whole(0, count), 'Attempts after the first before the challenge fails for good.')
+const autoValidate = () => setting(flag(true), 'Validate as soon as the client asks for it.')
+
+const Http01 = z
+  .strictObject({
+    port: setting(port(80), 'Port that is asked.'),
+    timeout_seconds: timeout(10),
+    max_retries: maxRetries(3),
+    auto_validate: autoValidate(),
+    max_response_bytes: setting(z.int().min(1024).max(10485760).default(1048576), 'Largest answer that is read.', {
+      unit: 'bytes',
+    }),
+    blocked_networks: setting(
+      list(checkedText('an IP address or a network such as 10.0.0.0/8', isNetwork), [
+        '127.0.0.0/8',
+        '::1/128',
+        '169.254.0.0/16',
+        'fe80::/10',
+      ]),
+      'Networks that are never connected to; an empty list switches the guard off.',
+    ),
+  })
+  .prefault({})
+  .meta({ description: 'http-01 (RFC 8555 §8.3).' })
+
+/** What the DNS methods have in common. */
+const dnsMethod = () => ({
+  resolvers: setting(resolverList(), 'Name servers of this method; empty uses `dns.resolvers`.'),
+  timeout_seconds: timeout(30),
+  propagation_wait_seconds: setting(whole(0, 10), 'Wait before the first look-up after the client asked for it.', {
+    unit: 'seconds',
+  }),
+  max_retries: maxRetries(5),
+  auto_validate: autoValidate(),
+  require_dnssec: setting(flag(false), 'Accept only answers that the resolver marks as authenticated.'),
+  require_authoritative: setting(flag(false), 'Ask the authoritative name servers of the zone.'),
+})
+
+const Dns01 = z.strictObject(dnsMethod()).prefault({}).meta({ description: 'dns-01 (RFC 8555 §8.4).' })
+
+const DnsAccount01 = z
+  .strictObject(dnsMethod())
+  .prefault({})
+  .meta({ description: 'dns-account-01 (draft-ietf-acme-dns-account-label).' })
+
+const TlsAlpn01 = z
+  .strictObject({
+    port: setting(port(443), 'Port that is asked.'),
+    timeout_seconds: timeout(10),
+    max_retries: maxRetries(3),
+    auto_validate: autoValidate(),
+  })
+  .prefault({})
+  .meta({ description: 'tls-alpn-01 (RFC 8737).' })
+
+/** One spelling of a name: trimmed, no final dot, A-labels, lower case; empty when it is no domain name. */
+const normaliseDomain = (value: string) => domainToASCII(value.trim().replace(/\.$/, '')).toLowerCase()
+
+const DnsPersist01 = z
+  .strictObject({
+    issuer_domain_names: setting(
+      z
+        .array(checkedText('a domain name', (value) => isDomain(normaliseDomain(value))))
+        .max(MAX_ISSUER_DOMAIN_NAMES)
+        .default([])
+        .transform((names) => names.map(normaliseDomain)),
+      'Names of this service that a published record may carry.',
+    ),
+    ...dnsMethod(),
+    allow_wildcard_policy: setting(flag(true), 'Records with `policy=wildcard` authorize wildcard names.'),
+    allow_subdomain_policy: setting(flag(false), 'Records with `policy=wildcard` authorize the names below as well.'),
+  })
+  .prefault({})
+  .meta({ description: 'dns-persist-01 (draft-ietf-acme-dns-persist).' })
+
+const BackgroundWorker = z
+  .strictObject({
+    enabled: setting(flag(false), 'Take up challenges again whose validation got lost.'),
+    poll_seconds: setting(whole(1, 10), 'Pause between two looks for such challenges.', { unit: 'seconds' }),
+    stale_seconds: setting(whole(1, 300), 'Age at which a challenge in processing counts as lost.', {
+      unit: 'seconds',
+    }),
+  })
+  .prefault({})
+  .meta({ description: 'Recovery of lost validations.' })
+
+export const Challenges = z
+  .strictObject({
+    enabled: setting(
+      z
+        .array(checkedText(`one of ${CHALLENGE_TYPES.join(', ')}, or ext: and a module`, isChallengeType))
+        .min(1)
+        .default(['http-01']),
+      'Methods offered to clients.',
+    ),
+    auto_accept: setting(flag(false), 'Regard every identifier as validated.'),
+    retry_after_seconds: setting(whole(1, 3), 'Retry-After of challenges in processing.', { unit: 'seconds' }),
+    backoff_base_seconds: setting(whole(1, 5), 'Wait before the second attempt; doubles with each further one.', {
+      unit: 'seconds',
+    }),
+    backoff_max_seconds: setting(whole(1, 300), 'Longest wait between two attempts.', { unit: 'seconds' }),
+    http01: Http01,
+    dns01: Dns01,
+    tlsalpn01: TlsAlpn01,
+    dnspersist01: DnsPersist01,
+    dnsaccount01: DnsAccount01,
+    background_worker: BackgroundWorker,
+  })
+  .prefault({})
+  .meta({ description: 'Validation of identifiers.' })
+
+const Zone = z
+  .strictObject({
+    zone: setting(
+      checkedText('a domain name', (value) => isDomain(value.replace(/\.$/, ''))),
+      'The name; everything below it is meant too. The longest matching zone counts.',
+    ),
+    resolvers: setting(resolverList(), 'Name servers asked for names of this zone.'),
+    addresses: setting(
+      list(checkedText('an IP address', (value) => isIP(value) !== 0)),
+      'Fixed addresses of every name of this zone; no name server is asked for them.',
+    ),
+  })
+  .meta({ description: 'One zone.' })
+
+export const Dns = z
+  .strictObject({
+    resolvers: setting(resolverList(), 'Name servers for every look-up of validation; empty uses those of the system.'),
+    timeout_seconds: setting(whole(1, 10), 'Time one question may take.', { unit: 'seconds' }),
+    retries: setting(whole(0, 3), 'Questions after the first when no answer comes.'),
+    zones: setting(list(Zone), 'Zones with resolvers or addresses of their own; they override the lists elsewhere.'),
+  })
+  .prefault({})
+  .meta({ description: 'Name resolution for validation and CAA.' })

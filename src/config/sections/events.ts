@@ -1,0 +1,172 @@
+/** What the service tells others: `smtp`, `notifications`, `hooks`, `ct_logging`. */
+
+import { z } from 'zod/v4'
+import {
+  checkedText,
+  EMAIL,
+  flag,
+  httpUrl,
+  isEmail,
+  list,
+  optionalText,
+  optionalWhole,
+  port,
+  setting,
+  whole,
+} from '../field.ts'
+
+export const HOOK_EVENTS = [
+  'account.registration',
+  'order.creation',
+  'challenge.before_validate',
+  'challenge.after_validate',
+  'challenge.on_failure',
+  'challenge.on_retry',
+  'certificate.issuance',
+  'certificate.revocation',
+  'certificate.delivery',
+  'ct.submission',
+] as const
+
+export const NOTIFICATION_TYPES = [
+  'delivery_succeeded',
+  'delivery_failed',
+  'revocation_succeeded',
+  'revocation_failed',
+  'registration_succeeded',
+  'registration_failed',
+  'admin_user_created',
+  'admin_password_reset',
+  'expiration_warning',
+  'order_rejected',
+  'order_quota_exceeded',
+  'order_stale_recovered',
+  'challenge_failed',
+  'csr_validation_failed',
+  'account_deactivated',
+  'account_revoked',
+  'key_rollover_succeeded',
+  'authorization_deactivated',
+] as const
+
+const MAX_HOOKS = 50
+const MAX_HOOK_SETTINGS = 20
+
+const emails = () => list(checkedText(EMAIL, isEmail))
+
+export const Smtp = z
+  .strictObject({
+    enabled: setting(flag(false), 'Send mail.'),
+    host: setting(optionalText(), 'Mail server.'),
+    port: setting(port(587), 'Port of the mail server.'),
+    username: setting(optionalText(), 'User name; without one there is no login.'),
+    password: setting(optionalText(), 'Password of the user.', { secret: true }),
+    use_tls: setting(flag(true), 'Encrypt with STARTTLS.'),
+    from_address: setting(optionalText(), 'Sender.'),
+    cc: setting(emails(), 'Further recipients of every mail.'),
+    bcc: setting(emails(), 'Further recipients of every mail, in the envelope only.'),
+    templates_path: setting(optionalText(), 'Folder with mail templates of your own.'),
+    timeout_seconds: setting(whole(1, 30), 'Time one delivery may take.', { unit: 'seconds' }),
+  })
+  .prefault({})
+  .meta({ description: 'The mail server.' })
+
+export const Notifications = z
+  .strictObject({
+    enabled: setting(flag(true), 'Record notifications, and send them when `smtp.enabled` is true.', {
+      reload: 'live',
+    }),
+    max_retries: setting(whole(0, 3), 'Attempts after the first.', { reload: 'live' }),
+    retry_delay_seconds: setting(whole(1, 60), 'Wait before the second attempt.', { unit: 'seconds', reload: 'live' }),
+    retry_backoff_multiplier: setting(z.number().min(1).max(10).default(2), 'Factor of the wait per attempt.', {
+      reload: 'live',
+    }),
+    retry_max_delay_seconds: setting(whole(1, 3600), 'Longest wait between two attempts.', {
+      unit: 'seconds',
+      reload: 'live',
+    }),
+    retry_interval_seconds: setting(whole(1, 300), 'Pause between two looks for failed deliveries.', {
+      unit: 'seconds',
+      reload: 'live',
+    }),
+    batch_size: setting(whole(1, 50), 'Notifications taken up at once.', { reload: 'live' }),
+    expiration_warning_days: setting(
+      list(z.int().min(1), [30, 14, 7, 1]),
+      'Days before expiry at which holders are warned; an empty list warns nobody.',
+      { unit: 'days', reload: 'live' },
+    ),
+    expiration_check_interval_seconds: setting(
+      whole(1, 3600),
+      'Pause between two looks for certificates that expire.',
+      {
+        unit: 'seconds',
+        reload: 'live',
+      },
+    ),
+    disabled_types: setting(list(z.string().min(1)), `Types that are not recorded: ${NOTIFICATION_TYPES.join(', ')}.`, {
+      reload: 'live',
+    }),
+  })
+  .prefault({})
+  .meta({ description: 'Notifications of account holders and administrators.' })
+
+export const Comment = z
+  .union([z.string(), z.array(z.string())])
+  .optional()
+  .meta({ description: 'Not read: room for a comment.', expects: 'a text or a list of texts' })
+
+const Hook = z
+  .strictObject({
+    _comment: Comment,
+    class: setting(
+      checkedText('a module such as ./hooks/notify.js#Notify, a package or a built-in name', isModuleName),
+      'Module that handles the events.',
+    ),
+    enabled: setting(flag(true), 'A disabled hook is not loaded.'),
+    events: setting(list(z.enum(HOOK_EVENTS)), 'Events that are handed over; empty or absent is all of them.'),
+    timeout_seconds: setting(optionalWhole(1, 300), 'Time one call may take; `hooks.timeout_seconds` when absent.', {
+      unit: 'seconds',
+    }),
+    config: setting(
+      z
+        .record(z.string(), z.unknown())
+        .refine((value) => Object.keys(value).length <= MAX_HOOK_SETTINGS)
+        .default({}),
+      'Settings of the hook.',
+      { secret: true, expects: `keys with values, at most ${MAX_HOOK_SETTINGS}` },
+    ),
+  })
+  .meta({ description: 'One hook.' })
+
+/** A path, a package name or a dotted name, with an optional `#export`; whether it loads is seen at start. */
+function isModuleName(value: string): boolean {
+  return /^(?:\.{0,2}\/|@?[A-Za-z0-9_-])[\w@./-]*(?:#[A-Za-z_$][\w$]*)?$/.test(value) && !/\.\.[^/]|[./]$/.test(value)
+}
+
+export const Hooks = z
+  .strictObject({
+    timeout_seconds: setting(z.int().min(1).max(300).default(30), 'Time one call may take.', { unit: 'seconds' }),
+    max_workers: setting(z.int().min(1).max(16).default(4), 'Calls that run at the same time.'),
+    max_retries: setting(whole(0, 0), 'Attempts after the first.'),
+    dead_letter_log: setting(optionalText(), 'File that receives calls which failed for good.'),
+    registered: setting(z.array(Hook).max(MAX_HOOKS).default([]), 'Hooks, called in this order.'),
+  })
+  .prefault({})
+  .meta({ description: 'Handlers of events.' })
+
+const CtLog = z
+  .strictObject({
+    url: setting(httpUrl(), 'URL of the log.'),
+    public_key_path: setting(optionalText(), 'PEM file with the public key of the log.'),
+    timeout_seconds: setting(whole(1, 10), 'Time one submission may take.', { unit: 'seconds' }),
+  })
+  .meta({ description: 'One log.' })
+
+export const CtLogging = z
+  .strictObject({
+    enabled: setting(flag(false), 'Submit certificates to transparency logs.'),
+    submit_precert: setting(flag(false), 'Submit a precertificate and embed the signed timestamps.'),
+    logs: setting(list(CtLog), 'The logs.'),
+  })
+  .prefault({})
+  .meta({ description: 'Certificate transparency (RFC 6962).' })

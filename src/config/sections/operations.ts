@@ -1,0 +1,142 @@
+/** Running the service: `database`, `logging`, `metrics`, `admin_api`, `retention`, `audit_retention`, `audit_export`. */
+
+import { z } from 'zod/v4'
+import {
+  choice,
+  EMAIL,
+  flag,
+  HTTP_URL,
+  isEmail,
+  isHttpUrl,
+  optionalText,
+  port,
+  setting,
+  text,
+  urlPath,
+  whole,
+} from '../field.ts'
+
+const MIB = 1024 * 1024
+
+export const Database = z
+  .strictObject({
+    host: setting(text('localhost'), 'Host of the PostgreSQL server, or the folder of its Unix socket.'),
+    port: setting(port(5432), 'Port of the PostgreSQL server.'),
+    database: setting(z.string().min(1), 'Name of the database.'),
+    user: setting(z.string().min(1), 'Name of the role.'),
+    password: setting(optionalText(), 'Password of the role.', { secret: true }),
+    sslmode: setting(
+      choice(['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full'], 'prefer'),
+      'Encryption of the connection, as in libpq.',
+    ),
+    min_connections: setting(whole(1, 5), 'Connections kept open.'),
+    max_connections: setting(whole(1, 50), 'Most connections of the whole instance, all threads together.'),
+    connection_timeout: setting(z.number().positive().default(10), 'Wait for a connection.', { unit: 'seconds' }),
+    max_idle_seconds: setting(z.number().positive().default(300), 'Time after which an idle connection is closed.', {
+      unit: 'seconds',
+    }),
+    auto_setup: setting(flag(false), 'Create or migrate the tables at start.'),
+  })
+  .meta({ description: 'The PostgreSQL database.' })
+
+const AuditLog = z
+  .strictObject({
+    enabled: setting(flag(true), 'Write audit records.'),
+    file: setting(optionalText(), 'File of the audit records.'),
+    syslog: setting(flag(false), 'Send audit records to syslog.'),
+    max_file_size_bytes: setting(
+      z
+        .int()
+        .min(MIB)
+        .max(1024 * MIB)
+        .default(100 * MIB),
+      'Size at which a new file is begun.',
+      { unit: 'bytes' },
+    ),
+    backup_count: setting(z.int().min(1).max(100).default(10), 'Older files that are kept.'),
+  })
+  .prefault({})
+  .meta({ description: 'Audit records in the log.' })
+
+export const Logging = z
+  .strictObject({
+    level: setting(
+      choice(['DEBUG', 'INFO', 'WARNING', 'ERROR', 'CRITICAL'], 'INFO'),
+      'Least severe line that is written.',
+      {
+        reload: 'live',
+      },
+    ),
+    format: setting(choice(['json', 'human'], 'json'), 'One JSON object per line, or text for people.'),
+    audit: AuditLog,
+  })
+  .prefault({})
+  .meta({ description: 'The log on standard output.' })
+
+export const Metrics = z
+  .strictObject({
+    enabled: setting(flag(false), 'Offer metrics in the Prometheus text format.', { reload: 'live' }),
+    path: setting(urlPath('/metrics'), 'Path of the metrics.'),
+    auth_required: setting(flag(false), 'Ask for an admin token.'),
+  })
+  .prefault({})
+  .meta({ description: 'Metrics.' })
+
+export const AdminApi = z
+  .strictObject({
+    enabled: setting(flag(false), 'Offer the Admin API.'),
+    base_path: setting(urlPath('/api'), 'Path in front of every Admin API resource.'),
+    token_secret: setting(
+      optionalText(),
+      'Secret that signs tokens, at least 16 characters; 32 random bytes are advised.',
+      {
+        secret: true,
+      },
+    ),
+    token_expiry_seconds: setting(whole(1, 3600), 'Lifetime of a token.', { unit: 'seconds' }),
+    initial_admin_email: setting(optionalText(isEmail), 'Address of the first administrator.', { expects: EMAIL }),
+    password_length: setting(whole(8, 20), 'Length of generated passwords.'),
+    default_page_size: setting(whole(1, 50), 'Entries per page of a list.'),
+    max_page_size: setting(whole(1, 1000), 'Most entries per page a client may ask for.'),
+  })
+  .prefault({})
+  .meta({ description: 'The Admin API.' })
+
+const age = (days: number, subject: string) =>
+  setting(whole(1, days), `Age at which ${subject} are deleted.`, { unit: 'days' })
+
+export const Retention = z
+  .strictObject({
+    enabled: setting(flag(true), 'Delete old rows.'),
+    invalid_order_max_age_days: age(30, 'invalid orders'),
+    expired_authz_max_age_days: age(30, 'expired and invalid authorizations'),
+    invalid_challenge_max_age_days: age(30, 'invalid challenges'),
+    expiration_notice_max_age_days: age(90, 'records of expiration warnings'),
+    cleanup_interval_seconds: setting(whole(1, 86400), 'Pause between two runs of a deletion.', { unit: 'seconds' }),
+    cleanup_loop_interval_seconds: setting(whole(1, 60), 'Pause between two looks for work that is due.', {
+      unit: 'seconds',
+    }),
+  })
+  .prefault({})
+  .meta({ description: 'Deletion of old rows.' })
+
+export const AuditRetention = z
+  .strictObject({
+    enabled: setting(flag(false), 'Delete old entries of the audit log.'),
+    max_age_days: age(90, 'entries'),
+    cleanup_interval_seconds: setting(whole(1, 86400), 'Pause between two runs.', { unit: 'seconds' }),
+  })
+  .prefault({})
+  .meta({ description: 'Deletion of old audit log entries.' })
+
+export const AuditExport = z
+  .strictObject({
+    webhook_url: setting(optionalText(isHttpUrl), 'URL that receives audit events.', {
+      expects: HTTP_URL,
+      secret: true,
+    }),
+    syslog_host: setting(optionalText(), 'Host that receives audit events as syslog messages.'),
+    syslog_port: setting(port(514), 'Port of that host.'),
+  })
+  .prefault({})
+  .meta({ description: 'Export of audit events.' })

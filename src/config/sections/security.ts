@@ -1,0 +1,118 @@
+/** What the service accepts from clients: `security` with its algorithms, limits and identifier policy. */
+
+import { z } from 'zod/v4'
+import { choice, flag, list, setting, whole } from '../field.ts'
+
+export const JWS_ALGORITHMS = ['ES256', 'ES384', 'ES512', 'RS256', 'RS384', 'RS512', 'PS256', 'EdDSA'] as const
+export const EC_CURVES = ['P-256', 'P-384', 'P-521'] as const
+export const CSR_SIGNATURE_ALGORITHMS = [
+  'SHA256withRSA',
+  'SHA384withRSA',
+  'SHA512withRSA',
+  'SHA256withECDSA',
+  'SHA384withECDSA',
+  'SHA512withECDSA',
+  'Ed25519',
+] as const
+
+/** Verification time of an RSA signature grows with the key; 16384 bits is where the reference implementation stops. */
+const MAX_RSA_BITS = 16384
+
+/** One rule of the rate limiter. A rule that is written out needs both members: half a rule says nothing. */
+const limit = (requests: number, windowSeconds: number, keyedBy: string) =>
+  z
+    .strictObject({
+      requests: setting(z.int().min(1), 'Requests allowed within the window.', { reload: 'live' }),
+      window_seconds: setting(z.int().min(1), 'Length of the window.', { unit: 'seconds', reload: 'live' }),
+    })
+    .default({ requests, window_seconds: windowSeconds })
+    .meta({ description: `Counted per ${keyedBy}. Both members are needed when the rule is written out.` })
+
+const RateLimits = z
+  .strictObject({
+    enabled: setting(flag(true), 'Enforce the limits below.', { reload: 'live' }),
+    backend: setting(choice(['memory', 'database'], 'memory'), 'Where the counters live.', { reload: 'live' }),
+    new_nonce: limit(100, 60, 'client address'),
+    new_account: limit(10, 3600, 'client address'),
+    new_order: limit(300, 3600, 'client address'),
+    new_order_per_identifier: limit(50, 604800, 'identifier, all accounts together'),
+    challenge: limit(60, 60, 'client address'),
+    challenge_validation: limit(30, 60, 'account'),
+    gc_interval_seconds: setting(whole(1, 300), 'Pause between two removals of old counters.', {
+      unit: 'seconds',
+      reload: 'live',
+    }),
+    gc_max_age_seconds: setting(whole(1, 7200), 'Age at which a counter that limits nothing any more is removed.', {
+      unit: 'seconds',
+      reload: 'live',
+    }),
+  })
+  .prefault({})
+  .meta({ description: 'Request limits of the ACME interface.' })
+
+const IdentifierPolicy = z
+  .strictObject({
+    allowed_domains: setting(
+      list(z.string().min(1)),
+      'Domains that may be ordered, with everything below them; empty allows all.',
+    ),
+    forbidden_domains: setting(list(z.string().min(1)), 'Domains that may not be ordered, with everything below them.'),
+    allow_wildcards: setting(flag(true), 'Allow `*.` names.'),
+    allow_ip: setting(flag(false), 'Allow IP addresses as identifiers (RFC 8738).'),
+    allow_single_label: setting(flag(false), 'Allow names without a dot.'),
+    max_identifiers_per_order: setting(whole(1, 100), 'Most identifiers one order may name.'),
+    max_identifier_value_length: setting(whole(1, 253), 'Longest identifier.', { unit: 'bytes' }),
+    enforce_account_allowlist: setting(
+      flag(false),
+      'Limit each account to the identifiers assigned to it by an administrator.',
+    ),
+  })
+  .prefault({})
+  .meta({ description: 'Which names and addresses may be ordered.' })
+
+export const Security = z
+  .strictObject({
+    allowed_algorithms: setting(
+      z.array(z.enum(JWS_ALGORITHMS)).min(1).default(['ES256', 'RS256']),
+      'Signature algorithms of requests.',
+    ),
+    min_rsa_key_size: setting(whole(2048, 2048), 'Smallest RSA account key.', { unit: 'bits' }),
+    max_rsa_key_size: setting(z.int().min(2048).max(MAX_RSA_BITS).default(8192), 'Largest RSA account key.', {
+      unit: 'bits',
+    }),
+    allowed_ec_curves: setting(
+      z.array(z.enum(EC_CURVES)).min(1).default(['P-256', 'P-384']),
+      'Curves of account keys.',
+    ),
+    max_request_body_bytes: setting(whole(1024, 65536), 'Largest request body.', { unit: 'bytes' }),
+    allowed_csr_signature_algorithms: setting(
+      z
+        .array(z.enum(CSR_SIGNATURE_ALGORITHMS))
+        .min(1)
+        .default([
+          'SHA256withRSA',
+          'SHA384withRSA',
+          'SHA512withRSA',
+          'SHA256withECDSA',
+          'SHA384withECDSA',
+          'SHA512withECDSA',
+        ]),
+      'Signature algorithms of certification requests.',
+    ),
+    min_csr_rsa_key_size: setting(whole(2048, 2048), 'Smallest RSA key in a certification request.', { unit: 'bits' }),
+    min_csr_ec_key_size: setting(whole(224, 256), 'Smallest elliptic-curve key in a certification request.', {
+      unit: 'bits',
+    }),
+    hsts_max_age_seconds: setting(
+      whole(0, 63072000),
+      'Lifetime of the Strict-Transport-Security header; 0 sends none.',
+      {
+        unit: 'seconds',
+      },
+    ),
+    require_csr_profile: setting(flag(false), 'Refuse finalization for accounts without an assigned CSR profile.'),
+    rate_limits: RateLimits,
+    identifier_policy: IdentifierPolicy,
+  })
+  .prefault({})
+  .meta({ description: 'What the service accepts from clients.' })

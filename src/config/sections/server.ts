@@ -1,0 +1,77 @@
+/** Settings of the listener and of the proxy in front of it: `server`, `proxy`. */
+
+import { availableParallelism } from 'node:os'
+import { z } from 'zod/v4'
+import { checkedText, flag, isHttpUrl, isNetwork, list, optionalText, port, setting, text, whole } from '../field.ts'
+
+/** More front threads than this share one database and one signer without issuing more. */
+const MAX_DEFAULT_WORKERS = 8
+
+export const WORKER_CLASSES = ['thread', 'sync', 'gthread', 'gevent'] as const
+
+function isExternalUrl(value: string): boolean {
+  if (!isHttpUrl(value)) return false
+  const url = new URL(value)
+  return url.search === '' && url.hash === '' && url.username === '' && url.password === ''
+}
+
+const Tls = z
+  .strictObject({
+    cert_path: setting(optionalText(), 'PEM file with the server certificate and its chain.'),
+    key_path: setting(optionalText(), 'PEM file with the private key of the server certificate.'),
+    self_issued_names: setting(
+      list(z.string().min(1)),
+      'Names and addresses of a server certificate that the service issues to itself; instead of the two paths.',
+    ),
+  })
+  .prefault({})
+  .meta({
+    description: 'TLS on the listening port. Without these settings the port speaks plain HTTP, for a proxy in front.',
+  })
+
+export const Server = z
+  .strictObject({
+    external_url: setting(
+      z.string().min(1).refine(isExternalUrl),
+      'Base of every URL that the service gives out and expects in signed requests; may contain a path.',
+      { expects: 'an http:// or https:// URL without user, query or fragment, such as https://acme.example.com' },
+    ),
+    bind: setting(text('0.0.0.0'), 'Address to listen on.'),
+    port: setting(port(8443), 'TCP port to listen on; all front threads share it.'),
+    workers: setting(
+      z
+        .int()
+        .min(1)
+        .default(() => Math.min(MAX_DEFAULT_WORKERS, availableParallelism())),
+      'Number of front threads.',
+      { defaultText: `number of cores, at most ${MAX_DEFAULT_WORKERS}` },
+    ),
+    worker_class: setting(
+      z.enum(WORKER_CLASSES).default('thread'),
+      'Kind of front worker. There is one, `thread`; the other names are accepted and mean the same.',
+    ),
+    timeout: setting(whole(1, 30), 'Time a request may take before it is answered with an error.', { unit: 'seconds' }),
+    graceful_timeout: setting(whole(0, 30), 'Time that running requests get to finish when the service stops.', {
+      unit: 'seconds',
+    }),
+    keepalive: setting(whole(0, 2), 'Time an idle connection is kept open; 0 closes after each reply.', {
+      unit: 'seconds',
+    }),
+    max_requests: setting(whole(0, 0), 'Requests after which a front thread is replaced by a fresh one; 0 is never.'),
+    max_requests_jitter: setting(whole(0, 0), 'Upper bound of a random number added to `max_requests` per thread.'),
+    tls: Tls,
+  })
+  .meta({ description: 'The listener and the public address.' })
+
+export const ReverseProxy = z
+  .strictObject({
+    enabled: setting(flag(false), 'Honour forwarded headers of requests that come from a trusted proxy.'),
+    trusted_proxies: setting(
+      list(checkedText('an IP address or a network such as 10.0.0.0/8', isNetwork)),
+      'Addresses and networks of the proxies whose headers are believed.',
+    ),
+    forwarded_for_header: setting(text('X-Forwarded-For'), 'Header with the chain of client addresses.'),
+    forwarded_proto_header: setting(text('X-Forwarded-Proto'), 'Header with the scheme that the client used.'),
+  })
+  .prefault({})
+  .meta({ description: 'The reverse proxy in front of the service.' })

@@ -1,0 +1,96 @@
+/** The parsed file brought into the shape that the schema checks, and the same without what is wrong with it. */
+
+import type { Path } from './notice.ts'
+import { REFERENCE, type SchemaNode } from './reference.ts'
+import { ConfigSchema } from './schema.ts'
+
+export type Section = Record<string, unknown>
+
+export const isSection = (value: unknown): value is Section =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Sections that must be there; an absent one is checked as an empty one, which names the keys that are missing. */
+const REQUIRED_SECTIONS = REFERENCE.required ?? []
+
+/** Stand-ins for required keys, so that the other keys can be judged when one of these is wrong or missing. */
+const STAND_INS: readonly [Path, string][] = [
+  [['server', 'external_url'], 'https://acme.invalid'],
+  [['database', 'database'], 'stand-in'],
+  [['database', 'user'], 'stand-in'],
+]
+
+/**
+ * A copy where a section heading without keys below it is an empty section, the required sections exist, and the
+ * open part of `ca` lies in its own key.
+ */
+export function arrange(root: Section): Section {
+  const filled = fillEmpty(root, REFERENCE)
+  for (const name of REQUIRED_SECTIONS) filled[name] ??= {}
+  if (isSection(filled['ca'])) filled['ca'] = gatherExtensionSettings(filled['ca'])
+  return filled
+}
+
+function fillEmpty(section: Section, node: SchemaNode): Section {
+  const entries = Object.entries(section).map(([key, value]) => {
+    const child = node.properties?.[key]
+    if (child?.properties === undefined) return [key, value]
+    if (value === null) return [key, {}]
+    return [key, isSection(value) ? fillEmpty(value, child) : value]
+  })
+  return Object.fromEntries(entries)
+}
+
+/** The reference lets anything stand under `ca` for plug-ins to read; here only an `ext:` backend gets that. */
+function gatherExtensionSettings(ca: Section): Section {
+  const { _comment, ...rest } = ca
+  if (typeof rest['backend'] !== 'string' || !rest['backend'].startsWith('ext:')) return rest
+  const known = REFERENCE.properties?.['ca']?.properties ?? {}
+  const extra = Object.entries(rest).filter(([key]) => !(key in known))
+  const own = Object.entries(rest).filter(([key]) => key in known)
+  if (extra.length === 0) return rest
+  const settings = isSection(rest['extension_settings']) ? rest['extension_settings'] : {}
+  return { ...Object.fromEntries(own), extension_settings: { ...Object.fromEntries(extra), ...settings } }
+}
+
+/** Upper bound of rounds below: each takes out at least one key or goes one level up. */
+const MAX_ROUNDS = 20
+
+/** A copy that the schema accepts: keys with an error are taken out, whole lists for an entry, stand-ins put in. */
+export function withoutFaults(raw: Section): Section {
+  let value = raw
+  for (let round = 0; round < MAX_ROUNDS; round++) {
+    for (const [path, standIn] of STAND_INS) value = withDefault(value, path, standIn)
+    const issues = ConfigSchema.safeParse(value).error?.issues ?? []
+    if (issues.length === 0) return value
+    for (const issue of issues) {
+      const at = issue.path as (string | number)[]
+      const places = issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...at, key]) : [at]
+      for (const place of places) value = without(value, place)
+    }
+  }
+  return withDefault(withDefault({}, ['server'], { external_url: 'https://acme.invalid' }), ['database'], {
+    database: 'stand-in',
+    user: 'stand-in',
+  })
+}
+
+/** Takes out the key, the list around an entry, or, when the key is not there, the section around it. */
+function without(root: Section, path: Path): Section {
+  const [head, ...rest] = path
+  if (typeof head !== 'string' || !(head in root)) return root
+  const child = root[head]
+  const inside = rest[0]
+  if (isSection(child) && typeof inside === 'string' && inside in child) {
+    return { ...root, [head]: without(child, rest) }
+  }
+  const { [head]: _, ...others } = root
+  return others
+}
+
+function withDefault(root: Section, path: Path, value: unknown): Section {
+  const [head, ...rest] = path
+  if (typeof head !== 'string') return root
+  if (rest.length === 0) return { ...root, [head]: root[head] ?? value }
+  const child = root[head]
+  return { ...root, [head]: withDefault(isSection(child) ? child : {}, rest, value) }
+}

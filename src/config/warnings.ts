@@ -1,0 +1,150 @@
+/** What starts, but is probably not meant: a table of pure functions over the finished values. */
+
+import type { IsSet } from './rules.ts'
+import type { Config } from './schema.ts'
+import { NOTIFICATION_TYPES } from './sections/events.ts'
+
+export interface WarningRule {
+  path: string
+  /** Switches of features without which the warning says nothing; it is left out while one of them is absent. */
+  features?: readonly string[]
+  check(config: Config, isSet: IsSet): string | readonly string[] | undefined
+}
+
+/** Connections that are not a front thread's: leader locks, background work, health. */
+const SPARE_CONNECTIONS = 5
+const FEW_CONNECTIONS = 10
+const LONG_CONNECTION_TIMEOUT_SECONDS = 15
+const ONE_DAY_SECONDS = 86400
+
+const warn = (
+  path: string,
+  applies: (c: Config, isSet: IsSet) => boolean,
+  message: string,
+  features?: string[],
+): WarningRule => ({
+  path,
+  ...(features && { features }),
+  check: (c, isSet) => (applies(c, isSet) ? message : undefined),
+})
+
+export const WARNINGS: readonly WarningRule[] = [
+  {
+    path: 'server.worker_class',
+    check: ({ server }) =>
+      server.worker_class === 'thread'
+        ? undefined
+        : `${server.worker_class} means the same as thread here; database.max_connections counts for all threads together`,
+  },
+  warn(
+    'proxy.trusted_proxies',
+    (c) => !c.proxy.enabled && c.proxy.trusted_proxies.length > 0,
+    'has no effect while proxy.enabled is false',
+  ),
+  {
+    path: 'security.hsts_max_age_seconds',
+    check: ({ security: { hsts_max_age_seconds: age } }) =>
+      age > 0 && age < ONE_DAY_SECONDS
+        ? `is ${age}, less than a day; browsers forget it before the next visit`
+        : undefined,
+  },
+  warn(
+    'security.rate_limits.backend',
+    (c) => c.security.rate_limits.enabled && c.security.rate_limits.backend === 'memory' && c.server.workers > 1,
+    'memory counts within this instance only; use database when several instances share the load',
+    ['security.rate_limits.enabled'],
+  ),
+  warn(
+    'security.require_csr_profile',
+    (c) => c.security.require_csr_profile && !c.admin_api.enabled,
+    'is true while admin_api.enabled is false; CSR profiles are assigned through the Admin API',
+  ),
+  warn(
+    'security.identifier_policy.enforce_account_allowlist',
+    (c) => c.security.identifier_policy.enforce_account_allowlist && !c.admin_api.enabled,
+    'is true while admin_api.enabled is false; allowlists are kept through the Admin API',
+  ),
+  warn(
+    'acme.eab_reusable',
+    (c) => c.acme.eab_reusable && !c.acme.eab_required,
+    'has no effect while acme.eab_required is false',
+  ),
+  warn(
+    'ca.internal.root_key_path',
+    (c) => c.ca.signer.socket !== null && c.ca.internal.root_key_path !== null,
+    'is not read while ca.signer.socket is set; the running signer holds the key',
+  ),
+  warn(
+    'email.validate_mx',
+    (c) => c.email.validate_mx && c.dns.resolvers.length === 0,
+    'uses the name servers of the system, because dns.resolvers is empty',
+  ),
+  {
+    path: 'database.max_connections',
+    check({ database: { max_connections: connections }, server: { workers } }) {
+      if (connections < workers)
+        return `is ${connections}, less than server.workers (${workers}); some threads will wait for a connection`
+      const advised = 2 * workers + SPARE_CONNECTIONS
+      return connections < advised
+        ? `is ${connections}; at least ${advised} is advised for ${workers} front threads`
+        : undefined
+    },
+  },
+  warn(
+    'database.max_connections',
+    (c) => c.database.max_connections < FEW_CONNECTIONS,
+    `is below ${FEW_CONNECTIONS}; a burst of requests will be turned away`,
+  ),
+  warn(
+    'database.connection_timeout',
+    (c) => c.database.connection_timeout > LONG_CONNECTION_TIMEOUT_SECONDS,
+    `is above ${LONG_CONNECTION_TIMEOUT_SECONDS} seconds; requests pile up while the database is away`,
+  ),
+  warn(
+    'notifications.enabled',
+    (c) => c.notifications.enabled && !c.smtp.enabled,
+    'is true while smtp.enabled is false; notifications are recorded and not sent',
+    ['notifications.enabled'],
+  ),
+  {
+    path: 'notifications.disabled_types',
+    check: (c) =>
+      c.notifications.disabled_types
+        .filter((type) => !(NOTIFICATION_TYPES as readonly string[]).includes(type))
+        .map((type) => `${JSON.stringify(type)} is no notification type`),
+  },
+  {
+    path: 'hooks.timeout_seconds',
+    check: (c) => longerThanRequests(c, c.hooks.timeout_seconds),
+  },
+  {
+    path: 'hooks.registered',
+    check: (c) =>
+      c.hooks.registered.flatMap((hook, index) => {
+        const message = hook.enabled ? longerThanRequests(c, hook.timeout_seconds ?? 0) : undefined
+        return message === undefined ? [] : [`timeout_seconds of entry ${index + 1} ${message}`]
+      }),
+  },
+  warn(
+    'quotas.enabled',
+    (c) =>
+      c.quotas.enabled &&
+      c.quotas.max_orders_per_account_per_day === 0 &&
+      c.quotas.max_certificates_per_account_per_day === 0,
+    'is true, but both limits are 0, which is no limit',
+  ),
+  warn(
+    'crl.enabled',
+    (c) => c.crl.enabled && c.ca.backend !== 'internal' && c.ca.backend !== 'hsm',
+    'is true, but the CRL is signed with the key of ca.backend internal or hsm, which is not in use',
+  ),
+  warn(
+    'admin_api.enabled',
+    (c) => c.admin_api.enabled && !c.smtp.enabled,
+    'is true while smtp.enabled is false; administrators get no mail',
+  ),
+]
+
+function longerThanRequests(c: Config, seconds: number): string | undefined {
+  return seconds > c.server.timeout ? `is ${seconds}, more than server.timeout (${c.server.timeout})` : undefined
+}

@@ -1,0 +1,31 @@
+/** Authorization and challenge life cycles (RFC 8555 §7.1.6). Pure: no clock, no database. */
+
+export type AuthorizationStatus = 'pending' | 'valid' | 'invalid' | 'deactivated' | 'expired' | 'revoked'
+
+type AuthorizationEvent = 'validated' | 'failed' | 'deactivate' | 'expire' | 'revoke'
+
+export const AUTHORIZATION = {
+  pending: { validated: 'valid', failed: 'invalid', deactivate: 'deactivated', expire: 'expired' },
+  valid: { deactivate: 'deactivated', expire: 'expired', revoke: 'revoked' },
+  invalid: {},
+  deactivated: {},
+  expired: {},
+  revoked: {},
+} as const satisfies Record<AuthorizationStatus, Partial<Record<AuthorizationEvent, AuthorizationStatus>>>
+
+export type ChallengeStatus = 'pending' | 'processing' | 'valid' | 'invalid'
+
+type ChallengeEvent = 'trigger' | 'validated' | 'failed' | 'released'
+
+/** `released`: the instance that worked on it stopped; another attempt starts from pending. */
+export const CHALLENGE = {
+  pending: { trigger: 'processing' },
+  processing: { validated: 'valid', failed: 'invalid', released: 'pending' },
+  valid: {},
+  invalid: {},
+} as const satisfies Record<ChallengeStatus, Partial<Record<ChallengeEvent, ChallengeStatus>>>
+
+/** Statuses in which `event` is allowed: the compare-and-swap guard the store puts in its WHERE. */
+export function authorizationStatusesAllowing(event: AuthorizationEvent): AuthorizationStatus[] {
+  return (Object.keys(AUTHORIZATION) as AuthorizationStatus[]).filter((status) => event in AUTHORIZATION[status])
+}

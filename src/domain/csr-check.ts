@@ -1,0 +1,71 @@
+/** What the CSR of a finalize request must be (RFC 8555 §7.4; decisions 15, 17). Pure: the CSR arrives parsed. */
+
+import type { SignatureAlgorithm } from '../pki/algorithms.ts'
+import { type Csr, verifyCsrSignature } from '../pki/csr.ts'
+import { checkSubjectKey } from '../pki/weak-key.ts'
+import type { Identifier } from '../protocol/identifier.ts'
+import { Problem } from '../protocol/problem.ts'
+import { checkSubjectKeyKind, type SubjectKeyPolicy } from './subject-key.ts'
+
+export interface CsrPolicy {
+  signatureAlgorithms: readonly SignatureAlgorithm[]
+  key: SubjectKeyPolicy
+}
+
+/**
+ * Cheap checks first, the proof of possession last.
+ * @param accountSpki DER of the account's public key, which may not be certified.
+ * @throws Problem badCSR
+ */
+export function checkCsr(csr: Csr, identifiers: readonly Identifier[], accountSpki: Buffer, policy: CsrPolicy): void {
+  checkNames(csr, identifiers)
+  if (csr.signatureAlgorithm === undefined || !policy.signatureAlgorithms.includes(csr.signatureAlgorithm))
+    throw badCsr(
+      `signature algorithm ${csr.signatureAlgorithm ?? csr.signatureAlgorithmOid} is not accepted; use ${policy.signatureAlgorithms.join(', ')}`,
+    )
+  const refusal = checkSubjectKeyKind(csr.spki, policy.key) ?? checkSubjectKey(csr.spki)
+  if (refusal !== undefined) throw badCsr(refusal)
+  if (csr.spki.der.equals(accountSpki)) throw badCsr('the key of the CSR is the account key (RFC 8555 §11.1)')
+  if (!verifyCsrSignature(csr)) throw badCsr('the signature of the CSR does not verify with its own key')
+}
+
+/** RFC 8555 §7.4: exactly the order's identifiers, in the SAN or as common names that the SAN repeats or could hold. */
+function checkNames(csr: Csr, identifiers: readonly Identifier[]): void {
+  if (csr.otherSanTypes.length > 0)
+    throw badCsr(
+      `the CSR asks for names of type ${csr.otherSanTypes.join(', ')}; only dNSName and iPAddress are issued`,
+    )
+  if (csr.duplicateSans.length > 0) throw badCsr('the CSR lists a name twice')
+  const ordered = new Set(identifiers.map(({ type, value }) => `${type}:${value}`))
+  const requested = new Set([
+    ...csr.dnsNames.map((name) => `dns:${name}`),
+    ...csr.ipAddresses.map((address) => `ip:${address}`),
+  ])
+  for (const commonName of csr.commonNames) {
+    const name = commonName.toLowerCase()
+    if (ordered.has(`ip:${name}`)) requested.add(`ip:${name}`)
+    else requested.add(`dns:${name}`)
+  }
+  const missing = [...ordered].filter((name) => !requested.has(name))
+  const extra = [...requested].filter((name) => !ordered.has(name))
+  if (missing.length === 0 && extra.length === 0) return
+  const parts = [
+    ...(missing.length > 0 ? [`it lacks ${listed(missing)}`] : []),
+    ...(extra.length > 0 ? [`it has ${extra.length} name(s) that the order has not`] : []),
+  ]
+  throw badCsr(`the names of the CSR are not those of the order: ${parts.join('; ')}`)
+}
+
+function listed(names: readonly string[]): string {
+  const shown = names.slice(0, 5).map((name) => name.slice(name.indexOf(':') + 1))
+  return names.length > 5 ? `${shown.join(', ')} and ${names.length - 5} more` : shown.join(', ')
+}
+
+/** The common name a certificate gets: the first one the CSR asks for that fits, always one of the order's names. */
+export function commonNameOf(csr: Csr): string | undefined {
+  return csr.commonNames.map((name) => name.toLowerCase()).find((name) => name.length <= 64)
+}
+
+function badCsr(detail: string): Problem {
+  return new Problem('badCSR', detail)
+}

@@ -1,0 +1,124 @@
+/**
+ * Which identifiers may be asked for (decisions 7, 11, 12; RFC 8555 §7.4). One function serves new-order, new-authz and,
+ * once more, finalize.
+ */
+
+import { type ChallengeType, offeredChallengeTypes } from '../protocol/challenge.ts'
+import {
+  IDENTIFIER_TYPES,
+  type Identifier,
+  type IdentifierType,
+  isWildcard,
+  normalizeDnsName,
+  normalizeIpAddress,
+} from '../protocol/identifier.ts'
+import { Problem, type ProblemType, type Subproblem } from '../protocol/problem.ts'
+
+export interface IdentifierPolicy {
+  /** Patterns: an exact name, or `*.x` for x itself and everything below. Empty allows every name. */
+  allowedDomains: readonly string[]
+  forbiddenDomains: readonly string[]
+  allowWildcards: boolean
+  allowIp: boolean
+  allowSingleLabel: boolean
+  maxIdentifiers: number
+  maxValueLength: number
+  enabledChallenges: readonly ChallengeType[]
+}
+
+/** An identifier as it came in: any strings. */
+export interface RequestedIdentifier {
+  type: string
+  value: string
+}
+
+/**
+ * Normalises and judges a request's identifiers.
+ * @throws Problem with one refusal's own type, or `compound` with a subproblem for each.
+ */
+export function checkIdentifiers(requested: readonly RequestedIdentifier[], policy: IdentifierPolicy): Identifier[] {
+  if (requested.length === 0) throw new Problem('malformed', 'identifiers must name at least one identifier')
+  if (requested.length > policy.maxIdentifiers)
+    throw new Problem(
+      'malformed',
+      `an order may have at most ${policy.maxIdentifiers} identifiers; this one has ${requested.length}`,
+    )
+
+  const accepted: Identifier[] = []
+  const refused: Subproblem[] = []
+  for (const identifier of requested) {
+    const verdict = checkIdentifier(identifier, policy)
+    if ('problem' in verdict) refused.push({ type: verdict.problem, detail: verdict.detail, identifier })
+    else accepted.push(verdict)
+  }
+  if (refused.length === 1) throw new Problem((refused[0] as Subproblem).type, (refused[0] as Subproblem).detail)
+  if (refused.length > 1)
+    throw new Problem('compound', `${refused.length} identifiers were refused; see the subproblems`, {
+      subproblems: refused,
+    })
+
+  const seen = new Set<string>()
+  for (const { type, value } of accepted) {
+    if (seen.has(`${type}:${value}`)) throw new Problem('malformed', `${shown(value)} is listed twice`)
+    seen.add(`${type}:${value}`)
+  }
+  return accepted
+}
+
+type Verdict = Identifier | { problem: ProblemType; detail: string }
+
+function checkIdentifier({ type, value }: RequestedIdentifier, policy: IdentifierPolicy): Verdict {
+  if (!(IDENTIFIER_TYPES as readonly string[]).includes(type))
+    return refuse('unsupportedIdentifier', `identifier type ${shown(type)} is not supported; use dns or ip`)
+  if (value.length > policy.maxValueLength)
+    return refuse('rejectedIdentifier', `an identifier may have at most ${policy.maxValueLength} characters`)
+  if (type === 'ip' && !policy.allowIp)
+    return refuse('unsupportedIdentifier', 'identifiers of type ip are not accepted by this server')
+
+  const normal = type === 'dns' ? normalizeDnsName(value) : normalizeIpAddress(value)
+  if (!normal.ok) return refuse('malformed', `${shown(value)} ${normal.reason}`)
+  const identifier: Identifier = { type: type as IdentifierType, value: normal.value }
+  return checkNames(identifier, policy) ?? checkChallenges(identifier, policy) ?? identifier
+}
+
+function checkNames(identifier: Identifier, policy: IdentifierPolicy): Verdict | undefined {
+  if (identifier.type === 'ip') return undefined
+  const wildcard = isWildcard(identifier)
+  const name = wildcard ? identifier.value.slice(2) : identifier.value
+  if (wildcard && !policy.allowWildcards)
+    return refuse('rejectedIdentifier', `${identifier.value}: wildcards are not accepted by this server`)
+  if (!name.includes('.') && !policy.allowSingleLabel)
+    return refuse('rejectedIdentifier', `${identifier.value} has only one label`)
+  if (policy.forbiddenDomains.some((pattern) => matchesPattern(name, pattern)))
+    return refuse('rejectedIdentifier', `${identifier.value} is forbidden by the policy of this server`)
+  if (policy.allowedDomains.length > 0 && !policy.allowedDomains.some((pattern) => matchesPattern(name, pattern)))
+    return refuse('rejectedIdentifier', `${identifier.value} is outside the domains this server issues for`)
+  return undefined
+}
+
+function checkChallenges(identifier: Identifier, policy: IdentifierPolicy): Verdict | undefined {
+  if (offeredChallengeTypes(identifier, policy.enabledChallenges).length > 0) return undefined
+  const kind = identifier.type === 'ip' ? 'an IP address' : 'a wildcard name'
+  return refuse(
+    'rejectedIdentifier',
+    `${identifier.value}: no challenge type enabled on this server (${policy.enabledChallenges.join(', ')}) can validate ${kind}`,
+  )
+}
+
+/** Whether a name is the pattern, or lies at or below the base of a `*.` pattern. */
+export function matchesPattern(name: string, pattern: string): boolean {
+  const wanted = pattern.toLowerCase().replace(/\.$/, '')
+  if (!wanted.startsWith('*.')) return name === wanted
+  const base = wanted.slice(2)
+  return name === base || name.endsWith(`.${base}`)
+}
+
+function refuse(problem: ProblemType, detail: string): Verdict {
+  return { problem, detail }
+}
+
+/** A client's own text, made safe to repeat: short and printable. */
+function shown(text: string): string {
+  const printable = text.replace(/[^\x20-\x7e]/g, '?')
+  return JSON.stringify(printable.length > 80 ? `${printable.slice(0, 80)}…` : printable)
+}

@@ -1,0 +1,39 @@
+/** Order life cycle (RFC 8555 §7.1.6). Pure: no clock, no database. */
+
+import type { AuthorizationStatus } from './authorization-state.ts'
+
+export type OrderStatus = 'pending' | 'ready' | 'processing' | 'valid' | 'invalid'
+
+type OrderEvent = 'authorized' | 'rejected' | 'expired' | 'finalize' | 'issued' | 'failed'
+
+/** `recovered` is no event: a processing order found by recovery is issued from its intent, or failed. */
+export const ORDER = {
+  pending: { authorized: 'ready', rejected: 'invalid', expired: 'invalid' },
+  ready: { finalize: 'processing', rejected: 'invalid', expired: 'invalid' },
+  processing: { issued: 'valid', failed: 'invalid' },
+  valid: {},
+  invalid: {},
+} as const satisfies Record<OrderStatus, Partial<Record<OrderEvent, OrderStatus>>>
+
+/**
+ * What the database keeps: `open` until finalize, because pending, ready and the invalidity of a rejected or expired
+ * order follow from its authorizations and its expiry. One write fewer for each authorization of each order.
+ */
+export type StoredOrderStatus = 'open' | 'processing' | 'valid' | 'invalid'
+
+export interface OrderFacts {
+  stored: StoredOrderStatus
+  expiresAt: Date
+  /** Effective statuses, expiry already applied. */
+  authorizations: readonly AuthorizationStatus[]
+}
+
+export function orderStatus(order: OrderFacts, now: Date): OrderStatus {
+  if (order.stored !== 'open') return order.stored
+  const pending = ORDER.pending
+  if (order.expiresAt <= now) return pending.expired
+  if (order.authorizations.every((status) => status === 'valid')) return pending.authorized
+  return order.authorizations.every((status) => status === 'valid' || status === 'pending')
+    ? 'pending'
+    : pending.rejected
+}

@@ -1,0 +1,70 @@
+/** The aggregates as the services see them: rows already decoded, statuses already derived. */
+
+import type { ChallengeType } from '../protocol/challenge.ts'
+import type { Identifier } from '../protocol/identifier.ts'
+import type { ProblemDocument } from '../protocol/problem.ts'
+import type { AuthorizationStatus, ChallengeStatus } from './authorization-state.ts'
+import type { OrderStatus } from './order-state.ts'
+
+export type AccountStatus = 'valid' | 'deactivated' | 'revoked'
+
+export interface Account {
+  id: string
+  status: AccountStatus
+  /** Canonical JWK and its thumbprint. */
+  jwk: string
+  thumbprint: string
+  /** Rises with every key change; a statement that names an old one finds no account. */
+  keyVersion: number
+  contacts: readonly string[]
+  termsAgreed: boolean
+}
+
+export interface Order {
+  id: string
+  accountId: string
+  status: OrderStatus
+  identifiers: readonly Identifier[]
+  authorizationIds: readonly string[]
+  expiresAt: Date
+  notBefore?: Date
+  notAfter?: Date
+  profile: string
+  error?: ProblemDocument
+  certificateId?: string
+}
+
+export interface Authorization {
+  id: string
+  accountId: string
+  /** Without the `*.` of a wildcard. */
+  identifier: Identifier
+  wildcard: boolean
+  status: AuthorizationStatus
+  expiresAt: Date
+  token: string
+  offered: readonly ChallengeType[]
+  /** Only challenges that have been triggered; the others are pending. */
+  attempts: Partial<Record<ChallengeType, ChallengeAttempt>>
+}
+
+/** Also the JSON the database keeps. */
+export interface ChallengeAttempt {
+  status: ChallengeStatus
+  /** Finished or failed validation attempts so far. */
+  tries: number
+  validated?: string
+  error?: ProblemDocument
+}
+
+export interface Certificate {
+  id: string
+  accountId: string | undefined
+  orderId: string | undefined
+  serialNumber: string
+  issuerFingerprint: string
+  der: Buffer
+  notBefore: Date
+  notAfter: Date
+  revokedAt: Date | undefined
+}

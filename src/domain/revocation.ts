@@ -1,0 +1,16 @@
+/** Revocation reasons (RFC 5280 §5.3.1) and which of them an ACME client may give (decisions 18). */
+
+import { Problem } from '../protocol/problem.ts'
+
+export const KEY_COMPROMISE = 1
+
+/** unspecified, keyCompromise, affiliationChanged, superseded, cessationOfOperation, privilegeWithdrawn */
+const ACCEPTED: readonly number[] = [0, KEY_COMPROMISE, 3, 4, 5, 9]
+
+/** @throws Problem badRevocationReason */
+export function checkRevocationReason(reason: number | undefined): number {
+  if (reason === undefined) return 0
+  if (!ACCEPTED.includes(reason))
+    throw new Problem('badRevocationReason', `reason ${reason} is not accepted; use one of ${ACCEPTED.join(', ')}`)
+  return reason
+}

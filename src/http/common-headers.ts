@@ -1,0 +1,24 @@
+/** Headers of every response, whatever it is about (doc 1, Security headers; decisions 25). */
+
+import { randomUUID } from 'node:crypto'
+
+export type Header = readonly [name: string, value: string]
+
+const ALWAYS: readonly Header[] = [
+  ['X-Content-Type-Options', 'nosniff'],
+  ['X-Frame-Options', 'DENY'],
+  ['Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'"],
+]
+
+/** Both lists are built once; a response only picks one. HSTS means nothing over plain HTTP (RFC 6797 §7.2). */
+export function createSecurityHeaders(hstsMaxAgeSeconds: number): Record<'http' | 'https', readonly Header[]> {
+  const hsts: Header = ['Strict-Transport-Security', `max-age=${hstsMaxAgeSeconds}; includeSubDomains`]
+  return { http: ALWAYS, https: hstsMaxAgeSeconds > 0 ? [...ALWAYS, hsts] : ALWAYS }
+}
+
+const VISIBLE_ASCII = /^[\x21-\x7e]{1,128}$/
+
+/** The client's id when it is harmless to repeat in a header and a log, else a new one. */
+export function requestIdFor(sent: string | undefined): string {
+  return sent !== undefined && VISIBLE_ASCII.test(sent) ? sent : randomUUID()
+}

@@ -1,0 +1,55 @@
+/** The effective address and scheme of a request behind a reverse proxy (`proxy.*`; doc 1). */
+
+import { BlockList, isIP } from 'node:net'
+import type { HttpRequest } from './message.ts'
+
+export interface ProxySettings {
+  enabled: boolean
+  /** Addresses and CIDR networks. */
+  trustedProxies: readonly string[]
+  /** Lower case. */
+  forwardedForHeader: string
+  forwardedProtoHeader: string
+}
+
+export interface EffectiveClient {
+  address: string
+  scheme: 'http' | 'https'
+}
+
+/** @param listenerScheme of the connection itself. */
+export function createForwarding(settings: ProxySettings, listenerScheme: 'http' | 'https') {
+  const trusted = new BlockList()
+  for (const entry of settings.trustedProxies) addNetwork(trusted, entry)
+  const isTrusted = (address: string) => trusted.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
+
+  return (request: HttpRequest): EffectiveClient => {
+    const { peerAddress } = request
+    if (!settings.enabled || !isTrusted(peerAddress)) return { address: peerAddress, scheme: listenerScheme }
+    const proto = request.header(settings.forwardedProtoHeader)?.trim().toLowerCase()
+    return {
+      address: clientAddress(request.header(settings.forwardedForHeader), peerAddress, isTrusted),
+      scheme: proto === 'https' || proto === 'http' ? proto : listenerScheme,
+    }
+  }
+}
+
+/** Right to left, the first address that is no trusted proxy; anything that is no address ends the chain of trust. */
+function clientAddress(header: string | undefined, peer: string, isTrusted: (address: string) => boolean): string {
+  let client = peer
+  const hops = header?.split(',') ?? []
+  for (const hop of hops.reverse()) {
+    const address = hop.trim()
+    if (isIP(address) === 0) return client
+    client = address
+    if (!isTrusted(address)) return client
+  }
+  return client
+}
+
+function addNetwork(list: BlockList, entry: string): void {
+  const [address, prefix] = entry.split('/') as [string, string | undefined]
+  const family = isIP(address) === 6 ? 'ipv6' : 'ipv4'
+  if (prefix === undefined) list.addAddress(address, family)
+  else list.addSubnet(address, Number(prefix), family)
+}

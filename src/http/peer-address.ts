@@ -1,0 +1,40 @@
+/** Text form of a socket peer's address: dotted IPv4, or IPv6 as RFC 5952 writes it. */
+
+/** The first twelve octets of ::ffff:a.b.c.d, as a dual-stack listener reports its IPv4 clients. */
+const MAPPED_PREFIX = Buffer.from('00000000000000000000ffff', 'hex')
+
+/**
+ * @param octets four or sixteen octets in network order; a v4-mapped address is given as IPv4.
+ * @returns the empty string for any other length (the socket is already closed).
+ */
+export function formatPeerAddress(octets: Uint8Array): string {
+  if (octets.length === 4) return dotted(octets, 0)
+  if (octets.length !== 16) return ''
+  if (MAPPED_PREFIX.every((octet, index) => octets[index] === octet)) return dotted(octets, 12)
+  return colons(octets)
+}
+
+function dotted(octets: Uint8Array, at: number): string {
+  return `${octets[at]}.${octets[at + 1]}.${octets[at + 2]}.${octets[at + 3]}`
+}
+
+/** RFC 5952 §4: lower case, no leading zeros, the longest (first of equals) run of two or more zero groups becomes `::`. */
+function colons(octets: Uint8Array): string {
+  const groups: number[] = []
+  for (let at = 0; at < 16; at += 2) groups.push((octets[at]! << 8) | octets[at + 1]!)
+  const { start, length } = longestZeroRun(groups)
+  const text = (part: readonly number[]) => part.map((group) => group.toString(16)).join(':')
+  if (length < 2) return text(groups)
+  return `${text(groups.slice(0, start))}::${text(groups.slice(start + length))}`
+}
+
+function longestZeroRun(groups: readonly number[]): { start: number; length: number } {
+  let best = { start: 0, length: 0 }
+  let start = 0
+  for (let at = 0; at <= groups.length; at++) {
+    if (groups[at] === 0) continue
+    if (at - start > best.length) best = { start, length: at - start }
+    start = at + 1
+  }
+  return best
+}

@@ -1,0 +1,473 @@
+/**
+ * The HTTP server: the only file that knows uWebSockets.js.
+ *
+ * Rules of that library which the code below obeys, each with a test in `test/http`:
+ * - its request object is readable only during the handler's first turn. A `LiveRequest` therefore reads through while
+ *   the handler runs, and copies what was promised to be kept when the handler turns out to be asynchronous. A plain
+ *   reply pays for nothing it did not read;
+ * - a response that is not finished in the first turn needs `onAborted`, else the whole process is terminated;
+ * - writes outside the first turn are corked, so that head and body leave in one segment;
+ * - header values are written as given: a line break in one would split the response, so `headerBlock` refuses it;
+ * - a second request on a connection whose first answer is pending (pipelining) closes the connection: the first
+ *   request counts as aborted, the second is not seen, and answers are never mixed up. Plain replies do pipeline;
+ * - what its parser refuses (no Host, HTTP/1.0, both length headers, a head over the limit) it answers or drops by
+ *   itself, as text; no handler sees it. The limit for a head that arrives in pieces is 4 KiB unless the environment
+ *   variable UWS_HTTP_MAX_HEADERS_SIZE was set before the first thread loaded the library;
+ * - it closes connections that neither send nor take bytes for about ten seconds within a request, or stay idle as long;
+ * - Node aborts the process when a thread that holds an open server ends, so every such thread calls `close()` first.
+ */
+
+import uWS from 'uWebSockets.js'
+import { STATUS_CODES } from 'node:http'
+import type { HttpHandler, HttpReply, HttpRequest } from './message.ts'
+import { formatPeerAddress } from './peer-address.ts'
+
+export interface ListenOptions {
+  host: string
+  /** 0 picks a free port. Other servers, in any thread, may share a given port. */
+  port: number
+  tls?: { certPath: string; keyPath: string }
+  maxBodyBytes: number
+  /** Lower-case names that `HttpRequest.header` answers. Others are always undefined. */
+  keptHeaders: readonly string[]
+  handler: HttpHandler
+  /** The reply for a handler that threw or rejected; where it throws itself, or its reply cannot be written, a bare 500 is sent. */
+  onError(error: unknown, request: HttpRequest): HttpReply
+  /** The reply for a body over `maxBodyBytes` (413); `request.body` is empty. */
+  tooLarge(request: HttpRequest): HttpReply
+  /** The reply for two different Content-Length headers (400, RFC 9112 §6.3); the connection closes with it. */
+  badRequest(request: HttpRequest): HttpReply
+  /** The client went away before the reply was complete. For logs only. */
+  onAborted?(request: HttpRequest): void
+}
+
+/** Totals since `listen`; only ever rising. */
+export interface HttpCounters {
+  readonly connections: number
+  readonly requests: number
+  readonly aborted: number
+  readonly tooLarge: number
+  readonly handlerErrors: number
+}
+
+export interface HttpServer {
+  readonly port: number
+  readonly openConnections: number
+  /** Requests whose reply is not yet handed to the socket. */
+  readonly inFlight: number
+  readonly counters: HttpCounters
+  /** No new connections; existing ones go on. Other servers on the same port are not touched. */
+  stopListening(): void
+  /**
+   * Stops listening and closes each connection behind its next reply. Resolves when nothing is in flight and every
+   * connection is gone or had a second to notice, and at the latest after `timeoutMs`. `close()` comes next.
+   *
+   * @returns number of requests still in flight.
+   */
+  drain(timeoutMs: number): Promise<number>
+  /** Closes the listening socket and every connection at once. Idempotent. Must precede the end of the thread. */
+  close(): void
+}
+
+/** A client behind its declared limit by no more than this is read (and ignored) to the end, so that it sees the 413 and
+ *  not a connection reset; beyond it the connection is cut behind the reply. */
+const LINGER_BYTES = 1024 * 1024
+
+/** Bodies over this are offered to the socket in pieces as it takes them, instead of being copied into its buffer at once. */
+const STREAMED_REPLY_BYTES = 64 * 1024
+
+/** How long a drain leaves idle connections open, for requests that are on their way. */
+const IDLE_GRACE_MS = 1000
+const DRAIN_POLL_MS = 10
+
+const NO_BODY = Buffer.alloc(0)
+const BARE_500: HttpReply = { status: 500, headers: [], body: '' }
+
+/** Status lines by code; a code outside the registry is sent with an empty reason. */
+const STATUS_LINES: readonly (string | undefined)[] = Array.from({ length: 600 }, (_, status) =>
+  status < 200 ? undefined : `${status} ${STATUS_CODES[status] ?? ''}`,
+)
+
+/**
+ * Starts a server in this thread.
+ *
+ * @throws Error when the address is not free or not ours, or the certificate and key cannot be loaded.
+ */
+export function listen(options: ListenOptions): HttpServer {
+  // Drops the library's own response header; the setting belongs to the thread's loop.
+  ;(uWS as unknown as { _cfg(key: string): void })._cfg('silent')
+  const app = createApp(options)
+  const server = new Server(app, options)
+  server.bind()
+  return server
+}
+
+function createApp({ tls }: ListenOptions): uWS.TemplatedApp {
+  if (tls === undefined) return uWS.App()
+  try {
+    return uWS.SSLApp({ cert_file_name: tls.certPath, key_file_name: tls.keyPath })
+  } catch (error) {
+    throw new Error(`cannot load the certificate ${tls.certPath} with the key ${tls.keyPath}`, { cause: error })
+  }
+}
+
+/** What outlives the first turn of a request that is not answered in it. */
+interface Exchange {
+  res: uWS.HttpResponse
+  request: LiveRequest
+  /** Answered or aborted: `res` must not be touched any more. */
+  over: boolean
+}
+
+/** The request as the handler sees it: reads through to the library's object until `detach` copies and lets go. */
+class LiveRequest implements HttpRequest {
+  readonly method: string
+  readonly path: string
+  readonly query: string
+  body: Buffer = NO_BODY
+  #names: readonly string[]
+  #req: uWS.HttpRequest | undefined
+  #res: uWS.HttpResponse | undefined
+  #values: string[] | undefined
+  #address: string | undefined
+
+  constructor(method: string, names: readonly string[], res: uWS.HttpResponse, req: uWS.HttpRequest) {
+    this.method = method
+    this.path = req.getUrl()
+    this.query = req.getQuery() ?? ''
+    this.#names = names
+    this.#req = req
+    this.#res = res
+  }
+
+  header(name: string): string | undefined {
+    const index = this.#names.indexOf(name)
+    if (index < 0) return undefined
+    const value = this.#values === undefined ? this.#req?.getHeader(name) : this.#values[index]
+    return value === '' ? undefined : value
+  }
+
+  get peerAddress(): string {
+    this.#address ??= this.#res === undefined ? '' : formatPeerAddress(new Uint8Array(this.#res.getRemoteAddress()))
+    return this.#address
+  }
+
+  /** Called once, within the first turn, when the request must outlive it. */
+  detach(): void {
+    const req = this.#req!
+    this.#values = this.#names.map((name) => req.getHeader(name))
+    void this.peerAddress
+    this.release()
+  }
+
+  /** The library's objects must not be touched from here on. */
+  release(): void {
+    this.#req = undefined
+    this.#res = undefined
+  }
+}
+
+class Server implements HttpServer {
+  port = 0
+  openConnections = 0
+  inFlight = 0
+  readonly counters = { connections: 0, requests: 0, aborted: 0, tooLarge: 0, handlerErrors: 0 }
+  readonly #app: uWS.TemplatedApp
+  readonly #options: ListenOptions
+  #listenSocket: uWS.us_listen_socket | undefined
+  #draining = false
+  #closed = false
+
+  constructor(app: uWS.TemplatedApp, options: ListenOptions) {
+    this.#app = app
+    this.#options = options
+    const count = (_res: uWS.HttpResponse, change: unknown): void => this.#countConnection(Number(change))
+    app.filter(count)
+    // Known methods by their own route, which saves asking for the name.
+    app.get('/*', (res, req) => this.#withoutBody('GET', res, req))
+    app.head('/*', (res, req) => this.#withoutBody('HEAD', res, req))
+    app.post('/*', (res, req) => this.#withBody('POST', res, req))
+    app.any('/*', (res, req) => this.#withBody(req.getCaseSensitiveMethod(), res, req))
+  }
+
+  bind(): void {
+    const { host, port } = this.#options
+    // The library shares only ports that were named (SO_REUSEPORT), so a free one is found first and then named.
+    const named = port === 0 ? this.#freePort(host) : port
+    const socket = this.#listenOn(host, named)
+    this.#listenSocket = socket
+    this.port = named
+  }
+
+  #freePort(host: string): number {
+    const socket = this.#listenOn(host, 0)
+    const port = uWS.us_socket_local_port(socket)
+    uWS.us_listen_socket_close(socket)
+    return port
+  }
+
+  #listenOn(host: string, port: number): uWS.us_listen_socket {
+    let listening: uWS.us_listen_socket | false = false
+    // The callback runs before `listen` returns.
+    this.#app.listen(host, port, (socket) => {
+      listening = socket
+    })
+    if (listening !== false) return listening
+    this.close()
+    throw new Error(
+      `cannot listen on ${host} port ${port}: in use by another program, not our address, or not permitted`,
+    )
+  }
+
+  stopListening(): void {
+    if (this.#listenSocket === undefined) return
+    uWS.us_listen_socket_close(this.#listenSocket)
+    this.#listenSocket = undefined
+  }
+
+  async drain(timeoutMs: number): Promise<number> {
+    this.#draining = true
+    this.stopListening()
+    const start = performance.now()
+    for (;;) {
+      const elapsed = performance.now() - start
+      const quiet = this.inFlight === 0 && (this.openConnections === 0 || elapsed >= IDLE_GRACE_MS)
+      if (this.#closed || quiet || elapsed >= timeoutMs) return this.inFlight
+      await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS))
+    }
+  }
+
+  close(): void {
+    if (this.#closed) return
+    this.#closed = true
+    this.#listenSocket = undefined
+    this.#app.close()
+  }
+
+  #countConnection(change: number): void {
+    this.openConnections += change
+    if (change > 0) this.counters.connections++
+  }
+
+  /** GET and HEAD: a body, should one come, is skipped by the library. */
+  #withoutBody(method: string, res: uWS.HttpResponse, req: uWS.HttpRequest): void {
+    this.counters.requests++
+    const request = new LiveRequest(method, this.#options.keptHeaders, res, req)
+    const reply = this.#run(request)
+    if (reply instanceof Promise) {
+      request.detach()
+      this.#finishLater(this.#track(res, request), reply)
+    } else {
+      request.release()
+      this.#write(res, request, reply, false)
+    }
+  }
+
+  #withBody(method: string, res: uWS.HttpResponse, req: uWS.HttpRequest): void {
+    const declared = req.getHeader('content-length')
+    if ((declared === '' || declared === '0') && req.getHeader('transfer-encoding') === '') {
+      this.#withoutBody(method, res, req)
+      return
+    }
+    this.counters.requests++
+    const request = new LiveRequest(method, this.#options.keptHeaders, res, req)
+    const conflicting = hasConflictingLengths(req, declared)
+    request.detach()
+    if (conflicting) this.#write(res, request, this.#guard(request, this.#options.badRequest), true)
+    else if (Number(declared) > this.#options.maxBodyBytes) this.#refuseLarge(res, request, Number(declared))
+    else this.#collect(res, request, declared === '' ? undefined : Number(declared))
+  }
+
+  /** Answered at once, whether or not the client has begun to send; `Expect: 100-continue` asks for just that. */
+  #refuseLarge(res: uWS.HttpResponse, request: LiveRequest, declared: number): void {
+    this.counters.tooLarge++
+    const reply = this.#guard(request, this.#options.tooLarge)
+    this.#write(res, request, reply, declared > this.#options.maxBodyBytes + LINGER_BYTES)
+  }
+
+  /**
+   * Gathers the body with one copy when its length was declared, two for a chunked body of several chunks. A chunked
+   * body over the limit is counted but not stored, and refused at its end or when it has used up the patience.
+   */
+  #collect(res: uWS.HttpResponse, request: LiveRequest, declared: number | undefined): void {
+    const limit = this.#options.maxBodyBytes
+    const exchange = this.#track(res, request)
+    let whole: Buffer | undefined
+    let parts: Buffer[] = []
+    let size = 0
+    res.onData((chunk, isLast) => {
+      if (exchange.over) return
+      const at = size
+      size += chunk.byteLength
+      if (size > limit) {
+        parts = []
+        if (!isLast && size <= limit + LINGER_BYTES) return
+        this.counters.tooLarge++
+        this.#finish(exchange, this.#guard(request, this.#options.tooLarge), !isLast)
+        return
+      }
+      if (declared !== undefined) {
+        whole ??= Buffer.allocUnsafe(declared)
+        whole.set(new Uint8Array(chunk), at)
+      } else if (chunk.byteLength > 0) {
+        parts.push(Buffer.from(new Uint8Array(chunk)))
+      }
+      if (!isLast) return
+      request.body = whole ?? (parts.length === 1 ? parts[0]! : Buffer.concat(parts))
+      const reply = this.#run(request)
+      if (reply instanceof Promise) this.#finishLater(exchange, reply)
+      else this.#finish(exchange, reply)
+    })
+  }
+
+  #run(request: LiveRequest): HttpReply | Promise<HttpReply> {
+    try {
+      return this.#options.handler(request)
+    } catch (error) {
+      return this.#errorReply(error, request)
+    }
+  }
+
+  #errorReply(error: unknown, request: LiveRequest): HttpReply {
+    this.counters.handlerErrors++
+    return this.#guard(request, () => this.#options.onError(error, request))
+  }
+
+  #guard(request: LiveRequest, make: (request: HttpRequest) => HttpReply): HttpReply {
+    try {
+      return make(request)
+    } catch {
+      // The reply to an error failed itself; the client still gets an answer, and the counter says that it happened.
+      this.counters.handlerErrors++
+      return BARE_500
+    }
+  }
+
+  #track(res: uWS.HttpResponse, request: LiveRequest): Exchange {
+    const exchange = { res, request, over: false }
+    this.inFlight++
+    res.onAborted(() => {
+      this.#settle(exchange)
+      this.counters.aborted++
+      this.#options.onAborted?.(request)
+    })
+    return exchange
+  }
+
+  #settle(exchange: Exchange): void {
+    exchange.over = true
+    this.inFlight--
+  }
+
+  #finishLater(exchange: Exchange, reply: Promise<HttpReply>): void {
+    reply.then(
+      (value) => this.#finish(exchange, value),
+      (error) => {
+        // After an abort there is nobody to make an error reply for, but the failure still goes to the log.
+        this.#finish(exchange, this.#errorReply(error, exchange.request))
+      },
+    )
+  }
+
+  #finish(exchange: Exchange, reply: HttpReply, thenClose = false): void {
+    if (exchange.over) return
+    const { res, request } = exchange
+    res.cork(() => {
+      if (this.#write(res, request, reply, thenClose, exchange)) this.#settle(exchange)
+    })
+  }
+
+  /** @returns false when the rest of a large body follows as the socket takes it; `exchange` is settled after that. */
+  #write(
+    res: uWS.HttpResponse,
+    request: LiveRequest,
+    reply: HttpReply,
+    thenClose: boolean,
+    exchange?: Exchange,
+  ): boolean {
+    const { status, block, firstName, body } = this.#head(reply, request)
+    const close = thenClose || this.#draining
+    if (status !== '200 OK') res.writeStatus(status)
+    if (firstName !== undefined) res.writeHeader(firstName, block)
+
+    const bodiless = status.startsWith('204') || status.startsWith('304')
+    if (bodiless || (request.method === 'HEAD' && body.length > 0)) {
+      if (close) res.writeHeader('Connection', 'close')
+      // The library's own way to report a length without a body leaves the response pending.
+      if (!bodiless) res.writeHeader('Content-Length', String(Buffer.byteLength(body)))
+      res.endWithoutBody()
+      return true
+    }
+    if (body.length <= STREAMED_REPLY_BYTES) {
+      res.end(body, close)
+      return true
+    }
+    if (close) res.writeHeader('Connection', 'close')
+    return this.#stream(res, request, typeof body === 'string' ? Buffer.from(body) : body, exchange)
+  }
+
+  #stream(res: uWS.HttpResponse, request: LiveRequest, body: Buffer, exchange: Exchange | undefined): boolean {
+    const [, complete] = res.tryEnd(body, body.length)
+    if (complete) return true
+    const pending = exchange ?? this.#track(res, request)
+    res.onWritable((offset) => {
+      const [taken, done] = res.tryEnd(body.subarray(offset), body.length)
+      if (done) this.#settle(pending)
+      return taken
+    })
+    return false
+  }
+
+  /** Everything that can be wrong with a reply shows here, before its first byte is written. */
+  #head(reply: HttpReply, request: LiveRequest): Head {
+    try {
+      return headOf(reply)
+    } catch (error) {
+      try {
+        return headOf(this.#errorReply(error, request))
+      } catch {
+        return headOf(BARE_500)
+      }
+    }
+  }
+}
+
+interface Head {
+  status: string
+  firstName: string | undefined
+  block: string
+  body: string | Buffer
+}
+
+/** Line breaks and NUL would let a value continue as another header or another response. */
+const UNSAFE_IN_HEADER = /[\r\n\0]/
+
+/**
+ * All headers as one value for the first name: one call into the library instead of one per header.
+ *
+ * @throws TypeError when the reply is none: unknown status, body missing, or a header that would split the response.
+ */
+function headOf(reply: HttpReply): Head {
+  const status = STATUS_LINES[reply.status]
+  if (status === undefined) throw new TypeError(`no such HTTP status: ${reply.status}`)
+  const { headers, body } = reply
+  if (typeof body !== 'string' && !Buffer.isBuffer(body)) throw new TypeError('the reply has no body')
+  let block = ''
+  for (let at = 0; at < headers.length; at++) {
+    const [name, value] = headers[at]!
+    if (UNSAFE_IN_HEADER.test(name) || UNSAFE_IN_HEADER.test(value)) {
+      throw new TypeError(`header ${JSON.stringify(name)} has a line break`)
+    }
+    block = at === 0 ? value : `${block}\r\n${name}: ${value}`
+  }
+  return { status, firstName: headers[0]?.[0], block, body }
+}
+
+/** RFC 9112 §6.3: Content-Length given twice with different values. The library looks only at the first. */
+function hasConflictingLengths(req: uWS.HttpRequest, declared: string): boolean {
+  let conflicting = false
+  req.forEach((name, value) => {
+    if (name === 'content-length' && value !== declared) conflicting = true
+  })
+  return conflicting
+}

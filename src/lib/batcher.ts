@@ -1,0 +1,90 @@
+/**
+ * Group commit for concurrent commands of one kind.
+ *
+ * A command that arrives while nothing runs goes at once, alone. Commands that arrive while `maxConcurrent` flushes run
+ * gather and go together as soon as one returns: no timer, so no added latency at low load, and batches that grow with
+ * the load by themselves. What a crash loses is what no caller has been told of yet.
+ *
+ * A flush returns one result for each command, in order: business outcomes are values. A flush that throws is retried
+ * command by command, so that one poisonous row fails its own caller and not its neighbours.
+ */
+
+export interface BatcherOptions {
+  /** Upper bound of one flush; what is over it goes with the next. */
+  maxBatch: number
+  /** Flushes in flight at once; as many database connections can be busy with this kind. */
+  maxConcurrent: number
+  /** Commands waiting beyond which new ones are refused with `BatcherFull`. */
+  maxWaiting: number
+  /** Whether a thrown flush of several is worth retrying one by one; false when the connection itself is gone. */
+  retryable(error: unknown): boolean
+}
+
+/** Too much waits already; the caller answers 503 with Retry-After. */
+export class BatcherFull extends Error {
+  constructor() {
+    super('too many commands are waiting for the database')
+    this.name = 'BatcherFull'
+  }
+}
+
+interface Waiting<C, R> {
+  command: C
+  resolve(result: R): void
+  reject(error: unknown): void
+}
+
+export type Flush<C, R> = (commands: readonly C[]) => Promise<readonly R[]>
+export type Batched<C, R> = (command: C) => Promise<R>
+
+export function createBatcher<C, R>(flush: Flush<C, R>, options: BatcherOptions): Batched<C, R> {
+  let waiting: Waiting<C, R>[] = []
+  let running = 0
+
+  async function run(batch: Waiting<C, R>[]): Promise<void> {
+    try {
+      const results = await flush(batch.map((item) => item.command))
+      if (results.length !== batch.length) throw new Error('a flush must return one result for each command')
+      for (const [i, item] of batch.entries()) item.resolve(results[i] as R)
+    } catch (error) {
+      if (batch.length === 1 || !options.retryable(error)) {
+        for (const item of batch) item.reject(error)
+      } else {
+        for (const item of batch) await run([item])
+      }
+    }
+  }
+
+  function start(): void {
+    while (waiting.length > 0 && running < options.maxConcurrent) {
+      const batch = waiting.length <= options.maxBatch ? waiting : waiting.slice(0, options.maxBatch)
+      waiting = waiting.length <= options.maxBatch ? [] : waiting.slice(options.maxBatch)
+      running++
+      void run(batch).finally(() => {
+        running--
+        start()
+      })
+    }
+  }
+
+  /** The first flush waits for the end of the event-loop turn, so that requests read from the sockets together travel together. */
+  let scheduled = false
+  function schedule(): void {
+    if (scheduled) return
+    scheduled = true
+    setImmediate(() => {
+      scheduled = false
+      start()
+    })
+  }
+
+  return (command) =>
+    new Promise<R>((resolve, reject) => {
+      if (waiting.length >= options.maxWaiting) {
+        reject(new BatcherFull())
+        return
+      }
+      waiting.push({ command, resolve, reject })
+      if (running < options.maxConcurrent) schedule()
+    })
+}

@@ -1,0 +1,61 @@
+/** Health objects and endpoints (doc 1, Health; decisions 25): rendering only, the probes run in the supervisor. */
+
+import type { Header } from '../http/common-headers.ts'
+import type { HttpReply } from '../http/message.ts'
+
+export type CheckStatus = 'ok' | 'error'
+
+/** Pool numbers are those of the whole instance. */
+export interface PoolHealth {
+  size: number
+  available: number
+  waiting: number
+}
+
+export interface HealthReport {
+  checks: {
+    database: { status: CheckStatus; pool: PoolHealth } | 'pool_exhausted'
+    ca_backend: { status: CheckStatus }
+    workers: { challenge: boolean; cleanup: boolean; expiration: boolean }
+  }
+  shutting_down: boolean
+}
+
+export function isHealthy({ checks }: HealthReport): boolean {
+  return checks.database !== 'pool_exhausted' && checks.database.status === 'ok' && checks.ca_backend.status === 'ok'
+}
+
+export function livezReply(version: string, headers: readonly Header[]): HttpReply {
+  return jsonReply(200, { alive: true, version }, headers)
+}
+
+/** Nothing critical may hide: workers, mail and DNS are shown and never change the status code. */
+export function healthzReply(report: HealthReport, headers: readonly Header[]): HttpReply {
+  const healthy = isHealthy(report)
+  return jsonReply(healthy ? 200 : 503, { status: healthy ? 'ok' : 'degraded', ...report }, headers)
+}
+
+export function readyzReply(report: HealthReport, headers: readonly Header[]): HttpReply {
+  const { database, ca_backend } = report.checks
+  const reason =
+    database === 'pool_exhausted'
+      ? 'Connection pool exhausted'
+      : database.status !== 'ok'
+        ? 'database unavailable'
+        : ca_backend.status !== 'ok'
+          ? 'CA backend unavailable'
+          : report.shutting_down
+            ? 'shutting down'
+            : undefined
+  return reason === undefined
+    ? jsonReply(200, { ready: true }, headers)
+    : jsonReply(503, { ready: false, reason }, headers)
+}
+
+function jsonReply(status: number, body: object, headers: readonly Header[]): HttpReply {
+  return {
+    status,
+    headers: [['Content-Type', 'application/json'], ['Cache-Control', 'no-store'], ...headers],
+    body: JSON.stringify(body),
+  }
+}

@@ -1,0 +1,58 @@
+/** Metrics (doc 1, Metrics exposed): one registry a thread, merged when they are scraped. */
+
+import { AggregatorRegistry, Counter, Gauge, Histogram, type MetricObject, Registry } from 'prom-client'
+
+/** Seconds; from a nonce to a finalize that waits for the signer. */
+const DURATION_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5]
+
+/** Counters of the ACME side, each name in this one place. */
+export function createMetrics() {
+  const registry = new Registry()
+  const registers = [registry]
+  const counter = <L extends string>(name: string, help: string, labelNames: readonly L[] = []) =>
+    new Counter<L>({ name: `service_${name}`, help, labelNames, registers })
+
+  return {
+    registry,
+    accountsCreated: counter('accounts_created_total', 'Accounts registered.'),
+    accountsDeactivated: counter('accounts_deactivated_total', 'Accounts deactivated by their holders.'),
+    ordersCreated: counter('orders_created_total', 'Orders created.'),
+    certificatesIssued: counter('certificates_issued_total', 'Certificates signed and recorded.'),
+    certificatesRevoked: counter('certificates_revoked_total', 'Certificates revoked.'),
+    challengesValidated: counter('challenges_validated_total', 'Finished validation attempts.', ['result']),
+    caSigningErrors: counter('ca_signing_errors_total', 'Signatures the CA backend did not make.'),
+    alarms: counter('alarms_total', 'Broken invariants; each is in the log with its reason.'),
+    issuancesRecovered: counter('issuances_recovered_total', 'Interrupted issuances taken up again.', ['outcome']),
+    workerRuns: counter('cleanup_runs_total', 'Rounds of a background task.', ['task']),
+    workerErrors: counter('cleanup_errors_total', 'Failed rounds of a background task.', ['task']),
+    httpRequests: counter('http_requests_total', 'HTTP requests answered.', ['method', 'status']),
+    problems: counter('acme_problems_total', 'Problem documents sent.', ['type']),
+    httpDuration: new Histogram({
+      name: 'service_http_request_duration_seconds',
+      help: 'Time from the request to its reply.',
+      labelNames: ['resource'],
+      buckets: DURATION_BUCKETS,
+      registers,
+    }),
+    threads: new Gauge({ name: 'service_front_threads', help: 'Front threads that are running.', registers }),
+    uptime: new Gauge({ name: 'service_uptime_seconds', help: 'Seconds since the service started.', registers }),
+  }
+}
+
+export type Metrics = ReturnType<typeof createMetrics>
+
+/** What crosses from a thread to the supervisor. */
+export type MetricsSnapshot = MetricObject[]
+
+export async function takeSnapshot({ registry }: Metrics): Promise<MetricsSnapshot> {
+  return registry.getMetricsAsJSON() as Promise<MetricsSnapshot>
+}
+
+export const METRICS_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
+
+/** Sums the threads' counters into one exposition. */
+export function renderMetrics(snapshots: readonly MetricsSnapshot[]): Promise<string> {
+  return AggregatorRegistry.aggregate([...snapshots] as unknown as Parameters<
+    typeof AggregatorRegistry.aggregate
+  >[0]).metrics()
+}

@@ -1,0 +1,177 @@
+/** PKCS#10 certification requests (RFC 2986) with requested extensions (RFC 2985 §5.4.2): reading and proof of possession. */
+
+import { readAlgorithmIdentifier, type SignatureAlgorithm } from './algorithms.ts'
+import { contextConstructedTag, DerError, type DerReader, readSingle, TAG } from './der.ts'
+import {
+  type Extension,
+  parseExtendedKeyUsage,
+  parseKeyUsage,
+  parseSubjectAltName,
+  readExtensions,
+} from './extensions.ts'
+import { type GeneralName, type GeneralNameKind, valuesOfKind } from './general-names.ts'
+import { commonNamesOf, formatName, readName } from './name.ts'
+import { EXTENSION, EXTENSION_REQUEST, type KeyUsage } from './oids.ts'
+import { verifySignature } from './signature.ts'
+import { readSpki, type Spki } from './spki.ts'
+
+/** The bytes are no certification request; the message is fit for a client. */
+export class CsrError extends Error {
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super(message, options)
+    this.name = 'CsrError'
+  }
+}
+
+/** Buffers are views of `der`. */
+export interface Csr {
+  der: Buffer
+  /** What the signature covers. */
+  certificationRequestInfo: Buffer
+  subjectDer: Buffer
+  /** RFC 4514. */
+  subjectText: string
+  /** As they stand, in order. */
+  commonNames: string[]
+  spki: Spki
+  /** Undefined when it is none of ours; then the OID names it. */
+  signatureAlgorithm: SignatureAlgorithm | undefined
+  signatureAlgorithmOid: string
+  signature: Buffer
+  /** Every requested name, as it stands, in order. */
+  subjectAltNames: GeneralName[]
+  /** Lower case, each once. */
+  dnsNames: string[]
+  /** Canonical text, each once. */
+  ipAddresses: string[]
+  /** Kinds that occur, each once. */
+  sanTypes: GeneralNameKind[]
+  /** Kinds that occur besides dNSName and iPAddress. */
+  otherSanTypes: GeneralNameKind[]
+  /** Names that stand more than once (dNSName compared without case); whether that matters is the caller's rule. */
+  duplicateSans: string[]
+  /** Undefined when the extension is not requested. */
+  keyUsages: KeyUsage[] | undefined
+  /** Configuration names, dotted OIDs where there is none; undefined when the extension is not requested. */
+  extendedKeyUsages: string[] | undefined
+  extensionOids: string[]
+}
+
+/**
+ * Reads a request that fills the whole Buffer. Neither the signature nor the strength of the key is checked here:
+ * `checkSubjectKey` comes first, because it bounds what `verifyCsrSignature` may cost.
+ *
+ * @throws CsrError
+ */
+export function parseCsr(der: Buffer): Csr {
+  try {
+    return readCsr(der)
+  } catch (error) {
+    if (error instanceof DerError) throw new CsrError(`CSR cannot be read: ${error.message}`, { cause: error })
+    throw error
+  }
+}
+
+/** Proof of possession: whether the key inside the request signed it. */
+export function verifyCsrSignature(csr: Csr): boolean {
+  return verifySignature(csr.signatureAlgorithm, csr.certificationRequestInfo, csr.spki.der, csr.signature)
+}
+
+function readCsr(der: Buffer): Csr {
+  const outer = readSingle(der, TAG.sequence, 'CertificationRequest')
+  const infoStart = outer.offset
+  const info = outer.sequence()
+  const certificationRequestInfo = der.subarray(infoStart, outer.offset)
+  if (info.smallInteger() !== 0) throw new CsrError('CSR version must be v1 (0)')
+  const subject = readName(info)
+  const spki = readSpki(info)
+  const extensions = readAttributes(info.enter(contextConstructedTag(0)))
+  info.finish('CertificationRequestInfo')
+  const { algorithm, oid } = readAlgorithmIdentifier(outer)
+  const signature = outer.bitStringOctets()
+  outer.finish('CertificationRequest')
+  return {
+    der,
+    certificationRequestInfo,
+    subjectDer: subject.der,
+    subjectText: formatName(subject.name),
+    commonNames: commonNamesOf(subject.name),
+    spki,
+    signatureAlgorithm: algorithm,
+    signatureAlgorithmOid: oid,
+    signature,
+    ...requestedExtensions(extensions),
+  }
+}
+
+/**
+ * The requested extensions among the attributes; other attributes are passed over.
+ *
+ * The order of the attributes is not checked: they form a SET OF, some clients write it unsorted, and nothing is
+ * ever taken from its bytes.
+ */
+function readAttributes(attributes: DerReader): Extension[] {
+  let extensions: Extension[] | undefined
+  while (!attributes.done) {
+    const attribute = attributes.sequence()
+    const isRequest = attribute.oid() === EXTENSION_REQUEST
+    const values = attribute.enter(TAG.set)
+    attribute.finish('Attribute')
+    if (!isRequest) {
+      while (!values.done) values.any()
+    } else {
+      if (extensions) throw new CsrError('CSR has more than one extensionRequest attribute')
+      extensions = readExtensions(values.sequence())
+      values.finish('extensionRequest')
+    }
+  }
+  return extensions ?? []
+}
+
+type RequestedExtensions = Pick<
+  Csr,
+  | 'subjectAltNames'
+  | 'dnsNames'
+  | 'ipAddresses'
+  | 'sanTypes'
+  | 'otherSanTypes'
+  | 'duplicateSans'
+  | 'keyUsages'
+  | 'extendedKeyUsages'
+  | 'extensionOids'
+>
+
+function requestedExtensions(extensions: readonly Extension[]): RequestedExtensions {
+  const valueOf = (oid: string) => extensions.find((extension) => extension.oid === oid)?.value
+  const san = valueOf(EXTENSION.subjectAltName)
+  const keyUsage = valueOf(EXTENSION.keyUsage)
+  const extendedKeyUsage = valueOf(EXTENSION.extendedKeyUsage)
+  return {
+    ...summarizeNames(san ? parseSubjectAltName(san) : []),
+    keyUsages: keyUsage && parseKeyUsage(keyUsage),
+    extendedKeyUsages: extendedKeyUsage && parseExtendedKeyUsage(extendedKeyUsage),
+    extensionOids: extensions.map(({ oid }) => oid),
+  }
+}
+
+function summarizeNames(subjectAltNames: GeneralName[]) {
+  const seen = new Set<string>()
+  const duplicateSans = new Set<string>()
+  for (const { kind, value } of subjectAltNames) {
+    const comparable = kind === 'dNSName' ? value.toLowerCase() : value
+    const key = `${kind}:${comparable}`
+    if (seen.has(key)) duplicateSans.add(comparable)
+    seen.add(key)
+  }
+  const sanTypes = unique(subjectAltNames.map(({ kind }) => kind))
+  return {
+    subjectAltNames,
+    dnsNames: unique(valuesOfKind(subjectAltNames, 'dNSName').map((name) => name.toLowerCase())),
+    ipAddresses: unique(valuesOfKind(subjectAltNames, 'iPAddress')),
+    sanTypes,
+    otherSanTypes: sanTypes.filter((kind) => kind !== 'dNSName' && kind !== 'iPAddress'),
+    duplicateSans: [...duplicateSans],
+  }
+}
+
+const unique = <T>(values: readonly T[]): T[] => [...new Set(values)]

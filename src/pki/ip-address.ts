@@ -1,0 +1,72 @@
+/** IP addresses between octets and text: dotted decimal, and IPv6 in the one spelling of RFC 5952. */
+
+/** Canonical text of 4 or 16 octets. @throws RangeError for any other length */
+export function formatIpAddress(octets: Buffer): string {
+  if (octets.length === 4) return octets.join('.')
+  if (octets.length !== 16) throw new RangeError(`an IP address has 4 or 16 octets, not ${octets.length}`)
+  // RFC 5952 §5: the mixed notation for the well-known prefix ::ffff:0:0/96.
+  if (isMapped(octets)) return `::ffff:${octets.subarray(12).join('.')}`
+  const groups = Array.from({ length: 8 }, (_, index) => octets.readUInt16BE(2 * index))
+  const { start, length } = longestZeroRun(groups)
+  const hex = groups.map((group) => group.toString(16))
+  // RFC 5952 §4.2.2: `::` must not stand for a single group.
+  if (length < 2) return hex.join(':')
+  return `${hex.slice(0, start).join(':')}::${hex.slice(start + length).join(':')}`
+}
+
+/** Octets of an address in text, in any spelling of RFC 4291 §2.2; undefined when it is none. No zone, no prefix length. */
+export function parseIpAddress(text: string): Buffer | undefined {
+  return text.includes(':') ? parseIpv6(text) : parseIpv4(text)
+}
+
+function parseIpv4(text: string): Buffer | undefined {
+  const parts = text.split('.')
+  if (parts.length !== 4) return undefined
+  // No leading zeros: some resolvers read them as octal.
+  if (!parts.every((part) => /^(?:0|[1-9]\d{0,2})$/.test(part) && Number(part) <= 255)) return undefined
+  return Buffer.from(parts.map(Number))
+}
+
+function parseIpv6(text: string): Buffer | undefined {
+  const halves = text.split('::')
+  if (halves.length > 2) return undefined
+  const [head, tail] = halves.map((half) => (half === '' ? [] : half.split(':')))
+  const left = groupOctets(head!, tail === undefined)
+  const right = groupOctets(tail ?? [], true)
+  if (!left || !right) return undefined
+  const missing = 16 - left.length - right.length
+  if (tail === undefined ? missing !== 0 : missing < 2) return undefined
+  return Buffer.from([...left, ...new Array<number>(missing).fill(0), ...right])
+}
+
+/** Octets of hexadecimal groups; the last one may be dotted decimal where it ends the address. */
+function groupOctets(groups: readonly string[], endsAddress: boolean): number[] | undefined {
+  const octets: number[] = []
+  for (const [index, group] of groups.entries()) {
+    if (endsAddress && index === groups.length - 1 && group.includes('.')) {
+      const mapped = parseIpv4(group)
+      if (!mapped) return undefined
+      octets.push(...mapped)
+    } else {
+      if (!/^[0-9a-fA-F]{1,4}$/.test(group)) return undefined
+      const value = Number.parseInt(group, 16)
+      octets.push(value >> 8, value & 0xff)
+    }
+  }
+  return octets.length <= 16 ? octets : undefined
+}
+
+function isMapped(octets: Buffer): boolean {
+  return octets.subarray(0, 10).every((octet) => octet === 0) && octets[10] === 0xff && octets[11] === 0xff
+}
+
+/** RFC 5952 §4.2.3: the longest run, the first one among equals. */
+function longestZeroRun(groups: readonly number[]): { start: number; length: number } {
+  let best = { start: 0, length: 0 }
+  let start = 0
+  for (const [index, group] of groups.entries()) {
+    if (group !== 0) start = index + 1
+    else if (index + 1 - start > best.length) best = { start, length: index + 1 - start }
+  }
+  return best
+}

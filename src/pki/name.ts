@@ -1,0 +1,171 @@
+/** Distinguished names: reading and writing (RFC 5280 §4.1.2.4) and their text form (RFC 4514). */
+
+import { isUtf8 } from 'node:buffer'
+import { DerError, DerReader, readSingle, TAG } from './der.ts'
+import { encodeDer } from './der-writer.ts'
+import { ATTRIBUTE_SHORT_NAMES, COMMON_NAME } from './oids.ts'
+
+export interface NameAttribute {
+  oid: string
+  /** Undefined when the value is not of a string type. */
+  value: string | undefined
+  /** DER of the value, header included. */
+  valueDer: Buffer
+}
+
+/** RDNs in encoding order; nearly always of one attribute each. */
+export type Name = readonly (readonly NameAttribute[])[]
+
+/** RFC 5280 §A.1, ub-common-name. */
+export const MAX_COMMON_NAME_CHARACTERS = 64
+
+export const EMPTY_NAME = Buffer.of(TAG.sequence, 0)
+
+/** @throws DerError */
+export function parseName(der: Buffer): Name {
+  return readRdns(readSingle(der, TAG.sequence, 'Name'))
+}
+
+/** The next value of `reader`, which is a Name, both as it stands and decoded. @throws DerError */
+export function readName(reader: DerReader): { der: Buffer; name: Name } {
+  const start = reader.offset
+  const name = readRdns(reader.sequence())
+  return { der: reader.bytes.subarray(start, reader.offset), name }
+}
+
+/** All values of the commonName attribute, in order; values of no string type do not count. */
+export function commonNamesOf(name: Name): string[] {
+  return name.flatMap((rdn) =>
+    rdn.flatMap(({ oid, value }) => (oid === COMMON_NAME && value !== undefined ? [value] : [])),
+  )
+}
+
+/** A Name of one commonName, as UTF8String (RFC 5280 §4.1.2.4 prefers it; PrintableString has no `*`). @throws RangeError */
+export function encodeCommonName(commonName: string): Buffer {
+  const characters = [...commonName].length
+  if (characters === 0 || characters > MAX_COMMON_NAME_CHARACTERS) {
+    throw new RangeError(`a commonName has 1 to ${MAX_COMMON_NAME_CHARACTERS} characters, this one ${characters}`)
+  }
+  return encodeDer((writer) =>
+    writer.sequence(() =>
+      writer.constructed(TAG.set, () =>
+        writer.sequence(() => {
+          writer.oid(COMMON_NAME)
+          writer.primitive(TAG.utf8String, Buffer.from(commonName, 'utf8'))
+        }),
+      ),
+    ),
+  )
+}
+
+/** Text of a Name (RFC 4514 §2): last RDN first; types without a short name are written as OID and hexadecimal DER. */
+export function formatName(name: Name): string {
+  return name
+    .map((rdn) => rdn.map(formatAttribute).join('+'))
+    .reverse()
+    .join(',')
+}
+
+function formatAttribute({ oid, value, valueDer }: NameAttribute): string {
+  const shortName = ATTRIBUTE_SHORT_NAMES.get(oid)
+  if (shortName === undefined || value === undefined) return `${shortName ?? oid}=#${valueDer.toString('hex')}`
+  return `${shortName}=${escapeValue(value)}`
+}
+
+/** RFC 4514 §2.4: specials, a leading `#` or space, a trailing space, and NUL. */
+function escapeValue(value: string): string {
+  return value
+    .replace(/["+,;<>\\]/g, '\\$&')
+    .replace(/^[ #]/, '\\$&')
+    .replace(/(?<!^\\) $/, '\\ ')
+    .replaceAll('\0', '\\00')
+}
+
+function readRdns(rdns: DerReader): Name {
+  const name: NameAttribute[][] = []
+  while (!rdns.done) name.push(readRdn(rdns.enter(TAG.set)))
+  return name
+}
+
+function readRdn(set: DerReader): NameAttribute[] {
+  const attributes: NameAttribute[] = []
+  let previous: Buffer | undefined
+  while (!set.done) {
+    const start = set.offset
+    attributes.push(readAttribute(set.sequence()))
+    const element = set.bytes.subarray(start, set.offset)
+    // X.690 §11.6: the members of a SET OF stand in ascending order of their encodings.
+    if (previous && Buffer.compare(previous, element) >= 0) throw new DerError('RDN is not in DER order', start)
+    previous = element
+  }
+  if (attributes.length === 0) throw new DerError('RDN is empty', set.offset)
+  return attributes
+}
+
+function readAttribute(reader: DerReader): NameAttribute {
+  const oid = reader.oid()
+  const valueStart = reader.offset
+  const tag = reader.peek()
+  const valueDer = reader.any()
+  reader.finish('AttributeTypeAndValue')
+  const value = new DerReader(reader.bytes, valueStart, reader.offset)
+  return { oid, value: isStringTag(tag) ? decodeText(tag, value.content(tag), valueStart) : undefined, valueDer }
+}
+
+function isStringTag(tag: number): boolean {
+  return tag in TEXT_DECODERS
+}
+
+type TextDecode = (content: Buffer) => string | undefined
+
+/** Text by string tag; undefined where the octets are not text of that type. */
+const TEXT_DECODERS: Readonly<Record<number, TextDecode>> = {
+  [TAG.utf8String]: decodeUtf8,
+  [TAG.numericString]: (content) => decodeAscii(content, /^[0-9 ]*$/),
+  // `*`, `@`, `_` and `&` are outside PrintableString but common in the field, so only ASCII is asked for.
+  [TAG.printableString]: (content) => decodeAscii(content),
+  [TAG.ia5String]: (content) => decodeAscii(content),
+  [TAG.visibleString]: (content) => decodeAscii(content, /^[ -~]*$/),
+  [TAG.teletexString]: (content) => content.toString('latin1'),
+  [TAG.bmpString]: decodeBmp,
+  [TAG.universalString]: decodeUniversal,
+}
+
+function decodeText(tag: number, content: Buffer, at: number): string {
+  const text = TEXT_DECODERS[tag]?.(content)
+  if (text === undefined) throw new DerError('name holds a string with characters outside its type', at)
+  return text
+}
+
+function decodeUtf8(content: Buffer): string | undefined {
+  return isUtf8(content) ? content.toString('utf8') : undefined
+}
+
+function decodeAscii(content: Buffer, allowed?: RegExp): string | undefined {
+  for (const octet of content) if (octet > 0x7f) return undefined
+  const text = content.toString('latin1')
+  return allowed === undefined || allowed.test(text) ? text : undefined
+}
+
+function decodeBmp(content: Buffer): string | undefined {
+  if (content.length % 2 !== 0) return undefined
+  let text = ''
+  for (let at = 0; at < content.length; at += 2) {
+    const unit = content.readUInt16BE(at)
+    // BMPString has no characters beyond the basic plane, so no surrogates either.
+    if (unit >= 0xd800 && unit < 0xe000) return undefined
+    text += String.fromCharCode(unit)
+  }
+  return text
+}
+
+function decodeUniversal(content: Buffer): string | undefined {
+  if (content.length % 4 !== 0) return undefined
+  let text = ''
+  for (let at = 0; at < content.length; at += 4) {
+    const point = content.readUInt32BE(at)
+    if (point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) return undefined
+    text += String.fromCodePoint(point)
+  }
+  return text
+}

@@ -1,0 +1,61 @@
+/** PEM text (RFC 7468), strict form: 64 characters per line, nothing but PEM blocks and empty lines in between. */
+
+export interface PemBlock {
+  label: string
+  der: Buffer
+}
+
+/** Carries what is wrong and the line it is on. */
+export class PemError extends Error {
+  constructor(message: string, line: number) {
+    super(`${message} (line ${line})`)
+    this.name = 'PemError'
+  }
+}
+
+const BEGIN = /^-----BEGIN ([A-Z0-9](?:[A-Z0-9 ]*[A-Z0-9])?)-----$/
+const LINE_CHARACTERS = 64
+
+/** One block, its last line ended. */
+export function encodePem(label: string, der: Buffer): string {
+  const lines = der.toString('base64').match(/.{1,64}/g) ?? []
+  return [`-----BEGIN ${label}-----`, ...lines, `-----END ${label}-----`, ''].join('\n')
+}
+
+/**
+ * All blocks of a text, in order; none is not an error. Lines end in LF or CRLF.
+ *
+ * Refused: text outside blocks, headers inside, lines of another length than 64 characters (the last one may be
+ * shorter), and base64 with a second spelling.
+ *
+ * @throws PemError
+ */
+export function decodePem(text: string): PemBlock[] {
+  const lines = text.split(/\r?\n/)
+  const blocks: PemBlock[] = []
+  for (let at = 0; at < lines.length; at++) {
+    const line = lines[at]!
+    if (line === '') continue
+    const label = BEGIN.exec(line)?.[1]
+    if (label === undefined) throw new PemError('expected -----BEGIN …-----', at + 1)
+    const end = lines.indexOf(`-----END ${label}-----`, at + 1)
+    if (end === -1) throw new PemError(`${label} has no END line`, at + 1)
+    blocks.push({ label, der: decodeBody(lines.slice(at + 1, end), at + 2) })
+    at = end
+  }
+  return blocks
+}
+
+function decodeBody(lines: readonly string[], firstLine: number): Buffer {
+  for (const [index, line] of lines.entries()) {
+    const last = index === lines.length - 1
+    if (line.length > LINE_CHARACTERS || line.length === 0 || (!last && line.length !== LINE_CHARACTERS)) {
+      throw new PemError('a line of base64 must have 64 characters', firstLine + index)
+    }
+  }
+  const base64 = lines.join('')
+  const der = Buffer.from(base64, 'base64')
+  // Node skips what is not base64 and ignores stray bits at the end; writing it again shows both.
+  if (der.length === 0 || der.toString('base64') !== base64) throw new PemError('not canonical base64', firstLine)
+  return der
+}

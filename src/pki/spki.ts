@@ -1,0 +1,83 @@
+/** SubjectPublicKeyInfo (RFC 5280 §4.1.2.7): what kind of key it holds, and whether it is spelled as its RFC says. */
+
+import { CURVES, type Curve, findCurve, KEY_ALGORITHM } from './algorithms.ts'
+import { DerError, DerReader, readSingle, TAG } from './der.ts'
+
+/** `modulus` is the big-endian magnitude; `oid` of an unsupported key is its algorithm, or its curve when that is unknown. */
+export type PublicKeyFacts =
+  | { kind: 'rsa'; bits: number; exponent: bigint; modulus: Buffer }
+  | { kind: 'ec'; curve: Curve }
+  | { kind: 'ed25519' }
+  | { kind: 'unsupported'; oid: string }
+
+/** `der` is the whole SubjectPublicKeyInfo, `keyBits` the content of its BIT STRING. Both view the parsed Buffer. */
+export type Spki = PublicKeyFacts & { der: Buffer; keyBits: Buffer }
+
+/** @throws DerError */
+export function parseSpki(der: Buffer): Spki {
+  const reader = new DerReader(der)
+  const spki = readSpki(reader)
+  reader.finish('SubjectPublicKeyInfo')
+  return spki
+}
+
+/**
+ * Reads the next value of `reader` as SubjectPublicKeyInfo.
+ *
+ * Checks parameters and form of the key (RFC 3279 §2.3.1, RFC 5480 §2, RFC 8410 §4), not its strength, and not
+ * whether a point lies on its curve: node:crypto does that when it imports the key to verify a signature.
+ *
+ * @throws DerError
+ */
+export function readSpki(reader: DerReader): Spki {
+  const start = reader.offset
+  const outer = reader.sequence()
+  const algorithm = outer.sequence()
+  const oid = algorithm.oid()
+  const keyAt = outer.offset
+  const keyBits = outer.bitStringOctets()
+  outer.finish('SubjectPublicKeyInfo')
+  const facts = readFacts(oid, algorithm, keyBits, keyAt)
+  return { ...facts, der: reader.bytes.subarray(start, reader.offset), keyBits }
+}
+
+function readFacts(oid: string, parameters: DerReader, keyBits: Buffer, keyAt: number): PublicKeyFacts {
+  switch (oid) {
+    case KEY_ALGORITHM.rsaEncryption:
+      parameters.null()
+      parameters.finish('AlgorithmIdentifier')
+      return readRsaKey(keyBits)
+    case KEY_ALGORITHM.ecPublicKey:
+      return readEcKey(parameters, keyBits, keyAt)
+    case KEY_ALGORITHM.ed25519:
+      parameters.finish('AlgorithmIdentifier')
+      if (keyBits.length !== 32) throw new DerError('an Ed25519 key must have 32 octets', keyAt)
+      return { kind: 'ed25519' }
+    default:
+      if (!parameters.done) parameters.any()
+      parameters.finish('AlgorithmIdentifier')
+      return { kind: 'unsupported', oid }
+  }
+}
+
+function readRsaKey(keyBits: Buffer): PublicKeyFacts {
+  const key = readSingle(keyBits, TAG.sequence, 'RSAPublicKey')
+  const modulus = key.unsignedInteger()
+  const exponent = key.unsignedInteger()
+  key.finish('RSAPublicKey')
+  const bits = modulus.length * 8 - (Math.clz32(modulus[0]!) - 24)
+  return { kind: 'rsa', bits, exponent: BigInt(`0x${exponent.toString('hex')}`), modulus }
+}
+
+function readEcKey(parameters: DerReader, keyBits: Buffer, keyAt: number): PublicKeyFacts {
+  // RFC 5480 §2.1.1: named curves only; explicit parameters let the sender choose the group.
+  if (parameters.peek() !== TAG.oid) throw new DerError('an EC key must name its curve', parameters.offset)
+  const curveOid = parameters.oid()
+  parameters.finish('AlgorithmIdentifier')
+  const curve = findCurve(curveOid)
+  if (curve === undefined) return { kind: 'unsupported', oid: curveOid }
+  if (keyBits[0] !== 0x04 || keyBits.length !== 1 + 2 * CURVES[curve].fieldOctets) {
+    throw new DerError(`a ${curve} key must be an uncompressed point`, keyAt)
+  }
+  return { kind: 'ec', curve }
+}

@@ -1,0 +1,213 @@
+/** TBSCertificate (RFC 5280 §4.1): building the one of a leaf, and reading any back with every known extension decoded. */
+
+import { hash } from 'node:crypto'
+import {
+  type AlgorithmIdentifier,
+  readAlgorithmIdentifier,
+  SIGNATURE_ALGORITHMS,
+  type SignatureAlgorithm,
+} from './algorithms.ts'
+import { type DecodedExtensions, decodeExtensions } from './decoded-extensions.ts'
+import { contextConstructedTag, contextTag, DerError, DerReader } from './der.ts'
+import { type DerWriter, encodeDer } from './der-writer.ts'
+import {
+  type Extension,
+  readExtensions,
+  writeAuthorityInfoAccess,
+  writeAuthorityKeyIdentifier,
+  writeCertificatePolicies,
+  writeCrlDistributionPoints,
+  writeExtendedKeyUsage,
+  writeKeyUsage,
+  writeLeafBasicConstraints,
+  writeSubjectAltName,
+  writeSubjectKeyIdentifier,
+} from './extensions.ts'
+import { EMPTY_NAME, encodeCommonName, type Name, readName } from './name.ts'
+import type { ExtendedKeyUsage, KeyUsage } from './oids.ts'
+import { parseSpki, readSpki, type Spki } from './spki.ts'
+import { readTime, type Time, writeTime } from './time.ts'
+
+/** RFC 5280 §4.1.2.2: at most 20 octets, the sign octet included. */
+export const MAX_SERIAL_OCTETS = 20
+
+export interface TbsCertificateInput {
+  /** Big-endian magnitude, positive. */
+  serialNumber: Buffer
+  /** The issuer's subject, copied byte for byte. */
+  issuerNameDer: Buffer
+  /** The issuer's subjectKeyIdentifier. */
+  authorityKeyIdentifier: Buffer
+  /** What the issuer will sign with. */
+  signatureAlgorithm: SignatureAlgorithm
+  notBefore: Date
+  /** Inclusive: the last second of validity. */
+  notAfter: Date
+  /** Without it the subject is empty and the SAN critical. */
+  commonName?: string | undefined
+  /** DER of the SubjectPublicKeyInfo, copied byte for byte. */
+  spki: Buffer
+  dnsNames: readonly string[]
+  ipAddresses: readonly string[]
+  /** Taken as given: `keyUsagesFor` narrows a profile's list to the key. Empty leaves the extension out. */
+  keyUsages: readonly KeyUsage[]
+  /** Empty leaves the extension out. */
+  extendedKeyUsages: readonly ExtendedKeyUsage[]
+  crlDistributionPointUrls?: readonly string[] | undefined
+  caIssuersUrls?: readonly string[] | undefined
+  ocspUrls?: readonly string[] | undefined
+  policyOids?: readonly string[] | undefined
+}
+
+/**
+ * DER of a leaf TBSCertificate.
+ *
+ * @throws RangeError for input no certificate can express, DerError when `spki` is not a SubjectPublicKeyInfo
+ */
+export function buildTbsCertificate(input: TbsCertificateInput): Buffer {
+  if (input.dnsNames.length + input.ipAddresses.length === 0) throw new RangeError('a certificate needs a name')
+  checkSerialNumber(input.serialNumber)
+  const subject = input.commonName === undefined ? EMPTY_NAME : encodeCommonName(input.commonName)
+  const { keyBits } = parseSpki(input.spki)
+  return encodeDer((writer) =>
+    writer.sequence(() => {
+      writer.constructed(contextConstructedTag(0), () => writer.smallInteger(2))
+      writer.unsignedInteger(input.serialNumber)
+      writer.raw(SIGNATURE_ALGORITHMS[input.signatureAlgorithm].identifierDer)
+      writer.raw(input.issuerNameDer)
+      writer.sequence(() => {
+        writeTime(writer, input.notBefore)
+        writeTime(writer, input.notAfter)
+      })
+      writer.raw(subject)
+      writer.raw(input.spki)
+      writer.constructed(contextConstructedTag(3), () => writer.sequence(() => writeExtensions(writer, input, keyBits)))
+    }),
+  )
+}
+
+/**
+ * subjectKeyIdentifier of a key: the leftmost 160 bits of the SHA-256 of its BIT STRING (RFC 7093 §2, method 1).
+ *
+ * RFC 5280's own method is SHA-1; relying parties compare the octets and never compute them, so a hash that is still
+ * allowed everywhere (FIPS builds drop SHA-1) gives the same length and the same use.
+ */
+export function subjectKeyIdentifier(keyBits: Buffer): Buffer {
+  return hash('sha256', keyBits, 'buffer').subarray(0, 20)
+}
+
+function checkSerialNumber(serialNumber: Buffer): void {
+  const first = serialNumber.findIndex((octet) => octet !== 0)
+  if (first === -1) throw new RangeError('a serial number must be positive')
+  const octets = serialNumber.length - first + (serialNumber[first]! >= 0x80 ? 1 : 0)
+  if (octets > MAX_SERIAL_OCTETS) throw new RangeError(`a serial number has at most ${MAX_SERIAL_OCTETS} octets`)
+}
+
+function writeExtensions(writer: DerWriter, input: TbsCertificateInput, keyBits: Buffer): void {
+  const { crlDistributionPointUrls = [], caIssuersUrls = [], ocspUrls = [], policyOids = [] } = input
+  if (input.keyUsages.length > 0) writeKeyUsage(writer, input.keyUsages)
+  if (input.extendedKeyUsages.length > 0) writeExtendedKeyUsage(writer, input.extendedKeyUsages)
+  writeLeafBasicConstraints(writer)
+  writeSubjectKeyIdentifier(writer, subjectKeyIdentifier(keyBits))
+  writeAuthorityKeyIdentifier(writer, input.authorityKeyIdentifier)
+  if (ocspUrls.length + caIssuersUrls.length > 0) writeAuthorityInfoAccess(writer, ocspUrls, caIssuersUrls)
+  // RFC 5280 §4.2.1.6: critical exactly when the subject says nothing.
+  writeSubjectAltName(writer, input, input.commonName === undefined)
+  if (policyOids.length > 0) writeCertificatePolicies(writer, policyOids)
+  if (crlDistributionPointUrls.length > 0) writeCrlDistributionPoints(writer, crlDistributionPointUrls)
+}
+
+/** Buffers are views of the parsed bytes. */
+export interface TbsCertificate extends DecodedExtensions {
+  version: number
+  /** Content octets of the INTEGER: big-endian two's complement, a sign octet in front where the magnitude needs it. */
+  serialNumber: Buffer
+  signatureAlgorithm: AlgorithmIdentifier
+  issuerDer: Buffer
+  issuer: Name
+  subjectDer: Buffer
+  subject: Name
+  notBefore: Date
+  notAfter: Date
+  notBeforeForm: Time['form']
+  notAfterForm: Time['form']
+  spki: Spki
+  extensions: readonly Extension[]
+}
+
+/** Reads a TBSCertificate that fills the whole Buffer. @throws DerError */
+export function parseTbsCertificate(der: Buffer): TbsCertificate {
+  const reader = new DerReader(der)
+  const tbs = readTbsCertificate(reader)
+  reader.finish('TBSCertificate')
+  return tbs
+}
+
+/** Reads the next value of `reader` as TBSCertificate. @throws DerError */
+export function readTbsCertificate(outer: DerReader): TbsCertificate {
+  const reader = outer.sequence()
+  const version = readVersion(reader)
+  const serialNumber = reader.integer()
+  const signatureAlgorithm = readAlgorithmIdentifier(reader)
+  const issuer = readName(reader)
+  const validity = reader.sequence()
+  const notBefore = readTime(validity)
+  const notAfter = readTime(validity)
+  validity.finish('Validity')
+  const subject = readName(reader)
+  const spki = readSpki(reader)
+  refuseUniqueIdentifiers(reader)
+  const extensions = readExtensionList(reader, version)
+  reader.finish('TBSCertificate')
+  return {
+    version,
+    serialNumber,
+    signatureAlgorithm,
+    issuerDer: issuer.der,
+    issuer: issuer.name,
+    subjectDer: subject.der,
+    subject: subject.name,
+    notBefore: notBefore.at,
+    notAfter: notAfter.at,
+    notBeforeForm: notBefore.form,
+    notAfterForm: notAfter.form,
+    spki,
+    extensions,
+    ...decodeExtensions(extensions),
+  }
+}
+
+/** Hexadecimal serial number, lower case, without the sign octet: how databases and logs name a certificate. */
+export function serialNumberHex(serialNumber: Buffer): string {
+  const hex = serialNumber.toString('hex')
+  return serialNumber.length > 1 && serialNumber[0] === 0 ? hex.slice(2) : hex
+}
+
+function readVersion(reader: DerReader): number {
+  const at = reader.offset
+  const explicit = reader.enterOptional(contextConstructedTag(0))
+  if (!explicit) return 1
+  const version = explicit.smallInteger() + 1
+  explicit.finish('Version')
+  // X.690 §11.5: v1 is the default and therefore never written.
+  if (version === 1 || version > 3) throw new DerError('certificate version must be v1 (left out), v2 or v3', at)
+  return version
+}
+
+function refuseUniqueIdentifiers(reader: DerReader): void {
+  const tag = reader.peek()
+  // RFC 5280 §4.1.2.8: conforming CAs never generate them.
+  if (tag === contextTag(1) || tag === contextTag(2)) {
+    throw new DerError('unique identifiers are not used in certificates', reader.offset)
+  }
+}
+
+function readExtensionList(reader: DerReader, version: number): Extension[] {
+  const at = reader.offset
+  const explicit = reader.enterOptional(contextConstructedTag(3))
+  if (!explicit) return []
+  if (version !== 3) throw new DerError('only a v3 certificate has extensions', at)
+  const extensions = readExtensions(explicit.sequence())
+  explicit.finish('Extensions')
+  return extensions
+}

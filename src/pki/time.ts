@@ -1,0 +1,77 @@
+/** Validity times (RFC 5280 §4.1.2.5): UTCTime through 2049, GeneralizedTime from 2050, whole seconds, always `Z`. */
+
+import { DerError, type DerReader, TAG } from './der.ts'
+import type { DerWriter } from './der-writer.ts'
+
+/** `form` is what stood in the bytes; whether it is the right one for the year is a finding of the lint. */
+export interface Time {
+  at: Date
+  form: 'UTCTime' | 'GeneralizedTime'
+}
+
+/** First year written as GeneralizedTime. */
+const GENERALIZED_FROM = 2050
+
+/** The form RFC 5280 prescribes for this instant. */
+export function timeFormOf(at: Date): Time['form'] {
+  const year = at.getUTCFullYear()
+  return year >= 1950 && year < GENERALIZED_FROM ? 'UTCTime' : 'GeneralizedTime'
+}
+
+/** Reads `YYMMDDHHMMSSZ` or `YYYYMMDDHHMMSSZ`; no fractions, no offsets, only dates of the calendar. @throws DerError */
+export function readTime(reader: DerReader): Time {
+  const start = reader.offset
+  const form = reader.peek() === TAG.generalizedTime ? 'GeneralizedTime' : 'UTCTime'
+  const text = reader.content(form === 'UTCTime' ? TAG.utcTime : TAG.generalizedTime)
+  const yearDigits = form === 'UTCTime' ? 2 : 4
+  if (text.length !== yearDigits + 11 || text[text.length - 1] !== 0x5a) {
+    throw new DerError(`${form} must be written in whole seconds and end in Z`, start)
+  }
+  const digits = (from: number, count: number) => readDigits(text, from, count, start)
+  const written = digits(0, yearDigits)
+  // RFC 5280 §4.1.2.5.1: two-digit years from 50 belong to the twentieth century.
+  const year = form === 'GeneralizedTime' ? written : written + (written >= 50 ? 1900 : 2000)
+  const field = (index: number) => digits(yearDigits + 2 * index, 2)
+  return { at: calendarDate(year, field(0), field(1), field(2), field(3), field(4), start), form }
+}
+
+/** Writes an instant in the form its year asks for; fractions of a second are cut off. @throws RangeError */
+export function writeTime(writer: DerWriter, at: Date): void {
+  const year = at.getUTCFullYear()
+  if (!(year >= 1950 && year <= 9999)) throw new RangeError(`a certificate cannot express ${String(at)}`)
+  const text = at.toISOString().replace(/\.\d+|[-:T]/g, '')
+  if (timeFormOf(at) === 'UTCTime') writer.ascii(TAG.utcTime, text.slice(2))
+  else writer.ascii(TAG.generalizedTime, text)
+}
+
+function readDigits(text: Buffer, from: number, count: number, at: number): number {
+  let value = 0
+  for (let i = from; i < from + count; i++) {
+    const digit = text[i]! - 0x30
+    if (digit < 0 || digit > 9) throw new DerError('time holds something else than digits', at)
+    value = value * 10 + digit
+  }
+  return value
+}
+
+function calendarDate(
+  year: number,
+  month: number,
+  day: number,
+  hour: number,
+  minute: number,
+  second: number,
+  at: number,
+): Date {
+  const date = new Date(Date.UTC(year, month - 1, day, hour, minute, second))
+  // Date.UTC rolls February 30 over to March and maps years below 100: then a field comes back different.
+  const same =
+    date.getUTCFullYear() === year &&
+    date.getUTCMonth() === month - 1 &&
+    date.getUTCDate() === day &&
+    date.getUTCHours() === hour &&
+    date.getUTCMinutes() === minute &&
+    date.getUTCSeconds() === second
+  if (!same) throw new DerError('time is not a date of the calendar', at)
+  return date
+}

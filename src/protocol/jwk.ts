@@ -1,0 +1,148 @@
+/**
+ * Account keys: JSON Web Keys (RFC 7517, RFC 7518 §6, RFC 8037) in canonical form, their thumbprint (RFC 7638) and
+ * the signature algorithms that fit them.
+ */
+
+import { createHash, createPublicKey, type KeyObject } from 'node:crypto'
+import { decodeBase64url, encodeBase64url } from '../lib/base64url.ts'
+import type { JsonObject } from '../lib/json.ts'
+import type { JwsAlgorithm } from './jws-algorithms.ts'
+import { Problem } from './problem.ts'
+
+const EC_CURVES = {
+  'P-256': { coordinateBytes: 32, algorithms: ['ES256'] },
+  'P-384': { coordinateBytes: 48, algorithms: ['ES384'] },
+  'P-521': { coordinateBytes: 66, algorithms: ['ES512'] },
+} as const satisfies Record<string, { coordinateBytes: number; algorithms: readonly JwsAlgorithm[] }>
+
+export type EcCurve = keyof typeof EC_CURVES
+
+const OKP_ALGORITHMS = ['EdDSA'] as const satisfies readonly JwsAlgorithm[]
+const RSA_ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256'] as const satisfies readonly JwsAlgorithm[]
+
+/** What `security.*` allows of an account key; sizes in bits. */
+export interface AccountKeyPolicy {
+  minRsaBits: number
+  maxRsaBits: number
+  curves: readonly EcCurve[]
+}
+
+export interface AccountKey {
+  /** Canonical JSON of the required members in lexicographic order: the input of the thumbprint, and what is stored. */
+  jwk: string
+  /** base64url of SHA-256 over `jwk` (RFC 7638); identifies the account. */
+  thumbprint: string
+  publicKey: KeyObject
+  algorithms: readonly JwsAlgorithm[]
+  /** DER of the SubjectPublicKeyInfo, computed at the first call. */
+  spki(): Buffer
+}
+
+function accountKey(
+  jwk: string,
+  thumbprint: string,
+  publicKey: KeyObject,
+  algorithms: readonly JwsAlgorithm[],
+): AccountKey {
+  let der: Buffer | undefined
+  return {
+    jwk,
+    thumbprint,
+    publicKey,
+    algorithms,
+    spki: () => {
+      der ??= publicKey.export({ type: 'spki', format: 'der' })
+      return der
+    },
+  }
+}
+
+/**
+ * Reads a public JWK whatever its spelling (leading zeros, further members) into its canonical form.
+ * @throws Problem badPublicKey
+ */
+export function parseAccountKey(jwk: JsonObject, policy: AccountKeyPolicy): AccountKey {
+  if (jwk.d !== undefined || jwk.k !== undefined)
+    throw badKey('the jwk holds private key material; send the public key only')
+  switch (jwk.kty) {
+    case 'EC':
+      return ecKey(jwk, policy)
+    case 'RSA':
+      return rsaKey(jwk, policy)
+    case 'OKP':
+      return okpKey(jwk)
+    default:
+      throw badKey('the kty of the jwk must be EC, RSA or OKP')
+  }
+}
+
+/** A stored canonical JWK; it passed the policy of its day and is not judged again. */
+export function restoreAccountKey(canonicalJwk: string, thumbprint: string): AccountKey {
+  const jwk = JSON.parse(canonicalJwk) as { kty: string; crv?: string }
+  const algorithms =
+    jwk.kty === 'EC' ? EC_CURVES[jwk.crv as EcCurve].algorithms : jwk.kty === 'RSA' ? RSA_ALGORITHMS : OKP_ALGORITHMS
+  return accountKey(canonicalJwk, thumbprint, createPublicKey({ key: jwk, format: 'jwk' }), algorithms)
+}
+
+function ecKey(jwk: JsonObject, policy: AccountKeyPolicy): AccountKey {
+  const crv = jwk.crv
+  if (typeof crv !== 'string' || !(crv in EC_CURVES)) throw badKey('the crv of the jwk must be P-256, P-384 or P-521')
+  const curve = crv as EcCurve
+  if (!policy.curves.includes(curve)) throw badKey(`curve ${curve} is not accepted; use ${policy.curves.join(' or ')}`)
+  const { coordinateBytes, algorithms } = EC_CURVES[curve]
+  const x = coordinate(jwk.x, 'x', coordinateBytes)
+  const y = coordinate(jwk.y, 'y', coordinateBytes)
+  return importKey({ crv: curve, kty: 'EC', x, y }, algorithms)
+}
+
+function rsaKey(jwk: JsonObject, policy: AccountKeyPolicy): AccountKey {
+  const n = unsignedInteger(jwk.n, 'n')
+  const e = unsignedInteger(jwk.e, 'e')
+  const bits = n.length * 8 - Math.clz32(n[0] ?? 0) + 24
+  if (bits < policy.minRsaBits || bits > policy.maxRsaBits)
+    throw badKey(`an RSA account key must have ${policy.minRsaBits} to ${policy.maxRsaBits} bits; this one has ${bits}`)
+  if (((n.at(-1) ?? 0) & 1) === 0) throw badKey('the RSA modulus is even')
+  const exponent = BigInt(`0x${e.toString('hex') || '0'}`)
+  // 65537 to 2^32-1: below is weak, above is a cheap way to make the server compute.
+  if (exponent < 65537n || exponent > 0xffff_ffffn || exponent % 2n === 0n)
+    throw badKey('the RSA exponent must be odd and between 65537 and 2^32-1')
+  return importKey({ e: encodeBase64url(e), kty: 'RSA', n: encodeBase64url(n) }, RSA_ALGORITHMS)
+}
+
+function okpKey(jwk: JsonObject): AccountKey {
+  if (jwk.crv !== 'Ed25519') throw badKey('the crv of an OKP jwk must be Ed25519')
+  const x = typeof jwk.x === 'string' ? decodeBase64url(jwk.x) : undefined
+  if (x?.length !== 32) throw badKey('the x of an Ed25519 jwk must be the base64url of 32 bytes')
+  return importKey({ crv: 'Ed25519', kty: 'OKP', x: encodeBase64url(x) }, OKP_ALGORITHMS)
+}
+
+/** Members must already be in lexicographic order (RFC 7638 §3.1). */
+function importKey(canonical: Record<string, string>, algorithms: readonly JwsAlgorithm[]): AccountKey {
+  let publicKey: KeyObject
+  try {
+    publicKey = createPublicKey({ key: canonical, format: 'jwk' })
+  } catch (cause) {
+    throw new Problem('badPublicKey', 'the jwk is not a valid public key', { cause })
+  }
+  const jwk = JSON.stringify(canonical)
+  return accountKey(jwk, createHash('sha256').update(jwk).digest('base64url'), publicKey, algorithms)
+}
+
+function coordinate(value: unknown, member: string, bytes: number): string {
+  const integer = unsignedInteger(value, member)
+  if (integer.length > bytes) throw badKey(`the ${member} of the jwk is longer than its curve`)
+  return encodeBase64url(Buffer.concat([Buffer.alloc(bytes - integer.length), integer]))
+}
+
+/** Base64urlUInt (RFC 7518 §2) without its leading zeros. */
+function unsignedInteger(value: unknown, member: string): Buffer {
+  const bytes = typeof value === 'string' ? decodeBase64url(value) : undefined
+  if (bytes === undefined || bytes.length === 0) throw badKey(`the ${member} of the jwk must be a base64url string`)
+  let start = 0
+  while (start < bytes.length - 1 && bytes[start] === 0) start++
+  return bytes.subarray(start)
+}
+
+function badKey(detail: string): Problem {
+  return new Problem('badPublicKey', detail)
+}

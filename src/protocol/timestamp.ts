@@ -1,0 +1,14 @@
+/** Timestamps on the wire (RFC 3339): UTC, `Z`, whole seconds. */
+
+export function renderTimestamp(at: Date): string {
+  return `${at.toISOString().slice(0, 19)}Z`
+}
+
+const TIMESTAMP = /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:[Zz]|[+-]\d{2}:\d{2})$/
+
+/** Undefined for anything but an RFC 3339 date-time with its offset; the fraction of a second is dropped. */
+export function parseTimestamp(text: string): Date | undefined {
+  if (!TIMESTAMP.test(text)) return undefined
+  const ms = Date.parse(text.toUpperCase())
+  return Number.isNaN(ms) ? undefined : new Date(Math.floor(ms / 1000) * 1000)
+}

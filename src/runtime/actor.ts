@@ -1,0 +1,256 @@
+/**
+ * Actors: a state with a bounded mailbox, reached only by typed messages.
+ *
+ * A message table names each kind with its message and its reply; `start` builds the state and returns one handler per
+ * kind. `tell` expects nothing back, `ask` waits for the reply no longer than its deadline. Both refuse at once when the
+ * mailbox is full, so that overload shows as an error at the sender and never as memory here.
+ *
+ * What a handler throws on an `ask` is the answer to that ask. What it throws on a `tell` has nobody to go to: it is a
+ * failure of the actor, which then starts anew with a fresh state (messages wait meanwhile, within the same bound) until
+ * its restart policy says that it is enough. A handler that finds the state itself broken calls `context.fail`.
+ */
+import { ActorError } from './errors.ts'
+import { decideRestart, NO_FAILURES, type RestartHistory, type RestartPolicy } from './supervision.ts'
+
+/** Kind → message and reply. Plain structured-clone data only, so that an actor may move to another thread. */
+export type MessageTable = Record<string, { message: unknown; reply: unknown }>
+export type Kind<T extends MessageTable> = keyof T & string
+
+export type Handlers<T extends MessageTable> = {
+  [K in Kind<T>]: (message: T[K]['message'], call: Call) => T[K]['reply'] | Promise<T[K]['reply']>
+}
+
+export interface Call {
+  /** `performance.now()` after which nobody waits for the reply; Infinity for a `tell`. */
+  deadlineAt: number
+}
+
+/** The same in this thread and across a port (`port.ts`). */
+export interface ActorRef<T extends MessageTable> {
+  readonly name: string
+  /** @throws ActorError `mailbox_full` or `stopped`. */
+  tell<K extends Kind<T>>(kind: K, message: T[K]['message']): void
+  /**
+   * Rejects with ActorError `mailbox_full`, `stopped` or `deadline`, or with what the handler threw: the error itself in
+   * the same thread, a RemoteError with its name, message and plain properties from another. A message whose deadline
+   * passed in the mailbox is not handled any more; one that is being handled is, its reply goes nowhere.
+   */
+  ask<K extends Kind<T>>(kind: K, message: T[K]['message'], deadlineMs: number): Promise<T[K]['reply']>
+}
+
+export interface ActorOptions<T extends MessageTable> {
+  name: string
+  /** Builds the state, at first and after each failure. Throwing is a failure. */
+  start(context: ActorContext): Handlers<T> | Promise<Handlers<T>>
+  /** Messages waiting, not counting those being handled. */
+  mailboxLimit: number
+  /** Messages handled at the same time; default 1. */
+  concurrency?: number
+  restart: RestartPolicy
+  /** Each failure, with what is done about it. The last one is `escalate`: the actor is stopped for good. */
+  onFailure(failure: ActorFailure): void
+}
+
+export interface ActorContext {
+  readonly name: string
+  /** Declares the state broken: the actor starts anew. Ignored from a generation that is already replaced. */
+  fail(error: unknown): void
+}
+
+export type ActorFailure =
+  | { action: 'restart'; name: string; error: unknown; delayMs: number }
+  | { action: 'escalate'; name: string; error: unknown }
+
+export interface Actor<T extends MessageTable> extends ActorRef<T> {
+  readonly status: ActorStatus
+  readonly queued: number
+  readonly running: number
+  /** Refuses new messages, finishes the accepted ones. Rejects what is left at the deadline; resolves to how many. */
+  drain(deadlineMs: number): Promise<number>
+  /** Refuses new messages and rejects the waiting ones now; those being handled run to their end. */
+  stop(): void
+}
+
+export type ActorStatus = 'starting' | 'running' | 'backing-off' | 'draining' | 'stopped'
+
+export function spawn<T extends MessageTable>(options: ActorOptions<T>): Actor<T> {
+  return new LocalActor(options)
+}
+
+interface Envelope {
+  kind: string
+  message: unknown
+  deadlineAt: number
+  resolve?(reply: unknown): void
+  reject?(error: unknown): void
+}
+
+type AnyHandler = (message: unknown, call: Call) => unknown
+
+class LocalActor<T extends MessageTable> implements Actor<T> {
+  readonly name: string
+  running = 0
+  readonly #options: ActorOptions<T>
+  readonly #concurrency: number
+  /** In order of arrival; a set, so that an expired message leaves from the middle. */
+  readonly #mailbox = new Set<Envelope>()
+  #handlers: Handlers<T> | undefined
+  #history: RestartHistory = NO_FAILURES
+  /** Counts starts; what an older generation reports is no news. */
+  #generation = 0
+  #restartTimer: NodeJS.Timeout | undefined
+  #phase: Exclude<ActorStatus, 'draining'> = 'starting'
+  #draining = false
+  readonly #whenIdle = new Set<() => void>()
+
+  constructor(options: ActorOptions<T>) {
+    this.name = options.name
+    this.#options = options
+    this.#concurrency = options.concurrency ?? 1
+    void this.#start()
+  }
+
+  get status(): ActorStatus {
+    return this.#draining && this.#phase !== 'stopped' ? 'draining' : this.#phase
+  }
+
+  get queued(): number {
+    return this.#mailbox.size
+  }
+
+  tell<K extends Kind<T>>(kind: K, message: T[K]['message']): void {
+    this.#accept({ kind, message, deadlineAt: Number.POSITIVE_INFINITY })
+  }
+
+  ask<K extends Kind<T>>(kind: K, message: T[K]['message'], deadlineMs: number): Promise<T[K]['reply']> {
+    return new Promise((resolve, reject) => {
+      const envelope: Envelope = { kind, message, deadlineAt: performance.now() + deadlineMs }
+      const timer = setTimeout(() => {
+        this.#mailbox.delete(envelope)
+        reject(new ActorError('deadline', `${this.name}: no reply to ${kind} within ${deadlineMs} ms`))
+        this.#checkIdle()
+      }, deadlineMs)
+      envelope.resolve = (reply) => {
+        clearTimeout(timer)
+        resolve(reply as T[K]['reply'])
+      }
+      envelope.reject = (error) => {
+        clearTimeout(timer)
+        reject(error)
+      }
+      try {
+        this.#accept(envelope)
+      } catch (error) {
+        envelope.reject(error)
+      }
+    })
+  }
+
+  async drain(deadlineMs: number): Promise<number> {
+    this.#draining = true
+    if (this.#busy()) {
+      await new Promise<void>((resolve) => {
+        const done = (): void => {
+          clearTimeout(timer)
+          this.#whenIdle.delete(done)
+          resolve()
+        }
+        const timer = setTimeout(done, deadlineMs)
+        this.#whenIdle.add(done)
+      })
+    }
+    const left = this.#mailbox.size + this.running
+    this.stop()
+    return left
+  }
+
+  stop(): void {
+    if (this.#phase === 'stopped') return
+    this.#phase = 'stopped'
+    this.#handlers = undefined
+    this.#generation++
+    clearTimeout(this.#restartTimer)
+    for (const { reject } of this.#mailbox) reject?.(new ActorError('stopped', `${this.name} is stopped`))
+    this.#mailbox.clear()
+    this.#checkIdle()
+  }
+
+  #accept(envelope: Envelope): void {
+    if (this.#draining || this.#phase === 'stopped') {
+      throw new ActorError('stopped', `${this.name} is ${this.status}`)
+    }
+    if (this.#mailbox.size >= this.#options.mailboxLimit) {
+      throw new ActorError('mailbox_full', `${this.name} has ${this.#mailbox.size} messages waiting`)
+    }
+    this.#mailbox.add(envelope)
+    this.#pump()
+  }
+
+  #pump(): void {
+    while (this.#handlers !== undefined && this.running < this.#concurrency) {
+      const envelope = this.#mailbox.values().next().value
+      if (envelope === undefined) return
+      this.#mailbox.delete(envelope)
+      void this.#handle(envelope, this.#handlers, this.#generation)
+    }
+  }
+
+  async #handle(envelope: Envelope, handlers: Handlers<T>, generation: number): Promise<void> {
+    this.running++
+    try {
+      // A kind may come from another thread: only the table's own members count.
+      if (!Object.hasOwn(handlers, envelope.kind)) throw new TypeError(`${this.name} has no message ${envelope.kind}`)
+      const handler = handlers[envelope.kind as Kind<T>] as AnyHandler
+      const reply = await handler(envelope.message, { deadlineAt: envelope.deadlineAt })
+      envelope.resolve?.(reply)
+    } catch (error) {
+      if (envelope.reject !== undefined) envelope.reject(error)
+      else this.#fail(error, generation)
+    } finally {
+      this.running--
+      this.#pump()
+      this.#checkIdle()
+    }
+  }
+
+  async #start(): Promise<void> {
+    const generation = ++this.#generation
+    this.#phase = 'starting'
+    try {
+      const fail = (error: unknown): void => this.#fail(error, generation)
+      const handlers = await this.#options.start({ name: this.name, fail })
+      if (generation !== this.#generation) return
+      this.#handlers = handlers
+      this.#phase = 'running'
+      this.#pump()
+    } catch (error) {
+      this.#fail(error, generation)
+    }
+  }
+
+  #fail(error: unknown, generation: number): void {
+    if (generation !== this.#generation) return
+    const { name } = this
+    const { decision, history } = decideRestart(this.#options.restart, this.#history, performance.now())
+    this.#history = history
+    if (decision.action === 'escalate') {
+      this.stop()
+      this.#options.onFailure({ action: 'escalate', name, error })
+      return
+    }
+    this.#generation++
+    this.#handlers = undefined
+    this.#phase = 'backing-off'
+    this.#restartTimer = setTimeout(() => void this.#start(), decision.delayMs)
+    this.#options.onFailure({ action: 'restart', name, error, delayMs: decision.delayMs })
+  }
+
+  #busy(): boolean {
+    return this.#mailbox.size > 0 || this.running > 0
+  }
+
+  #checkIdle(): void {
+    if (this.#busy()) return
+    for (const done of this.#whenIdle) done()
+  }
+}

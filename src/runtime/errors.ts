@@ -1,0 +1,58 @@
+/** Errors of the actor runtime, and how any error crosses a thread boundary: as data. */
+
+/** `mailbox_full`, `stopped` and `deadline` mean "not now": a 503 with Retry-After at the HTTP edge. */
+export type ActorErrorCode = 'mailbox_full' | 'stopped' | 'deadline'
+
+export class ActorError extends Error {
+  override readonly name = 'ActorError'
+  readonly code: ActorErrorCode
+
+  constructor(code: ActorErrorCode, message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+/** An error from another thread. `name` is the original's; `properties` are its own plain members (`type`, `status`, `code`, …). */
+export class RemoteError extends Error {
+  readonly properties: Readonly<Record<string, Primitive>>
+
+  constructor(data: ErrorData) {
+    super(data.message)
+    this.name = data.name
+    this.properties = data.properties
+    // The stack of the place where it happened is the one that helps.
+    if (data.stack !== undefined) this.stack = data.stack
+  }
+}
+
+type Primitive = string | number | boolean
+
+export interface ErrorData {
+  name: string
+  message: string
+  stack: string | undefined
+  properties: Record<string, Primitive>
+}
+
+/** Total: accepts whatever was thrown. */
+export function toErrorData(thrown: unknown): ErrorData {
+  if (!(thrown instanceof Error)) {
+    return { name: 'Error', message: `thrown: ${String(thrown)}`, stack: undefined, properties: {} }
+  }
+  const properties: Record<string, Primitive> = {}
+  for (const [key, value] of Object.entries(thrown)) {
+    if (key !== 'name' && isPrimitive(value)) properties[key] = value
+  }
+  return { name: thrown.name, message: thrown.message, stack: thrown.stack, properties }
+}
+
+/** The inverse of `toErrorData`; the runtime's own errors come back as themselves. */
+export function fromErrorData(data: ErrorData): Error {
+  if (data.name === 'ActorError') return new ActorError(data.properties['code'] as ActorErrorCode, data.message)
+  return new RemoteError(data)
+}
+
+function isPrimitive(value: unknown): value is Primitive {
+  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
+}

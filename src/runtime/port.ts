@@ -1,0 +1,146 @@
+/**
+ * Actor references across threads, over a MessagePort.
+ *
+ * Every message is answered, a `tell` by an empty reply: so the sender knows how many are on their way, and refuses more
+ * than its limit at once instead of filling the queue of a thread that does not keep up. Deadlines travel as remaining
+ * time (the clocks of two threads need not agree); the sender's own timer decides. Both directions may share one port.
+ */
+import type { MessagePort } from 'node:worker_threads'
+import type { ActorRef, Kind, MessageTable } from './actor.ts'
+import { ActorError, type ErrorData, fromErrorData, toErrorData } from './errors.ts'
+
+interface Request {
+  id: number
+  kind: string
+  message: unknown
+  /** Absent for a `tell`. */
+  deadlineMs?: number
+}
+type Reply = { id: number; value: unknown } | { id: number; error: ErrorData }
+
+/** Lets the other end of `port` reach `actor`. A `tell` that the actor refuses is reported to `onRefused`. */
+export function expose<T extends MessageTable>(
+  port: MessagePort,
+  actor: ActorRef<T>,
+  onRefused: (kind: string, error: unknown) => void,
+): void {
+  port.on('message', (request: Request | Reply) => {
+    if (!('kind' in request)) return
+    const { id, kind, message, deadlineMs } = request
+    if (deadlineMs !== undefined) {
+      actor.ask(kind as Kind<T>, message, deadlineMs).then(
+        (value) => answer(port, { id, value }),
+        (error) => answer(port, { id, error: toErrorData(error) }),
+      )
+      return
+    }
+    try {
+      actor.tell(kind as Kind<T>, message)
+    } catch (error) {
+      onRefused(kind, error)
+    }
+    answer(port, { id, value: undefined })
+  })
+}
+
+function answer(port: MessagePort, reply: Reply): void {
+  try {
+    port.postMessage(reply)
+  } catch (error) {
+    // The value cannot be cloned: a fault of the handler, which the asker must hear about.
+    port.postMessage({ id: reply.id, error: toErrorData(error) } satisfies Reply)
+  }
+}
+
+export interface RemoteRef<T extends MessageTable> extends ActorRef<T> {
+  /** Messages sent and not yet answered. */
+  readonly outstanding: number
+  /** Rejects what is open with `stopped`, refuses everything later. The port itself stays open. */
+  detach(): void
+}
+
+/** @param limit messages on their way at the same time; one more is `mailbox_full`. */
+export function connect<T extends MessageTable>(port: MessagePort, name: string, limit: number): RemoteRef<T> {
+  return new PortRef<T>(port, name, limit)
+}
+
+interface Waiter {
+  resolve(value: unknown): void
+  reject(error: unknown): void
+}
+
+class PortRef<T extends MessageTable> implements RemoteRef<T> {
+  readonly name: string
+  readonly #port: MessagePort
+  readonly #limit: number
+  /** Undefined for a `tell`, and for an ask whose deadline passed: still on its way, nobody waits. */
+  readonly #open = new Map<number, Waiter | undefined>()
+  #lastId = 0
+  #detached = false
+
+  constructor(port: MessagePort, name: string, limit: number) {
+    this.name = name
+    this.#port = port
+    this.#limit = limit
+    port.on('message', (reply: Request | Reply) => {
+      if (!('kind' in reply)) this.#settle(reply)
+    })
+    port.on('close', () => this.detach())
+  }
+
+  get outstanding(): number {
+    return this.#open.size
+  }
+
+  tell<K extends Kind<T>>(kind: K, message: T[K]['message']): void {
+    this.#send({ id: ++this.#lastId, kind, message }, undefined)
+  }
+
+  ask<K extends Kind<T>>(kind: K, message: T[K]['message'], deadlineMs: number): Promise<T[K]['reply']> {
+    return new Promise((resolve, reject) => {
+      const id = ++this.#lastId
+      const timer = setTimeout(() => {
+        this.#open.set(id, undefined)
+        reject(new ActorError('deadline', `${this.name}: no reply to ${kind} within ${deadlineMs} ms`))
+      }, deadlineMs)
+      const waiter: Waiter = {
+        resolve(value) {
+          clearTimeout(timer)
+          resolve(value as T[K]['reply'])
+        },
+        reject(error) {
+          clearTimeout(timer)
+          reject(error)
+        },
+      }
+      try {
+        this.#send({ id, kind, message, deadlineMs }, waiter)
+      } catch (error) {
+        waiter.reject(error)
+      }
+    })
+  }
+
+  detach(): void {
+    if (this.#detached) return
+    this.#detached = true
+    for (const waiter of this.#open.values()) waiter?.reject(new ActorError('stopped', `${this.name} is gone`))
+    this.#open.clear()
+  }
+
+  #send(request: Request, waiter: Waiter | undefined): void {
+    if (this.#detached) throw new ActorError('stopped', `${this.name} is gone`)
+    if (this.#open.size >= this.#limit) {
+      throw new ActorError('mailbox_full', `${this.name} has ${this.#open.size} messages on their way`)
+    }
+    this.#port.postMessage(request)
+    this.#open.set(request.id, waiter)
+  }
+
+  #settle(reply: Reply): void {
+    const waiter = this.#open.get(reply.id)
+    this.#open.delete(reply.id)
+    if ('error' in reply) waiter?.reject(fromErrorData(reply.error))
+    else waiter?.resolve(reply.value)
+  }
+}

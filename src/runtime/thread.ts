@@ -1,0 +1,323 @@
+/**
+ * Worker threads as supervised children: started until ready, restarted with backoff when they die, stopped and replaced
+ * in order.
+ *
+ * A thread is never terminated from outside unless its options say that this is harmless: a thread that holds an HTTP
+ * server must close it itself (`thread-entry.ts`), or Node aborts the process. One that does not end within its time is
+ * reported as `stuck` and left alone; what to do then is the caller's decision.
+ */
+import { once } from 'node:events'
+import { MessageChannel, type TransferListItem, Worker } from 'node:worker_threads'
+import { type ActorRef, type Kind, type MessageTable, spawn } from './actor.ts'
+import { ActorError, type ErrorData, fromErrorData } from './errors.ts'
+import { connect, expose, type RemoteRef } from './port.ts'
+import { decideRestart, NO_FAILURES, type RestartHistory, type RestartPolicy } from './supervision.ts'
+import { CONTROL_LIMIT, type ThreadStart, type ToSupervisor, type ToThread } from './thread-control.ts'
+
+export interface ThreadOptions<S extends MessageTable> {
+  name: string
+  /** The compiled entry file, which calls `runThread`: `new URL('./front-thread.js', import.meta.url)`. */
+  entry: URL
+  /** Structured-clone data for the entry; SharedArrayBuffers stay shared. */
+  data: unknown
+  /** Offered to the thread as `context.supervisor`. */
+  supervisor?: ActorRef<S>
+  /** Messages on their way at the same time, in each direction. */
+  mailboxLimit: number
+  readyTimeoutMs: number
+  /** Time for an orderly stop; the thread gets a little more to end. */
+  stopTimeoutMs: number
+  restart: RestartPolicy
+  /** Only for threads without native handles of their own. Default false. */
+  mayTerminate?: boolean
+  onEvent(event: ThreadEvent): void
+}
+
+export type ThreadEvent =
+  | { type: 'ready'; name: string; threadId: number; afterMs: number }
+  | { type: 'crashed'; name: string; error: Error; exitCode: number | undefined; restartInMs: number }
+  /** Crashed once too often; it stays down. */
+  | { type: 'escalated'; name: string; error: Error; exitCode: number | undefined }
+  | { type: 'stopped'; name: string; threadId: number }
+  /** Did not end in time and was left running. */
+  | { type: 'stuck'; name: string; threadId: number }
+  /** A message from the thread found its actor's mailbox full or stopped, and was dropped. */
+  | { type: 'refused'; name: string; error: Error }
+  | { type: 'recycling'; name: string; reason: string }
+  /** The successor did not become ready; the old thread goes on. */
+  | { type: 'recycle_failed'; name: string; error: Error }
+
+export type ThreadStatus = 'new' | 'starting' | 'running' | 'backing-off' | 'stopping' | 'stopped' | 'escalated'
+
+export interface SupervisedThread<T extends MessageTable> {
+  readonly status: ThreadStatus
+  /** Crashes since `start`. */
+  readonly crashes: number
+  readonly threadId: number | undefined
+  /** Reaches whichever thread is current; `stopped` while there is none. */
+  readonly ref: ActorRef<T>
+  /** Resolves when ready. A first start that fails rejects and is not repeated. */
+  start(): Promise<void>
+  /** @returns false when the thread is stuck. */
+  stop(deadlineMs?: number): Promise<boolean>
+  /** Replaces the running thread: the successor is ready before the old one is stopped. Joins a replacement under way. */
+  recycle(reason: string): Promise<void>
+  /** Rejects with ActorError when the thread's event loop does not answer in time. */
+  ping(deadlineMs: number): Promise<void>
+}
+
+export function superviseThread<
+  T extends MessageTable = Record<never, never>,
+  S extends MessageTable = Record<never, never>,
+>(options: ThreadOptions<S>): SupervisedThread<T> {
+  return new Supervised<T, S>(options)
+}
+
+/** Beyond its own deadline a thread gets this long to release what it holds and end. */
+const EXIT_MARGIN_MS = 1000
+
+class Supervised<T extends MessageTable, S extends MessageTable> implements SupervisedThread<T> {
+  status: ThreadStatus = 'new'
+  crashes = 0
+  readonly ref: ActorRef<T>
+  readonly #options: ThreadOptions<S>
+  #current: Instance<T, S> | undefined
+  /** Started and not yet ready: the successor of a crash or a recycle. */
+  #coming: Instance<T, S> | undefined
+  #history: RestartHistory = NO_FAILURES
+  #restartTimer: NodeJS.Timeout | undefined
+  #recycling: Promise<void> | undefined
+
+  constructor(options: ThreadOptions<S>) {
+    this.#options = options
+    const current = (): ActorRef<T> => {
+      if (this.#current === undefined) throw new ActorError('stopped', `${options.name} is ${this.status}`)
+      return this.#current.ref
+    }
+    this.ref = {
+      name: options.name,
+      tell: (kind, message) => current().tell(kind, message),
+      ask: async <K extends Kind<T>>(kind: K, message: T[K]['message'], deadlineMs: number) =>
+        current().ask(kind, message, deadlineMs),
+    }
+  }
+
+  get threadId(): number | undefined {
+    return this.#current?.threadId
+  }
+
+  async start(): Promise<void> {
+    if (this.status !== 'new') throw new Error(`${this.#options.name} was started before`)
+    this.status = 'starting'
+    try {
+      await this.#bringUp()
+    } catch (error) {
+      this.status = 'stopped'
+      throw error
+    }
+  }
+
+  async stop(deadlineMs = this.#options.stopTimeoutMs): Promise<boolean> {
+    this.status = 'stopping'
+    clearTimeout(this.#restartTimer)
+    const instances = [this.#current, this.#coming].filter((instance) => instance !== undefined)
+    const ended = await Promise.all(instances.map((instance) => this.#end(instance, deadlineMs)))
+    this.#current = undefined
+    this.status = 'stopped'
+    return ended.every(Boolean)
+  }
+
+  recycle(reason: string): Promise<void> {
+    this.#recycling ??= this.#replace(reason).finally(() => {
+      this.#recycling = undefined
+    })
+    return this.#recycling
+  }
+
+  async ping(deadlineMs: number): Promise<void> {
+    if (this.#current === undefined) throw new ActorError('stopped', `${this.#options.name} is ${this.status}`)
+    await this.#current.control.ask('ping', undefined, deadlineMs)
+  }
+
+  async #replace(reason: string): Promise<void> {
+    const { name, onEvent, stopTimeoutMs } = this.#options
+    const old = this.#current
+    if (this.status !== 'running' || old === undefined) return
+    onEvent({ type: 'recycling', name, reason })
+    try {
+      await this.#bringUp()
+    } catch (error) {
+      onEvent({ type: 'recycle_failed', name, error: error as Error })
+      // The old thread died while its successor was on the way: now somebody must follow.
+      if (this.#current === undefined && this.status === 'running') this.#onCrash(error as Error, undefined)
+      return
+    }
+    await this.#end(old, stopTimeoutMs)
+  }
+
+  /** Starts an instance and makes it the current one once it is ready. */
+  async #bringUp(): Promise<void> {
+    const { name, onEvent } = this.#options
+    const begin = performance.now()
+    const instance = new Instance<T, S>(this.#options, (reason) => void this.recycle(reason))
+    this.#coming = instance
+    try {
+      await instance.ready
+    } catch (error) {
+      // Not ready in time: it may still hold the port.
+      if (!instance.ended) await this.#end(instance, this.#options.stopTimeoutMs)
+      throw error
+    } finally {
+      this.#coming = undefined
+    }
+    if (this.status === 'stopping' || this.status === 'stopped') return
+    this.#current = instance
+    this.status = 'running'
+    onEvent({ type: 'ready', name, threadId: instance.threadId, afterMs: performance.now() - begin })
+    void instance.exited.then((exit) => this.#onExit(instance, exit))
+  }
+
+  #onExit(instance: Instance<T, S>, { error, code }: Exit): void {
+    if (instance !== this.#current || instance.stopping) return
+    this.#current = undefined
+    const { name, onEvent } = this.#options
+    const reason = error ?? new Error(`${name} ended with code ${code}`)
+    if (this.#coming === undefined) {
+      this.#onCrash(reason, code)
+      return
+    }
+    // Dies while it is being replaced: the successor is the restart.
+    this.crashes++
+    onEvent({ type: 'crashed', name, error: reason, exitCode: code, restartInMs: 0 })
+  }
+
+  #onCrash(error: Error, exitCode: number | undefined): void {
+    const { name, onEvent, restart } = this.#options
+    this.crashes++
+    const { decision, history } = decideRestart(restart, this.#history, performance.now())
+    this.#history = history
+    if (decision.action === 'escalate') {
+      this.status = 'escalated'
+      onEvent({ type: 'escalated', name, error, exitCode })
+      return
+    }
+    this.status = 'backing-off'
+    onEvent({ type: 'crashed', name, error, exitCode, restartInMs: decision.delayMs })
+    this.#restartTimer = setTimeout(() => {
+      this.status = 'starting'
+      this.#bringUp().catch((failure: Error) => {
+        if (this.status === 'starting') this.#onCrash(failure, undefined)
+      })
+    }, decision.delayMs)
+  }
+
+  async #end(instance: Instance<T, S>, deadlineMs: number): Promise<boolean> {
+    const { name, onEvent, mayTerminate } = this.#options
+    const { threadId } = instance
+    const ended = await instance.stop(deadlineMs, mayTerminate === true)
+    onEvent({ type: ended ? 'stopped' : 'stuck', name, threadId })
+    return ended
+  }
+}
+
+interface Exit {
+  code: number
+  error: Error | undefined
+}
+
+/** One worker from its start to its exit. */
+class Instance<T extends MessageTable, S extends MessageTable> {
+  readonly threadId: number
+  readonly ref: RemoteRef<T>
+  readonly control: RemoteRef<ToThread>
+  readonly ready: Promise<void>
+  readonly exited: Promise<Exit>
+  stopping = false
+  ended = false
+  readonly #worker: Worker
+  #error: Error | undefined
+  #markReady: () => void = () => undefined
+
+  constructor(options: ThreadOptions<S>, onRecycle: (reason: string) => void) {
+    const { name, entry, data, supervisor, mailboxLimit, readyTimeoutMs } = options
+    const control = new MessageChannel()
+    const app = new MessageChannel()
+    const start: ThreadStart = { name, data, control: control.port2, app: app.port2, mailboxLimit }
+    const transferList = [control.port2, app.port2] as unknown as TransferListItem[]
+    this.#worker = new Worker(entry, { name, workerData: start, transferList })
+    this.threadId = this.#worker.threadId
+    this.control = connect<ToThread>(control.port1, `${name} control`, CONTROL_LIMIT)
+    this.ref = connect<T>(app.port1, name, mailboxLimit)
+
+    const refused = (_kind: string, error: unknown): void =>
+      options.onEvent({ type: 'refused', name, error: error as Error })
+    expose(control.port1, this.#controlActor(name, onRecycle), refused)
+    if (supervisor !== undefined) expose(app.port1, supervisor, refused)
+
+    const closed = once(control.port1, 'close')
+    this.#worker.on('error', (error: Error) => {
+      this.#error ??= error
+    })
+    this.exited = once(this.#worker, 'exit').then(async ([code]) => {
+      // The port closes behind the thread's last message, which may be the reason of its death.
+      await closed
+      this.ended = true
+      return { code: code as number, error: this.#error }
+    })
+    this.ready = this.#awaitReady(readyTimeoutMs, name)
+  }
+
+  #controlActor(name: string, onRecycle: (reason: string) => void): ActorRef<ToSupervisor> {
+    return spawn<ToSupervisor>({
+      name: `${name} supervisor`,
+      mailboxLimit: CONTROL_LIMIT,
+      restart: { initialDelayMs: 0, maxDelayMs: 0, maxRestarts: 0, windowMs: 1 },
+      onFailure: ({ error }) => {
+        throw error
+      },
+      start: () => ({
+        ready: () => void this.#markReady(),
+        crashed: (data: ErrorData) => {
+          this.#error ??= fromErrorData(data)
+        },
+        recycle: ({ reason }) => void onRecycle(reason),
+      }),
+    })
+  }
+
+  #awaitReady(timeoutMs: number, name: string): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => reject(new Error(`${name} was not ready within ${timeoutMs} ms`)), timeoutMs)
+      this.#markReady = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+      void this.exited.then(({ code, error }) => {
+        clearTimeout(timer)
+        reject(error ?? new Error(`${name} ended with code ${code} before it was ready`))
+      })
+    })
+  }
+
+  /** @returns whether the thread ended. */
+  async stop(deadlineMs: number, mayTerminate: boolean): Promise<boolean> {
+    this.stopping = true
+    if (this.ended) return true
+    try {
+      this.control.tell('stop', { deadlineMs })
+    } catch {
+      // Gone already, or stuck with unread control messages: the wait below tells which.
+    }
+    let timer: NodeJS.Timeout | undefined
+    const tooLong = new Promise<false>((resolve) => {
+      timer = setTimeout(() => resolve(false), deadlineMs + EXIT_MARGIN_MS)
+    })
+    const ended = await Promise.race([this.exited.then(() => true as const), tooLong])
+    clearTimeout(timer)
+    if (!ended && mayTerminate) {
+      await this.#worker.terminate()
+      return true
+    }
+    return ended
+  }
+}

@@ -1,0 +1,48 @@
+/**
+ * Accounts by id with their imported keys, in memory of one front thread.
+ *
+ * A cached account is a hint, never an authority: importing a JWK costs as much as checking a signature with it, so the
+ * key is kept; but every statement that acts for the account also checks that it is still valid and its key unchanged.
+ */
+
+import type { Account } from '../domain/records.ts'
+import type { Batched } from '../lib/batcher.ts'
+import { LruMap } from '../lib/lru.ts'
+import { type AccountKey, restoreAccountKey } from '../protocol/jwk.ts'
+import type { Requester } from '../store/account-store.ts'
+
+export interface KnownAccount {
+  account: Account
+  key: AccountKey
+  requester: Requester
+}
+
+export interface AccountCache {
+  find(accountId: string): KnownAccount | Promise<KnownAccount | undefined>
+  remember(account: Account, key?: AccountKey): KnownAccount
+  forget(accountId: string): void
+}
+
+/** About 2 KiB each with its key object. */
+const CAPACITY = 50_000
+
+export function createAccountCache(findAccount: Batched<string, Account | undefined>): AccountCache {
+  const known = new LruMap<string, KnownAccount>(CAPACITY)
+
+  function remember(account: Account, key = restoreAccountKey(account.jwk, account.thumbprint)): KnownAccount {
+    const entry = { account, key, requester: { accountId: account.id, keyVersion: account.keyVersion } }
+    known.set(account.id, entry)
+    return entry
+  }
+
+  async function load(accountId: string): Promise<KnownAccount | undefined> {
+    const account = await findAccount(accountId)
+    return account && remember(account)
+  }
+
+  return {
+    find: (accountId) => known.get(accountId) ?? load(accountId),
+    remember,
+    forget: (accountId) => known.delete(accountId),
+  }
+}

@@ -1,0 +1,323 @@
+/**
+ * Issuance (RFC 8555 §7.4): from the CSR of a ready order to a recorded certificate.
+ *
+ *   1 check   the CSR, against the order and the policies; a refusal leaves the order ready
+ *   2 build   the TBSCertificate of the order's pinned profile, and lint it
+ *   3 begin   order ready → processing and the intent (serial number, TBS), one commit
+ *   4 sign    the CA backend signs that TBS
+ *   5 record  certificate row, order processing → valid, intent gone, one commit; only now may anyone see it
+ *
+ * Two finalizes race at 3 and one wins. What a crash leaves after 3 is an intent, which recovery signs and records, or
+ * fails; what it leaves before 3 is a ready order. A certificate that was signed is therefore always known.
+ */
+
+import { createHash } from 'node:crypto'
+import { type CaBackend, CaError, type CaIssuer } from '../ca/backend.ts'
+import { type CertificateProfile, DEFAULT_PROFILE } from '../domain/certificate-profile.ts'
+import { type CsrPolicy, checkCsr, commonNameOf } from '../domain/csr-check.ts'
+import { checkIdentifiers, type IdentifierPolicy } from '../domain/identifier-policy.ts'
+import type { Order } from '../domain/records.ts'
+import { certificateValidity, type RequestedValidity, type Validity } from '../domain/validity.ts'
+import { uuidv7 } from '../lib/uuid.ts'
+import { fingerprintSha256 } from '../pki/certificate.ts'
+import { type Csr, CsrError, parseCsr } from '../pki/csr.ts'
+import { keyUsagesFor } from '../pki/extensions.ts'
+import { lintTbsCertificate } from '../pki/lint.ts'
+import type { Spki } from '../pki/spki.ts'
+import { buildTbsCertificate, parseTbsCertificate } from '../pki/tbs-certificate.ts'
+import type { Identifier } from '../protocol/identifier.ts'
+import { Problem, problemDocument } from '../protocol/problem.ts'
+import type { CertificateStore } from '../store/certificate-store.ts'
+import type { IssuanceStore } from '../store/issuance-store.ts'
+import type { KnownAccount } from './account-cache.ts'
+import type { SerialNumberSource } from './serial-number.ts'
+
+export interface IssuancePolicy {
+  csr: Omit<CsrPolicy, 'key'> & { key: Omit<CsrPolicy['key'], 'keyTypes'> }
+  identifiers: IdentifierPolicy
+  profiles: ReadonlyMap<string, CertificateProfile>
+  caIssuersUrls: readonly string[]
+  policyOids: readonly string[]
+  /** How long a finalize reply waits for the certificate before it says `processing`. */
+  finalizeWaitMs: number
+  /** How long the backend may take before the intent is left to recovery. */
+  signTimeoutMs: number
+}
+
+/** What issuance tells the rest of the service; none of it may throw or wait. */
+export interface IssuanceEvents {
+  issued(certificate: {
+    id: string
+    accountId: string | undefined
+    orderId: string | undefined
+    serialNumber: string
+    names: readonly string[]
+  }): void
+  /** The backend did not sign; `order` is failed when the refusal is for good, else left to recovery. */
+  signingFailed(error: CaError, context: { certificateId: string; orderId: string | undefined }): void
+  /** An invariant broke: a TBSCertificate that fails its lint, a database error between signature and record. */
+  alarm(message: string, cause: unknown): void
+}
+
+export interface IssuanceDependencies {
+  ca: CaBackend
+  store: IssuanceStore
+  certificates: CertificateStore
+  serialNumber: SerialNumberSource
+  instanceId: number
+  events: IssuanceEvents
+}
+
+/** A certificate on its way; what `complete` and recovery share. */
+export interface Issuing extends Validity {
+  certificateId: string
+  accountId: string | undefined
+  orderId: string | undefined
+  issuerId: string
+  serialNumber: string
+  names: readonly string[]
+  tbs: Buffer
+}
+
+export type IssuanceOutcome = 'recorded' | 'failed' | 'left to recovery'
+
+export interface Issuance {
+  /**
+   * @param order as just read, owned by the account.
+   * @returns the order: valid, or processing when the certificate is not there within `finalizeWaitMs`.
+   * @throws Problem orderNotReady, badCSR, serverInternal 503 when no issuer is reachable; StaleAccountError
+   */
+  finalize(known: KnownAccount, order: Order, csrDer: Buffer, now: Date, reread: () => Promise<Order>): Promise<Order>
+  /** A certificate for the service itself, recorded like any other. @returns its DER and its issuer. */
+  issueToSelf(names: readonly Identifier[], spki: Spki, now: Date): Promise<{ der: Buffer; issuer: CaIssuer }>
+  /** Steps 4 and 5; never throws. */
+  complete(issuing: Issuing): Promise<IssuanceOutcome>
+  /** Issuances between steps 3 and 5 in this thread. */
+  inFlight(): number
+}
+
+/** Nothing can be signed for the moment, and the order stays as it is. */
+const ISSUER_RETRY_SECONDS = 5
+
+export function createIssuance(dependencies: IssuanceDependencies, policy: IssuancePolicy): Issuance {
+  const { ca, store, certificates, events, instanceId } = dependencies
+  const savedIssuers = new Set<string>()
+  let inFlight = 0
+
+  function profileOf(name: string): CertificateProfile {
+    const profile = policy.profiles.get(name)
+    // Only an operator can cause it, by removing a profile that open orders are pinned to.
+    if (!profile) throw new Problem('serverInternal', `the profile ${name} of this order is not configured any more`)
+    return profile
+  }
+
+  function issuerFor(profile: CertificateProfile): CaIssuer {
+    const issuers = ca.issuers()
+    const issuer = profile.issuerId === undefined ? issuers[0] : issuers.find(({ id }) => id === profile.issuerId)
+    if (issuer) return issuer
+    throw new Problem('serverInternal', 'no issuer is available at the moment; try again soon', {
+      status: 503,
+      retryAfterSeconds: ISSUER_RETRY_SECONDS,
+    })
+  }
+
+  /** Issuers are few and never change under one fingerprint: once per thread is enough. */
+  async function saveIssuer(issuer: CaIssuer): Promise<Buffer> {
+    const fingerprint = fingerprintSha256(issuer.certificate)
+    const bytes = Buffer.from(fingerprint, 'hex')
+    if (!savedIssuers.has(fingerprint)) {
+      await certificates.saveIssuer(bytes, issuer.certificate, issuer.chain)
+      savedIssuers.add(fingerprint)
+    }
+    return bytes
+  }
+
+  interface Subject {
+    spki: Spki
+    identifiers: readonly Identifier[]
+    commonName: string | undefined
+  }
+
+  async function build(subject: Subject, profile: CertificateProfile, requested: RequestedValidity, now: Date) {
+    const issuer = issuerFor(profile)
+    const validity = certificateValidity(requested, profile.validity, now, issuer.notAfter)
+    const serialNumber = await dependencies.serialNumber()
+    const tbs = buildTbsCertificate({
+      serialNumber,
+      issuerNameDer: issuer.nameDer,
+      authorityKeyIdentifier: issuer.keyIdentifier,
+      signatureAlgorithm: issuer.signatureAlgorithm,
+      ...validity,
+      commonName: subject.commonName,
+      spki: subject.spki.der,
+      dnsNames: valuesOf(subject.identifiers, 'dns'),
+      ipAddresses: valuesOf(subject.identifiers, 'ip'),
+      keyUsages:
+        subject.spki.kind === 'unsupported' ? profile.keyUsages : keyUsagesFor(subject.spki.kind, profile.keyUsages),
+      extendedKeyUsages: profile.extendedKeyUsages,
+      caIssuersUrls: policy.caIssuersUrls,
+      policyOids: policy.policyOids,
+    })
+    const findings = lintTbsCertificate(parseTbsCertificate(tbs))
+    if (findings.length > 0) {
+      events.alarm('a TBSCertificate failed its lint and was not signed', findings)
+      throw new Problem('serverInternal', 'the certificate would not be well-formed; it was not issued')
+    }
+    return { issuer, serialNumber, tbs, validity }
+  }
+
+  async function begin(
+    built: Awaited<ReturnType<typeof build>>,
+    names: readonly string[],
+    order: { id: string; requester: KnownAccount['requester'] } | undefined,
+    spkiSha256: Buffer,
+    now: Date,
+  ): Promise<Issuing | undefined> {
+    const certificateId = uuidv7(now.getTime())
+    const begun = await store.begin({
+      certificateId,
+      order,
+      serialNumber: built.serialNumber,
+      issuerId: built.issuer.id,
+      issuerFingerprint: await saveIssuer(built.issuer),
+      tbs: built.tbs,
+      spkiSha256,
+      instanceId,
+    })
+    if (!begun) return undefined
+    return {
+      certificateId,
+      accountId: order?.requester.accountId,
+      orderId: order?.id,
+      issuerId: built.issuer.id,
+      serialNumber: built.serialNumber.toString('hex'),
+      names,
+      tbs: built.tbs,
+      ...built.validity,
+    }
+  }
+
+  async function signAndRecord(issuing: Issuing): Promise<{ outcome: IssuanceOutcome; der?: Buffer }> {
+    const { certificateId, orderId } = issuing
+    let der: Buffer
+    try {
+      der = await ca.signCertificate(issuing.issuerId, issuing.tbs, {
+        timeoutMs: policy.signTimeoutMs,
+        requester: orderId ? `order ${orderId}` : 'self',
+      })
+    } catch (cause) {
+      const error = cause instanceof CaError ? cause : new CaError('the CA backend failed', { retryable: true, cause })
+      events.signingFailed(error, { certificateId, orderId })
+      if (error.retryable) return { outcome: 'left to recovery' }
+      await store.fail(certificateId, problemDocument('serverInternal', 'the CA refused to sign this certificate'))
+      return { outcome: 'failed' }
+    }
+    // False: another instance took this for abandoned and has recorded its own signature over the same TBS.
+    const recorded = await store.complete({ ...issuing, der })
+    if (recorded) {
+      events.issued({
+        id: certificateId,
+        accountId: issuing.accountId,
+        orderId,
+        serialNumber: issuing.serialNumber,
+        names: issuing.names,
+      })
+    }
+    return recorded ? { outcome: 'recorded', der } : { outcome: 'recorded' }
+  }
+
+  async function completeWithDer(issuing: Issuing): Promise<{ outcome: IssuanceOutcome; der?: Buffer }> {
+    inFlight++
+    try {
+      return await signAndRecord(issuing)
+    } catch (error) {
+      events.alarm('an issuance was interrupted between signature and record; recovery will finish it', error)
+      return { outcome: 'left to recovery' }
+    } finally {
+      inFlight--
+    }
+  }
+
+  return {
+    async finalize({ key, requester }, order, csrDer, now, reread) {
+      requireReady(order)
+      const csr = readCsr(csrDer)
+      const profile = profileOf(order.profile)
+      const { csr: csrPolicy } = policy
+      checkCsr(csr, order.identifiers, key.spki(), {
+        ...csrPolicy,
+        key: { ...csrPolicy.key, keyTypes: profile.keyTypes },
+      })
+      checkIdentifiers(order.identifiers, policy.identifiers)
+
+      const subject = { spki: csr.spki, identifiers: order.identifiers, commonName: commonNameOf(csr) }
+      const built = await build(subject, profile, order, now)
+      const names = order.identifiers.map(({ value }) => value)
+      const spkiSha256 = createHash('sha256').update(csr.spki.der).digest()
+      const issuing = await begin(built, names, { id: order.id, requester }, spkiSha256, now)
+      if (!issuing) {
+        if (await certificates.isKeyBlocked(spkiSha256))
+          throw new Problem('badCSR', 'the key of the CSR was revoked as compromised')
+        const current = await reread()
+        // A finalize that lost the race to another one of the same order gets the same order.
+        if (current.status === 'pending' || current.status === 'invalid') requireReady(current)
+        return current
+      }
+
+      const completion = completeWithDer(issuing)
+      const { outcome } = await within(completion, policy.finalizeWaitMs, { outcome: 'left to recovery' as const })
+      if (outcome === 'recorded') return { ...order, status: 'valid', certificateId: issuing.certificateId }
+      return outcome === 'failed' ? reread() : { ...order, status: 'processing' }
+    },
+
+    async issueToSelf(identifiers, spki, now) {
+      const profile = profileOf(DEFAULT_PROFILE)
+      const built = await build({ spki, identifiers, commonName: undefined }, profile, {}, now)
+      const names = identifiers.map(({ value }) => value)
+      const issuing = await begin(built, names, undefined, createHash('sha256').update(spki.der).digest(), now)
+      const { der } = issuing ? await completeWithDer(issuing) : {}
+      if (!der) throw new CaError('the CA did not issue the certificate of the service itself', { retryable: true })
+      return { der, issuer: built.issuer }
+    },
+
+    complete: async (issuing) => (await completeWithDer(issuing)).outcome,
+    inFlight: () => inFlight,
+  }
+}
+
+function readCsr(der: Buffer): Csr {
+  try {
+    return parseCsr(der)
+  } catch (error) {
+    if (error instanceof CsrError) throw new Problem('badCSR', error.message, { cause: error })
+    throw error
+  }
+}
+
+const NOT_READY_DETAIL = {
+  pending: 'not all of its authorizations are valid yet',
+  processing: 'it is being issued already',
+  valid: 'its certificate has been issued already',
+  invalid: 'it is invalid; create a new order',
+} as const
+
+function requireReady(order: Order): void {
+  if (order.status !== 'ready')
+    throw new Problem('orderNotReady', `the order is ${order.status}: ${NOT_READY_DETAIL[order.status]}`)
+}
+
+function valuesOf(identifiers: readonly Identifier[], type: Identifier['type']): string[] {
+  return identifiers.filter((identifier) => identifier.type === type).map(({ value }) => value)
+}
+
+async function within<T>(work: Promise<T>, ms: number, otherwise: T): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const timeout = new Promise<T>((resolve) => {
+    timer = setTimeout(resolve, ms, otherwise)
+  })
+  try {
+    return await Promise.race([work, timeout])
+  } finally {
+    clearTimeout(timer)
+  }
+}

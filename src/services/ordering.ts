@@ -1,0 +1,119 @@
+/** Orders and authorizations: creation, reading, deactivation (RFC 8555 §7.4, §7.5). */
+
+import { randomBytes } from 'node:crypto'
+import { type CertificateProfile, chooseProfile } from '../domain/certificate-profile.ts'
+import { checkIdentifiers, type IdentifierPolicy, type RequestedIdentifier } from '../domain/identifier-policy.ts'
+import type { Authorization, Order } from '../domain/records.ts'
+import { checkRequestedValidity, type RequestedValidity } from '../domain/validity.ts'
+import { uuidv7 } from '../lib/uuid.ts'
+import { offeredChallengeTypes } from '../protocol/challenge.ts'
+import { authorizedIdentifier, type Identifier, isWildcard } from '../protocol/identifier.ts'
+import { Problem } from '../protocol/problem.ts'
+import type { Requester } from '../store/account-store.ts'
+import type { AuthorizationStore } from '../store/authorization-store.ts'
+import type { AuthorizationCandidate, OrderStore } from '../store/order-store.ts'
+import { unlessStale } from './stale-account.ts'
+
+export interface OrderingPolicy {
+  identifiers: IdentifierPolicy
+  profiles: ReadonlyMap<string, CertificateProfile>
+  orderLifetimeMs: number
+  authorizationLifetimeMs: number
+  preAuthorizationLifetimeMs: number
+}
+
+export interface OrderRequest extends RequestedValidity {
+  identifiers: readonly RequestedIdentifier[]
+  profile?: string
+}
+
+export interface Ordering {
+  /** @throws Problem malformed, unsupportedIdentifier, rejectedIdentifier, compound, invalidProfile */
+  createOrder(requester: Requester, request: OrderRequest, now: Date): Promise<Order>
+  /** @throws Problem malformed 404, unauthorized when it is another account's */
+  findOrder(requester: Requester, orderId: string): Promise<Order>
+  listOrders(accountId: string, after: string | undefined, limit: number): Promise<string[]>
+  preAuthorize(requester: Requester, identifier: RequestedIdentifier, now: Date): Promise<Authorization>
+  findAuthorization(requester: Requester, authorizationId: string): Promise<Authorization>
+  deactivateAuthorization(requester: Requester, authorizationId: string): Promise<Authorization>
+}
+
+/** An authorization with less than this left is not handed to a new order, which could not be finished under it. */
+const REUSE_MARGIN_MS = 3_600_000
+
+export function createOrdering(
+  orders: OrderStore,
+  authorizations: AuthorizationStore,
+  policy: OrderingPolicy,
+): Ordering {
+  function candidate(identifier: Identifier, now: Date, lifetimeMs: number): AuthorizationCandidate {
+    return {
+      // The last digit is left to the ids of its challenges (protocol/challenge.ts).
+      id: `${uuidv7(now.getTime()).slice(0, -1)}0`,
+      identifier: authorizedIdentifier(identifier),
+      wildcard: isWildcard(identifier),
+      // RFC 8555 §8: at least 128 bits of entropy; 256 as a client may expect 43 characters.
+      token: randomBytes(32).toString('base64url'),
+      offered: offeredChallengeTypes(identifier, policy.identifiers.enabledChallenges),
+      expiresAt: new Date(now.getTime() + lifetimeMs),
+    }
+  }
+
+  async function findAuthorization(requester: Requester, authorizationId: string): Promise<Authorization> {
+    const authorization = unlessStale(await authorizations.find({ requester, authorizationId }))
+    if (!authorization) throw new Problem('malformed', 'there is no such authorization', { status: 404 })
+    if (authorization.accountId !== requester.accountId)
+      throw new Problem('unauthorized', 'this authorization belongs to another account')
+    return authorization
+  }
+
+  return {
+    async createOrder(requester, request, now) {
+      const identifiers = checkIdentifiers(request.identifiers, policy.identifiers)
+      const profile = chooseProfile(policy.profiles, request.profile)
+      const expiresAt = new Date(now.getTime() + policy.orderLifetimeMs)
+      checkRequestedValidity(request, profile.validity, now, expiresAt)
+      return unlessStale(
+        await orders.create({
+          id: uuidv7(now.getTime()),
+          requester,
+          identifiers,
+          profile: profile.name,
+          notBefore: request.notBefore,
+          notAfter: request.notAfter,
+          expiresAt,
+          authorizations: identifiers.map((identifier) => candidate(identifier, now, policy.authorizationLifetimeMs)),
+          reuseUntil: new Date(now.getTime() + REUSE_MARGIN_MS),
+        }),
+      )
+    },
+
+    async findOrder(requester, orderId) {
+      const order = unlessStale(await orders.find({ requester, orderId }))
+      if (!order) throw new Problem('malformed', 'there is no such order', { status: 404 })
+      if (order.accountId !== requester.accountId)
+        throw new Problem('unauthorized', 'this order belongs to another account')
+      return order
+    },
+
+    listOrders: (accountId, after, limit) => orders.list(accountId, after, limit),
+
+    async preAuthorize(requester, requested, now) {
+      const [identifier] = checkIdentifiers([requested], policy.identifiers) as [Identifier]
+      if (isWildcard(identifier))
+        throw new Problem('malformed', 'a wildcard name cannot be pre-authorized (RFC 8555 §7.4.1)')
+      return unlessStale(
+        await authorizations.create(requester, candidate(identifier, now, policy.preAuthorizationLifetimeMs)),
+      )
+    },
+
+    findAuthorization,
+
+    async deactivateAuthorization(requester, authorizationId) {
+      const deactivated = await authorizations.deactivate(requester, authorizationId)
+      if (deactivated) return deactivated
+      const { status } = await findAuthorization(requester, authorizationId)
+      throw new Problem('malformed', `an authorization that is ${status} cannot be deactivated`)
+    },
+  }
+}

@@ -1,0 +1,109 @@
+/** Accounts: registration, update, deactivation, key change (RFC 8555 §7.3). */
+
+import { type ContactPolicy, checkContacts } from '../domain/contact.ts'
+import type { Account } from '../domain/records.ts'
+import { uuidv7 } from '../lib/uuid.ts'
+import type { AccountKey } from '../protocol/jwk.ts'
+import { Problem } from '../protocol/problem.ts'
+import type { AccountStore } from '../store/account-store.ts'
+import type { AccountCache, KnownAccount } from './account-cache.ts'
+import { StaleAccountError } from './stale-account.ts'
+
+export interface RegistrationPolicy {
+  contacts: ContactPolicy
+  /** `tos.url`, when there are terms. */
+  termsUrl: string | undefined
+  termsRequired: boolean
+  allowContactUpdate: boolean
+  allowDeactivation: boolean
+}
+
+export interface RegistrationRequest {
+  key: AccountKey
+  contacts: readonly string[]
+  termsAgreed: boolean
+  onlyReturnExisting: boolean
+}
+
+export interface Registration {
+  /** @throws Problem accountDoesNotExist, userActionRequired, invalidContact, unsupportedContact */
+  register(request: RegistrationRequest, now: Date): Promise<{ created: boolean; account: Account }>
+  updateContacts(known: KnownAccount, contacts: readonly string[]): Promise<Account>
+  deactivate(known: KnownAccount): Promise<Account>
+  /** @returns the account with its new key, or the id of the account that has that key already. */
+  changeKey(known: KnownAccount, key: AccountKey): Promise<Account | { taken: string }>
+}
+
+export function createRegistration(store: AccountStore, cache: AccountCache, policy: RegistrationPolicy): Registration {
+  /** An update that found nothing to update: either the cached account was wrong, or the store lost a race. */
+  function updated(account: Account | undefined): Account {
+    if (!account) throw new StaleAccountError()
+    cache.forget(account.id)
+    return account
+  }
+
+  return {
+    async register({ key, contacts, termsAgreed, onlyReturnExisting }, now) {
+      if (onlyReturnExisting) {
+        const existing = await store.findByThumbprint(key.thumbprint)
+        if (!existing) throw new Problem('accountDoesNotExist', 'there is no account with this key')
+        return { created: false, account: existing }
+      }
+      const refusal = newAccountRefusal(contacts, termsAgreed, policy)
+      if (refusal) {
+        // What is refused to a new account does not concern one that exists (RFC 8555 §7.3.1).
+        const existing = await store.findByThumbprint(key.thumbprint)
+        if (!existing) throw refusal
+        return { created: false, account: existing }
+      }
+      const { created, account } = await store.create({
+        id: uuidv7(now.getTime()),
+        thumbprint: key.thumbprint,
+        jwk: key.jwk,
+        contacts: checkContacts(contacts, policy.contacts),
+        termsAgreed,
+      })
+      if (account.status === 'valid') cache.remember(account, key)
+      return { created, account }
+    },
+
+    async updateContacts({ requester }, contacts) {
+      if (!policy.allowContactUpdate) throw new Problem('unauthorized', 'contacts cannot be changed on this server')
+      return updated(await store.updateContacts(requester, checkContacts(contacts, policy.contacts)))
+    },
+
+    async deactivate({ requester }) {
+      if (!policy.allowDeactivation)
+        throw new Problem('unauthorized', 'accounts cannot be deactivated by their holders on this server')
+      return updated(await store.deactivate(requester))
+    },
+
+    async changeKey({ requester }, { jwk, thumbprint }) {
+      const result = await store.changeKey(requester, { jwk, thumbprint })
+      return result && 'taken' in result ? result : updated(result)
+    },
+  }
+}
+
+function newAccountRefusal(
+  contacts: readonly string[],
+  termsAgreed: boolean,
+  policy: RegistrationPolicy,
+): Problem | undefined {
+  if (policy.termsRequired && !termsAgreed) {
+    return new Problem(
+      'userActionRequired',
+      `agree to the terms of service at ${policy.termsUrl} (termsOfServiceAgreed: true)`,
+      {
+        links: [`<${policy.termsUrl}>;rel="terms-of-service"`],
+      },
+    )
+  }
+  try {
+    checkContacts(contacts, policy.contacts)
+    return undefined
+  } catch (error) {
+    if (error instanceof Problem) return error
+    throw error
+  }
+}

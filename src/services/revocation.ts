@@ -1,0 +1,69 @@
+/** Revocation (RFC 8555 §7.6; decisions 18). */
+
+import { createHash } from 'node:crypto'
+import type { Certificate } from '../domain/records.ts'
+import { checkRevocationReason, KEY_COMPROMISE } from '../domain/revocation.ts'
+import { parseCertificate } from '../pki/certificate.ts'
+import { DerError } from '../pki/der.ts'
+import type { AccountKey } from '../protocol/jwk.ts'
+import { Problem } from '../protocol/problem.ts'
+import type { CertificateStore } from '../store/certificate-store.ts'
+
+/** Who asks: an account, or whoever holds the certificate's own key. */
+export type Revoker = { accountId: string } | { certificateKey: AccountKey }
+
+export interface RevocationEvents {
+  revoked(certificate: Certificate, reason: number): void
+}
+
+export interface RevocationService {
+  /** @throws Problem malformed (404 when it is none of ours), unauthorized, alreadyRevoked, badRevocationReason */
+  revoke(der: Buffer, reason: number | undefined, revoker: Revoker): Promise<void>
+}
+
+export function createRevocation(store: CertificateStore, events: RevocationEvents): RevocationService {
+  async function isAuthority(
+    certificate: Certificate,
+    spki: Buffer,
+    names: readonly string[],
+    revoker: Revoker,
+  ): Promise<boolean> {
+    if ('certificateKey' in revoker) return revoker.certificateKey.spki().equals(spki)
+    return certificate.accountId === revoker.accountId || (await store.isAuthorizedForAll(revoker.accountId, names))
+  }
+
+  return {
+    async revoke(der, reasonCode, revoker) {
+      const reason = checkRevocationReason(reasonCode)
+      const { tbs } = read(der)
+      const certificate = await store.findBySerial(tbs.serialNumber)
+      if (!certificate?.der.equals(der))
+        throw new Problem('malformed', 'this certificate was not issued here', { status: 404 })
+      const names = [...tbs.dnsNames, ...tbs.ipAddresses]
+      // Authority first: whether a certificate is revoked already is told to those who may revoke it.
+      if (!(await isAuthority(certificate, tbs.spki.der, names, revoker)))
+        throw new Problem(
+          'unauthorized',
+          'neither the account nor the key that signed this request has authority over the certificate',
+        )
+
+      const byCompromisedKey = 'certificateKey' in revoker && reason === KEY_COMPROMISE
+      const blockedKey = byCompromisedKey ? createHash('sha256').update(tbs.spki.der).digest() : undefined
+      const moved =
+        certificate.revokedAt === undefined &&
+        (await store.revoke({ certificateId: certificate.id, reason, blockedKey }))
+      if (!moved) throw new Problem('alreadyRevoked', 'this certificate is revoked already')
+      events.revoked(certificate, reason)
+    },
+  }
+}
+
+function read(der: Buffer) {
+  try {
+    return parseCertificate(der)
+  } catch (cause) {
+    if (cause instanceof DerError)
+      throw new Problem('malformed', 'the certificate member is not a DER certificate', { cause })
+    throw cause
+  }
+}

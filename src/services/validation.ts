@@ -1,0 +1,84 @@
+/** Triggering challenges (RFC 8555 §7.5.1): the claim in the database, then the hand-over to whoever validates. */
+
+import type { Authorization } from '../domain/records.ts'
+import type { ChallengeType } from '../protocol/challenge.ts'
+import { parseChallengeId } from '../protocol/challenge.ts'
+import type { Identifier } from '../protocol/identifier.ts'
+import { Problem } from '../protocol/problem.ts'
+import type { Requester } from '../store/account-store.ts'
+import type { AuthorizationStore } from '../store/authorization-store.ts'
+import { unlessStale } from './stale-account.ts'
+
+/** What the dispatcher needs to validate a challenge that this instance has claimed. Plain data. */
+export interface ValidationRequest {
+  authorizationId: string
+  accountId: string
+  type: ChallengeType
+  identifier: Identifier
+  token: string
+  /** Of the account key at the time of the trigger. */
+  thumbprint: string
+  /** Failed tries so far. */
+  tries: number
+  requestId: string
+}
+
+/** Hands over without waiting. Throwing leaves the claim to the challenge worker, which adopts what nobody works on. */
+export type DispatchValidation = (request: ValidationRequest) => void
+
+export interface ChallengeTriggers {
+  /** @throws Problem malformed 404 */
+  find(requester: Requester, challengeId: string): Promise<{ authorization: Authorization; type: ChallengeType }>
+  /** Starts validation unless it was started before; a repeat returns the challenge as it is. */
+  trigger(
+    requester: Requester,
+    challengeId: string,
+    thumbprint: string,
+    requestId: string,
+  ): Promise<{ authorization: Authorization; type: ChallengeType }>
+}
+
+export function createChallengeTriggers(
+  store: AuthorizationStore,
+  instanceId: number,
+  dispatch: DispatchValidation,
+): ChallengeTriggers {
+  function locate(challengeId: string) {
+    const located = parseChallengeId(challengeId)
+    if (!located) throw noSuchChallenge()
+    return located
+  }
+
+  function offered(authorization: Authorization | undefined, type: ChallengeType): Authorization {
+    if (!authorization?.offered.includes(type)) throw noSuchChallenge()
+    return authorization
+  }
+
+  async function find(requester: Requester, challengeId: string) {
+    const { authorizationId, type } = locate(challengeId)
+    const authorization = offered(unlessStale(await store.find({ requester, authorizationId })), type)
+    if (authorization.accountId !== requester.accountId)
+      throw new Problem('unauthorized', 'this challenge belongs to another account')
+    return { authorization, type }
+  }
+
+  return {
+    find,
+    async trigger(requester, challengeId, thumbprint, requestId) {
+      const { authorizationId, type } = locate(challengeId)
+      const triggered = unlessStale(await store.trigger({ requester, authorizationId, type, instanceId }))
+      // Not this account's, or not there: the plain look-up tells which.
+      if (!triggered) return find(requester, challengeId)
+      const authorization = offered(triggered.authorization, type)
+      if (triggered.moved) {
+        const { identifier, token, accountId } = authorization
+        dispatch({ authorizationId, accountId, type, identifier, token, thumbprint, tries: 0, requestId })
+      }
+      return { authorization, type }
+    },
+  }
+}
+
+function noSuchChallenge(): Problem {
+  return new Problem('malformed', 'there is no such challenge', { status: 404 })
+}

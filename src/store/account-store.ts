@@ -1,0 +1,175 @@
+/** SQL of accounts. Batched where it is on the issuance path. */
+
+import type { Account, AccountStatus } from '../domain/records.ts'
+import type { Batched } from '../lib/batcher.ts'
+import { batched, type Database, type Statement } from './database.ts'
+
+/** Who makes a request: the account, and which of its keys the signature was checked with. */
+export interface Requester {
+  accountId: string
+  keyVersion: number
+}
+
+/** The account is no longer valid, or its key has changed since it was cached: look again, check again. */
+export const STALE_ACCOUNT = Symbol('stale account')
+export type StaleAccount = typeof STALE_ACCOUNT
+
+export interface NewAccount {
+  id: string
+  thumbprint: string
+  jwk: string
+  contacts: readonly string[]
+  termsAgreed: boolean
+}
+
+export interface AccountStore {
+  find: Batched<string, Account | undefined>
+  findByThumbprint: Batched<string, Account | undefined>
+  /** The account of this key, made if there was none (RFC 8555 §7.3.1): `created` is true for exactly one caller. */
+  create(account: NewAccount): Promise<{ created: boolean; account: Account }>
+  /** Undefined when the account is not valid any more. */
+  updateContacts(requester: Requester, contacts: readonly string[]): Promise<Account | undefined>
+  /** Valid → deactivated, its valid authorizations with it; undefined when it was not valid. */
+  deactivate(requester: Requester): Promise<Account | undefined>
+  /** Undefined when the account is not valid or its key changed meanwhile; `taken` is the account that has the new key. */
+  changeKey(
+    requester: Requester,
+    key: { jwk: string; thumbprint: string },
+  ): Promise<Account | { taken: string } | undefined>
+}
+
+interface AccountRow {
+  id: string
+  status: AccountStatus
+  jwk: string
+  thumbprint: string
+  key_version: number
+  contacts: string[]
+  terms_agreed: boolean
+}
+
+const COLUMNS = 'id, status, jwk, thumbprint, key_version, contacts, terms_agreed'
+
+const FIND: Statement = {
+  name: 'account-find',
+  // accounts_pkey, one row each
+  text: `SELECT ${COLUMNS} FROM accounts WHERE id = ANY ($1::uuid[])`,
+}
+
+const FIND_BY_THUMBPRINT: Statement = {
+  name: 'account-find-by-thumbprint',
+  // accounts_thumbprint_key, one row each
+  text: `SELECT ${COLUMNS} FROM accounts WHERE thumbprint = ANY ($1::text[])`,
+}
+
+const CREATE: Statement = {
+  name: 'account-create',
+  // One insert into accounts and its two unique indexes for each row.
+  text: `
+    INSERT INTO accounts (id, thumbprint, jwk, contacts, terms_agreed)
+    SELECT id, thumbprint, jwk, ARRAY(SELECT jsonb_array_elements_text(contacts)), terms_agreed
+      FROM unnest($1::uuid[], $2::text[], $3::text[], $4::jsonb[], $5::boolean[])
+        AS i (id, thumbprint, jwk, contacts, terms_agreed)
+    ON CONFLICT (thumbprint) DO NOTHING
+    RETURNING id`,
+}
+
+const UPDATE_CONTACTS: Statement = {
+  name: 'account-update-contacts',
+  text: `UPDATE accounts SET contacts = $3 WHERE id = $1 AND key_version = $2 AND status = 'valid' RETURNING ${COLUMNS}`,
+}
+
+const DEACTIVATE: Statement = {
+  name: 'account-deactivate',
+  // accounts_pkey, one row; authorizations_reusable for the account's valid authorizations. Its pending ones need no
+  // write: whatever they belong to can only be reached through the account.
+  text: `
+    WITH gone AS (
+      UPDATE accounts SET status = 'deactivated' WHERE id = $1 AND key_version = $2 AND status = 'valid' RETURNING ${COLUMNS}
+    ), authorizations_gone AS (
+      UPDATE authorizations SET status = 'deactivated' WHERE account_id = (SELECT id FROM gone) AND status = 'valid'
+    )
+    SELECT ${COLUMNS} FROM gone`,
+}
+
+const CHANGE_KEY: Statement = {
+  name: 'account-change-key',
+  text: `
+    UPDATE accounts SET jwk = $3, thumbprint = $4, key_version = key_version + 1
+     WHERE id = $1 AND key_version = $2 AND status = 'valid'
+       AND NOT EXISTS (SELECT FROM accounts other WHERE other.thumbprint = $4)
+    RETURNING ${COLUMNS}`,
+}
+
+export function createAccountStore(db: Database): AccountStore {
+  const find = batched(async (ids: readonly string[]) => {
+    const rows = await db.query<AccountRow>(FIND, [ids])
+    const byId = new Map(rows.map((row) => [row.id, decode(row)]))
+    return ids.map((id) => byId.get(id))
+  })
+
+  const findByThumbprint = batched(async (thumbprints: readonly string[]) => {
+    const rows = await db.query<AccountRow>(FIND_BY_THUMBPRINT, [thumbprints])
+    const byThumbprint = new Map(rows.map((row) => [row.thumbprint, decode(row)]))
+    return thumbprints.map((thumbprint) => byThumbprint.get(thumbprint))
+  })
+
+  /** Whether this very command made the row. */
+  const insert = batched(async (accounts: readonly NewAccount[]) => {
+    const rows = await db.query<{ id: string }>(CREATE, [
+      accounts.map((a) => a.id),
+      accounts.map((a) => a.thumbprint),
+      accounts.map((a) => a.jwk),
+      accounts.map((a) => JSON.stringify(a.contacts)),
+      accounts.map((a) => a.termsAgreed),
+    ])
+    const made = new Set(rows.map((row) => row.id))
+    return accounts.map((a) => made.has(a.id))
+  })
+
+  return {
+    find,
+    findByThumbprint,
+    async create(account) {
+      if (await insert(account)) {
+        return { created: true, account: { ...account, status: 'valid', keyVersion: 1 } }
+      }
+      const existing = await findByThumbprint(account.thumbprint)
+      if (!existing) throw new Error('an account that blocked an insert by its thumbprint must exist')
+      return { created: false, account: existing }
+    },
+    async updateContacts({ accountId, keyVersion }, contacts) {
+      return decodeFirst(await db.query<AccountRow>(UPDATE_CONTACTS, [accountId, keyVersion, contacts]))
+    },
+    async deactivate({ accountId, keyVersion }) {
+      return decodeFirst(await db.query<AccountRow>(DEACTIVATE, [accountId, keyVersion]))
+    },
+    async changeKey({ accountId, keyVersion }, { jwk, thumbprint }) {
+      const changed = await db
+        .query<AccountRow>(CHANGE_KEY, [accountId, keyVersion, jwk, thumbprint])
+        .catch((error: { code?: string }) => {
+          if (error.code === '23505') return [] // another account took the key between the check and the write
+          throw error
+        })
+      if (changed[0]) return decode(changed[0])
+      const holder = await findByThumbprint(thumbprint)
+      return holder && { taken: holder.id }
+    },
+  }
+}
+
+function decode(row: AccountRow): Account {
+  return {
+    id: row.id,
+    status: row.status,
+    jwk: row.jwk,
+    thumbprint: row.thumbprint,
+    keyVersion: row.key_version,
+    contacts: row.contacts,
+    termsAgreed: row.terms_agreed,
+  }
+}
+
+function decodeFirst(rows: AccountRow[]): Account | undefined {
+  return rows[0] && decode(rows[0])
+}

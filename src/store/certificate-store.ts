@@ -1,0 +1,149 @@
+/** SQL of issued certificates, their issuers, and revocation. */
+
+import type { Certificate } from '../domain/records.ts'
+import type { Batched } from '../lib/batcher.ts'
+import { type Requester, STALE_ACCOUNT, type StaleAccount } from './account-store.ts'
+import { batched, type Database, type Statement } from './database.ts'
+
+export interface Revocation {
+  certificateId: string
+  /** CRLReason (RFC 5280 §5.3.1). */
+  reason: number
+  /** SHA-256 of the SubjectPublicKeyInfo, when the key itself is to be blocked. */
+  blockedKey: Buffer | undefined
+}
+
+export interface CertificateStore {
+  find: Batched<{ requester: Requester; certificateId: string }, Certificate | StaleAccount | undefined>
+  findBySerial(serialNumber: Buffer): Promise<Certificate | undefined>
+  /** Whether the account holds a valid authorization for each of the names (RFC 8555 §7.6); wildcards as `*.x`. */
+  isAuthorizedForAll(accountId: string, names: readonly string[]): Promise<boolean>
+  /** False when it was revoked already. */
+  revoke(revocation: Revocation): Promise<boolean>
+  isKeyBlocked(spkiSha256: Buffer): Promise<boolean>
+  /** Remembers an issuer for as long as there are downloads; repeating it changes nothing. */
+  saveIssuer(fingerprint: Buffer, certificate: Buffer, chain: readonly Buffer[]): Promise<void>
+  /** The chain from the issuer upwards. */
+  findIssuerChain(fingerprint: string): Promise<readonly Buffer[] | undefined>
+}
+
+const COLUMNS = `c.id, c.account_id, c.order_id, encode(c.serial_number, 'hex') AS serial_number,
+           encode(c.issuer_fingerprint, 'hex') AS issuer_fingerprint, c.der, c.not_before, c.not_after, c.revoked_at`
+
+const FIND: Statement = {
+  name: 'certificate-find',
+  // accounts_pkey, certificates_pkey
+  text: `
+    SELECT i.ord::integer, a.id IS NULL AS stale, ${COLUMNS}
+      FROM unnest($1::uuid[], $2::uuid[], $3::integer[]) WITH ORDINALITY AS i (id, account_id, key_version, ord)
+      LEFT JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status = 'valid'
+      LEFT JOIN certificates c ON c.id = i.id`,
+}
+
+const FIND_BY_SERIAL: Statement = {
+  name: 'certificate-find-by-serial',
+  text: `SELECT ${COLUMNS} FROM certificates c WHERE c.serial_number = $1`,
+}
+
+const AUTHORIZED_NAMES: Statement = {
+  name: 'certificate-authorized-names',
+  // authorizations_reusable, one range for each name
+  text: `
+    SELECT bool_and(EXISTS (
+             SELECT FROM authorizations z
+              WHERE z.account_id = $1 AND z.status = 'valid' AND z.expires_at > now()
+                AND z.identifier_value = regexp_replace(name, '^\\*\\.', '') AND z.wildcard = (name LIKE '*.%')
+           )) AS all_authorized
+      FROM unnest($2::text[]) AS name`,
+}
+
+const REVOKE: Statement = {
+  name: 'certificate-revoke',
+  text: `
+    WITH revoked AS (
+      UPDATE certificates SET revoked_at = date_trunc('second', now()), revocation_reason = $2
+       WHERE id = $1 AND revoked_at IS NULL RETURNING id
+    ), blocked AS (
+      INSERT INTO blocked_keys (spki_sha256, certificate_id) SELECT $3, id FROM revoked WHERE $3::bytea IS NOT NULL
+      ON CONFLICT DO NOTHING
+    )
+    SELECT id FROM revoked`,
+}
+
+const IS_KEY_BLOCKED: Statement = {
+  name: 'blocked-key-find',
+  text: 'SELECT true FROM blocked_keys WHERE spki_sha256 = $1',
+}
+
+const SAVE_ISSUER: Statement = {
+  name: 'issuer-save',
+  text: 'INSERT INTO issuers (fingerprint, certificate, chain) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING',
+}
+
+const FIND_ISSUER: Statement = {
+  name: 'issuer-find',
+  text: "SELECT chain FROM issuers WHERE fingerprint = decode($1, 'hex')",
+}
+
+interface CertificateRow {
+  id: string | null
+  account_id: string | null
+  order_id: string | null
+  serial_number: string
+  issuer_fingerprint: string
+  der: Buffer
+  not_before: Date
+  not_after: Date
+  revoked_at: Date | null
+}
+
+export function createCertificateStore(db: Database): CertificateStore {
+  return {
+    find: batched(async (commands) => {
+      const rows = await db.query<CertificateRow & { ord: number; stale: boolean }>(FIND, [
+        commands.map((c) => c.certificateId),
+        commands.map((c) => c.requester.accountId),
+        commands.map((c) => c.requester.keyVersion),
+      ])
+      const results: (Certificate | StaleAccount | undefined)[] = commands.map(() => undefined)
+      for (const row of rows)
+        results[row.ord - 1] = row.stale ? STALE_ACCOUNT : row.id === null ? undefined : decode(row)
+      return results
+    }),
+    async findBySerial(serialNumber) {
+      const rows = await db.query<CertificateRow>(FIND_BY_SERIAL, [serialNumber])
+      return rows[0] && decode(rows[0])
+    },
+    async isAuthorizedForAll(accountId, names) {
+      const rows = await db.query<{ all_authorized: boolean | null }>(AUTHORIZED_NAMES, [accountId, names])
+      return rows[0]?.all_authorized === true
+    },
+    async revoke({ certificateId, reason, blockedKey }) {
+      return (await db.query(REVOKE, [certificateId, reason, blockedKey ?? null])).length > 0
+    },
+    async isKeyBlocked(spkiSha256) {
+      return (await db.query(IS_KEY_BLOCKED, [spkiSha256])).length > 0
+    },
+    async saveIssuer(fingerprint, certificate, chain) {
+      await db.query(SAVE_ISSUER, [fingerprint, certificate, chain])
+    },
+    async findIssuerChain(fingerprint) {
+      const rows = await db.query<{ chain: Buffer[] }>(FIND_ISSUER, [fingerprint])
+      return rows[0]?.chain
+    },
+  }
+}
+
+function decode(row: CertificateRow): Certificate {
+  return {
+    id: row.id as string,
+    accountId: row.account_id ?? undefined,
+    orderId: row.order_id ?? undefined,
+    serialNumber: row.serial_number,
+    issuerFingerprint: row.issuer_fingerprint,
+    der: row.der,
+    notBefore: row.not_before,
+    notAfter: row.not_after,
+    revokedAt: row.revoked_at ?? undefined,
+  }
+}

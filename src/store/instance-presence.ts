@@ -1,0 +1,89 @@
+/**
+ * Which instances are running, and who leads: session advisory locks on one connection of their own.
+ *
+ * A lock goes with its connection, so a killed instance is known to be gone as soon as PostgreSQL notices the closed
+ * socket: no heartbeat, no clock. Work left behind is adopted by compare-and-swap, so a wrong guess (the database
+ * restarted and nobody holds a lock for a moment) costs a duplicate attempt, never a duplicate result.
+ */
+
+import { randomInt } from 'node:crypto'
+import pg from 'pg'
+import { connectionOptions, type DatabaseSettings } from './database.ts'
+
+/** First half of the presence lock's key; the second is the instance id. `live_instances()` in SQL knows it too. */
+const PRESENCE_CLASS = 712100
+
+/** Background work of which one instance at a time does a round (doc 1, Limits). */
+export const LEADER_LOCKS = { cleanup: 712001, expiration: 712002, challenge: 712003, crl: 712948 } as const
+export type LeaderRole = keyof typeof LEADER_LOCKS
+
+const RECONNECT_DELAY_MS = 500
+
+export interface InstancePresence {
+  readonly instanceId: number
+  /** Ids of all running instances, this one included. */
+  liveInstances(): Promise<number[]>
+  /** Runs `work` if no other instance does this role's work right now; false when one does. */
+  lead(role: LeaderRole, work: () => Promise<void>): Promise<boolean>
+  close(): Promise<void>
+}
+
+export async function announceInstance(
+  settings: DatabaseSettings,
+  onLost: (error: Error) => void,
+): Promise<InstancePresence> {
+  // Positive and 31 bits: both halves of an advisory key are signed, pg_locks shows them unsigned.
+  const instanceId = randomInt(1, 2 ** 31 - 1)
+  let closed = false
+  let client = await connect()
+
+  async function connect(): Promise<pg.Client> {
+    const next = new pg.Client({ ...connectionOptions(settings), keepAlive: true })
+    next.on('error', (error) => {
+      if (closed || next !== client) return
+      onLost(error)
+      void reconnect()
+    })
+    await next.connect()
+    await next.query('SELECT pg_advisory_lock($1, $2)', [PRESENCE_CLASS, instanceId])
+    return next
+  }
+
+  async function reconnect(): Promise<void> {
+    while (!closed) {
+      await new Promise((resolve) => setTimeout(resolve, RECONNECT_DELAY_MS))
+      try {
+        client = await connect()
+        return
+      } catch (error) {
+        onLost(error as Error)
+      }
+    }
+  }
+
+  return {
+    instanceId,
+    async liveInstances() {
+      const { rows } = await client.query<{ id: number }>('SELECT id FROM live_instances() AS id ORDER BY id')
+      return rows.map((row) => row.id)
+    },
+    async lead(role, work) {
+      const holder = client
+      const { rows } = await holder.query<{ mine: boolean }>('SELECT pg_try_advisory_lock($1) AS mine', [
+        LEADER_LOCKS[role],
+      ])
+      if (!rows[0]?.mine) return false
+      try {
+        await work()
+      } finally {
+        // A connection that was lost has released the lock already.
+        if (holder === client) await holder.query('SELECT pg_advisory_unlock($1)', [LEADER_LOCKS[role]])
+      }
+      return true
+    },
+    async close() {
+      closed = true
+      await client.end()
+    },
+  }
+}

@@ -1,0 +1,195 @@
+/**
+ * SQL of issuance: the intent before the signature, the certificate after it (ARCHITECTURE.md, life of an issuance).
+ */
+
+import type { Batched } from '../lib/batcher.ts'
+import type { ProblemDocument } from '../protocol/problem.ts'
+import type { Requester } from './account-store.ts'
+import { batched, type Database, inRounds, type Statement } from './database.ts'
+
+/** What is about to be signed. */
+export interface IssuanceIntent {
+  certificateId: string
+  /** Undefined for a certificate that the service issues to itself. */
+  order: { id: string; requester: Requester } | undefined
+  serialNumber: Buffer
+  issuerId: string
+  issuerFingerprint: Buffer
+  tbs: Buffer
+  /** Of the key to be certified, which must not be on the blocked list. */
+  spkiSha256: Buffer
+  instanceId: number
+}
+
+/** An intent as recovery finds it. */
+export interface PendingIntent {
+  certificateId: string
+  orderId: string | undefined
+  issuerId: string
+  tbs: Buffer
+  /** Its order's expiry has passed: nobody waits for the certificate any more. */
+  orderExpired: boolean
+}
+
+export interface IssuedCertificate {
+  certificateId: string
+  der: Buffer
+  names: readonly string[]
+  notBefore: Date
+  notAfter: Date
+}
+
+export interface IssuanceStore {
+  /**
+   * Order ready → processing and its intent, committed together. False when the order is not ready (any more), its
+   * account is not valid, another finalize won, or the key is blocked.
+   */
+  begin: Batched<IssuanceIntent, boolean>
+  /** Certificate row, order processing → valid, intent gone. False when another instance has completed the intent. */
+  complete: Batched<IssuedCertificate, boolean>
+  /** Order processing → invalid with this error, intent gone. False when it was completed meanwhile. */
+  fail(certificateId: string, error: ProblemDocument): Promise<boolean>
+  /** Takes over intents of instances that are gone, and of this one's those older than `ownOlderThanSeconds`. */
+  adopt(instanceId: number, ownOlderThanSeconds: number, limit: number): Promise<PendingIntent[]>
+}
+
+const BEGIN: Statement = {
+  name: 'issuance-begin',
+  // accounts_pkey, orders_pkey, authorizations_pkey for each identifier; one update, one insert.
+  text: `
+    WITH i AS (
+      SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::integer[], $5::bytea[], $6::text[], $7::bytea[],
+                           $8::bytea[], $9::bytea[], $10::integer[]) WITH ORDINALITY
+        AS i (certificate_id, order_id, account_id, key_version, serial_number, issuer_id, issuer_fingerprint, tbs,
+              spki_sha256, instance_id, ord)
+    ), moved AS (
+      UPDATE orders o SET status = 'processing'
+        FROM i JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status = 'valid'
+       WHERE o.id = i.order_id AND o.account_id = i.account_id AND o.status = 'open' AND o.expires_at > now()
+         AND (SELECT count(*) FROM authorizations z
+               WHERE z.id = ANY (o.authorization_ids) AND z.status = 'valid' AND z.expires_at > now())
+             = cardinality(o.authorization_ids)
+         AND NOT EXISTS (SELECT FROM blocked_keys b WHERE b.spki_sha256 = i.spki_sha256)
+      RETURNING i.ord
+    ), begun AS (
+      INSERT INTO issuance_intents (certificate_id, order_id, account_id, serial_number, issuer_id, issuer_fingerprint,
+                                    tbs, instance_id)
+      SELECT i.certificate_id, i.order_id, i.account_id, i.serial_number, i.issuer_id, i.issuer_fingerprint, i.tbs,
+             i.instance_id
+        FROM i WHERE i.order_id IS NULL OR i.ord IN (SELECT ord FROM moved)
+      RETURNING certificate_id
+    )
+    SELECT i.ord::integer FROM i JOIN begun USING (certificate_id)`,
+}
+
+const COMPLETE: Statement = {
+  name: 'issuance-complete',
+  // issuance_intents_pkey, certificates' three unique indexes, orders_pkey
+  text: `
+    WITH i AS (
+      SELECT * FROM unnest($1::uuid[], $2::bytea[], $3::text[], $4::timestamptz[], $5::timestamptz[]) WITH ORDINALITY
+        AS i (certificate_id, der, names, not_before, not_after, ord)
+    ), intent AS (
+      DELETE FROM issuance_intents n USING i WHERE n.certificate_id = i.certificate_id RETURNING n.*
+    ), recorded AS (
+      INSERT INTO certificates (id, account_id, order_id, serial_number, issuer_fingerprint, names, not_before, not_after, der)
+      SELECT i.certificate_id, n.account_id, n.order_id, n.serial_number, n.issuer_fingerprint,
+             string_to_array(i.names, ' '), i.not_before, i.not_after, i.der
+        FROM i JOIN intent n USING (certificate_id)
+    ), moved AS (
+      UPDATE orders o SET status = 'valid', certificate_id = n.certificate_id
+        FROM intent n WHERE o.id = n.order_id AND o.status = 'processing'
+    )
+    SELECT i.ord::integer FROM i JOIN intent USING (certificate_id)`,
+}
+
+const FAIL: Statement = {
+  name: 'issuance-fail',
+  text: `
+    WITH intent AS (
+      DELETE FROM issuance_intents WHERE certificate_id = $1 RETURNING order_id
+    ), moved AS (
+      UPDATE orders o SET status = 'invalid', error = $2
+        FROM intent n WHERE o.id = n.order_id AND o.status = 'processing'
+    )
+    SELECT true FROM intent`,
+}
+
+const ADOPT: Statement = {
+  name: 'issuance-adopt',
+  // issuance_intents holds what is in flight and what was left behind: it is read whole.
+  text: `
+    WITH abandoned AS (
+      SELECT certificate_id FROM issuance_intents
+       WHERE CASE WHEN instance_id = $1 THEN created_at < now() - make_interval(secs => $2)
+                  ELSE instance_id NOT IN (SELECT live_instances()) END
+       ORDER BY created_at LIMIT $3 FOR UPDATE SKIP LOCKED
+    )
+    UPDATE issuance_intents n SET instance_id = $1, created_at = now()
+      FROM abandoned WHERE n.certificate_id = abandoned.certificate_id
+    RETURNING n.certificate_id, n.order_id, n.issuer_id, n.tbs,
+              coalesce((SELECT o.expires_at <= now() FROM orders o WHERE o.id = n.order_id), false) AS order_expired`,
+}
+
+export function createIssuanceStore(db: Database): IssuanceStore {
+  return {
+    begin: batched(
+      inRounds(
+        async (intents: readonly IssuanceIntent[]) => {
+          const rows = await db.query<{ ord: number }>(BEGIN, [
+            intents.map((n) => n.certificateId),
+            intents.map((n) => n.order?.id ?? null),
+            intents.map((n) => n.order?.requester.accountId ?? null),
+            intents.map((n) => n.order?.requester.keyVersion ?? null),
+            intents.map((n) => n.serialNumber),
+            intents.map((n) => n.issuerId),
+            intents.map((n) => n.issuerFingerprint),
+            intents.map((n) => n.tbs),
+            intents.map((n) => n.spkiSha256),
+            intents.map((n) => n.instanceId),
+          ])
+          return flags(rows, intents.length)
+        },
+        (intent) => intent.order?.id ?? intent.certificateId,
+      ),
+    ),
+
+    complete: batched(async (issued: readonly IssuedCertificate[]) => {
+      const rows = await db.query<{ ord: number }>(COMPLETE, [
+        issued.map((c) => c.certificateId),
+        issued.map((c) => c.der),
+        issued.map((c) => c.names.join(' ')),
+        issued.map((c) => c.notBefore.toISOString()),
+        issued.map((c) => c.notAfter.toISOString()),
+      ])
+      return flags(rows, issued.length)
+    }),
+
+    async fail(certificateId, error) {
+      return (await db.query(FAIL, [certificateId, error])).length > 0
+    },
+
+    async adopt(instanceId, ownOlderThanSeconds, limit) {
+      type Row = {
+        certificate_id: string
+        order_id: string | null
+        issuer_id: string
+        tbs: Buffer
+        order_expired: boolean
+      }
+      const rows = await db.query<Row>(ADOPT, [instanceId, ownOlderThanSeconds, limit])
+      return rows.map((row) => ({
+        certificateId: row.certificate_id,
+        orderId: row.order_id ?? undefined,
+        issuerId: row.issuer_id,
+        tbs: row.tbs,
+        orderExpired: row.order_expired,
+      }))
+    },
+  }
+}
+
+function flags(rows: readonly { ord: number }[], count: number): boolean[] {
+  const moved = new Set(rows.map((row) => row.ord))
+  return Array.from({ length: count }, (_, i) => moved.has(i + 1))
+}

@@ -1,0 +1,114 @@
+/** Schema migrations: numbered plain SQL files, forward only, one transaction each, the version row first. */
+
+import { readdir, readFile } from 'node:fs/promises'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import pg from 'pg'
+import { connectionOptions, type DatabaseSettings } from './database.ts'
+
+/** Compiled code lies in dist/src/store; the SQL stays where it was written. */
+const MIGRATIONS_DIR = fileURLToPath(new URL('../../../migrations/', import.meta.url))
+
+/** One migrator at a time, whoever starts first. */
+const MIGRATION_LOCK = 712000
+
+export interface Migration {
+  version: number
+  name: string
+}
+
+export interface SchemaState {
+  applied: Migration[]
+  pending: Migration[]
+  /** Versions the database has and this release does not know: a newer release has been here. */
+  unknown: number[]
+}
+
+/** The schema is not the one this release needs; the sentence says what to do. */
+export class SchemaMismatch extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'SchemaMismatch'
+  }
+}
+
+export async function listMigrations(): Promise<Migration[]> {
+  const names = (await readdir(MIGRATIONS_DIR)).filter((name) => /^\d{4}_\w+\.sql$/.test(name)).sort()
+  return names.map((name) => ({ version: Number(name.slice(0, 4)), name }))
+}
+
+export async function readSchemaState(settings: DatabaseSettings): Promise<SchemaState> {
+  return withClient(settings, stateOf)
+}
+
+/**
+ * Applies what is missing.
+ * @returns the migrations this call applied, in order.
+ * @throws SchemaMismatch when a newer release has already migrated the database
+ */
+export async function migrate(settings: DatabaseSettings): Promise<Migration[]> {
+  return withClient(settings, async (client) => {
+    await client.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK])
+    const { pending, unknown } = await stateOf(client)
+    if (unknown.length > 0) throw newerSchema(unknown)
+    for (const migration of pending) await apply(client, migration)
+    return pending
+  })
+}
+
+/** @throws SchemaMismatch unless the database has exactly the migrations of this release */
+export async function requireCurrentSchema(settings: DatabaseSettings): Promise<void> {
+  const { pending, unknown } = await readSchemaState(settings)
+  if (unknown.length > 0) throw newerSchema(unknown)
+  if (pending.length > 0)
+    throw new SchemaMismatch(
+      `the database lacks ${pending.length} migration(s), from ${pending[0]?.name}; run "chancery -c CONFIG db migrate" or set database.auto_setup`,
+    )
+}
+
+function newerSchema(unknown: readonly number[]): SchemaMismatch {
+  return new SchemaMismatch(
+    `the database has migration ${unknown.join(', ')}, which this release does not know; run the newer release`,
+  )
+}
+
+async function stateOf(client: pg.Client): Promise<SchemaState> {
+  const known = await listMigrations()
+  const { rows: exists } = await client.query("SELECT to_regclass('schema_migrations') IS NOT NULL AS there")
+  const rows: { version: number }[] = exists[0]?.there
+    ? (await client.query('SELECT version FROM schema_migrations ORDER BY version')).rows
+    : []
+  const applied = new Set(rows.map((row) => row.version))
+  return {
+    applied: known.filter(({ version }) => applied.has(version)),
+    pending: known.filter(({ version }) => !applied.has(version)),
+    unknown: [...applied].filter((version) => !known.some((migration) => migration.version === version)),
+  }
+}
+
+async function apply(client: pg.Client, { version, name }: Migration): Promise<void> {
+  const sql = await readFile(path.join(MIGRATIONS_DIR, name), 'utf8')
+  await client.query('BEGIN')
+  try {
+    await client.query(
+      `CREATE TABLE IF NOT EXISTS schema_migrations (
+         version integer PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())`,
+    )
+    await client.query('INSERT INTO schema_migrations (version, name) VALUES ($1, $2)', [version, name])
+    await client.query(sql)
+    await client.query('COMMIT')
+  } catch (cause) {
+    await client.query('ROLLBACK')
+    throw new Error(`migration ${name} failed: ${(cause as Error).message}`, { cause })
+  }
+}
+
+async function withClient<T>(settings: DatabaseSettings, run: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client(connectionOptions(settings))
+  await client.connect()
+  try {
+    return await run(client)
+  } finally {
+    await client.end()
+  }
+}

@@ -1,0 +1,529 @@
+/** The HTTP adapter against raw sockets: framing, limits, hostile and vanishing clients (RFC 9112, RFC 9110). */
+import assert from 'node:assert/strict'
+import { afterEach, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { HttpHandler, HttpReply, HttpRequest } from '../../src/http/message.ts'
+import { type HttpServer, type ListenOptions, listen } from '../../src/http/uws.ts'
+import { head, openRaw, type RawConnection } from './raw-client.ts'
+
+const servers: HttpServer[] = []
+const connections: RawConnection[] = []
+
+function serve(handler: HttpHandler, options: Partial<ListenOptions> = {}): HttpServer {
+  const server = listen({
+    host: '127.0.0.1',
+    port: 0,
+    maxBodyBytes: 1000,
+    keptHeaders: ['content-type', 'x-kept'],
+    handler,
+    onError: (error) => reply(500, `error: ${(error as Error).message}`),
+    tooLarge: (request) => reply(413, `too large: ${request.method} ${request.path}`),
+    badRequest: () => reply(400, 'bad request'),
+    ...options,
+  })
+  servers.push(server)
+  return server
+}
+
+async function open(server: HttpServer): Promise<RawConnection> {
+  const connection = await openRaw(server.port)
+  connections.push(connection)
+  return connection
+}
+
+function reply(status: number, body: string | Buffer = '', headers: HttpReply['headers'] = []): HttpReply {
+  return { status, headers, body }
+}
+
+async function later<T>(value: T, ms = 20): Promise<T> {
+  await sleep(ms)
+  return value
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  const end = performance.now() + 3000
+  while (!condition()) {
+    assert.ok(performance.now() < end, 'the condition did not come true in time')
+    await sleep(5)
+  }
+}
+
+afterEach(() => {
+  for (const { socket } of connections.splice(0)) socket.destroy()
+  for (const server of servers.splice(0)) server.close()
+})
+
+/** Every case twice: answered in the same turn, and after an await. */
+const TURNS = [
+  ['at once', (value: HttpReply) => value],
+  ['later', (value: HttpReply) => later(value)],
+] as const
+
+describe('replies', () => {
+  for (const [when, answer] of TURNS) {
+    test(`a reply ${when} carries its status, its headers in order and its length`, async () => {
+      const links = [
+        ['Link', '<a>;rel="index"'],
+        ['Link', '<b>;rel="up"'],
+        ['X-Third', 'ü'],
+      ] as const
+      const client = await open(serve(() => answer(reply(201, 'grüße', links))))
+      client.send(head('GET /'))
+      const text = await client.receives(/\r\n\r\n.{7}/)
+      assert.match(text, /^HTTP\/1\.1 201 Created\r\nLink: <a>;rel="index"\r\nLink: <b>;rel="up"\r\nX-Third: /)
+      assert.match(text, /\r\nContent-Length: 7\r\n/)
+      assert.match(text, /\r\nDate: \w{3}, \d{2} /)
+      assert.doesNotMatch(text, /uwebsockets/i)
+    })
+
+    // RFC 9110 §9.3.2: HEAD has the headers of GET and no body.
+    test(`HEAD ${when} reports the length and sends no body`, async () => {
+      const client = await open(serve((request) => answer(reply(200, request.path === '/empty' ? '' : 'é body'))))
+      client.send(head('HEAD /'))
+      assert.match(await client.receives(/\r\n\r\n$/), /Content-Length: 7\r\n/)
+      client.send(head('HEAD /empty'))
+      assert.match(await client.receives(/\r\n\r\n.*\r\n\r\n$/s), /Content-Length: 0\r\n/)
+      client.send(head('GET /'))
+      await client.receives(/ body$/)
+    })
+
+    // RFC 9110 §8.6: no Content-Length in a 204.
+    test(`204 ${when} has neither body nor length`, async () => {
+      const client = await open(serve(() => answer(reply(204))))
+      client.send(head('GET /') + (when === 'at once' ? head('GET /') : ''))
+      assert.doesNotMatch(await client.receives(/\r\n\r\n$/), /Content-Length/i)
+    })
+
+    test(`a large reply ${when} reaches a slow reader whole`, async () => {
+      const body = Buffer.alloc(8 * 1024 * 1024)
+      for (let at = 0; at < body.length; at += 4) body.writeUInt32LE(at, at)
+      const server = serve(() => answer(reply(200, body, [['X-Kind', 'large']])))
+      const client = await open(server)
+      client.socket.pause()
+      client.send(head('GET /'))
+      await until(() => server.inFlight === 1)
+      await sleep(100)
+      assert.equal(server.inFlight, 1, 'the rest waits for the socket')
+      client.socket.resume()
+      await until(() => server.inFlight === 0)
+      await until(() => client.text.length > body.length)
+      const received = Buffer.from(client.text.slice(client.text.indexOf('\r\n\r\n') + 4), 'latin1')
+      assert.ok(received.equals(body))
+      client.send(head('HEAD /'))
+      await client.receives(/Content-Length: 8388608\r\n(?:.*\r\n)*\r\n$/)
+    })
+
+    test(`a client that leaves during a large reply ${when} leaves nothing behind`, async () => {
+      const server = serve(() => answer(reply(200, Buffer.alloc(8 * 1024 * 1024))))
+      const client = await open(server)
+      client.socket.pause()
+      client.send(head('GET /'))
+      await until(() => server.inFlight === 1)
+      await sleep(50)
+      client.socket.destroy()
+      await until(() => server.inFlight === 0 && server.openConnections === 0)
+      assert.equal(server.counters.aborted, 1)
+    })
+
+    for (const [what, bad] of [
+      ['a line break in a header value', reply(200, '', [['Location', 'x\r\nSet-Cookie: y']])],
+      ['a line break in a header name', reply(200, '', [['X\r\nY', 'x']])],
+      ['an unknown status', reply(99)],
+      ['no body', { status: 200, headers: [] } as unknown as HttpReply],
+      ['nothing at all', undefined as unknown as HttpReply],
+    ] as const) {
+      test(`a reply ${when} with ${what} becomes the error reply`, async () => {
+        const server = serve(() => answer(bad))
+        const client = await open(server)
+        client.send(head('GET /'))
+        const text = await client.receives(/error: /)
+        assert.match(text, /^HTTP\/1\.1 500 /)
+        assert.doesNotMatch(text, /Set-Cookie/)
+        assert.equal(server.counters.handlerErrors, 1)
+      })
+    }
+  }
+})
+
+describe('a handler that fails', () => {
+  for (const [how, handler] of [
+    ['throws', () => assert.fail('no')],
+    ['rejects', () => Promise.reject(new Error('no'))],
+    ['rejects later', () => later(null).then(() => assert.fail('no'))],
+  ] as const satisfies readonly (readonly [string, HttpHandler])[]) {
+    for (const line of ['GET /', 'POST /']) {
+      const request = line === 'GET /' ? head(line) : `${head(line, 'Content-Length: 2')}hi`
+      test(`${line}: one that ${how} is answered by onError, and the connection goes on`, async () => {
+        const client = await open(serve(handler))
+        client.send(request)
+        await client.receives(/500 Internal Server Error[\s\S]*error: no$/)
+        client.send(request)
+        await client.receives(/(error: no[\s\S]*){2}$/)
+      })
+
+      test(`${line}: one that ${how}, with an onError that throws too, is a bare 500`, async () => {
+        const server = serve(handler, { onError: () => assert.fail('again') })
+        const client = await open(server)
+        client.send(request)
+        await client.receives(/^HTTP\/1\.1 500 [\s\S]*Content-Length: 0\r\n\r\n$/)
+        assert.equal(server.counters.handlerErrors, 2)
+      })
+    }
+  }
+})
+
+describe('the request value', () => {
+  test('has method, path, query, kept headers and peer, also after an await', async () => {
+    const seen: unknown[] = []
+    const facts = (request: HttpRequest) => [
+      request.method,
+      request.path,
+      request.query,
+      request.header('x-kept'),
+      request.header('content-type'),
+      request.header('x-dropped'),
+      request.peerAddress,
+      request.body.toString(),
+    ]
+    const client = await open(
+      serve(async (request) => {
+        if (request.query !== 'late=1') seen.push(facts(request))
+        await sleep(10)
+        seen.push(facts(request))
+        return reply(200, 'done')
+      }),
+    )
+    client.send(head('GET /a%20b/c?x=%41&y', 'X-Kept: 1 2 ', 'X-Dropped: no'))
+    await client.receives(/done$/)
+    const expected = ['GET', '/a%20b/c', 'x=%41&y', '1 2', undefined, undefined, '127.0.0.1', '']
+    assert.deepEqual(seen.splice(0), [expected, expected])
+
+    client.send(head('GET /?late=1', 'X-Kept: z'))
+    await client.receives(/(done[\s\S]*){2}$/)
+    assert.deepEqual(seen.splice(0), [['GET', '/', 'late=1', 'z', undefined, undefined, '127.0.0.1', '']])
+
+    client.send(`${head('POST /p', 'Content-Type: a/b', 'Content-Length: 4')}body`)
+    await client.receives(/(done[\s\S]*){3}$/)
+    const posted = ['POST', '/p', '', undefined, 'a/b', undefined, '127.0.0.1', 'body']
+    assert.deepEqual(seen, [posted, posted])
+  })
+
+  test('a v4 client of a dual-stack listener is shown as IPv4', async (t) => {
+    let server: HttpServer
+    try {
+      server = serve((request) => reply(200, request.peerAddress), { host: '::' })
+    } catch {
+      t.skip('no IPv6 on this machine')
+      return
+    }
+    const v4 = await open(server)
+    v4.send(head('GET /'))
+    await v4.receives(/\r\n127\.0\.0\.1$/)
+    const v6 = await openRaw(server.port, '::1')
+    connections.push(v6)
+    v6.send(head('GET /'))
+    await v6.receives(/\r\n::1$/)
+  })
+
+  // RFC 9110 §9.1: the method is case-sensitive.
+  test('the method is given as sent', async () => {
+    const client = await open(serve((request) => reply(200, `<${request.method}>`)))
+    for (const method of ['GET', 'get', 'POST', 'DELETE', 'PATCH', 'PUT', 'OPTIONS', 'BREW']) {
+      client.send(head(`${method} /`))
+      await client.receives(new RegExp(`<${method}>$`))
+    }
+  })
+})
+
+describe('bodies', () => {
+  const echo: HttpHandler = async (request) => {
+    await sleep(5)
+    return reply(200, `[${request.body.length}:${request.body.toString('latin1')}]`)
+  }
+
+  for (const size of [1, 2, 999, 1000]) {
+    const content = 'abcdefghij'.repeat(100).slice(0, size)
+    test(`of ${size} octets arrive whole, in one piece, octet by octet or chunked`, async () => {
+      const client = await open(serve(echo))
+      const expected = new RegExp(`\\[${size}:${content}\\]$`)
+      client.send(head('POST /', `Content-Length: ${size}`) + content)
+      await client.receives(expected)
+
+      const second = await open(servers[0]!)
+      second.socket.setNoDelay(true)
+      second.send(head('POST /', `Content-Length: ${size}`))
+      for (let at = 0; at < size; at += Math.ceil(size / 20)) {
+        await sleep(1)
+        second.send(content.slice(at, at + Math.ceil(size / 20)))
+      }
+      await second.receives(expected)
+
+      const third = await open(servers[0]!)
+      third.send(head('POST /', 'Transfer-Encoding: chunked'))
+      const half = Math.ceil(size / 2)
+      for (const part of [content.slice(0, half), content.slice(half)].filter((part) => part !== '')) {
+        third.send(`${part.length.toString(16)}\r\n${part}\r\n`)
+        await sleep(5)
+      }
+      third.send('0\r\n\r\n')
+      await third.receives(expected)
+    })
+  }
+
+  test('that are empty by declaration, by absence or by a last chunk only are empty', async () => {
+    const client = await open(serve(echo))
+    client.send(head('POST /', 'Content-Length: 0'))
+    await client.receives(/(\[0:\][\s\S]*){1}$/)
+    client.send(head('POST /'))
+    await client.receives(/(\[0:\][\s\S]*){2}$/)
+    client.send(`${head('POST /', 'Transfer-Encoding: chunked')}0\r\n\r\n`)
+    await client.receives(/(\[0:\][\s\S]*){3}$/)
+  })
+
+  test('of GET and HEAD are skipped', async () => {
+    const client = await open(serve(() => reply(200, 'ok')))
+    client.send(`${head('GET /', 'Content-Length: 5')}hello${head('GET /')}`)
+    await client.receives(/(ok[\s\S]*){2}$/)
+  })
+
+  // RFC 9110 §10.1.1
+  test('announced by Expect: 100-continue are asked for', async () => {
+    const client = await open(serve(echo))
+    client.send(head('POST /', 'Content-Length: 5', 'Expect: 100-continue'))
+    await client.receives(/^HTTP\/1\.1 100 Continue\r\n\r\n$/)
+    client.send('hello')
+    await client.receives(/100 Continue\r\n\r\nHTTP\/1\.1 200 OK[\s\S]*\[5:hello\]$/)
+  })
+
+  test('cut short by the client are never handed to the handler', async () => {
+    let called = 0
+    const aborted: string[] = []
+    const server = serve(
+      () => {
+        called++
+        return reply(200)
+      },
+      { onAborted: (request) => aborted.push(request.path) },
+    )
+    for (const start of [
+      `${head('POST /length', 'Content-Length: 10')}hello`,
+      `${head('POST /chunked', 'Transfer-Encoding: chunked')}5\r\nhel`,
+      head('POST /none', 'Content-Length: 10'),
+    ]) {
+      const client = await open(server)
+      client.send(start)
+      await until(() => server.inFlight === 1)
+      client.socket.destroy()
+      await until(() => server.inFlight === 0)
+    }
+    assert.equal(called, 0)
+    assert.deepEqual(aborted, ['/length', '/chunked', '/none'])
+    assert.equal(server.counters.aborted, 3)
+  })
+})
+
+describe('bodies over the limit', () => {
+  const never: HttpHandler = () => assert.fail('the handler must not see it')
+
+  test('are refused by their declared length, before they are sent; the connection is still good', async () => {
+    const server = serve((request) => (request.method === 'GET' ? reply(200, 'fine') : never(request)))
+    const client = await open(server)
+    client.send(head('POST /x', 'Content-Length: 1001'))
+    await client.receives(/^HTTP\/1\.1 413 [\s\S]*too large: POST \/x$/)
+    client.send('a'.repeat(1001) + head('GET /'))
+    await client.receives(/fine$/)
+    assert.equal(server.counters.tooLarge, 1)
+  })
+
+  test('far over the limit end the connection behind the 413', async () => {
+    const client = await open(serve(never))
+    client.send(head('POST /x', 'Content-Length: 999999999999'))
+    assert.match(await client.closes(), /^HTTP\/1\.1 413 [\s\S]*Connection: close\r\n[\s\S]*too large: POST \/x$/)
+  })
+
+  test('that are chunked are counted, not stored, and refused at their end', async () => {
+    const client = await open(serve(never))
+    client.send(head('POST /x', 'Transfer-Encoding: chunked'))
+    for (let part = 0; part < 10; part++) client.send(`c8\r\n${'a'.repeat(200)}\r\n`)
+    await sleep(30)
+    assert.equal(client.text, '')
+    client.send('0\r\n\r\n')
+    await client.receives(/^HTTP\/1\.1 413 [\s\S]*too large: POST \/x$/)
+  })
+
+  test('that are chunked without end are cut off', async () => {
+    const server = serve(never)
+    const client = await open(server)
+    client.socket.on('error', () => undefined)
+    client.send(head('POST /x', 'Transfer-Encoding: chunked'))
+    const chunk = `10000\r\n${'a'.repeat(0x10000)}\r\n`
+    for (let part = 0; part < 64 && !client.closed; part++) {
+      client.send(chunk)
+      await sleep(1)
+    }
+    await until(() => server.openConnections === 0)
+    assert.equal(server.counters.tooLarge, 1)
+    assert.equal(server.inFlight, 0)
+  })
+
+  test('announced by Expect: 100-continue get the 413', async () => {
+    const client = await open(serve(never))
+    client.send(head('POST /x', 'Content-Length: 2000', 'Expect: 100-continue'))
+    await client.receives(/HTTP\/1\.1 413 [\s\S]*too large/)
+  })
+})
+
+describe('a client that leaves', () => {
+  test('while its answer is pending has its answer dropped', async () => {
+    const server = serve(async (request) => {
+      await sleep(80)
+      if (request.path === '/reject') throw new Error('nobody hears it')
+      return reply(200)
+    })
+    for (const path of ['/', '/reject']) {
+      const client = await open(server)
+      client.send(head(`GET ${path}`))
+      await until(() => server.inFlight === 1)
+      client.socket.destroy()
+      await until(() => server.inFlight === 0)
+    }
+    await sleep(120)
+    assert.equal(server.counters.aborted, 2)
+    const client = await open(server)
+    client.send(head('GET /'))
+    await client.receives(/200 OK/)
+  })
+})
+
+describe('pipelining', () => {
+  test('plain replies come in order, bodies included', async () => {
+    const client = await open(serve((request) => reply(200, `<${request.path}${request.body}>`)))
+    client.send(
+      `${head('GET /1')}${head('POST /2', 'Content-Length: 2')}ab${head('POST /3', 'Transfer-Encoding: chunked')}1\r\nc\r\n0\r\n\r\n${head('GET /4')}`,
+    )
+    await client.receives(/<\/1>[\s\S]*<\/2ab>[\s\S]*<\/3c>[\s\S]*<\/4>$/)
+  })
+
+  for (const together of [true, false]) {
+    test(`a request ${together ? 'sent along' : 'sent'} while an answer is pending closes the connection, nothing is mixed up`, async () => {
+      const handled: string[] = []
+      const server = serve(async (request) => {
+        handled.push(request.path)
+        return later(reply(200, request.path), 60)
+      })
+      const client = await open(server)
+      if (together) client.send(head('GET /1') + head('GET /2'))
+      else {
+        client.send(head('GET /1'))
+        await until(() => server.inFlight === 1)
+        client.send(head('GET /2'))
+      }
+      assert.equal(await client.closes(), '')
+      assert.deepEqual(handled, ['/1'])
+      assert.equal(server.counters.aborted, 1)
+      await sleep(80)
+      assert.equal(server.inFlight, 0)
+    })
+  }
+})
+
+describe('requests that are none', () => {
+  const CASES: Record<string, [sent: string, answer: RegExp]> = {
+    'both length headers (RFC 9112 §6.1)': [head('POST /', 'Content-Length: 5', 'Transfer-Encoding: chunked'), /400/],
+    'two different lengths (RFC 9112 §6.3)': [
+      `${head('POST /', 'Content-Length: 5', 'Content-Length: 6')}hello!`,
+      /400 Bad Request[\s\S]*bad request$/,
+    ],
+    'a negative length': [`${head('POST /', 'Content-Length: -5')}hello`, /400/],
+    'a length that is no number': [`${head('POST /', 'Content-Length: 0x5')}hello`, /400/],
+    'an unknown transfer coding': [`${head('POST /', 'Transfer-Encoding: gzip')}hello`, /400/],
+    'HTTP/1.0': ['GET / HTTP/1.0\r\nHost: x\r\n\r\n', /505/],
+    'a TLS hello': ['\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 \r\n\r\n', /505/],
+  }
+  for (const [what, [sent, answer]] of Object.entries(CASES)) {
+    test(`${what}: refused, the connection closes, the handler sees nothing`, async () => {
+      let called = 0
+      const server = serve(() => {
+        called++
+        return reply(200)
+      })
+      const client = await open(server)
+      client.send(sent)
+      assert.match(await client.closes(), answer)
+      assert.equal(called, 0)
+      assert.equal(server.inFlight, 0)
+    })
+  }
+
+  test('a head that comes in pieces and never ends is cut at 4 KiB', async () => {
+    const server = serve(() => assert.fail('the handler must not see it'))
+    const client = await open(server)
+    client.socket.on('error', () => undefined)
+    client.send('GET / HTTP/1.1\r\nHost: x\r\n')
+    for (let line = 0; line < 100 && !client.closed; line++) {
+      await sleep(2)
+      client.send(`X-${line}: ${'a'.repeat(90)}\r\n`)
+    }
+    assert.match(await client.closes(), /431|400|^$/)
+  })
+})
+
+describe('the end of a server', () => {
+  test('draining: the pending answer arrives with Connection: close, new connections are refused', async () => {
+    const server = serve(() => later(reply(200, 'last'), 100))
+    const busy = await open(server)
+    busy.send(head('GET /'))
+    await until(() => server.inFlight === 1)
+    const drained = server.drain(2000)
+    await assert.rejects(openRaw(server.port), { code: 'ECONNREFUSED' })
+    assert.match(await busy.closes(), /200 OK\r\n[\s\S]*Connection: close\r\n[\s\S]*last$/)
+    assert.equal(await drained, 0)
+    assert.equal(server.openConnections, 0)
+  })
+
+  test('draining: an idle connection may still ask once within the grace', async () => {
+    const server = serve(() => reply(200, 'last'))
+    const idle = await open(server)
+    idle.send(head('GET /'))
+    await idle.receives(/last$/)
+    const drained = server.drain(2000)
+    await sleep(50)
+    idle.send(head('GET /'))
+    assert.match(await idle.closes(), /last[\s\S]*Connection: close\r\n[\s\S]*last$/)
+    assert.equal(await drained, 0)
+  })
+
+  test('draining ends at its deadline and says what is left', async () => {
+    const server = serve(() => later(reply(200), 1000))
+    const client = await open(server)
+    client.send(head('GET /'))
+    await until(() => server.inFlight === 1)
+    const start = performance.now()
+    assert.equal(await server.drain(100), 1)
+    assert.ok(performance.now() - start < 500)
+    server.close()
+    assert.equal(await client.closes(), '')
+    assert.equal(server.inFlight, 0)
+    server.close()
+    assert.equal(server.counters.aborted, 1)
+  })
+
+  test('an address that is taken, or not ours, is a clear error', async () => {
+    const { createServer } = await import('node:net')
+    const other = createServer().listen(0, '127.0.0.1')
+    await new Promise((resolve) => other.once('listening', resolve))
+    const { port } = other.address() as { port: number }
+    assert.throws(() => serve(() => reply(200), { port }), new RegExp(`cannot listen on 127.0.0.1 port ${port}`))
+    assert.throws(() => serve(() => reply(200), { host: '192.0.2.1' }), /cannot listen on 192\.0\.2\.1/)
+    other.close()
+  })
+
+  test('Connection: close of the client is honoured, also for HEAD and 204', async () => {
+    const server = serve((request) => reply(request.path === '/204' ? 204 : 200, request.path === '/204' ? '' : 'x'))
+    for (const line of ['GET /', 'HEAD /', 'GET /204']) {
+      const client = await open(server)
+      client.send(head(line, 'Connection: close'))
+      assert.match(await client.closes(), /^HTTP\/1\.1 20/)
+    }
+  })
+})

@@ -1,0 +1,63 @@
+/** A front thread in small, as the tests start it: an HTTP server on a shared port that can be told to die. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { listen } from '../../src/http/uws.ts'
+import { spawn } from '../../src/runtime/actor.ts'
+import { runThread } from '../../src/runtime/thread-entry.ts'
+
+export interface FrontData {
+  port: number
+  failSetup?: boolean
+  hangSetup?: boolean
+}
+
+export type FrontMessages = {
+  port: { message: undefined; reply: number }
+  crash: { message: 'throw' | 'reject' | 'exit' | 'silent'; reply: undefined }
+  block: { message: { ms: number }; reply: undefined }
+}
+
+function die(how: FrontMessages['crash']['message']): void {
+  if (how === 'throw') setTimeout(() => JSON.parse('{'), 0)
+  else if (how === 'reject') void Promise.reject(new RangeError('rejected on purpose'))
+  else if (how === 'exit') setTimeout(() => process.exit(7), 0)
+  else setTimeout(() => process.exit(0), 0)
+}
+
+runThread<FrontData, FrontMessages>(async ({ name, data, atExit, requestRecycle }) => {
+  const server = listen({
+    host: '127.0.0.1',
+    port: data.port,
+    maxBodyBytes: 1024,
+    keptHeaders: [],
+    handler: async ({ path }) => {
+      if (path === '/slow') await sleep(300)
+      if (path === '/recycle') requestRecycle('a request said so')
+      return { status: 200, headers: [], body: name }
+    },
+    onError: (error) => ({ status: 500, headers: [], body: String(error) }),
+    tooLarge: () => ({ status: 413, headers: [], body: '' }),
+    badRequest: () => ({ status: 400, headers: [], body: '' }),
+  })
+  atExit(() => server.close())
+  if (data.failSetup) throw new TypeError('setup failed on purpose')
+  if (data.hangSetup) await new Promise(() => undefined)
+
+  const actor = spawn<FrontMessages>({
+    name: `${name} actor`,
+    mailboxLimit: 100,
+    restart: { initialDelayMs: 1, maxDelayMs: 1, maxRestarts: 1, windowMs: 1000 },
+    onFailure: ({ error }) => {
+      throw error
+    },
+    start: () => ({
+      port: () => server.port,
+      crash: (how) => void die(how),
+      block: ({ ms }) => {
+        const until = performance.now() + ms
+        while (performance.now() < until);
+        return undefined
+      },
+    }),
+  })
+  return { actor, drain: (deadlineMs) => server.drain(deadlineMs) }
+})

@@ -1,0 +1,191 @@
+/** Supervised threads with a real HTTP server in each: crashes, orderly stops, replacement (runtime/thread.ts). */
+import assert from 'node:assert/strict'
+import { Agent, get } from 'node:http'
+import { afterEach, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import {
+  type SupervisedThread,
+  superviseThread,
+  type ThreadEvent,
+  type ThreadOptions,
+} from '../../src/runtime/thread.ts'
+import type { FrontData, FrontMessages } from './front.entry.ts'
+
+const ENTRY = new URL('./front.entry.js', import.meta.url)
+const running: SupervisedThread<FrontMessages>[] = []
+
+function front(name: string, data: FrontData, options: Partial<ThreadOptions<Record<never, never>>> = {}) {
+  const events: ThreadEvent[] = []
+  const thread = superviseThread<FrontMessages>({
+    name,
+    entry: ENTRY,
+    data,
+    mailboxLimit: 10,
+    readyTimeoutMs: 5000,
+    stopTimeoutMs: 2000,
+    restart: { initialDelayMs: 20, maxDelayMs: 100, maxRestarts: 5, windowMs: 10_000 },
+    onEvent: (event) => events.push(event),
+    ...options,
+  })
+  running.push(thread)
+  return { thread, events, seen: (type: ThreadEvent['type']) => events.filter((event) => event.type === type) }
+}
+
+const portOf = (thread: SupervisedThread<FrontMessages>) => thread.ref.ask('port', undefined, 1000)
+
+/** One request; a connection that the dying thread took with it is an undefined answer. */
+function request(port: number, path = '/', agent = new Agent()): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    get({ host: '127.0.0.1', port, path, agent }, (response) => {
+      let text = ''
+      response.on('data', (chunk) => {
+        text += chunk
+      })
+      response.on('end', () => resolve(text))
+      response.on('error', () => resolve(undefined))
+    }).on('error', () => resolve(undefined))
+  })
+}
+
+async function until(condition: () => boolean | Promise<boolean>, withinMs = 5000): Promise<void> {
+  const end = performance.now() + withinMs
+  while (!(await condition())) {
+    assert.ok(performance.now() < end, 'the condition did not come true in time')
+    await sleep(10)
+  }
+}
+
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((thread) => thread.stop(500)))
+})
+
+describe('a supervised thread', () => {
+  for (const [how, message, exitCode] of [
+    ['throw', /JSON/, 1],
+    ['reject', /rejected on purpose/, 1],
+    ['exit', /ended with code 7/, 7],
+    ['silent', /ended with code 0/, 0],
+  ] as const) {
+    test(`that dies by ${how} is reported with its reason and started again; its neighbour keeps the port`, async () => {
+      const first = front('first', { port: 0 })
+      await first.thread.start()
+      const port = await portOf(first.thread)
+      const second = front('second', { port })
+      await second.thread.start()
+
+      let stopLoad = false
+      let answers = 0
+      const load = (async () => {
+        while (!stopLoad) if ((await request(port)) !== undefined) answers++
+      })()
+      await until(() => answers > 20)
+      const idBefore = second.thread.threadId
+      second.thread.ref.tell('crash', how)
+      await until(() => second.seen('ready').length === 2)
+      const answersThen = answers
+      await until(() => answers > answersThen + 20)
+      stopLoad = true
+      await load
+
+      const [crash] = second.seen('crashed')
+      assert.ok(crash?.type === 'crashed')
+      assert.match(crash.error.message, message)
+      assert.equal(crash.exitCode, exitCode)
+      assert.notEqual(second.thread.threadId, idBefore)
+      assert.equal(first.seen('crashed').length, 0)
+      const names = new Set<string | undefined>()
+      await until(async () => names.add(await request(port)).has('second') && names.has('first'))
+    })
+  }
+
+  test('that keeps crashing escalates and stays down, the others go on', async () => {
+    const other = front('other', { port: 0 })
+    await other.thread.start()
+    const port = await portOf(other.thread)
+    const { thread, seen } = front(
+      'weak',
+      { port },
+      {
+        restart: { initialDelayMs: 5, maxDelayMs: 5, maxRestarts: 2, windowMs: 60_000 },
+      },
+    )
+    await thread.start()
+    for (let crash = 1; crash <= 3; crash++) {
+      await until(() => thread.status === 'running')
+      thread.ref.tell('crash', 'throw')
+      await until(() => thread.crashes === crash)
+    }
+    assert.equal(thread.status, 'escalated')
+    assert.equal(seen('escalated').length, 1)
+    await assert.rejects(thread.ref.ask('port', undefined, 100), { code: 'stopped' })
+    assert.equal(await request(port), 'other')
+  })
+
+  test('whose first setup fails rejects the start with the reason, closes its server and is not repeated', async () => {
+    const { thread, seen } = front('broken', { port: 0, failSetup: true })
+    await assert.rejects(thread.start(), /setup failed on purpose/)
+    assert.equal(thread.status, 'stopped')
+    assert.equal(seen('crashed').length, 0)
+  })
+
+  test('that is not ready in time is stopped and rejects the start', async () => {
+    const { thread, seen } = front('hanging', { port: 0, hangSetup: true }, { readyTimeoutMs: 300 })
+    await assert.rejects(thread.start(), /not ready within 300 ms/)
+    assert.equal(seen('stopped').length, 1)
+  })
+
+  test('finishes what is in flight when it is stopped', async () => {
+    const { thread } = front('calm', { port: 0 })
+    await thread.start()
+    const slow = request(await portOf(thread), '/slow')
+    await sleep(50)
+    assert.equal(await thread.stop(), true)
+    assert.equal(await slow, 'calm')
+  })
+
+  test('that does not turn its event loop is reported as stuck and not terminated', async () => {
+    const { thread, seen } = front('busy', { port: 0 })
+    await thread.start()
+    const blocked = thread.ref.ask('block', { ms: 1800 }, 5000)
+    await sleep(50)
+    await assert.rejects(thread.ping(100), { code: 'deadline' })
+    assert.equal(await thread.stop(100), false)
+    assert.equal(seen('stuck').length, 1)
+    // It hears the stop once it turns again.
+    await blocked.catch(() => undefined)
+  })
+
+  test('is replaced without a moment in which nobody listens', async () => {
+    const { thread, seen } = front('shift', { port: 0 })
+    await thread.start()
+    const port = await portOf(thread)
+    running.splice(running.indexOf(thread), 1)
+    await thread.stop()
+
+    const recycled = front('shift', { port })
+    await recycled.thread.start()
+    const before = recycled.thread.threadId
+    let stopLoad = false
+    let lost = 0
+    let served = 0
+    const agent = new Agent({ keepAlive: true, maxSockets: 4 })
+    const load = Array.from({ length: 4 }, async () => {
+      while (!stopLoad) {
+        if ((await request(port, '/', agent)) === undefined) lost++
+        else served++
+      }
+    })
+    await until(() => served > 50)
+    assert.equal(await request(port, '/recycle'), 'shift')
+    await until(() => recycled.seen('stopped').length === 1)
+    const servedThen = served
+    await until(() => served > servedThen + 50)
+    stopLoad = true
+    await Promise.all(load)
+    agent.destroy()
+    assert.notEqual(recycled.thread.threadId, before)
+    assert.equal(recycled.seen('recycling').length, 1)
+    assert.equal(seen('crashed').length, 0)
+    assert.ok(lost <= 4, `${lost} of ${served} requests lost`)
+  })
+})

@@ -1,0 +1,144 @@
+/** A throw-away CA for tests: keys, issuer certificate, leaf TBSCertificates, and the files a signer daemon needs. */
+
+import 'reflect-metadata'
+import { generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../../src/pki/algorithms.ts'
+import { assembleCertificate } from '../../src/pki/certificate.ts'
+import { contextConstructedTag } from '../../src/pki/der.ts'
+import { encodeDer } from '../../src/pki/der-writer.ts'
+import { writeExtension, writeKeyUsage, writeSubjectKeyIdentifier } from '../../src/pki/extensions.ts'
+import { encodeCommonName } from '../../src/pki/name.ts'
+import { EXTENSION } from '../../src/pki/oids.ts'
+import { encodePem } from '../../src/pki/pem.ts'
+import { parseSpki } from '../../src/pki/spki.ts'
+import { buildTbsCertificate, subjectKeyIdentifier, type TbsCertificateInput } from '../../src/pki/tbs-certificate.ts'
+import { writeTime } from '../../src/pki/time.ts'
+
+export const DAY_MS = 86_400_000
+
+export type AuthorityKind = 'P-256' | 'P-384' | 'P-521' | 'Ed25519' | 'RSA'
+
+export interface Authority {
+  privateKey: KeyObject
+  certificate: Buffer
+  certificatePem: string
+  nameDer: Buffer
+  keyIdentifier: Buffer
+  algorithm: SignatureAlgorithm
+  notBefore: Date
+  notAfter: Date
+}
+
+const ALGORITHM: Record<AuthorityKind, SignatureAlgorithm> = {
+  'P-256': 'SHA256withECDSA',
+  'P-384': 'SHA256withECDSA',
+  'P-521': 'SHA256withECDSA',
+  Ed25519: 'Ed25519',
+  RSA: 'SHA256withRSA',
+}
+
+export function makeKeyPair(kind: AuthorityKind): { privateKey: KeyObject; publicKey: KeyObject } {
+  if (kind === 'RSA') return generateKeyPairSync('rsa', { modulusLength: 2048 })
+  if (kind === 'Ed25519') return generateKeyPairSync('ed25519')
+  return generateKeyPairSync('ec', { namedCurve: kind })
+}
+
+export const spkiOf = (key: KeyObject): Buffer => key.export({ format: 'der', type: 'spki' })
+
+export function makeAuthority(kind: AuthorityKind = 'P-256', options: { isCa?: boolean } = {}): Authority {
+  const { privateKey, publicKey } = makeKeyPair(kind)
+  const algorithm = ALGORITHM[kind]
+  const spki = spkiOf(publicKey)
+  const keyIdentifier = subjectKeyIdentifier(parseSpki(spki).keyBits)
+  const nameDer = encodeCommonName(`Test CA ${kind}`)
+  const startOfDay = Math.floor(Date.now() / DAY_MS) * DAY_MS
+  const notBefore = new Date(startOfDay - 30 * DAY_MS)
+  const notAfter = new Date(startOfDay + 3650 * DAY_MS)
+  const tbs = encodeDer((writer) =>
+    writer.sequence(() => {
+      writer.constructed(contextConstructedTag(0), () => writer.smallInteger(2))
+      writer.unsignedInteger(randomBytes(16))
+      writer.raw(SIGNATURE_ALGORITHMS[algorithm].identifierDer)
+      writer.raw(nameDer)
+      writer.sequence(() => {
+        writeTime(writer, notBefore)
+        writeTime(writer, notAfter)
+      })
+      writer.raw(nameDer)
+      writer.raw(spki)
+      writer.constructed(contextConstructedTag(3), () =>
+        writer.sequence(() => {
+          writeExtension(writer, EXTENSION.basicConstraints, true, () =>
+            writer.sequence(() => {
+              if (options.isCa ?? true) writer.boolean(true)
+            }),
+          )
+          writeKeyUsage(writer, ['key_cert_sign', 'crl_sign'])
+          writeSubjectKeyIdentifier(writer, keyIdentifier)
+        }),
+      )
+    }),
+  )
+  const { hash } = SIGNATURE_ALGORITHMS[algorithm]
+  const certificate = assembleCertificate(tbs, algorithm, sign(hash, tbs, privateKey))
+  const certificatePem = encodePem('CERTIFICATE', certificate)
+  return { privateKey, certificate, certificatePem, nameDer, keyIdentifier, algorithm, notBefore, notAfter }
+}
+
+const LEAF_SPKI = spkiOf(makeKeyPair('P-256').publicKey)
+
+/** A TBSCertificate that every default policy accepts, but for what `changes` says. */
+export function leafInput(authority: Authority, changes: Partial<TbsCertificateInput> = {}): TbsCertificateInput {
+  const notBefore = new Date(Math.floor(Date.now() / 1000) * 1000 - 3_600_000)
+  return {
+    // The leading octet keeps the number positive and 16 octets long.
+    serialNumber: Buffer.concat([Buffer.of(0x40), randomBytes(15)]),
+    issuerNameDer: authority.nameDer,
+    authorityKeyIdentifier: authority.keyIdentifier,
+    signatureAlgorithm: authority.algorithm,
+    notBefore,
+    notAfter: new Date(notBefore.getTime() + 90 * DAY_MS - 1000),
+    spki: LEAF_SPKI,
+    dnsNames: ['www.example.org'],
+    ipAddresses: [],
+    keyUsages: ['digital_signature'],
+    extendedKeyUsages: ['server_auth'],
+    ...changes,
+  }
+}
+
+export const leafTbs = (authority: Authority, changes: Partial<TbsCertificateInput> = {}): Buffer =>
+  buildTbsCertificate(leafInput(authority, changes))
+
+export interface SignerFiles {
+  folder: string
+  config: string
+  socket: string
+  secret: Buffer
+  auditFile: string
+}
+
+/** Writes what a daemon needs into a new folder (mode 0700). The caller removes the folder. */
+export function writeSignerFiles(
+  authorities: Record<string, Authority>,
+  extraYaml = '',
+  policyYaml = '{}',
+): SignerFiles {
+  const folder = mkdtempSync(path.join(tmpdir(), 'signer-'))
+  const write = (name: string, content: string | Buffer) =>
+    writeFileSync(path.join(folder, name), content, { mode: 0o600 })
+  const secret = randomBytes(32)
+  write('secret', secret)
+  const issuers = Object.entries(authorities).map(([id, authority]) => {
+    write(`${id}.pem`, authority.certificatePem)
+    write(`${id}.key`, authority.privateKey.export({ format: 'pem', type: 'pkcs8' }))
+    return `  - id: ${id}\n    certificate: ${id}.pem\n    key: { file: ${id}.key }\n    policy: ${policyYaml}\n`
+  })
+  const head = 'socket: signer.sock\nsecret_file: secret\naudit: { file: audit.jsonl }\nlog: { level: warn }\n'
+  write('signer.yaml', `${head}${extraYaml}issuers:\n${issuers.join('')}`)
+  const at = (name: string) => path.join(folder, name)
+  return { folder, config: at('signer.yaml'), socket: at('signer.sock'), secret, auditFile: at('audit.jsonl') }
+}

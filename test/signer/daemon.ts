@@ -1,0 +1,42 @@
+/** Runs the real daemon as a process of its own. */
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+
+export const SIGNER_PROGRAM = fileURLToPath(new URL('../../signer/main.js', import.meta.url))
+
+export interface Daemon {
+  process: ChildProcess
+  /** Everything written so far, both streams. */
+  output(): string
+  /** Sends the signal and waits for the end. @returns exit code or signal name. */
+  stop(signal?: NodeJS.Signals): Promise<number | string>
+}
+
+/** Resolves at the line "signer ready". @throws Error with the output when the daemon ends before. */
+export async function startDaemon(config: string, nodeOptions: readonly string[] = []): Promise<Daemon> {
+  const child = spawn(process.execPath, [...nodeOptions, SIGNER_PROGRAM, '-c', config], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const lines: string[] = []
+  const ended = once(child, 'close')
+  child.stderr.on('data', (chunk: Buffer) => lines.push(chunk.toString('utf8')))
+  await new Promise<void>((resolve, reject) => {
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      lines.push(line)
+      if (line.includes('"signer ready"')) resolve()
+    })
+    ended.then(() => reject(new Error(`the daemon ended early:\n${lines.join('\n')}`)), reject)
+  })
+  return {
+    process: child,
+    output: () => lines.join('\n'),
+    async stop(signal = 'SIGTERM') {
+      if (child.exitCode === null && child.signalCode === null) child.kill(signal)
+      const [code, name] = (await ended) as [number | null, NodeJS.Signals | null]
+      return code ?? name ?? 'unknown'
+    },
+  }
+}

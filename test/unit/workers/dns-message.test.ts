@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import dnsPacket from 'dns-packet'
+import fc from 'fast-check'
+import { buildQuery, isQueryableName, matchQuestion, parseResponse } from '../../../workers/dns/message.ts'
+
+const EDNS = { edns: true, dnssec: false }
+
+function reply(query: Buffer, changes: Partial<dnsPacket.Packet> = {}): Buffer {
+  return dnsPacket.encode({ ...dnsPacket.decode(query), type: 'response', additionals: [], ...changes })
+}
+
+const questionOf = (query: Buffer) => dnsPacket.decode(query).questions![0]!
+
+describe('DNS queries', () => {
+  test('a query carries EDNS with 1232 octets and asks for recursion', () => {
+    const packet = dnsPacket.decode(buildQuery('www.example.org', 'A', EDNS).bytes)
+    const opt = packet.additionals![0]!
+    assert.equal(opt.type === 'OPT' && opt.udpPayloadSize, 1232)
+    assert.equal(packet.flag_rd, true)
+    assert.equal(packet.questions![0]!.name.toLowerCase(), 'www.example.org')
+  })
+  test('with dnssec the DO and AD bits are set', () => {
+    const packet = dnsPacket.decode(buildQuery('example.org', 'TXT', { edns: true, dnssec: true }).bytes)
+    const opt = packet.additionals![0]!
+    assert.equal(opt.type === 'OPT' && opt.flag_do, true)
+    assert.equal(packet.flag_ad, true)
+  })
+  test('id and case of the letters differ from query to query', () => {
+    const name = 'a-rather-long-name-with-many-letters.in.a.zone.example'
+    const queries = Array.from({ length: 50 }, () => buildQuery(name, 'A', EDNS))
+    assert.ok(new Set(queries.map(({ bytes }) => bytes.readUInt16BE(0))).size > 40)
+    assert.ok(new Set(queries.map(({ question }) => question.toString('latin1'))).size > 45)
+    for (const { question } of queries) assert.equal(question.length, name.length + 6)
+  })
+})
+
+describe('matching a message to a query', () => {
+  const query = buildQuery('www.example.org', 'A', EDNS)
+  const swapCase = (name: string) => name.replace(/[a-z]/i, (c) => (c < 'a' ? c.toLowerCase() : c.toUpperCase()))
+
+  test('the same id and question match', () => assert.equal(matchQuestion(reply(query.bytes), query), 'exact'))
+  test('another case of the name is told apart', () => {
+    const message = reply(query.bytes, {
+      questions: [{ ...questionOf(query.bytes), name: swapCase(questionOf(query.bytes).name) }],
+    })
+    assert.equal(matchQuestion(message, query), 'recased')
+  })
+  const foreign: Record<string, Buffer> = {
+    'another id': reply(query.bytes, { id: query.bytes.readUInt16BE(0) ^ 1 }),
+    'another name': reply(query.bytes, { questions: [{ ...questionOf(query.bytes), name: 'www.example.com' }] }),
+    'another type': reply(query.bytes, { questions: [{ ...questionOf(query.bytes), type: 'AAAA' }] }),
+    'no question': reply(query.bytes, { questions: [] }),
+    'two questions': reply(query.bytes, { questions: [questionOf(query.bytes), questionOf(query.bytes)] }),
+    'a query': query.bytes,
+    nothing: Buffer.alloc(0),
+    'a short message': query.bytes.subarray(0, 20),
+  }
+  for (const [what, message] of Object.entries(foreign)) {
+    test(`${what} does not match`, () => assert.equal(matchQuestion(message, query), 'foreign'))
+  }
+})
+
+describe('reading responses', () => {
+  const query = buildQuery('example.org', 'TXT', EDNS)
+
+  test('TXT strings keep their bytes and their borders', () => {
+    const message = reply(query.bytes, {
+      answers: [{ type: 'TXT', name: 'example.org', ttl: 5, data: ['one', Buffer.from([0, 255])] }],
+    })
+    assert.deepEqual(parseResponse(message, query)?.answers, [
+      { owner: 'example.org', record: { ttlSeconds: 5, data: [Buffer.from('one'), Buffer.from([0, 255])] } },
+    ])
+  })
+  test('CAA flags, tag and value are read', () => {
+    const caa = buildQuery('example.org', 'CAA', EDNS)
+    const message = reply(caa.bytes, {
+      answers: [{ type: 'CAA', name: 'example.org', ttl: 5, data: { flags: 128, tag: 'issue', value: 'ca.example' } }],
+    })
+    assert.deepEqual(parseResponse(message, caa)?.answers, [
+      { owner: 'example.org', record: { ttlSeconds: 5, data: { critical: true, tag: 'issue', value: 'ca.example' } } },
+    ])
+  })
+  test('records of other types are left out', () => {
+    const message = reply(query.bytes, { answers: [{ type: 'A', name: 'example.org', ttl: 5, data: '192.0.2.1' }] })
+    assert.deepEqual(parseResponse(message, query)?.answers, [])
+  })
+  test('an extended response code is put together from both halves (RFC 6891 §6.1.3)', () => {
+    const message = reply(query.bytes, {
+      additionals: [
+        {
+          type: 'OPT',
+          name: '.',
+          udpPayloadSize: 512,
+          extendedRcode: 1,
+          ednsVersion: 0,
+          flags: 0,
+          flag_do: false,
+          options: [],
+        },
+      ],
+    })
+    assert.equal(parseResponse(message, query)?.rcode, 'RCODE16')
+  })
+  test('a record that reaches past the end of the message is malformed', () => {
+    const whole = reply(query.bytes, {
+      answers: [{ type: 'TXT', name: 'example.org', ttl: 5, data: ['a long enough text'] }],
+    })
+    for (let length = whole.length - 1; length > 12; length--) {
+      assert.equal(parseResponse(whole.subarray(0, length), query), undefined, `${length} of ${whole.length} bytes`)
+    }
+  })
+  test('an alias to something that is no name is malformed', () => {
+    const message = reply(query.bytes, {
+      answers: [{ type: 'CNAME', name: 'example.org', ttl: 5, data: 'with blank.example' }],
+    })
+    assert.equal(parseResponse(message, query), undefined)
+  })
+
+  test('no bytes make the reader throw or return something out of its type', () => {
+    const types = ['A', 'AAAA', 'TXT', 'CAA', 'NS'] as const
+    fc.assert(
+      fc.property(fc.constantFrom(...types), fc.uint8Array({ maxLength: 300 }), (type, bytes) => {
+        const asked = buildQuery('example.org', type, EDNS)
+        matchQuestion(Buffer.from(bytes), asked)
+        parseResponse(Buffer.from(bytes), asked)
+      }),
+      { numRuns: 3000 },
+    )
+  })
+  test('no damage to a good response makes the reader throw, and addresses stay addresses', () => {
+    const asked = buildQuery('example.org', 'A', EDNS)
+    const good = reply(asked.bytes, {
+      answers: [
+        { type: 'CNAME', name: 'example.org', ttl: 5, data: 'www.example.org' },
+        { type: 'A', name: 'www.example.org', ttl: 5, data: '192.0.2.1' },
+        {
+          type: 'RRSIG',
+          name: 'example.org',
+          ttl: 5,
+          data: {
+            typeCovered: 'A',
+            algorithm: 13,
+            labels: 2,
+            originalTTL: 5,
+            expiration: 9,
+            inception: 8,
+            keyTag: 7,
+            signersName: 'example.org',
+            signature: Buffer.alloc(64),
+          },
+        },
+        { type: 'NSEC', name: 'example.org', ttl: 5, data: { nextDomain: 'x.example.org', rrtypes: ['A', 'TXT'] } },
+      ],
+    })
+    const damage = fc.array(fc.tuple(fc.nat({ max: good.length - 1 }), fc.nat({ max: 255 })), {
+      minLength: 1,
+      maxLength: 8,
+    })
+    fc.assert(
+      fc.property(damage, fc.nat({ max: good.length }), (changes, cut) => {
+        const message = Buffer.from(good)
+        for (const [at, byte] of changes) message[at] = byte
+        const response = parseResponse(message.subarray(0, cut < 20 ? undefined : cut), asked)
+        for (const answer of response?.answers ?? []) {
+          if ('record' in answer) assert.match(String(answer.record.data), /^\d+\.\d+\.\d+\.\d+$/)
+          else assert.ok(isQueryableName(answer.cname))
+        }
+      }),
+      { numRuns: 5000 },
+    )
+  })
+})

@@ -1,0 +1,125 @@
+/** A name server for tests: real UDP and TCP sockets on loopback, every answer scripted. */
+
+import { createSocket, type RemoteInfo } from 'node:dgram'
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import dnsPacket from 'dns-packet'
+
+export interface Asked {
+  /** Lower case. */
+  name: string
+  type: string
+  transport: 'udp' | 'tcp'
+  query: dnsPacket.DecodedPacket
+  /** Wire form of the query. */
+  bytes: Buffer
+}
+
+export interface Reply {
+  answers?: dnsPacket.Answer[]
+  authorities?: dnsPacket.Answer[]
+  /** Numeric response code. */
+  rcode?: number
+  flags?: number
+  /** Last word on the message before it is sent. */
+  change?: (message: dnsPacket.Packet) => void
+}
+
+/** Raw bytes are sent as they are; `drop` sends nothing; a list sends several datagrams (or messages) in a row. */
+export type Script = (asked: Asked) => Reply | Buffer | 'drop' | Buffer[] | Promise<Reply | Buffer | 'drop' | Buffer[]>
+
+export interface ScriptedDns {
+  /** For `DnsSettings.resolvers`. */
+  resolver: string
+  asked: Asked[]
+  close(): Promise<void>
+}
+
+export const SERVFAIL = 2
+export const NXDOMAIN = 3
+
+export function a(name: string, data: string): dnsPacket.Answer {
+  return { type: 'A', name, data, ttl: 60 }
+}
+export function aaaa(name: string, data: string): dnsPacket.Answer {
+  return { type: 'AAAA', name, data, ttl: 60 }
+}
+export function cname(name: string, data: string): dnsPacket.Answer {
+  return { type: 'CNAME', name, data, ttl: 60 }
+}
+export function soa(name: string): dnsPacket.Answer {
+  return { type: 'SOA', name, ttl: 60, data: { mname: `ns.${name}`, rname: `admin.${name}`, serial: 1 } }
+}
+
+/** The usual zone file: addresses by name, empty answers for types a known name lacks, NXDOMAIN for other names. */
+export function zoneScript(zone: Record<string, readonly string[]>): Script {
+  return ({ name, type }) => {
+    const addresses = zone[name]
+    if (!addresses) return { rcode: NXDOMAIN }
+    const records = addresses.map((address) => (address.includes(':') ? aaaa(name, address) : a(name, address)))
+    return { answers: records.filter((record) => record.type === type) }
+  }
+}
+
+export async function startDns(script: Script, host = '127.0.0.1'): Promise<ScriptedDns> {
+  const asked: Asked[] = []
+  const sockets = new Set<Socket>()
+
+  async function answer(bytes: Buffer, transport: Asked['transport']): Promise<Buffer[]> {
+    const query = dnsPacket.decode(bytes)
+    const question = query.questions![0]!
+    const entry: Asked = { name: question.name.toLowerCase(), type: question.type, transport, query, bytes }
+    asked.push(entry)
+    const reply = await script(entry)
+    if (reply === 'drop') return []
+    if (Buffer.isBuffer(reply)) return [reply]
+    return Array.isArray(reply) ? reply : [encodeReply(query, reply)]
+  }
+
+  const tcp = createServer((socket) => {
+    sockets.add(socket)
+    socket.on('error', () => {}).on('close', () => sockets.delete(socket))
+    socket.once('data', async (chunk) => {
+      for (const message of await answer(chunk.subarray(2), 'tcp')) {
+        const prefix = Buffer.alloc(2)
+        prefix.writeUInt16BE(message.length)
+        socket.write(Buffer.concat([prefix, message]))
+      }
+    })
+  })
+  tcp.listen(0, host)
+  await once(tcp, 'listening')
+  const { port } = tcp.address() as AddressInfo
+
+  const udp = createSocket(host.includes(':') ? 'udp6' : 'udp4')
+  udp.on('message', async (bytes: Buffer, from: RemoteInfo) => {
+    for (const message of await answer(bytes, 'udp')) udp.send(message, from.port, from.address)
+  })
+  udp.bind(port, host)
+  await once(udp, 'listening')
+
+  return {
+    resolver: host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`,
+    asked,
+    async close() {
+      for (const socket of sockets) socket.destroy()
+      udp.close()
+      tcp.close()
+      await Promise.all([once(udp, 'close'), once(tcp, 'close')])
+    },
+  }
+}
+
+/** A response to `query` that repeats its id and question. */
+export function encodeReply(query: dnsPacket.DecodedPacket, reply: Reply): Buffer {
+  const message: dnsPacket.Packet = {
+    type: 'response',
+    id: query.id!,
+    flags: dnsPacket.RECURSION_DESIRED | dnsPacket.RECURSION_AVAILABLE | (reply.flags ?? 0) | (reply.rcode ?? 0),
+    questions: query.questions!,
+    answers: reply.answers ?? [],
+    authorities: reply.authorities ?? [],
+  }
+  reply.change?.(message)
+  return dnsPacket.encode(message)
+}

@@ -1,0 +1,102 @@
+/** Web servers for tests, on loopback and free ports: node's own HTTP and HTTPS, and bare sockets for what they refuse. */
+
+import { once } from 'node:events'
+import { createServer as createHttpServer, type RequestListener, type Server } from 'node:http'
+import { createServer as createHttpsServer } from 'node:https'
+import { type AddressInfo, createServer as createTcpServer, type Socket, type Server as TcpServer } from 'node:net'
+import type { Http01Job } from '../../workers/job.ts'
+import { selfSigned } from './self-signed.ts'
+
+export interface ScriptedWeb {
+  port: number
+  /** Lines `METHOD url` as received. */
+  requests: string[]
+  close(): Promise<void>
+}
+
+export const TOKEN = 'evaGxfADs6pSRb2LAv9IZf17Dt3juxGJ-PCt92wr-oA'
+export const KEY_AUTHORIZATION = `${TOKEN}.9jg46WB3rR_AHD-EBXdN7cBkH1WOu0tA3M9fm21mqTI`
+export const CHALLENGE_PATH = `/.well-known/acme-challenge/${TOKEN}`
+
+export async function startWeb(listener: RequestListener, host = '127.0.0.1', port = 0): Promise<ScriptedWeb> {
+  const requests: string[] = []
+  const server = createHttpServer((request, response) => {
+    requests.push(`${request.method} ${request.url}`)
+    listener(request, response)
+  })
+  return listening(server, requests, host, port)
+}
+
+export async function startSecureWeb(listener: RequestListener, host = '127.0.0.1'): Promise<ScriptedWeb> {
+  const requests: string[] = []
+  const server = createHttpsServer(await selfSigned(), (request, response) => {
+    requests.push(`${request.method} ${request.url}`)
+    listener(request, response)
+  })
+  return listening(server, requests, host, 0)
+}
+
+/** Calls `talk` once the first bytes of a connection have come. */
+export async function startRaw(talk: (socket: Socket) => void, host = '127.0.0.1'): Promise<ScriptedWeb> {
+  const requests: string[] = []
+  const server = createTcpServer((socket) => {
+    socket.on('error', () => {})
+    socket.once('data', (bytes) => {
+      requests.push(bytes.toString('latin1'))
+      talk(socket)
+    })
+  })
+  return listening(server, requests, host, 0)
+}
+
+async function listening(
+  server: Server | TcpServer,
+  requests: string[],
+  host: string,
+  port: number,
+): Promise<ScriptedWeb> {
+  const sockets = new Set<Socket>()
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket)
+    socket.on('error', () => {}).on('close', () => sockets.delete(socket))
+  })
+  server.listen(port, host)
+  await once(server, 'listening')
+  return {
+    port: (server.address() as AddressInfo).port,
+    requests,
+    async close() {
+      const closed = once(server, 'close')
+      server.close()
+      for (const socket of sockets) socket.destroy()
+      await closed
+    },
+  }
+}
+
+/** A listener that serves `body` at the challenge's path and 404 elsewhere. */
+export function serving(body: string | Buffer): RequestListener {
+  return (request, response) => {
+    if (request.url === CHALLENGE_PATH) response.end(body)
+    else response.writeHead(404).end()
+  }
+}
+
+export const answering: RequestListener = serving(KEY_AUTHORIZATION)
+
+/** A job for `demo.test` at 127.0.0.1 with nothing blocked; `changes` on top. */
+export function aJob(port: number, changes: Partial<Http01Job> = {}): Http01Job {
+  return {
+    type: 'http-01',
+    identifier: { type: 'dns', value: 'demo.test' },
+    token: TOKEN,
+    keyAuthorization: KEY_AUTHORIZATION,
+    timeoutMs: 3000,
+    port,
+    maxResponseBytes: 65536,
+    blockedNetworks: [],
+    userAgent: 'chancery-test/1.0',
+    dns: { resolvers: [], zones: [{ zone: 'test', addresses: ['127.0.0.1'] }], timeoutMs: 2000 },
+    ...changes,
+  }
+}

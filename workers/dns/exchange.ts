@@ -1,0 +1,138 @@
+/**
+ * One query to one name server and its response, over UDP and TCP (RFC 1035 §4.2, RFC 7766).
+ *
+ * Over UDP anybody who can guess can answer, so a datagram counts only if it comes from the server's address and port to
+ * our random source port and repeats our random id and the randomly cased question. Everything else is ignored, and after
+ * a few of those (somebody is guessing, or the server does not keep the case) the question is put over TCP instead.
+ */
+
+import { createSocket } from 'node:dgram'
+import { connect, isIPv6 } from 'node:net'
+import { type DnsQuery, type DnsResponse, matchQuestion, parseResponse } from './message.ts'
+
+export interface NameServer {
+  address: string
+  port: number
+}
+
+export type Exchange =
+  | { kind: 'response'; response: DnsResponse }
+  /** The response did not fit, or UDP cannot be trusted for this question: ask over TCP. */
+  | { kind: 'use-tcp' }
+  | { kind: 'failed'; reason: string }
+
+/** A forger needs about 2^30 tries at 16 bits of port, 16 of id and some of case; this many are all it gets. */
+const MAX_IGNORED_DATAGRAMS = 8
+
+/** Total: every failure is a result. Ends within `timeoutMs`, or at once when `signal` aborts. */
+export function exchangeUdp(
+  server: NameServer,
+  query: DnsQuery,
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<Exchange> {
+  return new Promise((resolve) => {
+    const { type, lookup } = isIPv6(server.address)
+      ? { type: 'udp6' as const, lookup: literal(6) }
+      : { type: 'udp4' as const, lookup: literal(4) }
+    const socket = createSocket({ type, lookup })
+    const finish = (outcome: Exchange) => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', cancel)
+      // The socket can still report an error of the past; nobody waits for it any more.
+      socket.removeAllListeners().on('error', () => {})
+      socket.close()
+      resolve(outcome)
+    }
+    const cancel = () => finish({ kind: 'failed', reason: 'cancelled' })
+    const timer = setTimeout(() => finish({ kind: 'failed', reason: 'no answer in time' }), timeoutMs)
+    if (signal.aborted) return cancel()
+    signal.addEventListener('abort', cancel)
+
+    let ignored = 0
+    socket.on('error', (error) => finish({ kind: 'failed', reason: errorCode(error) }))
+    socket.on('message', (message) => {
+      const outcome = readDatagram(message, query)
+      if (outcome) finish(outcome)
+      else if (++ignored >= MAX_IGNORED_DATAGRAMS) finish({ kind: 'use-tcp' })
+    })
+    // A connected socket takes datagrams from this peer only, and learns of a closed port at once.
+    socket.on('connect', () => socket.send(query.bytes))
+    socket.connect(server.port, server.address)
+  })
+}
+
+/** Undefined when the datagram is not an answer to this query. */
+function readDatagram(message: Buffer, query: DnsQuery): Exchange | undefined {
+  const match = matchQuestion(message, query)
+  if (match === 'recased') return { kind: 'use-tcp' }
+  if (match === 'foreign') return undefined
+  // The truncation bit is read first: what a server cut off need not parse.
+  if ((message[2]! & 0x02) !== 0) return { kind: 'use-tcp' }
+  const response = parseResponse(message, query)
+  return response ? { kind: 'response', response } : { kind: 'failed', reason: 'malformed answer' }
+}
+
+/** The same over TCP, where the handshake makes the case of the name unnecessary. */
+export function exchangeTcp(
+  server: NameServer,
+  query: DnsQuery,
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<Exchange> {
+  return new Promise((resolve) => {
+    const socket = connect({ host: server.address, port: server.port })
+    const finish = (outcome: Exchange) => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', cancel)
+      socket.removeAllListeners().on('error', () => {})
+      socket.destroy()
+      resolve(outcome)
+    }
+    const cancel = () => finish({ kind: 'failed', reason: 'cancelled' })
+    const timer = setTimeout(() => finish({ kind: 'failed', reason: 'no answer in time' }), timeoutMs)
+    if (signal.aborted) return cancel()
+    signal.addEventListener('abort', cancel)
+
+    let received: Buffer = Buffer.alloc(0)
+    socket.on('error', (error) => finish({ kind: 'failed', reason: errorCode(error) }))
+    socket.on('close', () => finish({ kind: 'failed', reason: 'connection closed' }))
+    socket.on('data', (chunk) => {
+      // At most 64 KiB and one chunk: the length prefix has two octets.
+      received = Buffer.concat([received, chunk])
+      const message = completeMessage(received)
+      if (message) finish(readTcpMessage(message, query))
+    })
+    socket.write(Buffer.concat([lengthPrefix(query.bytes), query.bytes]))
+  })
+}
+
+function lengthPrefix(message: Buffer): Buffer {
+  const prefix = Buffer.alloc(2)
+  prefix.writeUInt16BE(message.length)
+  return prefix
+}
+
+function completeMessage(received: Buffer): Buffer | undefined {
+  if (received.length < 2) return undefined
+  const end = 2 + received.readUInt16BE(0)
+  return received.length >= end ? received.subarray(2, end) : undefined
+}
+
+function readTcpMessage(message: Buffer, query: DnsQuery): Exchange {
+  if (matchQuestion(message, query) === 'foreign') return { kind: 'failed', reason: 'answer to another question' }
+  const response = parseResponse(message, query)
+  if (!response || response.truncated) return { kind: 'failed', reason: 'malformed answer' }
+  return { kind: 'response', response }
+}
+
+/** dgram resolves even literals through a look-up; this one keeps the system's resolver out. */
+function literal(family: 4 | 6) {
+  return (
+    host: string,
+    _options: unknown,
+    callback: (error: NodeJS.ErrnoException | null, address: string, family: number) => void,
+  ) => process.nextTick(callback, null, host, family)
+}
+
+const errorCode = (error: Error) => (error as NodeJS.ErrnoException).code ?? 'socket error'

@@ -1,0 +1,165 @@
+/**
+ * The threads that validate, seen from the supervisor: bounded, and never waiting for ever.
+ *
+ * Jobs wait here, not in Piscina, so that the bound is exact and a job's clock starts when it is handed to a thread.
+ * A task bounds itself (`job.timeoutMs`); should a thread be stuck all the same, the pool notices after a grace and is
+ * replaced as a whole, because Piscina can stop a single task only by an abort signal, which would cost its thread all
+ * concurrency. What was running on a lost thread is reported as `lost`: nothing is known about the target then.
+ */
+
+import { Piscina } from 'piscina'
+import type { ValidationJob, ValidationVerdict } from './job.ts'
+
+export interface WorkerPoolOptions {
+  threads: number
+  concurrentTasksPerThread: number
+  /** Jobs that may wait while all threads are full. */
+  maxQueue: number
+  /** Called with what stopped a thread, for the log. */
+  onThreadError?: (error: Error) => void
+  /** Compiled module whose default export is the task. */
+  taskFile?: URL
+  /** How long past its own deadline a task may stay silent before its thread counts as stuck. */
+  graceMs?: number
+}
+
+export interface WorkerPoolStats {
+  threads: number
+  running: number
+  queued: number
+  /** Verdicts given, good and bad. */
+  completed: number
+  /** Jobs without a verdict: thread crashed or stuck, or a fault in a task. */
+  lost: number
+  /** Jobs refused because the queue was full. */
+  refused: number
+}
+
+export interface WorkerPool {
+  /** @throws WorkerPoolError; the job may be given again later, whatever the reason. */
+  validate(job: ValidationJob): Promise<ValidationVerdict>
+  stats(): WorkerPoolStats
+  /** Refuses new and waiting jobs, lets running ones finish for `timeoutMs`, then stops the threads. */
+  close(timeoutMs: number): Promise<void>
+}
+
+export type WorkerPoolErrorCode = 'full' | 'lost' | 'closed'
+
+/** No verdict. Says nothing about the target, so it is no ACME problem: retry, or drop at shutdown (`closed`). */
+export class WorkerPoolError extends Error {
+  readonly code: WorkerPoolErrorCode
+  readonly retryable = true
+
+  constructor(code: WorkerPoolErrorCode, message: string, options: { cause?: unknown } = {}) {
+    super(message, options)
+    this.name = 'WorkerPoolError'
+    this.code = code
+  }
+}
+
+/** Covers the start of a thread (150 ms) and a burst on a busy machine. */
+const GRACE_MS = 5000
+
+export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
+  const { threads, concurrentTasksPerThread, maxQueue, graceMs = GRACE_MS } = options
+  const capacity = threads * concurrentTasksPerThread
+  const counts = { running: 0, completed: 0, lost: 0, refused: 0 }
+  let waiting: Waiter[] = []
+  let piscina = startThreads(options)
+  let closing: Promise<void> | undefined
+  let onIdle: (() => void) | undefined
+
+  function replaceThreads(stuck: Piscina): void {
+    // Several stuck tasks of one pool are one reason.
+    if (stuck !== piscina || closing) return
+    options.onThreadError?.(new Error('a validation thread is stuck; all threads are replaced'))
+    piscina = startThreads(options)
+    void stuck.destroy()
+  }
+
+  function release(): void {
+    counts.running--
+    waiting.shift()?.start()
+    if (counts.running === 0) onIdle?.()
+  }
+
+  async function run(job: ValidationJob): Promise<ValidationVerdict> {
+    counts.running++
+    const current = piscina
+    const overdue = setTimeout(() => replaceThreads(current), job.timeoutMs + graceMs)
+    try {
+      const verdict: ValidationVerdict = await current.run(job)
+      counts.completed++
+      return verdict
+    } catch (cause) {
+      counts.lost++
+      throw new WorkerPoolError('lost', 'the validation did not come to an end', { cause })
+    } finally {
+      clearTimeout(overdue)
+      release()
+    }
+  }
+
+  async function finish(timeoutMs: number): Promise<void> {
+    const refused = waiting
+    waiting = []
+    for (const waiter of refused) waiter.refuse(new WorkerPoolError('closed', 'the server is shutting down'))
+    if (counts.running > 0) await idleOrTimeout(timeoutMs)
+    await piscina.destroy()
+  }
+
+  function idleOrTimeout(timeoutMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, timeoutMs)
+      onIdle = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+  }
+
+  return {
+    async validate(job) {
+      if (closing) throw new WorkerPoolError('closed', 'the server is shutting down')
+      if (counts.running < capacity) return run(job)
+      if (waiting.length >= maxQueue) {
+        counts.refused++
+        throw new WorkerPoolError('full', `${maxQueue} validations are waiting already`)
+      }
+      return new Promise((resolve, refuse) => {
+        waiting.push({ start: () => resolve(run(job)), refuse })
+      })
+    },
+    stats: () => ({ threads: piscina.threads.length, queued: waiting.length, ...counts }),
+    close(timeoutMs) {
+      closing ??= finish(timeoutMs)
+      return closing
+    },
+  }
+}
+
+interface Waiter {
+  start(): void
+  refuse(error: WorkerPoolError): void
+}
+
+function startThreads(options: WorkerPoolOptions): Piscina {
+  const { taskFile = new URL('./validate.js', import.meta.url) } = options
+  const piscina = new Piscina({
+    filename: taskFile.href,
+    minThreads: options.threads,
+    maxThreads: options.threads,
+    concurrentTasksPerWorker: options.concurrentTasksPerThread,
+    // Between tasks a thread must go on turning its event loop: sockets close after the verdict has left.
+    atomics: 'disabled',
+    // The zone that strangers' bytes come into sees none of the service's environment.
+    env: coverageOnly(process.env),
+  })
+  // Without a listener a thread that dies between two tasks would end the process.
+  piscina.on('error', (error: Error) => options.onThreadError?.(error))
+  return piscina
+}
+
+function coverageOnly({ NODE_V8_COVERAGE }: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return NODE_V8_COVERAGE === undefined ? {} : { NODE_V8_COVERAGE }
+}
