@@ -13,6 +13,7 @@ const DEFAULT_CONFIG = '/etc/chancery/signer.yaml'
 interface ServeOptions {
   config: string
   'validate-only'?: boolean
+  'follow-stdin'?: boolean
 }
 
 const version = readVersion()
@@ -30,6 +31,7 @@ program
   .command('serve', 'Run the daemon', { default: true })
   .option('-c, --config', 'Configuration file (YAML)', DEFAULT_CONFIG)
   .option('--validate-only', 'Check configuration, secret, certificates and keys (a test signature each), then exit')
+  .option('--follow-stdin', 'Stop when standard input ends, for a parent process that starts the daemon itself')
   .example('serve -c /etc/chancery/signer.yaml')
   .example('--validate-only -c signer.yaml')
   .action(run(serveCommand))
@@ -48,7 +50,7 @@ program
 async function serveCommand(options: ServeOptions): Promise<number> {
   const config = loadConfig(options.config)
   if (!options['validate-only']) {
-    await serve(config, version)
+    await serve(config, version, { followStdin: options['follow-stdin'] === true })
     return EXIT.ok
   }
   for (const { id, algorithm, key, notAfter } of (await checkSetup(config)).values()) {

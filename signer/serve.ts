@@ -20,8 +20,13 @@ export async function checkSetup(config: SignerConfig): Promise<Map<string, Issu
   return loadIssuers(config.issuers)
 }
 
+export interface ServeOptions {
+  /** Also stop when standard input ends: a parent that is killed outright then leaves no signer behind. */
+  followStdin: boolean
+}
+
 /** Runs until SIGTERM or SIGINT and resolves after the drain. @throws Error when it cannot start. */
-export async function serve(config: SignerConfig, version: string): Promise<void> {
+export async function serve(config: SignerConfig, version: string, options: ServeOptions): Promise<void> {
   const log = pino({ name: 'chancery-signer', level: config.log.level })
   const issuers = await checkSetup(config)
   const { chain: audit, keptAside } = await openAuditChain(config.audit.file)
@@ -45,8 +50,8 @@ export async function serve(config: SignerConfig, version: string): Promise<void
   })
   announce(log, config, issuers, audit)
 
-  const signal = await nextSignal()
-  log.info({ signal, inFlight: counters.inFlight }, 'signer stopping')
+  const reason = await Promise.race([nextSignal(), ...(options.followStdin ? [endOfInput()] : [])])
+  log.info({ reason, inFlight: counters.inFlight }, 'signer stopping')
   await server.drain()
   await audit.close()
   await Promise.all([...issuers.values()].map(({ key }) => key.close()))
@@ -80,5 +85,11 @@ function announce(log: Logger, config: SignerConfig, issuers: ReadonlyMap<string
 function nextSignal(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve(signal))
+  })
+}
+
+function endOfInput(): Promise<'end of input'> {
+  return new Promise((resolve) => {
+    process.stdin.once('end', () => resolve('end of input')).resume()
   })
 }

@@ -11,10 +11,8 @@ export interface AbsentFeature {
   /** The key that switches the feature on. */
   path: string
   feature: string
-  /** The places below `path` that make use of it; empty when it is off. */
+  /** The keys that make use of it; empty when it is off. */
   uses(config: Config): readonly string[]
-  /** Other keys that ask for the feature. */
-  alsoSetBy?: readonly string[]
 }
 
 /** Challenge methods that this version validates. */
@@ -54,8 +52,11 @@ export const ABSENT_FEATURES: readonly AbsentFeature[] = [
   {
     path: 'ca.serial_source',
     feature: 'a serial number from the database is',
-    uses: (c) => (c.ca.serial_source === 'database' ? ['ca.serial_source'] : []),
-    alsoSetBy: ['ca.internal.serial_source', 'ca.hsm.serial_source'],
+    uses: ({ ca }) => {
+      if (ca.serial_source !== 'database') return []
+      const older = ca.backend === 'hsm' ? 'hsm' : 'internal'
+      return [ca[older].serial_source === null ? 'ca.serial_source' : `ca.${older}.serial_source`]
+    },
   },
   when('smtp.enabled', 'sending mail is', (c) => c.smtp.enabled),
   when('logging.audit.enabled', 'the audit log is', (c) => c.logging.audit.enabled),

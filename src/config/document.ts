@@ -4,7 +4,18 @@
  * Its error texts are not used: they quote the source, and the source holds passwords.
  */
 
-import { type Document, isAlias, isMap, isPair, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml'
+import {
+  type Document,
+  isAlias,
+  isMap,
+  isPair,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  parseDocument,
+  visit,
+} from 'yaml'
 import type { Path } from './notice.ts'
 
 export type Format = 'yaml' | 'json'
@@ -57,7 +68,10 @@ export function readDocument(text: string, format: Format): SourceDocument {
   })
   const at = (offset: number): Position => ({ offset, line: lines.linePos(offset).line || 1 })
   const source = new SourceMap(document, at)
-  const problems = [...(format === 'json' ? jsonProblems(text, at) : syntaxProblems(document, at)), ...source.problems]
+  const problems = [
+    ...(format === 'json' ? jsonProblems(text, document, at) : syntaxProblems(document, at)),
+    ...source.problems,
+  ]
   const readable = !problems.some((problem) => problem.path.length === 0)
   return {
     value: readable ? toValue(document, problems, at) : undefined,
@@ -75,15 +89,31 @@ function syntaxProblems(document: Document, at: (offset: number) => Position): S
 }
 
 /** JSON is stricter than the YAML that reads it here, so the built-in parser judges first. */
-function jsonProblems(text: string, at: (offset: number) => Position): SourceProblem[] {
+function jsonProblems(text: string, document: Document, at: (offset: number) => Position): SourceProblem[] {
   try {
     JSON.parse(text)
     return []
   } catch (error) {
-    const offset = /position (\d+)/.exec(String(error))?.[1]
-    const position = at(offset === undefined ? Math.max(0, text.length - 1) : Number(offset))
-    return [{ path: [], position, message: 'not valid JSON; is a comma, quote or bracket missing or too many?' }]
+    const stated = /position (\d+)/.exec(String(error))?.[1]
+    const offset = stated === undefined ? firstNonJson(text, document) : Number(stated)
+    return [
+      { path: [], position: at(offset), message: 'not valid JSON; is a comma, quote or bracket missing or too many?' },
+    ]
   }
+}
+
+/** Some of the built-in parser's errors have no position; then the first value that only YAML knows is the likely place. */
+function firstNonJson(text: string, document: Document): number {
+  let offset = document.errors[0]?.pos[0] ?? Math.max(0, text.length - 1)
+  visit(document, {
+    Scalar(_, node) {
+      const isJson = node.type === 'QUOTE_DOUBLE' || (node.type === 'PLAIN' && typeof node.value !== 'string')
+      if (isJson || node.range === undefined || node.range === null) return undefined
+      offset = node.range[0]
+      return visit.BREAK
+    },
+  })
+  return offset
 }
 
 function toValue(document: Document, problems: SourceProblem[], at: (offset: number) => Position): unknown {

@@ -58,6 +58,13 @@ export const optionalWhole = (min: number, max?: number) =>
 export const list = <T extends z.ZodType>(entry: T, value: z.output<T>[] = []) =>
   z.array(entry).default(() => [...value])
 
+/** A list of at least one of the given names. */
+export const someOf = <const T extends readonly [string, ...string[]]>(values: T, defaults: readonly T[number][]) =>
+  z
+    .array(z.enum(values))
+    .min(1)
+    .default(() => [...defaults] as z.output<z.ZodEnum<{ [K in T[number]]: K }>>[])
+
 /** A text checked by a predicate; `expects` says what passes. */
 export const checkedText = (expects: string, test: (value: string) => boolean) =>
   z.string().refine(test).meta({ expects })

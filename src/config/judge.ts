@@ -34,18 +34,16 @@ function judgeRules(config: Config, isSet: IsSet, isSound: (key: string) => bool
 }
 
 function judgeFeatures(config: Config, isSet: IsSet, isSound: (key: string) => boolean): Verdict & { off: string[] } {
-  const used = ABSENT_FEATURES.filter((entry) => isSound(entry.path) && entry.uses(config).length > 0)
-  const errors = used
-    .filter((entry) => isAskedFor(entry, isSet))
-    .flatMap((entry) => entry.uses(config).map((place) => ({ path: splitPath(place), message: absence(entry) })))
-  const off = used.filter((entry) => !isAskedFor(entry, isSet)).map((entry) => entry.path)
+  const used = ABSENT_FEATURES.filter((entry) => isSound(entry.path)).flatMap((entry) =>
+    entry.uses(config).map((key) => ({ key, message: absence(entry) })),
+  )
+  const errors = used.filter(({ key }) => isSet(key)).map(({ key, message }) => ({ path: splitPath(key), message }))
+  const off = used.filter(({ key }) => !isSet(key)).map(({ key }) => key)
   const message = `on by default, but not available in this version and therefore without effect: ${off.join(', ')}`
   return { errors, off, warnings: off.length > 0 ? [{ path: [], message }] : [] }
 }
 
 export const absence = (entry: AbsentFeature) => `${entry.feature} not available in this version`
-
-const isAskedFor = (entry: AbsentFeature, isSet: IsSet) => [entry.path, ...(entry.alsoSetBy ?? [])].some(isSet)
 
 /** @param off Switches whose feature is absent: what depends on them has nothing to warn about. */
 function judgeWarnings(config: Config, isSet: IsSet, off: readonly string[]): Violation[] {

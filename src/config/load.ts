@@ -35,7 +35,8 @@ export async function loadConfig(file: string, env: Environment): Promise<Loaded
   if (format === undefined) return refuse(`${file} is neither .yaml, .yml nor .json; the extension chooses the format`)
   let text: string
   try {
-    text = await readFile(file, 'utf8')
+    // Editors on Windows put a byte order mark first; JSON does not know it.
+    text = (await readFile(file, 'utf8')).replace(/^\uFEFF/, '')
   } catch (error) {
     return refuse(`${file} cannot be read: ${(error as NodeJS.ErrnoException).code ?? 'unknown error'}`)
   }

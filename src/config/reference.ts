@@ -38,7 +38,8 @@ export function withoutNull(node: SchemaNode): SchemaNode {
 export function childNode(node: SchemaNode | undefined, part: string | number): SchemaNode | undefined {
   if (node === undefined) return undefined
   if (typeof part === 'number') return node.items && withoutNull(node.items)
-  const child = node.properties?.[part] ?? (node.additionalProperties || undefined)
+  const known = node.properties !== undefined && Object.hasOwn(node.properties, part)
+  const child = known ? node.properties?.[part] : node.additionalProperties || undefined
   return child && withoutNull(child)
 }
 

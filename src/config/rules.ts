@@ -68,8 +68,8 @@ const SERVER: Rule[] = [
   not(
     'server.tls.self_issued_names',
     ['server.tls.cert_path', 'server.tls.key_path'],
-    (c) => c.server.tls.self_issued_names.length > 0 && (c.server.tls.cert_path ?? c.server.tls.key_path) !== null,
-    'stands beside server.tls.cert_path or key_path; the server certificate is either issued by the service or read from files, so keep one of the two',
+    (c) => c.server.tls.self_issued_names.length > 0 && c.server.tls.cert_path === null,
+    'needs server.tls.cert_path and key_path: the files into which the service writes the certificate it issues to itself',
   ),
   not(
     'proxy.trusted_proxies',

@@ -32,7 +32,7 @@ export function arrange(root: Section): Section {
 
 function fillEmpty(section: Section, node: SchemaNode): Section {
   const entries = Object.entries(section).map(([key, value]) => {
-    const child = node.properties?.[key]
+    const child = Object.hasOwn(node.properties ?? {}, key) ? node.properties?.[key] : undefined
     if (child?.properties === undefined) return [key, value]
     if (value === null) return [key, {}]
     return [key, isSection(value) ? fillEmpty(value, child) : value]
@@ -45,8 +45,8 @@ function gatherExtensionSettings(ca: Section): Section {
   const { _comment, ...rest } = ca
   if (typeof rest['backend'] !== 'string' || !rest['backend'].startsWith('ext:')) return rest
   const known = REFERENCE.properties?.['ca']?.properties ?? {}
-  const extra = Object.entries(rest).filter(([key]) => !(key in known))
-  const own = Object.entries(rest).filter(([key]) => key in known)
+  const extra = Object.entries(rest).filter(([key]) => !Object.hasOwn(known, key))
+  const own = Object.entries(rest).filter(([key]) => Object.hasOwn(known, key))
   if (extra.length === 0) return rest
   const settings = isSection(rest['extension_settings']) ? rest['extension_settings'] : {}
   return { ...Object.fromEntries(own), extension_settings: { ...Object.fromEntries(extra), ...settings } }
@@ -59,7 +59,7 @@ const MAX_ROUNDS = 20
 export function withoutFaults(raw: Section): Section {
   let value = raw
   for (let round = 0; round < MAX_ROUNDS; round++) {
-    for (const [path, standIn] of STAND_INS) value = withDefault(value, path, standIn)
+    value = withStandIns(value)
     const issues = ConfigSchema.safeParse(value).error?.issues ?? []
     if (issues.length === 0) return value
     for (const issue of issues) {
@@ -68,19 +68,19 @@ export function withoutFaults(raw: Section): Section {
       for (const place of places) value = without(value, place)
     }
   }
-  return withDefault(withDefault({}, ['server'], { external_url: 'https://acme.invalid' }), ['database'], {
-    database: 'stand-in',
-    user: 'stand-in',
-  })
+  return withStandIns({})
 }
+
+const withStandIns = (root: Section): Section =>
+  STAND_INS.reduce((value, [path, standIn]) => withDefault(value, path, standIn), root)
 
 /** Takes out the key, the list around an entry, or, when the key is not there, the section around it. */
 function without(root: Section, path: Path): Section {
   const [head, ...rest] = path
-  if (typeof head !== 'string' || !(head in root)) return root
+  if (typeof head !== 'string' || !Object.hasOwn(root, head)) return root
   const child = root[head]
   const inside = rest[0]
-  if (isSection(child) && typeof inside === 'string' && inside in child) {
+  if (isSection(child) && typeof inside === 'string' && Object.hasOwn(child, inside)) {
     return { ...root, [head]: without(child, rest) }
   }
   const { [head]: _, ...others } = root

@@ -2,6 +2,7 @@
 
 import type { ExtendedKeyUsage, KeyUsage } from '../pki/oids.ts'
 import { Problem } from '../protocol/problem.ts'
+import type { SubjectKeyType } from './subject-key.ts'
 import type { ValidityPolicy } from './validity.ts'
 
 export const DEFAULT_PROFILE = 'default'
@@ -11,7 +12,7 @@ export interface CertificateProfile {
   description: string
   keyUsages: readonly KeyUsage[]
   extendedKeyUsages: readonly ExtendedKeyUsage[]
-  keyTypes: readonly string[]
+  keyTypes: readonly SubjectKeyType[]
   validity: ValidityPolicy
   /** Issuer id at the signer; undefined takes the signer's first issuer. */
   issuerId: string | undefined

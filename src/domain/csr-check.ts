@@ -2,14 +2,16 @@
 
 import type { SignatureAlgorithm } from '../pki/algorithms.ts'
 import { type Csr, verifyCsrSignature } from '../pki/csr.ts'
-import { checkSubjectKey } from '../pki/weak-key.ts'
+import { checkSubjectKey, type SubjectKeyPolicy } from '../pki/weak-key.ts'
 import type { Identifier } from '../protocol/identifier.ts'
 import { Problem } from '../protocol/problem.ts'
-import { checkSubjectKeyKind, type SubjectKeyPolicy } from './subject-key.ts'
+import { checkSubjectKeyType, type SubjectKeyType } from './subject-key.ts'
 
 export interface CsrPolicy {
   signatureAlgorithms: readonly SignatureAlgorithm[]
   key: SubjectKeyPolicy
+  /** Of the order's profile. */
+  keyTypes: readonly SubjectKeyType[]
 }
 
 /**
@@ -23,7 +25,7 @@ export function checkCsr(csr: Csr, identifiers: readonly Identifier[], accountSp
     throw badCsr(
       `signature algorithm ${csr.signatureAlgorithm ?? csr.signatureAlgorithmOid} is not accepted; use ${policy.signatureAlgorithms.join(', ')}`,
     )
-  const refusal = checkSubjectKeyKind(csr.spki, policy.key) ?? checkSubjectKey(csr.spki)
+  const refusal = checkSubjectKeyType(csr.spki, policy.keyTypes) ?? checkSubjectKey(csr.spki, policy.key)
   if (refusal !== undefined) throw badCsr(refusal)
   if (csr.spki.der.equals(accountSpki)) throw badCsr('the key of the CSR is the account key (RFC 8555 §11.1)')
   if (!verifyCsrSignature(csr)) throw badCsr('the signature of the CSR does not verify with its own key')

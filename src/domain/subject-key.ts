@@ -1,24 +1,25 @@
-/** Which keys may be certified (decisions 17): kind and size by policy. Weak spellings of an allowed key are pki's matter. */
+/** Kinds of key that a CA profile certifies (`ca.profiles.*.key_types`). Sizes and weak keys are pki's matter. */
 
-import type { Curve } from '../pki/algorithms.ts'
 import type { Spki } from '../pki/spki.ts'
 
-export interface SubjectKeyPolicy {
-  minRsaBits: number
-  /** Curves at least as large as `security.min_csr_ec_key_size`. */
-  curves: readonly Curve[]
-  /** Key types of the CA profile: `rsa`, `ec`, `ed25519`. */
-  keyTypes: readonly string[]
-}
+export type SubjectKeyType = 'RSA' | 'P-256' | 'P-384' | 'P-521' | 'Ed25519'
 
 /** The reason for a refusal, or undefined. */
-export function checkSubjectKeyKind(spki: Spki, policy: SubjectKeyPolicy): string | undefined {
-  if (spki.kind === 'unsupported') return `keys of type ${spki.oid} are not supported`
-  if (!policy.keyTypes.includes(spki.kind))
-    return `the certificate profile accepts ${policy.keyTypes.join(', ')} keys, not ${spki.kind}`
-  if (spki.kind === 'rsa' && spki.bits < policy.minRsaBits)
-    return `an RSA key must have at least ${policy.minRsaBits} bits`
-  if (spki.kind === 'ec' && !policy.curves.includes(spki.curve))
-    return `curve ${spki.curve} is not accepted; use ${policy.curves.join(' or ')}`
-  return undefined
+export function checkSubjectKeyType(spki: Spki, accepted: readonly SubjectKeyType[]): string | undefined {
+  const type = subjectKeyType(spki)
+  if (type !== undefined && accepted.includes(type)) return undefined
+  return `keys of type ${type ?? 'unknown'} are not accepted by this certificate profile; use ${accepted.join(', ')}`
+}
+
+function subjectKeyType(spki: Spki): SubjectKeyType | undefined {
+  switch (spki.kind) {
+    case 'rsa':
+      return 'RSA'
+    case 'ec':
+      return spki.curve
+    case 'ed25519':
+      return 'Ed25519'
+    case 'unsupported':
+      return undefined
+  }
 }

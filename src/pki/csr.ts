@@ -142,10 +142,10 @@ type RequestedExtensions = Pick<
 >
 
 function requestedExtensions(extensions: readonly Extension[]): RequestedExtensions {
-  const valueOf = (oid: string) => extensions.find((extension) => extension.oid === oid)?.value
-  const san = valueOf(EXTENSION.subjectAltName)
-  const keyUsage = valueOf(EXTENSION.keyUsage)
-  const extendedKeyUsage = valueOf(EXTENSION.extendedKeyUsage)
+  const requested = (oid: string) => extensions.find((extension) => extension.oid === oid)?.value
+  const san = requested(EXTENSION.subjectAltName)
+  const keyUsage = requested(EXTENSION.keyUsage)
+  const extendedKeyUsage = requested(EXTENSION.extendedKeyUsage)
   return {
     ...summarizeNames(san ? parseSubjectAltName(san) : []),
     keyUsages: keyUsage && parseKeyUsage(keyUsage),

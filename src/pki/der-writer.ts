@@ -10,6 +10,10 @@ import { TAG } from './der.ts'
 /** A leaf TBSCertificate with a 2048-bit RSA key and a few names fits; larger ones double it. */
 const INITIAL_OCTETS = 1024
 
+/** Encoding an OID costs a microsecond and a certificate holds about ten, always the same ones. */
+const ENCODED_OIDS = new Map<string, Buffer>()
+const MAX_ENCODED_OIDS = 256
+
 export class DerWriter {
   #bytes: Buffer = Buffer.allocUnsafe(INITIAL_OCTETS)
   #length = 0
@@ -112,7 +116,12 @@ export class DerWriter {
 
   /** OBJECT IDENTIFIER from dotted text. @throws RangeError when the text is no OID */
   oid(text: string): void {
-    this.primitive(TAG.oid, encodeOid(text))
+    let content = ENCODED_OIDS.get(text)
+    if (!content) {
+      content = encodeOid(text)
+      if (ENCODED_OIDS.size < MAX_ENCODED_OIDS) ENCODED_OIDS.set(text, content)
+    }
+    this.primitive(TAG.oid, content)
   }
 
   #octets(tag: number, length: number, value: number): void {
@@ -154,15 +163,14 @@ export function encodeOid(text: string): Buffer {
   if (!/^[0-2](?:\.(?:0|[1-9]\d*))+$/.test(text)) throw new RangeError(`not an object identifier: ${text}`)
   const [first, second, ...rest] = text.split('.').map(BigInt) as [bigint, bigint, ...bigint[]]
   if (first < 2n && second > 39n) throw new RangeError(`not an object identifier: ${text}`)
-  const octets: number[] = []
-  for (const arc of [first * 40n + second, ...rest]) appendArc(octets, arc)
-  return Buffer.from(octets)
+  return Buffer.from([first * 40n + second, ...rest].flatMap(arcOctets))
 }
 
-function appendArc(octets: number[], arc: bigint): void {
+/** Base 128, most significant group first, all but the last marked. */
+function arcOctets(arc: bigint): number[] {
   const groups = [Number(arc & 0x7fn)]
-  for (let left = arc >> 7n; left > 0n; left >>= 7n) groups.push(Number(left & 0x7fn) | 0x80)
-  octets.push(...groups.reverse())
+  for (let left = arc >> 7n; left > 0n; left >>= 7n) groups.unshift(Number(left & 0x7fn) | 0x80)
+  return groups
 }
 
 function lengthOctets(length: number): number {

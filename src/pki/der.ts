@@ -232,11 +232,13 @@ export class DerReader {
     const tag = this.peek()
     if (tag === -1) throw new DerError('a value is missing', at)
     if ((tag & 0x1f) === 0x1f) throw new DerError('tag numbers above 30 are not used here', at)
-    const universal = tag < 0x40
-    if (universal && ((tag & 0x20) !== 0) !== (tag === TAG.sequence || tag === TAG.set)) {
+    const isConstructed = (tag & 0x20) !== 0
+    const isUniversal = tag < 0x40
+    // Of the universal types in use, SEQUENCE and SET are constructed and all others are not (X.690 §10.2).
+    if (isUniversal && isConstructed !== ((tag | 0x20) === TAG.sequence || (tag | 0x20) === TAG.set)) {
       throw new DerError(`tag ${hexOctet(tag)} is not DER`, at)
     }
-    if ((tag & 0x20) !== 0) {
+    if (isConstructed) {
       const inner = this.enter(tag)
       while (!inner.done) inner.#checkAny()
       return

@@ -39,9 +39,11 @@ export function readTime(reader: DerReader): Time {
 export function writeTime(writer: DerWriter, at: Date): void {
   const year = at.getUTCFullYear()
   if (!(year >= 1950 && year <= 9999)) throw new RangeError(`a certificate cannot express ${String(at)}`)
-  const text = at.toISOString().replace(/\.\d+|[-:T]/g, '')
-  if (timeFormOf(at) === 'UTCTime') writer.ascii(TAG.utcTime, text.slice(2))
-  else writer.ascii(TAG.generalizedTime, text)
+  const iso = at.toISOString()
+  const field = (start: number) => iso.slice(start, start + 2)
+  const shortForm = `${field(2)}${field(5)}${field(8)}${field(11)}${field(14)}${field(17)}Z`
+  if (timeFormOf(at) === 'UTCTime') writer.ascii(TAG.utcTime, shortForm)
+  else writer.ascii(TAG.generalizedTime, field(0) + shortForm)
 }
 
 function readDigits(text: Buffer, from: number, count: number, at: number): number {

@@ -33,7 +33,7 @@ import type { KnownAccount } from './account-cache.ts'
 import type { SerialNumberSource } from './serial-number.ts'
 
 export interface IssuancePolicy {
-  csr: Omit<CsrPolicy, 'key'> & { key: Omit<CsrPolicy['key'], 'keyTypes'> }
+  csr: Omit<CsrPolicy, 'keyTypes'>
   identifiers: IdentifierPolicy
   profiles: ReadonlyMap<string, CertificateProfile>
   caIssuersUrls: readonly string[]
@@ -243,11 +243,7 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       requireReady(order)
       const csr = readCsr(csrDer)
       const profile = profileOf(order.profile)
-      const { csr: csrPolicy } = policy
-      checkCsr(csr, order.identifiers, key.spki(), {
-        ...csrPolicy,
-        key: { ...csrPolicy.key, keyTypes: profile.keyTypes },
-      })
+      checkCsr(csr, order.identifiers, key.spki(), { ...policy.csr, keyTypes: profile.keyTypes })
       checkIdentifiers(order.identifiers, policy.identifiers)
 
       const subject = { spki: csr.spki, identifiers: order.identifiers, commonName: commonNameOf(csr) }

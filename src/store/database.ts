@@ -19,6 +19,8 @@ export interface DatabaseSettings {
   maxConnections: number
   connectionTimeoutMs: number
   idleTimeoutMs: number
+  /** Bound of every statement, at the server and at the client. */
+  statementTimeoutMs: number
 }
 
 /** A statement with a name is prepared once for each connection. */
@@ -98,6 +100,8 @@ export function connectionOptions(settings: DatabaseSettings): pg.ClientConfig {
     password: settings.password,
     connectionTimeoutMillis: settings.connectionTimeoutMs,
     application_name: 'chancery',
+    statement_timeout: settings.statementTimeoutMs,
+    query_timeout: settings.statementTimeoutMs + 1000,
     ssl:
       verified || sslmode === 'require'
         ? {

@@ -16,6 +16,7 @@ import {
   optionalWhole,
   SERIAL_SOURCES,
   setting,
+  someOf,
   text,
   urlPath,
   whole,
@@ -64,7 +65,7 @@ const Profile = z
       unit: 'days',
     }),
     key_types: setting(
-      z.array(z.enum(KEY_TYPES)).min(1).default(['RSA', 'P-256', 'P-384', 'P-521']),
+      someOf(KEY_TYPES, ['RSA', 'P-256', 'P-384', 'P-521']),
       'Kinds of key that a certification request may carry.',
     ),
     issuer: setting(optionalText(), 'Issuer that signs, by its name in the signer; the only or first one when absent.'),
@@ -130,7 +131,10 @@ const AcmeProxy = z
       'What places the upstream responses.',
       { expects: 'one of callback_dns, file_http, callback_http, or ext: and a module' },
     ),
-    challenge_handler_config: setting(z.record(z.string(), z.unknown()).default({}), 'Settings of the handler.'),
+    challenge_handler_config: setting(
+      z.record(z.string(), z.unknown()).default(() => ({})),
+      'Settings of the handler.',
+    ),
     eab_kid: setting(optionalText(), 'Key id of the upstream account binding.'),
     eab_hmac_key: setting(optionalText(), 'Key of the upstream account binding, base64url.', { secret: true }),
     proxy_url: setting(optionalText(isHttpUrl), 'HTTP proxy on the way upstream.', { expects: HTTP_URL, secret: true }),
@@ -207,7 +211,7 @@ export const Ca = z
     profiles: setting(
       z
         .record(z.string().regex(/^[A-Za-z0-9._-]+$/), Profile)
-        .default({})
+        .default(() => ({}))
         .transform((profiles): Record<string, Profile> => ({ default: defaultProfile(), ...profiles })),
       'Certificate profiles by name. `default` always exists: digital_signature, key_encipherment and server_auth.',
     ),
@@ -222,7 +226,7 @@ export const Ca = z
     }),
     deferred_signing_timeout: setting(whole(1, 600), 'Time a backend that signs later may take.', { unit: 'seconds' }),
     extension_settings: setting(
-      z.record(z.string(), z.unknown()).default({}),
+      z.record(z.string(), z.unknown()).default(() => ({})),
       'Settings of an `ext:` backend. With such a backend, unknown keys directly under `ca` are taken as well.',
     ),
   })

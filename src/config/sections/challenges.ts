@@ -79,7 +79,7 @@ const DnsPersist01 = z
       z
         .array(checkedText('a domain name', (value) => isDomain(normaliseDomain(value))))
         .max(MAX_ISSUER_DOMAIN_NAMES)
-        .default([])
+        .default(() => [])
         .transform((names) => names.map(normaliseDomain)),
       'Names of this service that a published record may carry.',
     ),
@@ -107,7 +107,7 @@ export const Challenges = z
       z
         .array(checkedText(`one of ${CHALLENGE_TYPES.join(', ')}, or ext: and a module`, isChallengeType))
         .min(1)
-        .default(['http-01']),
+        .default(() => ['http-01']),
       'Methods offered to clients.',
     ),
     auto_accept: setting(flag(false), 'Regard every identifier as validated.'),

@@ -131,7 +131,7 @@ const Hook = z
       z
         .record(z.string(), z.unknown())
         .refine((value) => Object.keys(value).length <= MAX_HOOK_SETTINGS)
-        .default({}),
+        .default(() => ({})),
       'Settings of the hook.',
       { secret: true, expects: `keys with values, at most ${MAX_HOOK_SETTINGS}` },
     ),
@@ -149,7 +149,13 @@ export const Hooks = z
     max_workers: setting(z.int().min(1).max(16).default(4), 'Calls that run at the same time.'),
     max_retries: setting(whole(0, 0), 'Attempts after the first.'),
     dead_letter_log: setting(optionalText(), 'File that receives calls which failed for good.'),
-    registered: setting(z.array(Hook).max(MAX_HOOKS).default([]), 'Hooks, called in this order.'),
+    registered: setting(
+      z
+        .array(Hook)
+        .max(MAX_HOOKS)
+        .default(() => []),
+      'Hooks, called in this order.',
+    ),
   })
   .prefault({})
   .meta({ description: 'Handlers of events.' })

@@ -1,7 +1,7 @@
 /** What the service accepts from clients: `security` with its algorithms, limits and identifier policy. */
 
 import { z } from 'zod/v4'
-import { choice, flag, list, setting, whole } from '../field.ts'
+import { choice, flag, list, setting, someOf, whole } from '../field.ts'
 
 export const JWS_ALGORITHMS = ['ES256', 'ES384', 'ES512', 'RS256', 'RS384', 'RS512', 'PS256', 'EdDSA'] as const
 export const EC_CURVES = ['P-256', 'P-384', 'P-521'] as const
@@ -25,7 +25,7 @@ const limit = (requests: number, windowSeconds: number, keyedBy: string) =>
       requests: setting(z.int().min(1), 'Requests allowed within the window.', { reload: 'live' }),
       window_seconds: setting(z.int().min(1), 'Length of the window.', { unit: 'seconds', reload: 'live' }),
     })
-    .default({ requests, window_seconds: windowSeconds })
+    .default(() => ({ requests, window_seconds: windowSeconds }))
     .meta({ description: `Counted per ${keyedBy}. Both members are needed when the rule is written out.` })
 
 const RateLimits = z
@@ -72,31 +72,22 @@ const IdentifierPolicy = z
 
 export const Security = z
   .strictObject({
-    allowed_algorithms: setting(
-      z.array(z.enum(JWS_ALGORITHMS)).min(1).default(['ES256', 'RS256']),
-      'Signature algorithms of requests.',
-    ),
+    allowed_algorithms: setting(someOf(JWS_ALGORITHMS, ['ES256', 'RS256']), 'Signature algorithms of requests.'),
     min_rsa_key_size: setting(whole(2048, 2048), 'Smallest RSA account key.', { unit: 'bits' }),
     max_rsa_key_size: setting(z.int().min(2048).max(MAX_RSA_BITS).default(8192), 'Largest RSA account key.', {
       unit: 'bits',
     }),
-    allowed_ec_curves: setting(
-      z.array(z.enum(EC_CURVES)).min(1).default(['P-256', 'P-384']),
-      'Curves of account keys.',
-    ),
+    allowed_ec_curves: setting(someOf(EC_CURVES, ['P-256', 'P-384']), 'Curves of account keys.'),
     max_request_body_bytes: setting(whole(1024, 65536), 'Largest request body.', { unit: 'bytes' }),
     allowed_csr_signature_algorithms: setting(
-      z
-        .array(z.enum(CSR_SIGNATURE_ALGORITHMS))
-        .min(1)
-        .default([
-          'SHA256withRSA',
-          'SHA384withRSA',
-          'SHA512withRSA',
-          'SHA256withECDSA',
-          'SHA384withECDSA',
-          'SHA512withECDSA',
-        ]),
+      someOf(CSR_SIGNATURE_ALGORITHMS, [
+        'SHA256withRSA',
+        'SHA384withRSA',
+        'SHA512withRSA',
+        'SHA256withECDSA',
+        'SHA384withECDSA',
+        'SHA512withECDSA',
+      ]),
       'Signature algorithms of certification requests.',
     ),
     min_csr_rsa_key_size: setting(whole(2048, 2048), 'Smallest RSA key in a certification request.', { unit: 'bits' }),

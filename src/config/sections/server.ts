@@ -21,7 +21,7 @@ const Tls = z
     key_path: setting(optionalText(), 'PEM file with the private key of the server certificate.'),
     self_issued_names: setting(
       list(z.string().min(1)),
-      'Names and addresses of a server certificate that the service issues to itself; instead of the two paths.',
+      'Names and addresses of a server certificate that the service issues to itself, renews, and keeps in the two files.',
     ),
   })
   .prefault({})

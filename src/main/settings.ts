@@ -1,0 +1,227 @@
+/** From the configuration to the finished values that the parts receive: nobody below `main` sees the configuration. */
+
+import type { Config } from '../config/schema.ts'
+import { DEFAULT_PROFILE, type CertificateProfile } from '../domain/certificate-profile.ts'
+import type { IdentifierPolicy } from '../domain/identifier-policy.ts'
+import type { ValidationPolicy } from '../domain/validation-policy.ts'
+import type { ProxySettings } from '../http/forwarded.ts'
+import type { AcmeSettings, DirectoryMeta } from '../acme/context.ts'
+import { CURVES, type Curve, type SignatureAlgorithm } from '../pki/algorithms.ts'
+import { type ChallengeType, isChallengeType, keyAuthorization } from '../protocol/challenge.ts'
+import type { UrlSettings } from '../protocol/urls.ts'
+import type { IssuancePolicy } from '../services/issuance.ts'
+import type { OrderingPolicy } from '../services/ordering.ts'
+import type { RegistrationPolicy } from '../services/registration.ts'
+import type { ValidationRequest } from '../services/validation.ts'
+import type { DatabaseSettings } from '../store/database.ts'
+import type { DnsSettings, ValidationJob } from '../../workers/job.ts'
+
+const SECOND_MS = 1000
+const DAY_MS = 86_400_000
+
+/** Connections of an instance that are not a front thread's: the supervisor's pool and its presence lock. */
+const SUPERVISOR_CONNECTIONS = 4
+/** More than this per thread makes batches smaller, not requests faster. */
+const MAX_THREAD_CONNECTIONS = 4
+
+export function threadConnections({ database, server }: Config): number {
+  const share = Math.floor((database.max_connections - SUPERVISOR_CONNECTIONS) / server.workers)
+  return Math.max(1, Math.min(MAX_THREAD_CONNECTIONS, share))
+}
+
+export function databaseSettings({ database, server }: Config, maxConnections = SUPERVISOR_CONNECTIONS - 1): DatabaseSettings {
+  return {
+    host: database.host,
+    port: database.port,
+    database: database.database,
+    user: database.user,
+    password: database.password ?? '',
+    sslmode: database.sslmode,
+    maxConnections,
+    connectionTimeoutMs: database.connection_timeout * SECOND_MS,
+    idleTimeoutMs: database.max_idle_seconds * SECOND_MS,
+    statementTimeoutMs: server.timeout * SECOND_MS,
+  }
+}
+
+export function urlSettings({ server, api, acme }: Config): UrlSettings {
+  return {
+    externalUrl: server.external_url.replace(/\/$/, ''),
+    basePath: api.base_path.replace(/\/$/, ''),
+    paths: {
+      directory: acme.paths.directory,
+      newNonce: acme.paths.new_nonce,
+      newAccount: acme.paths.new_account,
+      newOrder: acme.paths.new_order,
+      newAuthz: acme.paths.new_authz,
+      revokeCert: acme.paths.revoke_cert,
+      keyChange: acme.paths.key_change,
+    },
+  }
+}
+
+export function proxySettings({ proxy }: Config): ProxySettings {
+  return {
+    enabled: proxy.enabled,
+    trustedProxies: proxy.trusted_proxies,
+    forwardedForHeader: proxy.forwarded_for_header.toLowerCase(),
+    forwardedProtoHeader: proxy.forwarded_proto_header.toLowerCase(),
+  }
+}
+
+export function acmeSettings(config: Config): AcmeSettings {
+  const { security, acme, order, challenges } = config
+  return {
+    algorithms: security.allowed_algorithms,
+    accountKeys: {
+      minRsaBits: security.min_rsa_key_size,
+      maxRsaBits: security.max_rsa_key_size,
+      curves: security.allowed_ec_curves,
+    },
+    directoryMeta: directoryMeta(config),
+    orderRetryAfterSeconds: order.retry_after_seconds,
+    challengeRetryAfterSeconds: challenges.retry_after_seconds,
+    ordersPageSize: acme.orders_page_size,
+  }
+}
+
+function directoryMeta({ tos, acme, ca }: Config): DirectoryMeta {
+  const profiles = Object.entries(ca.profiles)
+  return {
+    ...(tos.url && { termsOfService: tos.url }),
+    ...(acme.website_url && { website: acme.website_url }),
+    ...(acme.caa_identities.length > 0 && { caaIdentities: acme.caa_identities }),
+    ...(acme.eab_required && { externalAccountRequired: true }),
+    // With the default alone there is nothing to choose.
+    ...(profiles.length > 1 && {
+      profiles: Object.fromEntries(profiles.map(([name, { description }]) => [name, description ?? ''])),
+    }),
+  }
+}
+
+export function registrationPolicy({ email, tos, account }: Config): RegistrationPolicy {
+  return {
+    contacts: { required: email.require_contact, allowedDomains: email.allowed_domains },
+    termsUrl: tos.url ?? undefined,
+    termsRequired: tos.require_agreement,
+    allowContactUpdate: account.allow_contact_update,
+    allowDeactivation: account.allow_deactivation,
+  }
+}
+
+function enabledChallenges({ challenges }: Config): ChallengeType[] {
+  return challenges.enabled.filter(isChallengeType)
+}
+
+export function identifierPolicy(config: Config): IdentifierPolicy {
+  const { identifier_policy: policy } = config.security
+  return {
+    allowedDomains: policy.allowed_domains,
+    forbiddenDomains: policy.forbidden_domains,
+    allowWildcards: policy.allow_wildcards,
+    allowIp: policy.allow_ip,
+    allowSingleLabel: policy.allow_single_label,
+    maxIdentifiers: policy.max_identifiers_per_order,
+    maxValueLength: policy.max_identifier_value_length,
+    enabledChallenges: enabledChallenges(config),
+  }
+}
+
+export function certificateProfiles({ ca }: Config): ReadonlyMap<string, CertificateProfile> {
+  const profiles = Object.entries(ca.profiles).map(([name, profile]): [string, CertificateProfile] => [
+    name,
+    {
+      name,
+      description: profile.description ?? '',
+      keyUsages: profile.key_usages,
+      extendedKeyUsages: profile.extended_key_usages,
+      keyTypes: profile.key_types,
+      validity: {
+        validityDays: profile.validity_days ?? ca.default_validity_days,
+        maxValidityDays: Math.min(ca.max_validity_days, profile.max_validity_days ?? ca.max_validity_days),
+        backdateSeconds: ca.backdate_seconds,
+      },
+      issuerId: profile.issuer ?? undefined,
+    },
+  ])
+  const byName = new Map(profiles)
+  if (!byName.has(DEFAULT_PROFILE)) throw new Error('the configuration always has a default profile')
+  return byName
+}
+
+export function orderingPolicy(config: Config): OrderingPolicy {
+  const { order } = config
+  return {
+    identifiers: identifierPolicy(config),
+    profiles: certificateProfiles(config),
+    orderLifetimeMs: order.expiry_seconds * SECOND_MS,
+    authorizationLifetimeMs: order.authorization_expiry_seconds * SECOND_MS,
+    preAuthorizationLifetimeMs: order.pre_authorization_lifetime_days * DAY_MS,
+  }
+}
+
+export function issuancePolicy(config: Config): IssuancePolicy {
+  const { security, ca, order } = config
+  return {
+    csr: {
+      signatureAlgorithms: security.allowed_csr_signature_algorithms as SignatureAlgorithm[],
+      key: {
+        rsaMinBits: security.min_csr_rsa_key_size,
+        // decisions 17
+        rsaMaxBits: 8192,
+        curves: (Object.keys(CURVES) as Curve[]).filter((curve) => CURVES[curve].bits >= security.min_csr_ec_key_size),
+        ed25519: true,
+      },
+    },
+    identifiers: identifierPolicy(config),
+    profiles: certificateProfiles(config),
+    caIssuersUrls: ca.aia_issuer_urls,
+    policyOids: ca.policy_oids,
+    finalizeWaitMs: order.finalize_wait_ms,
+    signTimeoutMs: ca.signer.timeout_seconds * SECOND_MS,
+  }
+}
+
+export function validationPolicy({ challenges }: Config): ValidationPolicy {
+  return {
+    maxRetries: {
+      'http-01': challenges.http01.max_retries,
+      'dns-01': challenges.dns01.max_retries,
+      'tls-alpn-01': challenges.tlsalpn01.max_retries,
+      'dns-persist-01': challenges.dnspersist01.max_retries,
+      'dns-account-01': challenges.dnsaccount01.max_retries,
+    },
+    backoffBaseMs: challenges.backoff_base_seconds * SECOND_MS,
+    backoffMaxMs: challenges.backoff_max_seconds * SECOND_MS,
+  }
+}
+
+/** Builds the job of a claimed challenge. */
+export function createJobFactory({ challenges, dns, acme }: Config, version: string): (request: ValidationRequest) => ValidationJob {
+  const dnsSettings: DnsSettings = {
+    resolvers: dns.resolvers,
+    zones: dns.zones.map(({ zone, resolvers, addresses }) => ({
+      zone,
+      ...(resolvers.length > 0 && { resolvers }),
+      ...(addresses.length > 0 && { addresses }),
+    })),
+    timeoutMs: dns.timeout_seconds * SECOND_MS,
+  }
+  const userAgent = `chancery/${version}${acme.website_url ? ` (${acme.website_url})` : ''}`
+
+  return ({ type, identifier, token, thumbprint }) => {
+    if (type !== 'http-01') throw new Error(`no validator for ${type} in this release`)
+    return {
+      type,
+      identifier,
+      token,
+      keyAuthorization: keyAuthorization(token, thumbprint),
+      timeoutMs: challenges.http01.timeout_seconds * SECOND_MS,
+      port: challenges.http01.port,
+      maxResponseBytes: challenges.http01.max_response_bytes,
+      blockedNetworks: challenges.http01.blocked_networks,
+      userAgent,
+      dns: dnsSettings,
+    }
+  }
+}

@@ -1,0 +1,139 @@
+/**
+ * Subject keys that must not be certified (decision 17; Baseline Requirements §6.1.1.3): wrong kind or size, and RSA
+ * moduli that can be factored because of how they were made.
+ *
+ * The tests on the modulus are cheap sieves over public numbers, not primality proofs: a bad key may pass, a good one
+ * fails with a chance below 2^-25 (ROCA).
+ */
+
+import type { Curve } from './algorithms.ts'
+import type { PublicKeyFacts, Spki } from './spki.ts'
+
+export interface SubjectKeyPolicy {
+  rsaMinBits: number
+  rsaMaxBits: number
+  curves: readonly Curve[]
+  ed25519: boolean
+}
+
+export const DEFAULT_SUBJECT_KEY_POLICY: SubjectKeyPolicy = {
+  rsaMinBits: 2048,
+  rsaMaxBits: 8192,
+  curves: ['P-256', 'P-384', 'P-521'],
+  ed25519: true,
+}
+
+/** Beyond 8192 bits one verification costs clients more than any security it buys, and the sieves grow with the square. */
+const RSA_BITS_LIMIT = 8192
+
+const MIN_EXPONENT = 65537n
+const MAX_EXPONENT = 2n ** 32n - 1n
+const FERMAT_ROUNDS = 100
+
+/** Why the key is refused, as a sentence fit for a client; undefined when it is acceptable. About 0.1 ms for RSA-2048. */
+export function checkSubjectKey(spki: Spki, policy: SubjectKeyPolicy): string | undefined {
+  switch (spki.kind) {
+    case 'rsa':
+      return checkRsaKey(spki, policy)
+    case 'ec':
+      return policy.curves.includes(spki.curve) ? undefined : `keys on ${spki.curve} are not accepted`
+    case 'ed25519':
+      return policy.ed25519 ? undefined : 'Ed25519 keys are not accepted'
+    case 'unsupported':
+      return `keys of type ${spki.oid} are not supported`
+  }
+}
+
+function checkRsaKey(key: PublicKeyFacts & { kind: 'rsa' }, policy: SubjectKeyPolicy): string | undefined {
+  const maxBits = Math.min(policy.rsaMaxBits, RSA_BITS_LIMIT)
+  if (key.bits < policy.rsaMinBits) return `RSA keys need at least ${policy.rsaMinBits} bits, this one has ${key.bits}`
+  if (key.bits > maxBits) return `RSA keys may have at most ${maxBits} bits, this one has ${key.bits}`
+  if (key.exponent < MIN_EXPONENT || key.exponent > MAX_EXPONENT) {
+    return 'the RSA exponent must lie between 65537 and 2^32-1'
+  }
+  if (key.exponent % 2n === 0n) return 'the RSA exponent must be odd'
+  const modulus = BigInt(`0x${key.modulus.toString('hex')}`)
+  if (modulus % 2n === 0n) return 'the RSA modulus must be odd'
+  const residues = smallResidues(modulus)
+  const factor = SMALL_PRIMES.find((_, index) => residues[index] === 0)
+  if (factor !== undefined) return `the RSA modulus is divisible by ${factor}`
+  if (hasRocaFingerprint(residues)) return 'the RSA key was made by a faulty generator (ROCA, CVE-2017-15361)'
+  if (hasClosePrimes(modulus)) return 'the RSA modulus is a product of two close primes'
+  return undefined
+}
+
+const SMALL_PRIMES: readonly number[] = primesBetween(3, 167)
+const SMALL_PRIMES_PRODUCT = SMALL_PRIMES.reduce((product, prime) => product * BigInt(prime), 1n)
+
+/** Per small prime, which residues are powers of 65537: primes of the faulty generator, and so their products, are. */
+const POWERS_OF_65537: readonly (readonly boolean[])[] = SMALL_PRIMES.map(powersOf65537)
+
+/** The modulus modulo each small prime; one long division, then short ones. */
+function smallResidues(modulus: bigint): number[] {
+  const rest = modulus % SMALL_PRIMES_PRODUCT
+  return SMALL_PRIMES.map((prime) => Number(rest % BigInt(prime)))
+}
+
+/** Nemec, Sys et al., "The Return of Coppersmith's Attack" (2017), §2.2: chance of a false alarm about 2^-27. */
+function hasRocaFingerprint(residues: readonly number[]): boolean {
+  return residues.every((residue, index) => POWERS_OF_65537[index]![residue])
+}
+
+/** Fermat's method: finds p and q when their distance is small against the fourth root of the modulus. */
+function hasClosePrimes(modulus: bigint): boolean {
+  let root = integerSquareRoot(modulus)
+  if (root * root < modulus) root += 1n
+  let difference = root * root - modulus
+  for (let round = 0; round < FERMAT_ROUNDS; round++) {
+    if (isSquare(difference)) return true
+    difference += 2n * root + 1n
+    root += 1n
+  }
+  return false
+}
+
+/** 63, 65 and 11 are where squares are rare: with the low six bits one number in 140 needs a real root. */
+const RESIDUE_MODULI = [64, 63, 65, 11] as const
+const SQUARE_RESIDUES = RESIDUE_MODULI.map((modulus) => {
+  const squares = new Array<boolean>(modulus).fill(false)
+  for (let value = 0; value < modulus; value++) squares[(value * value) % modulus] = true
+  return squares
+})
+
+function isSquare(value: bigint): boolean {
+  if (!SQUARE_RESIDUES[0]![Number(BigInt.asUintN(6, value))]) return false
+  const rest = Number(value % 45045n)
+  for (let i = 1; i < RESIDUE_MODULI.length; i++) {
+    if (!SQUARE_RESIDUES[i]![rest % RESIDUE_MODULI[i]!]) return false
+  }
+  const root = integerSquareRoot(value)
+  return root * root === value
+}
+
+/** Largest integer whose square is not above `value` (Newton from above, so it only falls). */
+function integerSquareRoot(value: bigint): bigint {
+  if (value < 2n) return value
+  const bits = value.toString(16).length * 4
+  let root = 1n << BigInt((bits >> 1) + 1)
+  for (;;) {
+    const next = (root + value / root) >> 1n
+    if (next >= root) return root
+    root = next
+  }
+}
+
+function powersOf65537(prime: number): boolean[] {
+  const powers = new Array<boolean>(prime).fill(false)
+  for (let power = 1; !powers[power]; power = (power * 65537) % prime) powers[power] = true
+  return powers
+}
+
+function primesBetween(first: number, last: number): number[] {
+  const primes: number[] = []
+  for (let candidate = first; candidate <= last; candidate++) {
+    let divisor = 2
+    while (divisor * divisor <= candidate && candidate % divisor !== 0) divisor++
+    if (divisor * divisor > candidate) primes.push(candidate)
+  }
+  return primes
+}

@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict'
+import { readdirSync } from 'node:fs'
+import { describe, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { ABSENT_FEATURES } from '../../../src/config/availability.ts'
+import { loadConfig } from '../../../src/config/load.ts'
+import { parseTree } from './support.ts'
+
+/** Seen from the compiled file. */
+const FIXTURES = fileURLToPath(new URL('../../../../test/fixtures/config/', import.meta.url))
+
+const ENV = {
+  ACME_URL: 'https://acme.example.com',
+  ACMEEH_EXTERNAL_URL: 'https://acme.example.com',
+  ADMIN_TOKEN_SECRET: '0123456789abcdef0123456789abcdef',
+  CA_EXT_AUTH_VALUE: 'credential',
+  CA_PROXY_EAB_HMAC_KEY: 'c2VjcmV0',
+  DB_PASSWORD: 'secret',
+  HSM_PIN: '1234',
+  POSTGRES_PASSWORD: 'secret',
+  SMTP_PASSWORD: 'secret',
+}
+
+/** File → the switches that are refused because their feature comes later. A feature that arrives leaves this table. */
+const EXAMPLES: Record<string, readonly string[]> = {
+  'acme-proxy-eab': ['ca.backend'],
+  'admin-api': ['admin_api.enabled'],
+  'all-challenges': ['challenges.enabled[1]', 'challenges.enabled[2]', 'challenges.enabled[3]'],
+  'audit-export': [
+    'audit_export.webhook_url',
+    'audit_export.syslog_host',
+    'logging.audit.enabled',
+    'logging.audit.syslog',
+  ],
+  'background-workers': ['challenges.background_worker.enabled', 'nonce.audit_consumed'],
+  'certificate-transparency': ['ct_logging.enabled'],
+  'crl-ari': ['crl.enabled', 'ari.enabled'],
+  'custom-ca': ['ca.backend'],
+  'custom-paths': [],
+  'custom-validator': ['challenges.enabled[1]'],
+  development: [],
+  'docker-compose': ['ca.internal.serial_source', 'logging.audit.file'],
+  email: ['smtp.enabled', 'notifications.enabled'],
+  'environment-variables': [],
+  'external-ca': ['ca.backend'],
+  gevent: [],
+  hooks: ['hooks.registered[0]'],
+  hsm: ['ca.backend'],
+  'ip-identifiers': [],
+  metrics: [],
+  minimal: [],
+  production: [
+    'security.rate_limits.enabled',
+    'ca.internal.serial_source',
+    'admin_api.enabled',
+    'smtp.enabled',
+    'crl.enabled',
+    'ari.enabled',
+    'metrics.auth_required',
+    'logging.audit.enabled',
+    'logging.audit.file',
+  ],
+  profiles: [],
+  proxy: [],
+  quotas: ['quotas.enabled'],
+  retention: ['retention.enabled', 'audit_retention.enabled'],
+  'strict-security': [
+    'security.require_csr_profile',
+    'security.rate_limits.enabled',
+    'security.identifier_policy.enforce_account_allowlist',
+    'acme.eab_required',
+    'admin_api.enabled',
+  ],
+}
+
+describe('example configurations', () => {
+  for (const [name, absent] of Object.entries(EXAMPLES)) {
+    test(absent.length === 0 ? `${name} is accepted` : `${name} is refused for ${absent.join(', ')} only`, async () => {
+      const loaded = await loadConfig(`${FIXTURES}${name}.yaml`, ENV)
+      const errors = loaded.ok ? [] : loaded.errors
+      assert.deepEqual(
+        errors.map(({ path }) => path),
+        absent,
+      )
+      for (const error of errors) assert.match(error.message, /not available in this version$/)
+    })
+  }
+
+  test('every example file is in the table', () => {
+    const files = readdirSync(FIXTURES).map((file) => file.replace(/\.yaml$/, ''))
+    assert.deepEqual(files.toSorted(), Object.keys(EXAMPLES).toSorted())
+    assert.equal(files.length, 27)
+  })
+})
+
+describe('features of later versions', () => {
+  test('what is on by default is named in one warning', () => {
+    const parsed = parseTree({})
+    assert.ok(parsed.ok)
+    const [warning] = parsed.warnings
+    for (const key of [
+      'security.rate_limits.enabled',
+      'acme.caa_enforce',
+      'notifications.enabled',
+      'retention.enabled',
+    ]) {
+      assert.ok(warning?.message.includes(key), warning?.message)
+    }
+  })
+
+  test('the same switch written in the file is an error, and written as false it is silent', () => {
+    const on = parseTree({ security: { rate_limits: { enabled: true } } })
+    assert.deepEqual(on.ok || on.errors.map(({ path }) => path), ['security.rate_limits.enabled'])
+    const off = parseTree({ security: { rate_limits: { enabled: false } } })
+    assert.ok(off.ok && !off.warnings[0]?.message.includes('rate_limits'))
+  })
+
+  test('no switch is listed twice', () => {
+    const paths = ABSENT_FEATURES.map(({ path }) => path)
+    assert.deepEqual(paths, [...new Set(paths)])
+  })
+})

@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { planReload } from '../../../src/config/reload.ts'
+import { aConfig } from './support.ts'
+
+test('live keys are applied, the others wait for a restart and are named', () => {
+  const running = aConfig({})
+  const before = structuredClone(running)
+  const next = aConfig({
+    logging: { level: 'DEBUG', format: 'human' },
+    security: { rate_limits: { new_order: { requests: 5, window_seconds: 60 } }, allowed_algorithms: ['ES384'] },
+    notifications: { expiration_warning_days: [3] },
+    metrics: { enabled: true, path: '/m' },
+    server: { port: 9000 },
+  })
+  const plan = planReload(running, next)
+  assert.deepEqual(plan.live.toSorted(), [
+    'logging.level',
+    'metrics.enabled',
+    'notifications.expiration_warning_days',
+    'security.rate_limits.new_order.requests',
+    'security.rate_limits.new_order.window_seconds',
+  ])
+  assert.deepEqual(plan.restart.toSorted(), [
+    'logging.format',
+    'metrics.path',
+    'security.allowed_algorithms',
+    'server.port',
+  ])
+  assert.equal(plan.config.logging.level, 'DEBUG')
+  assert.equal(plan.config.logging.format, 'json')
+  assert.equal(plan.config.security.rate_limits.new_order.requests, 5)
+  assert.equal(plan.config.server.port, 8443)
+  assert.deepEqual(running, before)
+})
+
+test('the same file again changes nothing', () => {
+  assert.deepEqual(planReload(aConfig({}), aConfig({})), { config: aConfig({}), live: [], restart: [] })
+})

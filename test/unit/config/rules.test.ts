@@ -1,0 +1,183 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { RULES } from '../../../src/config/rules.ts'
+import { aConfig, errorLines, parseTree, type Tree } from './support.ts'
+
+/** Patch of the minimal configuration, and the places of the errors that the rules find. */
+const CASES: [string, Tree, string[]][] = [
+  ['the minimal configuration breaks none', {}, []],
+  [
+    'the public URL ends with a slash',
+    { server: { external_url: 'https://acme.example.com/' } },
+    ['server.external_url'],
+  ],
+  ['a server certificate without its key', { server: { tls: { cert_path: 'a' } } }, ['server.tls.key_path']],
+  ['a server key without its certificate', { server: { tls: { key_path: 'a' } } }, ['server.tls.cert_path']],
+  [
+    'both kinds of server certificate',
+    { server: { tls: { cert_path: 'a', key_path: 'b', self_issued_names: ['localhost'] } } },
+    ['server.tls.self_issued_names'],
+  ],
+  ['a proxy without trusted addresses', { proxy: { enabled: true } }, ['proxy.trusted_proxies']],
+  ['more connections kept than allowed', { database: { min_connections: 51 } }, ['database.min_connections']],
+  ['smallest RSA key above the largest', { security: { min_rsa_key_size: 8193 } }, ['security.min_rsa_key_size']],
+  ['bindings required without the Admin API', { acme: { eab_required: true } }, ['acme.eab_required']],
+  ['one path for two resources', { acme: { paths: { new_order: '/new-account' } } }, ['acme.paths']],
+  [
+    'dns-persist-01 without an issuer name',
+    { challenges: { enabled: ['dns-persist-01'] } },
+    ['challenges.dnspersist01.issuer_domain_names'],
+  ],
+  ['accepting everything with an own CA', { challenges: { auto_accept: true } }, ['challenges.auto_accept']],
+  [
+    'accepting everything within allowlists',
+    { challenges: { auto_accept: true }, security: { identifier_policy: { enforce_account_allowlist: true } } },
+    [],
+  ],
+  [
+    'accepting everything for another CA',
+    { challenges: { auto_accept: true }, ca: { backend: 'external', external: { sign_url: 'https://x.example' } } },
+    [],
+  ],
+  ['first wait above the longest', { challenges: { backoff_base_seconds: 301 } }, ['challenges.backoff_base_seconds']],
+  ['terms required but not named', { tos: { require_agreement: true } }, ['tos.url']],
+  [
+    'an internal CA without files',
+    { ca: { internal: { root_cert_path: '', root_key_path: null } } },
+    ['ca.internal.root_cert_path', 'ca.internal.root_key_path'],
+  ],
+  [
+    'a running signer in place of the files',
+    {
+      ca: { signer: { socket: '/run/s', secret_file: '/run/k' }, internal: { root_cert_path: '', root_key_path: '' } },
+    },
+    [],
+  ],
+  ['a running signer without its secret', { ca: { signer: { socket: '/run/s' } } }, ['ca.signer.secret_file']],
+  [
+    'an upstream CA that is not named',
+    { ca: { backend: 'acme_proxy' } },
+    ['ca.acme_proxy.directory_url', 'ca.acme_proxy.email', 'ca.acme_proxy.challenge_handler'],
+  ],
+  ['an external CA that is not named', { ca: { backend: 'external' } }, ['ca.external.sign_url']],
+  [
+    'an HSM without settings',
+    { ca: { backend: 'hsm' } },
+    ['ca.hsm.pkcs11_library', 'ca.hsm.token_label', 'ca.hsm.key_label', 'ca.hsm.issuer_cert_path', 'ca.hsm.pin'],
+  ],
+  [
+    'an HSM by slot and key id, without login',
+    {
+      ca: {
+        backend: 'hsm',
+        hsm: { pkcs11_library: 'p', slot_id: 0, key_id: '01', issuer_cert_path: 'c', login_required: false },
+      },
+    },
+    [],
+  ],
+  ['usual lifetime above the longest', { ca: { default_validity_days: 398 } }, ['ca.default_validity_days']],
+  [
+    'two serial sources that differ',
+    { ca: { serial_source: 'random', internal: { serial_source: 'database' } } },
+    ['ca.serial_source'],
+  ],
+  ['two serial sources that agree', { ca: { serial_source: 'random', internal: { serial_source: 'random' } } }, []],
+  [
+    'a profile that makes CA certificates',
+    { ca: { profiles: { sub: { key_usages: ['key_cert_sign'] } } } },
+    ['ca.profiles'],
+  ],
+  ['a profile that lasts too long', { ca: { profiles: { long: { validity_days: 398 } } } }, ['ca.profiles']],
+  ['mail without server and sender', { smtp: { enabled: true } }, ['smtp.host', 'smtp.from_address']],
+  ['transparency without a log', { ct_logging: { enabled: true } }, ['ct_logging.logs']],
+  [
+    'an Admin API without settings',
+    { admin_api: { enabled: true } },
+    ['admin_api.initial_admin_email', 'admin_api.token_secret'],
+  ],
+  [
+    'an Admin API with a short secret',
+    { admin_api: { enabled: true, initial_admin_email: 'a@b', token_secret: '0123456789abcde' } },
+    ['admin_api.token_secret'],
+  ],
+  [
+    'an Admin API on the path of the other',
+    {
+      admin_api: { enabled: true, initial_admin_email: 'a@b', token_secret: '0123456789abcdef' },
+      api: { base_path: '/api' },
+    },
+    ['admin_api.base_path'],
+  ],
+  ['pages above the largest page', { admin_api: { default_page_size: 1001 } }, ['admin_api.default_page_size']],
+]
+
+describe('rules between keys', () => {
+  for (const [name, patch, expected] of CASES) {
+    test(`${name}: ${expected.join(', ') || 'accepted'}`, () => {
+      const config = aConfig(patch)
+      const broken = RULES.filter((rule) => rule.check(config, () => true) !== undefined).map((rule) => rule.path)
+      assert.deepEqual(broken.toSorted(), expected.toSorted())
+    })
+  }
+
+  test('every rule has a case', () => {
+    const covered = new Set(CASES.flatMap(([, , expected]) => expected))
+    assert.deepEqual(
+      RULES.map((rule) => rule.path).filter((path) => !covered.has(path)),
+      [],
+    )
+  })
+
+  test('the message says what is wrong and what would be right', () => {
+    assert.deepEqual(errorLines(parseTree({ tos: { require_agreement: true } })), [
+      'tos.url (line 1): is missing; tos.require_agreement needs terms to agree to',
+    ])
+  })
+
+  const refusedBySchema: [Tree, string][] = [
+    [{ nonce: { length: 15 } }, 'nonce.length (line 1): is 15; must be a whole number from 16 to 128'],
+    [
+      { security: { min_rsa_key_size: 1024 } },
+      'security.min_rsa_key_size (line 1): is 1024; must be a whole number, at least 2048',
+    ],
+    [
+      { challenges: { enabled: ['dns-02'] } },
+      'challenges.enabled[0] (line 1): is "dns-02"; must be one of http-01, dns-01, tls-alpn-01, dns-persist-01, dns-account-01, or ext: and a module',
+    ],
+    [
+      { challenges: { enabled: [] } },
+      'challenges.enabled (line 1): is an empty list; must be a list of at least 1, each entry one of http-01, dns-01, tls-alpn-01, dns-persist-01, dns-account-01, or ext: and a module',
+    ],
+    [
+      { hooks: { registered: [{ class: 'no class', enabled: false }] } },
+      'hooks.registered[0].class (line 1): is "no class"; must be a module such as ./hooks/notify.js#Notify, a package or a built-in name',
+    ],
+    [
+      { hooks: { registered: [{ class: './a.js', enabled: false, events: ['order.lost'] }] } },
+      'hooks.registered[0].events[0] (line 1): is "order.lost"; must be one of account.registration, order.creation, challenge.before_validate, challenge.after_validate, challenge.on_failure, challenge.on_retry, certificate.issuance, certificate.revocation, certificate.delivery, ct.submission',
+    ],
+    [
+      { security: { rate_limits: { enabled: false, challenge: { requests: 5 } } } },
+      'security.rate_limits.challenge.window_seconds (line 1): is missing; must be a whole number, at least 1',
+    ],
+    [
+      { ca: { profiles: { 'a b': {} } } },
+      'ca.profiles.a b (line 1): is not a usable name; must consist of letters, digits, ".", "_" and "-"',
+    ],
+    [
+      { server: { external_url: 'https://user@host.example' } },
+      'server.external_url (line 1): is "https://…@host.example"; must be an http:// or https:// URL without user, query or fragment, such as https://acme.example.com',
+    ],
+    [
+      { dns: { resolvers: ['192.0.2.1:0'] } },
+      'dns.resolvers[0] (line 1): is "192.0.2.1:0"; must be an IP address, ip:port or [ipv6]:port',
+    ],
+    [
+      { api: { base_path: '/acme/' } },
+      'api.base_path (line 1): is "/acme/"; must be empty or a path such as /acme: a slash first, none last',
+    ],
+  ]
+  for (const [patch, line] of refusedBySchema) {
+    test(`refused: ${line.slice(0, 60)}`, () => assert.deepEqual(errorLines(parseTree(patch)), [line]))
+  }
+})

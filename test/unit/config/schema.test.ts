@@ -1,0 +1,156 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: ${VAR} is the syntax of the file
+
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import { readDocument } from '../../../src/config/document.ts'
+import { isNetwork, isResolver } from '../../../src/config/field.ts'
+import { REFERENCE, type SchemaNode, withoutNull } from '../../../src/config/reference.ts'
+import { ConfigSchema } from '../../../src/config/schema.ts'
+import { aConfig, acceptedConfig, MINIMAL, merged, parseTree, type Tree } from './support.ts'
+
+/** A value that the schema accepts for a key, when that can be told from type and bounds alone. */
+function validValue(raw: SchemaNode): fc.Arbitrary<unknown> | undefined {
+  const node = withoutNull(raw)
+  if (node.expects !== undefined) return undefined
+  if (node.enum !== undefined) return fc.constantFrom(...node.enum)
+  switch (node.type) {
+    case 'boolean':
+      return fc.boolean()
+    case 'integer':
+      return fc.integer({ min: node.minimum ?? 0, max: Math.min(node.maximum ?? 2 ** 31, 2 ** 31) })
+    case 'string':
+      return fc.string({ minLength: 1, maxLength: 20 }).filter((text) => !text.includes('${'))
+    case 'array':
+      return validList(node)
+    default:
+      return node.properties && validSection(node)
+  }
+}
+
+function validList(node: SchemaNode): fc.Arbitrary<unknown> | undefined {
+  const entry = node.items && validValue(node.items)
+  return entry && fc.array(entry, { minLength: node.minItems ?? 0, maxLength: 3 })
+}
+
+function validSection(node: SchemaNode): fc.Arbitrary<unknown> {
+  const keys = Object.entries(node.properties ?? {}).flatMap(([key, child]) => {
+    const value = key === '_comment' ? undefined : validValue(child)
+    return value === undefined ? [] : [[key, value] as const]
+  })
+  const present = new Set(keys.map(([key]) => key))
+  const requiredKeys = (node.required ?? []).filter((key) => present.has(key))
+  return fc.record(Object.fromEntries(keys), { requiredKeys })
+}
+
+const validTree = validSection(REFERENCE).map((tree) => merged(MINIMAL as Tree, withUrls(tree as Tree)))
+
+/** Entries with a required URL cannot be made from type and bounds. */
+function withUrls(tree: Tree): Tree {
+  const { ct_logging: _, hooks: __, dns: ___, ...rest } = tree
+  return rest
+}
+
+describe('schema', () => {
+  test('finished values are accepted again and stay what they are, from YAML and JSON text too', () => {
+    fc.assert(
+      fc.property(validTree, (tree) => {
+        const config = ConfigSchema.parse({
+          ...tree,
+          server: { ...(tree['server'] as Tree), external_url: 'https://a.example' },
+        })
+        assert.deepEqual(ConfigSchema.parse(config), config)
+        for (const format of ['yaml', 'json'] as const) {
+          const { value, problems } = readDocument(JSON.stringify(config, null, 1), format)
+          assert.deepEqual(problems, [])
+          assert.deepEqual(ConfigSchema.parse(value), config)
+        }
+      }),
+      { numRuns: 60 },
+    )
+  })
+
+  test('the defaults are those of the reference, and ours where a decision says so', () => {
+    const config = aConfig({})
+    assert.equal(config.security.rate_limits.new_order_per_identifier.window_seconds, 604800)
+    assert.equal(config.challenges.dns01.auto_validate, true)
+    assert.equal(config.challenges.dnspersist01.auto_validate, true)
+    assert.equal(config.ca.serial_source, 'random')
+    assert.equal(config.order.finalize_wait_ms, 2000)
+    assert.deepEqual(config.ca.profiles['default']?.extended_key_usages, ['server_auth'])
+    const { server: _, ...withoutWorkers } = MINIMAL
+    const { workers } = ConfigSchema.parse({ ...withoutWorkers, server: { external_url: 'https://a.example' } }).server
+    assert.ok(workers >= 1 && workers <= 8)
+  })
+
+  test('every section of the reference is there', () => {
+    const names = Object.keys(REFERENCE.properties ?? {}).filter((name) => name !== '_comment')
+    assert.equal(names.length, 27)
+  })
+
+  test('two configurations share no default list or section', () => {
+    const one = aConfig({})
+    one.notifications.expiration_warning_days.push(99)
+    one.security.rate_limits.new_nonce.requests = 1
+    assert.deepEqual(aConfig({}).notifications.expiration_warning_days, [30, 14, 7, 1])
+    assert.equal(aConfig({}).security.rate_limits.new_nonce.requests, 100)
+  })
+
+  test('a profile named default replaces the built-in one, others stand beside it', () => {
+    const config = acceptedConfig(parseTree({ ca: { profiles: { short: { validity_days: 7 } } } }))
+    assert.deepEqual(Object.keys(config.ca.profiles), ['default', 'short'])
+    const own = acceptedConfig(parseTree({ ca: { profiles: { default: { key_usages: ['key_agreement'] } } } }))
+    assert.deepEqual(own.ca.profiles['default']?.key_usages, ['key_agreement'])
+  })
+
+  test('the older place of the serial source counts', () => {
+    assert.equal(
+      acceptedConfig(parseTree({ ca: { internal: { serial_source: 'random' } } })).ca.serial_source,
+      'random',
+    )
+    const parsed = parseTree({ ca: { internal: { serial_source: 'database' } } })
+    assert.deepEqual(parsed.ok || parsed.errors.map(({ path }) => path), ['ca.internal.serial_source'])
+  })
+
+  test('issuer domain names are brought to one spelling', () => {
+    const config = aConfig({
+      challenges: { dnspersist01: { issuer_domain_names: [' CA.Example.COM. ', 'bücher.example'] } },
+    })
+    assert.deepEqual(config.challenges.dnspersist01.issuer_domain_names, ['ca.example.com', 'xn--bcher-kva.example'])
+  })
+
+  test('every key has a sentence', () => {
+    const silent: string[] = []
+    const visit = (node: SchemaNode, path: string) => {
+      const plain = withoutNull(node)
+      if (path !== '' && plain.description === undefined) silent.push(path)
+      for (const [key, child] of Object.entries(plain.properties ?? {})) visit(child, `${path}.${key}`)
+      if (plain.items?.properties) visit(plain.items, `${path}[]`)
+    }
+    visit(REFERENCE, '')
+    assert.deepEqual(silent, [])
+  })
+})
+
+describe('addresses', () => {
+  for (const good of ['192.0.2.1', '192.0.2.1:53', '2001:db8::1', '[2001:db8::1]', '[2001:db8::1]:5353']) {
+    test(`${good} is a resolver`, () => assert.ok(isResolver(good)))
+  }
+  for (const bad of [
+    '',
+    'dns.example',
+    '192.0.2.1:',
+    '192.0.2.1:65536',
+    '[192.0.2.1]:53',
+    '2001:db8::1]:53',
+    '[2001:db8::1]53',
+  ]) {
+    test(`${JSON.stringify(bad)} is no resolver`, () => assert.ok(!isResolver(bad)))
+  }
+  for (const good of ['10.0.0.0/8', '::/0', '::1/128', '192.0.2.1']) {
+    test(`${good} is a network`, () => assert.ok(isNetwork(good)))
+  }
+  for (const bad of ['10.0.0.0/33', '::/129', '10.0.0.0/', '10.0.0.0/8/8', '10.0.0/8', 'a/8', '10.0.0.0/-1']) {
+    test(`${bad} is no network`, () => assert.ok(!isNetwork(bad)))
+  }
+})

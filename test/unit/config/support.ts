@@ -1,0 +1,45 @@
+/** Builders shared by the tests of the configuration. */
+
+import assert from 'node:assert/strict'
+import { formatErrors, type ParsedConfig, parseConfigText } from '../../../src/config/load.ts'
+import { type Config, ConfigSchema } from '../../../src/config/schema.ts'
+import type { Environment } from '../../../src/config/substitute.ts'
+
+export type Tree = Record<string, unknown>
+
+/** The least that is accepted. */
+export const MINIMAL = {
+  server: { external_url: 'https://acme.example.com', workers: 4 },
+  database: { database: 'chancery', user: 'chancery' },
+  ca: { internal: { root_cert_path: 'ca.pem', root_key_path: 'ca.key' } },
+} as const satisfies Tree
+
+const isTree = (value: unknown): value is Tree => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+export function merged(base: Tree, patch: Tree): Tree {
+  const entries = Object.entries(patch).map(([key, value]) => {
+    const below = base[key]
+    return [key, isTree(value) && isTree(below) ? merged(below, value) : value]
+  })
+  return { ...base, ...Object.fromEntries(entries) }
+}
+
+/** Finished values without the rules between keys, for the tests of those rules. */
+export const aConfig = (patch: Tree = {}): Config => ConfigSchema.parse(merged(MINIMAL, patch))
+
+export const parseYaml = (text: string, env: Environment = {}): ParsedConfig =>
+  parseConfigText(text, { format: 'yaml', env })
+
+export const parseTree = (patch: Tree, env: Environment = {}): ParsedConfig =>
+  parseConfigText(JSON.stringify(merged(MINIMAL, patch)), { format: 'json', env })
+
+/** The printed errors, one per entry; fails when there are none. */
+export function errorLines(parsed: ParsedConfig): string[] {
+  assert.equal(parsed.ok, false, 'the configuration was accepted')
+  return formatErrors(parsed.errors).split('\n')
+}
+
+export function acceptedConfig(parsed: ParsedConfig): Config {
+  assert.ok(parsed.ok, parsed.ok ? '' : formatErrors(parsed.errors))
+  return parsed.config
+}

@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { WARNINGS } from '../../../src/config/warnings.ts'
+import { aConfig, parseTree, type Tree } from './support.ts'
+
+/** Nothing to warn about: the patches below change one thing each. */
+const QUIET: Tree = { smtp: { enabled: true }, security: { rate_limits: { backend: 'database' } } }
+
+const CASES: [string, Tree, string[]][] = [
+  ['nothing unusual', {}, []],
+  ['another worker class', { server: { worker_class: 'gthread' } }, ['server.worker_class']],
+  ['trusted proxies that nobody asks', { proxy: { trusted_proxies: ['192.0.2.1'] } }, ['proxy.trusted_proxies']],
+  ['HSTS of less than a day', { security: { hsts_max_age_seconds: 86399 } }, ['security.hsts_max_age_seconds']],
+  ['no HSTS', { security: { hsts_max_age_seconds: 0 } }, []],
+  [
+    'limits in memory with several threads',
+    { security: { rate_limits: { backend: 'memory' } } },
+    ['security.rate_limits.backend'],
+  ],
+  [
+    'limits in memory with one thread',
+    { security: { rate_limits: { backend: 'memory' } }, server: { workers: 1 } },
+    [],
+  ],
+  ['CSR profiles without the Admin API', { security: { require_csr_profile: true } }, ['security.require_csr_profile']],
+  [
+    'allowlists without the Admin API',
+    { security: { identifier_policy: { enforce_account_allowlist: true } } },
+    ['security.identifier_policy.enforce_account_allowlist'],
+  ],
+  ['reusable bindings that are not required', { acme: { eab_reusable: true } }, ['acme.eab_reusable']],
+  [
+    'a key file beside a running signer',
+    { ca: { signer: { socket: 's', secret_file: 'k' } } },
+    ['ca.internal.root_key_path'],
+  ],
+  ['MX checks with the resolvers of the system', { email: { validate_mx: true } }, ['email.validate_mx']],
+  ['fewer connections than threads', { server: { workers: 60 } }, ['database.max_connections']],
+  ['few connections for the threads', { server: { workers: 23 } }, ['database.max_connections']],
+  ['few connections', { server: { workers: 1 }, database: { max_connections: 9 } }, ['database.max_connections']],
+  ['a long wait for the database', { database: { connection_timeout: 15.5 } }, ['database.connection_timeout']],
+  ['notifications without mail', { smtp: { enabled: false } }, ['notifications.enabled']],
+  [
+    'unknown notification types',
+    { notifications: { disabled_types: ['expiration_warning', 'x', 'y'] } },
+    ['notifications.disabled_types', 'notifications.disabled_types'],
+  ],
+  ['hooks that outlast requests', { hooks: { timeout_seconds: 31 } }, ['hooks.timeout_seconds']],
+  [
+    'one hook that outlasts requests',
+    { hooks: { registered: [{ class: 'a', timeout_seconds: 31 }] } },
+    ['hooks.registered'],
+  ],
+  ['quotas without a limit', { quotas: { enabled: true } }, ['quotas.enabled']],
+  ['a CRL of somebody else', { crl: { enabled: true }, ca: { backend: 'external' } }, ['crl.enabled']],
+  [
+    'an Admin API without mail',
+    { admin_api: { enabled: true }, smtp: { enabled: false }, notifications: { enabled: false } },
+    ['admin_api.enabled'],
+  ],
+]
+
+describe('warnings', () => {
+  for (const [name, patch, expected] of CASES) {
+    test(`${name}: ${expected.join(', ') || 'none'}`, () => {
+      const config = aConfig({ ...QUIET, ...patch, ...mergedSecurity(patch) })
+      const found = WARNINGS.flatMap((rule) => [rule.check(config, () => true) ?? []].flat().map(() => rule.path))
+      assert.deepEqual(found, expected)
+    })
+  }
+
+  test('every warning has a case', () => {
+    const covered = new Set(CASES.flatMap(([, , expected]) => expected))
+    assert.deepEqual(
+      WARNINGS.map((rule) => rule.path).filter((path) => !covered.has(path)),
+      [],
+    )
+  })
+
+  test('a warning about a key of the file carries its line, one about a default does not', () => {
+    const parsed = parseTree({ server: { workers: 60 }, acme: { eab_reusable: true } })
+    assert.ok(parsed.ok)
+    const lines = new Map(parsed.warnings.map(({ path, line }) => [path, line]))
+    assert.equal(lines.get('acme.eab_reusable'), 1)
+    assert.equal(lines.get('database.max_connections'), undefined)
+  })
+
+  test('what depends on an absent feature is not warned about', () => {
+    const parsed = parseTree({})
+    assert.ok(parsed.ok)
+    assert.deepEqual(
+      parsed.warnings.map(({ path }) => path),
+      [''],
+    )
+  })
+})
+
+function mergedSecurity(patch: Tree): Tree {
+  const security = patch['security'] as Tree | undefined
+  return security ? { security: { rate_limits: { backend: 'database' }, ...security } } : {}
+}
