@@ -26,6 +26,7 @@ function newFolder(name = 'data'): string {
 async function start(dataDir: string, log: (line: string) => void = () => undefined): Promise<EmbeddedPostgres> {
   const server = await startEmbeddedPostgres({ dataDir, settings: { fsync: 'off' }, log })
   servers.push(server)
+  folders.push(server.folder)
   return server
 }
 
@@ -239,7 +240,6 @@ describe('embedded PostgreSQL', () => {
     mkdirSync(path.dirname(dataDir), { mode: 0o700 })
     const lines: string[] = []
     const server = await start(dataDir, (line) => lines.push(line))
-    folders.push(server.folder)
     assert.match(server.folder, /^\/var\/lib\/chancery\/data-[0-9a-f]{8}$/)
     assert.match(lines.join('\n'), /cannot reach/)
     assert.deepEqual(await query(server, 'SELECT 1 AS one'), [{ one: 1 }])

@@ -10,6 +10,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import pg from 'pg'
 import type { EmbeddedPostgres } from '../../src/main/embedded/postgres.ts'
+import { migrate } from '../../src/store/migrate.ts'
 import { type DatabaseConnection, givenPostgres, startTestPostgres } from './postgres.ts'
 
 export interface TestDatabase {
@@ -24,14 +25,15 @@ const TEMPLATE_LOCK = 8555_2
 /** PostgreSQL cuts names after 63 bytes. */
 const NAME_BYTES = 8
 
-/** Brings an empty database to the current schema. The one place that knows how. */
-async function migrate(connection: DatabaseConnection): Promise<void> {
-  await withClient(connection, async (client) => {
-    for (const { sql } of migrationFiles()) {
-      await client.query('BEGIN')
-      await client.query(sql)
-      await client.query('COMMIT')
-    }
+/** Brings an empty database to the current schema, as `chancery db migrate` does. */
+async function migrateTo(connection: DatabaseConnection): Promise<void> {
+  await migrate({
+    password: '',
+    ...connection,
+    sslmode: 'disable',
+    maxConnections: 1,
+    connectionTimeoutMs: 10_000,
+    idleTimeoutMs: 10_000,
   })
 }
 
@@ -83,7 +85,7 @@ async function requireTemplate(server: DatabaseConnection): Promise<string> {
     const half = `${template}_half`
     await client.query(`DROP DATABASE IF EXISTS ${half} WITH (FORCE)`)
     await client.query(`CREATE DATABASE ${half}`)
-    await migrate({ ...server, database: half })
+    await migrateTo({ ...server, database: half })
     await client.query(`ALTER DATABASE ${half} RENAME TO ${template}`)
   })
   return template

