@@ -43,21 +43,8 @@ export const ABSENT_FEATURES: readonly AbsentFeature[] = [
       ),
   },
   when('challenges.auto_accept', 'accepting without validation is', (c) => c.challenges.auto_accept),
-  when(
-    'challenges.background_worker.enabled',
-    'the challenge worker is',
-    (c) => c.challenges.background_worker.enabled,
-  ),
   when('ca.backend', 'this backend is', (c) => c.ca.backend !== 'internal'),
-  {
-    path: 'ca.serial_source',
-    feature: 'a serial number from the database is',
-    uses: ({ ca }) => {
-      if (ca.serial_source !== 'database') return []
-      const older = ca.backend === 'hsm' ? 'hsm' : 'internal'
-      return [ca[older].serial_source === null ? 'ca.serial_source' : `ca.${older}.serial_source`]
-    },
-  },
+  when('email.validate_mx', 'the MX check of contacts is', (c) => c.email.validate_mx),
   when('smtp.enabled', 'sending mail is', (c) => c.smtp.enabled),
   when('logging.audit.enabled', 'the audit log is', (c) => c.logging.audit.enabled),
   when('logging.audit.file', 'the audit log is', (c) => c.logging.audit.file !== null),

@@ -7,7 +7,7 @@ export interface LogSettings {
   format: 'json' | 'human'
 }
 
-const PINO_LEVELS = { DEBUG: 'debug', INFO: 'info', WARNING: 'warn', ERROR: 'error', CRITICAL: 'fatal' } as const
+export const PINO_LEVELS = { DEBUG: 'debug', INFO: 'info', WARNING: 'warn', ERROR: 'error', CRITICAL: 'fatal' } as const
 
 /** Wherever one of these members appears, up to two levels deep, its value is not written. */
 const SECRET_MEMBERS = ['password', 'secret', 'pin', 'token_secret', 'hmac_key', 'eab_hmac_key', 'auth_value', 'authorization', 'd']

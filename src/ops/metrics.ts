@@ -26,7 +26,6 @@ export function createMetrics() {
     workerRuns: counter('cleanup_runs_total', 'Rounds of a background task.', ['task']),
     workerErrors: counter('cleanup_errors_total', 'Failed rounds of a background task.', ['task']),
     httpRequests: counter('http_requests_total', 'HTTP requests answered.', ['method', 'status']),
-    problems: counter('acme_problems_total', 'Problem documents sent.', ['type']),
     httpDuration: new Histogram({
       name: 'service_http_request_duration_seconds',
       help: 'Time from the request to its reply.',

@@ -27,6 +27,10 @@ export interface OrderRequest extends RequestedValidity {
   profile?: string
 }
 
+export interface OrderingEvents {
+  ordered(order: Order): void
+}
+
 export interface Ordering {
   /** @throws Problem malformed, unsupportedIdentifier, rejectedIdentifier, compound, invalidProfile */
   createOrder(requester: Requester, request: OrderRequest, now: Date): Promise<Order>
@@ -45,6 +49,7 @@ export function createOrdering(
   orders: OrderStore,
   authorizations: AuthorizationStore,
   policy: OrderingPolicy,
+  events: OrderingEvents,
 ): Ordering {
   function candidate(identifier: Identifier, now: Date, lifetimeMs: number): AuthorizationCandidate {
     return {
@@ -73,7 +78,7 @@ export function createOrdering(
       const profile = chooseProfile(policy.profiles, request.profile)
       const expiresAt = new Date(now.getTime() + policy.orderLifetimeMs)
       checkRequestedValidity(request, profile.validity, now, expiresAt)
-      return unlessStale(
+      const order = unlessStale(
         await orders.create({
           id: uuidv7(now.getTime()),
           requester,
@@ -86,6 +91,8 @@ export function createOrdering(
           reuseUntil: new Date(now.getTime() + REUSE_MARGIN_MS),
         }),
       )
+      events.ordered(order)
+      return order
     },
 
     async findOrder(requester, orderId) {

@@ -25,6 +25,12 @@ export interface RegistrationRequest {
   onlyReturnExisting: boolean
 }
 
+export interface RegistrationEvents {
+  registered(account: Account): void
+  deactivated(account: Account): void
+  keyChanged(account: Account): void
+}
+
 export interface Registration {
   /** @throws Problem accountDoesNotExist, userActionRequired, invalidContact, unsupportedContact */
   register(request: RegistrationRequest, now: Date): Promise<{ created: boolean; account: Account }>
@@ -34,7 +40,12 @@ export interface Registration {
   changeKey(known: KnownAccount, key: AccountKey): Promise<Account | { taken: string }>
 }
 
-export function createRegistration(store: AccountStore, cache: AccountCache, policy: RegistrationPolicy): Registration {
+export function createRegistration(
+  store: AccountStore,
+  cache: AccountCache,
+  policy: RegistrationPolicy,
+  events: RegistrationEvents,
+): Registration {
   /** An update that found nothing to update: either the cached account was wrong, or the store lost a race. */
   function updated(account: Account | undefined): Account {
     if (!account) throw new StaleAccountError()
@@ -64,6 +75,7 @@ export function createRegistration(store: AccountStore, cache: AccountCache, pol
         termsAgreed,
       })
       if (account.status === 'valid') cache.remember(account, key)
+      if (created) events.registered(account)
       return { created, account }
     },
 
@@ -75,12 +87,17 @@ export function createRegistration(store: AccountStore, cache: AccountCache, pol
     async deactivate({ requester }) {
       if (!policy.allowDeactivation)
         throw new Problem('unauthorized', 'accounts cannot be deactivated by their holders on this server')
-      return updated(await store.deactivate(requester))
+      const account = updated(await store.deactivate(requester))
+      events.deactivated(account)
+      return account
     },
 
     async changeKey({ requester }, { jwk, thumbprint }) {
       const result = await store.changeKey(requester, { jwk, thumbprint })
-      return result && 'taken' in result ? result : updated(result)
+      if (result && 'taken' in result) return result
+      const account = updated(result)
+      events.keyChanged(account)
+      return account
     },
   }
 }

@@ -39,10 +39,12 @@ export interface AuthorizationStore {
   >
   /** Challenge processing → valid or invalid, or one try more; true where the authorization was still pending. */
   recordAttempt: Batched<AttemptResult, boolean>
+  /** Gives up this instance's claims: its processing challenges are pending again (doc 1, Signals). @returns how many authorizations. */
+  release(instanceId: number): Promise<number>
   /** Pending or valid → deactivated (RFC 8555 §7.5.2); undefined when it was neither. */
   deactivate(requester: Requester, authorizationId: string): Promise<Authorization | undefined>
-  /** Takes over up to `limit` challenges of instances that are gone. */
-  adopt(instanceId: number, limit: number): Promise<AbandonedChallenge[]>
+  /** Takes over up to `limit` challenges of instances that are gone, and of this one's those without news for `staleSeconds`. */
+  adopt(instanceId: number, staleSeconds: number, limit: number): Promise<AbandonedChallenge[]>
 }
 
 const COLUMNS = `z.id, z.account_id, z.identifier_type, z.identifier_value, z.wildcard, z.expires_at, z.token, z.offered,
@@ -123,12 +125,25 @@ const ADOPT: Statement = {
     WITH abandoned AS (
       SELECT id FROM authorizations
        WHERE validating_by IS NOT NULL AND status = 'pending' AND expires_at > now()
-         AND NOT EXISTS (SELECT FROM live_instances() live WHERE live = validating_by)
-       ORDER BY validating_since LIMIT $2 FOR UPDATE SKIP LOCKED
+         AND CASE WHEN validating_by = $1 THEN validating_since < now() - make_interval(secs => $2)
+                  ELSE validating_by NOT IN (SELECT live_instances()) END
+       ORDER BY validating_since LIMIT $3 FOR UPDATE SKIP LOCKED
     )
     UPDATE authorizations z SET validating_by = $1, validating_since = now()
       FROM abandoned, accounts a WHERE z.id = abandoned.id AND a.id = z.account_id
     RETURNING a.thumbprint, ${COLUMNS}`,
+}
+
+const RELEASE: Statement = {
+  name: 'challenge-release',
+  // authorizations_validating
+  text: `
+    UPDATE authorizations z
+       SET validating_by = NULL, validating_since = NULL,
+           attempts = (SELECT coalesce(jsonb_object_agg(type, attempt), '{}') FROM jsonb_each(z.attempts) AS t (type, attempt)
+                        WHERE attempt ->> 'status' <> 'processing')
+     WHERE validating_by = $1 AND status = 'pending'
+    RETURNING z.id`,
 }
 
 interface AuthorizationRow {
@@ -222,13 +237,17 @@ export function createAuthorizationStore(db: Database): AuthorizationStore {
       ),
     ),
 
+    async release(instanceId) {
+      return (await db.query(RELEASE, [instanceId])).length
+    },
+
     async deactivate({ accountId, keyVersion }, authorizationId) {
       const rows = await db.query<AuthorizationRow>(DEACTIVATE, [accountId, keyVersion, authorizationId])
       return rows[0] && decode(rows[0])
     },
 
-    async adopt(instanceId, limit) {
-      const rows = await db.query<AuthorizationRow & { thumbprint: string }>(ADOPT, [instanceId, limit])
+    async adopt(instanceId, staleSeconds, limit) {
+      const rows = await db.query<AuthorizationRow & { thumbprint: string }>(ADOPT, [instanceId, staleSeconds, limit])
       return rows.flatMap((row) =>
         (Object.keys(row.attempts) as ChallengeType[])
           .filter((type) => row.attempts[type]?.status === 'processing')

@@ -1,0 +1,56 @@
+/** A background task that runs a round again and again, one at a time, and stops after its current one. */
+
+export interface LoopOptions {
+  name: string
+  intervalMs: number
+  round(): Promise<void>
+  onError(name: string, error: unknown): void
+}
+
+export interface Loop {
+  /** Whether the last round ended well; true before the first. */
+  readonly healthy: boolean
+  /** Resolves when the current round has ended. */
+  stop(): Promise<void>
+}
+
+export function startLoop({ name, intervalMs, round, onError }: LoopOptions): Loop {
+  let healthy = true
+  let stopped = false
+  let wake: (() => void) | undefined
+
+  async function run(): Promise<void> {
+    while (!stopped) {
+      try {
+        await round()
+        healthy = true
+      } catch (error) {
+        healthy = false
+        if (!stopped) onError(name, error)
+      }
+      if (!stopped) await pause()
+    }
+  }
+
+  function pause(): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, intervalMs)
+      wake = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+  }
+
+  const finished = run()
+  return {
+    get healthy() {
+      return healthy
+    },
+    async stop() {
+      stopped = true
+      wake?.()
+      await finished
+    },
+  }
+}

@@ -1,0 +1,50 @@
+/**
+ * Recovery of interrupted issuances (ARCHITECTURE.md, life of an issuance): intents whose instance is gone, and this
+ * instance's own that were left because the backend was away.
+ */
+
+import { parseTbsCertificate } from '../pki/tbs-certificate.ts'
+import { problemDocument } from '../protocol/problem.ts'
+import type { Issuance, IssuanceOutcome } from '../services/issuance.ts'
+import type { IssuanceStore, PendingIntent } from '../store/issuance-store.ts'
+
+export interface RecoveryOptions {
+  store: Pick<IssuanceStore, 'adopt' | 'fail'>
+  complete: Issuance['complete']
+  instanceId: number
+  /** Age at which an intent of this instance counts as left behind: beyond any sign timeout. */
+  ownAfterSeconds: number
+  onRecovered(orderId: string | undefined, outcome: IssuanceOutcome | 'expired'): void
+}
+
+/** Intents of one round, signed at the same time; the next round takes the rest. */
+const BATCH = 64
+
+/** One round. @returns how many intents were taken up. */
+export async function recoverIssuances(options: RecoveryOptions): Promise<number> {
+  const { store, instanceId, ownAfterSeconds } = options
+  const intents = await store.adopt(instanceId, ownAfterSeconds, BATCH)
+  await Promise.all(intents.map((intent) => recover(intent, options)))
+  return intents.length
+}
+
+async function recover(intent: PendingIntent, { store, complete, onRecovered }: RecoveryOptions): Promise<void> {
+  if (intent.orderExpired) {
+    await store.fail(intent.certificateId, problemDocument('serverInternal', 'the order expired before its certificate could be signed'))
+    onRecovered(intent.orderId, 'expired')
+    return
+  }
+  const tbs = parseTbsCertificate(intent.tbs)
+  const outcome = await complete({
+    certificateId: intent.certificateId,
+    accountId: undefined,
+    orderId: intent.orderId,
+    issuerId: intent.issuerId,
+    serialNumber: tbs.serialNumber.toString('hex'),
+    names: [...tbs.dnsNames, ...tbs.ipAddresses],
+    notBefore: tbs.notBefore,
+    notAfter: tbs.notAfter,
+    tbs: intent.tbs,
+  })
+  onRecovered(intent.orderId, outcome)
+}

@@ -1,0 +1,147 @@
+/** One front: from an HTTP request to its reply, through routing, common headers, metrics and the access log. */
+
+import type { Logger } from 'pino'
+import type { AcmeApplication, AcmeExchange } from '../acme/application.ts'
+import { createSecurityHeaders, requestIdFor } from '../http/common-headers.ts'
+import { createForwarding, type ProxySettings } from '../http/forwarded.ts'
+import type { HttpReply, HttpRequest } from '../http/message.ts'
+import { BatcherFull } from '../lib/batcher.ts'
+import { type HealthReport, healthzReply, livezReply, readyzReply } from '../ops/health.ts'
+import { METRICS_CONTENT_TYPE, type Metrics } from '../ops/metrics.ts'
+import { Problem } from '../protocol/problem.ts'
+import { isUnavailable } from '../store/database.ts'
+
+export interface FrontOptions {
+  acme: AcmeApplication
+  metrics: Metrics
+  log: Logger
+  version: string
+  proxy: ProxySettings
+  scheme: 'http' | 'https'
+  hstsMaxAgeSeconds: number
+  /** Undefined: metrics are off. */
+  metricsPath: string | undefined
+  health(): Promise<HealthReport>
+  exposition(): Promise<string>
+}
+
+/** Headers the fronts read; the adapter keeps no others. */
+export const KEPT_HEADERS = ['content-type', 'x-request-id', 'accept', 'authorization'] as const
+
+/** A full batcher drains within a second; a database that is away takes longer. */
+const BUSY_RETRY_SECONDS = 1
+const UNAVAILABLE_RETRY_SECONDS = 5
+
+/** Methods are the client's free text; a label must not be. */
+const METHODS = new Set(['GET', 'HEAD', 'POST', 'OPTIONS', 'PUT', 'PATCH', 'DELETE'])
+
+interface Exchange extends AcmeExchange {
+  http: HttpRequest
+  address: string
+  resource: string
+  startedAt: number
+}
+
+export interface Front {
+  handle(http: HttpRequest): HttpReply | Promise<HttpReply>
+  onError(error: unknown, http: HttpRequest): HttpReply
+  refuse(http: HttpRequest, problem: Problem): HttpReply
+}
+
+export function createFront(options: FrontOptions): Front {
+  const { acme, metrics, log } = options
+  const securityHeaders = createSecurityHeaders(options.hstsMaxAgeSeconds)
+  const effectiveClient = createForwarding(options.proxy, options.scheme)
+
+  function begin(http: HttpRequest): Exchange {
+    const client = effectiveClient(http)
+    return {
+      http,
+      now: new Date(),
+      requestId: requestIdFor(http.header('x-request-id')),
+      address: client.address,
+      securityHeaders: securityHeaders[client.scheme],
+      resource: 'none',
+      startedAt: performance.now(),
+    }
+  }
+
+  function finish(reply: HttpReply, { http, requestId, address, resource, startedAt }: Exchange): HttpReply {
+    const seconds = (performance.now() - startedAt) / 1000
+    metrics.httpRequests.inc({ method: METHODS.has(http.method) ? http.method : 'other', status: reply.status })
+    metrics.httpDuration.observe({ resource }, seconds)
+    if (log.isLevelEnabled('info')) {
+      const line = { requestId, address, method: http.method, path: http.path, status: reply.status, ms: Math.round(seconds * 1e4) / 10 }
+      if (reply.status >= 500) log.error(line, 'request')
+      else if (reply.status >= 400) log.warn(line, 'request')
+      else log.info(line, 'request')
+    }
+    return reply
+  }
+
+  /** What a fault of the server looks like from outside: a sentence, an id to quote, and when to come back if that helps. */
+  function faultProblem(error: unknown, exchange: Exchange): Problem {
+    if (error instanceof Problem) return error
+    if (error instanceof BatcherFull)
+      return new Problem('serverInternal', 'the server is busy; try again soon', { status: 503, retryAfterSeconds: BUSY_RETRY_SECONDS })
+    log.error({ requestId: exchange.requestId, path: exchange.http.path, err: error }, 'request failed')
+    if (isUnavailable(error))
+      return new Problem('serverInternal', 'the database is not reachable; try again soon', {
+        status: 503,
+        retryAfterSeconds: UNAVAILABLE_RETRY_SECONDS,
+      })
+    return new Problem('serverInternal', `the server failed; quote request ${exchange.requestId} to its operator`)
+  }
+
+  function fault(error: unknown, exchange: Exchange): HttpReply {
+    return finish(acme.problem(faultProblem(error, exchange), exchange), exchange)
+  }
+
+  function operations(exchange: Exchange): HttpReply | Promise<HttpReply> | undefined {
+    const { http, requestId, securityHeaders: security } = exchange
+    if (http.method !== 'GET' && http.method !== 'HEAD') return undefined
+    const headers = [['X-Request-ID', requestId] as const, ...security]
+    switch (http.path) {
+      case '/livez':
+        return livezReply(options.version, headers)
+      case '/healthz':
+        return options.health().then((report) => healthzReply(report, headers))
+      case '/readyz':
+        return options.health().then((report) => readyzReply(report, headers))
+      case options.metricsPath:
+        return options.exposition().then((body) => ({
+          status: 200,
+          headers: [['Content-Type', METRICS_CONTENT_TYPE], ['Cache-Control', 'no-store'], ...headers],
+          body,
+        }))
+      default:
+        return undefined
+    }
+  }
+
+  function answer(exchange: Exchange): HttpReply | Promise<HttpReply> {
+    const match = acme.match(exchange.http.path)
+    if (match) {
+      exchange.resource = match.resource
+      return acme.handle(exchange.http, match, exchange)
+    }
+    return operations(exchange) ?? acme.notFound(exchange)
+  }
+
+  return {
+    handle(http) {
+      const exchange = begin(http)
+      const reply = answer(exchange)
+      if (!(reply instanceof Promise)) return finish(reply, exchange)
+      return reply.then(
+        (ready) => finish(ready, exchange),
+        (error) => fault(error, exchange),
+      )
+    },
+    onError: (error, http) => fault(error, begin(http)),
+    refuse(http, problem) {
+      const exchange = begin(http)
+      return finish(acme.problem(problem, exchange), exchange)
+    },
+  }
+}

@@ -1,0 +1,65 @@
+/** The server certificate that the service issues to itself (`server.tls.self_issued_names`), kept in files and renewed. */
+
+import { createPublicKey, generateKeyPairSync, X509Certificate } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { isIP } from 'node:net'
+import path from 'node:path'
+import type { CaIssuer } from '../ca/backend.ts'
+import { encodePem } from '../pki/pem.ts'
+import { parseSpki } from '../pki/spki.ts'
+import type { Identifier } from '../protocol/identifier.ts'
+import { renderIssuerChain } from '../services/chain-download.ts'
+import type { Issuance } from '../services/issuance.ts'
+
+export interface ServerCertificateFiles {
+  certPath: string
+  keyPath: string
+}
+
+/** Renewed when less than this share of the lifetime is left. */
+const RENEW_AT_REST = 1 / 3
+
+/**
+ * Issues when there is no certificate, it is for other names, by another issuer, or due for renewal.
+ * @returns whether the files were written
+ */
+export async function ensureServerCertificate(
+  files: ServerCertificateFiles,
+  names: readonly string[],
+  issuer: CaIssuer | undefined,
+  issuance: Pick<Issuance, 'issueToSelf'>,
+  now: Date,
+): Promise<boolean> {
+  if (isGood(files, names, issuer, now)) return false
+  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const spki = parseSpki(publicKey.export({ type: 'spki', format: 'der' }))
+  const { der, issuer: signedBy } = await issuance.issueToSelf(names.map(toIdentifier), spki, now)
+  const chain = encodePem('CERTIFICATE', der) + renderIssuerChain(signedBy.chain, false)
+  replaceFile(files.keyPath, privateKey.export({ type: 'pkcs8', format: 'pem' }) as string, 0o600)
+  replaceFile(files.certPath, chain, 0o644)
+  return true
+}
+
+function isGood({ certPath, keyPath }: ServerCertificateFiles, names: readonly string[], issuer: CaIssuer | undefined, now: Date): boolean {
+  if (!existsSync(certPath) || !existsSync(keyPath)) return false
+  const certificate = new X509Certificate(readFileSync(certPath))
+  const start = Date.parse(certificate.validFrom)
+  const end = Date.parse(certificate.validTo)
+  return (
+    end - now.getTime() > (end - start) * RENEW_AT_REST &&
+    names.every((name) => (isIP(name) === 0 ? certificate.checkHost(name) : certificate.checkIP(name)) !== undefined) &&
+    certificate.publicKey.equals(createPublicKey(readFileSync(keyPath))) &&
+    (issuer === undefined || certificate.checkIssued(new X509Certificate(issuer.certificate)))
+  )
+}
+
+function toIdentifier(name: string): Identifier {
+  return { type: isIP(name) === 0 ? 'dns' : 'ip', value: name }
+}
+
+/** Whole or not at all; a crash between the two files leaves a key that does not fit, which is then issued anew. */
+function replaceFile(file: string, content: string, mode: number): void {
+  mkdirSync(path.dirname(file), { recursive: true })
+  writeFileSync(`${file}.new`, content, { mode })
+  renameSync(`${file}.new`, file)
+}

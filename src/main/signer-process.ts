@@ -1,0 +1,169 @@
+/**
+ * The signer as a child process, where `ca.signer.socket` names no running one: started with a configuration made from
+ * `ca.internal`, restarted when it dies, stopped last. This process hands over paths and never opens the key file.
+ */
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import type { Logger } from 'pino'
+import { stringify } from 'yaml'
+import type { Config } from '../config/schema.ts'
+import { decideRestart, NO_FAILURES } from '../runtime/supervision.ts'
+
+export interface SignerPlace {
+  socketPath: string
+  secretFile: string
+}
+
+export interface SignerProcess extends SignerPlace {
+  pid(): number | undefined
+  /** Waits for the orderly end; after the deadline the process is killed. */
+  stop(deadlineMs: number): Promise<void>
+}
+
+const PROGRAM = fileURLToPath(new URL('../../signer/main.js', import.meta.url))
+const READY_TIMEOUT_MS = 15_000
+/** A signer that keeps dying is started again for ever: without it nothing is issued, and nothing else depends on it. */
+const RESTART = { initialDelayMs: 100, maxDelayMs: 10_000, maxRestarts: 1_000_000, windowMs: 60_000 }
+/** Signing options that have no place in the service's configuration are the signer's defaults. */
+const ISSUER_ID = 'default'
+
+/** @throws Error in a plain sentence when the first start fails */
+export async function startSignerProcess(config: Config, log: Logger): Promise<SignerProcess> {
+  // The socket's folder must be short (107 bytes) and closed to others.
+  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-signer-'))
+  const place = { socketPath: path.join(folder, 'signer.sock'), secretFile: path.join(folder, 'secret') }
+  const configFile = path.join(folder, 'signer.yaml')
+  writeFileSync(place.secretFile, randomBytes(32).toString('hex'), { mode: 0o600 })
+  writeFileSync(configFile, stringify(signerConfig(config, place)), { mode: 0o600 })
+
+  let child: ChildProcess
+  let history = NO_FAILURES
+  let stopping = false
+
+  async function start(): Promise<void> {
+    // A session of its own: a Ctrl-C in the terminal is for the service, which stops the signer after its last signature.
+    // Its standard input ends with this process, however that ends.
+    child = spawn(process.execPath, [PROGRAM, 'serve', '-c', configFile, '--follow-stdin'], {
+      detached: true,
+      stdio: ['pipe', 'pipe', 'pipe'],
+      env: { PATH: process.env.PATH, NODE_OPTIONS: '' },
+    })
+    await untilReady(child, log)
+    child.once('exit', (code, signal) => {
+      if (!stopping) restart(`exit ${code ?? signal}`)
+    })
+  }
+
+  function restart(reason: string): void {
+    const { decision, history: next } = decideRestart(RESTART, history, performance.now())
+    history = next
+    const delayMs = decision.action === 'restart' ? decision.delayMs : RESTART.maxDelayMs
+    log.error({ reason, restartInMs: delayMs }, 'the signer has ended')
+    setTimeout(() => {
+      if (stopping) return
+      start().then(
+        () => log.info({ pid: child.pid }, 'signer restarted'),
+        (error: Error) => restart(error.message),
+      )
+    }, delayMs).unref()
+  }
+
+  await start()
+  return {
+    ...place,
+    pid: () => child.pid,
+    async stop(deadlineMs) {
+      stopping = true
+      if (child.exitCode === null && child.signalCode === null) {
+        const exited = new Promise((resolve) => child.once('exit', resolve))
+        child.kill('SIGTERM')
+        const timer = setTimeout(() => child.kill('SIGKILL'), deadlineMs)
+        await exited
+        clearTimeout(timer)
+      }
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+function signerConfig({ ca, logging }: Config, place: SignerPlace): object {
+  const { internal, signer } = ca
+  const absolute = (file: string | null) => path.resolve(file ?? '')
+  return {
+    socket: place.socketPath,
+    secret_file: place.secretFile,
+    audit: { file: absolute(signer.audit_file ?? path.join(path.dirname(internal.root_key_path ?? '.'), 'signer-audit.jsonl')) },
+    log: { level: logging.level === 'DEBUG' ? 'debug' : 'info' },
+    issuers: [
+      {
+        id: ISSUER_ID,
+        certificate: absolute(internal.root_cert_path),
+        ...(internal.chain_path && { chain: absolute(internal.chain_path) }),
+        hash: internal.hash_algorithm,
+        key: { file: absolute(internal.root_key_path) },
+        policy: signerPolicy(ca),
+      },
+    ],
+  }
+}
+
+/** No wider than the profiles need: a front that was taken over gets nothing more out of the signer. */
+function signerPolicy(ca: Config['ca']): object {
+  const profiles = Object.values(ca.profiles)
+  const union = <T>(values: (profile: (typeof profiles)[number]) => readonly T[]) => [...new Set(profiles.flatMap((profile) => [...values(profile)]))]
+  const keyUsages = union((profile) => profile.key_usages)
+  const extendedKeyUsages = union((profile) => profile.extended_key_usages)
+  return {
+    // One day more than the longest profile, for a validity that is requested to the second.
+    max_validity_days: Math.min(3660, ca.max_validity_days + 1),
+    key_types: union((profile) => profile.key_types),
+    ...(keyUsages.length > 0 && { key_usages: keyUsages }),
+    ...(extendedKeyUsages.length > 0 && { extended_key_usages: extendedKeyUsages }),
+  }
+}
+
+/** Resolves at the line "signer ready"; every line of the signer goes into our log. */
+function untilReady(child: ChildProcess, log: Logger): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const complaints: string[] = []
+    const timer = setTimeout(() => child.kill('SIGKILL'), READY_TIMEOUT_MS)
+    child.once('error', reject)
+    child.once('exit', (code, signal) => {
+      clearTimeout(timer)
+      reject(new Error(`the signer did not start (${code ?? signal}): ${complaints.join('; ') || 'it said nothing'}`))
+    })
+    if (child.stderr) {
+      createInterface({ input: child.stderr }).on('line', (line) => {
+        complaints.push(line.replace(/^chancery-signer: /, ''))
+        log.warn({ process: 'signer' }, line)
+      })
+    }
+    if (!child.stdout) return
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      const { level, time: _time, hostname: _hostname, name: _name, msg, ...facts } = parseLogLine(line)
+      log[level]({ process: 'signer', ...facts }, msg)
+      if (msg === 'signer ready') {
+        clearTimeout(timer)
+        child.removeAllListeners('exit')
+        resolve()
+      }
+    })
+  })
+}
+
+const LEVELS = { 10: 'trace', 20: 'debug', 30: 'info', 40: 'warn', 50: 'error', 60: 'fatal' } as const
+
+function parseLogLine(line: string): { level: (typeof LEVELS)[keyof typeof LEVELS]; msg: string; [fact: string]: unknown } {
+  try {
+    const entry = JSON.parse(line) as { level: keyof typeof LEVELS; msg: string }
+    return { ...entry, level: LEVELS[entry.level] ?? 'info' }
+  } catch {
+    return { level: 'warn', msg: line }
+  }
+}

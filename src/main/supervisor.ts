@@ -1,0 +1,112 @@
+/** The supervisor's own actor: validation hand-over, health and metrics for the front threads. */
+
+import type { Logger } from 'pino'
+import type { CaBackend } from '../ca/backend.ts'
+import type { HealthReport, PoolHealth } from '../ops/health.ts'
+import { type Metrics, renderMetrics, takeSnapshot } from '../ops/metrics.ts'
+import { type Actor, spawn } from '../runtime/actor.ts'
+import type { SupervisedThread } from '../runtime/thread.ts'
+import type { ValidationDispatcher } from '../services/validation-dispatcher.ts'
+import type { Database, Statement } from '../store/database.ts'
+import type { FrontMessages, SupervisorMessages } from './messages.ts'
+
+export interface SupervisorParts {
+  log: Logger
+  metrics: Metrics
+  db: Database
+  ca: CaBackend
+  dispatcher: ValidationDispatcher
+  fronts(): readonly SupervisedThread<FrontMessages>[]
+  workers(): HealthReport['checks']['workers']
+  isStopping(): boolean
+}
+
+/** Messages from all fronts that may wait: two seconds of triggers at full load. */
+const MAILBOX_LIMIT = 8192
+const FRONT_DEADLINE_MS = 1_000
+/** Probes older than this are run again by the next question; doc 1 wants a real signature, not one for each question. */
+const PROBE_LIFE_MS = 3_000
+const PROBE_TIMEOUT_MS = 2_000
+const PING: Statement = { name: 'ping', text: 'SELECT 1' }
+
+export function spawnSupervisor(parts: SupervisorParts): Actor<SupervisorMessages> {
+  const { log, metrics, dispatcher } = parts
+  const probe = createProbe(parts)
+  const startedAt = Date.now()
+
+  return spawn<SupervisorMessages>({
+    name: 'supervisor',
+    mailboxLimit: MAILBOX_LIMIT,
+    concurrency: 64,
+    restart: { initialDelayMs: 10, maxDelayMs: 1_000, maxRestarts: 100, windowMs: 60_000 },
+    onFailure: ({ error }) => log.error({ err: error }, 'supervisor actor failed'),
+    start: () => ({
+      validate(request) {
+        // What does not fit stays claimed in the database, from where the challenge worker takes it when it is stale.
+        if (!dispatcher.dispatch(request)) log.warn({ authorizationId: request.authorizationId }, 'the validation queue is full')
+        return undefined
+      },
+      health: probe,
+      async metrics() {
+        metrics.uptime.set(Math.floor((Date.now() - startedAt) / 1000))
+        metrics.threads.set(parts.fronts().filter(({ status }) => status === 'running').length)
+        const answers = parts.fronts().map(({ ref }) => ref.ask('metrics', undefined, FRONT_DEADLINE_MS))
+        return renderMetrics([await takeSnapshot(metrics), ...answered(await Promise.allSettled(answers))])
+      },
+    }),
+  })
+}
+
+/** One run at a time serves everybody who asks meanwhile, and for a few seconds after. */
+function createProbe(parts: SupervisorParts): () => Promise<HealthReport> {
+  let last: { at: number; report: Promise<HealthReport> } | undefined
+  return async () => {
+    const now = performance.now()
+    if (!last || now - last.at > PROBE_LIFE_MS) last = { at: now, report: probeOnce(parts) }
+    return { ...(await last.report), shutting_down: parts.isStopping() }
+  }
+}
+
+async function probeOnce(parts: SupervisorParts): Promise<HealthReport> {
+  const [database, pool, signatures] = await Promise.all([
+    isOk(withDeadline(parts.db.query(PING, []))),
+    instancePool(parts),
+    isOk(parts.ca.testSign({ timeoutMs: PROBE_TIMEOUT_MS })),
+  ])
+  const exhausted = pool.size > 0 && pool.available === 0 && pool.waiting > 0
+  return {
+    checks: {
+      database: exhausted ? 'pool_exhausted' : { status: database ? 'ok' : 'error', pool },
+      ca_backend: { status: signatures ? 'ok' : 'error' },
+      workers: parts.workers(),
+    },
+    shutting_down: parts.isStopping(),
+  }
+}
+
+async function instancePool({ db, fronts }: SupervisorParts): Promise<PoolHealth> {
+  const answers = fronts().map(({ ref }) => ref.ask('pressure', undefined, FRONT_DEADLINE_MS))
+  const pools = [db.pressure(), ...answered(await Promise.allSettled(answers))]
+  const total = (member: keyof PoolHealth) => pools.reduce((sum, pool) => sum + pool[member], 0)
+  return { size: total('size'), available: total('available'), waiting: total('waiting') }
+}
+
+/** A thread that is just being replaced does not answer; its share is missing for that moment. */
+function answered<T>(results: readonly PromiseSettledResult<T>[]): T[] {
+  return results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
+}
+
+async function isOk(check: Promise<unknown>): Promise<boolean> {
+  return check.then(
+    () => true,
+    () => false,
+  )
+}
+
+async function withDeadline<T>(work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const deadline = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error('no answer in time')), PROBE_TIMEOUT_MS)
+  })
+  return Promise.race([work, deadline]).finally(() => clearTimeout(timer))
+}
