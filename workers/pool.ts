@@ -150,7 +150,7 @@ function startThreads(options: WorkerPoolOptions): Piscina {
     minThreads: options.threads,
     maxThreads: options.threads,
     concurrentTasksPerWorker: options.concurrentTasksPerThread,
-    // Between tasks a thread must go on turning its event loop: sockets close after the verdict has left.
+    // Otherwise an idle thread sleeps in Atomics.wait with its event loop stopped, and what is still closing stays open.
     atomics: 'disabled',
     // The zone that strangers' bytes come into sees none of the service's environment.
     env: coverageOnly(process.env),

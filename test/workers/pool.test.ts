@@ -81,7 +81,7 @@ describe('worker pool', () => {
     const pool = faultyPool(t, { graceMs: 300, onThreadError: (error) => errors.push(error) })
     const startedAt = performance.now()
     await assert.rejects(pool.validate(faulty('spin', 200)), isError('lost'))
-    assert.ok(performance.now() - startedAt < 1500)
+    assert.ok(performance.now() - startedAt < 5000)
     assert.match(errors[0]!.message, /stuck/)
     assert.deepEqual(await pool.validate(faulty('fine')), { ok: true, evidence: [] })
   })
@@ -120,7 +120,7 @@ describe('worker pool', () => {
     const startedAt = performance.now()
     await pool.close(200)
     await running
-    assert.ok(performance.now() - startedAt < 1000)
+    assert.ok(performance.now() - startedAt < 4000)
   })
 })
 
@@ -161,6 +161,6 @@ describe('many validations at once', () => {
     )
     const ms = performance.now() - startedAt
     assert.equal(verdicts.filter(isGood).length, 0)
-    assert.ok(ms >= 950 && ms < 3500, `${ms} ms`)
+    assert.ok(ms >= 950 && ms < 8000, `${ms} ms`)
   })
 })
