@@ -1,8 +1,8 @@
 /** The challenge worker (doc 1, lock 712003): takes up challenges whose validation got lost with its instance. */
 
+import { uuidv7 } from '../lib/uuid.ts'
 import type { ValidationRequest } from '../services/validation.ts'
 import type { AuthorizationStore } from '../store/authorization-store.ts'
-import { uuidv7 } from '../lib/uuid.ts'
 
 export interface ChallengeWorkerOptions {
   store: Pick<AuthorizationStore, 'adopt'>
@@ -16,7 +16,12 @@ export interface ChallengeWorkerOptions {
 const BATCH = 256
 
 /** One round. @returns how many challenges were taken up. */
-export async function adoptChallenges({ store, instanceId, staleSeconds, dispatch }: ChallengeWorkerOptions): Promise<number> {
+export async function adoptChallenges({
+  store,
+  instanceId,
+  staleSeconds,
+  dispatch,
+}: ChallengeWorkerOptions): Promise<number> {
   const abandoned = await store.adopt(instanceId, staleSeconds, BATCH)
   const taken = abandoned.filter(({ authorization, type, accountThumbprint }) =>
     dispatch({

@@ -30,7 +30,10 @@ export async function recoverIssuances(options: RecoveryOptions): Promise<number
 
 async function recover(intent: PendingIntent, { store, complete, onRecovered }: RecoveryOptions): Promise<void> {
   if (intent.orderExpired) {
-    await store.fail(intent.certificateId, problemDocument('serverInternal', 'the order expired before its certificate could be signed'))
+    await store.fail(
+      intent.certificateId,
+      problemDocument('serverInternal', 'the order expired before its certificate could be signed'),
+    )
     onRecovered(intent.orderId, 'expired')
     return
   }

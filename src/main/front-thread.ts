@@ -17,79 +17,92 @@ import { connectSigner, createAcmeContext, createStores } from './wiring.ts'
 /** The supervisor answers from memory; if it does not within this, it is stuck, and health must say so. */
 const SUPERVISOR_DEADLINE_MS = 2_000
 
-runThread<FrontThreadData, FrontMessages, SupervisorMessages>(async ({ name, data, supervisor, atExit, requestRecycle }) => {
-  const { config, version, instanceId } = data
-  const { log, flush } = createLogger(config.logging, name, true)
-  atExit(flush)
-  const metrics = createMetrics()
-  const db = openDatabase(databaseSettings(config, data.databaseConnections), (error) =>
-    log.warn({ reason: error.message }, 'database connection lost'),
-  )
-  const ca = connectSigner(data.signer, log)
-  const context = createAcmeContext({ config, db, stores: createStores(db), ca, instanceId, metrics, log }, data.nonce, (request) =>
-    supervisor.tell('validate', request),
-  )
-  const acme = createAcmeApplication(context)
-  const proxy = proxySettings(config)
-  const front = createFront({
-    acme,
-    metrics,
-    log,
-    version,
-    proxy,
-    scheme: data.tls ? 'https' : 'http',
-    hstsMaxAgeSeconds: config.security.hsts_max_age_seconds,
-    metricsPath: config.metrics.enabled ? config.metrics.path : undefined,
-    health: () => supervisor.ask('health', undefined, SUPERVISOR_DEADLINE_MS),
-    exposition: () => supervisor.ask('metrics', undefined, SUPERVISOR_DEADLINE_MS),
-  })
-  const maxBodyBytes = config.security.max_request_body_bytes
-  const countRequest = createRecycler(config.server, () => requestRecycle('server.max_requests is reached'))
+runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
+  async ({ name, data, supervisor, atExit, requestRecycle }) => {
+    const { config, version, instanceId } = data
+    const { log, flush } = createLogger(config.logging, name, true)
+    atExit(flush)
+    const metrics = createMetrics()
+    const db = openDatabase(databaseSettings(config, data.databaseConnections), (error) =>
+      log.warn({ reason: error.message }, 'database connection lost'),
+    )
+    const ca = connectSigner(data.signer, log)
+    const context = createAcmeContext(
+      { config, db, stores: createStores(db), ca, instanceId, metrics, log },
+      data.nonce,
+      (request) => supervisor.tell('validate', request),
+    )
+    const acme = createAcmeApplication(context)
+    const proxy = proxySettings(config)
+    const front = createFront({
+      acme,
+      metrics,
+      log,
+      version,
+      proxy,
+      scheme: data.tls ? 'https' : 'http',
+      hstsMaxAgeSeconds: config.security.hsts_max_age_seconds,
+      metricsPath: config.metrics.enabled ? config.metrics.path : undefined,
+      health: () => supervisor.ask('health', undefined, SUPERVISOR_DEADLINE_MS),
+      exposition: () => supervisor.ask('metrics', undefined, SUPERVISOR_DEADLINE_MS),
+    })
+    const maxBodyBytes = config.security.max_request_body_bytes
+    const countRequest = createRecycler(config.server, () => requestRecycle('server.max_requests is reached'))
 
-  const server = await listen({
-    host: config.server.bind,
-    port: config.server.port,
-    ...(data.tls && { tls: data.tls }),
-    maxBodyBytes,
-    keptHeaders: [...KEPT_HEADERS, proxy.forwardedForHeader, proxy.forwardedProtoHeader],
-    handler: countRequest === undefined ? front.handle : (http) => (countRequest(), front.handle(http)),
-    onError: front.onError,
-    tooLarge: (http) => front.refuse(http, new Problem('malformed', `a request body may have at most ${maxBodyBytes} bytes`, { status: 413 })),
-    badRequest: (http) => front.refuse(http, new Problem('malformed', 'the request has two different Content-Length headers')),
-    onAborted: (http: HttpRequest) => log.debug({ path: http.path }, 'client went away'),
-  })
-  atExit(() => server.close())
+    const server = await listen({
+      host: config.server.bind,
+      port: config.server.port,
+      ...(data.tls && { tls: data.tls }),
+      maxBodyBytes,
+      keptHeaders: [...KEPT_HEADERS, proxy.forwardedForHeader, proxy.forwardedProtoHeader],
+      handler: countRequest === undefined ? front.handle : (http) => (countRequest(), front.handle(http)),
+      onError: front.onError,
+      tooLarge: (http) =>
+        front.refuse(
+          http,
+          new Problem('malformed', `a request body may have at most ${maxBodyBytes} bytes`, { status: 413 }),
+        ),
+      badRequest: (http) =>
+        front.refuse(http, new Problem('malformed', 'the request has two different Content-Length headers')),
+      onAborted: (http: HttpRequest) => log.debug({ path: http.path }, 'client went away'),
+    })
+    atExit(() => server.close())
 
-  const actor: Actor<FrontMessages> = spawn<FrontMessages>({
-    name,
-    mailboxLimit: 64,
-    concurrency: 4,
-    restart: { initialDelayMs: 10, maxDelayMs: 1_000, maxRestarts: 5, windowMs: 60_000 },
-    onFailure: ({ error }) => log.error({ err: error }, 'front actor failed'),
-    start: () => ({
-      metrics: () => takeSnapshot(metrics),
-      pressure: () => db.pressure(),
-      logLevel: (level) => {
-        log.level = PINO_LEVELS[level]
+    const actor: Actor<FrontMessages> = spawn<FrontMessages>({
+      name,
+      mailboxLimit: 64,
+      concurrency: 4,
+      restart: { initialDelayMs: 10, maxDelayMs: 1_000, maxRestarts: 5, windowMs: 60_000 },
+      onFailure: ({ error }) => log.error({ err: error }, 'front actor failed'),
+      start: () => ({
+        metrics: () => takeSnapshot(metrics),
+        pressure: () => db.pressure(),
+        logLevel: (level) => {
+          log.level = PINO_LEVELS[level]
+        },
+      }),
+    })
+
+    return {
+      actor,
+      async drain(deadlineMs) {
+        const deadline = performance.now() + deadlineMs
+        await server.drain(deadlineMs)
+        // A finalize whose reply has gone out as `processing` still records its certificate.
+        while (context.issuance.inFlight() > 0 && performance.now() < deadline)
+          await new Promise((resolve) => setTimeout(resolve, 10))
+        await ca.close()
+        await db.close()
       },
-    }),
-  })
-
-  return {
-    actor,
-    async drain(deadlineMs) {
-      const deadline = performance.now() + deadlineMs
-      await server.drain(deadlineMs)
-      // A finalize whose reply has gone out as `processing` still records its certificate.
-      while (context.issuance.inFlight() > 0 && performance.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 10))
-      await ca.close()
-      await db.close()
-    },
-  }
-})
+    }
+  },
+)
 
 /** Counts requests towards `server.max_requests`, with the jitter that keeps threads from restarting together. */
-function createRecycler(settings: { max_requests: number; max_requests_jitter: number }, recycle: () => void): (() => void) | undefined {
+function createRecycler(
+  settings: { max_requests: number; max_requests_jitter: number },
+  recycle: () => void,
+): (() => void) | undefined {
   if (settings.max_requests === 0) return undefined
   let left = settings.max_requests + Math.floor(Math.random() * (settings.max_requests_jitter + 1))
   return () => {

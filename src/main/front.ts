@@ -71,7 +71,14 @@ export function createFront(options: FrontOptions): Front {
     metrics.httpRequests.inc({ method: METHODS.has(http.method) ? http.method : 'other', status: reply.status })
     metrics.httpDuration.observe({ resource }, seconds)
     if (log.isLevelEnabled('info')) {
-      const line = { requestId, address, method: http.method, path: http.path, status: reply.status, ms: Math.round(seconds * 1e4) / 10 }
+      const line = {
+        requestId,
+        address,
+        method: http.method,
+        path: http.path,
+        status: reply.status,
+        ms: Math.round(seconds * 1e4) / 10,
+      }
       if (reply.status >= 500) log.error(line, 'request')
       else if (reply.status >= 400) log.warn(line, 'request')
       else log.info(line, 'request')
@@ -83,7 +90,10 @@ export function createFront(options: FrontOptions): Front {
   function faultProblem(error: unknown, exchange: Exchange): Problem {
     if (error instanceof Problem) return error
     if (error instanceof BatcherFull)
-      return new Problem('serverInternal', 'the server is busy; try again soon', { status: 503, retryAfterSeconds: BUSY_RETRY_SECONDS })
+      return new Problem('serverInternal', 'the server is busy; try again soon', {
+        status: 503,
+        retryAfterSeconds: BUSY_RETRY_SECONDS,
+      })
     log.error({ requestId: exchange.requestId, path: exchange.http.path, err: error }, 'request failed')
     if (isUnavailable(error))
       return new Problem('serverInternal', 'the database is not reachable; try again soon', {

@@ -40,7 +40,12 @@ export async function ensureServerCertificate(
   return true
 }
 
-function isGood({ certPath, keyPath }: ServerCertificateFiles, names: readonly string[], issuer: CaIssuer | undefined, now: Date): boolean {
+function isGood(
+  { certPath, keyPath }: ServerCertificateFiles,
+  names: readonly string[],
+  issuer: CaIssuer | undefined,
+  now: Date,
+): boolean {
   if (!existsSync(certPath) || !existsSync(keyPath)) return false
   const certificate = new X509Certificate(readFileSync(certPath))
   const start = Date.parse(certificate.validFrom)

@@ -98,7 +98,9 @@ function signerConfig({ ca, logging }: Config, place: SignerPlace): object {
   return {
     socket: place.socketPath,
     secret_file: place.secretFile,
-    audit: { file: absolute(signer.audit_file ?? path.join(path.dirname(internal.root_key_path ?? '.'), 'signer-audit.jsonl')) },
+    audit: {
+      file: absolute(signer.audit_file ?? path.join(path.dirname(internal.root_key_path ?? '.'), 'signer-audit.jsonl')),
+    },
     log: { level: logging.level === 'DEBUG' ? 'debug' : 'info' },
     issuers: [
       {
@@ -116,7 +118,9 @@ function signerConfig({ ca, logging }: Config, place: SignerPlace): object {
 /** No wider than the profiles need: a front that was taken over gets nothing more out of the signer. */
 function signerPolicy(ca: Config['ca']): object {
   const profiles = Object.values(ca.profiles)
-  const union = <T>(values: (profile: (typeof profiles)[number]) => readonly T[]) => [...new Set(profiles.flatMap((profile) => [...values(profile)]))]
+  const union = <T>(values: (profile: (typeof profiles)[number]) => readonly T[]) => [
+    ...new Set(profiles.flatMap((profile) => [...values(profile)])),
+  ]
   const keyUsages = union((profile) => profile.key_usages)
   const extendedKeyUsages = union((profile) => profile.extended_key_usages)
   return {
@@ -159,7 +163,11 @@ function untilReady(child: ChildProcess, log: Logger): Promise<void> {
 
 const LEVELS = { 10: 'trace', 20: 'debug', 30: 'info', 40: 'warn', 50: 'error', 60: 'fatal' } as const
 
-function parseLogLine(line: string): { level: (typeof LEVELS)[keyof typeof LEVELS]; msg: string; [fact: string]: unknown } {
+function parseLogLine(line: string): {
+  level: (typeof LEVELS)[keyof typeof LEVELS]
+  msg: string
+  [fact: string]: unknown
+} {
   try {
     const entry = JSON.parse(line) as { level: keyof typeof LEVELS; msg: string }
     return { ...entry, level: LEVELS[entry.level] ?? 'info' }

@@ -43,7 +43,8 @@ export function spawnSupervisor(parts: SupervisorParts): Actor<SupervisorMessage
     start: () => ({
       validate(request) {
         // What does not fit stays claimed in the database, from where the challenge worker takes it when it is stale.
-        if (!dispatcher.dispatch(request)) log.warn({ authorizationId: request.authorizationId }, 'the validation queue is full')
+        if (!dispatcher.dispatch(request))
+          log.warn({ authorizationId: request.authorizationId }, 'the validation queue is full')
         return undefined
       },
       health: probe,

@@ -1,9 +1,10 @@
 /** Builds the objects of a thread from its settings: the one place that calls constructors across layers. */
 
 import type { Logger } from 'pino'
+import { readSharedSecret } from '../../signer/protocol.ts'
 import type { AcmeContext } from '../acme/context.ts'
-import { createSignerBackend } from '../ca/signer-backend.ts'
 import type { CaBackend } from '../ca/backend.ts'
+import { createSignerBackend } from '../ca/signer-backend.ts'
 import type { Config } from '../config/schema.ts'
 import { openReplayWindow } from '../lib/replay-window.ts'
 import type { Metrics } from '../ops/metrics.ts'
@@ -24,7 +25,6 @@ import type { Database } from '../store/database.ts'
 import { createIssuanceStore, type IssuanceStore } from '../store/issuance-store.ts'
 import { createOrderStore } from '../store/order-store.ts'
 import { nextSerialRange } from '../store/serial-range.ts'
-import { readSharedSecret } from '../../signer/protocol.ts'
 import type { FrontThreadData } from './messages.ts'
 import { acmeSettings, issuancePolicy, orderingPolicy, registrationPolicy, urlSettings } from './settings.ts'
 
@@ -46,7 +46,8 @@ export function connectSigner(signer: FrontThreadData['signer'], log: Logger): C
   return createSignerBackend({
     socketPath: signer.socketPath,
     secret: readSharedSecret(signer.secretFile),
-    onConnect: ({ version, issuers }) => log.debug({ version, issuers: issuers.map(({ id }) => id) }, 'signer connected'),
+    onConnect: ({ version, issuers }) =>
+      log.debug({ version, issuers: issuers.map(({ id }) => id) }, 'signer connected'),
     onDisconnect: (reason) => log.warn({ reason: reason.message }, 'signer not reachable'),
   })
 }
@@ -62,7 +63,8 @@ export interface Shared {
 }
 
 export function createThreadIssuance({ config, db, stores, ca, instanceId, metrics, log }: Shared): Issuance {
-  const serialNumber = config.ca.serial_source === 'database' ? databaseSerialNumbers(() => nextSerialRange(db)) : randomSerialNumbers()
+  const serialNumber =
+    config.ca.serial_source === 'database' ? databaseSerialNumbers(() => nextSerialRange(db)) : randomSerialNumbers()
   const events = {
     issued(certificate: object) {
       metrics.certificatesIssued.inc()
@@ -70,11 +72,17 @@ export function createThreadIssuance({ config, db, stores, ca, instanceId, metri
     },
     signingFailed(error: Error & { retryable: boolean }, context: object) {
       metrics.caSigningErrors.inc()
-      log.error({ event: 'signing_failed', retryable: error.retryable, err: error, ...context }, 'the CA backend did not sign')
+      log.error(
+        { event: 'signing_failed', retryable: error.retryable, err: error, ...context },
+        'the CA backend did not sign',
+      )
     },
     alarm(message: string, cause: unknown) {
       metrics.alarms.inc()
-      log.fatal({ event: 'alarm', cause: cause instanceof Error ? { message: cause.message, stack: cause.stack } : cause }, message)
+      log.fatal(
+        { event: 'alarm', cause: cause instanceof Error ? { message: cause.message, stack: cause.stack } : cause },
+        message,
+      )
     },
   }
   return createIssuance(
@@ -83,7 +91,11 @@ export function createThreadIssuance({ config, db, stores, ca, instanceId, metri
   )
 }
 
-export function createAcmeContext(shared: Shared, nonce: FrontThreadData['nonce'], dispatch: DispatchValidation): AcmeContext {
+export function createAcmeContext(
+  shared: Shared,
+  nonce: FrontThreadData['nonce'],
+  dispatch: DispatchValidation,
+): AcmeContext {
   const { config, db, stores, instanceId, metrics, log } = shared
   const accountStore = createAccountStore(db)
   const accounts = createAccountCache(accountStore.find)

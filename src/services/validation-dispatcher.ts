@@ -7,17 +7,22 @@
  */
 
 import Queue from 'better-queue'
+import type { ValidationJob, ValidationVerdict } from '../../workers/job.ts'
 import type { ChallengeAttempt } from '../domain/records.ts'
 import { retryDelayMs, type ValidationPolicy } from '../domain/validation-policy.ts'
 import { problemDocument } from '../protocol/problem.ts'
 import { renderTimestamp } from '../protocol/timestamp.ts'
 import type { AuthorizationStore } from '../store/authorization-store.ts'
-import type { ValidationJob, ValidationVerdict } from '../../workers/job.ts'
 import type { ValidationRequest } from './validation.ts'
 
 export interface DispatcherEvents {
   /** After each attempt: `retry` leaves the challenge processing. */
-  attempted(request: ValidationRequest, result: 'success' | 'retry' | 'failure', verdict: ValidationVerdict, durationMs: number): void
+  attempted(
+    request: ValidationRequest,
+    result: 'success' | 'retry' | 'failure',
+    verdict: ValidationVerdict,
+    durationMs: number,
+  ): void
   /** No verdict, or it could not be recorded; the challenge stays claimed and is tried again. */
   interrupted(request: ValidationRequest, error: unknown): void
 }
@@ -81,7 +86,12 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
       const tries = request.tries + (verdict.ok ? 0 : 1)
       const again = !verdict.ok && verdict.retryable && tries <= policy.maxRetries[request.type]
       await record(request, verdict, tries, again)
-      events.attempted(request, verdict.ok ? 'success' : again ? 'retry' : 'failure', verdict, performance.now() - startedAt)
+      events.attempted(
+        request,
+        verdict.ok ? 'success' : again ? 'retry' : 'failure',
+        verdict,
+        performance.now() - startedAt,
+      )
       if (again) later({ ...request, tries }, retryDelayMs(tries, policy))
       else known.delete(keyOf(request))
     } catch (error) {
@@ -90,7 +100,12 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
     }
   }
 
-  async function record(request: ValidationRequest, verdict: ValidationVerdict, tries: number, again: boolean): Promise<void> {
+  async function record(
+    request: ValidationRequest,
+    verdict: ValidationVerdict,
+    tries: number,
+    again: boolean,
+  ): Promise<void> {
     const attempted: ChallengeAttempt = verdict.ok
       ? { status: 'valid', tries, validated: renderTimestamp(new Date()) }
       : { status: again ? 'processing' : 'invalid', tries, error: problemDocument(verdict.problem, verdict.detail) }

@@ -1,0 +1,139 @@
+#!/usr/bin/env node
+/** chancery: the command line of the service. */
+
+import path from 'node:path'
+import sade from 'sade'
+import type { Config } from '../config/schema.ts'
+import { testSign } from './commands/ca.ts'
+import { CommandError, readConfigFile } from './commands/config-file.ts'
+import { databaseMigrate, databaseStatus } from './commands/db.ts'
+import { runService } from './commands/serve.ts'
+import { runEmbedded } from './dev.ts'
+import { VERSION } from './version.ts'
+
+interface GlobalOptions {
+  config?: string
+  debug?: boolean
+  'validate-only'?: boolean
+  dev?: boolean
+}
+
+interface DevFlags {
+  'data-dir'?: string
+  port?: number
+  'http01-port'?: number
+  'log-level'?: Config['logging']['level']
+  workers?: number
+}
+
+const EXIT_FAILED = 1
+const EXIT_USAGE = 2
+
+const program = sade('chancery')
+  .version(VERSION)
+  .describe([
+    'An ACME certificate authority server (RFC 8555).',
+    '',
+    'Exit codes: 0 done; 1 something failed or is wrong; 2 wrong usage.',
+    'SIGTERM or SIGINT: finish what is in flight, then stop.',
+  ])
+  .option('-c, --config', 'Configuration file (YAML or JSON); SERVICE_CONFIG when absent')
+  .option('--debug', 'Print stack traces of errors, and log at DEBUG')
+  .option('--validate-only', 'Check the configuration file, print what it says in short, and exit')
+  .option('--dev', 'Development: without -c, an embedded PostgreSQL and a CA of its own')
+
+program
+  .command('serve', 'Run the service', { default: true })
+  .option('--data-dir', 'With --dev: where the CA and the database live', process.env.CHANCERY_DATA ?? 'data')
+  .option('--port', 'With --dev: port of the ACME interface', 8443)
+  .option('--http01-port', 'With --dev: port that http-01 asks', 5002)
+  .option('--workers', 'With --dev: number of front threads')
+  .option('--log-level', 'With --dev: DEBUG, INFO, WARNING, ERROR or CRITICAL', 'WARNING')
+  .example('-c /etc/chancery/config.yaml serve')
+  .example('-c config.yaml --validate-only')
+  .example('--dev')
+  .action(run(serveCommand))
+
+program
+  .command('db status', 'Check the database: reachable, and at the schema of this release')
+  .example('-c config.yaml db status')
+  .action(run(async (options: GlobalOptions) => databaseStatus(await readConfigFile(options.config))))
+
+program
+  .command('db migrate', 'Bring the database to the schema of this release')
+  .example('-c config.yaml db migrate')
+  .action(run(async (options: GlobalOptions) => databaseMigrate(await readConfigFile(options.config))))
+
+program
+  .command('ca test-sign', 'Make one test signature with every issuer and verify it')
+  .example('-c config.yaml ca test-sign')
+  .action(run(async (options: GlobalOptions) => testSign(await readConfigFile(options.config))))
+
+async function serveCommand(options: GlobalOptions & DevFlags): Promise<number> {
+  if (options.dev && options.config === undefined && !options['validate-only']) {
+    return runEmbedded({
+      dataDir: path.resolve(options['data-dir'] ?? 'data'),
+      port: portOf(options.port, '--port'),
+      http01Port: portOf(options['http01-port'], '--http01-port'),
+      logLevel: options.debug ? 'DEBUG' : (options['log-level'] ?? 'WARNING'),
+      workers: options.workers,
+    })
+  }
+  const config = await readConfigFile(options.config)
+  if (options['validate-only']) return printSummary(config)
+  const logging = {
+    ...config.logging,
+    ...(options.debug && { level: 'DEBUG' as const }),
+    ...(options.dev && { format: 'human' as const }),
+  }
+  return runService({ ...config, logging })
+}
+
+function printSummary(config: Config): number {
+  const { server, ca, database } = config
+  console.log(`chancery ${VERSION}`)
+  console.log(
+    `listens on ${server.bind}:${server.port} (${server.tls.cert_path === null ? 'HTTP' : 'HTTPS'}) as ${server.external_url}`,
+  )
+  console.log(`CA backend ${ca.backend}, signer ${ca.signer.socket ?? 'started by the service'}`)
+  console.log(`database ${database.database} at ${database.host}:${database.port}`)
+  console.log('the configuration is valid')
+  return 0
+}
+
+function portOf(value: number | undefined, flag: string): number {
+  if (value === undefined || !Number.isInteger(value) || value < 1 || value > 65535)
+    throw new CommandError(`${flag} takes a port number`)
+  return value
+}
+
+/** Turns what a command returns or throws into an exit code and plain lines on standard error. */
+function run<O extends GlobalOptions>(command: (options: O) => Promise<number>): (options: O) => Promise<void> {
+  return async (options) => {
+    try {
+      process.exitCode = await command(options)
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error)
+      process.stderr.write(`chancery: ${options.debug && error instanceof Error ? error.stack : message}\n`)
+      process.exitCode = EXIT_FAILED
+    }
+  }
+}
+
+/**
+ * Flags may stand before the command (`chancery -c FILE --debug db status`), where the parser would take the word
+ * behind a flag without a value for that value. Such flags are moved to the end.
+ */
+function flagsLast(argv: readonly string[]): string[] {
+  const lone = new Set(['--debug', '--validate-only', '--dev', '-v', '--version', '-h', '--help'])
+  return [...argv.filter((word) => !lone.has(word)), ...argv.filter((word) => lone.has(word))]
+}
+
+const [node, script, ...words] = process.argv
+const parsed = program.parse([node ?? '', script ?? '', ...flagsLast(words)], {
+  unknown: (flag) => `Unknown option: ${flag}`,
+  lazy: true,
+})
+if (parsed) await parsed.handler.apply(null, parsed.args)
+else if (process.exitCode === undefined)
+  process.exitCode = words.some((word) => /^(?:-h|--help|-v|--version)$/.test(word)) ? 0 : EXIT_USAGE

@@ -1,0 +1,17 @@
+/** The configuration file of a command: found, read, and its faults printed in full. */
+
+import { formatErrors, loadConfig } from '../../config/load.ts'
+import type { Config } from '../../config/schema.ts'
+
+/** Ends a command with sentences for the operator instead of a stack. */
+export class CommandError extends Error {}
+
+/** @throws CommandError with every fault of the file, one a line */
+export async function readConfigFile(file: string | undefined): Promise<Config> {
+  const name = file ?? process.env.SERVICE_CONFIG
+  if (name === undefined) throw new CommandError('no configuration: give -c FILE or set SERVICE_CONFIG')
+  const loaded = await loadConfig(name, process.env)
+  if (!loaded.ok) throw new CommandError(`${name} is not usable:\n${formatErrors(loaded.errors)}`)
+  if (loaded.warnings.length > 0) process.stderr.write(`${formatErrors(loaded.warnings).replace(/^/gm, 'warning: ')}\n`)
+  return loaded.config
+}

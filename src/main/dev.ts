@@ -1,0 +1,122 @@
+/**
+ * The embedded mode of `npm start` and `--dev`: everything a first certificate needs on one machine, from nothing.
+ *
+ * A development CA, an embedded PostgreSQL, a server certificate issued by the CA itself. Names under `.test` and
+ * `.localhost` resolve to loopback through the service's own resolver settings, and http-01 goes to an unprivileged
+ * port, so that an unmodified client on this machine gets a certificate without DNS and without root.
+ */
+
+import { writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { stringify } from 'yaml'
+import { formatErrors, parseConfigText } from '../config/load.ts'
+import type { Config } from '../config/schema.ts'
+import { runService } from './commands/serve.ts'
+import { type DevCaFiles, ensureDevCa } from './embedded/dev-ca.ts'
+import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded/postgres.ts'
+
+export interface DevOptions {
+  dataDir: string
+  port: number
+  http01Port: number
+  logLevel: Config['logging']['level']
+  workers: number | undefined
+}
+
+/** @returns the exit code. @throws Error in a plain sentence when something cannot start */
+export async function runEmbedded(options: DevOptions): Promise<number> {
+  const progress = createProgress()
+  progress.begin('creating the development CA')
+  const { files } = await ensureDevCa(path.join(options.dataDir, 'ca'), new Date())
+  progress.begin('starting PostgreSQL')
+  const postgres = await startEmbeddedPostgres({ dataDir: path.join(options.dataDir, 'postgres'), log: progress.note })
+  const config = devConfig(options, files, postgres)
+  return runService(config, {
+    onStep: progress.begin,
+    onReady({ directoryUrl }) {
+      progress.end()
+      process.stderr.write(welcome(directoryUrl, files.root, options))
+    },
+    afterStop: () => postgres.stop(),
+  })
+}
+
+function devConfig(options: DevOptions, ca: DevCaFiles, postgres: EmbeddedPostgres): Config {
+  const { dataDir, port, http01Port } = options
+  const text = stringify({
+    server: {
+      external_url: `https://localhost:${port}`,
+      bind: '127.0.0.1',
+      port,
+      ...(options.workers !== undefined && { workers: options.workers }),
+      tls: {
+        cert_path: path.join(dataDir, 'server', 'cert.pem'),
+        key_path: path.join(dataDir, 'server', 'key.pem'),
+        self_issued_names: ['localhost', '127.0.0.1'],
+      },
+    },
+    database: { ...postgres.connection, sslmode: 'disable', auto_setup: true },
+    ca: {
+      internal: { root_cert_path: ca.intermediate, root_key_path: ca.intermediateKey, chain_path: ca.root },
+      signer: { audit_file: path.join(dataDir, 'signer-audit.jsonl') },
+    },
+    challenges: { http01: { port: http01Port, blocked_networks: ['169.254.0.0/16', 'fe80::/10'] } },
+    dns: {
+      zones: [
+        { zone: 'test', addresses: ['127.0.0.1'] },
+        { zone: 'localhost', addresses: ['127.0.0.1'] },
+      ],
+    },
+    metrics: { enabled: true },
+    logging: { level: options.logLevel, format: 'human' },
+  })
+  const parsed = parseConfigText(text, { format: 'yaml', env: {} })
+  if (!parsed.ok) throw new Error(`the embedded configuration is broken:\n${formatErrors(parsed.errors)}`)
+  writeFileSync(
+    path.join(dataDir, 'chancery.yaml'),
+    `# Written at each start of the embedded mode, for reading.\n${text}`,
+    { mode: 0o600 },
+  )
+  return parsed.config
+}
+
+/** One line a step, with its time: on a terminal as it goes, elsewhere when it is done. */
+function createProgress() {
+  let current: { title: string; startedAt: number } | undefined
+  const end = () => {
+    if (!current) return
+    process.stderr.write(`${current.title} … ${((Date.now() - current.startedAt) / 1000).toFixed(1)} s\n`)
+    current = undefined
+  }
+  return {
+    begin(title: string) {
+      end()
+      current = { title: title.charAt(0).toUpperCase() + title.slice(1), startedAt: Date.now() }
+    },
+    end,
+    note: (line: string) => process.stderr.write(`  ${line}\n`),
+  }
+}
+
+function welcome(directoryUrl: string, rootFile: string, { http01Port, dataDir }: DevOptions): string {
+  return `
+Chancery is ready.
+
+  directory         ${directoryUrl}
+  root certificate  ${rootFile}
+
+Get a certificate for demo.test on this machine (http-01 on port ${http01Port}; .test and .localhost resolve to 127.0.0.1):
+
+  curl     curl --cacert ${rootFile} ${directoryUrl}
+
+  certbot  REQUESTS_CA_BUNDLE=${rootFile} certbot certonly --standalone --http-01-port ${http01Port} \\
+             --server ${directoryUrl} --register-unsafely-without-email --agree-tos -n -d demo.test \\
+             --config-dir ${dataDir}/certbot --work-dir ${dataDir}/certbot --logs-dir ${dataDir}/certbot
+
+  lego     LEGO_CA_CERTIFICATES=${rootFile} lego --server ${directoryUrl} --http --http.port :${http01Port} \\
+             --email admin@demo.test --accept-tos --domains demo.test --path ${dataDir}/lego run
+
+Stop with Ctrl-C; the next start goes on with the same data in ${dataDir}.
+
+`
+}

@@ -1,0 +1,377 @@
+/** The service's life: everything up in order, everything down in order (doc 1, Signals). */
+
+import { randomBytes } from 'node:crypto'
+import path from 'node:path'
+import type { Logger } from 'pino'
+import { createWorkerPool } from '../../workers/pool.ts'
+import { adoptChallenges } from '../background/challenge-worker.ts'
+import { type Loop, startLoop } from '../background/loop.ts'
+import { recoverIssuances } from '../background/recovery.ts'
+import type { CaBackend } from '../ca/backend.ts'
+import type { Config } from '../config/schema.ts'
+import { allocateReplayWindow } from '../lib/replay-window.ts'
+import { createMetrics } from '../ops/metrics.ts'
+import { type SupervisedThread, superviseThread, type ThreadEvent } from '../runtime/thread.ts'
+import type { Issuance } from '../services/issuance.ts'
+import { createValidationDispatcher, type DispatcherEvents } from '../services/validation-dispatcher.ts'
+import { openDatabase } from '../store/database.ts'
+import { announceInstance, type InstancePresence } from '../store/instance-presence.ts'
+import { migrate, requireCurrentSchema } from '../store/migrate.ts'
+import type { FrontMessages, FrontThreadData, SupervisorMessages } from './messages.ts'
+import { ensureServerCertificate } from './server-certificate.ts'
+import { createJobFactory, databaseSettings, threadConnections, urlSettings, validationPolicy } from './settings.ts'
+import { type SignerPlace, startSignerProcess } from './signer-process.ts'
+import { spawnSupervisor } from './supervisor.ts'
+import { connectSigner, createStores, createThreadIssuance } from './wiring.ts'
+
+export interface ServeOptions {
+  config: Config
+  version: string
+  log: Logger
+  /** Called as each step begins, with what it does. */
+  onStep(title: string): void
+  /** A part is beyond repair from inside; the process should stop and be started again. */
+  onBroken(reason: string): void
+}
+
+export interface RunningService {
+  directoryUrl: string
+  signerPid(): number | undefined
+  /** In the order of doc 1; resolves when everything is down. */
+  stop(): Promise<void>
+}
+
+/** A validation takes milliseconds of CPU and seconds of waiting: few threads, many at once. */
+const VALIDATION_THREADS = 2
+const VALIDATIONS_PER_THREAD = 200
+const MAX_WAITING_VALIDATIONS = 20_000
+
+const RECOVERY_INTERVAL_MS = 2_000
+const CERTIFICATE_CHECK_INTERVAL_MS = 3_600_000
+const SIGNER_FIRST_ANSWER_MS = 15_000
+const THREAD_READY_TIMEOUT_MS = 30_000
+const SIGNER_STOP_MS = 10_000
+/** How long a predecessor's presence may outlast it: PostgreSQL notices the closed socket within this. */
+const PREDECESSOR_GRACE_MS = 5_000
+
+const FRONT_RESTART = { initialDelayMs: 50, maxDelayMs: 5_000, maxRestarts: 20, windowMs: 60_000 }
+
+/** Where a service is taken apart: each part that came up leaves how to bring it down, last up first down. */
+class Teardown {
+  readonly #steps: (() => Promise<unknown>)[] = []
+
+  add(step: () => Promise<unknown>): void {
+    this.#steps.push(step)
+  }
+
+  /** A step that fails does not keep the others from their turn. */
+  async run(onError: (error: unknown) => void): Promise<void> {
+    for (let step = this.#steps.pop(); step; step = this.#steps.pop()) await step().catch(onError)
+  }
+}
+
+/** @throws Error in a plain sentence when it cannot start; what was up by then is down again */
+export async function serve(options: ServeOptions): Promise<RunningService> {
+  const teardown = new Teardown()
+  const takeApart = () => teardown.run((error) => options.log.error({ err: error }, 'a part did not stop cleanly'))
+  try {
+    return { ...(await start(options, teardown)), stop: takeApart }
+  } catch (error) {
+    await takeApart()
+    throw error
+  }
+}
+
+async function start({ config, version, log, onStep, onBroken }: ServeOptions, teardown: Teardown) {
+  const metrics = createMetrics()
+  let stopping = false
+
+  onStep('checking the database')
+  await prepareSchema(config, log)
+  const db = openDatabase(databaseSettings(config), (error) =>
+    log.warn({ reason: error.message }, 'database connection lost'),
+  )
+  teardown.add(() => db.close())
+  const presence = await announceInstance(databaseSettings(config), (error) => {
+    if (!stopping) log.warn({ reason: error.message }, 'presence connection lost')
+  })
+  teardown.add(() => presence.close())
+  await requireNonceOwnership(presence)
+
+  onStep('starting the signer')
+  const signer = await signerPlace(config, log, teardown)
+  const ca = connectSigner(signer, log)
+  teardown.add(() => ca.close())
+  await requireSigner(ca)
+
+  const stores = createStores(db)
+  const { instanceId } = presence
+  const issuance = createThreadIssuance({ config, db, stores, ca, instanceId, metrics, log })
+  const tls = await serverCertificate(config, ca, issuance, onStep)
+
+  onStep('starting the validation workers')
+  const pool = createWorkerPool({
+    threads: VALIDATION_THREADS,
+    concurrentTasksPerThread: VALIDATIONS_PER_THREAD,
+    maxQueue: MAX_WAITING_VALIDATIONS,
+    onThreadError: (error) => log.error({ err: error }, 'validation thread failed'),
+  })
+  teardown.add(() => pool.close(1_000))
+  const dispatcher = createValidationDispatcher({
+    validate: pool.validate,
+    jobFor: createJobFactory(config, version),
+    store: stores.authorizations,
+    policy: validationPolicy(config),
+    concurrency: VALIDATION_THREADS * VALIDATIONS_PER_THREAD,
+    maxWaiting: MAX_WAITING_VALIDATIONS,
+    events: dispatcherEvents(log, metrics),
+  })
+
+  const fronts: SupervisedThread<FrontMessages>[] = []
+  const loops = startBackground({ config, presence, stores, issuance, dispatcher, metrics, log })
+  const supervisor = spawnSupervisor({
+    log,
+    metrics,
+    db,
+    ca,
+    dispatcher,
+    fronts: () => fronts,
+    workers: () => ({ challenge: loops.challenge.healthy, cleanup: loops.recovery.healthy, expiration: false }),
+    isStopping: () => stopping,
+  })
+  teardown.add(async () => {
+    await dispatcher.drain(config.server.graceful_timeout * 1000)
+    const released = await stores.authorizations.release(instanceId)
+    if (released > 0) log.info({ released }, 'challenges in processing are pending again')
+    await Promise.all([loops.recovery.stop(), loops.challenge.stop()])
+    supervisor.stop()
+  })
+
+  onStep(`starting ${config.server.workers} front threads`)
+  const data: FrontThreadData = {
+    config,
+    version,
+    instanceId,
+    signer,
+    nonce: { key: randomBytes(32), epochMs: Date.now(), window: allocateReplayWindow() },
+    databaseConnections: threadConnections(config),
+    tls,
+  }
+  const gracefulMs = config.server.graceful_timeout * 1000
+  for (let i = 1; i <= config.server.workers; i++) {
+    fronts.push(
+      superviseThread<FrontMessages, SupervisorMessages>({
+        name: `front-${i}`,
+        entry: new URL('./front-thread.js', import.meta.url),
+        data,
+        supervisor,
+        mailboxLimit: 4096,
+        readyTimeoutMs: THREAD_READY_TIMEOUT_MS,
+        stopTimeoutMs: gracefulMs,
+        restart: FRONT_RESTART,
+        onEvent: threadEvents(log, onBroken),
+      }),
+    )
+  }
+  teardown.add(async () => {
+    stopping = true
+    await Promise.all(fronts.map((front) => front.stop(gracefulMs)))
+  })
+  await Promise.all(fronts.map((front) => front.start()))
+  if (tls) renewServerCertificate({ config, ca, issuance, fronts, log, teardown })
+
+  return {
+    directoryUrl: `${urlSettings(config).externalUrl}${config.api.base_path}${config.acme.paths.directory}`,
+    signerPid: signer.pid,
+  }
+}
+
+async function prepareSchema(config: Config, log: Logger): Promise<void> {
+  if (!config.database.auto_setup) return requireCurrentSchema(databaseSettings(config))
+  for (const { name } of await migrate(databaseSettings(config))) log.info({ migration: name }, 'database migrated')
+}
+
+/**
+ * `nonce.store: memory` keeps the used nonces in this process. Beside another instance that would refuse most requests
+ * that reach it with the other's nonce, so the second one does not start.
+ */
+async function requireNonceOwnership(presence: InstancePresence): Promise<void> {
+  const deadline = Date.now() + PREDECESSOR_GRACE_MS
+  while ((await presence.liveInstances()).length > 1) {
+    if (Date.now() > deadline)
+      throw new Error(
+        'another instance is running on this database, and nonce.store is memory: nonces of one instance mean nothing to the other; stop it first',
+      )
+    await new Promise((resolve) => setTimeout(resolve, 200))
+  }
+}
+
+async function signerPlace(
+  config: Config,
+  log: Logger,
+  teardown: Teardown,
+): Promise<SignerPlace & { pid(): number | undefined }> {
+  const { socket, secret_file } = config.ca.signer
+  if (socket !== null && secret_file !== null)
+    return { socketPath: socket, secretFile: path.resolve(secret_file), pid: () => undefined }
+  const child = await startSignerProcess(config, log)
+  teardown.add(() => child.stop(SIGNER_STOP_MS))
+  return child
+}
+
+/** Fails early and in words: a service that cannot sign answers orders it will never finish. */
+async function requireSigner(ca: CaBackend): Promise<void> {
+  const signatures = await ca.testSign({ timeoutMs: SIGNER_FIRST_ANSWER_MS })
+  if (signatures.length === 0) throw new Error('the signer has no issuer')
+}
+
+async function serverCertificate(config: Config, ca: CaBackend, issuance: Issuance, onStep: (title: string) => void) {
+  const { cert_path, key_path, self_issued_names: names } = config.server.tls
+  if (cert_path === null || key_path === null) return undefined
+  const files = { certPath: path.resolve(cert_path), keyPath: path.resolve(key_path) }
+  if (names.length > 0) {
+    onStep('checking the server certificate')
+    await ensureServerCertificate(files, names, ca.issuers()[0], issuance, new Date())
+  }
+  return files
+}
+
+interface RenewalParts {
+  config: Config
+  ca: CaBackend
+  issuance: Issuance
+  fronts: readonly SupervisedThread<FrontMessages>[]
+  log: Logger
+  teardown: Teardown
+}
+
+/** A front reads its certificate when it starts, so a renewed one is taken up by replacing the threads one by one. */
+function renewServerCertificate({ config, ca, issuance, fronts, log, teardown }: RenewalParts): void {
+  const loop = startLoop({
+    name: 'server certificate',
+    intervalMs: CERTIFICATE_CHECK_INTERVAL_MS,
+    async round() {
+      const { cert_path, key_path, self_issued_names: names } = config.server.tls
+      if (names.length === 0 || cert_path === null || key_path === null) return
+      const files = { certPath: path.resolve(cert_path), keyPath: path.resolve(key_path) }
+      if (!(await ensureServerCertificate(files, names, ca.issuers()[0], issuance, new Date()))) return
+      log.info('server certificate renewed')
+      for (const front of fronts) await front.recycle('server certificate renewed')
+    },
+    onError: (name, error) => log.error({ task: name, err: error }, 'background task failed'),
+  })
+  teardown.add(() => loop.stop())
+}
+
+interface BackgroundParts {
+  config: Config
+  presence: InstancePresence
+  stores: ReturnType<typeof createStores>
+  issuance: Issuance
+  dispatcher: ReturnType<typeof createValidationDispatcher>
+  metrics: ReturnType<typeof createMetrics>
+  log: Logger
+}
+
+function startBackground({ config, presence, stores, issuance, dispatcher, metrics, log }: BackgroundParts): {
+  recovery: Loop
+  challenge: Loop
+} {
+  const { instanceId } = presence
+  const onError = (task: string, error: unknown) => {
+    metrics.workerErrors.inc({ task })
+    log.error({ task, err: error }, 'background task failed')
+  }
+  const counted = (task: string, round: () => Promise<number>) => async () => {
+    metrics.workerRuns.inc({ task })
+    const taken = await round()
+    if (taken > 0) log.info({ task, taken }, 'interrupted work taken up')
+  }
+
+  const recovery = startLoop({
+    name: 'stale_processing_recovery',
+    intervalMs: RECOVERY_INTERVAL_MS,
+    onError,
+    round: async () => {
+      await presence.lead(
+        'cleanup',
+        counted('stale_processing_recovery', () =>
+          recoverIssuances({
+            store: stores.issuance,
+            complete: issuance.complete,
+            instanceId,
+            // An intent that its own thread may still be working on is left alone.
+            ownAfterSeconds: config.ca.signer.timeout_seconds + 5,
+            onRecovered(orderId, outcome) {
+              metrics.issuancesRecovered.inc({ outcome })
+              log.warn({ orderId, outcome }, 'interrupted issuance recovered')
+            },
+          }),
+        ),
+      )
+    },
+  })
+  const challenge = startLoop({
+    name: 'challenge_adoption',
+    intervalMs: RECOVERY_INTERVAL_MS,
+    onError,
+    round: async () => {
+      await presence.lead(
+        'challenge',
+        counted('challenge_adoption', () =>
+          adoptChallenges({
+            store: stores.authorizations,
+            instanceId,
+            staleSeconds: config.challenges.background_worker.stale_seconds,
+            dispatch: dispatcher.dispatch,
+          }),
+        ),
+      )
+    },
+  })
+  return { recovery, challenge }
+}
+
+function dispatcherEvents(log: Logger, metrics: ReturnType<typeof createMetrics>): DispatcherEvents {
+  return {
+    attempted({ authorizationId, accountId, type, identifier, requestId }, result, verdict, durationMs) {
+      metrics.challengesValidated.inc({ result })
+      const facts = {
+        event: 'validation',
+        result,
+        authorizationId,
+        accountId,
+        type,
+        identifier: identifier.value,
+        requestId,
+      }
+      const found = verdict.ok ? {} : { problem: verdict.problem, detail: verdict.detail }
+      log.info({ ...facts, ...found, ms: Math.round(durationMs), evidence: verdict.evidence }, 'validation attempt')
+    },
+    interrupted({ authorizationId, type }, error) {
+      log.error({ authorizationId, type, err: error }, 'a validation attempt gave no verdict; it is repeated')
+    },
+  }
+}
+
+function threadEvents(log: Logger, onBroken: (reason: string) => void): (event: ThreadEvent) => void {
+  return ({ type, name, ...facts }) => {
+    switch (type) {
+      case 'crashed':
+        log.error({ thread: name, ...facts }, 'thread crashed and is restarted')
+        break
+      case 'escalated':
+        log.fatal({ thread: name, ...facts }, 'thread crashes again and again')
+        onBroken(`${name} crashes again and again`)
+        break
+      case 'stuck':
+        log.fatal({ thread: name, ...facts }, 'thread does not end')
+        break
+      case 'refused':
+        log.warn({ thread: name, ...facts }, 'a message was refused')
+        break
+      default:
+        log.debug({ thread: name, ...facts }, `thread ${type}`)
+    }
+  }
+}
