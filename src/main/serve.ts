@@ -152,7 +152,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     config,
     version,
     instanceId,
-    signer,
+    signer: { socketPath: signer.socketPath, secretFile: signer.secretFile },
     nonce: { key: randomBytes(32), epochMs: Date.now(), window: allocateReplayWindow() },
     databaseConnections: threadConnections(config),
     tls,
