@@ -1,0 +1,35 @@
+/** GET directory and new-nonce (RFC 8555 §7.1.1, §7.2). */
+
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { startTestService, type TestService } from '../support/service.ts'
+
+describe('directory and nonces', () => {
+  let service: TestService
+  before(async () => {
+    service = await startTestService()
+  })
+  after(() => service.dispose())
+
+  test('the directory lists absolute URLs below external_url (§7.1.1)', async () => {
+    const response = await fetch(service.directoryUrl)
+    assert.equal(response.status, 200)
+    const directory = (await response.json()) as Record<string, string>
+    for (const resource of ['newNonce', 'newAccount', 'newOrder', 'newAuthz', 'revokeCert', 'keyChange'])
+      assert.ok(directory[resource]?.startsWith(`${service.baseUrl}/`), resource)
+  })
+
+  test('HEAD new-nonce is 200 and GET new-nonce is 204, both with a nonce and no-store (§7.2)', async () => {
+    const statuses = { HEAD: 200, GET: 204 }
+    for (const [method, status] of Object.entries(statuses)) {
+      const response = await fetch(`${service.baseUrl}/new-nonce`, { method })
+      assert.equal(response.status, status)
+      assert.match(response.headers.get('replay-nonce') ?? '', /^[A-Za-z0-9_-]{22}$/)
+      assert.equal(response.headers.get('cache-control'), 'no-store')
+    }
+  })
+
+  test('SIGTERM ends the service with exit code 0', async () => {
+    assert.equal(await service.stop(), 0)
+  })
+})

@@ -1,0 +1,193 @@
+/**
+ * A whole service as an operator runs it: `chancery -c FILE serve` as a process of its own, with a signer, a development
+ * CA and a database of its own. Plain HTTP on loopback; http-01 asks a free port; `.test` resolves to loopback.
+ */
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { createInterface } from 'node:readline'
+import { stringify } from 'yaml'
+import { type DevCaFiles, ensureDevCa } from '../../src/main/embedded/dev-ca.ts'
+import { type TestDatabase, testDatabase } from './database.ts'
+
+/** One line of the service's log. */
+export type LogLine = { message: string; level: string; [fact: string]: unknown }
+
+export interface TestServiceOptions {
+  /** Sections as in the configuration file, laid over those below, member by member. */
+  config?: Record<string, unknown>
+  /** Of another service of this file, to start again on what it left behind. Who made it drops it. */
+  continueFrom?: TestService
+}
+
+export interface TestService {
+  baseUrl: string
+  directoryUrl: string
+  http01Port: number
+  ca: DevCaFiles
+  database: TestDatabase
+  folder: string
+  port: number
+  process: ChildProcess
+  log: LogLine[]
+  /** The newest line with this message, or the next one to come. */
+  waitForLog(message: string, timeoutMs?: number): Promise<LogLine>
+  signerPid(): number
+  /** SIGTERM and wait. @returns the exit code */
+  stop(): Promise<number | null>
+  /** SIGKILL and wait for the end. */
+  kill(): Promise<void>
+  /** `stop` if it still runs, and nothing is left behind. */
+  dispose(): Promise<void>
+}
+
+const READY_TIMEOUT_MS = 30_000
+const CLI = path.resolve(import.meta.dirname, '../../src/main/cli.js')
+
+export async function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
+  const { continueFrom: former } = options
+  const folder = former?.folder ?? mkdtempSync(path.join(tmpdir(), 'chancery-test-'))
+  const database = former?.database ?? (await testDatabase())
+  const { files: ca } = await ensureDevCa(path.join(folder, 'ca'), new Date())
+  const port = former?.port ?? (await freePort())
+  const http01Port = former?.http01Port ?? (await freePort())
+  const baseUrl = `http://127.0.0.1:${port}`
+  const configFile = path.join(folder, 'config.yaml')
+  writeFileSync(
+    configFile,
+    stringify(overlay(baseConfig({ baseUrl, port, http01Port, ca, database, folder }), options.config ?? {})),
+  )
+
+  const child = spawn(process.execPath, ['--enable-source-maps', CLI, '-c', configFile, 'serve'], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const log: LogLine[] = []
+  const listeners = new Set<(line: LogLine) => void>()
+  const complaints: string[] = []
+  createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (text) => {
+    const line = JSON.parse(text) as LogLine
+    log.push(line)
+    for (const listener of listeners) listener(line)
+  })
+  createInterface({ input: child.stderr as NodeJS.ReadableStream }).on('line', (line) => complaints.push(line))
+  const exited = new Promise<number | null>((resolve) => child.once('exit', resolve))
+
+  const service: TestService = {
+    baseUrl,
+    directoryUrl: `${baseUrl}/directory`,
+    http01Port,
+    ca,
+    database,
+    folder,
+    port,
+    process: child,
+    log,
+    waitForLog(message, timeoutMs = READY_TIMEOUT_MS) {
+      const known = log.findLast((line) => line.message === message)
+      if (known) return Promise.resolve(known)
+      return new Promise((resolve, reject) => {
+        const finish = () => {
+          clearTimeout(timer)
+          listeners.delete(listener)
+        }
+        const listener = (line: LogLine) => {
+          if (line.message !== message) return
+          finish()
+          resolve(line)
+        }
+        const timer = setTimeout(() => {
+          finish()
+          reject(
+            new Error(
+              `the service did not say "${message}" in time; it said: ${[...complaints, ...log.slice(-5).map((line) => JSON.stringify(line))].join('\n')}`,
+            ),
+          )
+        }, timeoutMs)
+        listeners.add(listener)
+        void exited.then((code) => {
+          finish()
+          reject(new Error(`the service ended (${code}) before it said "${message}": ${complaints.join('\n')}`))
+        })
+      })
+    },
+    signerPid() {
+      const ready = log.findLast((line) => line.message === 'signer ready')
+      if (typeof ready?.pid !== 'number') throw new Error('the signer has not started')
+      return ready.pid
+    },
+    async stop() {
+      child.kill('SIGTERM')
+      return exited
+    },
+    async kill() {
+      child.kill('SIGKILL')
+      await exited
+    },
+    async dispose() {
+      if (child.exitCode === null && child.signalCode === null) await service.stop()
+      if (former) return
+      await database.drop()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+  try {
+    await service.waitForLog('service ready')
+  } catch (error) {
+    await service.kill()
+    throw error
+  }
+  return service
+}
+
+interface Place {
+  baseUrl: string
+  port: number
+  http01Port: number
+  ca: DevCaFiles
+  database: TestDatabase
+  folder: string
+}
+
+function baseConfig({ baseUrl, port, http01Port, ca, database, folder }: Place): Record<string, unknown> {
+  return {
+    server: { external_url: baseUrl, bind: '127.0.0.1', port, workers: 2, graceful_timeout: 5 },
+    database: { ...database.connection, sslmode: 'disable', max_connections: 12 },
+    ca: {
+      internal: { root_cert_path: ca.intermediate, root_key_path: ca.intermediateKey, chain_path: ca.root },
+      signer: { audit_file: path.join(folder, 'signer-audit.jsonl') },
+    },
+    challenges: { http01: { port: http01Port, blocked_networks: [] }, backoff_base_seconds: 1, retry_after_seconds: 1 },
+    dns: { zones: [{ zone: 'test', addresses: ['127.0.0.1'] }] },
+    metrics: { enabled: true },
+  }
+}
+
+function overlay(base: Record<string, unknown>, over: Record<string, unknown>): Record<string, unknown> {
+  const merged = { ...base }
+  for (const [name, value] of Object.entries(over)) {
+    const below = merged[name]
+    merged[name] = isSection(value) && isSection(below) ? overlay(below, value) : value
+  }
+  return merged
+}
+
+function isSection(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** Free a moment ago: the service's URL must be known before it listens. */
+export async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as { port: number }
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
+
+/** Text of the root certificate, for clients and openssl. */
+export function rootPem(service: TestService): string {
+  return readFileSync(service.ca.root, 'utf8')
+}
