@@ -23,6 +23,8 @@ export async function checkSetup(config: SignerConfig): Promise<Map<string, Issu
 /** Runs until SIGTERM or SIGINT and resolves after the drain. @throws Error when it cannot start. */
 export async function serve(config: SignerConfig, version: string): Promise<void> {
   const log = pino({ name: 'chancery-signer', level: config.log.level })
+  // Before "signer ready" is printed: a parent may send its signal right after that line.
+  const stop = nextSignal()
   const issuers = await checkSetup(config)
   const { chain: audit, keptAside } = await openAuditChain(config.audit.file)
   if (keptAside !== undefined) log.warn({ keptAside }, 'the last audit line was torn; it is kept aside')
@@ -45,7 +47,7 @@ export async function serve(config: SignerConfig, version: string): Promise<void
   })
   announce(log, config, issuers, audit)
 
-  const signal = await nextSignal()
+  const signal = await stop
   log.info({ signal, inFlight: counters.inFlight }, 'signer stopping')
   await server.drain()
   await audit.close()
