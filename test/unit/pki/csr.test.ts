@@ -3,11 +3,11 @@ import { sign } from 'node:crypto'
 import { before, describe, test } from 'node:test'
 import fc from 'fast-check'
 import { KEY_ALGORITHM, SIGNATURE_ALGORITHMS } from '../../../src/pki/algorithms.ts'
+import { type Csr, CsrError, parseCsr, verifyCsrSignature } from '../../../src/pki/csr.ts'
 import { contextConstructedTag, TAG } from '../../../src/pki/der.ts'
 import { type DerWriter, encodeDer } from '../../../src/pki/der-writer.ts'
-import { type Csr, CsrError, parseCsr, verifyCsrSignature } from '../../../src/pki/csr.ts'
 import { writeExtension } from '../../../src/pki/extensions.ts'
-import { writeDnsName, writeIpAddress } from '../../../src/pki/general-names.ts'
+import { valuesOfKind, writeDnsName, writeIpAddress } from '../../../src/pki/general-names.ts'
 import { EMPTY_NAME } from '../../../src/pki/name.ts'
 import { EXTENSION, EXTENSION_REQUEST } from '../../../src/pki/oids.ts'
 import { ALL_KEYS, aCsr, hex, mutated, P256_KEY, randomOctets, x509 } from './support.ts'
@@ -15,7 +15,9 @@ import { ALL_KEYS, aCsr, hex, mutated, P256_KEY, randomOctets, x509 } from './su
 type Write = (writer: DerWriter) => void
 
 /** A P-256 request written by hand, signed whatever it says. */
-function csrOf(parts: { version?: Buffer; subject?: Buffer; spki?: Buffer; attributes?: Write; extra?: Buffer } = {}): Buffer {
+function csrOf(
+  parts: { version?: Buffer; subject?: Buffer; spki?: Buffer; attributes?: Write; extra?: Buffer } = {},
+): Buffer {
   const info = encodeDer((writer) =>
     writer.sequence(() => {
       writer.raw(parts.version ?? hex('020100'))
@@ -34,19 +36,37 @@ function csrOf(parts: { version?: Buffer; subject?: Buffer; spki?: Buffer; attri
   )
 }
 
-const attribute = (oid: string, writeValues: Write): Write => (writer) =>
-  writer.sequence(() => {
-    writer.oid(oid)
-    writer.constructed(TAG.set, () => writeValues(writer))
-  })
+const attribute =
+  (oid: string, writeValues: Write): Write =>
+  (writer) =>
+    writer.sequence(() => {
+      writer.oid(oid)
+      writer.constructed(TAG.set, () => writeValues(writer))
+    })
 
 const extensionRequest = (...extensions: Write[]): Write =>
-  attribute(EXTENSION_REQUEST, (writer) => writer.sequence(() => { for (const write of extensions) write(writer) }))
+  attribute(EXTENSION_REQUEST, (writer) =>
+    writer.sequence(() => {
+      for (const write of extensions) write(writer)
+    }),
+  )
 
-const san = (writeNames: Write): Write => (writer) =>
-  writeExtension(writer, EXTENSION.subjectAltName, false, () => writer.sequence(() => writeNames(writer)))
+const san =
+  (writeNames: Write): Write =>
+  (writer) =>
+    writeExtension(writer, EXTENSION.subjectAltName, false, () => writer.sequence(() => writeNames(writer)))
 
-const dns = (...names: string[]): Write => (writer) => { for (const name of names) writeDnsName(writer, name) }
+const dns =
+  (...names: string[]): Write =>
+  (writer) => {
+    for (const name of names) writeDnsName(writer, name)
+  }
+
+function dnsNamesIn(request: x509.Pkcs10CertificateRequest): string[] {
+  const extension = request.getExtension(EXTENSION.subjectAltName)
+  const items = extension instanceof x509.SubjectAlternativeNameExtension ? extension.names.items : []
+  return Array.from(items).flatMap(({ type, value }) => (type === 'dns' ? [value] : []))
+}
 
 const nothing: Write = () => {}
 
@@ -61,7 +81,10 @@ describe('certification requests (RFC 2986)', () => {
           { type: 'ip', value: '192.0.2.1' },
           { type: 'ip', value: '2001:db8::1' },
         ],
-        extensions: [new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true), new x509.ExtendedKeyUsageExtension(['1.3.6.1.5.5.7.3.1', '1.2.3.4'])],
+        extensions: [
+          new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
+          new x509.ExtendedKeyUsageExtension(['1.3.6.1.5.5.7.3.1', '1.2.3.4']),
+        ],
       })
       const csr = parseCsr(der)
       const other = new x509.Pkcs10CertificateRequest(der)
@@ -70,7 +93,10 @@ describe('certification requests (RFC 2986)', () => {
       assert.deepEqual(csr.spki.der, Buffer.from(other.publicKey.rawData))
       assert.deepEqual(csr.subjectDer, Buffer.from(other.subjectName.toArrayBuffer()))
       assert.deepEqual(csr.commonNames, other.subjectName.getField('CN'))
-      assert.deepEqual(csr.extensionOids, other.extensions.map(({ type }) => type))
+      assert.deepEqual(
+        csr.extensionOids,
+        Array.from(other.extensions, ({ type }) => type),
+      )
       assert.equal(csr.signatureAlgorithm, key.signatureAlgorithm)
       assert.deepEqual(csr.dnsNames, ['a.example', '*.b.example'])
       assert.deepEqual(csr.ipAddresses, ['192.0.2.1', '2001:db8::1'])
@@ -121,13 +147,27 @@ describe('certification requests (RFC 2986)', () => {
   test('other attributes are passed over, in any order', () => {
     const password = attribute('1.2.840.113549.1.9.7', (writer) => writer.ascii(TAG.utf8String, 'secret'))
     const request = extensionRequest(san(dns('a.example')))
-    for (const attributes of [[password, request], [request, password]]) {
-      const csr = parseCsr(csrOf({ attributes: (writer) => { for (const write of attributes) write(writer) } }))
+    for (const attributes of [
+      [password, request],
+      [request, password],
+    ]) {
+      const csr = parseCsr(
+        csrOf({
+          attributes: (writer) => {
+            for (const write of attributes) write(writer)
+          },
+        }),
+      )
       assert.deepEqual(csr.dnsNames, ['a.example'])
     }
   })
 
-  const both = (first: Write, second: Write): Write => (writer) => { first(writer); second(writer) }
+  const both =
+    (first: Write, second: Write): Write =>
+    (writer) => {
+      first(writer)
+      second(writer)
+    }
   const aSan = san(dns('a.example'))
   const falseCritical: Write = (writer) =>
     writer.sequence(() => {
@@ -135,18 +175,50 @@ describe('certification requests (RFC 2986)', () => {
       writer.boolean(false)
       writer.octetString(hex('03020780'))
     })
-  const keyUsage = (value: string): Write => (writer) => writeExtension(writer, EXTENSION.keyUsage, true, () => writer.raw(hex(value)))
+  const keyUsage =
+    (value: string): Write =>
+    (writer) =>
+      writeExtension(writer, EXTENSION.keyUsage, true, () => writer.raw(hex(value)))
   const refused: [string, Buffer, RegExp][] = [
     ['another version', csrOf({ version: hex('020101'), attributes: nothing }), /version must be v1/],
     ['missing attributes', csrOf(), /tag a0 is missing/],
-    ['something after the attributes', csrOf({ attributes: nothing, extra: hex('0500') }), /CertificationRequestInfo has unexpected content/],
-    ['trailing bytes', Buffer.concat([csrOf({ attributes: nothing }), hex('00')]), /CertificationRequest has unexpected content/],
+    [
+      'something after the attributes',
+      csrOf({ attributes: nothing, extra: hex('0500') }),
+      /CertificationRequestInfo has unexpected content/,
+    ],
+    [
+      'trailing bytes',
+      Buffer.concat([csrOf({ attributes: nothing }), hex('00')]),
+      /CertificationRequest has unexpected content/,
+    ],
     // RFC 2985 §5.4.2: extensionRequest is single-valued
-    ['two extensionRequest attributes', csrOf({ attributes: both(extensionRequest(aSan), extensionRequest(keyUsage('03020780'))) }), /more than one extensionRequest/],
-    ['an extensionRequest of two values', csrOf({ attributes: attribute(EXTENSION_REQUEST, (w) => { w.sequence(() => aSan(w)); w.sequence(() => aSan(w)) }) }), /extensionRequest has unexpected content/],
-    ['an extensionRequest without value', csrOf({ attributes: attribute(EXTENSION_REQUEST, nothing) }), /tag 30 is missing/],
+    [
+      'two extensionRequest attributes',
+      csrOf({ attributes: both(extensionRequest(aSan), extensionRequest(keyUsage('03020780'))) }),
+      /more than one extensionRequest/,
+    ],
+    [
+      'an extensionRequest of two values',
+      csrOf({
+        attributes: attribute(EXTENSION_REQUEST, (w) => {
+          w.sequence(() => aSan(w))
+          w.sequence(() => aSan(w))
+        }),
+      }),
+      /extensionRequest has unexpected content/,
+    ],
+    [
+      'an extensionRequest without value',
+      csrOf({ attributes: attribute(EXTENSION_REQUEST, nothing) }),
+      /tag 30 is missing/,
+    ],
     ['an empty list of extensions', csrOf({ attributes: extensionRequest() }), /Extensions is empty/],
-    ['an extension that stands twice', csrOf({ attributes: extensionRequest(aSan, aSan) }), /2\.5\.29\.17 stands twice/],
+    [
+      'an extension that stands twice',
+      csrOf({ attributes: extensionRequest(aSan, aSan) }),
+      /2\.5\.29\.17 stands twice/,
+    ],
     ['critical FALSE spelled out', csrOf({ attributes: extensionRequest(falseCritical) }), /critical FALSE/],
     ['an empty subjectAltName', csrOf({ attributes: extensionRequest(san(nothing)) }), /GeneralNames is empty/],
     ['a name with a NUL', csrOf({ attributes: extensionRequest(san(dns('a.example\0.b'))) }), /visible ASCII/],
@@ -158,7 +230,10 @@ describe('certification requests (RFC 2986)', () => {
   ]
   for (const [what, der, message] of refused) {
     test(`refuses ${what}`, () => {
-      assert.throws(() => parseCsr(der), (error) => error instanceof CsrError && message.test(error.message))
+      assert.throws(
+        () => parseCsr(der),
+        (error) => error instanceof CsrError && message.test(error.message),
+      )
     })
   }
 
@@ -198,7 +273,12 @@ describe('certification requests (RFC 2986)', () => {
     })
 
     test('an unsupported key verifies nothing', () => {
-      const spki = encodeDer((w) => w.sequence(() => { w.sequence(() => w.oid('1.3.101.113')); w.bitStringOctets(Buffer.alloc(57)) }))
+      const spki = encodeDer((w) =>
+        w.sequence(() => {
+          w.sequence(() => w.oid('1.3.101.113'))
+          w.bitStringOctets(Buffer.alloc(57))
+        }),
+      )
       assert.equal(verifyCsrSignature(parseCsr(csrOf({ spki, attributes: nothing }))), false)
       assert.notEqual(KEY_ALGORITHM.ed25519, '1.3.101.113')
     })
@@ -220,7 +300,10 @@ describe('certification requests (RFC 2986)', () => {
     }
 
     test('random bytes fail only with CsrError', () => {
-      fc.assert(fc.property(randomOctets(200), (bytes) => parsed(bytes) === undefined), { numRuns: 2000 })
+      fc.assert(
+        fc.property(randomOctets(200), (bytes) => parsed(bytes) === undefined),
+        { numRuns: 2000 },
+      )
     })
 
     test('bytes near a valid request fail only with CsrError, and what is read reads the same in @peculiar/x509', () => {
@@ -231,15 +314,17 @@ describe('certification requests (RFC 2986)', () => {
           if (!csr || csr.spki.kind === 'unsupported') return
           assert.equal(typeof verifyCsrSignature(csr), 'boolean')
           const other = new x509.Pkcs10CertificateRequest(csr.der)
-          assert.deepEqual(csr.extensionOids, other.extensions.map(({ type }) => type))
+          assert.deepEqual(
+            csr.extensionOids,
+            Array.from(other.extensions, ({ type }) => type),
+          )
           assert.deepEqual(csr.spki.der, Buffer.from(other.publicKey.rawData))
-          const names = other.getExtension(x509.SubjectAlternativeNameExtension)?.names.items ?? []
-          assert.deepEqual(csr.subjectAltNames.filter(({ kind }) => kind === 'dNSName').map(({ value }) => value), names.filter(({ type }) => type === 'dns').map(({ value }) => value))
+          assert.deepEqual(valuesOfKind(csr.subjectAltNames, 'dNSName'), dnsNamesIn(other))
           agreed++
         }),
         { numRuns: 1500 },
       )
-      assert.ok(agreed > 50, `only ${agreed} mutated requests were read`)
+      assert.ok(agreed > 100, `only ${agreed} mutated requests were read`)
     })
 
     test('no octet of the signed part can change without breaking the signature', () => {

@@ -28,7 +28,12 @@ describe('DER reader', () => {
     // X.690 §10.1, §8.1.3
     ['an indefinite length', '30 80 00 00', (r) => r.sequence(), /indefinite length/],
     ['a long form for a short length', '04 81 01 00', (r) => r.octetString(), /length is not minimal/],
-    ['a length with a leading zero', `04 82 00 80 ${'00'.repeat(128)}`, (r) => r.octetString(), /length is not minimal/],
+    [
+      'a length with a leading zero',
+      `04 82 00 80 ${'00'.repeat(128)}`,
+      (r) => r.octetString(),
+      /length is not minimal/,
+    ],
     ['a length of five octets', '04 85 01 00 00 00 00', (r) => r.octetString(), /length is too large/],
     ['a reserved length octet', '04 ff', (r) => r.octetString(), /length is too large/],
     ['a length that is cut off', '04 82 01', (r) => r.octetString(), /length is cut off/],
@@ -108,14 +113,20 @@ describe('DER reader', () => {
   })
 
   test('is total over random bytes', () => {
-    fc.assert(fc.property(randomOctets(80), (bytes) => typeof isDer(bytes) === 'boolean'), { numRuns: 2000 })
+    fc.assert(
+      fc.property(randomOctets(80), (bytes) => typeof isDer(bytes) === 'boolean'),
+      { numRuns: 2000 },
+    )
   })
 
   test('what it accepts is written again as the same bytes', () => {
     fc.assert(
       fc.property(fc.oneof(mutated([aCertificate()]), randomOctets(12)), (bytes) => {
         if (!isDer(bytes)) return
-        assert.deepEqual(encodeDer((writer) => rewrite(new DerReader(bytes), writer)), bytes)
+        assert.deepEqual(
+          encodeDer((writer) => rewrite(new DerReader(bytes), writer)),
+          bytes,
+        )
       }),
       { numRuns: 3000 },
     )
@@ -147,7 +158,10 @@ describe('DER values keep one spelling', () => {
         const der = wrap(TAG.integer, octets)
         onlyIfRead(() => {
           const magnitude = new DerReader(der).unsignedInteger()
-          assert.deepEqual(encodeDer((writer) => writer.unsignedInteger(magnitude)), der)
+          assert.deepEqual(
+            encodeDer((writer) => writer.unsignedInteger(magnitude)),
+            der,
+          )
         })
       }),
     )
@@ -214,6 +228,7 @@ describe('DER writer', () => {
 
   test('refuses text outside ASCII and numbers outside a small INTEGER', () => {
     assert.throws(() => encodeDer((writer) => writer.ascii(TAG.ia5String, 'bücher')), RangeError)
-    for (const value of [-1, 128, 1.5]) assert.throws(() => encodeDer((writer) => writer.smallInteger(value)), RangeError)
+    for (const value of [-1, 128, 1.5])
+      assert.throws(() => encodeDer((writer) => writer.smallInteger(value)), RangeError)
   })
 })

@@ -4,7 +4,13 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { DerError, DerReader } from '../../../src/pki/der.ts'
 import { encodeDer } from '../../../src/pki/der-writer.ts'
-import { readGeneralName, readGeneralNames, writeDnsName, writeIpAddress, writeUri } from '../../../src/pki/general-names.ts'
+import {
+  readGeneralName,
+  readGeneralNames,
+  writeDnsName,
+  writeIpAddress,
+  writeUri,
+} from '../../../src/pki/general-names.ts'
 import { formatIpAddress, parseIpAddress } from '../../../src/pki/ip-address.ts'
 import { hex, randomOctets } from './support.ts'
 
@@ -28,8 +34,31 @@ describe('IP addresses in text', () => {
     test(`${text} is ${expected}`, () => assert.equal(formatIpAddress(parseIpAddress(text)!), expected))
   }
 
-  const none = ['', '1.2.3', '1.2.3.4.5', '01.2.3.4', '256.1.1.1', '1.2.3.-4', '1.2.3.4 ', ':', ':::', '1::2::3', '1:2:3:4:5:6:7', '1:2:3:4:5:6:7:8:9']
-  const noneV6 = ['1:2:3:4:5:6:7::8', '::12345', 'g::', 'fe80::1%eth0', '::1/128', '::1.2.3', '1.2.3.4::', '::1.2.3.4:5', '[::1]']
+  const none = [
+    '',
+    '1.2.3',
+    '1.2.3.4.5',
+    '01.2.3.4',
+    '256.1.1.1',
+    '1.2.3.-4',
+    '1.2.3.4 ',
+    ':',
+    ':::',
+    '1::2::3',
+    '1:2:3:4:5:6:7',
+    '1:2:3:4:5:6:7:8:9',
+  ]
+  const noneV6 = [
+    '1:2:3:4:5:6:7::8',
+    '::12345',
+    'g::',
+    'fe80::1%eth0',
+    '::1/128',
+    '::1.2.3',
+    '1.2.3.4::',
+    '::1.2.3.4:5',
+    '[::1]',
+  ]
   for (const text of [...none, ...noneV6]) {
     test(`${JSON.stringify(text)} is no address`, () => assert.equal(parseIpAddress(text), undefined))
   }
@@ -37,15 +66,24 @@ describe('IP addresses in text', () => {
   test('accepts exactly what Node takes for an address', () => {
     const pieces = fc.constantFrom('0', '1', 'ffff', 'a0', ':', '::', ':', '1.2.3.4', '.', '10')
     fc.assert(
-      fc.property(fc.oneof(fc.ipV4(), fc.ipV6(), fc.array(pieces, { maxLength: 15 }).map((list) => list.join(''))), (text) => {
-        assert.equal(parseIpAddress(text) !== undefined, isIP(text) !== 0, text)
-      }),
+      fc.property(
+        fc.oneof(
+          fc.ipV4(),
+          fc.ipV6(),
+          fc.array(pieces, { maxLength: 15 }).map((list) => list.join('')),
+        ),
+        (text) => {
+          assert.equal(parseIpAddress(text) !== undefined, isIP(text) !== 0, text)
+        },
+      ),
       { numRuns: 2000 },
     )
   })
 
   test('16 octets survive, and their text is the one inet_ntop would give', () => {
-    const zeros = fc.array(fc.constantFrom(0, 0, 0, 1, 255), { minLength: 16, maxLength: 16 }).map((list) => Buffer.from(list))
+    const zeros = fc
+      .array(fc.constantFrom(0, 0, 0, 1, 255), { minLength: 16, maxLength: 16 })
+      .map((list) => Buffer.from(list))
     fc.assert(
       fc.property(zeros, (octets) => {
         const text = formatIpAddress(octets)

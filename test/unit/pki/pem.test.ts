@@ -12,7 +12,10 @@ describe('PEM (RFC 7468)', () => {
     fc.assert(
       fc.property(fc.array(octets, { maxLength: 4 }), fc.constantFrom('', '\n', '\r\n\n'), (list, between) => {
         const text = list.map((der) => encodePem('CERTIFICATE', der)).join(between)
-        assert.deepEqual(decodePem(text), list.map((der) => ({ label: 'CERTIFICATE', der })))
+        assert.deepEqual(
+          decodePem(text),
+          list.map((der) => ({ label: 'CERTIFICATE', der })),
+        )
       }),
     )
   })
@@ -37,14 +40,23 @@ describe('PEM (RFC 7468)', () => {
     ['a short line before the last', BLOCK.replace(/^(\w{60})(\w+)$/m, '$1\n$2'), /64 characters/],
     ['a longer line', BLOCK.replace(/^(\w{64})\n/m, '$1'), /64 characters/],
     ['a space in the base64', BLOCK.replace(/^AQ/m, 'A '), /not canonical/],
-    ['base64url characters', encodePem('X', Buffer.of(0xfb, 0xff, 0xfe)).replace('+', '-').replace('/', '_'), /not canonical/],
+    [
+      'base64url characters',
+      encodePem('X', Buffer.of(0xfb, 0xff, 0xfe))
+        .replace('+', '-')
+        .replace('/', '_'),
+      /not canonical/,
+    ],
     ['missing padding', encodePem('X', Buffer.of(1)).replace('==', ''), /not canonical/],
     ['stray bits at the end', encodePem('X', Buffer.of(1)).replace('AQ==', 'AR=='), /not canonical/],
     ['an empty block', '-----BEGIN X-----\n-----END X-----\n', /not canonical/],
   ]
   for (const [what, text, message] of refused) {
     test(`refuses ${what}`, () => {
-      assert.throws(() => decodePem(text), (error) => error instanceof PemError && message.test(error.message))
+      assert.throws(
+        () => decodePem(text),
+        (error) => error instanceof PemError && message.test(error.message),
+      )
     })
   }
 })

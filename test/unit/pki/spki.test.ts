@@ -56,8 +56,16 @@ describe('SubjectPublicKeyInfo', () => {
   }
 
   const unsupported: [string, Buffer, string][] = [
-    ['secp256k1', generateKeyPairSync('ec', { namedCurve: 'secp256k1' }).publicKey.export({ type: 'spki', format: 'der' }), '1.3.132.0.10'],
-    ['RSASSA-PSS', generateKeyPairSync('rsa-pss', { modulusLength: 1024 }).publicKey.export({ type: 'spki', format: 'der' }), '1.2.840.113549.1.1.10'],
+    [
+      'secp256k1',
+      generateKeyPairSync('ec', { namedCurve: 'secp256k1' }).publicKey.export({ type: 'spki', format: 'der' }),
+      '1.3.132.0.10',
+    ],
+    [
+      'RSASSA-PSS',
+      generateKeyPairSync('rsa-pss', { modulusLength: 1024 }).publicKey.export({ type: 'spki', format: 'der' }),
+      '1.2.840.113549.1.1.10',
+    ],
     ['X25519', generateKeyPairSync('x25519').publicKey.export({ type: 'spki', format: 'der' }), '1.3.101.110'],
     ['Ed448', generateKeyPairSync('ed448').publicKey.export({ type: 'spki', format: 'der' }), '1.3.101.113'],
   ]
@@ -70,24 +78,60 @@ describe('SubjectPublicKeyInfo', () => {
 
   const ec = generateKeyPairSync('ec', { namedCurve: 'P-256', paramEncoding: 'explicit' })
   const refused: [string, Buffer, RegExp][] = [
-    ['a compressed point (RFC 5480 §2.2)', spkiOf(KEY_ALGORITHM.ecPublicKey, P256_OID, Buffer.concat([hex('02'), point.subarray(1, 33)])), /uncompressed point/],
-    ['a hybrid point', spkiOf(KEY_ALGORITHM.ecPublicKey, P256_OID, Buffer.concat([hex('06'), point.subarray(1)])), /uncompressed point/],
-    ['a point of the wrong length', spkiOf(KEY_ALGORITHM.ecPublicKey, P256_OID, point.subarray(0, 64)), /uncompressed point/],
+    [
+      'a compressed point (RFC 5480 §2.2)',
+      spkiOf(KEY_ALGORITHM.ecPublicKey, P256_OID, Buffer.concat([hex('02'), point.subarray(1, 33)])),
+      /uncompressed point/,
+    ],
+    [
+      'a hybrid point',
+      spkiOf(KEY_ALGORITHM.ecPublicKey, P256_OID, Buffer.concat([hex('06'), point.subarray(1)])),
+      /uncompressed point/,
+    ],
+    [
+      'a point of the wrong length',
+      spkiOf(KEY_ALGORITHM.ecPublicKey, P256_OID, point.subarray(0, 64)),
+      /uncompressed point/,
+    ],
     ['the point at infinity', spkiOf(KEY_ALGORITHM.ecPublicKey, P256_OID, hex('00')), /uncompressed point/],
     ['an empty point', spkiOf(KEY_ALGORITHM.ecPublicKey, P256_OID, NONE), /uncompressed point/],
     ['explicit curve parameters', ec.publicKey.export({ type: 'spki', format: 'der' }), /must name its curve/],
     ['an EC key without a curve', spkiOf(KEY_ALGORITHM.ecPublicKey, NONE, point), /must name its curve/],
     ['an RSA key without NULL', spkiOf(KEY_ALGORITHM.rsaEncryption, NONE, rsaKey), /tag 05 is missing/],
-    ['an RSA key with more than two numbers', spkiOf(KEY_ALGORITHM.rsaEncryption, NULL, encodeDer((w) => w.sequence(() => w.raw(hex('020103020103020103'))))), /RSAPublicKey has unexpected content/],
+    [
+      'an RSA key with more than two numbers',
+      spkiOf(
+        KEY_ALGORITHM.rsaEncryption,
+        NULL,
+        encodeDer((w) => w.sequence(() => w.raw(hex('020103020103020103')))),
+      ),
+      /RSAPublicKey has unexpected content/,
+    ],
     ['a negative RSA modulus', spkiOf(KEY_ALGORITHM.rsaEncryption, NULL, hex('3006 0201ff 020103')), /negative/],
-    ['an Ed25519 key with parameters (RFC 8410 §3)', spkiOf(KEY_ALGORITHM.ed25519, NULL, Buffer.alloc(32)), /AlgorithmIdentifier has unexpected content/],
+    [
+      'an Ed25519 key with parameters (RFC 8410 §3)',
+      spkiOf(KEY_ALGORITHM.ed25519, NULL, Buffer.alloc(32)),
+      /AlgorithmIdentifier has unexpected content/,
+    ],
     ['an Ed25519 key of 31 octets', spkiOf(KEY_ALGORITHM.ed25519, NONE, Buffer.alloc(31)), /32 octets/],
-    ['a key with bits to spare', encodeDer((w) => w.sequence(() => { w.sequence(() => w.oid(KEY_ALGORITHM.ed25519)); w.primitive(TAG.bitString, Buffer.concat([hex('01'), Buffer.alloc(32)])) })), /whole octets/],
+    [
+      'a key with bits to spare',
+      encodeDer((w) =>
+        w.sequence(() => {
+          w.sequence(() => w.oid(KEY_ALGORITHM.ed25519))
+          w.primitive(TAG.bitString, Buffer.concat([hex('01'), Buffer.alloc(32)]))
+        }),
+      ),
+      /whole octets/,
+    ],
     ['trailing bytes', Buffer.concat([P256_KEY.spki, hex('00')]), /SubjectPublicKeyInfo has unexpected content/],
   ]
   for (const [what, der, message] of refused) {
     test(`refuses ${what}`, () => {
-      assert.throws(() => parseSpki(der), (error) => error instanceof DerError && message.test(error.message))
+      assert.throws(
+        () => parseSpki(der),
+        (error) => error instanceof DerError && message.test(error.message),
+      )
     })
   }
 

@@ -48,11 +48,23 @@ function testKey(
 
 const RSA_WEB = { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-256' }
 
-export const RSA_KEY = testKey('RSA', 'SHA256withRSA', generateKeyPairSync('rsa', { modulusLength: 2048 }), RSA_WEB, RSA_WEB)
+export const RSA_KEY = testKey(
+  'RSA',
+  'SHA256withRSA',
+  generateKeyPairSync('rsa', { modulusLength: 2048 }),
+  RSA_WEB,
+  RSA_WEB,
+)
 export const P256_KEY = ecKey('P-256', 'SHA256withECDSA', 'SHA-256')
 export const P384_KEY = ecKey('P-384', 'SHA384withECDSA', 'SHA-384')
 export const P521_KEY = ecKey('P-521', 'SHA512withECDSA', 'SHA-512')
-export const ED25519_KEY = testKey('Ed25519', 'Ed25519', generateKeyPairSync('ed25519'), { name: 'Ed25519' }, { name: 'Ed25519' })
+export const ED25519_KEY = testKey(
+  'Ed25519',
+  'Ed25519',
+  generateKeyPairSync('ed25519'),
+  { name: 'Ed25519' },
+  { name: 'Ed25519' },
+)
 export const ALL_KEYS: readonly TestKey[] = [RSA_KEY, P256_KEY, P384_KEY, P521_KEY, ED25519_KEY]
 
 export async function webKeys(key: TestKey): Promise<webcrypto.CryptoKeyPair> {
@@ -105,14 +117,17 @@ export function signTbs(tbs: Buffer, issuer: TestKey): Buffer {
 }
 
 export function aCertificate(overrides: Partial<TbsCertificateInput> = {}, issuer: TestKey = P256_KEY): Buffer {
-  return signTbs(buildTbsCertificate(aTbsInput({ signatureAlgorithm: issuer.signatureAlgorithm, ...overrides })), issuer)
+  return signTbs(
+    buildTbsCertificate(aTbsInput({ signatureAlgorithm: issuer.signatureAlgorithm, ...overrides })),
+    issuer,
+  )
 }
 
 /** Buffers near a valid one: some octets replaced, inserted or dropped, or the end cut off. */
 export function mutated(originals: readonly Buffer[]): fc.Arbitrary<Buffer> {
   const edit = fc.record({
-    kind: fc.constantFrom('replace' as const, 'insert' as const, 'drop' as const, 'cut' as const),
-    position: fc.double({ min: 0, max: 1, noNaN: true, maxExcluded: true }),
+    kind: fc.constantFrom('replace', 'replace', 'replace', 'replace', 'insert', 'drop', 'cut'),
+    position: fc.nat({ max: 0xffff }),
     octet: fc.integer({ min: 0, max: 255 }),
   })
   return fc
@@ -120,13 +135,21 @@ export function mutated(originals: readonly Buffer[]): fc.Arbitrary<Buffer> {
     .map(([original, edits]) => edits.reduce(applyEdit, original))
 }
 
-function applyEdit(bytes: Buffer, { kind, position, octet }: { kind: string; position: number; octet: number }): Buffer {
-  const at = Math.floor(position * bytes.length)
+function applyEdit(
+  bytes: Buffer,
+  { kind, position, octet }: { kind: string; position: number; octet: number },
+): Buffer {
+  const at = Math.floor((position / 0x10000) * bytes.length)
   const behind = bytes.subarray(kind === 'insert' ? at : at + 1)
   if (kind === 'cut') return Buffer.from(bytes.subarray(0, at))
   if (kind === 'drop') return Buffer.concat([bytes.subarray(0, at), behind])
   return Buffer.concat([bytes.subarray(0, at), Buffer.of(octet), behind])
 }
+
+/** Any character but the surrogates, which no encoding of Unicode has. */
+export const anyCharacter: fc.Arbitrary<string> = fc
+  .oneof(fc.integer({ min: 0, max: 0xd7ff }), fc.integer({ min: 0xe000, max: 0x10ffff }))
+  .map((point) => String.fromCodePoint(point))
 
 export const randomOctets = (maxLength: number): fc.Arbitrary<Buffer> =>
   fc.uint8Array({ maxLength }).map((octets) => Buffer.from(octets))

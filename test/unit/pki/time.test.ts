@@ -20,7 +20,10 @@ describe('validity times (RFC 5280 §4.1.2.5)', () => {
   for (const [iso, tag, text] of forms) {
     test(`${iso} is ${text}, both ways`, () => {
       const at = new Date(iso)
-      assert.deepEqual(encodeDer((writer) => writeTime(writer, at)), encoded(tag, text))
+      assert.deepEqual(
+        encodeDer((writer) => writeTime(writer, at)),
+        encoded(tag, text),
+      )
       assert.equal(read(tag, text).at.toISOString(), iso)
       assert.equal(read(tag, text).form, timeFormOf(at))
     })
@@ -59,7 +62,8 @@ describe('validity times (RFC 5280 §4.1.2.5)', () => {
   }
 
   for (const at of [new Date('1949-12-31T23:59:59Z'), new Date(8.64e15), new Date(Number.NaN)]) {
-    test(`cannot write ${String(at)}`, () => assert.throws(() => encodeDer((writer) => writeTime(writer, at)), RangeError))
+    test(`cannot write ${String(at)}`, () =>
+      assert.throws(() => encodeDer((writer) => writeTime(writer, at)), RangeError))
   }
 
   test('every whole second between 1950 and 9999 survives', () => {

@@ -92,13 +92,20 @@ describe('subject keys that may be certified', () => {
   })
 
   // n = a^2 - b^2 is found in the round that reaches a; b^2 = 2·a·k puts it k rounds after the square root of n.
-  for (const [rounds, refused] of [[1n, true], [98n, true], [150n, false]] as const) {
+  for (const [rounds, refused] of [
+    [1n, true],
+    [98n, true],
+    [150n, false],
+  ] as const) {
     test(`factors that Fermat finds after ${rounds} rounds are ${refused ? 'refused' : 'accepted'}`, () => {
       const isClose = (reason: string | undefined) => reason?.includes('close primes') ?? false
       const reasons = Array.from({ length: 2000 }, () => check(rsa(productFoundAfter(rounds))))
       const decided = reasons.filter((reason) => !reason?.includes('divisible'))
       assert.ok(decided.length > 0)
-      assert.ok(decided.every((reason) => isClose(reason) === refused), decided.join())
+      assert.ok(
+        decided.every((reason) => isClose(reason) === refused),
+        decided.join(),
+      )
     })
   }
 
@@ -139,7 +146,7 @@ function productFoundAfter(rounds: bigint): bigint {
 }
 
 function squareRoot(value: bigint): bigint {
-  let root = 1n << BigInt(value.toString(2).length / 2 + 1 | 0)
+  let root = 1n << BigInt((value.toString(2).length / 2 + 1) | 0)
   for (;;) {
     const next = (root + value / root) >> 1n
     if (next >= root) return root
