@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { X509Certificate } from 'node:crypto'
-import { chmodSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { appendFileSync, chmodSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -258,6 +258,48 @@ describe('starting and stopping', () => {
       await daemon.stop()
       assert.equal(readFileSync(`${files.auditFile}.torn-1`, 'utf8'), '{"seq":1,"ti')
     }))
+
+  test('a daemon whose audit file was touched stops signing, says so, and starts again once the file is whole', () =>
+    withFiles(async (files) => {
+      const daemon = await startDaemon(files.config)
+      const backend = createSignerBackend({ socketPath: files.socket, secret: files.secret })
+      const client = new SignerClient({ socketPath: files.socket, secret: files.secret })
+      const sign = () => backend.signCertificate('default', leafTbs(authority), { timeoutMs, requester: 'x' })
+      await sign()
+      const whole = readFileSync(files.auditFile)
+      appendFileSync(files.auditFile, '{"seq":2}\n')
+      for (let n = 0; n < 2; n++) {
+        await assert.rejects(sign(), (error) => error instanceof CaError && error.retryable)
+      }
+      const { signing, lastError, signatures } = (await client.call('health', {}, { timeoutMs })).meta
+      assert.deepEqual([signing, signatures], [false, 1])
+      assert.match(lastError!.message, /audit chain stopped/)
+      await daemon.stop()
+
+      writeFileSync(files.auditFile, whole)
+      const again = await startDaemon(files.config)
+      await sign()
+      await backend.close()
+      await client.close()
+      await again.stop()
+      assert.ok((await verifyAuditChain(files.auditFile)).ok)
+    }))
+
+  test('an issuer with a rate gives out no more than that, and says that later is fine', async () => {
+    const files = writeSignerFiles({ default: authority }, '', '{ max_signatures_per_second: 5 }')
+    const daemon = await startDaemon(files.config)
+    const backend = createSignerBackend({ socketPath: files.socket, secret: files.secret })
+    const sign = () => backend.signCertificate('default', leafTbs(authority), { timeoutMs, requester: 'x' })
+    const outcomes = await Promise.allSettled(Array.from({ length: 30 }, sign))
+    const signed = outcomes.filter(({ status }) => status === 'fulfilled').length
+    assert.ok(signed >= 5 && signed < 15, `${signed} signed`)
+    for (const outcome of outcomes) {
+      if (outcome.status === 'rejected') assert.equal((outcome.reason as CaError).retryable, true)
+    }
+    await backend.close()
+    await daemon.stop()
+    rmSync(files.folder, { recursive: true })
+  })
 
   test('--validate-only checks keys and certificates and touches neither socket nor audit file', () =>
     withFiles(async (files) => {
