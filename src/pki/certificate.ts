@@ -1,10 +1,11 @@
 /** Certificate (RFC 5280 §4.1): putting TBSCertificate and signature together, reading, verifying and naming the result. */
 
-import { hash, type KeyObject } from 'node:crypto'
+import { hash, KeyObject } from 'node:crypto'
 import { readAlgorithmIdentifier, SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from './algorithms.ts'
 import { DerError, readSingle, TAG } from './der.ts'
 import { encodeDer } from './der-writer.ts'
 import { verifySignature } from './signature.ts'
+import { parseSpki } from './spki.ts'
 import { readTbsCertificate, type TbsCertificate } from './tbs-certificate.ts'
 
 /** Buffers are views of `der`. */
@@ -46,11 +47,12 @@ export function parseCertificate(der: Buffer): Certificate {
 }
 
 /**
- * Whether the issuer's key made the signature. A key in DER is imported each time (about as dear as the
- * verification itself); callers that verify often pass a KeyObject.
+ * Whether the issuer's key made the signature. A key in DER (SubjectPublicKeyInfo) is imported each time; callers that
+ * verify often pass a KeyObject. @throws DerError when `issuerKey` is no SubjectPublicKeyInfo
  */
 export function verifyCertificateSignature(certificate: Certificate, issuerKey: KeyObject | Buffer): boolean {
-  return verifySignature(certificate.signatureAlgorithm, certificate.tbsDer, issuerKey, certificate.signature)
+  const key = issuerKey instanceof KeyObject ? issuerKey : parseSpki(issuerKey)
+  return verifySignature(certificate.signatureAlgorithm, certificate.tbsDer, key, certificate.signature)
 }
 
 /** Lower-case hexadecimal SHA-256 of the whole certificate. */

@@ -74,7 +74,7 @@ export function parseCsr(der: Buffer): Csr {
 
 /** Proof of possession: whether the key inside the request signed it. */
 export function verifyCsrSignature(csr: Csr): boolean {
-  return verifySignature(csr.signatureAlgorithm, csr.certificationRequestInfo, csr.spki.der, csr.signature)
+  return verifySignature(csr.signatureAlgorithm, csr.certificationRequestInfo, csr.spki, csr.signature)
 }
 
 function readCsr(der: Buffer): Csr {

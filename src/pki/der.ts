@@ -104,13 +104,6 @@ export class DerReader {
     return this.bytes.subarray(start, end)
   }
 
-  /** The whole next value, header included, without looking inside. */
-  element(tag: number): Buffer {
-    const start = this.offset
-    this.offset = this.#open(tag)
-    return this.bytes.subarray(start, this.offset)
-  }
-
   /** The whole next value of any type, its inner structure checked as far as the tags tell it. */
   any(): Buffer {
     const start = this.offset
@@ -259,18 +252,6 @@ export function readSingle(bytes: Buffer, tag: number, what: string): DerReader 
   const inner = outer.enter(tag)
   outer.finish(what)
   return inner
-}
-
-/** True when the Buffer is exactly one DER value, checked all the way down. */
-export function isDer(bytes: Buffer): boolean {
-  const reader = new DerReader(bytes)
-  try {
-    reader.any()
-    return reader.done
-  } catch (error) {
-    if (error instanceof DerError) return false
-    throw error
-  }
 }
 
 /** Dotted text of the OID content between two offsets (X.690 §8.19): minimal arcs, the last one complete. */

@@ -98,14 +98,13 @@ describe('subject keys that may be certified', () => {
     [150n, false],
   ] as const) {
     test(`factors that Fermat finds after ${rounds} rounds are ${refused ? 'refused' : 'accepted'}`, () => {
-      const isClose = (reason: string | undefined) => reason?.includes('close primes') ?? false
-      const reasons = Array.from({ length: 2000 }, () => check(rsa(productFoundAfter(rounds))))
-      const decided = reasons.filter((reason) => !reason?.includes('divisible'))
-      assert.ok(decided.length > 0)
-      assert.ok(
-        decided.every((reason) => isClose(reason) === refused),
-        decided.join(),
-      )
+      // Most such products have a small divisor and are refused for that; the first few others decide.
+      const decided: (string | undefined)[] = []
+      while (decided.length < 3) {
+        const reason = check(rsa(productFoundAfter(rounds)))
+        if (!reason?.includes('divisible')) decided.push(reason)
+      }
+      for (const reason of decided) assert.equal(reason?.includes('close primes') ?? false, refused)
     })
   }
 
