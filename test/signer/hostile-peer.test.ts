@@ -124,6 +124,14 @@ describe('a hostile peer', () => {
     raw.socket.destroy()
   })
 
+  test('cannot fill the health reply with a long error of its own making', async () => {
+    const raw = await openAuthenticated(files.socket, files.secret)
+    raw.send(request(1, METHODS.health.code, { ['x'.repeat(15_000)]: 1 }, Buffer.alloc(0)))
+    assert.ok(decodeError((await raw.next())!) instanceof SignerProtocolError)
+    raw.socket.destroy()
+    assert.ok((await witness.call('health', {}, { timeoutMs })).meta.lastError!.message.length <= 500)
+  })
+
   test('that asks for more than is allowed in flight is told to come back', async () => {
     const raw = await openAuthenticated(files.socket, files.secret)
     raw.send(Buffer.concat(Array.from({ length: 200 }, (_, n) => signRequest(n + 1))))

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import { ConfigError, parseConfig } from '../../../signer/config.ts'
 
@@ -27,6 +28,11 @@ describe('the configuration of the signer', () => {
     assert.equal(config.limits.connections, 64)
     assert.equal(config.issuers[0]!.policy.max_validity_days, 398)
     assert.deepEqual(config.issuers[0]!.policy.subject_attributes, ['CN'])
+  })
+
+  test('reads the example that comes with it', () => {
+    const file = 'signer/signer.example.yaml'
+    assert.equal(parseConfig(readFileSync(file, 'utf8'), file).issuers.length, 2)
   })
 
   test('reports all errors at once, in the order of the file, with their lines', () => {
