@@ -341,5 +341,6 @@ describe('starting and stopping', () => {
     assert.match((await program('--version')).stdout, new RegExp(version.replaceAll('.', '\\.')))
     assert.match((await program('--help')).stdout, /Exit codes[\s\S]*audit verify/)
     await assert.rejects(program('--nonsense'), /Unknown option/)
+    await assert.rejects(program('audit'), /unknown command: audit/)
   })
 })
