@@ -11,6 +11,8 @@ const EXIT = { ok: 0, failed: 1 } as const
 const DEFAULT_CONFIG = '/etc/chancery/signer.yaml'
 
 interface ServeOptions {
+  /** What stands on the command line beside options. */
+  _: readonly string[]
   config: string
   'validate-only'?: boolean
   'follow-stdin'?: boolean
@@ -48,6 +50,7 @@ program
   .action(run(verifyCommand))
 
 async function serveCommand(options: ServeOptions): Promise<number> {
+  if (options._.length > 0) throw new Error(`unknown command: ${options._.join(' ')}; see chancery-signer --help`)
   const config = loadConfig(options.config)
   if (!options['validate-only']) {
     await serve(config, version, { followStdin: options['follow-stdin'] === true })

@@ -28,6 +28,8 @@ export interface ServeOptions {
 /** Runs until SIGTERM or SIGINT and resolves after the drain. @throws Error when it cannot start. */
 export async function serve(config: SignerConfig, version: string, options: ServeOptions): Promise<void> {
   const log = pino({ name: 'chancery-signer', level: config.log.level })
+  // Before "signer ready" is printed: a parent may send its signal right after that line.
+  const stop = Promise.race([nextSignal(), ...(options.followStdin ? [endOfInput()] : [])])
   const issuers = await checkSetup(config)
   const { chain: audit, keptAside } = await openAuditChain(config.audit.file)
   if (keptAside !== undefined) log.warn({ keptAside }, 'the last audit line was torn; it is kept aside')
@@ -50,12 +52,14 @@ export async function serve(config: SignerConfig, version: string, options: Serv
   })
   announce(log, config, issuers, audit)
 
-  const reason = await Promise.race([nextSignal(), ...(options.followStdin ? [endOfInput()] : [])])
+  const reason = await stop
   log.info({ reason, inFlight: counters.inFlight }, 'signer stopping')
   await server.drain()
   await audit.close()
   await Promise.all([...issuers.values()].map(({ key }) => key.close()))
   log.info({ signatures: counters.signatures, refusals: counters.refusals }, 'signer stopped')
+  // An input that is still being followed would keep the process.
+  process.stdin.destroy()
 }
 
 function createHandlers(service: SigningService, version: string): MethodHandlers {
