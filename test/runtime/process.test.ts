@@ -1,0 +1,19 @@
+/** The death of a thread that holds a server must not become the death, or the bad exit code, of the process. */
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+
+const HOST = fileURLToPath(new URL('./host.entry.js', import.meta.url))
+
+for (const how of ['throw', 'reject', 'exit', 'silent']) {
+  test(`a process whose front died by ${how} goes on, and ends with code 0`, async () => {
+    // Rejects for any other exit code, and for an abort.
+    const { stdout, stderr } = await promisify(execFile)(process.execPath, [HOST, how], { timeout: 20_000 })
+    const lines = stdout.trim().split('\n')
+    assert.deepEqual(lines.slice(0, 4), ['steady ready', 'dying ready', 'dying crashed', 'dying ready'])
+    assert.deepEqual(lines.slice(4).sort(), ['dying stopped', 'steady stopped'])
+    assert.equal(stderr, '')
+  })
+}
