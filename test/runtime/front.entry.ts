@@ -36,6 +36,9 @@ runThread<FrontData, FrontMessages, NumbersMessages>(async ({ name, data, superv
     maxBodyBytes: 1024,
     keptHeaders: [],
     handler: async ({ path }) => {
+      // Dying within the library's own callback is the hardest way to go.
+      if (path === '/reject') void Promise.reject(new RangeError('rejected in a request'))
+      if (path === '/exit') process.exit(9)
       if (path === '/slow') await sleep(300)
       if (path === '/recycle') requestRecycle('a request said so')
       const body = path === '/supervisor' ? String(await supervisor.ask('next', 41, 1000)) : name

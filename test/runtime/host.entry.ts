@@ -1,10 +1,10 @@
-/** A process in small: two fronts on one port, one of them dies in the way given as argument, then an orderly end. */
+/** A process in small: two fronts on one port, one dies in the way given as argument (a path: within a request), then an orderly end. */
 import { get } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { superviseThread } from '../../src/runtime/thread.ts'
 import type { FrontMessages } from './front.entry.ts'
 
-const how = process.argv[2] as FrontMessages['crash']['message']
+const how = process.argv[2]!
 
 function front(name: string, port: number) {
   return superviseThread<FrontMessages>({
@@ -33,6 +33,12 @@ for (let request = 0; request < 20; request++) {
   )
 }
 await sleep(100)
-dying.ref.tell('crash', how)
+if (how.startsWith('/')) {
+  // Only one thread may be left to take the connection.
+  await steady.stop()
+  get({ host: '127.0.0.1', port, path: how, agent: false }).on('error', () => undefined)
+} else {
+  dying.ref.tell('crash', how as FrontMessages['crash']['message'])
+}
 while (dying.crashes === 0 || dying.status !== 'running') await sleep(5)
 await Promise.all([steady.stop(), dying.stop()])
