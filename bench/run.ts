@@ -33,7 +33,7 @@ export async function runScenario(
   interrupt.addEventListener('abort', stop)
   try {
     progress.begin(`${scenario}: preparing`)
-    const thumbprints = await fleet.prepare()
+    const thumbprints = await prepareFleet(fleet, options.directoryUrl)
     const responder = await startResponderFor(options, scenario, thumbprints)
     try {
       return await measure(options, scenario, fleet, progress, interrupt)
@@ -44,6 +44,14 @@ export async function runScenario(
     interrupt.removeEventListener('abort', stop)
     progress.end()
     await fleet.close()
+  }
+}
+
+async function prepareFleet(fleet: Fleet, directoryUrl: string): Promise<string[]> {
+  try {
+    return await fleet.prepare()
+  } catch (cause) {
+    throw new Error(`cannot begin with ${directoryUrl}: ${(cause as Error).message}`, { cause })
   }
 }
 
@@ -85,7 +93,8 @@ async function measure(
     stats,
     certificatesChecked,
     serverCpu: usedByServer,
-    generatorCpuMicros: ran.reduce((sum, { cpuMicros }) => sum + cpuMicros, user + system),
+    generatorCpuMicros: ran.reduce((sum, { cpuMicros }) => sum + cpuMicros, 0),
+    responderCpuMicros: user + system,
     costsBefore,
     costsAfter,
   })

@@ -19,6 +19,8 @@ let checked = 0
 let job: GeneratorJob | undefined
 let prepared: Prepared | undefined
 
+// Ctrl-C reaches the whole process group; the parent decides what it means.
+process.on('SIGINT', () => undefined)
 process.on('disconnect', () => process.exit(0))
 process.on('message', (message: ToGenerator) => {
   handle(message).catch((error: unknown) => {

@@ -25,8 +25,10 @@ export interface OperationCpu {
   /** Absent roles were not found or not looked for. */
   server: CpuByRole
   serverTotal: number | undefined
-  /** All generator processes and the http-01 responder. */
+  /** All generator processes. */
   generator: number
+  /** The process that started them, which answers http-01 challenges. */
+  responder: number
 }
 
 export interface Floor {
@@ -63,7 +65,8 @@ export interface Result {
   badNonceRetries: number
   sentBytes: number
   receivedBytes: number
-  cpu: OperationCpu
+  /** Undefined when nothing succeeded. */
+  cpu: OperationCpu | undefined
   floor: Floor | undefined
 }
 
@@ -76,6 +79,7 @@ export interface Measurement {
   /** Microseconds in the whole measured time. */
   serverCpu: CpuByRole
   generatorCpuMicros: number
+  responderCpuMicros: number
   costsBefore: CryptoCosts
   costsAfter: CryptoCosts
 }
@@ -124,8 +128,10 @@ function latencyOf(histogram: Histogram): Latency {
   return { count, mean: mean(histogram), p50: at(0.5), p90: at(0.9), p95: at(0.95), p99: at(0.99), max }
 }
 
-function cpuPerOperation({ serverCpu, generatorCpuMicros, stats }: Measurement): OperationCpu {
-  const operations = Math.max(stats.operations.count, 1)
+function cpuPerOperation(measured: Measurement): OperationCpu | undefined {
+  const { serverCpu, generatorCpuMicros, responderCpuMicros } = measured
+  const operations = measured.stats.operations.count
+  if (operations === 0) return undefined
   const found = ROLES.filter((role) => serverCpu[role] !== undefined)
   const server: CpuByRole = Object.fromEntries(found.map((role) => [role, serverCpu[role]! / operations]))
   const total = found.reduce((sum, role) => sum + server[role]!, 0)
@@ -133,10 +139,12 @@ function cpuPerOperation({ serverCpu, generatorCpuMicros, stats }: Measurement):
     server,
     serverTotal: found.length === 0 ? undefined : total,
     generator: generatorCpuMicros / operations,
+    responder: responderCpuMicros / operations,
   }
 }
 
-function floorOf({ scenario, costsBefore, costsAfter }: Measurement, { serverTotal }: OperationCpu): Floor | undefined {
+function floorOf(measured: Measurement, cpu: OperationCpu | undefined): Floor | undefined {
+  const { scenario, costsBefore, costsAfter } = measured
   const parts = scenarioNamed(scenario).floor
   if (!parts) return undefined
   const micros = floorMicros(parts, averageCosts(costsBefore, costsAfter))
@@ -144,6 +152,6 @@ function floorOf({ scenario, costsBefore, costsAfter }: Measurement, { serverTot
     before: costsBefore,
     after: costsAfter,
     micros,
-    serverRatio: serverTotal === undefined ? undefined : serverTotal / micros,
+    serverRatio: cpu?.serverTotal === undefined ? undefined : cpu.serverTotal / micros,
   }
 }

@@ -16,7 +16,8 @@ export function renderText(result: Result): string {
 
 function headLines(result: Result): string[] {
   const { scenario, clients, processes, accounts, seconds, warmupSeconds } = result
-  const checked = result.certificatesChecked > 0 ? `, ${result.certificatesChecked} certificates checked` : ''
+  const checked =
+    result.certificatesChecked > 0 ? `, ${result.certificatesChecked} certificates checked (with warm-up)` : ''
   return [
     `${scenario} against ${result.directory}`,
     `${plural(clients, 'client')} in ${plural(processes, 'process', 'processes')}, ${plural(accounts, 'account')}; ` +
@@ -42,13 +43,14 @@ function cell(column: (typeof COLUMNS)[number], row: Latency): string {
 }
 
 function cpuLines({ cpu, floor }: Result): string[] {
+  if (!cpu) return []
   const lines = ['CPU per operation, µs']
   for (const role of ROLES) {
     const micros = cpu.server[role]
     if (micros !== undefined) lines.push(figure(ROLE_NAMES[role], micros))
   }
   if (cpu.serverTotal !== undefined) lines.push(figure('server in all', cpu.serverTotal))
-  lines.push(figure('generator', cpu.generator))
+  lines.push(figure('generator', cpu.generator), figure('http-01 answers', cpu.responder))
   if (floor) {
     const ratio = floor.serverRatio === undefined ? '' : `   server = ${floor.serverRatio.toFixed(2)} × floor`
     lines.push(figure('crypto floor', floor.micros) + ratio)
@@ -61,7 +63,8 @@ function figure(name: string, micros: number): string {
 }
 
 function trafficLines({ succeeded, sentBytes, receivedBytes, signedRequests, badNonceRetries }: Result): string[] {
-  const each = (total: number) => total / Math.max(succeeded, 1)
+  if (succeeded === 0) return []
+  const each = (total: number) => total / succeeded
   return [
     `per operation: ${each(sentBytes).toFixed(0)} bytes sent, ${each(receivedBytes).toFixed(0)} received, ` +
       `${each(signedRequests).toFixed(2)} signed requests; badNonce retries: ${badNonceRetries}`,
