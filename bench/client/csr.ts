@@ -28,7 +28,7 @@ export function csrMaker(key: EcKey): (name: string) => string {
     const extension = der('30', OID_SUBJECT_ALT_NAME + der('04', altNames))
     const attributes = der('a0', der('30', OID_EXTENSION_REQUEST + der('31', der('30', extension))))
     const info = der('30', VERSION_AND_EMPTY_SUBJECT + spki + attributes)
-    const signature = signatureDer(key.sign(Buffer.from(info, 'hex').toString('latin1'), 'hex'))
+    const signature = signatureDer(key.sign(Buffer.from(info, 'hex'), 'hex'))
     const request = der('30', info + ECDSA_WITH_SHA256 + der('03', `00${signature}`))
     return Buffer.from(request, 'hex').toString('base64url')
   }

@@ -7,6 +7,7 @@ import type { HttpResponse } from './response-parser.ts'
 
 export interface Order {
   status: string
+  identifiers: { type: string; value: string }[]
   authorizations: string[]
   finalize: string
   /** Undefined until the order is valid. */
@@ -28,20 +29,22 @@ export async function createOrder(
   const payload = `{"identifiers":[{"type":"dns","value":"${name}"}]}`
   const response = await client.post('new-order', account, directory.newOrder, payload)
   const order = parseOrder(response)
-  const identifiers = parseObject(response)['identifiers'] as { value?: string }[] | undefined
-  if (response.status !== 201 || identifiers?.length !== 1 || identifiers[0]?.value !== name) {
-    throw new Failure('check-order', `asked for ${name}, got ${response.status} ${JSON.stringify(identifiers)}`)
+  if (response.status !== 201 || order.identifiers.length !== 1 || order.identifiers[0]?.value !== name) {
+    throw new Failure('check-order', `asked for ${name}, got ${response.status} ${JSON.stringify(order.identifiers)}`)
   }
   return { url: requireUrl(response.location, 'Location of new-order'), order }
 }
 
 /** @throws Failure `order-invalid` with the order's own error, `protocol` when members are missing. */
 export function parseOrder(response: HttpResponse): Order {
-  const { status, authorizations, finalize, certificate, error } = parseObject(response)
+  const { status, identifiers, authorizations, finalize, certificate, error } = parseObject(response)
   if (status === 'invalid') throw new Failure('order-invalid', JSON.stringify(error ?? 'no error given'))
-  if (typeof status !== 'string' || !Array.isArray(authorizations)) throw new Failure('protocol', 'not an order object')
+  if (typeof status !== 'string' || !Array.isArray(authorizations) || !Array.isArray(identifiers)) {
+    throw new Failure('protocol', 'not an order object')
+  }
   return {
     status,
+    identifiers: identifiers as Order['identifiers'],
     authorizations: authorizations as string[],
     finalize: requireUrl(finalize, 'order.finalize'),
     certificate: typeof certificate === 'string' ? certificate : undefined,

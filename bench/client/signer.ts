@@ -7,7 +7,7 @@
  * is for throwaway keys against a server on this machine only, where it is the default, and never elsewhere by default.
  */
 
-import { createECDH, createHash, createPrivateKey, type ECDH, type KeyObject, sign } from 'node:crypto'
+import { createECDH, createPrivateKey, type ECDH, hash, type KeyObject, sign } from 'node:crypto'
 
 export const SIGNING = ['openssl', 'precomputed'] as const
 export type Signing = (typeof SIGNING)[number]
@@ -21,8 +21,8 @@ export interface PublicJwk {
 
 export interface EcKey {
   jwk: PublicJwk
-  /** SHA-256 with ECDSA over a latin1 string; the 64 bytes r ‖ s as `encoding`. */
-  sign(text: string, encoding: 'base64url' | 'hex'): string
+  /** SHA-256 with ECDSA; the 64 bytes r ‖ s as `encoding`. A string is ASCII. */
+  sign(data: string | Buffer, encoding: 'base64url' | 'hex'): string
 }
 
 export type NewKey = () => EcKey
@@ -53,7 +53,7 @@ function opensslKey(curve: ECDH): EcKey {
   const { jwk, d } = generate(curve)
   const key: KeyObject = createPrivateKey({ format: 'jwk', key: { ...jwk, d: d.toString('base64url') } })
   const options = { key, dsaEncoding: 'ieee-p1363' } as const
-  return { jwk, sign: (text, encoding) => sign('sha256', Buffer.from(text, 'latin1'), options).toString(encoding) }
+  return { jwk, sign: (data, encoding) => sign('sha256', asBuffer(data), options).toString(encoding) }
 }
 
 function precomputedKey(curve: ECDH, ephemerals: readonly Ephemeral[]): EcKey {
@@ -62,9 +62,9 @@ function precomputedKey(curve: ECDH, ephemerals: readonly Ephemeral[]): EcKey {
   let next = 0
   return {
     jwk,
-    sign(text, encoding) {
+    sign(data, encoding) {
       const { r, rHex, inverse } = ephemerals[next++ % PRECOMPUTED]!
-      const digest = BigInt(`0x${createHash('sha256').update(text, 'latin1').digest('hex')}`)
+      const digest = BigInt(`0x${hash('sha256', data, 'hex')}`)
       const s = (inverse * (digest + r * secret)) % ORDER
       const signature = rHex + hex32(s)
       return encoding === 'hex' ? signature : Buffer.from(signature, 'hex').toString('base64url')
@@ -97,6 +97,10 @@ function power(base: bigint, exponent: bigint): bigint {
     square = (square * square) % ORDER
   }
   return result
+}
+
+function asBuffer(data: string | Buffer): Buffer {
+  return typeof data === 'string' ? Buffer.from(data, 'latin1') : data
 }
 
 function hex32(value: bigint): string {
