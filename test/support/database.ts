@@ -34,6 +34,7 @@ async function migrateTo(connection: DatabaseConnection): Promise<void> {
     maxConnections: 1,
     connectionTimeoutMs: 10_000,
     idleTimeoutMs: 10_000,
+    statementTimeoutMs: 60_000,
   })
 }
 
