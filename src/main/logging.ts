@@ -10,17 +10,7 @@ export interface LogSettings {
 const PINO_LEVELS = { DEBUG: 'debug', INFO: 'info', WARNING: 'warn', ERROR: 'error', CRITICAL: 'fatal' } as const
 
 /** Wherever one of these members appears, up to two levels deep, its value is not written. */
-const SECRET_MEMBERS = [
-  'password',
-  'secret',
-  'pin',
-  'token_secret',
-  'hmac_key',
-  'eab_hmac_key',
-  'auth_value',
-  'authorization',
-  'd',
-]
+const SECRET_MEMBERS = ['password', 'secret', 'pin', 'token_secret', 'hmac_key', 'eab_hmac_key', 'auth_value', 'authorization', 'd']
 const REDACTED = SECRET_MEMBERS.flatMap((member) => [member, `*.${member}`, `*.*.${member}`])
 
 /** Lines gather up to this many bytes before a front thread writes them; the rest follows within a second. */

@@ -1,12 +1,11 @@
 /** From the configuration to the finished values that the parts receive: nobody below `main` sees the configuration. */
 
-import type { DnsSettings, ValidationJob } from '../../workers/job.ts'
-import type { AcmeSettings, DirectoryMeta } from '../acme/context.ts'
 import type { Config } from '../config/schema.ts'
-import { type CertificateProfile, DEFAULT_PROFILE } from '../domain/certificate-profile.ts'
+import { DEFAULT_PROFILE, type CertificateProfile } from '../domain/certificate-profile.ts'
 import type { IdentifierPolicy } from '../domain/identifier-policy.ts'
 import type { ValidationPolicy } from '../domain/validation-policy.ts'
 import type { ProxySettings } from '../http/forwarded.ts'
+import type { AcmeSettings, DirectoryMeta } from '../acme/context.ts'
 import { CURVES, type Curve, type SignatureAlgorithm } from '../pki/algorithms.ts'
 import { type ChallengeType, isChallengeType, keyAuthorization } from '../protocol/challenge.ts'
 import type { UrlSettings } from '../protocol/urls.ts'
@@ -15,6 +14,7 @@ import type { OrderingPolicy } from '../services/ordering.ts'
 import type { RegistrationPolicy } from '../services/registration.ts'
 import type { ValidationRequest } from '../services/validation.ts'
 import type { DatabaseSettings } from '../store/database.ts'
+import type { DnsSettings, ValidationJob } from '../../workers/job.ts'
 
 const SECOND_MS = 1000
 const DAY_MS = 86_400_000
@@ -29,10 +29,7 @@ export function threadConnections({ database, server }: Config): number {
   return Math.max(1, Math.min(MAX_THREAD_CONNECTIONS, share))
 }
 
-export function databaseSettings(
-  { database, server }: Config,
-  maxConnections = SUPERVISOR_CONNECTIONS - 1,
-): DatabaseSettings {
+export function databaseSettings({ database, server }: Config, maxConnections = SUPERVISOR_CONNECTIONS - 1): DatabaseSettings {
   return {
     host: database.host,
     port: database.port,
@@ -200,10 +197,7 @@ export function validationPolicy({ challenges }: Config): ValidationPolicy {
 }
 
 /** Builds the job of a claimed challenge. */
-export function createJobFactory(
-  { challenges, dns, acme }: Config,
-  version: string,
-): (request: ValidationRequest) => ValidationJob {
+export function createJobFactory({ challenges, dns, acme }: Config, version: string): (request: ValidationRequest) => ValidationJob {
   const dnsSettings: DnsSettings = {
     resolvers: dns.resolvers,
     zones: dns.zones.map(({ zone, resolvers, addresses }) => ({

@@ -3,6 +3,4 @@
 import { readFileSync } from 'node:fs'
 
 /** Compiled code lies in dist/src/main. */
-export const VERSION: string = JSON.parse(
-  readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'),
-).version
+export const VERSION: string = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8')).version
