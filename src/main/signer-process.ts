@@ -49,7 +49,7 @@ export async function startSignerProcess(config: Config, log: Logger): Promise<S
   async function start(): Promise<void> {
     // A session of its own: a Ctrl-C in the terminal is for the service, which stops the signer after its last signature.
     // Its standard input ends with this process, however that ends.
-    child = spawn(process.execPath, [PROGRAM, 'serve', '-c', configFile, '--follow-stdin'], {
+    child = spawn(process.execPath, [PROGRAM, 'serve', '-c', configFile, '--with-parent'], {
       detached: true,
       stdio: ['pipe', 'pipe', 'pipe'],
       env: { PATH: process.env.PATH, NODE_OPTIONS: '' },
