@@ -28,7 +28,7 @@ describe('a connection', () => {
     })
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const target = parseTarget(`http://127.0.0.1:${(server.address() as { port: number }).port}/`)
-    connection = new Connection({ target, caCertificates: undefined, insecure: false, timeoutMs: 100 }, traffic)
+    connection = new Connection({ target, caCertificates: undefined, insecure: false, timeoutMs: 600 }, traffic)
   })
   after(async () => {
     connection.close()
@@ -49,7 +49,7 @@ describe('a connection', () => {
   })
 
   test('times out also after it was idle for longer than the time-out', async () => {
-    await sleep(250)
+    await sleep(800)
     await assert.rejects(connection.request('GET', '/silence'), { kind: 'timeout' })
     assert.equal((await connection.request('GET', '/ok')).status, 200)
   })
