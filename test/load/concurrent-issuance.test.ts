@@ -39,8 +39,14 @@ describe('concurrent issuance', { timeout: 120_000 }, () => {
     )
     const held = await Promise.all(issuances)
 
-    assert.deepEqual(clients.flatMap(({ complaints }) => complaints), [])
-    assert.deepEqual(clients.flatMap(({ invalidOrders }) => invalidOrders), [])
+    assert.deepEqual(
+      clients.flatMap(({ complaints }) => complaints),
+      [],
+    )
+    assert.deepEqual(
+      clients.flatMap(({ invalidOrders }) => invalidOrders),
+      [],
+    )
     assert.equal(new Set(held.map(({ leaf }) => leaf.serialNumber)).size, held.length)
     for (const { name, leaf } of held) assert.equal(leaf.subjectAltName, `DNS:${name}`)
 

@@ -94,7 +94,10 @@ async function checkRecords(client: pg.Client, held: readonly HeldCertificate[])
     assert.ok(row.der.equals(leaf.raw), `the certificate of ${name} is the one in the database`)
     assert.deepEqual(row.names, [name])
   }
-  return { orders: Object.fromEntries(statuses.map(({ status, count }) => [status, count])), certificates: issued.length }
+  return {
+    orders: Object.fromEntries(statuses.map(({ status, count }) => [status, count])),
+    certificates: issued.length,
+  }
 }
 
 /** What was signed is known, what is known was signed, and a repeated signature is over the same bytes. */
@@ -112,7 +115,9 @@ async function checkAudit(client: pg.Client, folder: string): Promise<number> {
     assert.equal(line.sha256, known, `serial number ${line.serial} stands for one certificate only`)
     digests.set(line.serial, known)
   }
-  const { rows } = await client.query<{ serial: string }>("SELECT encode(serial_number, 'hex') AS serial FROM certificates")
+  const { rows } = await client.query<{ serial: string }>(
+    "SELECT encode(serial_number, 'hex') AS serial FROM certificates",
+  )
   assert.deepEqual([...digests.keys()].sort(), rows.map(({ serial }) => serial).sort(), 'signed and recorded agree')
   return signed.length
 }

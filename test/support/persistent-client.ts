@@ -120,7 +120,8 @@ export function createPersistentClient({ directoryUrl, timeoutMs }: PersistentCl
     const text = await response.text().catch((cause) => {
       throw new Interrupted(`${url}: the answer broke off`, { cause })
     })
-    if (response.status < 400) return { status: response.status, location: response.headers.get('location') ?? '', text }
+    if (response.status < 400)
+      return { status: response.status, location: response.headers.get('location') ?? '', text }
     judge(url, response, text)
     throw new Interrupted(`${url}: ${response.status} ${text}`)
   }
