@@ -40,6 +40,9 @@ export interface ConnectionContext {
   log: Logger
 }
 
+/** How long a peer may take to read the last words. */
+const LINGER_MS = 1000
+
 export class Connection {
   readonly #socket: Socket
   readonly #context: ConnectionContext
@@ -160,12 +163,17 @@ export class Connection {
     this.#socket.removeAllListeners('data')
     this.#socket.resume()
     this.#send(encodeError(0, new SignerProtocolError(reason)))
-    queueMicrotask(() => this.#socket.end(() => this.#socket.destroy()))
+    this.#end()
   }
 
   #closeWhenDrained(): void {
     if (this.#inFlight > 0) return
-    // After the replies that this turn has queued.
-    queueMicrotask(() => this.#socket.end())
+    this.#end()
+  }
+
+  /** Closes after the replies that this turn has queued, and does not wait for a peer that will not read them. */
+  #end(): void {
+    queueMicrotask(() => this.#socket.end(() => this.#socket.destroy()))
+    setTimeout(() => this.#socket.destroy(), LINGER_MS).unref()
   }
 }

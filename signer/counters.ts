@@ -15,10 +15,13 @@ export function createCounters(): Counters {
   return { startedAt: performance.now(), signatures: 0, refusals: 0, inFlight: 0, connections: 0, lastError: undefined }
 }
 
-/** Remembers the newest failure that was not the client's fault. */
+/** A message may quote what a client sent; `health` has to fit into its frame all the same. */
+const MAX_MESSAGE_CHARACTERS = 500
+
+/** Remembers the newest failure that was no refusal. */
 export function noteError(counters: Counters, error: unknown): void {
   counters.lastError = {
     at: new Date().toISOString(),
-    message: error instanceof Error ? error.message : String(error),
+    message: (error instanceof Error ? error.message : String(error)).slice(0, MAX_MESSAGE_CHARACTERS),
   }
 }

@@ -11,9 +11,11 @@ const EXIT = { ok: 0, failed: 1 } as const
 const DEFAULT_CONFIG = '/etc/chancery/signer.yaml'
 
 interface ServeOptions {
+  /** What stands on the command line beside options. */
+  _: readonly string[]
   config: string
   'validate-only'?: boolean
-  'follow-stdin'?: boolean
+  'with-parent'?: boolean
 }
 
 const version = readVersion()
@@ -31,7 +33,7 @@ program
   .command('serve', 'Run the daemon', { default: true })
   .option('-c, --config', 'Configuration file (YAML)', DEFAULT_CONFIG)
   .option('--validate-only', 'Check configuration, secret, certificates and keys (a test signature each), then exit')
-  .option('--follow-stdin', 'Stop when standard input ends, for a parent process that starts the daemon itself')
+  .option('--with-parent', 'Stop too when standard input ends, so that a parent cannot leave the daemon behind')
   .example('serve -c /etc/chancery/signer.yaml')
   .example('--validate-only -c signer.yaml')
   .action(run(serveCommand))
@@ -48,9 +50,10 @@ program
   .action(run(verifyCommand))
 
 async function serveCommand(options: ServeOptions): Promise<number> {
+  if (options._.length > 0) throw new Error(`unknown command: ${options._.join(' ')}; see chancery-signer --help`)
   const config = loadConfig(options.config)
   if (!options['validate-only']) {
-    await serve(config, version, { followStdin: options['follow-stdin'] === true })
+    await serve(config, version, options['with-parent'] ?? false)
     return EXIT.ok
   }
   for (const { id, algorithm, key, notAfter } of (await checkSetup(config)).values()) {

@@ -9,8 +9,14 @@ import { BlockList } from 'node:net'
 import type { SignatureAlgorithm } from '../src/pki/algorithms.ts'
 import { DerError } from '../src/pki/der.ts'
 import type { GeneralName } from '../src/pki/general-names.ts'
+import { lintTbsCertificate } from '../src/pki/lint.ts'
 import { ATTRIBUTE_SHORT_NAMES, COMMON_NAME, EXTENSION } from '../src/pki/oids.ts'
-import { parseTbsCertificate, serialNumberHex, type TbsCertificate } from '../src/pki/tbs-certificate.ts'
+import {
+  MAX_SERIAL_OCTETS,
+  parseTbsCertificate,
+  serialNumberHex,
+  type TbsCertificate,
+} from '../src/pki/tbs-certificate.ts'
 import type { PolicyConfig } from './config.ts'
 
 /** Facts of the issuer that a TBSCertificate has to repeat or to stay within. */
@@ -86,6 +92,8 @@ export function checkTbsCertificate(der: Buffer, policy: SigningPolicy): PolicyV
     const refusal = check(tbs, policy)
     if (refusal !== undefined) return { refusal }
   }
+  const finding = lintTbsCertificate(tbs)[0]
+  if (finding !== undefined) return { refusal: `lint: ${finding}` }
   return { serialNumber: serialNumberHex(tbs.serialNumber), names: tbs.subjectAltNames }
 }
 
@@ -133,9 +141,6 @@ function checkSerialNumber({ serialNumber }: TbsCertificate, { minSerialOctets }
   if (serialNumber.length < minSerialOctets) return `serial number has fewer than ${minSerialOctets} octets`
   return undefined
 }
-
-/** RFC 5280 §4.1.2.2. */
-const MAX_SERIAL_OCTETS = 20
 
 function checkValidity({ notBefore, notAfter }: TbsCertificate, policy: SigningPolicy): string | undefined {
   // RFC 5280 §4.1.2.5: both ends belong to the validity period, so the last second counts.

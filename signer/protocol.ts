@@ -12,8 +12,8 @@
  *     meta           JSON object in UTF-8, described by a strict schema of the method
  *     payload        bytes: a TBSCertificate, a signature, certificates
  *
- * JSON for the few small facts and plain bytes for the structure: both ends together spend about 5 µs on a message
- * (`bench` in test/signer/throughput), and nothing is ever base64.
+ * JSON for the few small facts and plain bytes for the structure: (m) to encode a request costs 2 µs, to cut it from
+ * the stream 1 µs, to parse and check its meta part 2 µs, and nothing is ever base64.
  *
  * Handshake: the server sends `hello` with a nonce; the client answers `proof` with its own nonce and an HMAC-SHA-256
  * over both under the shared secret; the server answers `welcome` with an HMAC of its own. The two MACs have different

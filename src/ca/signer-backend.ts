@@ -2,7 +2,8 @@
  * The CA backend over a signer daemon.
  *
  * Every signature is verified before the certificate is given out: a fault in the key's hardware, a wrong issuer and a
- * foreign daemon all end here. (m) For P-256 that is 95 µs of 115 µs that a certificate costs this side.
+ * foreign daemon all end here. (m) For P-256 that costs 93 µs, several times the rest of this side (15 to 25 µs); through
+ * the thread pool it would cost as much CPU and a hop, so it stays in the calling thread.
  */
 
 import { createPublicKey, type KeyObject } from 'node:crypto'

@@ -18,9 +18,9 @@
  */
 
 import uWS from 'uWebSockets.js'
-import { STATUS_CODES } from 'node:http'
 import type { HttpHandler, HttpReply, HttpRequest } from './message.ts'
 import { PeerAddresses } from './peer-address.ts'
+import { headOf, type ReplyHead } from './reply-head.ts'
 
 export interface ListenOptions {
   host: string
@@ -82,11 +82,6 @@ const DRAIN_POLL_MS = 10
 
 const NO_BODY = Buffer.alloc(0)
 const BARE_500: HttpReply = { status: 500, headers: [], body: '' }
-
-/** Status lines by code; a code outside the registry is sent with an empty reason. */
-const STATUS_LINES: readonly (string | undefined)[] = Array.from({ length: 600 }, (_, status) =>
-  status < 200 ? undefined : `${status} ${STATUS_CODES[status] ?? ''}`,
-)
 
 /**
  * Starts a server in this thread.
@@ -155,17 +150,18 @@ class LiveRequest implements HttpRequest {
   }
 
   /**
-   * Called once, within the first turn, when the request must outlive it. One pass over the headers is cheaper than
+   * Called within the first turn when the request must outlive it; a second call changes nothing. One pass over the headers is cheaper than
    * asking for each kept one, and it shows what asking hides: a second Content-Length (RFC 9112 §6.3), of which the
    * library heeds only the first.
    *
    * @returns false when two lengths differ.
    */
   detach(): boolean {
+    if (this.#req === undefined) return true
     const values = new Array<string>(this.#names.length).fill('')
     let length: string | undefined
     let consistent = true
-    this.#req!.forEach((name, value) => {
+    this.#req.forEach((name, value) => {
       const index = this.#names.indexOf(name)
       if (index >= 0 && values[index] === '') values[index] = value
       if (name !== 'content-length') return
@@ -202,10 +198,10 @@ class Server implements HttpServer {
     const count = (_res: uWS.HttpResponse, change: unknown): void => this.#countConnection(Number(change))
     app.filter(count)
     // Known methods by their own route, which saves asking for the name.
-    app.get('/*', (res, req) => this.#withoutBody('GET', res, req))
-    app.head('/*', (res, req) => this.#withoutBody('HEAD', res, req))
-    app.post('/*', (res, req) => this.#withBody('POST', res, req))
-    app.any('/*', (res, req) => this.#withBody(req.getCaseSensitiveMethod(), res, req))
+    app.get('/*', (res, req) => this.#begin('GET', false, res, req))
+    app.head('/*', (res, req) => this.#begin('HEAD', false, res, req))
+    app.post('/*', (res, req) => this.#begin('POST', true, res, req))
+    app.any('/*', (res, req) => this.#begin(req.getCaseSensitiveMethod(), true, res, req))
   }
 
   bind(): void {
@@ -267,10 +263,24 @@ class Server implements HttpServer {
     if (change > 0) this.counters.connections++
   }
 
-  /** GET and HEAD: a body, should one come, is skipped by the library. */
-  #withoutBody(method: string, res: uWS.HttpResponse, req: uWS.HttpRequest): void {
+  /** @param takesBody false for GET and HEAD: a body, should one come, is skipped by the library. */
+  #begin(method: string, takesBody: boolean, res: uWS.HttpResponse, req: uWS.HttpRequest): void {
     this.counters.requests++
     const request = new LiveRequest(method, this.#options.keptHeaders, res, req)
+    const declared = req.getHeader('content-length')
+    const chunked = takesBody && declared === '' && req.getHeader('transfer-encoding') !== ''
+    if (declared === '' && !chunked) {
+      this.#answer(res, request)
+      return
+    }
+    const length = chunked ? undefined : Number(declared)
+    if (!request.detach()) this.#refuseAmbiguous(res, request)
+    else if (!takesBody || length === 0) this.#answer(res, request)
+    else if (length !== undefined && length > this.#options.maxBodyBytes) this.#refuseLarge(res, request, length)
+    else this.#collect(res, request, length)
+  }
+
+  #answer(res: uWS.HttpResponse, request: LiveRequest): void {
     const reply = this.#run(request)
     if (reply instanceof Promise) {
       request.detach()
@@ -281,17 +291,13 @@ class Server implements HttpServer {
     }
   }
 
-  #withBody(method: string, res: uWS.HttpResponse, req: uWS.HttpRequest): void {
-    const declared = req.getHeader('content-length')
-    if ((declared === '' || declared === '0') && req.getHeader('transfer-encoding') === '') {
-      this.#withoutBody(method, res, req)
-      return
-    }
-    this.counters.requests++
-    const request = new LiveRequest(method, this.#options.keptHeaders, res, req)
-    if (!request.detach()) this.#write(res, request, this.#guard(request, this.#options.badRequest), true)
-    else if (Number(declared) > this.#options.maxBodyBytes) this.#refuseLarge(res, request, Number(declared))
-    else this.#collect(res, request, declared === '' ? undefined : Number(declared))
+  /**
+   * Two lengths: what follows may be a request that somebody smuggled past a proxy (RFC 9112 §11.2), and the library
+   * would parse it as the next one even behind a reply that closes. A pending reply makes it close the connection there.
+   */
+  #refuseAmbiguous(res: uWS.HttpResponse, request: LiveRequest): void {
+    const exchange = this.#track(res, request)
+    setImmediate(() => this.#finish(exchange, this.#guard(request, this.#options.badRequest), true))
   }
 
   /** Answered at once, whether or not the client has begun to send; `Expect: 100-continue` asks for just that. */
@@ -435,7 +441,7 @@ class Server implements HttpServer {
   }
 
   /** Everything that can be wrong with a reply shows here, before its first byte is written. */
-  #head(reply: HttpReply, request: LiveRequest): Head {
+  #head(reply: HttpReply, request: LiveRequest): ReplyHead {
     try {
       return headOf(reply)
     } catch (error) {
@@ -446,40 +452,4 @@ class Server implements HttpServer {
       }
     }
   }
-}
-
-interface Head {
-  status: string
-  firstName: string | undefined
-  block: string
-  body: string | Buffer
-}
-
-/**
- * All headers as one value for the first name: one call into the library instead of one per header.
- *
- * @throws TypeError when the reply is none: unknown status, body missing, or a header that would split the response.
- */
-function headOf(reply: HttpReply): Head {
-  const status = STATUS_LINES[reply.status]
-  if (status === undefined) throw new TypeError(`no such HTTP status: ${reply.status}`)
-  const { headers, body } = reply
-  if (typeof body !== 'string' && !Buffer.isBuffer(body)) throw new TypeError('the reply has no body')
-  let block = ''
-  for (let at = 0; at < headers.length; at++) {
-    const [name, value] = headers[at]!
-    if (breaksHeader(name) || breaksHeader(value))
-      throw new TypeError(`header ${JSON.stringify(name)} has a line break`)
-    block += at === 0 ? value : `\r\n${name}: ${value}`
-  }
-  return { status, firstName: headers[0]?.[0], block, body }
-}
-
-/** CR, LF and NUL let a value continue as another header or another response. A loop, because ten searches by expression cost 2 µs. */
-function breaksHeader(text: string): boolean {
-  for (let at = 0; at < text.length; at++) {
-    const code = text.charCodeAt(at)
-    if (code <= 13 && (code === 13 || code === 10 || code === 0)) return true
-  }
-  return false
 }

@@ -1,5 +1,7 @@
 /** Errors of the actor runtime, and how any error crosses a thread boundary: as data. */
 
+import { inspect } from 'node:util'
+
 /** `mailbox_full`, `stopped` and `deadline` mean "not now": a 503 with Retry-After at the HTTP edge. */
 export type ActorErrorCode = 'mailbox_full' | 'stopped' | 'deadline'
 
@@ -38,7 +40,7 @@ export interface ErrorData {
 /** Total: accepts whatever was thrown. */
 export function toErrorData(thrown: unknown): ErrorData {
   if (!(thrown instanceof Error)) {
-    return { name: 'Error', message: `thrown: ${String(thrown)}`, stack: undefined, properties: {} }
+    return { name: 'Error', message: `thrown: ${inspect(thrown)}`, stack: undefined, properties: {} }
   }
   const properties: Record<string, Primitive> = {}
   for (const [key, value] of Object.entries(thrown)) {

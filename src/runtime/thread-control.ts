@@ -13,7 +13,7 @@ export type ToSupervisor = {
   ready: { message: undefined; reply: undefined }
   /** The thread is about to end because of this. */
   crashed: { message: ErrorData; reply: undefined }
-  /** The thread asks to be replaced by a fresh one. */
+  /** The thread asks to be replaced by a fresh one; answered when that is done or has failed. */
   recycle: { message: { reason: string }; reply: undefined }
 }
 

@@ -19,7 +19,10 @@ export interface ThreadContext<D, S extends MessageTable> {
   supervisor: ActorRef<S>
   /** `release` must be synchronous. Last registered, first run; each once. */
   atExit(release: () => void): void
-  /** Asks to be replaced: the successor is ready before this thread is told to stop. */
+  /**
+   * Asks to be replaced: the successor is ready before this thread is told to stop. Asking again meanwhile changes
+   * nothing; after a successor that failed it may be asked for anew.
+   */
   requestRecycle(reason: string): void
 }
 
@@ -29,6 +32,9 @@ export interface ThreadLife<T extends MessageTable> {
   /** Orderly stop: finish what is in flight, refuse the rest. Not waited for beyond the deadline. */
   drain(deadlineMs: number): Promise<unknown>
 }
+
+/** Longer than any start of a successor takes; after it the request is forgotten and may be made again. */
+const RECYCLE_DEADLINE_MS = 300_000
 
 /** Called once, at the top of a thread's entry file. A `setup` that throws is a crash. */
 export function runThread<
@@ -41,6 +47,7 @@ export function runThread<
   const releases: (() => void)[] = []
   let life: ThreadLife<T> | undefined
   let ending = false
+  let recycling = false
 
   const releaseAll = (): unknown => {
     let failure: unknown
@@ -95,7 +102,15 @@ export function runThread<
     data: data as D,
     supervisor: connect<S>(app, 'supervisor', mailboxLimit),
     atExit: (release) => releases.push(release),
-    requestRecycle: (reason) => supervisor.tell('recycle', { reason }),
+    requestRecycle: (reason) => {
+      if (recycling) return
+      recycling = true
+      // The supervisor reports a failed replacement itself; here it only means that one may be asked for again.
+      const over = (): void => {
+        recycling = false
+      }
+      supervisor.ask('recycle', { reason }, RECYCLE_DEADLINE_MS).then(over, over)
+    },
   }
   setup(context).then((value) => {
     life = value

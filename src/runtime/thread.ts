@@ -159,7 +159,7 @@ class Supervised<T extends MessageTable, S extends MessageTable> implements Supe
   async #bringUp(): Promise<void> {
     const { name, onEvent } = this.#options
     const begin = performance.now()
-    const instance = new Instance<T, S>(this.#options, (reason) => void this.recycle(reason))
+    const instance = new Instance<T, S>(this.#options, (reason) => this.recycle(reason))
     this.#coming = instance
     try {
       await instance.ready
@@ -238,7 +238,7 @@ class Instance<T extends MessageTable, S extends MessageTable> {
   #error: Error | undefined
   #markReady: () => void = () => undefined
 
-  constructor(options: ThreadOptions<S>, onRecycle: (reason: string) => void) {
+  constructor(options: ThreadOptions<S>, onRecycle: (reason: string) => Promise<void>) {
     const { name, entry, data, supervisor, mailboxLimit, readyTimeoutMs } = options
     const control = new MessageChannel()
     const app = new MessageChannel()
@@ -258,19 +258,25 @@ class Instance<T extends MessageTable, S extends MessageTable> {
     this.#worker.on('error', (error: Error) => {
       this.#error ??= error
     })
-    this.exited = once(this.#worker, 'exit').then(async ([code]) => {
+    // Not `once`, which rejects when an error comes before the exit.
+    const exit = new Promise<number>((resolve) => {
+      this.#worker.on('exit', resolve)
+    })
+    this.exited = exit.then(async (code) => {
       // The port closes behind the thread's last message, which may be the reason of its death.
       await closed
       this.ended = true
-      return { code: code as number, error: this.#error }
+      return { code, error: this.#error }
     })
     this.ready = this.#awaitReady(readyTimeoutMs, name)
   }
 
-  #controlActor(name: string, onRecycle: (reason: string) => void): ActorRef<ToSupervisor> {
+  #controlActor(name: string, onRecycle: (reason: string) => Promise<void>): ActorRef<ToSupervisor> {
     return spawn<ToSupervisor>({
       name: `${name} supervisor`,
       mailboxLimit: CONTROL_LIMIT,
+      // A replacement takes its time, and the thread may crash meanwhile.
+      concurrency: CONTROL_LIMIT,
       restart: { initialDelayMs: 0, maxDelayMs: 0, maxRestarts: 0, windowMs: 1 },
       onFailure: ({ error }) => {
         throw error
@@ -280,7 +286,7 @@ class Instance<T extends MessageTable, S extends MessageTable> {
         crashed: (data: ErrorData) => {
           this.#error ??= fromErrorData(data)
         },
-        recycle: ({ reason }) => void onRecycle(reason),
+        recycle: async ({ reason }) => void (await onRecycle(reason)),
       }),
     })
   }

@@ -117,8 +117,10 @@ describe('embedded PostgreSQL', () => {
 
   test('it is in a process group of its own, where a Ctrl-C for the service does not reach it', async () => {
     const server = await start(newFolder())
-    const { stdout } = spawnSync('ps', ['-o', 'pgid=', '-p', String(server.pid)], { encoding: 'utf8' })
-    assert.equal(Number(stdout), server.pid)
+    // proc(5): after the name in parentheses come state, parent and process group.
+    const stat = readFileSync(`/proc/${server.pid}/stat`, 'utf8')
+    const [, , group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    assert.equal(Number(group), server.pid)
   })
 
   test('a path with spaces, quotes and commas works', async () => {

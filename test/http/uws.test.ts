@@ -434,6 +434,18 @@ describe('requests that are none', () => {
       `${head('POST /', 'Content-Length: 5', 'Content-Length: 6')}hello!`,
       /400 Bad Request[\s\S]*bad request$/,
     ],
+    'two different lengths of a GET, one of them zero': [
+      head('GET /', 'Content-Length: 0', 'Content-Length: 6'),
+      /^HTTP\/1\.1 400 Bad Request[\s\S]*bad request$/,
+    ],
+    'two different lengths, and a request behind the shorter one (RFC 9112 §11.2)': [
+      `${head('POST /', 'Content-Length: 0', 'Content-Length: 60')}${head('GET /smuggled')}`,
+      /^$/,
+    ],
+    'two different lengths, and a request behind the shorter body (RFC 9112 §11.2)': [
+      `${head('POST /', 'Content-Length: 5', 'Content-Length: 60')}hello${head('GET /smuggled')}`,
+      /^$/,
+    ],
     'a negative length': [`${head('POST /', 'Content-Length: -5')}hello`, /400/],
     'a length that is no number': [`${head('POST /', 'Content-Length: 0x5')}hello`, /400/],
     'an unknown transfer coding': [`${head('POST /', 'Transfer-Encoding: gzip')}hello`, /400/],

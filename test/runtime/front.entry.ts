@@ -8,6 +8,12 @@ export interface FrontData {
   port: number
   failSetup?: boolean
   hangSetup?: boolean
+  /** Counts the threads that were given it; all but the first fail. */
+  onlyOne?: Int32Array<SharedArrayBuffer>
+}
+
+export type NumbersMessages = {
+  next: { message: number; reply: number }
 }
 
 export type FrontMessages = {
@@ -23,22 +29,27 @@ function die(how: FrontMessages['crash']['message']): void {
   else setTimeout(() => process.exit(0), 0)
 }
 
-runThread<FrontData, FrontMessages>(async ({ name, data, atExit, requestRecycle }) => {
+runThread<FrontData, FrontMessages, NumbersMessages>(async ({ name, data, supervisor, atExit, requestRecycle }) => {
   const server = listen({
     host: '127.0.0.1',
     port: data.port,
     maxBodyBytes: 1024,
     keptHeaders: [],
     handler: async ({ path }) => {
+      // Dying within the library's own callback is the hardest way to go.
+      if (path === '/reject') void Promise.reject(new RangeError('rejected in a request'))
+      if (path === '/exit') process.exit(9)
       if (path === '/slow') await sleep(300)
       if (path === '/recycle') requestRecycle('a request said so')
-      return { status: 200, headers: [], body: name }
+      const body = path === '/supervisor' ? String(await supervisor.ask('next', 41, 1000)) : name
+      return { status: 200, headers: [], body }
     },
     onError: (error) => ({ status: 500, headers: [], body: String(error) }),
     tooLarge: () => ({ status: 413, headers: [], body: '' }),
     badRequest: () => ({ status: 400, headers: [], body: '' }),
   })
   atExit(() => server.close())
+  if (data.onlyOne !== undefined && Atomics.add(data.onlyOne, 0, 1) > 0) throw new Error('no successor')
   if (data.failSetup) throw new TypeError('setup failed on purpose')
   if (data.hangSetup) await new Promise(() => undefined)
 

@@ -3,20 +3,21 @@ import assert from 'node:assert/strict'
 import { Agent, get } from 'node:http'
 import { afterEach, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { spawn } from '../../src/runtime/actor.ts'
 import {
   type SupervisedThread,
   superviseThread,
   type ThreadEvent,
   type ThreadOptions,
 } from '../../src/runtime/thread.ts'
-import type { FrontData, FrontMessages } from './front.entry.ts'
+import type { FrontData, FrontMessages, NumbersMessages } from './front.entry.ts'
 
 const ENTRY = new URL('./front.entry.js', import.meta.url)
 const running: SupervisedThread<FrontMessages>[] = []
 
-function front(name: string, data: FrontData, options: Partial<ThreadOptions<Record<never, never>>> = {}) {
+function front(name: string, data: FrontData, options: Partial<ThreadOptions<NumbersMessages>> = {}) {
   const events: ThreadEvent[] = []
-  const thread = superviseThread<FrontMessages>({
+  const thread = superviseThread<FrontMessages, NumbersMessages>({
     name,
     entry: ENTRY,
     data,
@@ -126,6 +127,48 @@ describe('a supervised thread', () => {
     await assert.rejects(thread.start(), /setup failed on purpose/)
     assert.equal(thread.status, 'stopped')
     assert.equal(seen('crashed').length, 0)
+  })
+
+  test('whose entry file is missing or broken rejects the start', async () => {
+    const missing = front('missing', { port: 0 }, { entry: new URL('./none.js', import.meta.url) })
+    await assert.rejects(missing.thread.start(), /Cannot find module/)
+    const broken = front('broken', { port: 0 }, { entry: new URL('data:text/javascript,(') })
+    await assert.rejects(broken.thread.start(), SyntaxError)
+  })
+
+  test('whose successor fails goes on, and may ask again', async () => {
+    const { thread, seen } = front('old', { port: 0, onlyOne: new Int32Array(new SharedArrayBuffer(4)) })
+    await thread.start()
+    const port = await portOf(thread)
+    const before = thread.threadId
+    for (let attempt = 1; attempt <= 2; attempt++) {
+      assert.equal(await request(port, '/recycle'), 'old')
+      await until(() => seen('recycle_failed').length === attempt)
+      await sleep(20)
+    }
+    assert.equal(thread.threadId, before)
+    assert.equal(await request(port), 'old')
+  })
+
+  test('reaches the actor that its supervisor offers', async () => {
+    const asked: number[] = []
+    const supervisor = spawn<NumbersMessages>({
+      name: 'numbers',
+      mailboxLimit: 10,
+      restart: { initialDelayMs: 1, maxDelayMs: 1, maxRestarts: 0, windowMs: 1 },
+      onFailure: ({ error }) => assert.fail(String(error)),
+      start: () => ({
+        next: (value) => {
+          asked.push(value)
+          return value + 1
+        },
+      }),
+    })
+    const { thread } = front('asking', { port: 0 }, { supervisor })
+    await thread.start()
+    assert.equal(await request(await portOf(thread), '/supervisor'), '42')
+    assert.deepEqual(asked, [41])
+    supervisor.stop()
   })
 
   test('that is not ready in time is stopped and rejects the start', async () => {

@@ -227,6 +227,14 @@ const REFUSED: readonly (readonly [what: string, changes: RawTbsChanges, sentenc
   ['an organisation in the subject', { subject: rawName(['2.5.4.10', 'Bank']) }, /subject attribute O/],
   ['a common name that is no alternative name', { subject: rawName(['2.5.4.3', 'bank.example.net']) }, /common name/],
   ['an e-mail address in the subject', { subject: rawName(['1.2.840.113549.1.9.1', 'a@b']) }, /subject attribute/],
+  ['a key usage that the key cannot serve', keyUsage('key_encipherment'), /lint: keyUsage/],
+  ['a name twice', san(dns('www.example.org'), dns('WWW.example.org')), /lint: subjectAltName/],
+  ['no subject key identifier', withExtension('subjectKeyIdentifier', undefined), /lint: subjectKeyIdentifier/],
+  [
+    'a critical alternative name beside a subject',
+    { subject: rawName(['2.5.4.3', 'www.example.org']) },
+    /lint: subjectAltName/,
+  ],
   ['a version 2 certificate with extensions', { version: 2 }, /not a TBSCertificate|version/],
 ]
 

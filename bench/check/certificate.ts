@@ -1,0 +1,96 @@
+/** Checks of an issued chain (RFC 8555 §7.4.2): a server that hands out anything but the certificate asked for fails the run. */
+
+import { X509Certificate } from 'node:crypto'
+import { Failure } from '../client/failure.ts'
+
+/** One download, to be checked when the clock has stopped. */
+export interface Download {
+  name: string
+  /** The answer's body as it came. */
+  chainPem: string
+}
+
+export interface ChainChecker {
+  /** @throws Failure `check-…` naming the first thing that is wrong. */
+  check(download: Download): void
+}
+
+const END = '-----END CERTIFICATE-----'
+
+/**
+ * @param spkiHex DER SubjectPublicKeyInfo of the CSR's key.
+ * @param root The last certificate must be signed by it (or be it); undefined accepts any chain that holds together.
+ */
+export function chainChecker(spkiHex: string, root: X509Certificate | undefined): ChainChecker {
+  const serials = new Set<string>()
+  /** Issuers repeat: each distinct tail of a chain is parsed and checked once. */
+  const issuers = new Map<string, X509Certificate>()
+
+  const issuerOf = (tail: string): X509Certificate => {
+    const known = issuers.get(tail)
+    if (known) return known
+    const issuer = checkIssuers(tail, root)
+    issuers.set(tail, issuer)
+    return issuer
+  }
+  return {
+    check({ name, chainPem }) {
+      const leafEnd = chainPem.indexOf(END) + END.length
+      const leaf = parse(chainPem.slice(0, leafEnd))
+      checkLeaf(leaf, issuerOf(chainPem.slice(leafEnd)), name, spkiHex)
+      if (serials.has(leaf.serialNumber)) throw new Failure('check-serial', `${leaf.serialNumber} was issued twice`)
+      serials.add(leaf.serialNumber)
+    },
+  }
+}
+
+function checkLeaf(leaf: X509Certificate, issuer: X509Certificate, name: string, spkiHex: string): void {
+  if (leaf.subjectAltName !== `DNS:${name}`) {
+    throw new Failure('check-name', `asked for DNS:${name}, got ${leaf.subjectAltName ?? 'no names'}`)
+  }
+  const key = leaf.publicKey.export({ format: 'der', type: 'spki' }).toString('hex')
+  if (key !== spkiHex) throw new Failure('check-key', `the certificate for ${name} has another key than the CSR`)
+  if (leaf.ca) throw new Failure('check-ca', `the certificate for ${name} is a CA certificate`)
+
+  const now = Date.now()
+  if (now < Date.parse(leaf.validFrom) || now > Date.parse(leaf.validTo)) {
+    throw new Failure('check-validity', `valid from ${leaf.validFrom} to ${leaf.validTo}`)
+  }
+  checkSignedBy(leaf, issuer)
+}
+
+/** @returns the certificate that must have signed the leaf. */
+function checkIssuers(tail: string, root: X509Certificate | undefined): X509Certificate {
+  const chain = tail
+    .split(END)
+    .slice(0, -1)
+    .map((pem) => parse(pem + END))
+  const first = chain[0]
+  const last = chain.at(-1)
+  if (!first || !last) throw new Failure('check-chain', 'the leaf came without its issuer')
+
+  for (const [index, certificate] of chain.entries()) {
+    if (!certificate.ca) throw new Failure('check-chain', `${certificate.subject} issues but is no CA certificate`)
+    const next = chain[index + 1]
+    if (next) checkSignedBy(certificate, next)
+  }
+  if (root && last.fingerprint256 !== root.fingerprint256) checkSignedBy(last, root)
+  return first
+}
+
+function checkSignedBy(certificate: X509Certificate, issuer: X509Certificate): void {
+  if (!certificate.checkIssued(issuer) || !certificate.verify(issuer.publicKey)) {
+    throw new Failure(
+      'check-chain',
+      `${certificate.subject || certificate.serialNumber} is not signed by ${issuer.subject}`,
+    )
+  }
+}
+
+function parse(pem: string): X509Certificate {
+  try {
+    return new X509Certificate(pem)
+  } catch (error) {
+    throw new Failure('check-chain', `not a PEM certificate: ${(error as Error).message}`)
+  }
+}

@@ -1,0 +1,24 @@
+/** What can go wrong with one operation: a short kind that failures are counted by, and one sentence for a reader. */
+
+/**
+ * `kind` is the ACME problem type without its prefix (`badNonce`, `rateLimited`), `http-<status>` for a reply that is
+ * not a problem document, `connection`, `timeout`, `protocol` for a reply that is no HTTP or no ACME, or
+ * `check-<what>` when a reply was well formed and wrong.
+ */
+export class Failure extends Error {
+  readonly kind: string
+  /** Seconds the server asked us to stay away; undefined when it did not. */
+  readonly retryAfterSeconds: number | undefined
+
+  constructor(kind: string, detail: string, retryAfterSeconds?: number) {
+    super(detail)
+    this.name = 'Failure'
+    this.kind = kind
+    this.retryAfterSeconds = retryAfterSeconds
+  }
+}
+
+/** A wrong answer, as opposed to a refused or lost one: one of these makes the whole run fail. */
+export function isCheckFailure(kind: string): boolean {
+  return kind.startsWith('check-')
+}

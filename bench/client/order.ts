@@ -1,0 +1,68 @@
+/** Orders and authorizations as the generator reads them (RFC 8555 §7.1.3, §7.1.4). */
+
+import type { Account } from './account.ts'
+import { type AcmeClient, type Directory, parseObject, requireUrl, shortProblemType } from './acme.ts'
+import { Failure } from './failure.ts'
+import type { HttpResponse } from './response-parser.ts'
+
+export interface Order {
+  status: string
+  identifiers: { type: string; value: string }[]
+  authorizations: string[]
+  finalize: string
+  /** Undefined until the order is valid. */
+  certificate: string | undefined
+}
+
+export interface Authorization {
+  status: string
+  challenges: { type: string; url: string; error?: { type: string; detail: string } }[]
+}
+
+/** @throws Failure `check-order` when the order is not for exactly this name. */
+export async function createOrder(
+  client: AcmeClient,
+  directory: Directory,
+  account: Account,
+  name: string,
+): Promise<{ url: string; order: Order }> {
+  const payload = `{"identifiers":[{"type":"dns","value":"${name}"}]}`
+  const response = await client.post('new-order', account, directory.newOrder, payload)
+  const order = parseOrder(response)
+  if (response.status !== 201 || order.identifiers.length !== 1 || order.identifiers[0]?.value !== name) {
+    throw new Failure('check-order', `asked for ${name}, got ${response.status} ${JSON.stringify(order.identifiers)}`)
+  }
+  return { url: requireUrl(response.location, 'Location of new-order'), order }
+}
+
+/** @throws Failure `order-invalid` with the order's own error, `protocol` when members are missing. */
+export function parseOrder(response: HttpResponse): Order {
+  const { status, identifiers, authorizations, finalize, certificate, error } = parseObject(response)
+  if (status === 'invalid') throw new Failure('order-invalid', JSON.stringify(error ?? 'no error given'))
+  if (typeof status !== 'string' || !Array.isArray(authorizations) || !Array.isArray(identifiers)) {
+    throw new Failure('protocol', 'not an order object')
+  }
+  return {
+    status,
+    identifiers: identifiers as Order['identifiers'],
+    authorizations: authorizations as string[],
+    finalize: requireUrl(finalize, 'order.finalize'),
+    certificate: typeof certificate === 'string' ? certificate : undefined,
+  }
+}
+
+/** @throws Failure `challenge-<problem type>` for an authorization that ended without success. */
+export function parseAuthorization(response: HttpResponse): Authorization {
+  const { status, challenges } = parseObject(response)
+  if (typeof status !== 'string' || !Array.isArray(challenges))
+    throw new Failure('protocol', 'not an authorization object')
+  const authorization: Authorization = { status, challenges: challenges as Authorization['challenges'] }
+  if (status !== 'pending' && status !== 'valid') throw challengeFailure(authorization)
+  return authorization
+}
+
+function challengeFailure({ status, challenges }: Authorization): Failure {
+  const error = challenges.find((challenge) => challenge.error)?.error
+  if (!error) return new Failure(`authorization-${status}`, `the authorization is ${status} without an error`)
+  return new Failure(`challenge-${shortProblemType(error.type)}`, error.detail)
+}

@@ -1,0 +1,115 @@
+/** The generator processes as their parent sees them: started, spoken to and ended together. */
+
+import { type ChildProcess, fork } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import type { FromGenerator, GeneratorJob, Phase, ToGenerator } from './messages.ts'
+
+type Reply<Type extends FromGenerator['type']> = Extract<FromGenerator, { type: Type }>
+
+export interface Progress {
+  operations: number
+  failures: number
+}
+
+/** A young generation so large that what one request leaves behind is dead before it would be copied. */
+const NODE_FLAGS = ['--max-semi-space-size=32']
+
+const ENTRY = fileURLToPath(new URL('./process.js', import.meta.url))
+
+export class Fleet {
+  readonly #generators: Generator[]
+
+  /** One process per job. */
+  constructor(jobs: readonly GeneratorJob[]) {
+    this.#generators = jobs.map((job) => new Generator(job))
+  }
+
+  /** @returns the account thumbprints of all jobs, in the order of account indices. @throws Error */
+  async prepare(): Promise<string[]> {
+    const ready = await this.#ask('ready', (generator) => ({ type: 'prepare', job: generator.job }))
+    return ready.flatMap(({ thumbprints }) => thumbprints)
+  }
+
+  /** Runs one phase in all processes at once; a number of operations is divided among them. @throws Error */
+  run(phase: Phase): Promise<Reply<'ran'>[]> {
+    for (const generator of this.#generators) generator.progress = { operations: 0, failures: 0 }
+    return this.#ask('ran', (_, index) => {
+      if (!('operations' in phase)) return { type: 'run', phase }
+      return { type: 'run', phase: { operations: shareOf(phase.operations, this.#generators.length, index) } }
+    })
+  }
+
+  check(): Promise<Reply<'checked'>[]> {
+    return this.#ask('checked', () => ({ type: 'check' }))
+  }
+
+  /** Ends the phase under way: nothing new is begun. */
+  stop(): void {
+    for (const generator of this.#generators) generator.send({ type: 'stop' })
+  }
+
+  get progress(): Progress {
+    const sum = (pick: (progress: Progress) => number) =>
+      this.#generators.reduce((total, generator) => total + pick(generator.progress), 0)
+    return { operations: sum((progress) => progress.operations), failures: sum((progress) => progress.failures) }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#generators.map((generator) => generator.close()))
+  }
+
+  #ask<Type extends FromGenerator['type']>(
+    type: Type,
+    request: (generator: Generator, index: number) => ToGenerator,
+  ): Promise<Reply<Type>[]> {
+    return Promise.all(this.#generators.map((generator, index) => generator.ask(type, request(generator, index))))
+  }
+}
+
+/** Part `index` of `total` divided by `parts` as evenly as whole numbers allow. */
+export function shareOf(total: number, parts: number, index: number): number {
+  return Math.floor(total / parts) + (index < total % parts ? 1 : 0)
+}
+
+class Generator {
+  readonly job: GeneratorJob
+  progress: Progress = { operations: 0, failures: 0 }
+  readonly #child: ChildProcess
+  readonly #exited: Promise<void>
+  #waiting: { type: string; resolve(message: FromGenerator): void; reject(error: Error): void } | undefined
+
+  constructor(job: GeneratorJob) {
+    this.job = job
+    // 'advanced' carries typed arrays, which histograms are.
+    this.#child = fork(ENTRY, [], { serialization: 'advanced', execArgv: [...process.execArgv, ...NODE_FLAGS] })
+    this.#child.on('message', (message: FromGenerator) => this.#receive(message))
+    this.#exited = new Promise((resolve) => {
+      this.#child.once('exit', (code, signal) => {
+        this.#waiting?.reject(new Error(`a generator process ended early (${signal ?? `code ${code}`})`))
+        resolve()
+      })
+    })
+  }
+
+  send(message: ToGenerator): void {
+    if (this.#child.connected) this.#child.send(message)
+  }
+
+  ask<Type extends FromGenerator['type']>(type: Type, message: ToGenerator): Promise<Reply<Type>> {
+    return new Promise((resolve, reject) => {
+      this.#waiting = { type, resolve: (reply) => resolve(reply as Reply<Type>), reject }
+      this.send(message)
+    })
+  }
+
+  close(): Promise<void> {
+    if (this.#child.connected) this.#child.disconnect()
+    return this.#exited
+  }
+
+  #receive(message: FromGenerator): void {
+    if (message.type === 'progress') this.progress = message
+    else if (message.type === 'failed') this.#waiting?.reject(new Error(message.reason))
+    else if (message.type === this.#waiting?.type) this.#waiting.resolve(message)
+  }
+}

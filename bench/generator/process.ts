@@ -1,0 +1,89 @@
+/** A generator process: prepares, runs phases and checks downloads as its parent says, and ends with it. */
+
+import type { Download } from '../check/certificate.ts'
+import { RunStats } from '../measure/stats.ts'
+import { scenarioNamed } from '../scenario/table.ts'
+import { type LoopControl, runClosedLoop } from './clients.ts'
+import type { FromGenerator, GeneratorJob, Phase, ToGenerator } from './messages.ts'
+import { type Prepared, prepare } from './prepare.ts'
+
+/** 50,000 chains of about 3 KiB are 150 MB; what comes after them is checked at once, inside the measured time. */
+const MAX_KEPT_DOWNLOADS = 50_000
+const PROGRESS_MS = 500
+
+const stats = new RunStats()
+const checkFailures = new RunStats()
+const control: LoopControl = { stopped: false }
+let downloads: Download[] = []
+let checked = 0
+let job: GeneratorJob | undefined
+let prepared: Prepared | undefined
+
+// Ctrl-C reaches the whole process group; the parent decides what it means.
+process.on('SIGINT', () => undefined)
+process.on('disconnect', () => process.exit(0))
+process.on('message', (message: ToGenerator) => {
+  handle(message).catch((error: unknown) => {
+    const reason = error instanceof Error ? error.message : String(error)
+    send({ type: 'failed', reason })
+  })
+})
+
+async function handle(message: ToGenerator): Promise<void> {
+  switch (message.type) {
+    case 'prepare':
+      job = message.job
+      prepared = await prepare(job, stats, collect)
+      send({ type: 'ready', thumbprints: prepared.accounts.map((account) => account.thumbprint) })
+      break
+    case 'run':
+      send(await run(requirePrepared(), message.phase))
+      break
+    case 'stop':
+      control.stopped = true
+      break
+    case 'check':
+      for (const download of downloads) check(download)
+      downloads = []
+      send({ type: 'checked', checked, failures: checkFailures.failures })
+  }
+}
+
+async function run(
+  { clients, context, scenario }: ReturnType<typeof requirePrepared>,
+  phase: Phase,
+): Promise<FromGenerator> {
+  stats.reset()
+  control.stopped = false
+  const before = process.cpuUsage()
+  const progress = setInterval(() => {
+    send({ type: 'progress', operations: stats.operations.count, failures: stats.failureCount })
+  }, PROGRESS_MS)
+  await runClosedLoop(clients, phase, (client) => scenario.operate(client, context), stats, control)
+  clearInterval(progress)
+  const { user, system } = process.cpuUsage(before)
+  return { type: 'ran', stats: stats.snapshot(), cpuMicros: user + system }
+}
+
+function requirePrepared() {
+  if (!job || !prepared) throw new Error('told to run before it was prepared')
+  return { ...prepared, scenario: scenarioNamed(job.scenario) }
+}
+
+function collect(download: Download): void {
+  if (downloads.length < MAX_KEPT_DOWNLOADS) downloads.push(download)
+  else check(download)
+}
+
+function check(download: Download): void {
+  checked++
+  try {
+    prepared?.checker.check(download)
+  } catch (error) {
+    checkFailures.recordFailure(error)
+  }
+}
+
+function send(message: FromGenerator): void {
+  process.send?.(message)
+}

@@ -1,0 +1,54 @@
+#!/usr/bin/env node
+/** `npm run bench`: drives an ACME server through scenarios and reports what it did and what that cost. */
+
+import { writeFileSync } from 'node:fs'
+import sade from 'sade'
+import { FLAGS, type Options, OptionsError, parseOptions } from './options.ts'
+import { progressLine } from './report/progress.ts'
+import { isGood, type Result } from './report/result.ts'
+import { renderText } from './report/text.ts'
+import { runScenario } from './run.ts'
+
+const EXIT_FAILED = 1
+const EXIT_USAGE = 2
+
+/** Runs until all scenarios are done; the first Ctrl-C ends the measured time, the second ends the program. */
+async function run(options: Options): Promise<number> {
+  const interrupt = new AbortController()
+  process.once('SIGINT', () => interrupt.abort())
+
+  const progress = progressLine(process.stderr)
+  const results: Result[] = []
+  for (const scenario of options.scenarios) {
+    if (interrupt.signal.aborted) break
+    const result = await runScenario(options, scenario, progress, interrupt.signal)
+    process.stdout.write(`${results.length > 0 ? '\n' : ''}${renderText(result)}`)
+    results.push(result)
+  }
+  if (options.jsonFile !== undefined) writeFileSync(options.jsonFile, `${JSON.stringify({ results }, null, 2)}\n`)
+  return results.length === options.scenarios.length && results.every(isGood) ? 0 : EXIT_FAILED
+}
+
+async function act(raw: Record<string, unknown>): Promise<void> {
+  try {
+    process.exitCode = await run(parseOptions(raw))
+  } catch (error) {
+    const isUsage = error instanceof OptionsError
+    process.stderr.write(`${(error as Error).message}\n${isUsage ? 'See --help.\n' : ''}`)
+    process.exitCode = isUsage ? EXIT_USAGE : EXIT_FAILED
+  }
+}
+
+const program = sade('bench', true)
+  .describe([
+    'Measure an ACME server: throughput, latency per step, CPU per operation.',
+    'Ends with 1 when an answer was wrong or nothing succeeded, and with 2 when an option is wrong.',
+  ])
+  .example('--directory https://localhost:14000/dir --insecure --clients 4')
+  .example('--scenario directory,nonce,new-order --clients 64 --processes 2 --json results.json')
+for (const [name, sentence, fallback] of FLAGS) program.option(`--${name}`, sentence, fallback)
+
+program.action(act).parse(process.argv, {
+  boolean: ['insecure', 'obey-retry-after'],
+  unknown: (flag) => `unknown option ${flag}`,
+})

@@ -1,0 +1,53 @@
+/** CPU time of processes as /proc/<pid>/stat tells it (proc(5)). */
+
+import { readdirSync, readFileSync } from 'node:fs'
+
+export interface ProcessCpu {
+  pid: number
+  parentPid: number
+  /** User and system time of all its threads, ended ones included; clock ticks. */
+  ownTicks: number
+  /** The same of its children that have ended and were waited for, and of theirs. */
+  reapedTicks: number
+}
+
+export interface ProcessInfo extends ProcessCpu {
+  /** Arguments as the process shows them; a PostgreSQL backend shows `postgres: user database …`. */
+  commandLine: readonly string[]
+}
+
+/** USER_HZ: what /proc counts in, 100 on every Linux architecture that Node runs on. */
+export const TICKS_PER_SECOND = 100
+
+/** @throws Error when the text is no stat line. */
+export function parseProcStat(text: string): ProcessCpu {
+  // The name in parentheses may itself hold spaces and parentheses; the last one closes it.
+  const nameEnd = text.lastIndexOf(')')
+  const fields = text.slice(nameEnd + 2).split(' ')
+  const at = (number: number) => Number(fields[number - 3])
+  const [pid, parentPid] = [Number.parseInt(text, 10), at(4)]
+  const [user, system, reapedUser, reapedSystem] = [at(14), at(15), at(16), at(17)]
+  const parsed = { pid, parentPid, ownTicks: user + system, reapedTicks: reapedUser + reapedSystem }
+  if (nameEnd < 0 || Object.values(parsed).some(Number.isNaN)) throw new Error(`not a stat line: ${text.slice(0, 40)}`)
+  return parsed
+}
+
+/** Every process of this machine; one that ends while we look is left out. */
+export function readProcesses(): ProcessInfo[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((pid) => {
+      try {
+        const commandLine = readFileSync(`/proc/${pid}/cmdline`, 'latin1').split('\0').filter(Boolean)
+        return [{ ...parseProcStat(readFileSync(`/proc/${pid}/stat`, 'latin1')), commandLine }]
+      } catch (error) {
+        if (hasEnded(error)) return []
+        throw error
+      }
+    })
+}
+
+function hasEnded(error: unknown): boolean {
+  const code = (error as NodeJS.ErrnoException).code
+  return code === 'ENOENT' || code === 'ESRCH'
+}

@@ -1,0 +1,219 @@
+/** The command line of the bench: every option with its default, its check and its sentence for `--help`. */
+
+import { readFileSync } from 'node:fs'
+import type { PollSettings } from './client/polling.ts'
+import { SIGNING, type Signing } from './client/signer.ts'
+import type { ServerPids } from './measure/server-cpu.ts'
+import { isScenarioName, SCENARIOS, type ScenarioName } from './scenario/table.ts'
+
+export interface Options {
+  directoryUrl: string
+  scenarios: ScenarioName[]
+  clients: number
+  processes: number
+  accounts: number
+  /** Undefined when `count` ends the run. */
+  durationMs: number
+  count: number | undefined
+  warmupMs: number
+  domainSuffix: string
+  /** Port 0 starts no responder. */
+  http01: { host: string; port: number }
+  caCertificates: string | undefined
+  insecure: boolean
+  rootCertificate: string | undefined
+  timeoutMs: number
+  poll: PollSettings
+  signing: Signing
+  /** `service` absent: look for it when the directory is on this machine; 0: do not look. */
+  pids: ServerPids
+  jsonFile: string | undefined
+}
+
+/** Name, sentence, default: what `--help` shows and what is accepted. */
+export const FLAGS: readonly (readonly [name: string, sentence: string, fallback?: string | number])[] = [
+  ['directory', 'URL of the ACME directory', 'https://localhost:8443/directory'],
+  ['scenario', `What to do, in turn if several, or "all": ${Object.keys(SCENARIOS).join(',')}`, 'full-flow'],
+  ['clients', 'Clients that each begin an operation when their last one ended', 16],
+  ['processes', 'Generator processes the clients are divided among', 1],
+  ['accounts', 'Accounts used in turn (default: one per client)'],
+  ['duration', 'Seconds to measure', 10],
+  ['count', 'Operations to measure, instead of a duration'],
+  ['warmup', 'Seconds to run before measuring', 2],
+  ['domain-suffix', 'End of the names that are ordered', '.test'],
+  ['http01-port', 'Port that answers http-01 challenges; 0 answers none', 5002],
+  ['http01-host', 'Address that answers http-01 challenges', '127.0.0.1'],
+  ['ca-cert', 'PEM file of the roots to trust for TLS'],
+  ['insecure', 'Accept any TLS certificate'],
+  ['root', 'PEM file of the root that issued chains must lead to'],
+  ['timeout', 'Seconds to wait for an answer, and for a validation', 30],
+  ['poll-interval', 'Milliseconds before the first poll, doubled after each', 10],
+  ['poll-max', 'Longest wait between polls in milliseconds; bounds Retry-After too', 250],
+  ['obey-retry-after', 'Wait as long as Retry-After says between polls'],
+  ['signing', `How clients sign: ${SIGNING.join(', ')} (cheap, reveals its throwaway keys), or auto`, 'auto'],
+  ['server-pid', 'Process id of the service (default: who listens on the directory port here); 0 for none'],
+  ['signer-pid', 'Process id of the signer (default: found below the service)'],
+  ['postgres-pid', 'Process id of the PostgreSQL server (default: found below the service)'],
+  ['json', 'File to write the results to'],
+]
+
+type Raw = Readonly<Record<string, unknown>>
+
+/** @throws OptionsError naming everything that is wrong. */
+export function parseOptions(raw: Raw): Options {
+  const read = new Reader(raw)
+  const clients = read.integer('clients', { min: 1 })
+  const processes = read.integer('processes', { min: 1 })
+  const directoryUrl = read.url('directory')
+  const timeoutMs = 1000 * read.number('timeout')
+  const options: Options = {
+    directoryUrl,
+    scenarios: readScenarios(read),
+    clients,
+    processes,
+    accounts: read.optionalInteger('accounts', 1) ?? clients,
+    durationMs: 1000 * read.number('duration'),
+    count: read.optionalInteger('count', 1),
+    warmupMs: 1000 * read.number('warmup'),
+    domainSuffix: readSuffix(read),
+    http01: { host: read.text('http01-host'), port: read.integer('http01-port', { min: 0, max: 65535 }) },
+    caCertificates: read.file('ca-cert'),
+    insecure: read.flag('insecure'),
+    rootCertificate: read.file('root'),
+    timeoutMs,
+    poll: {
+      intervalMs: read.number('poll-interval'),
+      maxIntervalMs: read.number('poll-max'),
+      obeyRetryAfter: read.flag('obey-retry-after'),
+      timeoutMs,
+    },
+    signing: readSigning(read, directoryUrl),
+    pids: readPids(read),
+    jsonFile: read.optionalText('json'),
+  }
+  if (processes > clients) read.errors.push(`--processes ${processes}: more than --clients ${clients}`)
+  if (options.accounts < processes)
+    read.errors.push(`--accounts ${options.accounts}: fewer than --processes ${processes}`)
+  if (read.errors.length > 0) throw new OptionsError(read.errors)
+  return options
+}
+
+export class OptionsError extends Error {
+  constructor(errors: readonly string[]) {
+    super(errors.join('\n'))
+    this.name = 'OptionsError'
+  }
+}
+
+/** True for names and addresses that never leave this machine. */
+export function isLoopback(url: string): boolean {
+  const { hostname } = new URL(url)
+  return (
+    hostname === 'localhost' ||
+    hostname.endsWith('.localhost') ||
+    hostname === '[::1]' ||
+    /^127(\.\d+){3}$/.test(hostname)
+  )
+}
+
+function readScenarios(read: Reader): ScenarioName[] {
+  const text = read.text('scenario')
+  if (text === 'all') return Object.keys(SCENARIOS).filter(isScenarioName)
+  const names = text.split(',').map((name) => name.trim())
+  for (const name of names) {
+    if (!isScenarioName(name)) read.errors.push(`--scenario ${name}: not one of ${Object.keys(SCENARIOS).join(', ')}`)
+  }
+  return names.filter(isScenarioName)
+}
+
+function readSuffix(read: Reader): string {
+  const suffix = read.text('domain-suffix')
+  if (!/^(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+$/.test(suffix)) {
+    read.errors.push(`--domain-suffix ${suffix}: must look like .test or .bench.example.com`)
+  }
+  return suffix
+}
+
+/** Keys that signing gives away are for this machine only, unless the user says otherwise. */
+function readSigning(read: Reader, directoryUrl: string): Signing {
+  const text = read.text('signing')
+  if (text === 'auto') return directoryUrl !== '' && isLoopback(directoryUrl) ? 'precomputed' : 'openssl'
+  const known = SIGNING.find((signing) => signing === text)
+  if (!known) read.errors.push(`--signing ${text}: not one of auto, ${SIGNING.join(', ')}`)
+  return known ?? 'openssl'
+}
+
+function readPids(read: Reader): ServerPids {
+  const service = read.optionalInteger('server-pid', 0)
+  const signer = read.optionalInteger('signer-pid', 1)
+  const postgres = read.optionalInteger('postgres-pid', 1)
+  return {
+    ...(service !== undefined && { service }),
+    ...(signer !== undefined && { signer }),
+    ...(postgres !== undefined && { postgres }),
+  }
+}
+
+/** Reads values as the argument parser left them and gathers what is wrong with them. */
+class Reader {
+  readonly errors: string[] = []
+  readonly #raw: Raw
+
+  constructor(raw: Raw) {
+    this.#raw = raw
+  }
+
+  optionalText(name: string): string | undefined {
+    const value = this.#raw[name]
+    if (value === undefined) return undefined
+    if (typeof value === 'string' || typeof value === 'number') return String(value)
+    this.errors.push(`--${name}: give it one value`)
+    return undefined
+  }
+
+  text(name: string): string {
+    return this.optionalText(name) ?? ''
+  }
+
+  flag(name: string): boolean {
+    const value = this.#raw[name] ?? false
+    if (typeof value !== 'boolean') this.errors.push(`--${name}: takes no value`)
+    return value === true
+  }
+
+  number(name: string): number {
+    const value = Number(this.text(name) || Number.NaN)
+    if (!(value >= 0 && Number.isFinite(value)))
+      this.errors.push(`--${name} ${this.text(name)}: must be a number from 0`)
+    return value
+  }
+
+  integer(name: string, { min, max = 1_000_000_000 }: { min: number; max?: number }): number {
+    const value = Number(this.text(name) || Number.NaN)
+    if (Number.isInteger(value) && value >= min && value <= max) return value
+    this.errors.push(`--${name} ${this.text(name)}: must be a whole number from ${min}`)
+    return min
+  }
+
+  optionalInteger(name: string, min: number): number | undefined {
+    return this.#raw[name] === undefined ? undefined : this.integer(name, { min })
+  }
+
+  url(name: string): string {
+    const text = this.text(name)
+    if (/^https?:\/\//.test(text) && URL.canParse(text)) return text
+    this.errors.push(`--${name} ${text}: must be an http or https URL`)
+    return ''
+  }
+
+  file(name: string): string | undefined {
+    const path = this.optionalText(name)
+    if (path === undefined) return undefined
+    try {
+      return readFileSync(path, 'utf8')
+    } catch (error) {
+      this.errors.push(`--${name} ${path}: ${(error as Error).message}`)
+      return undefined
+    }
+  }
+}

@@ -1,0 +1,45 @@
+/** The line that shows how a run goes: rewritten in place on a terminal, one line a second elsewhere. */
+
+import type { Progress } from '../generator/fleet.ts'
+
+export interface ProgressLine {
+  /** Begins a part of the run and shows its counts once a second until the next call. */
+  begin(phase: string, read?: () => Progress): void
+  end(): void
+}
+
+const INTERVAL_MS = 1000
+
+export function progressLine(out: NodeJS.WriteStream): ProgressLine {
+  let timer: NodeJS.Timeout | undefined
+
+  const write = (line: string) => {
+    if (out.isTTY) out.write(`\r\x1b[K${line.slice(0, (out.columns || 80) - 1)}`)
+    else out.write(`${line}\n`)
+  }
+  const end = () => {
+    clearInterval(timer)
+    timer = undefined
+    if (out.isTTY) out.write('\r\x1b[K')
+  }
+  return {
+    begin(phase, read) {
+      end()
+      write(phase)
+      if (!read) return
+      const startedAt = performance.now()
+      let last = read()
+      timer = setInterval(() => {
+        const now = read()
+        write(renderProgress(phase, (performance.now() - startedAt) / 1000, now, now.operations - last.operations))
+        last = now
+      }, INTERVAL_MS)
+    },
+    end,
+  }
+}
+
+function renderProgress(phase: string, seconds: number, { operations, failures }: Progress, perSecond: number): string {
+  const failed = failures === 0 ? '' : `, ${failures} failed`
+  return `${phase} ${seconds.toFixed(0)} s: ${perSecond}/s, ${operations} done${failed}`
+}

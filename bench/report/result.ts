@@ -1,0 +1,157 @@
+/** The result of one scenario as plain data: what the text table shows and the JSON file holds. */
+
+import { cpus } from 'node:os'
+import { isCheckFailure } from '../client/failure.ts'
+import { averageCosts, type CryptoCosts, floorMicros } from '../measure/crypto-floor.ts'
+import { type Histogram, mean, percentile } from '../measure/histogram.ts'
+import { type CpuByRole, ROLES } from '../measure/server-cpu.ts'
+import type { RunStats } from '../measure/stats.ts'
+import type { Options } from '../options.ts'
+import { type ScenarioName, scenarioNamed } from '../scenario/table.ts'
+
+/** Milliseconds. */
+export interface Latency {
+  count: number
+  mean: number
+  p50: number
+  p90: number
+  p95: number
+  p99: number
+  max: number
+}
+
+/** Microseconds of CPU per successful operation. */
+export interface OperationCpu {
+  /** Absent roles were not found or not looked for. */
+  server: CpuByRole
+  serverTotal: number | undefined
+  /** All generator processes. */
+  generator: number
+  /** The process that started them, which answers http-01 challenges. */
+  responder: number
+}
+
+export interface Floor {
+  before: CryptoCosts
+  after: CryptoCosts
+  /** For one operation, from the average of both. */
+  micros: number
+  /** Server CPU per operation divided by it; undefined without server CPU. */
+  serverRatio: number | undefined
+}
+
+export interface Result {
+  scenario: ScenarioName
+  directory: string
+  startedAt: string
+  clients: number
+  processes: number
+  accounts: number
+  warmupSeconds: number
+  signing: string
+  node: string
+  processor: string
+  seconds: number
+  succeeded: number
+  failed: number
+  perSecond: number
+  latency: Latency
+  steps: Record<string, Latency>
+  failures: { kind: string; count: number; example: string }[]
+  /** Certificates whose names, key and chain were checked. */
+  certificatesChecked: number
+  checksPassed: boolean
+  signedRequests: number
+  badNonceRetries: number
+  sentBytes: number
+  receivedBytes: number
+  /** Undefined when nothing succeeded. */
+  cpu: OperationCpu | undefined
+  floor: Floor | undefined
+}
+
+export interface Measurement {
+  scenario: ScenarioName
+  startedAt: Date
+  seconds: number
+  stats: RunStats
+  certificatesChecked: number
+  /** Microseconds in the whole measured time. */
+  serverCpu: CpuByRole
+  generatorCpuMicros: number
+  responderCpuMicros: number
+  costsBefore: CryptoCosts
+  costsAfter: CryptoCosts
+}
+
+export function buildResult(options: Options, measured: Measurement): Result {
+  const { stats, seconds, scenario } = measured
+  const cpu = cpuPerOperation(measured)
+  const failures = stats.failures.map(([kind, { count, example }]) => ({ kind, count, example }))
+  return {
+    scenario,
+    directory: options.directoryUrl,
+    startedAt: measured.startedAt.toISOString(),
+    clients: options.clients,
+    processes: options.processes,
+    accounts: scenarioNamed(scenario).usesAccounts ? options.accounts : 0,
+    warmupSeconds: options.warmupMs / 1000,
+    signing: options.signing,
+    node: process.version,
+    processor: `${cpus().length} × ${cpus()[0]?.model ?? 'unknown'}`,
+    seconds,
+    succeeded: stats.operations.count,
+    failed: stats.failureCount,
+    perSecond: stats.withinWindow / seconds,
+    latency: latencyOf(stats.operations),
+    steps: Object.fromEntries(stats.steps.map(([name, histogram]) => [name, latencyOf(histogram)])),
+    failures,
+    certificatesChecked: measured.certificatesChecked,
+    checksPassed: !failures.some(({ kind }) => isCheckFailure(kind)),
+    signedRequests: stats.signedRequests,
+    badNonceRetries: stats.badNonceRetries,
+    sentBytes: stats.sentBytes,
+    receivedBytes: stats.receivedBytes,
+    cpu,
+    floor: floorOf(measured, cpu),
+  }
+}
+
+/** What decides the exit code. */
+export function isGood(result: Result): boolean {
+  return result.checksPassed && result.succeeded > 0
+}
+
+function latencyOf(histogram: Histogram): Latency {
+  const at = (fraction: number) => percentile(histogram, fraction)
+  const { count, max } = histogram
+  return { count, mean: mean(histogram), p50: at(0.5), p90: at(0.9), p95: at(0.95), p99: at(0.99), max }
+}
+
+function cpuPerOperation(measured: Measurement): OperationCpu | undefined {
+  const { serverCpu, generatorCpuMicros, responderCpuMicros } = measured
+  const operations = measured.stats.operations.count
+  if (operations === 0) return undefined
+  const found = ROLES.filter((role) => serverCpu[role] !== undefined)
+  const server: CpuByRole = Object.fromEntries(found.map((role) => [role, serverCpu[role]! / operations]))
+  const total = found.reduce((sum, role) => sum + server[role]!, 0)
+  return {
+    server,
+    serverTotal: found.length === 0 ? undefined : total,
+    generator: generatorCpuMicros / operations,
+    responder: responderCpuMicros / operations,
+  }
+}
+
+function floorOf(measured: Measurement, cpu: OperationCpu | undefined): Floor | undefined {
+  const { scenario, costsBefore, costsAfter } = measured
+  const parts = scenarioNamed(scenario).floor
+  if (!parts) return undefined
+  const micros = floorMicros(parts, averageCosts(costsBefore, costsAfter))
+  return {
+    before: costsBefore,
+    after: costsAfter,
+    micros,
+    serverRatio: cpu?.serverTotal === undefined ? undefined : cpu.serverTotal / micros,
+  }
+}

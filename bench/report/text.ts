@@ -1,0 +1,85 @@
+/** The result as a text for a terminal. */
+
+import { ROLES, type Role } from '../measure/server-cpu.ts'
+import type { Latency, Result } from './result.ts'
+
+const ROLE_NAMES: Record<Role, string> = { service: 'service', signer: 'signer', postgres: 'PostgreSQL' }
+const COLUMNS = ['count', 'mean', 'p50', 'p90', 'p95', 'p99', 'max'] as const
+
+export function renderText(result: Result): string {
+  const blocks = [headLines(result), latencyTable(result), cpuLines(result), trafficLines(result), failureLines(result)]
+  return `${blocks
+    .filter((lines) => lines.length > 0)
+    .map((lines) => lines.join('\n'))
+    .join('\n\n')}\n`
+}
+
+function headLines(result: Result): string[] {
+  const { scenario, clients, processes, accounts, seconds, warmupSeconds } = result
+  const checked =
+    result.certificatesChecked > 0 ? `, ${result.certificatesChecked} certificates checked (with warm-up)` : ''
+  return [
+    `${scenario} against ${result.directory}`,
+    `${plural(clients, 'client')} in ${plural(processes, 'process', 'processes')}, ${plural(accounts, 'account')}; ` +
+      `${seconds.toFixed(1)} s after ${warmupSeconds} s of warm-up; Node ${result.node}; ${result.processor}`,
+    '',
+    `${rate(result.perSecond)} per second   ${result.succeeded} succeeded, ${result.failed} failed${checked}`,
+  ]
+}
+
+function latencyTable({ scenario, latency, steps }: Result): string[] {
+  const rows: [string, Latency][] = [[scenario, latency], ...Object.entries(steps).map(indented)]
+  const width = Math.max(...rows.map(([name]) => name.length), 12)
+  const header = 'latency, ms'.padEnd(width) + COLUMNS.map((column) => column.padStart(10)).join('')
+  return [header, ...rows.map(([name, row]) => name.padEnd(width) + COLUMNS.map((c) => cell(c, row)).join(''))]
+}
+
+function indented([name, latency]: [string, Latency]): [string, Latency] {
+  return [`  ${name}`, latency]
+}
+
+function cell(column: (typeof COLUMNS)[number], row: Latency): string {
+  return (column === 'count' ? String(row.count) : row[column].toFixed(2)).padStart(10)
+}
+
+function cpuLines({ cpu, floor }: Result): string[] {
+  if (!cpu) return []
+  const lines = ['CPU per operation, µs']
+  for (const role of ROLES) {
+    const micros = cpu.server[role]
+    if (micros !== undefined) lines.push(figure(ROLE_NAMES[role], micros))
+  }
+  if (cpu.serverTotal !== undefined) lines.push(figure('server in all', cpu.serverTotal))
+  lines.push(figure('generator', cpu.generator), figure('http-01 answers', cpu.responder))
+  if (floor) {
+    const ratio = floor.serverRatio === undefined ? '' : `   server = ${floor.serverRatio.toFixed(2)} × floor`
+    lines.push(figure('crypto floor', floor.micros) + ratio)
+  }
+  return lines
+}
+
+function figure(name: string, micros: number): string {
+  return `  ${name.padEnd(16)}${micros.toFixed(micros < 100 ? 1 : 0).padStart(10)}`
+}
+
+function trafficLines({ succeeded, sentBytes, receivedBytes, signedRequests, badNonceRetries }: Result): string[] {
+  if (succeeded === 0) return []
+  const each = (total: number) => total / succeeded
+  return [
+    `per operation: ${each(sentBytes).toFixed(0)} bytes sent, ${each(receivedBytes).toFixed(0)} received, ` +
+      `${each(signedRequests).toFixed(2)} signed requests; badNonce retries: ${badNonceRetries}`,
+  ]
+}
+
+function failureLines({ failures }: Result): string[] {
+  if (failures.length === 0) return []
+  return ['failures', ...failures.map(({ kind, count, example }) => `  ${count} × ${kind}, such as: ${example}`)]
+}
+
+function plural(count: number, one: string, many = `${one}s`): string {
+  return `${count} ${count === 1 ? one : many}`
+}
+
+function rate(perSecond: number): string {
+  return perSecond < 100 ? perSecond.toFixed(1) : perSecond.toFixed(0)
+}

@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict'
+import { readFileSync, rmSync } from 'node:fs'
+import { describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { verifyAuditChain } from '../../signer/audit-verify.ts'
+import { CaError } from '../../src/ca/backend.ts'
+import { createSignerBackend } from '../../src/ca/signer-backend.ts'
+import { SignerClient } from '../../src/ca/signer-client.ts'
+import { parseCertificate } from '../../src/pki/certificate.ts'
+import { serialNumberHex } from '../../src/pki/tbs-certificate.ts'
+import { leafTbs, makeAuthority, type SignerFiles, writeSignerFiles } from './authority.ts'
+import { startDaemon } from './daemon.ts'
+
+const authority = makeAuthority()
+
+async function withFiles(work: (files: SignerFiles) => Promise<void>): Promise<void> {
+  const files = writeSignerFiles({ default: authority })
+  try {
+    await work(files)
+  } finally {
+    rmSync(files.folder, { recursive: true })
+  }
+}
+
+describe('a signer that is killed', () => {
+  test('five times under load: clients recover, and every certificate they hold is in an audit chain that verifies', () =>
+    withFiles(async (files) => {
+      let daemon = await startDaemon(files.config)
+      const events: string[] = []
+      const backend = createSignerBackend({
+        socketPath: files.socket,
+        secret: files.secret,
+        backoffMs: { first: 10, longest: 100 },
+        onConnect: ({ version }) => events.push(`connect ${version}`),
+        onDisconnect: (reason) => events.push(`disconnect ${reason.message}`),
+      })
+      const serials: string[] = []
+      let retries = 0
+      let running = true
+      const load = async () => {
+        while (running) {
+          try {
+            const certificate = await backend.signCertificate('default', leafTbs(authority), {
+              timeoutMs: 5000,
+              requester: 'load',
+            })
+            serials.push(serialNumberHex(parseCertificate(certificate).tbs.serialNumber))
+          } catch (error) {
+            assert.ok(error instanceof CaError && error.retryable, String(error))
+            retries += 1
+          }
+        }
+      }
+      const loads = Array.from({ length: 16 }, load)
+      for (let round = 0; round < 5; round++) {
+        await sleep(150)
+        await daemon.stop('SIGKILL')
+        const signedBefore = serials.length
+        daemon = await startDaemon(files.config)
+        while (serials.length === signedBefore) await sleep(5)
+      }
+      running = false
+      await Promise.all(loads)
+      await backend.close()
+      assert.equal(await daemon.stop(), 0)
+
+      const verdict = await verifyAuditChain(files.auditFile)
+      assert.ok(verdict.ok, JSON.stringify(verdict))
+      const recorded = new Set(
+        readFileSync(files.auditFile, 'utf8')
+          .trimEnd()
+          .split('\n')
+          .map((line) => (JSON.parse(line) as { serial: string }).serial),
+      )
+      assert.deepEqual(
+        serials.filter((serial) => !recorded.has(serial)),
+        [],
+      )
+      assert.ok(serials.length > 100 && retries > 0, `${serials.length} certificates, ${retries} retries`)
+      assert.equal(events.filter((event) => event.startsWith('connect')).length, 6)
+    }))
+})
+
+describe('the client', () => {
+  test('waits for a daemon that starts later, within the deadline of the request', () =>
+    withFiles(async (files) => {
+      const backend = createSignerBackend({ socketPath: files.socket, secret: files.secret })
+      assert.deepEqual(backend.issuers(), [])
+      const signed = backend.signCertificate('default', leafTbs(authority), { timeoutMs: 10_000, requester: 'early' })
+      const daemon = await startDaemon(files.config)
+      assert.ok(parseCertificate(await signed))
+      assert.equal(backend.issuers().length, 1)
+      await backend.close()
+      await daemon.stop()
+    }))
+
+  test('gives up at the deadline when there is no daemon, and the request may be repeated', () =>
+    withFiles(async (files) => {
+      const backend = createSignerBackend({ socketPath: files.socket, secret: files.secret })
+      const startedAt = performance.now()
+      await assert.rejects(
+        backend.signCertificate('default', leafTbs(authority), { timeoutMs: 100, requester: 'x' }),
+        (error) => error instanceof CaError && error.retryable,
+      )
+      assert.ok(performance.now() - startedAt < 1000)
+      await backend.close()
+    }))
+
+  test('bounds what waits', () =>
+    withFiles(async (files) => {
+      const client = new SignerClient({ socketPath: files.socket, secret: files.secret, maxInFlight: 3 })
+      const waiting = Array.from({ length: 3 }, () => client.call('health', {}, { timeoutMs: 5000 }))
+      await assert.rejects(client.call('health', {}, { timeoutMs: 5000 }), /too many/)
+      const outcomes = Promise.allSettled(waiting)
+      await client.close()
+      for (const { status } of await outcomes) assert.equal(status, 'rejected')
+    }))
+
+  test('with another secret says so and never gets through', () =>
+    withFiles(async (files) => {
+      const daemon = await startDaemon(files.config)
+      const reasons: string[] = []
+      const client = new SignerClient({
+        socketPath: files.socket,
+        secret: Buffer.alloc(32, 9),
+        onDisconnect: ({ message }) => reasons.push(message),
+      })
+      await assert.rejects(client.call('health', {}, { timeoutMs: 300 }), { name: 'SignerUnavailable' })
+      assert.match(reasons[0]!, /same secret/)
+      await client.close()
+      await daemon.stop()
+    }))
+})

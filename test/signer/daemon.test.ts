@@ -1,0 +1,356 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { X509Certificate } from 'node:crypto'
+import { once } from 'node:events'
+import { appendFileSync, chmodSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { promisify } from 'node:util'
+import { verifyAuditChain } from '../../signer/audit-verify.ts'
+import type { CaBackend } from '../../src/ca/backend.ts'
+import { CaError } from '../../src/ca/backend.ts'
+import { createSignerBackend } from '../../src/ca/signer-backend.ts'
+import { SignerClient } from '../../src/ca/signer-client.ts'
+import { parseCertificate } from '../../src/pki/certificate.ts'
+import { type AuthorityKind, leafTbs, makeAuthority, type SignerFiles, writeSignerFiles } from './authority.ts'
+import { type Daemon, SIGNER_PROGRAM, startDaemon } from './daemon.ts'
+import { rawExtension, rawTbs } from './raw-tbs.ts'
+
+const run = promisify(execFile)
+const program = (...args: string[]) => run(process.execPath, [SIGNER_PROGRAM, ...args], { timeout: 20_000 })
+const KINDS: readonly AuthorityKind[] = ['P-256', 'P-384', 'P-521', 'Ed25519', 'RSA']
+const timeoutMs = 10_000
+
+describe('a running signer', () => {
+  const authorities = Object.fromEntries(KINDS.map((kind) => [kind, makeAuthority(kind)]))
+  let files: SignerFiles
+  let daemon: Daemon
+  let backend: CaBackend
+  let client: SignerClient
+  before(async () => {
+    files = writeSignerFiles(authorities)
+    daemon = await startDaemon(files.config)
+    backend = createSignerBackend({ socketPath: files.socket, secret: files.secret })
+    client = new SignerClient({ socketPath: files.socket, secret: files.secret })
+  })
+  after(async () => {
+    await backend.close()
+    await client.close()
+    await daemon.stop()
+    rmSync(files.folder, { recursive: true })
+  })
+
+  for (const kind of KINDS) {
+    test(`signs certificates with ${kind} that verify with the issuer`, async () => {
+      const authority = authorities[kind]!
+      const tbs = leafTbs(authority, { dnsNames: [`${kind.toLowerCase()}.example.org`] })
+      const certificate = await backend.signCertificate(kind, tbs, { timeoutMs, requester: 'order 1' })
+      assert.deepEqual(parseCertificate(certificate).tbsDer, tbs)
+      const issuer = new X509Certificate(authority.certificate)
+      assert.ok(new X509Certificate(certificate).verify(issuer.publicKey))
+    })
+  }
+
+  test('describes its issuers as issuance needs them', async () => {
+    await client.call('health', {}, { timeoutMs })
+    const issuers = backend.issuers()
+    assert.deepEqual(
+      issuers.map(({ id }) => id),
+      KINDS,
+    )
+    for (const issuer of issuers) {
+      const authority = authorities[issuer.id]!
+      assert.deepEqual(issuer.certificate, authority.certificate)
+      assert.deepEqual(issuer.nameDer, authority.nameDer)
+      assert.deepEqual(issuer.keyIdentifier, authority.keyIdentifier)
+      assert.equal(issuer.signatureAlgorithm, authority.algorithm)
+      assert.deepEqual(issuer.notAfter, authority.notAfter)
+    }
+  })
+
+  test('makes a test signature with every key', async () => {
+    const results = await backend.testSign({ timeoutMs })
+    assert.deepEqual(
+      results.map(({ issuer }) => issuer),
+      KINDS,
+    )
+  })
+
+  test('refuses a CA certificate for good, with a sentence, and counts it', async () => {
+    const caTbs = rawTbs(authorities['P-256']!, {
+      extensions: { basicConstraints: rawExtension('2.5.29.19', true, Buffer.from('30030101ff', 'hex')) },
+    })
+    const refusals = async () => (await client.call('health', {}, { timeoutMs })).meta.refusals
+    const before = await refusals()
+    await assert.rejects(backend.signCertificate('P-256', caTbs, { timeoutMs, requester: 'order 2' }), (error) => {
+      assert.ok(error instanceof CaError)
+      assert.equal(error.retryable, false)
+      assert.match(error.message, /CA certificates are not signed here/)
+      return true
+    })
+    assert.equal(await refusals(), before + 1)
+  })
+
+  test('refuses bytes that are no TBSCertificate, digests included, and unknown issuers', async () => {
+    const sign = (issuer: string, payload: Buffer) =>
+      client.call('signCertificate', { issuer, requester: 'x' }, { timeoutMs, payload })
+    for (const payload of [
+      Buffer.alloc(0),
+      Buffer.alloc(32, 7),
+      Buffer.from('hello'),
+      authorities['P-256']!.certificate,
+    ]) {
+      await assert.rejects(sign('P-256', payload), { name: 'SignerRefusal' })
+    }
+    await assert.rejects(sign('nobody', leafTbs(authorities['P-256']!)), /no issuer nobody/)
+  })
+
+  test('writes a line for every signature: who, what, for which names', async () => {
+    const tbs = leafTbs(authorities['P-256']!, { dnsNames: ['audited.example.org'], ipAddresses: ['10.1.2.3'] })
+    await backend.signCertificate('P-256', tbs, { timeoutMs, requester: 'order 77' })
+    const line = readFileSync(files.auditFile, 'utf8').trimEnd().split('\n').at(-1)!
+    const { issuer, requester, names, serial } = JSON.parse(line) as Record<string, unknown>
+    assert.deepEqual([issuer, requester, names], ['P-256', 'order 77', ['dns:audited.example.org', 'ip:10.1.2.3']])
+    assert.match(String(serial), /^40[0-9a-f]{30}$/)
+  })
+
+  test('syncs 200 concurrent signatures in far fewer groups', async () => {
+    const health = async () => (await client.call('health', {}, { timeoutMs })).meta
+    const before = await health()
+    const tbs = leafTbs(authorities['P-256']!)
+    await Promise.all(
+      Array.from({ length: 200 }, () => backend.signCertificate('P-256', tbs, { timeoutMs, requester: 'x' })),
+    )
+    const now = await health()
+    assert.equal(now.signatures - before.signatures, 200)
+    assert.ok(now.auditSyncs - before.auditSyncs <= 50, `${now.auditSyncs - before.auditSyncs} syncs`)
+  })
+
+  test('keeps its socket to owner and group', () => assert.equal(statSync(files.socket).mode & 0o777, 0o660))
+
+  test('is not replaced by a second daemon on the same socket', async () => {
+    await assert.rejects(startDaemon(files.config), /another signer listens/)
+    await backend.testSign({ timeoutMs })
+  })
+})
+
+describe('starting and stopping', () => {
+  const authority = makeAuthority()
+  const withFiles = async (work: (files: SignerFiles) => Promise<void>, extraYaml = '') => {
+    const files = writeSignerFiles({ default: authority }, extraYaml)
+    try {
+      await work(files)
+    } finally {
+      rmSync(files.folder, { recursive: true })
+    }
+  }
+  const starts = async (files: SignerFiles) => (await startDaemon(files.config)).stop()
+
+  test('SIGTERM finishes what is in flight, removes the socket and leaves a chain that verifies', () =>
+    withFiles(async (files) => {
+      const daemon = await startDaemon(files.config)
+      const client = new SignerClient({ socketPath: files.socket, secret: files.secret })
+      await client.call('health', {}, { timeoutMs })
+      const params = { issuer: 'default', requester: 'drain' }
+      const payload = leafTbs(authority)
+      const answers = Array.from({ length: 100 }, () => client.call('signCertificate', params, { timeoutMs, payload }))
+      await answers[0]
+      const code = daemon.stop('SIGTERM')
+      const outcomes = await Promise.allSettled(answers)
+      assert.equal(await code, 0)
+      await client.close()
+      assert.ok(!existsSync(files.socket))
+      const signed = outcomes.filter(({ status }) => status === 'fulfilled').length
+      for (const outcome of outcomes) {
+        if (outcome.status === 'rejected') assert.equal((outcome.reason as Error).name, 'SignerUnavailable')
+      }
+      const verdict = await verifyAuditChain(files.auditFile)
+      assert.deepEqual(verdict.ok && verdict.signatures, signed)
+    }))
+
+  test('SIGINT stops an idle daemon with open connections at once', () =>
+    withFiles(async (files) => {
+      const daemon = await startDaemon(files.config)
+      const client = new SignerClient({ socketPath: files.socket, secret: files.secret })
+      await client.call('health', {}, { timeoutMs })
+      assert.equal(await daemon.stop('SIGINT'), 0)
+      await client.close()
+    }))
+
+  test('with --with-parent the end of standard input stops it like a signal', () =>
+    withFiles(async (files) => {
+      const daemon = await startDaemon(files.config)
+      const ended = once(daemon.process, 'close')
+      daemon.process.stdin!.end()
+      assert.deepEqual(await ended, [0, null])
+      assert.ok(!existsSync(files.socket))
+    }))
+
+  test('a socket that a dead daemon left is taken over', () =>
+    withFiles(async (files) => {
+      const daemon = await startDaemon(files.config)
+      assert.equal(await daemon.stop('SIGKILL'), 'SIGKILL')
+      assert.ok(existsSync(files.socket))
+      assert.equal(await starts(files), 0)
+    }))
+
+  test('a file that is no socket is left alone', () =>
+    withFiles(async (files) => {
+      writeFileSync(files.socket, 'precious')
+      await assert.rejects(startDaemon(files.config), /is not a socket/)
+      assert.equal(readFileSync(files.socket, 'utf8'), 'precious')
+    }))
+
+  test("somebody else's socket is left alone", () =>
+    withFiles(async (files) => {
+      const server = createServer().listen(files.socket)
+      await assert.rejects(startDaemon(files.config), /another signer listens/)
+      await new Promise((resolve) => server.close(resolve))
+    }))
+
+  for (const [what, prepare, sentence] of [
+    ['a socket folder open to others', (files) => chmodSync(files.folder, 0o755), /too open for the signer's socket/],
+    [
+      'a secret open to others',
+      (files) => chmodSync(path.join(files.folder, 'secret'), 0o644),
+      /too open for a secret/,
+    ],
+    ['a short secret', (files) => writeFileSync(path.join(files.folder, 'secret'), 'short'), /too few/],
+    [
+      'a key open to others',
+      (files) => chmodSync(path.join(files.folder, 'default.key'), 0o640),
+      /lets others read it/,
+    ],
+    [
+      "another issuer's key",
+      (files) =>
+        writeFileSync(
+          path.join(files.folder, 'default.key'),
+          makeAuthority().privateKey.export({ format: 'pem', type: 'pkcs8' }),
+        ),
+      /is not the key of/,
+    ],
+    [
+      'an issuer that is no CA',
+      (files) =>
+        writeFileSync(path.join(files.folder, 'default.pem'), makeAuthority('P-256', { isCa: false }).certificatePem),
+      /not a CA certificate/,
+    ],
+    [
+      'a chain that does not link',
+      (files) =>
+        writeFileSync(
+          path.join(files.folder, 'default.pem'),
+          authority.certificatePem + makeAuthority().certificatePem,
+        ),
+      /not signed by certificate 2/,
+    ],
+    [
+      'an audit file that is something else',
+      (files) => writeFileSync(files.auditFile, 'x'.repeat(400_000)),
+      /not an audit chain/,
+    ],
+  ] as readonly (readonly [string, (files: SignerFiles) => void, RegExp])[]) {
+    test(`does not start with ${what}`, () =>
+      withFiles(async (files) => {
+        prepare(files)
+        await assert.rejects(startDaemon(files.config), sentence)
+        assert.ok(!existsSync(files.socket))
+      }))
+  }
+
+  test('a torn last audit line is kept aside at the start', () =>
+    withFiles(async (files) => {
+      writeFileSync(files.auditFile, '{"seq":1,"ti')
+      const daemon = await startDaemon(files.config)
+      assert.match(daemon.output(), /kept aside/)
+      await daemon.stop()
+      assert.equal(readFileSync(`${files.auditFile}.torn-1`, 'utf8'), '{"seq":1,"ti')
+    }))
+
+  test('a daemon whose audit file was touched stops signing, says so, and starts again once the file is whole', () =>
+    withFiles(async (files) => {
+      const daemon = await startDaemon(files.config)
+      const backend = createSignerBackend({ socketPath: files.socket, secret: files.secret })
+      const client = new SignerClient({ socketPath: files.socket, secret: files.secret })
+      const sign = () => backend.signCertificate('default', leafTbs(authority), { timeoutMs, requester: 'x' })
+      await sign()
+      const whole = readFileSync(files.auditFile)
+      appendFileSync(files.auditFile, '{"seq":2}\n')
+      for (let n = 0; n < 2; n++) {
+        await assert.rejects(sign(), (error) => error instanceof CaError && error.retryable)
+      }
+      const { signing, lastError, signatures } = (await client.call('health', {}, { timeoutMs })).meta
+      assert.deepEqual([signing, signatures], [false, 1])
+      assert.match(lastError!.message, /audit chain stopped/)
+      await daemon.stop()
+
+      writeFileSync(files.auditFile, whole)
+      const again = await startDaemon(files.config)
+      await sign()
+      await backend.close()
+      await client.close()
+      await again.stop()
+      assert.ok((await verifyAuditChain(files.auditFile)).ok)
+    }))
+
+  test('an issuer with a rate gives out no more than that, and says that later is fine', async () => {
+    const files = writeSignerFiles({ default: authority }, '', '{ max_signatures_per_second: 5 }')
+    const daemon = await startDaemon(files.config)
+    const backend = createSignerBackend({ socketPath: files.socket, secret: files.secret })
+    const sign = () => backend.signCertificate('default', leafTbs(authority), { timeoutMs, requester: 'x' })
+    const outcomes = await Promise.allSettled(Array.from({ length: 30 }, sign))
+    const signed = outcomes.filter(({ status }) => status === 'fulfilled').length
+    assert.ok(signed >= 5 && signed < 15, `${signed} signed`)
+    for (const outcome of outcomes) {
+      if (outcome.status === 'rejected') assert.equal((outcome.reason as CaError).retryable, true)
+    }
+    await backend.close()
+    await daemon.stop()
+    rmSync(files.folder, { recursive: true })
+  })
+
+  test('--validate-only checks keys and certificates and touches neither socket nor audit file', () =>
+    withFiles(async (files) => {
+      const { stdout } = await program('--validate-only', '-c', files.config)
+      assert.match(stdout, /issuer default: SHA256withECDSA, file key/)
+      assert.ok(!existsSync(files.socket) && !existsSync(files.auditFile))
+    }))
+
+  test('a wrong configuration prints every error with its line and exits 1', () =>
+    withFiles(async (files) => {
+      await assert.rejects(program('-c', files.config), (error: { code: number; stderr: string }) => {
+        assert.equal(error.code, 1)
+        assert.match(error.stderr, /signer\.yaml:5: limits\.connections: /)
+        assert.match(error.stderr, /signer\.yaml:5: limits\.nonsense: unknown key/)
+        return true
+      })
+    }, 'limits: { connections: 0, nonsense: 1 }\n'))
+
+  test('audit verify tells a good chain from a changed one', () =>
+    withFiles(async (files) => {
+      const daemon = await startDaemon(files.config)
+      const backend = createSignerBackend({ socketPath: files.socket, secret: files.secret })
+      for (let n = 0; n < 3; n++) await backend.testSign({ timeoutMs })
+      await backend.close()
+      await daemon.stop()
+      assert.match(
+        (await program('audit', 'verify', files.auditFile)).stdout,
+        /3 lines, 3 signatures\nhead [0-9a-f]{64}/,
+      )
+      writeFileSync(
+        files.auditFile,
+        readFileSync(files.auditFile, 'utf8').replace('"requester":"', '"requester":"not '),
+      )
+      await assert.rejects(program('audit', 'verify', files.auditFile), /line 2: hash of the line before differs/)
+    }))
+
+  test('--version and --help answer without a configuration', async () => {
+    const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }
+    assert.match((await program('--version')).stdout, new RegExp(version.replaceAll('.', '\\.')))
+    assert.match((await program('--help')).stdout, /Exit codes[\s\S]*audit verify/)
+    await assert.rejects(program('--nonsense'), /Unknown option/)
+    await assert.rejects(program('audit'), /unknown command: audit/)
+  })
+})

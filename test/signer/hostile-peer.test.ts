@@ -1,0 +1,207 @@
+import assert from 'node:assert/strict'
+import { randomBytes, randomInt } from 'node:crypto'
+import { rmSync } from 'node:fs'
+import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { verifyAuditChain } from '../../signer/audit-verify.ts'
+import {
+  decodeError,
+  decodeHello,
+  encodeFrame,
+  encodeProof,
+  type FrameKind,
+  KIND,
+  METHODS,
+  SignerProtocolError,
+  SignerUnavailable,
+} from '../../signer/protocol.ts'
+import { SignerClient } from '../../src/ca/signer-client.ts'
+import { leafTbs, makeAuthority, type SignerFiles, writeSignerFiles } from './authority.ts'
+import { type Daemon, startDaemon } from './daemon.ts'
+import { openAuthenticated, openRaw, type RawConnection } from './raw-connection.ts'
+
+const authority = makeAuthority()
+const tbs = leafTbs(authority)
+const timeoutMs = 5000
+const LIMITS = 'limits: { connections: 8, requests_in_flight: 50, frame_bytes: 20000, handshake_timeout: 0.4 }\n'
+const request = (id: number, method: number, meta: object, payload = tbs) =>
+  encodeFrame({ kind: KIND.request, id, method, timeoutMs, meta, payload })
+const signRequest = (id: number) => request(id, METHODS.signCertificate.code, { issuer: 'default', requester: 'x' })
+
+describe('a hostile peer', () => {
+  let files: SignerFiles
+  let daemon: Daemon
+  let witness: SignerClient
+  before(async () => {
+    files = writeSignerFiles({ default: authority }, LIMITS)
+    daemon = await startDaemon(files.config)
+    witness = new SignerClient({ socketPath: files.socket, secret: files.secret })
+  })
+  after(async () => {
+    await witness.close()
+    assert.equal(await daemon.stop(), 0)
+    const verdict = await verifyAuditChain(files.auditFile)
+    assert.ok(verdict.ok, JSON.stringify(verdict))
+    rmSync(files.folder, { recursive: true })
+  })
+  const stillSigns = () =>
+    witness.call('signCertificate', { issuer: 'default', requester: 'witness' }, { timeoutMs, payload: tbs })
+
+  async function isTurnedAway(raw: RawConnection, sentence: RegExp): Promise<void> {
+    const frame = await raw.next()
+    const error = frame && decodeError(frame)
+    assert.ok(error instanceof SignerProtocolError, String(error))
+    assert.match(error.message, sentence)
+    assert.equal(await raw.next(), undefined)
+    await stillSigns()
+  }
+
+  test('without the secret gets nothing but a refusal', async () => {
+    const raw = await openRaw(files.socket)
+    raw.send(encodeProof(randomBytes(32), decodeHello((await raw.next())!), randomBytes(32)))
+    await isTurnedAway(raw, /same secret/)
+  })
+
+  test('cannot replay the proof of another connection', async () => {
+    const first = await openRaw(files.socket)
+    const proof = encodeProof(files.secret, decodeHello((await first.next())!), randomBytes(32))
+    const second = await openRaw(files.socket)
+    await second.next()
+    second.send(proof)
+    await isTurnedAway(second, /same secret/)
+    first.socket.destroy()
+  })
+
+  for (const method of Object.values(METHODS)) {
+    test(`cannot call method ${method.code} before the handshake`, async () => {
+      const raw = await openRaw(files.socket)
+      await raw.next()
+      raw.send(request(1, method.code, {}, Buffer.alloc(0)))
+      await isTurnedAway(raw, /handshake first/)
+    })
+  }
+
+  test('cannot make the daemon hold much before the handshake', async () => {
+    const raw = await openRaw(files.socket)
+    await raw.next()
+    raw.send(signRequest(1))
+    await isTurnedAway(raw, /at most 256/)
+  })
+
+  test('that stays silent is disconnected', async () => {
+    const raw = await openRaw(files.socket)
+    await raw.next()
+    await isTurnedAway(raw, /no handshake in time/)
+  })
+
+  test('that sends a malformed frame loses its own connection only', async () => {
+    const raw = await openAuthenticated(files.socket, files.secret)
+    raw.send(Buffer.alloc(64, 0x41))
+    await isTurnedAway(raw, /at most 20000/)
+  })
+
+  test('that sends another kind of frame than a request is disconnected', async () => {
+    const raw = await openAuthenticated(files.socket, files.secret)
+    raw.send(encodeFrame({ kind: KIND.result, id: 1 }))
+    await isTurnedAway(raw, /instead of a request/)
+  })
+
+  test('is told about unknown methods and bad parameters, and may go on', async () => {
+    const raw = await openAuthenticated(files.socket, files.secret)
+    for (const bad of [
+      request(1, 99, {}),
+      request(1, METHODS.signCertificate.code, { issuer: 'default' }),
+      request(1, METHODS.signCertificate.code, { issuer: 'default', requester: 'x', digest: 'y' }),
+      request(1, METHODS.health.code, { verbose: true }),
+    ]) {
+      raw.send(bad)
+      const frame = (await raw.next())!
+      assert.equal(frame.id, 1)
+      assert.ok(decodeError(frame) instanceof SignerProtocolError)
+    }
+    raw.send(signRequest(2))
+    assert.equal((await raw.next())?.kind, KIND.result)
+    raw.socket.destroy()
+  })
+
+  test('cannot fill the health reply with a long error of its own making', async () => {
+    const raw = await openAuthenticated(files.socket, files.secret)
+    raw.send(request(1, METHODS.health.code, { ['x'.repeat(15_000)]: 1 }, Buffer.alloc(0)))
+    assert.ok(decodeError((await raw.next())!) instanceof SignerProtocolError)
+    raw.socket.destroy()
+    assert.ok((await witness.call('health', {}, { timeoutMs })).meta.lastError!.message.length <= 500)
+  })
+
+  test('that asks for more than is allowed in flight is told to come back', async () => {
+    const raw = await openAuthenticated(files.socket, files.secret)
+    raw.send(Buffer.concat(Array.from({ length: 200 }, (_, n) => signRequest(n + 1))))
+    const kinds = new Map<FrameKind, number>()
+    for (let n = 0; n < 200; n++) {
+      const frame = (await raw.next())!
+      if (frame.kind !== KIND.result) assert.ok(decodeError(frame) instanceof SignerUnavailable)
+      kinds.set(frame.kind, (kinds.get(frame.kind) ?? 0) + 1)
+    }
+    assert.ok(kinds.get(KIND.result)! >= 50 && kinds.get(KIND.unavailable)! > 0, JSON.stringify([...kinds]))
+    raw.socket.destroy()
+    await stillSigns()
+  })
+
+  test('that opens too many connections is turned away until some close', async () => {
+    await stillSigns()
+    const all = await Promise.all(Array.from({ length: 12 }, () => openRaw(files.socket)))
+    const greeted = (await Promise.all(all.map((raw) => raw.next()))).filter((frame) => frame !== undefined)
+    assert.ok(greeted.length <= 7, `${greeted.length} greeted`)
+    for (const raw of all) raw.socket.destroy()
+    await sleep(50)
+    const raw = await openAuthenticated(files.socket, files.secret)
+    raw.socket.destroy()
+    await stillSigns()
+  })
+
+  test('that vanishes in the middle of its requests disturbs nobody', async () => {
+    for (let n = 0; n < 20; n++) {
+      const raw = await openAuthenticated(files.socket, files.secret)
+      raw.send(Buffer.concat([signRequest(1), signRequest(2), signRequest(3).subarray(0, randomInt(200))]))
+      raw.socket.destroy()
+    }
+    await stillSigns()
+  })
+
+  test('that sends 6,000 random and mutated frames neither stops the daemon nor gets a wrong signature', async () => {
+    const good = [
+      signRequest(7),
+      request(8, METHODS.testSign.code, { issuer: 'default', requester: 'x' }, Buffer.alloc(0)),
+    ]
+    let raw = await openAuthenticated(files.socket, files.secret)
+    for (let n = 0; n < 6000; n++) {
+      if (raw.socket.closed || raw.socket.destroyed) raw = await openAuthenticated(files.socket, files.secret)
+      raw.send(n % 3 === 0 ? randomFrame() : mutated(good[n % 2]!))
+      // Lets the daemon answer, and the connection break, from time to time.
+      if (n % 8 === 0) await sleep(1)
+      if (n % 1000 === 0) await stillSigns()
+    }
+    raw.socket.destroy()
+    await stillSigns()
+    assert.equal(daemon.process.exitCode, null)
+  })
+})
+
+/** Framed correctly, so that it gets past the reader and into everything behind it. */
+function randomFrame(): Buffer {
+  return encodeFrame({
+    kind: KIND.request,
+    id: randomInt(10),
+    method: randomInt(7),
+    timeoutMs: randomInt(3) * 1000,
+    meta: randomInt(2) ? { issuer: 'default', requester: 'fuzz' } : { issuer: randomBytes(3).toString('latin1') },
+    payload: randomBytes(randomInt(400)),
+  })
+}
+
+function mutated(frame: Buffer): Buffer {
+  const copy = Buffer.from(frame)
+  // Mostly behind the length field, which would end the connection at once.
+  const first = randomInt(20) === 0 ? 0 : 4
+  for (let n = randomInt(1, 4); n > 0; n--) copy[randomInt(first, copy.length)] = randomInt(256)
+  return copy
+}

@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict'
+import { createServer } from 'node:net'
+import { describe, test } from 'node:test'
+import { findListener, listeningInodes } from '../../../bench/measure/find-server.ts'
+import { type ProcessInfo, parseProcStat, readProcesses } from '../../../bench/measure/proc-stat.ts'
+import { cpuBetween, cpuByRole, roleOfCommand } from '../../../bench/measure/server-cpu.ts'
+
+const onLinux = { skip: process.platform === 'linux' ? false : 'needs /proc' }
+
+describe('a line of /proc/<pid>/stat', () => {
+  const line = (name: string) =>
+    `4711 (${name}) S 42 4711 4711 0 -1 4194560 9 8 7 6 101 23 40 5 20 0 11 0 12345 1000000 500 18446744073709551615\n`
+
+  for (const name of ['node', 'postgres: a) S 1 (b', 'two words']) {
+    test(`is read past the name "${name}"`, () => {
+      assert.deepEqual(parseProcStat(line(name)), { pid: 4711, parentPid: 42, ownTicks: 124, reapedTicks: 45 })
+    })
+  }
+
+  test('that is none is an error', () => assert.throws(() => parseProcStat('hello'), /not a stat line/))
+})
+
+const SERVICE = aProcess(10, 1, 100, 'node', 'dist/src/main/cli.js')
+const SIGNER = aProcess(11, 10, 30, 'node', '/opt/chancery/dist/signer/main.js')
+const POSTMASTER = aProcess(12, 10, 5, '/usr/lib/postgresql/15/bin/postgres', '-D', 'data')
+const BACKEND = aProcess(13, 12, 40, 'postgres: chancery chancery 127.0.0.1(4) INSERT')
+const STRANGER = aProcess(99, 1, 1000, 'postgres: another')
+
+describe('server CPU by role', () => {
+  test('is found below the service, and leaves strangers out', () => {
+    const used = cpuByRole([STRANGER, BACKEND, POSTMASTER, SIGNER, SERVICE], { service: 10 })
+    assert.deepEqual(used, { service: 1_000_000, signer: 300_000, postgres: 450_000 })
+  })
+
+  test('follows given pids where the command line says nothing', () => {
+    const odd = aProcess(20, 1, 7, 'my-signer')
+    assert.deepEqual(cpuByRole([SERVICE, odd], { service: 10, signer: 20 }), { service: 1_000_000, signer: 70_000 })
+  })
+
+  test('counts a given pid below another once', () => {
+    const used = cpuByRole([SERVICE, POSTMASTER, BACKEND], { postgres: 12, service: 10 })
+    assert.deepEqual(used, { service: 1_000_000, postgres: 450_000 })
+  })
+
+  test('keeps what a backend used that came and went in between', () => {
+    const before = cpuByRole([SERVICE, POSTMASTER, BACKEND], { service: 10 })
+    const reaped = { ...POSTMASTER, ownTicks: 6, reapedTicks: 40 + 25 }
+    const fresh = aProcess(14, 12, 3, 'postgres: chancery chancery idle')
+    const after = cpuByRole([SERVICE, reaped, fresh], { service: 10 })
+    // The old backend went on for 25 ticks and ended, the postmaster used one, the new backend three.
+    assert.deepEqual(cpuBetween(before, after), { service: 0, postgres: 290_000 })
+  })
+
+  test('of a process that is not there is an error', () => {
+    assert.throws(() => cpuByRole([SERVICE], { postgres: 77 }), /no process 77 \(given as postgres\)/)
+  })
+
+  test('sees this process work', onLinux, () => {
+    const before = cpuByRole(readProcesses(), { service: process.pid })
+    const own = process.cpuUsage()
+    while (process.cpuUsage(own).user < 200_000) Math.sqrt(2)
+    const { service } = cpuBetween(before, cpuByRole(readProcesses(), { service: process.pid }))
+    assert.ok(service !== undefined && service >= 180_000, `${service} µs`)
+  })
+})
+
+describe('command lines', () => {
+  const cases: [string[], ReturnType<typeof roleOfCommand>][] = [
+    [['chancery-signer', '--config', 'x'], 'signer'],
+    [['node', '--enable-source-maps', 'dist/signer/main.js'], 'signer'],
+    [['postgres: checkpointer '], 'postgres'],
+    [['node', 'dist/src/main/cli.js', 'serve'], undefined],
+    [['vi', 'postgres.conf'], undefined],
+    [[], undefined],
+  ]
+  for (const [words, role] of cases) {
+    test(`"${words.join(' ')}" is ${role ?? 'no role of its own'}`, () => assert.equal(roleOfCommand(words), role))
+  }
+})
+
+describe('finding who listens on a port', () => {
+  test('takes listening sockets of exactly that port', () => {
+    const row = (local: string, state: string, inode: number) =>
+      `   0: ${local} 00000000:0000 ${state} 00000000:00000000 00:00000000 00000000  1000        0 ${inode} 1 0000 100 0`
+    const table = [
+      '  sl  local_address',
+      row('0100007F:36B0', '0A', 5),
+      row('0100007F:36B0', '01', 6),
+      row('0:6B0', '0A', 7),
+    ]
+    assert.deepEqual(listeningInodes(table.join('\n'), 14000), ['5'])
+  })
+
+  test('finds this process', onLinux, async () => {
+    const server = createServer()
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as { port: number }
+    assert.equal(findListener(port), process.pid)
+    await new Promise((resolve) => server.close(resolve))
+    assert.equal(findListener(port), undefined)
+  })
+})
+
+function aProcess(pid: number, parentPid: number, ownTicks: number, ...commandLine: string[]): ProcessInfo {
+  return { pid, parentPid, ownTicks, reapedTicks: 0, commandLine }
+}

@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { pollDelayMs } from '../../../bench/client/polling.ts'
+import { shareOf } from '../../../bench/generator/fleet.ts'
+import { FLAGS, parseOptions } from '../../../bench/options.ts'
+import { accountIndexOf, nameMaker } from '../../../bench/scenario/names.ts'
+
+const DEFAULTS = Object.fromEntries(FLAGS.flatMap(([name, , value]) => (value === undefined ? [] : [[name, value]])))
+const options = (given: Record<string, unknown> = {}) => parseOptions({ ...DEFAULTS, ...given })
+
+describe('options', () => {
+  test('have defaults that hold together', () => {
+    const { scenarios, clients, accounts, durationMs, signing, count } = options()
+    assert.deepEqual(
+      { scenarios, clients, accounts, durationMs, signing, count },
+      {
+        scenarios: ['full-flow'],
+        clients: 16,
+        accounts: 16,
+        durationMs: 10_000,
+        signing: 'precomputed',
+        count: undefined,
+      },
+    )
+  })
+
+  test('never sign with keys that give themselves away to another machine', () => {
+    for (const directory of ['https://ca.example.com/dir', 'https://10.0.0.1/dir', 'https://127.example.com/dir']) {
+      assert.equal(options({ directory }).signing, 'openssl')
+    }
+  })
+
+  test('take several scenarios in turn', () => {
+    assert.deepEqual(options({ scenario: 'nonce,full-flow' }).scenarios, ['nonce', 'full-flow'])
+    assert.equal(options({ scenario: 'all' }).scenarios.length, 6)
+  })
+
+  test('report everything that is wrong at once', () => {
+    const wrong = {
+      clients: 0,
+      scenario: 'nonsense',
+      directory: 'ftp://x',
+      'domain-suffix': 'test',
+      'ca-cert': '/no/such',
+    }
+    assert.throws(
+      () => options(wrong),
+      (error: Error) => Object.keys(wrong).every((name) => error.message.includes(`--${name} `)),
+    )
+  })
+
+  test('given twice are refused', () =>
+    assert.throws(() => options({ clients: [1, 2] }), /--clients: give it one value/))
+})
+
+describe('names of orders', () => {
+  test('tell the account, and never repeat', () => {
+    const next = nameMaker('b1f', '.bench-x.test')
+    const names = [0, 7, 35, 36, 99_999, 7].map((index) => next(index))
+    assert.deepEqual(names.map(accountIndexOf), [0, 7, 35, 36, 99_999, 7])
+    assert.equal(new Set(names).size, names.length)
+  })
+
+  test('of others have no account', () => assert.ok(Number.isNaN(accountIndexOf('www.example.test'))))
+})
+
+describe('waiting between polls', () => {
+  const settings = { intervalMs: 10, maxIntervalMs: 100, obeyRetryAfter: false, timeoutMs: 1000 }
+
+  test('doubles up to its bound', () => {
+    assert.deepEqual(
+      [0, 1, 2, 3, 4, 40].map((attempt) => pollDelayMs(settings, attempt, undefined)),
+      [10, 20, 40, 80, 100, 100],
+    )
+  })
+
+  test('is bounded although Retry-After says longer, unless it is to be obeyed', () => {
+    assert.equal(pollDelayMs(settings, 0, 5), 10)
+    assert.equal(pollDelayMs(settings, 3, 0), 0)
+    assert.equal(pollDelayMs({ ...settings, obeyRetryAfter: true }, 0, 5), 5000)
+  })
+})
+
+test('shares are even and add up', () => {
+  assert.deepEqual(
+    [0, 1, 2].map((index) => shareOf(8, 3, index)),
+    [3, 3, 2],
+  )
+})

@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { SignerUnavailable } from '../../../signer/protocol.ts'
+import { SignQueue } from '../../../signer/sign-queue.ts'
+import { TokenBucket } from '../../../signer/token-bucket.ts'
+
+describe('the queue of a key', () => {
+  test('never runs more tasks at once than it has slots, and keeps their order', async () => {
+    const queue = new SignQueue(2)
+    let running = 0
+    let most = 0
+    const started: number[] = []
+    await Promise.all(
+      Array.from({ length: 10 }, (_, n) =>
+        queue.run(Number.POSITIVE_INFINITY, async () => {
+          started.push(n)
+          running += 1
+          most = Math.max(most, running)
+          await sleep(2)
+          running -= 1
+        }),
+      ),
+    )
+    assert.equal(most, 2)
+    assert.deepEqual(
+      started,
+      Array.from({ length: 10 }, (_, n) => n),
+    )
+  })
+
+  test('does not start a task whose deadline passed while it waited', async () => {
+    const queue = new SignQueue(1)
+    const slow = queue.run(Number.POSITIVE_INFINITY, () => sleep(30))
+    await assert.rejects(
+      queue.run(performance.now() + 1, () => assert.fail('started')),
+      SignerUnavailable,
+    )
+    await slow
+    assert.equal(await queue.run(Number.POSITIVE_INFINITY, () => 'next'), 'next')
+  })
+
+  test('frees the slot of a task that failed', async () => {
+    const queue = new SignQueue(1)
+    await assert.rejects(
+      queue.run(Number.POSITIVE_INFINITY, () => {
+        throw new Error('device gone')
+      }),
+    )
+    assert.equal(await queue.run(Number.POSITIVE_INFINITY, () => 'next'), 'next')
+  })
+})
+
+describe('signatures per second', () => {
+  const take = (bucket: TokenBucket, now: number, times: number) =>
+    Array.from({ length: times }, () => bucket.take(now)).filter(Boolean).length
+
+  test('allow a burst of one second and then the rate', () => {
+    const bucket = new TokenBucket(10)
+    assert.equal(take(bucket, 5000, 50), 10)
+    assert.equal(take(bucket, 5500, 50), 5)
+    assert.equal(take(bucket, 60_000, 50), 10)
+  })
+
+  test('below one per second allow single signatures', () => {
+    const bucket = new TokenBucket(0.5)
+    assert.equal(take(bucket, 5000, 5), 1)
+    assert.equal(take(bucket, 6000, 5), 0)
+    assert.equal(take(bucket, 7000, 5), 1)
+  })
+})
