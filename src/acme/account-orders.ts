@@ -14,7 +14,7 @@ export const accountOrders = acmeEndpoint({
     const cursor = query.get('cursor') ?? undefined
     if (cursor !== undefined && !isUuid(cursor)) throw new Problem('malformed', 'the cursor is not one of this list')
     // One more than a page shows whether there is a next one.
-    const ids = await ordering.listOrders(id, cursor, settings.ordersPageSize + 1)
+    const ids = await ordering.listOrders(signer.requester, cursor, settings.ordersPageSize + 1)
     const page = ids.slice(0, settings.ordersPageSize)
     const next = `${urls.numbered('accountOrders', id)}?cursor=${page.at(-1)}`
     return {

@@ -137,13 +137,25 @@ async function authenticate(jws: FlattenedJws, signedBy: SignedBy, context: Acme
   }
   if (signedBy === 'jwk')
     throw new Problem('malformed', 'this resource needs jwk, the public key itself, and not kid (RFC 8555 §6.2)')
-  const known = await findAccount(key.kid, context)
-  requireSignature(jws, known.key)
+  const known = await findSigner(jws, await findAccount(key.kid, context), context)
   if (known.account.status !== 'valid') {
     context.accounts.forget(known.account.id)
     throw new Problem('unauthorized', `the account is ${known.account.status}`, { status: 401 })
   }
   return known
+}
+
+/** The account with the key that made the signature: the known key, or one that another thread has put in its place. */
+async function findSigner(jws: FlattenedJws, known: KnownAccount, context: AcmeContext): Promise<KnownAccount> {
+  try {
+    requireSignature(jws, known.key)
+    return known
+  } catch (error) {
+    const current = await context.accounts.findNewKey(known)
+    if (!current) throw error
+    requireSignature(jws, current.key)
+    return current
+  }
 }
 
 async function findAccount(kid: string, context: AcmeContext): Promise<KnownAccount> {

@@ -9,7 +9,7 @@ export const revokeCert = acmeEndpoint({
   signedBy: 'either',
   payload: { schema: z.object({ certificate: Base64url, reason: z.int().optional() }) },
   async handle({ signer, payload }, { revocation }) {
-    const revoker = isAccount(signer) ? { accountId: signer.account.id } : { certificateKey: signer }
+    const revoker = isAccount(signer) ? { requester: signer.requester } : { certificateKey: signer }
     await revocation.revoke(payload.certificate, payload.reason, revoker)
     return { status: 200 }
   },

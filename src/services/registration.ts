@@ -34,6 +34,8 @@ export interface RegistrationEvents {
 export interface Registration {
   /** @throws Problem accountDoesNotExist, userActionRequired, invalidContact, unsupportedContact */
   register(request: RegistrationRequest, now: Date): Promise<{ created: boolean; account: Account }>
+  /** As it is now, which another thread may have changed since it was cached. */
+  read(known: KnownAccount): Promise<Account>
   updateContacts(known: KnownAccount, contacts: readonly string[]): Promise<Account>
   deactivate(known: KnownAccount): Promise<Account>
   /** @returns the account with its new key, or the id of the account that has that key already. */
@@ -77,6 +79,12 @@ export function createRegistration(
       if (account.status === 'valid') cache.remember(account, key)
       if (created) events.registered(account)
       return { created, account }
+    },
+
+    async read({ requester }) {
+      const account = await store.find(requester.accountId)
+      if (account?.status !== 'valid' || account.keyVersion !== requester.keyVersion) throw new StaleAccountError()
+      return account
     },
 
     async updateContacts({ requester }, contacts) {
