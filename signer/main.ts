@@ -15,7 +15,7 @@ interface ServeOptions {
   _: readonly string[]
   config: string
   'validate-only'?: boolean
-  'follow-stdin'?: boolean
+  'with-parent'?: boolean
 }
 
 const version = readVersion()
@@ -33,7 +33,7 @@ program
   .command('serve', 'Run the daemon', { default: true })
   .option('-c, --config', 'Configuration file (YAML)', DEFAULT_CONFIG)
   .option('--validate-only', 'Check configuration, secret, certificates and keys (a test signature each), then exit')
-  .option('--follow-stdin', 'Stop when standard input ends, for a parent process that starts the daemon itself')
+  .option('--with-parent', 'Stop too when standard input ends, so that a parent cannot leave the daemon behind')
   .example('serve -c /etc/chancery/signer.yaml')
   .example('--validate-only -c signer.yaml')
   .action(run(serveCommand))
@@ -53,7 +53,7 @@ async function serveCommand(options: ServeOptions): Promise<number> {
   if (options._.length > 0) throw new Error(`unknown command: ${options._.join(' ')}; see chancery-signer --help`)
   const config = loadConfig(options.config)
   if (!options['validate-only']) {
-    await serve(config, version, { followStdin: options['follow-stdin'] === true })
+    await serve(config, version, options['with-parent'] ?? false)
     return EXIT.ok
   }
   for (const { id, algorithm, key, notAfter } of (await checkSetup(config)).values()) {

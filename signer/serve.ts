@@ -20,16 +20,24 @@ export async function checkSetup(config: SignerConfig): Promise<Map<string, Issu
   return loadIssuers(config.issuers)
 }
 
-export interface ServeOptions {
-  /** Also stop when standard input ends: a parent that is killed outright then leaves no signer behind. */
-  followStdin: boolean
-}
-
-/** Runs until SIGTERM or SIGINT and resolves after the drain. @throws Error when it cannot start. */
-export async function serve(config: SignerConfig, version: string, options: ServeOptions): Promise<void> {
+/**
+ * Runs until SIGTERM or SIGINT and resolves after the drain.
+ * @param withParent stops too when standard input ends, which it does when the parent that holds its other end dies.
+ * @throws Error when it cannot start.
+ */
+export async function serve(config: SignerConfig, version: string, withParent: boolean): Promise<void> {
   const log = pino({ name: 'chancery-signer', level: config.log.level })
   // Before "signer ready" is printed: a parent may send its signal right after that line.
-  const stop = Promise.race([nextSignal(), ...(options.followStdin ? [endOfInput()] : [])])
+  const stop = nextSignal(withParent)
+  try {
+    await serveUntil(stop, config, version, log)
+  } finally {
+    // An open standard input would keep the process alive.
+    if (withParent) process.stdin.destroy()
+  }
+}
+
+async function serveUntil(stop: Promise<string>, config: SignerConfig, version: string, log: Logger): Promise<void> {
   const issuers = await checkSetup(config)
   const { chain: audit, keptAside } = await openAuditChain(config.audit.file)
   if (keptAside !== undefined) log.warn({ keptAside }, 'the last audit line was torn; it is kept aside')
@@ -58,8 +66,6 @@ export async function serve(config: SignerConfig, version: string, options: Serv
   await audit.close()
   await Promise.all([...issuers.values()].map(({ key }) => key.close()))
   log.info({ signatures: counters.signatures, refusals: counters.refusals }, 'signer stopped')
-  // An input that is still being followed would keep the process.
-  process.stdin.destroy()
 }
 
 function createHandlers(service: SigningService, version: string): MethodHandlers {
@@ -86,14 +92,10 @@ function announce(log: Logger, config: SignerConfig, issuers: ReadonlyMap<string
 }
 
 /** A second signal ends the process at once. */
-function nextSignal(): Promise<NodeJS.Signals> {
+function nextSignal(withParent: boolean): Promise<string> {
   return new Promise((resolve) => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve(signal))
-  })
-}
-
-function endOfInput(): Promise<'end of input'> {
-  return new Promise((resolve) => {
-    process.stdin.once('end', () => resolve('end of input')).resume()
+    if (!withParent) return
+    process.stdin.once('close', () => resolve('standard input ended')).resume()
   })
 }

@@ -103,7 +103,9 @@ export class Connection {
       : connectTcp(address)
 
     socket.setNoDelay(true)
-    socket.setTimeout(timeoutMs, () => {
+    socket.setTimeout(timeoutMs)
+    // Not as the callback of setTimeout, which an idle period would use up.
+    socket.on('timeout', () => {
       if (this.#pending) this.#drop(new Failure('timeout', `no answer within ${timeoutMs} ms`))
     })
     socket.on('error', (error) => this.#dropIf(socket, describeSocketError(error)))

@@ -14,7 +14,7 @@ export function progressLine(out: NodeJS.WriteStream): ProgressLine {
   let timer: NodeJS.Timeout | undefined
 
   const write = (line: string) => {
-    if (out.isTTY) out.write(`\r\x1b[K${line.slice(0, Math.max(out.columns - 1, 20))}`)
+    if (out.isTTY) out.write(`\r\x1b[K${line.slice(0, (out.columns || 80) - 1)}`)
     else out.write(`${line}\n`)
   }
   const end = () => {

@@ -141,7 +141,7 @@ const MAX_WAITING = 2048
 /** Joins concurrent commands of one kind into one statement. `flush` gives one result for each command, in order. */
 export function batched<C, R>(
   flush: (commands: readonly C[]) => Promise<readonly R[]>,
-  maxConcurrent = 2,
+  maxConcurrent = 1,
 ): Batched<C, R> {
   return createBatcher(flush, {
     maxBatch: MAX_BATCH,

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { X509Certificate } from 'node:crypto'
+import { once } from 'node:events'
 import { appendFileSync, chmodSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import path from 'node:path'
@@ -175,6 +176,15 @@ describe('starting and stopping', () => {
       await client.call('health', {}, { timeoutMs })
       assert.equal(await daemon.stop('SIGINT'), 0)
       await client.close()
+    }))
+
+  test('with --with-parent the end of standard input stops it like a signal', () =>
+    withFiles(async (files) => {
+      const daemon = await startDaemon(files.config)
+      const ended = once(daemon.process, 'close')
+      daemon.process.stdin!.end()
+      assert.deepEqual(await ended, [0, null])
+      assert.ok(!existsSync(files.socket))
     }))
 
   test('a socket that a dead daemon left is taken over', () =>

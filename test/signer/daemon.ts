@@ -1,4 +1,4 @@
-/** Runs the real daemon as a process of its own. */
+/** Runs the real daemon as a process of its own, which ends with the process that started it. */
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -17,8 +17,8 @@ export interface Daemon {
 
 /** Resolves at the line "signer ready". @throws Error with the output when the daemon ends before. */
 export async function startDaemon(config: string, nodeOptions: readonly string[] = []): Promise<Daemon> {
-  const child = spawn(process.execPath, [...nodeOptions, SIGNER_PROGRAM, '-c', config], {
-    stdio: ['ignore', 'pipe', 'pipe'],
+  const child = spawn(process.execPath, [...nodeOptions, SIGNER_PROGRAM, '--with-parent', '-c', config], {
+    stdio: ['pipe', 'pipe', 'pipe'],
   })
   const lines: string[] = []
   const ended = once(child, 'close')
