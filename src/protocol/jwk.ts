@@ -9,7 +9,7 @@ import type { JsonObject } from '../lib/json.ts'
 import type { JwsAlgorithm } from './jws-algorithms.ts'
 import { Problem } from './problem.ts'
 
-const EC_CURVES = {
+export const EC_CURVES = {
   'P-256': { coordinateBytes: 32, algorithms: ['ES256'] },
   'P-384': { coordinateBytes: 48, algorithms: ['ES384'] },
   'P-521': { coordinateBytes: 66, algorithms: ['ES512'] },

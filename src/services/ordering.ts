@@ -36,7 +36,7 @@ export interface Ordering {
   createOrder(requester: Requester, request: OrderRequest, now: Date): Promise<Order>
   /** @throws Problem malformed 404, unauthorized when it is another account's */
   findOrder(requester: Requester, orderId: string): Promise<Order>
-  listOrders(accountId: string, after: string | undefined, limit: number): Promise<string[]>
+  listOrders(requester: Requester, after: string | undefined, limit: number): Promise<string[]>
   preAuthorize(requester: Requester, identifier: RequestedIdentifier, now: Date): Promise<Authorization>
   findAuthorization(requester: Requester, authorizationId: string): Promise<Authorization>
   deactivateAuthorization(requester: Requester, authorizationId: string): Promise<Authorization>
@@ -104,7 +104,7 @@ export function createOrdering(
       return order
     },
 
-    listOrders: (accountId, after, limit) => orders.list(accountId, after, limit),
+    listOrders: async (requester, after, limit) => unlessStale(await orders.list(requester, after, limit)),
 
     async preAuthorize(requester, requested, now) {
       const [identifier] = checkIdentifiers([requested], policy.identifiers) as [Identifier]

@@ -35,25 +35,37 @@ export async function announceInstance(
   // Positive and 31 bits: both halves of an advisory key are signed, pg_locks shows them unsigned.
   const instanceId = randomInt(1, 2 ** 31 - 1)
   let closed = false
+  /** While no connection holds the lock: before the first, and from a loss to the next. */
+  let down = true
   let client = await connect()
+  down = false
 
   async function connect(): Promise<pg.Client> {
     const next = new pg.Client({ ...connectionOptions(settings), keepAlive: true })
     next.on('error', (error) => {
-      if (closed || next !== client) return
+      if (closed || down || next !== client) return
+      down = true
       onLost(error)
       void reconnect()
     })
-    await next.connect()
-    await next.query('SELECT pg_advisory_lock($1, $2)', [PRESENCE_CLASS, instanceId])
-    return next
+    try {
+      await next.connect()
+      await next.query('SELECT pg_advisory_lock($1, $2)', [PRESENCE_CLASS, instanceId])
+      return next
+    } catch (error) {
+      await next.end().catch(() => undefined) // the first error says what was wrong
+      throw error
+    }
   }
 
   async function reconnect(): Promise<void> {
     while (!closed) {
       await new Promise((resolve) => setTimeout(resolve, RECONNECT_DELAY_MS))
       try {
-        client = await connect()
+        const next = await connect()
+        if (closed) return await next.end()
+        client = next
+        down = false
         return
       } catch (error) {
         onLost(error as Error)
@@ -77,7 +89,7 @@ export async function announceInstance(
         await work()
       } finally {
         // A connection that was lost has released the lock already.
-        if (holder === client) await holder.query('SELECT pg_advisory_unlock($1)', [LEADER_LOCKS[role]])
+        if (holder === client && !down) await holder.query('SELECT pg_advisory_unlock($1)', [LEADER_LOCKS[role]])
       }
       return true
     },
