@@ -34,7 +34,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'src/notify': LOOPS,
   'src/hooks': LOOPS,
   'src/runtime': ['src/lib'],
-  'src/config': ['src/lib', 'src/domain'],
+  'src/config': CORE,
   'src/main': ['src', 'workers/pool.ts', 'workers/job.ts', 'signer/protocol.ts'],
   signer: ['src/lib', 'src/pki'],
   workers: CORE,

@@ -160,13 +160,14 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     }),
     isStopping: () => stopping,
   })
+  teardown.add(async () => supervisor.stop())
   teardown.add(async () => {
-    await dispatcher.drain(config.server.graceful_timeout * 1000)
     const released = await stores.authorizations.release(instanceId)
     if (released > 0) log.info({ released }, 'challenges in processing are pending again')
-    await background.stop()
-    supervisor.stop()
   })
+  teardown.add(() => dispatcher.drain(config.server.graceful_timeout * 1000))
+  // Before the release: a round of adoption would claim challenges again.
+  teardown.add(() => background.stop())
 
   onStep(`starting ${config.server.workers} front threads`)
   // Read by the HTTP library when the first thread loads it: room for a proxy's headers beside a client's.
