@@ -7,6 +7,7 @@ import type { Config } from '../config/schema.ts'
 import { testSign } from './commands/ca.ts'
 import { CommandError, readConfigFile } from './commands/config-file.ts'
 import { databaseMigrate, databaseStatus } from './commands/db.ts'
+import { inspectAccount, inspectCertificate, inspectOrder } from './commands/inspect.ts'
 import { runService } from './commands/serve.ts'
 import { runEmbedded } from './dev.ts'
 import { VERSION } from './version.ts'
@@ -69,6 +70,21 @@ program
   .example('-c config.yaml ca test-sign')
   .action(run(async (options: GlobalOptions) => testSign(await readConfigFile(options.config))))
 
+const INSPECTIONS = {
+  'order <uuid>': { inspect: inspectOrder, about: 'an order with its authorizations and challenges' },
+  'certificate <uuid-or-serial>': { inspect: inspectCertificate, about: 'a certificate' },
+  'account <uuid>': { inspect: inspectAccount, about: 'an account with its contacts and order counts' },
+}
+for (const [usage, { inspect, about }] of Object.entries(INSPECTIONS)) {
+  program
+    .command(`inspect ${usage}`, `Show ${about}`)
+    .option('--json', 'Print JSON')
+    .example(`-c config.yaml inspect ${usage}`)
+    .action((key: string, options: GlobalOptions & { json?: boolean }) =>
+      run(async () => inspect(await readConfigFile(options.config), key, { json: options.json === true }))(options),
+    )
+}
+
 async function serveCommand(options: GlobalOptions & DevFlags): Promise<number> {
   if (options.dev && options.config === undefined && !options['validate-only']) {
     return runEmbedded({
@@ -125,7 +141,7 @@ function run<O extends GlobalOptions>(command: (options: O) => Promise<number>):
  * behind a flag without a value for that value. Such flags are moved to the end.
  */
 function flagsLast(argv: readonly string[]): string[] {
-  const lone = new Set(['--debug', '--validate-only', '--dev', '-v', '--version', '-h', '--help'])
+  const lone = new Set(['--debug', '--validate-only', '--dev', '--json', '-v', '--version', '-h', '--help'])
   return [...argv.filter((word) => !lone.has(word)), ...argv.filter((word) => lone.has(word))]
 }
 
