@@ -8,9 +8,7 @@ export const revokeCert = acmeEndpoint({
   resource: 'revokeCert',
   signedBy: 'either',
   payload: { schema: z.object({ certificate: Base64url, reason: z.int().optional() }) },
-  async handle({ signer, payload }, { registration, revocation }) {
-    // An account that is gone is told so, rather than that it has no authority.
-    if (isAccount(signer)) await registration.current(signer)
+  async handle({ signer, payload }, { revocation }) {
     const revoker = isAccount(signer) ? { requester: signer.requester } : { certificateKey: signer }
     await revocation.revoke(payload.certificate, payload.reason, revoker)
     return { status: 200 }

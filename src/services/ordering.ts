@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { type CertificateProfile, chooseProfile } from '../domain/certificate-profile.ts'
 import { checkIdentifiers, type IdentifierPolicy, type RequestedIdentifier } from '../domain/identifier-policy.ts'
 import type { Authorization, Order } from '../domain/records.ts'
-import { checkRequestedValidity, type RequestedValidity } from '../domain/validity.ts'
+import { checkRequestedValidity, orderExpiry, type RequestedValidity } from '../domain/validity.ts'
 import { uuidv7 } from '../lib/uuid.ts'
 import { offeredChallengeTypes } from '../protocol/challenge.ts'
 import { authorizedIdentifier, type Identifier, isWildcard } from '../protocol/identifier.ts'
@@ -76,8 +76,9 @@ export function createOrdering(
     async createOrder(requester, request, now) {
       const identifiers = checkIdentifiers(request.identifiers, policy.identifiers)
       const profile = chooseProfile(policy.profiles, request.profile)
-      const expiresAt = new Date(now.getTime() + policy.orderLifetimeMs)
-      checkRequestedValidity(request, profile.validity, now, expiresAt)
+      const lifetimeEnd = new Date(now.getTime() + policy.orderLifetimeMs)
+      checkRequestedValidity(request, profile.validity, now, lifetimeEnd)
+      const expiresAt = orderExpiry(request, lifetimeEnd)
       const order = unlessStale(
         await orders.create({
           id: uuidv7(now.getTime()),

@@ -82,10 +82,11 @@ describe('inspect', () => {
     assert.equal(report['account_id'], requester.accountId)
     assert.deepEqual(report['identifiers'], order.identifiers)
     assert.ok(Math.abs(Date.parse(String(report['created_at'])) - Date.now()) < 60_000)
-    const [first, second] = report['authorizations'] as Record<string, unknown>[]
-    assert.equal(first?.['id'], authorizationId)
-    assert.equal(second?.['wildcard'], true)
-    const [http, dns] = first?.['challenges'] as Record<string, unknown>[]
+    const [first, second] = report['authorizations'] as { id: string; wildcard: boolean; challenges: object[] }[]
+    assert.ok(first && second)
+    assert.equal(first.id, authorizationId)
+    assert.equal(second.wildcard, true)
+    const [http, dns] = first.challenges as Record<string, unknown>[]
     assert.equal(http?.['status'], 'pending')
     assert.match(String(http?.['token']), /^.{16}…$/)
     assert.deepEqual([dns?.['status'], dns?.['tries'], dns?.['error']], ['processing', 2, error])
