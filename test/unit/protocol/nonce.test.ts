@@ -62,6 +62,11 @@ test('a nonce that is issued late is young, whenever its neighbours were sealed'
   assert.equal(nonces.redeem(late, EPOCH + 2 * HOUR_MS - 10_000), true)
 })
 
+test('a short-lived nonce is not issued old', () => {
+  const nonces = createNonces({ ...settings(), expirySeconds: 1 }, openReplayWindow(memory()))
+  for (let at = EPOCH; at < EPOCH + 4_000; at += 130) assert.equal(nonces.redeem(nonces.issue(at), at + 650), true)
+})
+
 test('a clock that was set back to before the start stops nothing', () => {
   const nonces = createNonces(settings(), openReplayWindow(memory()))
   const nonce = nonces.issue(EPOCH - HOUR_MS)
