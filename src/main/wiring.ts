@@ -26,7 +26,14 @@ import { createIssuanceStore, type IssuanceStore } from '../store/issuance-store
 import { createOrderStore } from '../store/order-store.ts'
 import { nextSerialRange } from '../store/serial-range.ts'
 import type { FrontThreadData } from './messages.ts'
-import { acmeSettings, issuancePolicy, orderingPolicy, registrationPolicy, urlSettings } from './settings.ts'
+import {
+  acmeSettings,
+  issuancePolicy,
+  nonceLifetimeSeconds,
+  orderingPolicy,
+  registrationPolicy,
+  urlSettings,
+} from './settings.ts'
 
 export interface Stores {
   issuance: IssuanceStore
@@ -103,7 +110,7 @@ export function createAcmeContext(
     urls: createUrls(urlSettings(config)),
     settings: acmeSettings(config),
     nonces: createNonces(
-      { key: nonce.key, epochMs: nonce.epochMs, expirySeconds: config.nonce.expiry_seconds },
+      { key: nonce.key, epochMs: nonce.epochMs, expirySeconds: nonceLifetimeSeconds(config) },
       openReplayWindow(nonce.window),
     ),
     accounts,
