@@ -5,7 +5,7 @@ import path from 'node:path'
 import sade from 'sade'
 import type { Config } from '../config/schema.ts'
 import { testSign } from './commands/ca.ts'
-import { readConfigFile } from './commands/config-file.ts'
+import { loadConfigFile, readConfigFile } from './commands/config-file.ts'
 import { databaseMigrate, databaseStatus } from './commands/db.ts'
 import { inspectAccount, inspectCertificate, inspectOrder } from './commands/inspect.ts'
 import { runService } from './commands/serve.ts'
@@ -42,7 +42,7 @@ const program = sade('chancery')
     'An ACME certificate authority server (RFC 8555).',
     '',
     'Exit codes: 0 done; 1 something failed or is wrong; 2 wrong usage.',
-    'SIGTERM or SIGINT: finish what is in flight, then stop.',
+    'SIGTERM or SIGINT: finish what is in flight, then stop. SIGHUP: read the configuration file again.',
   ])
   .option('-c, --config', 'Configuration file (YAML or JSON); SERVICE_CONFIG when absent')
   .option('--debug', 'Print stack traces of errors, and log at DEBUG')
@@ -105,12 +105,19 @@ async function serveCommand(options: GlobalOptions & DevFlags): Promise<number> 
   }
   const config = await readConfigFile(configOf(options))
   if (options['validate-only']) return printSummary(config)
-  const logging = {
-    ...config.logging,
-    ...(options.debug && { level: 'DEBUG' as const }),
-    ...(options.dev && { format: 'human' as const }),
-  }
-  return runService({ ...config, logging })
+  return runService(withFlags(config, options), {
+    async reread() {
+      const loaded = await loadConfigFile(configOf(options))
+      return loaded.ok ? { ...loaded, config: withFlags(loaded.config, options) } : loaded
+    },
+  })
+}
+
+/** What the command line says about the log stands above what the file says. */
+function withFlags(config: Config, { debug, dev }: GlobalOptions): Config {
+  const level = debug ? ('DEBUG' as const) : config.logging.level
+  const format = dev ? ('human' as const) : config.logging.format
+  return { ...config, logging: { ...config.logging, level, format } }
 }
 
 function printSummary(config: Config): number {

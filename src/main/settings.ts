@@ -16,6 +16,7 @@ import type { OrderingPolicy } from '../services/ordering.ts'
 import type { RegistrationPolicy } from '../services/registration.ts'
 import type { ValidationRequest } from '../services/validation.ts'
 import type { DatabaseSettings } from '../store/database.ts'
+import type { LiveSettings } from './messages.ts'
 
 const SECOND_MS = 1000
 const DAY_MS = 86_400_000
@@ -46,6 +47,11 @@ export function databaseSettings(
     idleTimeoutMs: database.max_idle_seconds * SECOND_MS,
     statementTimeoutMs: server.timeout * SECOND_MS,
   }
+}
+
+/** Of the keys that the schema marks `live`, those that have an effect in this release. */
+export function liveSettings({ logging, metrics }: Config): LiveSettings {
+  return { logLevel: logging.level, metricsPath: metrics.enabled ? metrics.path : undefined }
 }
 
 export function urlSettings({ server, api, acme }: Config): UrlSettings {
