@@ -34,7 +34,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'src/notify': LOOPS,
   'src/hooks': LOOPS,
   'src/runtime': ['src/lib'],
-  'src/config': ['src/lib', 'src/domain'],
+  'src/config': CORE,
   'src/main': ['src', 'workers/pool.ts', 'workers/job.ts', 'signer/protocol.ts'],
   signer: ['src/lib', 'src/pki'],
   workers: CORE,
@@ -56,6 +56,7 @@ const KNOWN_TO: Record<string, readonly string[]> = {
   pino: ['src/main', 'signer/connection.ts', 'signer/serve.ts'],
   piscina: ['workers/pool.ts'],
   'prom-client': ['src/ops/metrics.ts'],
+  re2js: ['src/domain/linear-pattern.ts'],
   'reflect-metadata': ['src/main/embedded/dev-ca.ts'],
   sade: ['src/main/cli.ts', 'signer/main.ts', 'bench/main.ts'],
   // Installed for the Admin API and the command line's lists, as above.

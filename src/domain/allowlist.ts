@@ -67,7 +67,9 @@ export function normalizeAllowedIdentifier(type: IdentifierType, text: string): 
 }
 
 /** Reads a pattern as an operator types it: what looks like an address or a network is one, all else is a name. */
-export function parseAllowedIdentifier(text: string): { ok: true; identifier: AllowedIdentifier } | { ok: false; reason: string } {
+export function parseAllowedIdentifier(
+  text: string,
+): { ok: true; identifier: AllowedIdentifier } | { ok: false; reason: string } {
   const type: IdentifierType = /[:/]|^[\d.]+$/.test(text.trim()) ? 'ip' : 'dns'
   const normal = normalizeAllowedIdentifier(type, text)
   return normal.ok ? { ok: true, identifier: { type, value: normal.value } } : normal

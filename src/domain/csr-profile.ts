@@ -305,7 +305,9 @@ function depthViolations(names: readonly string[], rule: CsrProfile['depth']): s
       .map((base) => name.split('.').length - base.split('.').length)
     if (depths.length === 0) return [`${shown(text)} lies below none of ${listed(rule.baseDomains)}`]
     const depth = Math.min(...depths)
-    return depth > rule.max ? [`${shown(text)} is ${depth} labels below its base domain; the maximum is ${rule.max}`] : []
+    return depth > rule.max
+      ? [`${shown(text)} is ${depth} labels below its base domain; the maximum is ${rule.max}`]
+      : []
   })
 }
 

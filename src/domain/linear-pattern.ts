@@ -56,7 +56,7 @@ function compile(source: string): RE2JS {
 }
 
 /** An escaped pair, a character class, or the two spellings; pairs and classes are passed over as they stand. */
-const PYTHON = /\\Z|\\[^]|\[\^?\]?(?:\\[^]|[^\]\\])*\]|\{,(?=\d+\})/g
+const PYTHON = /\\Z|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{,(?=\d+\})/gs
 
 function fromPython(source: string): string {
   return source.replace(PYTHON, (found) => (found === '\\Z' ? '\\z' : found === '{,' ? '{0,' : found))

@@ -4,9 +4,13 @@
 import path from 'node:path'
 import sade from 'sade'
 import type { Config } from '../config/schema.ts'
+import { allowToAccount, disallowToAccount, listAllowed } from './commands/account.ts'
 import { testSign } from './commands/ca.ts'
 import { CommandError, readConfigFile } from './commands/config-file.ts'
+import { assignProfile, createProfile, listProfiles } from './commands/csr-profile.ts'
 import { databaseMigrate, databaseStatus } from './commands/db.ts'
+import { createCredential, listCredentials, revokeCredential } from './commands/eab.ts'
+import { valuesOf } from './commands/operator-database.ts'
 import { runService } from './commands/serve.ts'
 import { runEmbedded } from './dev.ts'
 import { VERSION } from './version.ts'
@@ -69,6 +73,94 @@ program
   .example('-c config.yaml ca test-sign')
   .action(run(async (options: GlobalOptions) => testSign(await readConfigFile(options.config))))
 
+interface CredentialFlags {
+  kid?: string
+  label?: string
+  allow?: string | string[]
+  'csr-profile'?: string
+}
+
+/** Words beyond those that a command names. */
+interface FurtherWords {
+  _: string[]
+}
+
+program
+  .command('eab create', 'Make a credential of external account binding and print its HMAC key, once')
+  .option('--kid', 'Key id, by which the client names the credential')
+  .option('--label', 'A note for the operator')
+  .option('--allow', 'Identifiers its accounts may ask for: a name, *.name, an address, a network; several may follow')
+  .option('--csr-profile', 'Name of the CSR profile its accounts get')
+  .example("-c config.yaml eab create --kid team-a --allow '*.a.example.com' 10.1.0.0/16")
+  .action(
+    run(async (options: GlobalOptions & CredentialFlags & FurtherWords) =>
+      createCredential(await readConfigFile(options.config), {
+        kid: options.kid,
+        label: options.label,
+        allow: [...valuesOf(options.allow), ...options._],
+        csrProfile: options['csr-profile'],
+      }),
+    ),
+  )
+
+program
+  .command('eab list', 'List the credentials of external account binding, newest first')
+  .example('-c config.yaml eab list')
+  .action(run(async (options: GlobalOptions) => listCredentials(await readConfigFile(options.config))))
+
+program
+  .command('eab revoke <kid>', 'Revoke a credential, the accounts registered with it and their authorizations')
+  .example('-c config.yaml eab revoke team-a')
+  .action(
+    run(async (kid: string, options: GlobalOptions) => revokeCredential(await readConfigFile(options.config), kid)),
+  )
+
+program
+  .command('account allow <id>', 'Allow identifiers to an account: names, *.name, addresses, networks')
+  .example("-c config.yaml account allow 01938c4e-… host.example.com '*.a.example.com'")
+  .action(
+    run(async (id: string, options: GlobalOptions & FurtherWords) =>
+      allowToAccount(await readConfigFile(options.config), id, options._),
+    ),
+  )
+
+program
+  .command('account disallow <id>', 'Take allowed identifiers away from an account')
+  .example('-c config.yaml account disallow 01938c4e-… host.example.com')
+  .action(
+    run(async (id: string, options: GlobalOptions & FurtherWords) =>
+      disallowToAccount(await readConfigFile(options.config), id, options._),
+    ),
+  )
+
+program
+  .command('account allowed <id>', 'List the identifiers allowed to an account')
+  .example('-c config.yaml account allowed 01938c4e-…')
+  .action(run(async (id: string, options: GlobalOptions) => listAllowed(await readConfigFile(options.config), id)))
+
+program
+  .command('csr-profile create <file>', 'Store a CSR profile: YAML or JSON with name, description and profile_data')
+  .example('-c config.yaml csr-profile create servers.yaml')
+  .action(
+    run(async (file: string, options: GlobalOptions) => createProfile(await readConfigFile(options.config), file)),
+  )
+
+program
+  .command('csr-profile list', 'List the CSR profiles')
+  .example('-c config.yaml csr-profile list')
+  .action(run(async (options: GlobalOptions) => listProfiles(await readConfigFile(options.config))))
+
+program
+  .command('csr-profile assign <name>', 'Give a CSR profile to an account, or to a credential and its accounts')
+  .option('--account', 'Account id, the last part of the account URL')
+  .option('--eab', 'Key id of a credential of external account binding')
+  .example('-c config.yaml csr-profile assign servers --eab team-a')
+  .action(
+    run(async (name: string, { account, eab, config }: GlobalOptions & { account?: string; eab?: string }) =>
+      assignProfile(await readConfigFile(config), name, { account, eab }),
+    ),
+  )
+
 async function serveCommand(options: GlobalOptions & DevFlags): Promise<number> {
   if (options.dev && options.config === undefined && !options['validate-only']) {
     return runEmbedded({
@@ -108,11 +200,14 @@ function portOf(value: number | undefined, flag: string): number {
 }
 
 /** Turns what a command returns or throws into an exit code and plain lines on standard error. */
-function run<O extends GlobalOptions>(command: (options: O) => Promise<number>): (options: O) => Promise<void> {
-  return async (options) => {
+function run<A extends [...string[], GlobalOptions]>(
+  command: (...args: A) => Promise<number>,
+): (...args: A) => Promise<void> {
+  return async (...args) => {
     try {
-      process.exitCode = await command(options)
+      process.exitCode = await command(...args)
     } catch (error) {
+      const options = args.at(-1) as GlobalOptions
       const message = error instanceof Error ? error.message : String(error)
       process.stderr.write(`chancery: ${options.debug && error instanceof Error ? error.stack : message}\n`)
       process.exitCode = EXIT_FAILED
@@ -130,10 +225,13 @@ function flagsLast(argv: readonly string[]): string[] {
 }
 
 const [node, script, ...words] = process.argv
-const parsed = program.parse([node ?? '', script ?? '', ...flagsLast(words)], {
-  unknown: (flag) => `Unknown option: ${flag}`,
-  lazy: true,
-})
+const parsing = {
+  unknown: (flag: string) => `Unknown option: ${flag}`,
+  lazy: true as const,
+  // Values that stay as typed, where the parser would make a number of 007.
+  string: ['kid', 'label', 'allow', 'csr-profile', 'account', 'eab'],
+}
+const parsed = program.parse([node ?? '', script ?? '', ...flagsLast(words)], parsing)
 if (parsed) await parsed.handler.apply(null, parsed.args)
 else if (process.exitCode === undefined)
   process.exitCode = words.some((word) => /^(?:-h|--help|-v|--version)$/.test(word)) ? 0 : EXIT_USAGE

@@ -21,7 +21,14 @@ import { announceInstance, type InstancePresence } from '../store/instance-prese
 import { migrate, requireCurrentSchema } from '../store/migrate.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from './messages.ts'
 import { ensureServerCertificate } from './server-certificate.ts'
-import { createJobFactory, databaseSettings, threadConnections, urlSettings, validationPolicy } from './settings.ts'
+import {
+  createJobFactory,
+  databaseSettings,
+  eabSecretBox,
+  threadConnections,
+  urlSettings,
+  validationPolicy,
+} from './settings.ts'
 import { type SignerPlace, startSignerProcess } from './signer-process.ts'
 import { spawnSupervisor } from './supervisor.ts'
 import { connectSigner, createStores, createThreadIssuance } from './wiring.ts'
@@ -89,6 +96,8 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   let stopping = false
 
   await requireFreePort(config)
+  // Every front reads it for itself; what is wrong with it is said here, once, and refuses the start.
+  eabSecretBox(config)
   onStep('checking the database')
   await prepareSchema(config, log)
   const db = openDatabase(databaseSettings(config), (error) =>
@@ -160,13 +169,14 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     }),
     isStopping: () => stopping,
   })
+  teardown.add(async () => supervisor.stop())
   teardown.add(async () => {
-    await dispatcher.drain(config.server.graceful_timeout * 1000)
     const released = await stores.authorizations.release(instanceId)
     if (released > 0) log.info({ released }, 'challenges in processing are pending again')
-    await background.stop()
-    supervisor.stop()
   })
+  teardown.add(() => dispatcher.drain(config.server.graceful_timeout * 1000))
+  // Before the release: a round of adoption would claim challenges again.
+  teardown.add(() => background.stop())
 
   onStep(`starting ${config.server.workers} front threads`)
   // Read by the HTTP library when the first thread loads it: room for a proxy's headers beside a client's.

@@ -71,7 +71,7 @@ function decoded(text: string, member: string): Buffer {
 }
 
 function parseHeader(bytes: Buffer): { alg: MacAlgorithm; kid: string; url: string } {
-  const header = parseJsonObject(bytes.toString('utf8'))
+  const header = parseJsonObject(bytes)
   if (typeof header === 'string') throw malformed(`its protected header ${header}`)
   const { alg, kid, url, nonce, jwk, crit, b64 } = header
   if (typeof alg !== 'string') throw malformed('its protected header has no alg')
@@ -98,7 +98,7 @@ function isMacAlgorithm(name: string): name is MacAlgorithm {
 /** Keys are compared in canonical form: the spelling of a JWK (order, further members) is not the key. */
 function requireSameKey(payload: Buffer, { key, accountKeys }: BindingContext): void {
   if (payload.length === 0) throw malformed('its payload is empty; it must be the account key as a JWK')
-  const jwk = parseJsonObject(payload.toString('utf8'))
+  const jwk = parseJsonObject(payload)
   if (typeof jwk === 'string') throw malformed(`its payload ${jwk}; it must be the account key as a JWK`)
   if (thumbprintOf(jwk, accountKeys) !== key.thumbprint)
     throw malformed('its payload is not the key that signs the request around it')

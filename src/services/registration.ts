@@ -39,9 +39,11 @@ export interface RegistrationEvents {
 export interface Registration {
   /**
    * @throws Problem accountDoesNotExist, userActionRequired, invalidContact, unsupportedContact, externalAccountRequired,
-   *   and what is wrong with the external account binding
+   *   unauthorized 401, and what is wrong with the external account binding
    */
   register(request: RegistrationRequest, now: Date): Promise<{ created: boolean; account: Account }>
+  /** The account as the database has it now. @throws StaleAccountError when that is not what was cached */
+  current(known: KnownAccount): Promise<Account>
   updateContacts(known: KnownAccount, contacts: readonly string[]): Promise<Account>
   deactivate(known: KnownAccount): Promise<Account>
   /** @returns the account with its new key, or the id of the account that has that key already. */
@@ -69,10 +71,20 @@ export function createRegistration(
   }
 
   /** What a new account must bring; the credentials are asked last. @throws Problem */
-  async function admit({ contacts, termsAgreed, externalAccountBinding, key, url }: RegistrationRequest): Promise<Admitted> {
+  async function admit({
+    contacts,
+    termsAgreed,
+    externalAccountBinding,
+    key,
+    url,
+  }: RegistrationRequest): Promise<Admitted> {
     requireTerms(termsAgreed, policy)
     const checked = checkContacts(contacts, policy.contacts)
-    return { contacts: checked, termsAgreed, binding: await externalAccounts.prove(externalAccountBinding, { url, key }) }
+    return {
+      contacts: checked,
+      termsAgreed,
+      binding: await externalAccounts.prove(externalAccountBinding, { url, key }),
+    }
   }
 
   async function create({ thumbprint, jwk }: AccountKey, { contacts, termsAgreed, binding }: Admitted, now: Date) {
@@ -90,7 +102,7 @@ export function createRegistration(
       if (request.onlyReturnExisting) {
         const existing = await store.findByThumbprint(key.thumbprint)
         if (!existing) throw new Problem('accountDoesNotExist', 'there is no account with this key')
-        return { created: false, account: existing }
+        return { created: false, account: requireValid(existing) }
       }
       let admitted: Admitted
       try {
@@ -99,12 +111,18 @@ export function createRegistration(
         // What is refused to a new account does not concern one that exists (RFC 8555 §7.3.1).
         const existing = refusal instanceof Problem && (await store.findByThumbprint(key.thumbprint))
         if (!existing) throw refusal
-        return { created: false, account: existing }
+        return { created: false, account: requireValid(existing) }
       }
       const { created, account } = await create(key, admitted, now)
-      if (account.status === 'valid') cache.remember(account, key)
+      cache.remember(requireValid(account), key)
       if (created) events.registered(account, admitted.binding?.kid)
       return { created, account }
+    },
+
+    async current({ requester }) {
+      const account = await store.find(requester.accountId)
+      if (account?.status !== 'valid' || account.keyVersion !== requester.keyVersion) throw new StaleAccountError()
+      return account
     },
 
     async updateContacts({ requester }, contacts) {
@@ -135,4 +153,11 @@ function requireTerms(agreed: boolean, { termsRequired, termsUrl }: Registration
   throw new Problem('userActionRequired', `agree to the terms of service at ${termsUrl} (termsOfServiceAgreed: true)`, {
     links: [`<${termsUrl}>;rel="terms-of-service"`],
   })
+}
+
+/** RFC 8555 §7.3.6: no request signed by the key of a deactivated account is accepted, not even one to find it. */
+function requireValid(account: Account): Account {
+  if (account.status !== 'valid')
+    throw new Problem('unauthorized', `the account of this key is ${account.status}`, { status: 401 })
+  return account
 }

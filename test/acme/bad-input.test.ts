@@ -135,6 +135,12 @@ function toDer(signed: Buffer): Buffer {
   return Buffer.concat([Buffer.of(0x30, content.length), content])
 }
 
+function bitTurned(bytes: Buffer, at: number): Buffer {
+  const turned = Buffer.from(bytes)
+  turned.writeUInt8((bytes[at] as number) ^ 1, at)
+  return turned
+}
+
 /** The other last character that strict decoders must not take for the same bytes. */
 function otherTail(text: string): string {
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
@@ -525,7 +531,7 @@ const SIGNATURES: Row[] = [
   kept(
     'a signature with a bit turned',
     'unauthorized',
-    signature((bytes) => (bytes.writeUInt8((bytes[9] as number) ^ 1, 9), bytes)),
+    signature((bytes) => bitTurned(bytes, 9)),
     403,
   ),
   kept(
@@ -1171,13 +1177,7 @@ const FINALIZE: Row[] = [
   used(
     'a CSR that its key did not sign',
     'badCSR',
-    finalizeWith(() =>
-      encodedCsr(
-        { names: A_TEST },
-        RSA_KEY,
-        (der) => (der.writeUInt8((der.at(-1) as number) ^ 1, der.length - 1), der),
-      ),
-    ),
+    finalizeWith(() => encodedCsr({ names: A_TEST }, RSA_KEY, (der) => bitTurned(der, der.length - 1))),
   ),
 ]
 

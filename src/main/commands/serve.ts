@@ -1,5 +1,6 @@
 /** `chancery serve`: runs the service until a signal. */
 
+import type { Logger } from 'pino'
 import type { Config } from '../../config/schema.ts'
 import { createLogger } from '../logging.ts'
 import { type RunningService, serve } from '../serve.ts'
@@ -18,7 +19,7 @@ const NO_HOOKS: ServeHooks = { onStep() {}, onReady() {}, async afterStop() {} }
 export async function runService(config: Config, hooks: Partial<ServeHooks> = {}): Promise<number> {
   const { onStep, onReady, afterStop } = { ...NO_HOOKS, ...hooks }
   const { log, flush } = createLogger(config.logging, 'main', false)
-  const stop = nextStop()
+  const stop = nextStop(log)
   try {
     const service = await serve({
       config,
@@ -43,8 +44,11 @@ export async function runService(config: Config, hooks: Partial<ServeHooks> = {}
   }
 }
 
-/** The first signal, or a broken part. A second signal ends the process at once, whatever is left undone. */
-function nextStop() {
+/**
+ * The first signal, a broken part, or an error nobody caught. A second signal ends the process at once, whatever is
+ * left undone.
+ */
+function nextStop(log: Logger) {
   let settle: (stop: { reason: string; exitCode: number }) => void
   const wanted = new Promise<{ reason: string; exitCode: number }>((resolve) => {
     settle = resolve
@@ -54,6 +58,13 @@ function nextStop() {
       settle({ reason: signal, exitCode: 0 })
       // Not process.exit: threads that hold a server would abort it with a core dump.
       process.once(signal, () => process.kill(process.pid, 'SIGKILL'))
+    })
+  }
+  // Without these Node would end the process under the threads' feet, and they abort it with a core dump.
+  for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
+    process.on(event, (error: unknown) => {
+      log.fatal({ err: error }, `${event} in the supervisor`)
+      settle({ reason: event, exitCode: 1 })
     })
   }
   return { wanted, broken: (reason: string) => settle({ reason, exitCode: 1 }) }
