@@ -86,9 +86,14 @@ function parseHeader(bytes: Buffer): { alg: MacAlgorithm; kid: string; url: stri
   if (crit !== undefined || b64 !== undefined)
     throw malformed('its protected header has crit or b64; no extension is understood here')
   if (typeof kid !== 'string' || kid === '') throw malformed('its protected header has no kid')
-  if (kid.length > MAX_KID_LENGTH) throw malformed(`its kid has more than ${MAX_KID_LENGTH} characters`)
+  if (!isKid(kid)) throw malformed(`its kid has control characters or more than ${MAX_KID_LENGTH} characters`)
   if (typeof url !== 'string') throw malformed('its protected header has no url')
   return { alg, kid, url }
+}
+
+/** What a key id may be: any text of 1 to 255 characters without control characters. */
+export function isKid(text: string): boolean {
+  return text !== '' && text.length <= MAX_KID_LENGTH && !/\p{Cc}/u.test(text)
 }
 
 function isMacAlgorithm(name: string): name is MacAlgorithm {

@@ -2,6 +2,7 @@
 
 import type { Config } from '../../config/schema.ts'
 import type { SecretBox } from '../../lib/secret-box.ts'
+import { isKid } from '../../protocol/external-account-binding.ts'
 import { createEabCredential } from '../../services/external-accounts.ts'
 import { createAllowlistStore } from '../../store/allowlist-store.ts'
 import { createCsrProfileStore } from '../../store/csr-profile-store.ts'
@@ -19,13 +20,13 @@ export interface NewCredentialOptions {
   csrProfile: string | undefined
 }
 
-const MAX_TEXT = 255
+const MAX_LABEL = 255
 
 /** Prints the HMAC key: the one time that it can be read. */
 export async function createCredential(config: Config, options: NewCredentialOptions): Promise<number> {
   const kid = (options.kid ?? '').trim()
-  if (kid === '' || kid.length > MAX_TEXT) throw new CommandError(`--kid takes a key id of 1 to ${MAX_TEXT} characters`)
-  if ((options.label ?? '').length > MAX_TEXT) throw new CommandError(`--label takes at most ${MAX_TEXT} characters`)
+  if (!isKid(kid)) throw new CommandError('--kid takes a key id of 1 to 255 characters')
+  if ((options.label ?? '').length > MAX_LABEL) throw new CommandError(`--label takes at most ${MAX_LABEL} characters`)
   const box = requireSecretBox(config)
   const identifiers = newIdentifiersOf(options.allow)
   return withDatabase(config, async (db) => {
