@@ -284,9 +284,8 @@ const AROUND: Rule[] = [
   ),
   not(
     'admin_api.token_secret',
-    ['admin_api.enabled'],
-    (c) =>
-      c.admin_api.enabled && c.admin_api.token_secret !== null && c.admin_api.token_secret.length < MIN_TOKEN_SECRET,
+    [],
+    (c) => c.admin_api.token_secret !== null && c.admin_api.token_secret.length < MIN_TOKEN_SECRET,
     `is too short; must have at least ${MIN_TOKEN_SECRET} characters`,
   ),
   not(
