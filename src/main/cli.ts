@@ -6,17 +6,19 @@ import sade from 'sade'
 import type { Config } from '../config/schema.ts'
 import { allowToAccount, disallowToAccount, listAllowed } from './commands/account.ts'
 import { testSign } from './commands/ca.ts'
-import { CommandError, readConfigFile } from './commands/config-file.ts'
+import { readConfigFile } from './commands/config-file.ts'
 import { assignProfile, createProfile, listProfiles } from './commands/csr-profile.ts'
 import { databaseMigrate, databaseStatus } from './commands/db.ts'
 import { createCredential, listCredentials, revokeCredential } from './commands/eab.ts'
-import { valuesOf } from './commands/operator-database.ts'
 import { runService } from './commands/serve.ts'
 import { runEmbedded } from './dev.ts'
 import { VERSION } from './version.ts'
 
 interface GlobalOptions {
-  config?: string
+  /** What stands on the command line beside command and options. */
+  _: readonly string[]
+  /** True when the file name is missing, a list when it was given twice. */
+  config?: string | boolean | string[]
   debug?: boolean
   'validate-only'?: boolean
   dev?: boolean
@@ -32,6 +34,9 @@ interface DevFlags {
 
 const EXIT_FAILED = 1
 const EXIT_USAGE = 2
+
+/** The command line itself is wrong. */
+class UsageError extends Error {}
 
 const program = sade('chancery')
   .version(VERSION)
@@ -61,23 +66,31 @@ program
 program
   .command('db status', 'Check the database: reachable, and at the schema of this release')
   .example('-c config.yaml db status')
-  .action(run(async (options: GlobalOptions) => databaseStatus(await readConfigFile(options.config))))
+  .action(run(async (options: GlobalOptions) => databaseStatus(await readConfigFile(configOf(options)))))
 
 program
   .command('db migrate', 'Bring the database to the schema of this release')
   .example('-c config.yaml db migrate')
-  .action(run(async (options: GlobalOptions) => databaseMigrate(await readConfigFile(options.config))))
+  .action(run(async (options: GlobalOptions) => databaseMigrate(await readConfigFile(configOf(options)))))
 
 program
   .command('ca test-sign', 'Make one test signature with every issuer and verify it')
   .example('-c config.yaml ca test-sign')
-  .action(run(async (options: GlobalOptions) => testSign(await readConfigFile(options.config))))
+  .action(run(async (options: GlobalOptions) => testSign(await readConfigFile(configOf(options)))))
+
+/** What the parser makes of a flag with a value: a list where it is given several times. */
+type Text = string | string[]
 
 interface CredentialFlags {
-  kid?: string
-  label?: string
-  allow?: string | string[]
-  'csr-profile'?: string
+  kid?: Text
+  label?: Text
+  allow?: Text
+  'csr-profile'?: Text
+}
+
+interface AssignmentFlags {
+  account?: Text
+  eab?: Text
 }
 
 /** Words beyond those that a command names. */
@@ -94,11 +107,11 @@ program
   .example("-c config.yaml eab create --kid team-a --allow '*.a.example.com' 10.1.0.0/16")
   .action(
     run(async (options: GlobalOptions & CredentialFlags & FurtherWords) =>
-      createCredential(await readConfigFile(options.config), {
-        kid: options.kid,
-        label: options.label,
+      createCredential(await readConfigFile(configOf(options)), {
+        kid: textOf(options.kid, '--kid'),
+        label: textOf(options.label, '--label'),
         allow: [...valuesOf(options.allow), ...options._],
-        csrProfile: options['csr-profile'],
+        csrProfile: textOf(options['csr-profile'], '--csr-profile'),
       }),
     ),
   )
@@ -106,13 +119,13 @@ program
 program
   .command('eab list', 'List the credentials of external account binding, newest first')
   .example('-c config.yaml eab list')
-  .action(run(async (options: GlobalOptions) => listCredentials(await readConfigFile(options.config))))
+  .action(run(async (options: GlobalOptions) => listCredentials(await readConfigFile(configOf(options)))))
 
 program
   .command('eab revoke <kid>', 'Revoke a credential, the accounts registered with it and their authorizations')
   .example('-c config.yaml eab revoke team-a')
   .action(
-    run(async (kid: string, options: GlobalOptions) => revokeCredential(await readConfigFile(options.config), kid)),
+    run(async (kid: string, options: GlobalOptions) => revokeCredential(await readConfigFile(configOf(options)), kid)),
   )
 
 program
@@ -120,7 +133,7 @@ program
   .example("-c config.yaml account allow 01938c4e-… host.example.com '*.a.example.com'")
   .action(
     run(async (id: string, options: GlobalOptions & FurtherWords) =>
-      allowToAccount(await readConfigFile(options.config), id, options._),
+      allowToAccount(await readConfigFile(configOf(options)), id, options._),
     ),
   )
 
@@ -129,26 +142,26 @@ program
   .example('-c config.yaml account disallow 01938c4e-… host.example.com')
   .action(
     run(async (id: string, options: GlobalOptions & FurtherWords) =>
-      disallowToAccount(await readConfigFile(options.config), id, options._),
+      disallowToAccount(await readConfigFile(configOf(options)), id, options._),
     ),
   )
 
 program
   .command('account allowed <id>', 'List the identifiers allowed to an account')
   .example('-c config.yaml account allowed 01938c4e-…')
-  .action(run(async (id: string, options: GlobalOptions) => listAllowed(await readConfigFile(options.config), id)))
+  .action(run(async (id: string, options: GlobalOptions) => listAllowed(await readConfigFile(configOf(options)), id)))
 
 program
   .command('csr-profile create <file>', 'Store a CSR profile: YAML or JSON with name, description and profile_data')
   .example('-c config.yaml csr-profile create servers.yaml')
   .action(
-    run(async (file: string, options: GlobalOptions) => createProfile(await readConfigFile(options.config), file)),
+    run(async (file: string, options: GlobalOptions) => createProfile(await readConfigFile(configOf(options)), file)),
   )
 
 program
   .command('csr-profile list', 'List the CSR profiles')
   .example('-c config.yaml csr-profile list')
-  .action(run(async (options: GlobalOptions) => listProfiles(await readConfigFile(options.config))))
+  .action(run(async (options: GlobalOptions) => listProfiles(await readConfigFile(configOf(options)))))
 
 program
   .command('csr-profile assign <name>', 'Give a CSR profile to an account, or to a credential and its accounts')
@@ -156,12 +169,17 @@ program
   .option('--eab', 'Key id of a credential of external account binding')
   .example('-c config.yaml csr-profile assign servers --eab team-a')
   .action(
-    run(async (name: string, { account, eab, config }: GlobalOptions & { account?: string; eab?: string }) =>
-      assignProfile(await readConfigFile(config), name, { account, eab }),
+    run(async (name: string, options: GlobalOptions & AssignmentFlags) =>
+      assignProfile(await readConfigFile(configOf(options)), name, {
+        account: textOf(options.account, '--account'),
+        eab: textOf(options.eab, '--eab'),
+      }),
     ),
   )
 
 async function serveCommand(options: GlobalOptions & DevFlags): Promise<number> {
+  // The command that runs when no other is named: a mistyped one must not start a service.
+  if (options._.length > 0) throw new UsageError(`unknown command: ${options._.join(' ')}`)
   if (options.dev && options.config === undefined && !options['validate-only']) {
     return runEmbedded({
       dataDir: path.resolve(options['data-dir'] ?? 'data'),
@@ -171,7 +189,7 @@ async function serveCommand(options: GlobalOptions & DevFlags): Promise<number> 
       workers: options.workers,
     })
   }
-  const config = await readConfigFile(options.config)
+  const config = await readConfigFile(configOf(options))
   if (options['validate-only']) return printSummary(config)
   const logging = {
     ...config.logging,
@@ -195,8 +213,23 @@ function printSummary(config: Config): number {
 
 function portOf(value: number | undefined, flag: string): number {
   if (value === undefined || !Number.isInteger(value) || value < 1 || value > 65535)
-    throw new CommandError(`${flag} takes a port number`)
+    throw new UsageError(`${flag} takes a port number`)
   return value
+}
+
+function valuesOf(value: Text | undefined): string[] {
+  return value === undefined ? [] : [value].flat()
+}
+
+function textOf(value: Text | undefined, flag: string): string | undefined {
+  const values = valuesOf(value)
+  if (values.length > 1) throw new UsageError(`${flag} is given once`)
+  return values[0]
+}
+
+function configOf({ config }: GlobalOptions): string | undefined {
+  if (config === undefined || typeof config === 'string') return config
+  throw new UsageError('-c takes one file name')
 }
 
 /** Turns what a command returns or throws into an exit code and plain lines on standard error. */
@@ -207,12 +240,21 @@ function run<A extends [...string[], GlobalOptions]>(
     try {
       process.exitCode = await command(...args)
     } catch (error) {
+      if (error instanceof UsageError) {
+        complain(error.message)
+        return
+      }
       const options = args.at(-1) as GlobalOptions
       const message = error instanceof Error ? error.message : String(error)
       process.stderr.write(`chancery: ${options.debug && error instanceof Error ? error.stack : message}\n`)
       process.exitCode = EXIT_FAILED
     }
   }
+}
+
+function complain(message: string): void {
+  process.stderr.write(`chancery: ${message}; see chancery --help\n`)
+  process.exitCode = EXIT_USAGE
 }
 
 /**
@@ -226,7 +268,11 @@ function flagsLast(argv: readonly string[]): string[] {
 
 const [node, script, ...words] = process.argv
 const parsing = {
-  unknown: (flag: string) => `Unknown option: ${flag}`,
+  unknown(flag: string) {
+    complain(`unknown option: ${flag}`)
+    // The parser would end the process with 1.
+    process.exit()
+  },
   lazy: true as const,
   // Values that stay as typed, where the parser would make a number of 007.
   string: ['kid', 'label', 'allow', 'csr-profile', 'account', 'eab'],

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { type CertificateProfile, chooseProfile } from '../domain/certificate-profile.ts'
 import { checkIdentifiers, type IdentifierPolicy, type RequestedIdentifier } from '../domain/identifier-policy.ts'
 import type { Authorization, Order } from '../domain/records.ts'
-import { checkRequestedValidity, type RequestedValidity } from '../domain/validity.ts'
+import { checkRequestedValidity, orderExpiry, type RequestedValidity } from '../domain/validity.ts'
 import { uuidv7 } from '../lib/uuid.ts'
 import { offeredChallengeTypes } from '../protocol/challenge.ts'
 import { authorizedIdentifier, type Identifier, isWildcard } from '../protocol/identifier.ts'
@@ -37,7 +37,7 @@ export interface Ordering {
   createOrder(requester: Requester, request: OrderRequest, now: Date): Promise<Order>
   /** @throws Problem malformed 404, unauthorized when it is another account's */
   findOrder(requester: Requester, orderId: string): Promise<Order>
-  listOrders(accountId: string, after: string | undefined, limit: number): Promise<string[]>
+  listOrders(requester: Requester, after: string | undefined, limit: number): Promise<string[]>
   preAuthorize(requester: Requester, identifier: RequestedIdentifier, now: Date): Promise<Authorization>
   findAuthorization(requester: Requester, authorizationId: string): Promise<Authorization>
   deactivateAuthorization(requester: Requester, authorizationId: string): Promise<Authorization>
@@ -79,8 +79,9 @@ export function createOrdering(
       const allowlist = await rules.allowlistOf(requester.accountId)
       const identifiers = checkIdentifiers(request.identifiers, policy.identifiers, allowlist)
       const profile = chooseProfile(policy.profiles, request.profile)
-      const expiresAt = new Date(now.getTime() + policy.orderLifetimeMs)
-      checkRequestedValidity(request, profile.validity, now, expiresAt)
+      const lifetimeEnd = new Date(now.getTime() + policy.orderLifetimeMs)
+      checkRequestedValidity(request, profile.validity, now, lifetimeEnd)
+      const expiresAt = orderExpiry(request, lifetimeEnd)
       const order = unlessStale(
         await orders.create({
           id: uuidv7(now.getTime()),
@@ -106,7 +107,7 @@ export function createOrdering(
       return order
     },
 
-    listOrders: (accountId, after, limit) => orders.list(accountId, after, limit),
+    listOrders: async (requester, after, limit) => unlessStale(await orders.list(requester, after, limit)),
 
     async preAuthorize(requester, requested, now) {
       const allowlist = await rules.allowlistOf(requester.accountId)

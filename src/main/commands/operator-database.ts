@@ -19,8 +19,3 @@ export async function withDatabase<T>(config: Config, work: (db: Database) => Pr
     await db.close()
   }
 }
-
-/** Values of an option that may be given several times. */
-export function valuesOf(option: string | string[] | undefined): string[] {
-  return option === undefined ? [] : Array.isArray(option) ? option : [option]
-}

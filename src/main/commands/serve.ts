@@ -9,15 +9,13 @@ import { VERSION } from '../version.ts'
 export interface ServeHooks {
   onStep(title: string): void
   onReady(service: RunningService): void
-  /** After the service is down, before the process ends. */
-  afterStop(): Promise<void>
 }
 
-const NO_HOOKS: ServeHooks = { onStep() {}, onReady() {}, async afterStop() {} }
+const NO_HOOKS: ServeHooks = { onStep() {}, onReady() {} }
 
 /** @returns the exit code: 0 after an orderly stop, 1 when a part broke for good. */
 export async function runService(config: Config, hooks: Partial<ServeHooks> = {}): Promise<number> {
-  const { onStep, onReady, afterStop } = { ...NO_HOOKS, ...hooks }
+  const { onStep, onReady } = { ...NO_HOOKS, ...hooks }
   const { log, flush } = createLogger(config.logging, 'main', false)
   const stop = nextStop(log)
   try {
@@ -39,7 +37,6 @@ export async function runService(config: Config, hooks: Partial<ServeHooks> = {}
     log.info('service stopped')
     return exitCode
   } finally {
-    await afterStop()
     flush()
   }
 }
