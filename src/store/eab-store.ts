@@ -61,7 +61,7 @@ export interface EabStore {
   findForVerification: Batched<string, EabVerification | undefined>
   /**
    * Account, use of the credential, and the credential's identifiers and CSR profile handed on to the account, in one
-   * statement. False when the credential is used up or revoked (by now), or the key has an account; then nothing is
+   * commit. False when the credential is used up or revoked (by now), or the key has an account; then nothing is
    * written, the credential included.
    */
   register(bound: BoundAccount): Promise<boolean>
@@ -100,15 +100,19 @@ const REGISTER: Statement = {
     ), used AS (
       UPDATE eab_credentials c SET used = true, used_at = coalesce(c.used_at, now()), account_id = made.id
         FROM made WHERE c.id = made.eab_credential_id
-    ), allowed AS (
-      INSERT INTO account_allowed_identifiers (account_id, identifier_id, eab_credential_id)
-      SELECT made.id, e.identifier_id, e.eab_credential_id FROM made JOIN eab_allowed_identifiers e USING (eab_credential_id)
-    ), profiled AS (
-      INSERT INTO account_csr_profiles (account_id, csr_profile_id, eab_credential_id, assigned_by)
-      SELECT made.id, e.csr_profile_id, e.eab_credential_id, e.assigned_by
-        FROM made JOIN eab_csr_profiles e USING (eab_credential_id)
     )
     SELECT id FROM made`,
+}
+
+const HAND_ON: Statement = {
+  name: 'eab-hand-on',
+  text: `
+    WITH allowed AS (
+      INSERT INTO account_allowed_identifiers (account_id, identifier_id, eab_credential_id)
+      SELECT $1, identifier_id, eab_credential_id FROM eab_allowed_identifiers WHERE eab_credential_id = $2
+    )
+    INSERT INTO account_csr_profiles (account_id, csr_profile_id, eab_credential_id, assigned_by)
+    SELECT $1, csr_profile_id, eab_credential_id, assigned_by FROM eab_csr_profiles WHERE eab_credential_id = $2`,
 }
 
 const CREATE: Statement = {
@@ -181,7 +185,12 @@ export function createEabStore(db: Database): EabStore {
     async register({ account, credentialId, binding, reusable }) {
       const { id, thumbprint, jwk, contacts, termsAgreed } = account
       const values = [id, thumbprint, jwk, contacts, termsAgreed, credentialId, binding, reusable]
-      return (await db.query(REGISTER, values)).length > 0
+      return db.transaction(async (tx) => {
+        const made = await tx.query(REGISTER, values)
+        // A statement of its own: what the credential was given while the first one waited for its row is seen only now.
+        if (made.length > 0) await tx.query(HAND_ON, [id, credentialId])
+        return made.length > 0
+      })
     },
 
     async create({ id, kid, label, sealedKey, createdBy }) {
