@@ -83,6 +83,13 @@ export interface Issuing extends Validity {
 
 export type IssuanceOutcome = 'recorded' | 'failed' | 'left to recovery'
 
+/** `der` when this thread's signature was recorded, `error` when the backend did not sign. */
+interface Completion {
+  outcome: IssuanceOutcome
+  der?: Buffer
+  error?: CaError
+}
+
 export interface Issuance {
   /**
    * @param order as just read, owned by the account.
@@ -142,7 +149,7 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
 
   async function build(subject: Subject, profile: CertificateProfile, requested: RequestedValidity, now: Date) {
     const issuer = issuerFor(profile)
-    const validity = certificateValidity(requested, profile.validity, now, issuer.notAfter)
+    const validity = certificateValidity(requested, profile.validity, now, issuer)
     const serialNumber = await dependencies.serialNumber()
     const tbs = buildTbsCertificate({
       serialNumber,
@@ -199,7 +206,7 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
     }
   }
 
-  async function signAndRecord(issuing: Issuing): Promise<{ outcome: IssuanceOutcome; der?: Buffer }> {
+  async function signAndRecord(issuing: Issuing): Promise<Completion> {
     const { certificateId, orderId } = issuing
     let der: Buffer
     try {
@@ -210,9 +217,9 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
     } catch (cause) {
       const error = cause instanceof CaError ? cause : new CaError('the CA backend failed', { retryable: true, cause })
       events.signingFailed(error, { certificateId, orderId })
-      if (error.retryable) return { outcome: 'left to recovery' }
+      if (error.retryable) return { outcome: 'left to recovery', error }
       await store.fail(certificateId, problemDocument('serverInternal', 'the CA refused to sign this certificate'))
-      return { outcome: 'failed' }
+      return { outcome: 'failed', error }
     }
     // False: another instance took this for abandoned and has recorded its own signature over the same TBS.
     const recorded = await store.complete({ ...issuing, der })
@@ -228,7 +235,7 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
     return recorded ? { outcome: 'recorded', der } : { outcome: 'recorded' }
   }
 
-  async function completeWithDer(issuing: Issuing): Promise<{ outcome: IssuanceOutcome; der?: Buffer }> {
+  async function completeWithDer(issuing: Issuing): Promise<Completion> {
     inFlight++
     try {
       return await signAndRecord(issuing)
@@ -264,7 +271,7 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       }
 
       const completion = completeWithDer(issuing)
-      const { outcome } = await within(completion, policy.finalizeWaitMs, { outcome: 'left to recovery' as const })
+      const { outcome } = await within<Completion>(completion, policy.finalizeWaitMs, { outcome: 'left to recovery' })
       if (outcome === 'recorded') return { ...order, status: 'valid', certificateId: issuing.certificateId }
       return outcome === 'failed' ? reread() : { ...order, status: 'processing' }
     },
@@ -274,8 +281,11 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       const built = await build({ spki, identifiers, commonName: undefined }, profile, {}, now)
       const names = identifiers.map(({ value }) => value)
       const issuing = await begin(built, names, undefined, createHash('sha256').update(spki.der).digest(), now)
-      const { der } = issuing ? await completeWithDer(issuing) : {}
-      if (!der) throw new CaError('the CA did not issue the certificate of the service itself', { retryable: true })
+      const { der, error } = issuing ? await completeWithDer(issuing) : {}
+      if (!der) {
+        const reason = error ? `: ${error.message}` : ''
+        throw new CaError(`the CA did not issue the certificate of the service itself${reason}`, { retryable: true })
+      }
       return { der, issuer: built.issuer }
     },
 
