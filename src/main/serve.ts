@@ -25,6 +25,7 @@ import { ensureServerCertificate } from './server-certificate.ts'
 import {
   createJobFactory,
   databaseSettings,
+  eabSecretBox,
   liveSettings,
   threadConnections,
   urlSettings,
@@ -100,6 +101,8 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   let stopping = false
 
   await requireFreePort(config)
+  // Every front reads it for itself; what is wrong with it is said here, once, and refuses the start.
+  eabSecretBox(config)
   onStep('checking the database')
   await prepareSchema(config, log)
   const db = openDatabase(databaseSettings(config), (error) =>

@@ -11,7 +11,9 @@ import type { Metrics } from '../ops/metrics.ts'
 import { createNonces } from '../protocol/nonce.ts'
 import { createUrls } from '../protocol/urls.ts'
 import { createAccountCache } from '../services/account-cache.ts'
+import { type AccountRules, createAccountRules } from '../services/account-rules.ts'
 import { createChainDownload } from '../services/chain-download.ts'
+import { createExternalAccounts } from '../services/external-accounts.ts'
 import { createIssuance, type Issuance } from '../services/issuance.ts'
 import { createOrdering } from '../services/ordering.ts'
 import { createRegistration } from '../services/registration.ts'
@@ -19,15 +21,21 @@ import { createRevocation } from '../services/revocation.ts'
 import { databaseSerialNumbers, randomSerialNumbers } from '../services/serial-number.ts'
 import { createChallengeTriggers, type DispatchValidation } from '../services/validation.ts'
 import { createAccountStore } from '../store/account-store.ts'
+import { createAllowlistStore } from '../store/allowlist-store.ts'
 import { type AuthorizationStore, createAuthorizationStore } from '../store/authorization-store.ts'
 import { type CertificateStore, createCertificateStore } from '../store/certificate-store.ts'
+import { createCsrProfileStore } from '../store/csr-profile-store.ts'
 import type { Database } from '../store/database.ts'
+import { createEabStore } from '../store/eab-store.ts'
 import { createIssuanceStore, type IssuanceStore } from '../store/issuance-store.ts'
 import { createOrderStore } from '../store/order-store.ts'
 import { nextSerialRange } from '../store/serial-range.ts'
 import type { FrontThreadData } from './messages.ts'
 import {
+  accountRulesPolicy,
   acmeSettings,
+  eabSecretBox,
+  externalAccountPolicy,
   issuancePolicy,
   nonceLifetimeSeconds,
   orderingPolicy,
@@ -69,7 +77,14 @@ export interface Shared {
   log: Logger
 }
 
-export function createThreadIssuance({ config, db, stores, ca, instanceId, metrics, log }: Shared): Issuance {
+function createThreadAccountRules({ config, db }: Pick<Shared, 'config' | 'db'>): AccountRules {
+  return createAccountRules(createAllowlistStore(db), createCsrProfileStore(db), accountRulesPolicy(config))
+}
+
+export function createThreadIssuance(
+  { config, db, stores, ca, instanceId, metrics, log }: Shared,
+  rules = createThreadAccountRules({ config, db }),
+): Issuance {
   const serialNumber =
     config.ca.serial_source === 'database' ? databaseSerialNumbers(() => nextSerialRange(db)) : randomSerialNumbers()
   const events = {
@@ -93,7 +108,7 @@ export function createThreadIssuance({ config, db, stores, ca, instanceId, metri
     },
   }
   return createIssuance(
-    { ca, store: stores.issuance, certificates: stores.certificates, serialNumber, instanceId, events },
+    { ca, store: stores.issuance, certificates: stores.certificates, rules, serialNumber, instanceId, events },
     issuancePolicy(config),
   )
 }
@@ -106,6 +121,12 @@ export function createAcmeContext(
   const { config, db, stores, instanceId, metrics, log } = shared
   const accountStore = createAccountStore(db)
   const accounts = createAccountCache(accountStore.find)
+  const rules = createThreadAccountRules(shared)
+  const externalAccounts = createExternalAccounts(
+    createEabStore(db),
+    eabSecretBox(config),
+    externalAccountPolicy(config),
+  )
   return {
     urls: createUrls(urlSettings(config)),
     settings: acmeSettings(config),
@@ -114,10 +135,11 @@ export function createAcmeContext(
       openReplayWindow(nonce.window),
     ),
     accounts,
-    registration: createRegistration(accountStore, accounts, registrationPolicy(config), {
-      registered(account) {
+    registration: createRegistration(accountStore, externalAccounts, accounts, registrationPolicy(config), {
+      registered(account, eabKid) {
         metrics.accountsCreated.inc()
-        log.info({ event: 'account_created', accountId: account.id, thumbprint: account.thumbprint }, 'account created')
+        const { id: accountId, thumbprint } = account
+        log.info({ event: 'account_created', accountId, thumbprint, ...(eabKid && { eabKid }) }, 'account created')
       },
       deactivated(account) {
         metrics.accountsDeactivated.inc()
@@ -127,11 +149,11 @@ export function createAcmeContext(
         log.info({ event: 'key_changed', accountId: account.id, thumbprint: account.thumbprint }, 'account key changed')
       },
     }),
-    ordering: createOrdering(createOrderStore(db), stores.authorizations, orderingPolicy(config), {
+    ordering: createOrdering(createOrderStore(db), stores.authorizations, rules, orderingPolicy(config), {
       ordered: () => metrics.ordersCreated.inc(),
     }),
     challenges: createChallengeTriggers(stores.authorizations, instanceId, dispatch),
-    issuance: createThreadIssuance(shared),
+    issuance: createThreadIssuance(shared, rules),
     chains: createChainDownload(stores.certificates, { includeRoot: config.ca.include_root }),
     revocation: createRevocation(stores.certificates, {
       revoked(certificate, reason) {

@@ -63,13 +63,7 @@ const EXAMPLES: Record<string, readonly string[]> = {
   proxy: [],
   quotas: ['quotas.enabled'],
   retention: ['retention.enabled', 'audit_retention.enabled'],
-  'strict-security': [
-    'security.require_csr_profile',
-    'security.rate_limits.enabled',
-    'security.identifier_policy.enforce_account_allowlist',
-    'acme.eab_required',
-    'admin_api.enabled',
-  ],
+  'strict-security': ['security.rate_limits.enabled', 'admin_api.enabled'],
 }
 
 describe('example configurations', () => {
