@@ -9,12 +9,13 @@ import { createHash, generateKeyPairSync, type KeyObject, sign, type webcrypto }
 import { after, before, beforeEach, describe, test } from 'node:test'
 import { type CaBackend, CaError, type CaIssuer } from '../../src/ca/backend.ts'
 import type { Order } from '../../src/domain/records.ts'
-import { issuancePolicy } from '../../src/main/settings.ts'
+import { accountRulesPolicy, issuancePolicy } from '../../src/main/settings.ts'
 import { SIGNATURE_ALGORITHMS } from '../../src/pki/algorithms.ts'
 import { assembleCertificate, parseCertificate } from '../../src/pki/certificate.ts'
 import { parseSpki } from '../../src/pki/spki.ts'
 import { parseAccountKey } from '../../src/protocol/jwk.ts'
 import type { KnownAccount } from '../../src/services/account-cache.ts'
+import { createAccountRules } from '../../src/services/account-rules.ts'
 import {
   createIssuance,
   type Issuance,
@@ -24,6 +25,8 @@ import {
 import { recoverIssuances } from '../../src/services/recovery.ts'
 import { randomSerialNumbers } from '../../src/services/serial-number.ts'
 import type { Requester } from '../../src/store/account-store.ts'
+import { createAllowlistStore } from '../../src/store/allowlist-store.ts'
+import { createCsrProfileStore } from '../../src/store/csr-profile-store.ts'
 import { makeAuthority } from '../signer/authority.ts'
 import { aConfig } from '../unit/config/support.ts'
 import { x509 } from '../unit/pki/support.ts'
@@ -32,6 +35,7 @@ import { aName, anAccount, aReadyOrder, openStores, type StoreFixture, sleep } f
 const CURVE = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
 const INSTANCE = 4711
 const authority = makeAuthority()
+const config = aConfig()
 
 const ISSUER: CaIssuer = {
   id: 'default',
@@ -134,6 +138,11 @@ describe('issuance under faults', () => {
       ca: aCa(),
       store: store.issuance,
       certificates: store.certificates,
+      rules: createAccountRules(
+        createAllowlistStore(store.db),
+        createCsrProfileStore(store.db),
+        accountRulesPolicy(config),
+      ),
       serialNumber: randomSerialNumbers(),
       instanceId: INSTANCE,
       events: {
@@ -143,7 +152,7 @@ describe('issuance under faults', () => {
       },
       ...over,
     }
-    return createIssuance(dependencies, { ...issuancePolicy(aConfig()), finalizeWaitMs })
+    return createIssuance(dependencies, { ...issuancePolicy(config), finalizeWaitMs })
   }
 
   const ready = () => aReadyOrder(store, requester, {}, names)
