@@ -7,6 +7,7 @@ import { renderAccount } from './resources.ts'
 export const newAccount = acmeEndpoint({
   resource: 'newAccount',
   signedBy: 'jwk',
+  limit: 'new_account',
   payload: {
     schema: z.object({
       contact: z.array(z.string()).optional(),
@@ -14,7 +15,8 @@ export const newAccount = acmeEndpoint({
       onlyReturnExisting: z.boolean().optional(),
     }),
   },
-  async handle({ signer, payload, now }, { registration, urls, settings }) {
+  async handle({ signer, payload, visit, now }, { registration, urls, settings }) {
+    await visit?.charge()
     const request = {
       key: signer,
       contacts: payload.contact ?? [],

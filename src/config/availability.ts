@@ -26,7 +26,6 @@ const when = (path: string, feature: string, used: (config: Config) => boolean):
 
 export const ABSENT_FEATURES: readonly AbsentFeature[] = [
   when('security.require_csr_profile', 'CSR profiles are', (c) => c.security.require_csr_profile),
-  when('security.rate_limits.enabled', 'rate limiting is', (c) => c.security.rate_limits.enabled),
   when(
     'security.identifier_policy.enforce_account_allowlist',
     'the identifier allowlist of accounts is',

@@ -29,7 +29,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
     const ca = connectSigner(data.signer, log)
     const context = createAcmeContext(
       { config, db, stores: createStores(db), ca, instanceId, metrics, log },
-      data.nonce,
+      data,
       (request) => supervisor.tell('validate', request),
     )
     const acme = createAcmeApplication(context)
@@ -77,6 +77,9 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       start: () => ({
         metrics: () => takeSnapshot(metrics),
         pressure: () => db.pressure(),
+        rateLimits: (settings) => {
+          context.limits.apply(settings)
+        },
         logLevel: (level) => {
           log.level = PINO_LEVELS[level]
         },

@@ -3,6 +3,7 @@
 import type { Config } from '../config/schema.ts'
 import type { HealthReport } from '../ops/health.ts'
 import type { MetricsSnapshot } from '../ops/metrics.ts'
+import type { RateLimitSettings } from '../services/rate-limiter.ts'
 import type { ValidationRequest } from '../services/validation.ts'
 import type { PoolPressure } from '../store/database.ts'
 
@@ -17,6 +18,7 @@ export type SupervisorMessages = {
 export type FrontMessages = {
   metrics: { message: undefined; reply: MetricsSnapshot }
   pressure: { message: undefined; reply: PoolPressure }
+  rateLimits: { message: RateLimitSettings; reply: undefined }
   logLevel: { message: Config['logging']['level']; reply: undefined }
 }
 
@@ -27,6 +29,8 @@ export interface FrontThreadData {
   instanceId: number
   signer: { socketPath: string; secretFile: string }
   nonce: { key: Uint8Array; epochMs: number; window: SharedArrayBuffer }
+  /** Rate-limit counters of the instance. */
+  rateTable: SharedArrayBuffer
   databaseConnections: number
   tls: { certPath: string; keyPath: string } | undefined
 }

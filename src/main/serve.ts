@@ -10,6 +10,7 @@ import { recoverIssuances } from '../background/recovery.ts'
 import type { CaBackend } from '../ca/backend.ts'
 import type { Config } from '../config/schema.ts'
 import { allocateReplayWindow } from '../lib/replay-window.ts'
+import { allocateSharedTable } from '../lib/shared-table.ts'
 import { createMetrics } from '../ops/metrics.ts'
 import { type SupervisedThread, superviseThread, type ThreadEvent } from '../runtime/thread.ts'
 import type { Issuance } from '../services/issuance.ts'
@@ -143,7 +144,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     await dispatcher.drain(config.server.graceful_timeout * 1000)
     const released = await stores.authorizations.release(instanceId)
     if (released > 0) log.info({ released }, 'challenges in processing are pending again')
-    await Promise.all([loops.recovery.stop(), loops.challenge.stop()])
+    await Promise.all(Object.values(loops).map((loop) => loop.stop()))
     supervisor.stop()
   })
 
@@ -154,6 +155,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     instanceId,
     signer: { socketPath: signer.socketPath, secretFile: signer.secretFile },
     nonce: { key: randomBytes(32), epochMs: Date.now(), window: allocateReplayWindow() },
+    rateTable: allocateSharedTable(),
     databaseConnections: threadConnections(config),
     tls,
   }
@@ -276,6 +278,7 @@ interface BackgroundParts {
 function startBackground({ config, presence, stores, issuance, dispatcher, metrics, log }: BackgroundParts): {
   recovery: Loop
   challenge: Loop
+  rateLimits: Loop
 } {
   const { instanceId } = presence
   const onError = (task: string, error: unknown) => {
@@ -329,7 +332,19 @@ function startBackground({ config, presence, stores, issuance, dispatcher, metri
       )
     },
   })
-  return { recovery, challenge }
+  const { rate_limits: limits } = config.security
+  const rateLimits = startLoop({
+    name: 'rate_limit_gc',
+    intervalMs: limits.gc_interval_seconds * 1000,
+    onError,
+    round: async () => {
+      await presence.lead('cleanup', async () => {
+        metrics.workerRuns.inc({ task: 'rate_limit_gc' })
+        await stores.rateLimits.sweep(limits.gc_max_age_seconds)
+      })
+    },
+  })
+  return { recovery, challenge, rateLimits }
 }
 
 function dispatcherEvents(log: Logger, metrics: ReturnType<typeof createMetrics>): DispatcherEvents {

@@ -5,6 +5,7 @@ import type { AcmeSettings, DirectoryMeta } from '../acme/context.ts'
 import type { Config } from '../config/schema.ts'
 import { type CertificateProfile, DEFAULT_PROFILE } from '../domain/certificate-profile.ts'
 import type { IdentifierPolicy } from '../domain/identifier-policy.ts'
+import { RATE_CATEGORIES, type RateCategory } from '../domain/rate-limit.ts'
 import type { ValidationPolicy } from '../domain/validation-policy.ts'
 import type { ProxySettings } from '../http/forwarded.ts'
 import { CURVES, type Curve, type SignatureAlgorithm } from '../pki/algorithms.ts'
@@ -12,6 +13,7 @@ import { type ChallengeType, isChallengeType, keyAuthorization } from '../protoc
 import type { UrlSettings } from '../protocol/urls.ts'
 import type { IssuancePolicy } from '../services/issuance.ts'
 import type { OrderingPolicy } from '../services/ordering.ts'
+import type { RateLimitSettings } from '../services/rate-limiter.ts'
 import type { RegistrationPolicy } from '../services/registration.ts'
 import type { ValidationRequest } from '../services/validation.ts'
 import type { DatabaseSettings } from '../store/database.ts'
@@ -70,6 +72,16 @@ export function proxySettings({ proxy }: Config): ProxySettings {
     forwardedForHeader: proxy.forwarded_for_header.toLowerCase(),
     forwardedProtoHeader: proxy.forwarded_proto_header.toLowerCase(),
   }
+}
+
+export function rateLimitSettings({ security }: Config): RateLimitSettings {
+  const { enabled, backend, ...rules } = security.rate_limits
+  const limit = (category: RateCategory) => {
+    const { requests, window_seconds } = rules[category]
+    return [category, { requests, windowSeconds: window_seconds }]
+  }
+  const categories = Object.keys(RATE_CATEGORIES) as RateCategory[]
+  return { enabled, backend, limits: Object.fromEntries(categories.map(limit)) }
 }
 
 export function acmeSettings(config: Config): AcmeSettings {

@@ -7,6 +7,7 @@ import type { CaBackend } from '../ca/backend.ts'
 import { createSignerBackend } from '../ca/signer-backend.ts'
 import type { Config } from '../config/schema.ts'
 import { openReplayWindow } from '../lib/replay-window.ts'
+import { openSharedTable } from '../lib/shared-table.ts'
 import type { Metrics } from '../ops/metrics.ts'
 import { createNonces } from '../protocol/nonce.ts'
 import { createUrls } from '../protocol/urls.ts'
@@ -14,6 +15,7 @@ import { createAccountCache } from '../services/account-cache.ts'
 import { createChainDownload } from '../services/chain-download.ts'
 import { createIssuance, type Issuance } from '../services/issuance.ts'
 import { createOrdering } from '../services/ordering.ts'
+import { createRateLimiter } from '../services/rate-limiter.ts'
 import { createRegistration } from '../services/registration.ts'
 import { createRevocation } from '../services/revocation.ts'
 import { databaseSerialNumbers, randomSerialNumbers } from '../services/serial-number.ts'
@@ -24,14 +26,23 @@ import { type CertificateStore, createCertificateStore } from '../store/certific
 import type { Database } from '../store/database.ts'
 import { createIssuanceStore, type IssuanceStore } from '../store/issuance-store.ts'
 import { createOrderStore } from '../store/order-store.ts'
+import { createRateLimitStore, type RateLimitStore } from '../store/rate-limit-store.ts'
 import { nextSerialRange } from '../store/serial-range.ts'
 import type { FrontThreadData } from './messages.ts'
-import { acmeSettings, issuancePolicy, orderingPolicy, registrationPolicy, urlSettings } from './settings.ts'
+import {
+  acmeSettings,
+  issuancePolicy,
+  orderingPolicy,
+  rateLimitSettings,
+  registrationPolicy,
+  urlSettings,
+} from './settings.ts'
 
 export interface Stores {
   issuance: IssuanceStore
   certificates: CertificateStore
   authorizations: AuthorizationStore
+  rateLimits: RateLimitStore
 }
 
 export function createStores(db: Database): Stores {
@@ -39,6 +50,7 @@ export function createStores(db: Database): Stores {
     issuance: createIssuanceStore(db),
     certificates: createCertificateStore(db),
     authorizations: createAuthorizationStore(db),
+    rateLimits: createRateLimitStore(db),
   }
 }
 
@@ -93,7 +105,7 @@ export function createThreadIssuance({ config, db, stores, ca, instanceId, metri
 
 export function createAcmeContext(
   shared: Shared,
-  nonce: FrontThreadData['nonce'],
+  { nonce, rateTable }: Pick<FrontThreadData, 'nonce' | 'rateTable'>,
   dispatch: DispatchValidation,
 ): AcmeContext {
   const { config, db, stores, instanceId, metrics, log } = shared
@@ -106,6 +118,12 @@ export function createAcmeContext(
       { key: nonce.key, epochMs: nonce.epochMs, expirySeconds: config.nonce.expiry_seconds },
       openReplayWindow(nonce.window),
     ),
+    limits: createRateLimiter(openSharedTable(rateTable), stores.rateLimits, rateLimitSettings(config), {
+      limited(category, subject) {
+        metrics.rateLimited.inc({ category })
+        log.info({ event: 'rate_limit_exceeded', category, subject }, 'rate limit exceeded')
+      },
+    }),
     accounts,
     registration: createRegistration(accountStore, accounts, registrationPolicy(config), {
       registered(account) {

@@ -25,6 +25,7 @@ export function createMetrics() {
     issuancesRecovered: counter('issuances_recovered_total', 'Interrupted issuances taken up again.', ['outcome']),
     workerRuns: counter('cleanup_runs_total', 'Rounds of a background task.', ['task']),
     workerErrors: counter('cleanup_errors_total', 'Failed rounds of a background task.', ['task']),
+    rateLimited: counter('rate_limited_total', 'Requests refused by a rate limit or a quota.', ['category']),
     httpRequests: counter('http_requests_total', 'HTTP requests answered.', ['method', 'status']),
     httpDuration: new Histogram({
       name: 'service_http_request_duration_seconds',

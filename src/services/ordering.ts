@@ -31,9 +31,12 @@ export interface OrderingEvents {
   ordered(order: Order): void
 }
 
+/** Charges the limits of an order that is acceptable otherwise. @throws Problem rateLimited */
+export type AdmitOrder = (identifiers: readonly Identifier[], isReplacement: boolean) => Promise<void> | undefined
+
 export interface Ordering {
-  /** @throws Problem malformed, unsupportedIdentifier, rejectedIdentifier, compound, invalidProfile */
-  createOrder(requester: Requester, request: OrderRequest, now: Date): Promise<Order>
+  /** @throws Problem malformed, unsupportedIdentifier, rejectedIdentifier, compound, invalidProfile, rateLimited */
+  createOrder(requester: Requester, request: OrderRequest, now: Date, admit: AdmitOrder): Promise<Order>
   /** @throws Problem malformed 404, unauthorized when it is another account's */
   findOrder(requester: Requester, orderId: string): Promise<Order>
   listOrders(accountId: string, after: string | undefined, limit: number): Promise<string[]>
@@ -73,11 +76,12 @@ export function createOrdering(
   }
 
   return {
-    async createOrder(requester, request, now) {
+    async createOrder(requester, request, now, admit) {
       const identifiers = checkIdentifiers(request.identifiers, policy.identifiers)
       const profile = chooseProfile(policy.profiles, request.profile)
       const expiresAt = new Date(now.getTime() + policy.orderLifetimeMs)
       checkRequestedValidity(request, profile.validity, now, expiresAt)
+      await admit(identifiers, false)
       const order = unlessStale(
         await orders.create({
           id: uuidv7(now.getTime()),
