@@ -224,7 +224,7 @@ describe('rate limits of two instances', () => {
     const rules = limitsOf({ new_nonce: { requests: 20, window_seconds: HOUR } }, 'database')
     const config = { ...rules, nonce: { store: 'database' } }
     const one = await startTestService({ config })
-    const two = await startTestService({ config, database: one.database })
+    const two = await startTestService({ config, beside: one })
     try {
       const answers = await Promise.all(
         Array.from({ length: 60 }, (_, i) => nonceFrom(i % 2 === 0 ? one : two, '203.0.113.9')),
