@@ -6,6 +6,7 @@ import type { Nonces } from '../protocol/nonce.ts'
 import type { Urls } from '../protocol/urls.ts'
 import type { AccountCache } from '../services/account-cache.ts'
 import type { ChainDownload } from '../services/chain-download.ts'
+import type { InstanceBoard } from '../services/instance-board.ts'
 import type { Issuance } from '../services/issuance.ts'
 import type { Ordering } from '../services/ordering.ts'
 import type { RateLimiter } from '../services/rate-limiter.ts'
@@ -37,6 +38,7 @@ export interface AcmeContext {
   settings: AcmeSettings
   nonces: Nonces
   limits: RateLimiter
+  board: Pick<InstanceBoard, 'isInMaintenance'>
   accounts: AccountCache
   registration: Registration
   ordering: Ordering

@@ -3,8 +3,8 @@
  *
  * Order of the checks, cheap ones first and nothing that tells about state before the signature:
  * method and media type, JWS form, algorithm, url, nonce form, the rate limit of the client's address, key (looked up or
- * parsed), signature, account status, payload, and last the nonce itself, so that it is used up only by a request that
- * could otherwise succeed.
+ * parsed), signature, account status, payload, maintenance, and last the nonce itself, so that it is used up only by a
+ * request that could otherwise succeed: what is refused for maintenance can be sent again as it is.
  */
 
 import { ZodError, type z } from 'zod/v4'
@@ -69,6 +69,8 @@ export interface AcmeEndpoint<P = unknown, S extends SignedBy = SignedBy> {
   limit?: AddressCategory
   /** A payload that may turn out to be exempt from the limit waits for its handler's judgement. */
   mayBeExempt?(payload: Buffer): boolean
+  /** Refused while the server is in maintenance (doc 1, Limits). */
+  pausedInMaintenance?: true
   handle(request: AcmeRequest<P, S>, context: AcmeContext): Promise<AcmeReply>
 }
 
@@ -76,6 +78,9 @@ export interface AcmeEndpoint<P = unknown, S extends SignedBy = SignedBy> {
 export function acmeEndpoint<P, S extends SignedBy>(endpoint: AcmeEndpoint<P, S>): AcmeEndpoint {
   return endpoint as unknown as AcmeEndpoint
 }
+
+/** decisions 22 */
+const MAINTENANCE_RETRY_SECONDS = 60
 
 export interface GatedRequest {
   http: HttpRequest
@@ -102,6 +107,7 @@ export async function runEndpoint(
 
   let signer = await authenticate(jws, endpoint.signedBy, context)
   const payload = readPayload(jws.payload, endpoint.payload)
+  if (endpoint.pausedInMaintenance && context.board.isInMaintenance()) throw inMaintenance()
   if (!context.nonces.redeem(jws.header.nonce, now.getTime())) throw badNonce()
 
   const request = {
@@ -227,6 +233,14 @@ export function isAccount(signer: KnownAccount | AccountKey): signer is KnownAcc
 
 export function noSuchResource(): Problem {
   return new Problem('malformed', 'there is no such resource', { status: 404 })
+}
+
+function inMaintenance(): Problem {
+  return new Problem(
+    'serverInternal',
+    'the server is in maintenance and takes no new orders for the moment; what was begun can be finished',
+    { status: 503, retryAfterSeconds: MAINTENANCE_RETRY_SECONDS },
+  )
 }
 
 function badNonce(): Problem {

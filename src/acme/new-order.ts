@@ -15,6 +15,7 @@ export const newOrder = acmeEndpoint({
   resource: 'newOrder',
   signedBy: 'kid',
   limit: 'new_order',
+  pausedInMaintenance: true,
   // RFC 9773 §5: an order that replaces a certificate is exempt; only its handler can tell whether it does.
   mayBeExempt: (payload) => payload.includes('"replaces"'),
   payload: {

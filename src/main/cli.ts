@@ -7,6 +7,7 @@ import type { Config } from '../config/schema.ts'
 import { testSign } from './commands/ca.ts'
 import { CommandError, readConfigFile } from './commands/config-file.ts'
 import { databaseMigrate, databaseStatus } from './commands/db.ts'
+import { maintenance } from './commands/maintenance.ts'
 import { runService } from './commands/serve.ts'
 import { runEmbedded } from './dev.ts'
 import { VERSION } from './version.ts'
@@ -68,6 +69,13 @@ program
   .command('ca test-sign', 'Make one test signature with every issuer and verify it')
   .example('-c config.yaml ca test-sign')
   .action(run(async (options: GlobalOptions) => testSign(await readConfigFile(options.config))))
+
+program
+  .command('maintenance <action>', 'Pause new orders: on, off, or status')
+  .example('-c config.yaml maintenance on')
+  .action((action: string, options: GlobalOptions) =>
+    run(async () => maintenance(await readConfigFile(options.config), action))(options),
+  )
 
 async function serveCommand(options: GlobalOptions & DevFlags): Promise<number> {
   if (options.dev && options.config === undefined && !options['validate-only']) {

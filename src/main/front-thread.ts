@@ -7,7 +7,8 @@ import { createMetrics, takeSnapshot } from '../ops/metrics.ts'
 import { Problem } from '../protocol/problem.ts'
 import { type Actor, spawn } from '../runtime/actor.ts'
 import { runThread } from '../runtime/thread-entry.ts'
-import { openDatabase } from '../store/database.ts'
+import { type InstanceBoard, openInstanceBoard } from '../services/instance-board.ts'
+import { type Database, openDatabase } from '../store/database.ts'
 import { createFront, KEPT_HEADERS } from './front.ts'
 import { createLogger, PINO_LEVELS } from './logging.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from './messages.ts'
@@ -16,6 +17,7 @@ import { connectSigner, createAcmeContext, createStores } from './wiring.ts'
 
 /** The supervisor answers from memory; if it does not within this, it is stuck, and health must say so. */
 const SUPERVISOR_DEADLINE_MS = 2_000
+const POOL_REPORT_MS = 100
 
 runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
   async ({ name, data, supervisor, atExit, requestRecycle }) => {
@@ -26,6 +28,8 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
     const db = openDatabase(databaseSettings(config, data.databaseConnections), (error) =>
       log.warn({ reason: error.message }, 'database connection lost'),
     )
+    const board = openInstanceBoard(data.board)
+    reportPoolTo(board, data.front, db)
     const ca = connectSigner(data.signer, log)
     const context = createAcmeContext(
       { config, db, stores: createStores(db), ca, instanceId, metrics, log },
@@ -36,6 +40,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
     const proxy = proxySettings(config)
     const front = createFront({
       acme,
+      board,
       metrics,
       log,
       version,
@@ -75,7 +80,6 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       onFailure: ({ error }) => log.error({ err: error }, 'front actor failed'),
       start: () => ({
         metrics: () => takeSnapshot(metrics),
-        pressure: () => db.pressure(),
         rateLimits: (settings) => {
           context.limits.apply(settings)
         },
@@ -99,6 +103,14 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
     }
   },
 )
+
+/**
+ * Writes this thread's pool numbers to the board. After the turn's input has been read: a thread that was held up for a
+ * second must first see what its connections have answered meanwhile.
+ */
+function reportPoolTo(board: InstanceBoard, front: number, db: Database): void {
+  setInterval(() => setImmediate(() => board.reportPool(front, db.pressure())), POOL_REPORT_MS).unref()
+}
 
 /** Counts requests towards `server.max_requests`, with the jitter that keeps threads from being replaced together. */
 function recycling(

@@ -5,7 +5,6 @@ import type { HealthReport } from '../ops/health.ts'
 import type { MetricsSnapshot } from '../ops/metrics.ts'
 import type { RateLimitSettings } from '../services/rate-limiter.ts'
 import type { ValidationRequest } from '../services/validation.ts'
-import type { PoolPressure } from '../store/database.ts'
 
 /** The supervisor, as front threads see it. */
 export type SupervisorMessages = {
@@ -17,7 +16,6 @@ export type SupervisorMessages = {
 /** A front thread, as the supervisor sees it. */
 export type FrontMessages = {
   metrics: { message: undefined; reply: MetricsSnapshot }
-  pressure: { message: undefined; reply: PoolPressure }
   rateLimits: { message: RateLimitSettings; reply: undefined }
   logLevel: { message: Config['logging']['level']; reply: undefined }
 }
@@ -31,6 +29,9 @@ export interface FrontThreadData {
   nonce: { key: Uint8Array; epochMs: number; window: SharedArrayBuffer }
   /** Rate-limit counters of the instance. */
   rateTable: SharedArrayBuffer
+  /** `services/instance-board.ts`, and the thread's row in it. */
+  board: SharedArrayBuffer
+  front: number
   databaseConnections: number
   tls: { certPath: string; keyPath: string } | undefined
 }

@@ -14,12 +14,14 @@ import { allocateSharedTable } from '../lib/shared-table.ts'
 import { createMetrics } from '../ops/metrics.ts'
 import { type SupervisedThread, superviseThread, type ThreadEvent } from '../runtime/thread.ts'
 import { adoptChallenges } from '../services/challenge-adoption.ts'
+import { allocateInstanceBoard, type InstanceBoard, openInstanceBoard } from '../services/instance-board.ts'
 import type { Issuance } from '../services/issuance.ts'
 import { recoverIssuances } from '../services/recovery.ts'
 import { createValidationDispatcher, type DispatcherEvents } from '../services/validation-dispatcher.ts'
-import { openDatabase } from '../store/database.ts'
+import { type Database, openDatabase } from '../store/database.ts'
 import { announceInstance, type InstancePresence } from '../store/instance-presence.ts'
 import { migrate, requireCurrentSchema } from '../store/migrate.ts'
+import { createServerSettings } from '../store/server-settings.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from './messages.ts'
 import { ensureServerCertificate } from './server-certificate.ts'
 import { createJobFactory, databaseSettings, threadConnections, urlSettings, validationPolicy } from './settings.ts'
@@ -51,6 +53,8 @@ const MAX_WAITING_VALIDATIONS = 20_000
 
 const RECOVERY_INTERVAL_MS = 2_000
 const CERTIFICATE_CHECK_INTERVAL_MS = 3_600_000
+/** doc 1 wants every thread to know within two seconds. */
+const MAINTENANCE_POLL_MS = 1_000
 const SIGNER_FIRST_ANSWER_MS = 15_000
 const THREAD_READY_TIMEOUT_MS = 30_000
 const SIGNER_STOP_MS = 10_000
@@ -131,6 +135,10 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     events: dispatcherEvents(log, metrics),
   })
 
+  const boardMemory = allocateInstanceBoard(config.server.workers)
+  const board = openInstanceBoard(boardMemory)
+  await followMaintenance({ db, board, log, teardown })
+
   const fronts: SupervisedThread<FrontMessages>[] = []
   const background = startBackgroundTasks(
     backgroundTasks({
@@ -152,6 +160,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     metrics,
     db,
     ca,
+    board,
     dispatcher,
     fronts: () => fronts,
     workers: () => ({
@@ -180,6 +189,8 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     signer: { socketPath: signer.socketPath, secretFile: signer.secretFile },
     nonce: { key: randomBytes(32), epochMs: Date.now(), window: allocateReplayWindow() },
     rateTable: allocateSharedTable(),
+    board: boardMemory,
+    front: 0,
     databaseConnections: threadConnections(config),
     tls,
   }
@@ -189,7 +200,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
       superviseThread<FrontMessages, SupervisorMessages>({
         name: `front-${i}`,
         entry: new URL('./front-thread.js', import.meta.url),
-        data,
+        data: { ...data, front: i - 1 },
         supervisor,
         mailboxLimit: 4096,
         readyTimeoutMs: THREAD_READY_TIMEOUT_MS,
@@ -221,6 +232,32 @@ async function requireFreePort({ server }: Config): Promise<void> {
     const reason = code === 'EADDRINUSE' ? 'it is in use' : `${code}`
     throw new Error(`cannot listen on ${server.bind}:${server.port}: ${reason}`, { cause })
   }
+}
+
+interface MaintenanceParts {
+  db: Database
+  board: InstanceBoard
+  log: Logger
+  teardown: Teardown
+}
+
+/** Keeps the board's flag at what the database says; the last known value holds while the database is away. */
+async function followMaintenance({ db, board, log, teardown }: MaintenanceParts): Promise<void> {
+  const settings = createServerSettings(db)
+  const look = async () => {
+    const { enabled } = await settings.maintenance()
+    if (enabled === board.isInMaintenance()) return
+    board.setMaintenance(enabled)
+    log.warn({ event: 'maintenance_mode_changed', enabled }, enabled ? 'in maintenance' : 'maintenance has ended')
+  }
+  await look()
+  const loop = startLoop({
+    name: 'maintenance',
+    intervalMs: MAINTENANCE_POLL_MS,
+    round: look,
+    onError: (_, error) => log.debug({ err: error }, 'the maintenance flag could not be read'),
+  })
+  teardown.add(() => loop.stop())
 }
 
 async function prepareSchema(config: Config, log: Logger): Promise<void> {

@@ -13,6 +13,7 @@ import { createNonces } from '../protocol/nonce.ts'
 import { createUrls } from '../protocol/urls.ts'
 import { createAccountCache } from '../services/account-cache.ts'
 import { createChainDownload } from '../services/chain-download.ts'
+import { openInstanceBoard } from '../services/instance-board.ts'
 import { createIssuance, type Issuance } from '../services/issuance.ts'
 import { createOrdering } from '../services/ordering.ts'
 import { createRateLimiter } from '../services/rate-limiter.ts'
@@ -105,7 +106,7 @@ export function createThreadIssuance({ config, db, stores, ca, instanceId, metri
 
 export function createAcmeContext(
   shared: Shared,
-  { nonce, rateTable }: Pick<FrontThreadData, 'nonce' | 'rateTable'>,
+  { nonce, rateTable, board }: Pick<FrontThreadData, 'nonce' | 'rateTable' | 'board'>,
   dispatch: DispatchValidation,
 ): AcmeContext {
   const { config, db, stores, instanceId, metrics, log } = shared
@@ -124,6 +125,7 @@ export function createAcmeContext(
         log.info({ event: 'rate_limit_exceeded', category, subject }, 'rate limit exceeded')
       },
     }),
+    board: openInstanceBoard(board),
     accounts,
     registration: createRegistration(accountStore, accounts, registrationPolicy(config), {
       registered(account) {

@@ -1,0 +1,24 @@
+/** `chancery maintenance on|off|status`: the flag that every instance on this database follows. */
+
+import type { Config } from '../../config/schema.ts'
+import { openDatabase } from '../../store/database.ts'
+import { createServerSettings } from '../../store/server-settings.ts'
+import { databaseSettings } from '../settings.ts'
+import { CommandError } from './config-file.ts'
+
+const ACTIONS = ['on', 'off', 'status']
+
+export async function maintenance(config: Config, action: string): Promise<number> {
+  if (!ACTIONS.includes(action)) throw new CommandError(`maintenance takes one of ${ACTIONS.join(', ')}`)
+  const db = openDatabase(databaseSettings(config, 1), () => {})
+  try {
+    const settings = createServerSettings(db)
+    if (action !== 'status') await settings.setMaintenance(action === 'on')
+    const { enabled, since } = await settings.maintenance()
+    console.log(`maintenance is ${enabled ? 'on' : 'off'}${since ? ` since ${since.toISOString()}` : ''}`)
+    if (enabled) console.log('new-order and new-authz answer 503; orders that exist can be finished')
+    return 0
+  } finally {
+    await db.close()
+  }
+}
