@@ -156,7 +156,7 @@ async function authenticate(jws: FlattenedJws, signedBy: SignedBy, context: Acme
   }
   if (signedBy === 'jwk')
     throw new Problem('malformed', 'this resource needs jwk, the public key itself, and not kid (RFC 8555 §6.2)')
-  const known = await findSigner(jws, key.kid, context)
+  const known = await findSigner(jws, await findAccount(key.kid, context), context)
   if (known.account.status !== 'valid') {
     context.accounts.forget(known.account.id)
     throw new Problem('unauthorized', `the account is ${known.account.status}`, { status: 401 })
@@ -164,16 +164,17 @@ async function authenticate(jws: FlattenedJws, signedBy: SignedBy, context: Acme
   return known
 }
 
-async function findSigner(jws: FlattenedJws, kid: string, context: AcmeContext): Promise<KnownAccount> {
-  const cached = await findAccount(kid, context)
-  const refusal = checkSignature(jws, cached.key, context.settings.algorithms)
-  if (!refusal) return cached
-  // Another thread may have changed the key since this one cached the account.
-  context.accounts.forget(cached.account.id)
-  const current = await findAccount(kid, context)
-  if (current.account.keyVersion === cached.account.keyVersion) throw refusal
-  requireSignature(jws, current.key, context.settings.algorithms)
-  return current
+/** The account with the key that made the signature: the known key, or one that another thread has put in its place. */
+async function findSigner(jws: FlattenedJws, known: KnownAccount, context: AcmeContext): Promise<KnownAccount> {
+  try {
+    requireSignature(jws, known.key, context.settings.algorithms)
+    return known
+  } catch (error) {
+    const current = await context.accounts.findNewKey(known)
+    if (!current) throw error
+    requireSignature(jws, current.key, context.settings.algorithms)
+    return current
+  }
 }
 
 async function findAccount(kid: string, context: AcmeContext): Promise<KnownAccount> {

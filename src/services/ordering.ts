@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { type CertificateProfile, chooseProfile } from '../domain/certificate-profile.ts'
 import { checkIdentifiers, type IdentifierPolicy, type RequestedIdentifier } from '../domain/identifier-policy.ts'
 import type { Authorization, Order } from '../domain/records.ts'
-import { checkRequestedValidity, type RequestedValidity } from '../domain/validity.ts'
+import { checkRequestedValidity, orderExpiry, type RequestedValidity } from '../domain/validity.ts'
 import { uuidv7 } from '../lib/uuid.ts'
 import { offeredChallengeTypes } from '../protocol/challenge.ts'
 import { authorizedIdentifier, type Identifier, isWildcard } from '../protocol/identifier.ts'
@@ -39,7 +39,7 @@ export interface Ordering {
   createOrder(requester: Requester, request: OrderRequest, now: Date, admit: AdmitOrder): Promise<Order>
   /** @throws Problem malformed 404, unauthorized when it is another account's */
   findOrder(requester: Requester, orderId: string): Promise<Order>
-  listOrders(accountId: string, after: string | undefined, limit: number): Promise<string[]>
+  listOrders(requester: Requester, after: string | undefined, limit: number): Promise<string[]>
   preAuthorize(requester: Requester, identifier: RequestedIdentifier, now: Date): Promise<Authorization>
   findAuthorization(requester: Requester, authorizationId: string): Promise<Authorization>
   deactivateAuthorization(requester: Requester, authorizationId: string): Promise<Authorization>
@@ -79,8 +79,9 @@ export function createOrdering(
     async createOrder(requester, request, now, admit) {
       const identifiers = checkIdentifiers(request.identifiers, policy.identifiers)
       const profile = chooseProfile(policy.profiles, request.profile)
-      const expiresAt = new Date(now.getTime() + policy.orderLifetimeMs)
-      checkRequestedValidity(request, profile.validity, now, expiresAt)
+      const lifetimeEnd = new Date(now.getTime() + policy.orderLifetimeMs)
+      checkRequestedValidity(request, profile.validity, now, lifetimeEnd)
+      const expiresAt = orderExpiry(request, lifetimeEnd)
       await admit(identifiers, false)
       const order = unlessStale(
         await orders.create({
@@ -107,7 +108,7 @@ export function createOrdering(
       return order
     },
 
-    listOrders: (accountId, after, limit) => orders.list(accountId, after, limit),
+    listOrders: async (requester, after, limit) => unlessStale(await orders.list(requester, after, limit)),
 
     async preAuthorize(requester, requested, now) {
       const [identifier] = checkIdentifiers([requested], policy.identifiers) as [Identifier]

@@ -34,8 +34,8 @@ export interface RegistrationEvents {
 export interface Registration {
   /** @throws Problem accountDoesNotExist, userActionRequired, invalidContact, unsupportedContact, unauthorized 401 */
   register(request: RegistrationRequest, now: Date): Promise<{ created: boolean; account: Account }>
-  /** The account as the database has it now. @throws StaleAccountError when that is not what was cached */
-  current(known: KnownAccount): Promise<Account>
+  /** As it is now, which another thread may have changed since it was cached. @throws StaleAccountError */
+  read(known: KnownAccount): Promise<Account>
   updateContacts(known: KnownAccount, contacts: readonly string[]): Promise<Account>
   deactivate(known: KnownAccount): Promise<Account>
   /** @returns the account with its new key, or the id of the account that has that key already. */
@@ -81,7 +81,7 @@ export function createRegistration(
       return { created, account }
     },
 
-    async current({ requester }) {
+    async read({ requester }) {
       const account = await store.find(requester.accountId)
       if (account?.status !== 'valid' || account.keyVersion !== requester.keyVersion) throw new StaleAccountError()
       return account

@@ -64,12 +64,14 @@ const FIND_BY_THUMBPRINT: Statement = {
 
 const CREATE: Statement = {
   name: 'account-create',
-  // One insert into accounts and its two unique indexes for each row.
+  // One insert into accounts and its two unique indexes for each row; sorted, so that two batches with the same keys
+  // wait for each other in one order.
   text: `
     INSERT INTO accounts (id, thumbprint, jwk, contacts, terms_agreed)
     SELECT id, thumbprint, jwk, ARRAY(SELECT jsonb_array_elements_text(contacts)), terms_agreed
       FROM unnest($1::uuid[], $2::text[], $3::text[], $4::jsonb[], $5::boolean[])
         AS i (id, thumbprint, jwk, contacts, terms_agreed)
+     ORDER BY thumbprint
     ON CONFLICT (thumbprint) DO NOTHING
     RETURNING id`,
 }
@@ -152,8 +154,9 @@ export function createAccountStore(db: Database): AccountStore {
           throw error
         })
       if (changed[0]) return decode(changed[0])
-      const holder = await findByThumbprint(thumbprint)
-      return holder && { taken: holder.id }
+      const [current, holder] = await Promise.all([find(accountId), findByThumbprint(thumbprint)])
+      const isCurrent = current?.status === 'valid' && current.keyVersion === keyVersion
+      return isCurrent && holder ? { taken: holder.id } : undefined
     },
   }
 }

@@ -129,11 +129,12 @@ export function connectionOptions(settings: DatabaseSettings): pg.ClientConfig {
 }
 
 /**
- * The error classes of SQLSTATE that another try of the same command cannot mend: a value the database refuses.
- * They are what makes a batch worth splitting; everything else is about the connection or the server.
+ * Whether the commands of a failed batch may do better one by one: a value of one of them was refused (SQLSTATE classes
+ * 22 and 23), or the batch lost a deadlock to another one that has locked the same rows in another order. Everything
+ * else is about the connection or the server.
  */
-export function isRowError(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && /^(?:22|23)/.test(error.code ?? '')
+export function isWorthSplitting(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && /^(?:22|23|40P01$)/.test(error.code ?? '')
 }
 
 /** Whether the database could not be reached or is shutting down: 503 and Retry-After rather than 500. */
@@ -157,12 +158,17 @@ export function batched<C, R>(
   flush: (commands: readonly C[]) => Promise<readonly R[]>,
   maxConcurrent = 1,
 ): Batched<C, R> {
-  return createBatcher(flush, { maxBatch: MAX_BATCH, maxConcurrent, maxWaiting: MAX_WAITING, retryable: isRowError })
+  return createBatcher(flush, {
+    maxBatch: MAX_BATCH,
+    maxConcurrent,
+    maxWaiting: MAX_WAITING,
+    retryable: isWorthSplitting,
+  })
 }
 
 /**
  * For statements that update by key: PostgreSQL applies one of several source rows that join the same target row, so
- * commands for one row go in rounds.
+ * commands for one row go in rounds. Each round is sorted, so that two batches lock the rows they share in one order.
  */
 export function inRounds<C, R>(
   flush: (commands: readonly C[]) => Promise<readonly R[]>,
@@ -176,6 +182,7 @@ export function inRounds<C, R>(
       const round = waiting.filter(({ command }) => !seen.has(keyOf(command)) && seen.add(keyOf(command)))
       const inRound = new Set(round)
       waiting = waiting.filter((item) => !inRound.has(item))
+      round.sort((a, b) => (keyOf(a.command) < keyOf(b.command) ? -1 : 1))
       const outcomes = await flush(round.map(({ command }) => command))
       for (const [i, { index }] of round.entries()) results[index] = outcomes[i] as R
     }

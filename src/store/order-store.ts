@@ -38,7 +38,7 @@ export interface OrderStore {
   create: Batched<NewOrder, Order | StaleAccount>
   find: Batched<{ requester: Requester; orderId: string }, Order | StaleAccount | undefined>
   /** Ids of an account's orders that are not invalid, newest last, after `after`. */
-  list(accountId: string, after: string | undefined, limit: number): Promise<string[]>
+  list(requester: Requester, after: string | undefined, limit: number): Promise<string[] | StaleAccount>
 }
 
 const CREATE: Statement = {
@@ -94,15 +94,22 @@ const FIND: Statement = {
 
 const LIST: Statement = {
   name: 'order-list',
-  // orders_account, one range; authorizations_pkey for those of open orders.
+  // accounts_pkey; orders_account, one range; authorizations_pkey for its open orders. No row: the account is stale.
   text: `
-    SELECT id FROM orders
-     WHERE account_id = $1 AND id > coalesce($2, '00000000-0000-0000-0000-000000000000'::uuid)
-       AND status <> 'invalid'
-       AND (status <> 'open' OR expires_at > now() AND NOT EXISTS (
-             SELECT FROM authorizations z
-              WHERE z.id = ANY (authorization_ids) AND (z.status NOT IN ('pending', 'valid') OR z.expires_at <= now())))
-     ORDER BY id LIMIT $3`,
+    SELECT page.id
+      FROM accounts a
+      LEFT JOIN LATERAL (
+        SELECT o.id FROM orders o
+         WHERE o.account_id = a.id AND o.id > coalesce($3, '00000000-0000-0000-0000-000000000000'::uuid)
+           AND (o.status IN ('processing', 'valid')
+                OR o.status = 'open' AND o.expires_at > now()
+                   AND NOT EXISTS (
+                     SELECT FROM authorizations z
+                      WHERE z.id = ANY (o.authorization_ids)
+                        AND NOT (z.status IN ('pending', 'valid') AND z.expires_at > now())))
+         ORDER BY o.id LIMIT $4
+      ) page ON true
+     WHERE a.id = $1 AND a.key_version = $2 AND a.status = 'valid'`,
 }
 
 interface OrderRow {
@@ -165,9 +172,9 @@ export function createOrderStore(db: Database): OrderStore {
       return results
     }),
 
-    async list(accountId, after, limit) {
-      const rows = await db.query<{ id: string }>(LIST, [accountId, after ?? null, limit])
-      return rows.map((row) => row.id)
+    async list({ accountId, keyVersion }, after, limit) {
+      const rows = await db.query<{ id: string | null }>(LIST, [accountId, keyVersion, after ?? null, limit])
+      return rows.length === 0 ? STALE_ACCOUNT : rows.flatMap(({ id }) => id ?? [])
     },
   }
 }

@@ -4,12 +4,8 @@ import type { Config } from '../../config/schema.ts'
 import { openDatabase } from '../../store/database.ts'
 import { createServerSettings } from '../../store/server-settings.ts'
 import { databaseSettings } from '../settings.ts'
-import { CommandError } from './config-file.ts'
 
-const ACTIONS = ['on', 'off', 'status']
-
-export async function maintenance(config: Config, action: string): Promise<number> {
-  if (!ACTIONS.includes(action)) throw new CommandError(`maintenance takes one of ${ACTIONS.join(', ')}`)
+export async function switchMaintenance(config: Config, action: 'on' | 'off' | 'status'): Promise<number> {
   const db = openDatabase(databaseSettings(config, 1), () => {})
   try {
     const settings = createServerSettings(db)
