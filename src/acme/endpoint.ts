@@ -108,7 +108,9 @@ export async function runEndpoint(
   let signer = await authenticate(jws, endpoint.signedBy, context)
   const payload = readPayload(jws.payload, endpoint.payload)
   if (endpoint.pausedInMaintenance && context.board.isInMaintenance()) throw inMaintenance()
-  if (!context.nonces.redeem(jws.header.nonce, now.getTime())) throw badNonce()
+  const redeemed = context.nonces.redeem(jws.header.nonce, now.getTime())
+  // Not awaited where the answer is there already: that would cost every request a turn.
+  if (!(redeemed instanceof Promise ? await redeemed : redeemed)) throw badNonce()
 
   const request = {
     id: match.id,

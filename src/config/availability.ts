@@ -54,7 +54,6 @@ export const ABSENT_FEATURES: readonly AbsentFeature[] = [
     feature: 'hooks are',
     uses: (c) => c.hooks.registered.flatMap((hook, index) => (hook.enabled ? [`hooks.registered[${index}]`] : [])),
   },
-  when('nonce.store', 'a nonce store in the database is', (c) => c.nonce.store === 'database'),
   when('nonce.audit_consumed', 'the record of used nonces is', (c) => c.nonce.audit_consumed),
   when('quotas.enabled', 'quotas are', (c) => c.quotas.enabled),
   when('admin_api.enabled', 'the Admin API is', (c) => c.admin_api.enabled),

@@ -12,6 +12,7 @@ import { type Database, openDatabase } from '../store/database.ts'
 import { createFront, KEPT_HEADERS } from './front.ts'
 import { createLogger, PINO_LEVELS } from './logging.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from './messages.ts'
+import { openThreadNonces } from './nonces.ts'
 import { databaseSettings, proxySettings } from './settings.ts'
 import { connectSigner, createAcmeContext, createStores } from './wiring.ts'
 
@@ -31,9 +32,13 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
     const board = openInstanceBoard(data.board)
     reportPoolTo(board, data.front, db)
     const ca = connectSigner(data.signer, log)
+    const { nonces, close: closeNonces } = await openThreadNonces(config, data.nonce, db, (error) =>
+      log.debug({ err: error }, 'nonce epochs could not be read'),
+    )
     const context = createAcmeContext(
       { config, db, stores: createStores(db), ca, instanceId, metrics, log },
       data,
+      nonces,
       (request) => {
         try {
           supervisor.tell('validate', request)
@@ -104,6 +109,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
         // A finalize whose reply has gone out as `processing` still records its certificate.
         while (context.issuance.inFlight() > 0 && performance.now() < deadline)
           await new Promise((resolve) => setTimeout(resolve, 10))
+        await closeNonces()
         await ca.close()
         await db.close()
       },

@@ -23,6 +23,7 @@ import { announceInstance, type InstancePresence } from '../store/instance-prese
 import { migrate, requireCurrentSchema } from '../store/migrate.ts'
 import { createServerSettings } from '../store/server-settings.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from './messages.ts'
+import { keepNonceEpochs, nonceLifeSeconds } from './nonces.ts'
 import { ensureServerCertificate } from './server-certificate.ts'
 import { createJobFactory, databaseSettings, threadConnections, urlSettings, validationPolicy } from './settings.ts'
 import { type SignerPlace, startSignerProcess } from './signer-process.ts'
@@ -104,7 +105,13 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     if (!stopping) log.warn({ reason: error.message }, 'presence connection lost')
   })
   teardown.add(() => presence.close())
-  await requireNonceOwnership(presence)
+  if (config.nonce.store === 'memory') await requireNonceOwnership(presence)
+  else {
+    const epochs = await keepNonceEpochs(config, db, (error) =>
+      log.warn({ err: error }, 'the key epoch of nonces could not be renewed'),
+    )
+    teardown.add(() => epochs.stop())
+  }
 
   onStep('starting the signer')
   const signer = await signerPlace(config, log, teardown)
@@ -388,6 +395,12 @@ function backgroundTasks({
       role: 'cleanup',
       intervalMs: limits.gc_interval_seconds * 1000,
       round: () => stores.rateLimits.sweep(limits.gc_max_age_seconds),
+    },
+    {
+      name: 'nonce_gc',
+      role: 'cleanup',
+      intervalMs: config.nonce.gc_interval_seconds * 1000,
+      round: () => stores.nonces.sweep(nonceLifeSeconds(config)),
     },
   ]
 }

@@ -6,10 +6,9 @@ import type { AcmeContext } from '../acme/context.ts'
 import type { CaBackend } from '../ca/backend.ts'
 import { createSignerBackend } from '../ca/signer-backend.ts'
 import type { Config } from '../config/schema.ts'
-import { openReplayWindow } from '../lib/replay-window.ts'
 import { openSharedTable } from '../lib/shared-table.ts'
 import type { Metrics } from '../ops/metrics.ts'
-import { createNonces } from '../protocol/nonce.ts'
+import type { Nonces } from '../protocol/nonce.ts'
 import { createUrls } from '../protocol/urls.ts'
 import { createAccountCache } from '../services/account-cache.ts'
 import { createChainDownload } from '../services/chain-download.ts'
@@ -26,6 +25,7 @@ import { type AuthorizationStore, createAuthorizationStore } from '../store/auth
 import { type CertificateStore, createCertificateStore } from '../store/certificate-store.ts'
 import type { Database } from '../store/database.ts'
 import { createIssuanceStore, type IssuanceStore } from '../store/issuance-store.ts'
+import { createNonceStore, type NonceStore } from '../store/nonce-store.ts'
 import { createOrderStore } from '../store/order-store.ts'
 import { createRateLimitStore, type RateLimitStore } from '../store/rate-limit-store.ts'
 import { nextSerialRange } from '../store/serial-range.ts'
@@ -44,6 +44,7 @@ export interface Stores {
   certificates: CertificateStore
   authorizations: AuthorizationStore
   rateLimits: RateLimitStore
+  nonces: NonceStore
 }
 
 export function createStores(db: Database): Stores {
@@ -52,6 +53,7 @@ export function createStores(db: Database): Stores {
     certificates: createCertificateStore(db),
     authorizations: createAuthorizationStore(db),
     rateLimits: createRateLimitStore(db),
+    nonces: createNonceStore(db),
   }
 }
 
@@ -106,7 +108,8 @@ export function createThreadIssuance({ config, db, stores, ca, instanceId, metri
 
 export function createAcmeContext(
   shared: Shared,
-  { nonce, rateTable, board }: Pick<FrontThreadData, 'nonce' | 'rateTable' | 'board'>,
+  { rateTable, board }: Pick<FrontThreadData, 'rateTable' | 'board'>,
+  nonces: Nonces,
   dispatch: DispatchValidation,
 ): AcmeContext {
   const { config, db, stores, instanceId, metrics, log } = shared
@@ -115,10 +118,7 @@ export function createAcmeContext(
   return {
     urls: createUrls(urlSettings(config)),
     settings: acmeSettings(config),
-    nonces: createNonces(
-      { key: nonce.key, epochMs: nonce.epochMs, expirySeconds: config.nonce.expiry_seconds },
-      openReplayWindow(nonce.window),
-    ),
+    nonces,
     limits: createRateLimiter(openSharedTable(rateTable), stores.rateLimits, rateLimitSettings(config), {
       limited(category, subject) {
         metrics.rateLimited.inc({ category })

@@ -7,13 +7,14 @@ import { charged, fitting, paceOf } from '../../src/domain/rate-limit.ts'
 import { type Database, openDatabase } from '../../src/store/database.ts'
 import { createRateLimitStore } from '../../src/store/rate-limit-store.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
+import { settingsFor } from './support.ts'
 
 describe('rate limits in the database', () => {
   let database: TestDatabase
   let instances: Database[]
   before(async () => {
     database = await testDatabase()
-    instances = [1, 2].map(() => openTestDatabase(database))
+    instances = [1, 2].map(() => openDatabase(settingsFor(database.connection), () => undefined))
   })
   after(async () => {
     for (const db of instances) await db.close()
@@ -111,16 +112,3 @@ describe('rate limits in the database', () => {
     assert.equal(rows.length, 1)
   })
 })
-
-function openTestDatabase({ connection }: TestDatabase): Database {
-  const settings = {
-    password: '',
-    ...connection,
-    sslmode: 'disable' as const,
-    maxConnections: 3,
-    connectionTimeoutMs: 10_000,
-    idleTimeoutMs: 10_000,
-    statementTimeoutMs: 30_000,
-  }
-  return openDatabase(settings, () => {})
-}
