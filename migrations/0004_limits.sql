@@ -53,13 +53,13 @@ CREATE TABLE nonce_epochs (
 CREATE SEQUENCE nonce_lanes AS integer MINVALUE 0 MAXVALUE 16777215 CYCLE;
 
 -- Used nonces. Four tables in turn, emptied as a whole when the last nonce of their epoch has expired. Unlogged: they are
--- written by every request. After a crash they are empty, and the epoch's own row (issued_second -1, counter the
+-- written by every request. After a crash they are empty, and the epoch's own row (issued_tick -1, counter the
 -- table's oid) is missing with the others: by that every redemption knows that it could not be proven to be the first.
 CREATE UNLOGGED TABLE nonce_redemptions_0 (
   epoch bigint NOT NULL,
-  issued_second bigint NOT NULL,
+  issued_tick bigint NOT NULL,
   counter bigint NOT NULL,
-  PRIMARY KEY (epoch, issued_second, counter)
+  PRIMARY KEY (epoch, issued_tick, counter)
 );
 CREATE UNLOGGED TABLE nonce_redemptions_1 (LIKE nonce_redemptions_0 INCLUDING ALL);
 CREATE UNLOGGED TABLE nonce_redemptions_2 (LIKE nonce_redemptions_0 INCLUDING ALL);

@@ -7,6 +7,7 @@ import type { Config } from '../config/schema.ts'
 import { testSign } from './commands/ca.ts'
 import { readConfigFile } from './commands/config-file.ts'
 import { databaseMigrate, databaseStatus } from './commands/db.ts'
+import { inspectAccount, inspectCertificate, inspectOrder } from './commands/inspect.ts'
 import { switchMaintenance } from './commands/maintenance.ts'
 import { runService } from './commands/serve.ts'
 import { runEmbedded } from './dev.ts'
@@ -86,6 +87,20 @@ for (const action of ['on', 'off', 'status'] as const)
     .command(`maintenance ${action}`, MAINTENANCE_HELP[action])
     .example(`-c config.yaml maintenance ${action}`)
     .action(run(async (options: GlobalOptions) => switchMaintenance(await readConfigFile(configOf(options)), action)))
+const INSPECTIONS = {
+  'order <uuid>': { inspect: inspectOrder, about: 'an order with its authorizations and challenges' },
+  'certificate <uuid-or-serial>': { inspect: inspectCertificate, about: 'a certificate' },
+  'account <uuid>': { inspect: inspectAccount, about: 'an account with its contacts and order counts' },
+}
+for (const [usage, { inspect, about }] of Object.entries(INSPECTIONS)) {
+  program
+    .command(`inspect ${usage}`, `Show ${about}`)
+    .option('--json', 'Print JSON')
+    .example(`-c config.yaml inspect ${usage}`)
+    .action((key: string, options: GlobalOptions & { json?: boolean }) =>
+      run(async () => inspect(await readConfigFile(configOf(options)), key, { json: options.json === true }))(options),
+    )
+}
 
 async function serveCommand(options: GlobalOptions & DevFlags): Promise<number> {
   // The command that runs when no other is named: a mistyped one must not start a service.
@@ -159,7 +174,7 @@ function complain(message: string): void {
  * behind a flag without a value for that value. Such flags are moved to the end.
  */
 function flagsLast(argv: readonly string[]): string[] {
-  const lone = new Set(['--debug', '--validate-only', '--dev', '-v', '--version', '-h', '--help'])
+  const lone = new Set(['--debug', '--validate-only', '--dev', '--json', '-v', '--version', '-h', '--help'])
   return [...argv.filter((word) => !lone.has(word)), ...argv.filter((word) => lone.has(word))]
 }
 

@@ -9,15 +9,11 @@ import { epochLifeSeconds, openSharedNonces } from '../services/shared-nonces.ts
 import type { Database } from '../store/database.ts'
 import { createNonceStore } from '../store/nonce-store.ts'
 import type { FrontThreadData } from './messages.ts'
+import { nonceLifetimeSeconds } from './settings.ts'
 
 /** A small part of the lead that a new epoch has, and how long a lost one goes unnoticed. */
 const REFRESH_MS = 500
 const KEY_BYTES = 32
-
-/** The stricter of the two settings. */
-export function nonceLifeSeconds({ nonce }: Config): number {
-  return Math.min(nonce.expiry_seconds, nonce.max_age_seconds ?? nonce.expiry_seconds)
-}
 
 export interface ThreadNonces {
   nonces: Nonces
@@ -30,7 +26,7 @@ export async function openThreadNonces(
   db: Database,
   onError: (error: unknown) => void,
 ): Promise<ThreadNonces> {
-  const expirySeconds = nonceLifeSeconds(config)
+  const expirySeconds = nonceLifetimeSeconds(config)
   if (config.nonce.store === 'memory')
     return { nonces: createNonces({ key, epochMs, expirySeconds }, openReplayWindow(window)), close: async () => {} }
   const nonces = await openSharedNonces(createNonceStore(db), expirySeconds)
@@ -46,7 +42,7 @@ export async function openThreadNonces(
 /** Makes the first epoch before anybody needs it, and each next one in time. Every instance does; one of them succeeds. */
 export async function keepNonceEpochs(config: Config, db: Database, onError: (error: unknown) => void): Promise<Loop> {
   const store = createNonceStore(db)
-  const lifeSeconds = epochLifeSeconds(nonceLifeSeconds(config))
+  const lifeSeconds = epochLifeSeconds(nonceLifetimeSeconds(config))
   const renew = async () => {
     const epochs = await store.epochs()
     const newest = epochs.at(-1)

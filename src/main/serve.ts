@@ -23,9 +23,16 @@ import { announceInstance, type InstancePresence } from '../store/instance-prese
 import { migrate, requireCurrentSchema } from '../store/migrate.ts'
 import { createServerSettings } from '../store/server-settings.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from './messages.ts'
-import { keepNonceEpochs, nonceLifeSeconds } from './nonces.ts'
+import { keepNonceEpochs } from './nonces.ts'
 import { ensureServerCertificate } from './server-certificate.ts'
-import { createJobFactory, databaseSettings, threadConnections, urlSettings, validationPolicy } from './settings.ts'
+import {
+  createJobFactory,
+  databaseSettings,
+  nonceLifetimeSeconds,
+  threadConnections,
+  urlSettings,
+  validationPolicy,
+} from './settings.ts'
 import { type SignerPlace, startSignerProcess } from './signer-process.ts'
 import { spawnSupervisor } from './supervisor.ts'
 import { connectSigner, createStores, createThreadIssuance } from './wiring.ts'
@@ -400,7 +407,7 @@ function backgroundTasks({
       name: 'nonce_gc',
       role: 'cleanup',
       intervalMs: config.nonce.gc_interval_seconds * 1000,
-      round: () => stores.nonces.sweep(nonceLifeSeconds(config)),
+      round: () => stores.nonces.sweep(nonceLifetimeSeconds(config)),
     },
   ]
 }

@@ -66,6 +66,10 @@ export function urlSettings({ server, api, acme }: Config): UrlSettings {
   }
 }
 
+export function nonceLifetimeSeconds({ nonce }: Config): number {
+  return Math.min(nonce.expiry_seconds, nonce.max_age_seconds ?? Number.POSITIVE_INFINITY)
+}
+
 export function proxySettings({ proxy }: Config): ProxySettings {
   return {
     enabled: proxy.enabled,

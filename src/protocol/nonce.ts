@@ -5,7 +5,7 @@
  */
 
 import type { ReplayWindow } from '../lib/replay-window.ts'
-import { createNonceSeal, NONCE_BATCH_LIFE_MS } from './nonce-seal.ts'
+import { createNonceSeal } from './nonce-seal.ts'
 
 export interface NonceSealSettings {
   /** 32 random bytes, the same for all threads of an instance. */
@@ -36,7 +36,7 @@ export function createNonces(
 
   return {
     issue(nowMs) {
-      if (batch.length === 0 || nowMs - batchMadeMs > NONCE_BATCH_LIFE_MS) {
+      if (batch.length === 0 || nowMs - batchMadeMs > seal.batchLifeMs) {
         batch = seal.sealBatch(window.nextBlock(), nowMs)
         batchMadeMs = nowMs
       }

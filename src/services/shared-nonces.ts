@@ -2,12 +2,12 @@
  * Nonces of `nonce.store: database`: what one instance has issued, every other accepts, once.
  *
  * A nonce is one character that names the key epoch and a sealed block (protocol/nonce-seal.ts). The counter in it is the
- * thread's lane, 3 bytes, and a count of its own, 3 bytes; the count may wrap, because the second is part of what is
- * redeemed and no thread issues 2^24 nonces in a second.
+ * thread's lane, 3 bytes, and a count of its own, 3 bytes; the count may wrap, because the time is part of what is
+ * redeemed and no thread issues 2^24 nonces in a tenth of a second.
  */
 
 import type { Nonces } from '../protocol/nonce.ts'
-import { createNonceSeal, NONCE_BATCH, NONCE_BATCH_LIFE_MS, type NonceSeal } from '../protocol/nonce-seal.ts'
+import { createNonceSeal, NONCE_BATCH, type NonceSeal } from '../protocol/nonce-seal.ts'
 import { EPOCH_LEAD_SECONDS, type NonceEpoch, type NonceStore } from '../store/nonce-store.ts'
 
 export interface SharedNonces extends Nonces {
@@ -86,7 +86,7 @@ export async function openSharedNonces(store: NonceStore, expirySeconds: number)
       const epoch = issuing(nowMs)
       // Between the loss of an epoch and the next: a nonce that nobody accepts, and the badNonce that follows brings another.
       if (!epoch) return markOf(0) + 'A'.repeat(22)
-      if (batch.length === 0 || batchEpoch !== epoch.id || nowMs - batchMadeMs > NONCE_BATCH_LIFE_MS)
+      if (batch.length === 0 || batchEpoch !== epoch.id || nowMs - batchMadeMs > epoch.seal.batchLifeMs)
         makeBatch(nowMs, epoch)
       return batch.pop() as string
     },

@@ -22,8 +22,8 @@ export interface NonceEpoch {
 
 export interface Redemption {
   epochId: number
-  /** Of the nonce, since the epoch was made. */
-  second: number
+  /** Of the nonce: tenths of a second since the epoch was made. */
+  tick: number
   counter: number
 }
 
@@ -55,7 +55,7 @@ const isIntact = (epoch: string) =>
 
 function hasMark(table: number, epoch: string): string {
   return `EXISTS (SELECT FROM nonce_redemptions_${table} m
-    WHERE m.epoch = ${epoch} AND m.issued_second = -1 AND m.counter = m.tableoid::bigint)`
+    WHERE m.epoch = ${epoch} AND m.issued_tick = -1 AND m.counter = m.tableoid::bigint)`
 }
 
 const EPOCHS: Statement = {
@@ -95,36 +95,36 @@ const statementsOf = (table: string): Record<'redeem' | 'mark' | 'empty', Statem
     name: `nonce-redeem-${table}`,
     // The primary key, one row each; sorted, so that two batches with the same replays never wait for each other.
     text: `
-      INSERT INTO ${table} (epoch, issued_second, counter)
-      SELECT i.epoch, i.second, i.counter
-        FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS i (epoch, second, counter)
+      INSERT INTO ${table} (epoch, issued_tick, counter)
+      SELECT i.epoch, i.tick, i.counter
+        FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS i (epoch, tick, counter)
        WHERE EXISTS (SELECT FROM ${table} m
-                      WHERE m.epoch = i.epoch AND m.issued_second = -1 AND m.counter = m.tableoid::bigint)
+                      WHERE m.epoch = i.epoch AND m.issued_tick = -1 AND m.counter = m.tableoid::bigint)
        ORDER BY 1, 2, 3
       ON CONFLICT DO NOTHING
-      RETURNING epoch::float8, issued_second::float8 AS second, counter::float8`,
+      RETURNING epoch::float8, issued_tick::float8 AS tick, counter::float8`,
   },
   mark: {
     name: `nonce-mark-${table}`,
-    text: `INSERT INTO ${table} (epoch, issued_second, counter) VALUES ($1, -1, '${table}'::regclass::oid::bigint)`,
+    text: `INSERT INTO ${table} (epoch, issued_tick, counter) VALUES ($1, -1, '${table}'::regclass::oid::bigint)`,
   },
   empty: { name: `nonce-empty-${table}`, text: `TRUNCATE ${table}` },
 })
 
-const keyOf = (epoch: number, second: number, counter: number) => `${epoch} ${second} ${counter}`
+const keyOf = (epoch: number, tick: number, counter: number) => `${epoch} ${tick} ${counter}`
 
 export function createNonceStore(db: Database): NonceStore {
   const redeemers = Array.from({ length: TABLES }, (_, table) => {
     const { redeem } = statementsOf(tableOf(table))
     return batched(async (commands: readonly Redemption[]) => {
-      const rows = await db.query<{ epoch: number; second: number; counter: number }>(redeem, [
+      const rows = await db.query<{ epoch: number; tick: number; counter: number }>(redeem, [
         commands.map((c) => c.epochId),
-        commands.map((c) => c.second),
+        commands.map((c) => c.tick),
         commands.map((c) => c.counter),
       ])
-      const fresh = new Set(rows.map(({ epoch, second, counter }) => keyOf(epoch, second, counter)))
+      const fresh = new Set(rows.map(({ epoch, tick, counter }) => keyOf(epoch, tick, counter)))
       // Of a nonce that came twice in one batch, the first has it.
-      return commands.map(({ epochId, second, counter }) => fresh.delete(keyOf(epochId, second, counter)))
+      return commands.map(({ epochId, tick, counter }) => fresh.delete(keyOf(epochId, tick, counter)))
     })
   })
 

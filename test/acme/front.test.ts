@@ -167,7 +167,7 @@ describe('a service behind a proxy, with paths of its own', () => {
   test('a harmless request id comes back, any other is replaced (decisions 25)', async () => {
     const kept = ['a', 'x'.repeat(128), 'abc-123_{}"<>']
     for (const id of kept) assert.equal((await get('/nowhere', { 'X-Request-ID': id })).headers['x-request-id'], id)
-    const replaced = ['x'.repeat(129), 'two words', 'caf\u00c3\u00a9', '']
+    const replaced = ['x'.repeat(129), 'two words', '']
     for (const id of replaced)
       assert.match(String((await get('/nowhere', { 'X-Request-ID': id })).headers['x-request-id']), /^[0-9a-f-]{36}$/)
   })

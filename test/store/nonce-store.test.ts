@@ -117,7 +117,7 @@ describe('shared nonces', () => {
     await sql(`ALTER TABLE ${table} RENAME TO former`)
     await sql(`CREATE UNLOGGED TABLE ${table} (LIKE former INCLUDING ALL)`)
     await sql(`INSERT INTO ${table} SELECT * FROM former`)
-    assert.equal(await createNonceStore(databases[1] as Database).redeem({ epochId: id, second: 1, counter: 1 }), false)
+    assert.equal(await createNonceStore(databases[1] as Database).redeem({ epochId: id, tick: 1, counter: 1 }), false)
     assert.equal(await two.epochs().then((epochs) => epochs.some((epoch) => epoch.id === id)), false)
     await sql('DROP TABLE former')
     await one.renew(makeKey, LIFE_SECONDS)
