@@ -30,6 +30,8 @@ CREATE TABLE account_usage (
   account_id uuid NOT NULL,
   orders integer NOT NULL DEFAULT 0,
   certificates integer NOT NULL DEFAULT 0,
+  -- Of the statement that wrote the row last: how many of those it counted together were within the quota.
+  granted integer NOT NULL,
   PRIMARY KEY (day, account_id)
 ) WITH (fillfactor = 70);
 

@@ -55,7 +55,6 @@ export const ABSENT_FEATURES: readonly AbsentFeature[] = [
     uses: (c) => c.hooks.registered.flatMap((hook, index) => (hook.enabled ? [`hooks.registered[${index}]`] : [])),
   },
   when('nonce.audit_consumed', 'the record of used nonces is', (c) => c.nonce.audit_consumed),
-  when('quotas.enabled', 'quotas are', (c) => c.quotas.enabled),
   when('admin_api.enabled', 'the Admin API is', (c) => c.admin_api.enabled),
   when('crl.enabled', 'the CRL is', (c) => c.crl.enabled),
   when('ari.enabled', 'renewal information is', (c) => c.ari.enabled),

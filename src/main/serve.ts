@@ -63,6 +63,7 @@ const RECOVERY_INTERVAL_MS = 2_000
 const CERTIFICATE_CHECK_INTERVAL_MS = 3_600_000
 /** doc 1 wants every thread to know within two seconds. */
 const MAINTENANCE_POLL_MS = 1_000
+const QUOTA_SWEEP_INTERVAL_MS = 3_600_000
 const SIGNER_FIRST_ANSWER_MS = 15_000
 const THREAD_READY_TIMEOUT_MS = 30_000
 const SIGNER_STOP_MS = 10_000
@@ -403,6 +404,7 @@ function backgroundTasks({
       intervalMs: limits.gc_interval_seconds * 1000,
       round: () => stores.rateLimits.sweep(limits.gc_max_age_seconds),
     },
+    { name: 'quota_gc', role: 'cleanup', intervalMs: QUOTA_SWEEP_INTERVAL_MS, round: () => stores.usage.sweep() },
     {
       name: 'nonce_gc',
       role: 'cleanup',

@@ -14,6 +14,7 @@ import { type ChallengeType, isChallengeType, keyAuthorization } from '../protoc
 import type { UrlSettings } from '../protocol/urls.ts'
 import type { IssuancePolicy } from '../services/issuance.ts'
 import type { OrderingPolicy } from '../services/ordering.ts'
+import type { QuotaPolicy } from '../services/quotas.ts'
 import type { RateLimitSettings } from '../services/rate-limiter.ts'
 import type { RegistrationPolicy } from '../services/registration.ts'
 import type { ValidationRequest } from '../services/validation.ts'
@@ -87,6 +88,13 @@ export function rateLimitSettings({ security }: Config): RateLimitSettings {
   }
   const categories = Object.keys(RATE_CATEGORIES) as RateCategory[]
   return { enabled, backend, limits: Object.fromEntries(categories.map(limit)) }
+}
+
+export function quotaPolicy({ quotas }: Config): QuotaPolicy {
+  return {
+    orders: quotas.enabled ? quotas.max_orders_per_account_per_day : 0,
+    certificates: quotas.enabled ? quotas.max_certificates_per_account_per_day : 0,
+  }
 }
 
 export function acmeSettings(config: Config): AcmeSettings {

@@ -15,6 +15,7 @@ import { createChainDownload } from '../services/chain-download.ts'
 import { openInstanceBoard } from '../services/instance-board.ts'
 import { createIssuance, type Issuance } from '../services/issuance.ts'
 import { createOrdering } from '../services/ordering.ts'
+import { createQuotas } from '../services/quotas.ts'
 import { createRateLimiter } from '../services/rate-limiter.ts'
 import { createRegistration } from '../services/registration.ts'
 import { createRevocation } from '../services/revocation.ts'
@@ -29,11 +30,13 @@ import { createNonceStore, type NonceStore } from '../store/nonce-store.ts'
 import { createOrderStore } from '../store/order-store.ts'
 import { createRateLimitStore, type RateLimitStore } from '../store/rate-limit-store.ts'
 import { nextSerialRange } from '../store/serial-range.ts'
+import { createUsageStore, type UsageStore } from '../store/usage-store.ts'
 import type { FrontThreadData } from './messages.ts'
 import {
   acmeSettings,
   issuancePolicy,
   orderingPolicy,
+  quotaPolicy,
   rateLimitSettings,
   registrationPolicy,
   urlSettings,
@@ -45,6 +48,7 @@ export interface Stores {
   authorizations: AuthorizationStore
   rateLimits: RateLimitStore
   nonces: NonceStore
+  usage: UsageStore
 }
 
 export function createStores(db: Database): Stores {
@@ -54,6 +58,7 @@ export function createStores(db: Database): Stores {
     authorizations: createAuthorizationStore(db),
     rateLimits: createRateLimitStore(db),
     nonces: createNonceStore(db),
+    usage: createUsageStore(db),
   }
 }
 
@@ -75,6 +80,15 @@ export interface Shared {
   instanceId: number
   metrics: Metrics
   log: Logger
+}
+
+function createThreadQuotas({ config, stores, metrics, log }: Pick<Shared, 'config' | 'stores' | 'metrics' | 'log'>) {
+  return createQuotas(stores.usage, quotaPolicy(config), {
+    exceeded(kind, accountId) {
+      metrics.rateLimited.inc({ category: `quota_${kind}` })
+      log.info({ event: 'order_quota_exceeded', kind, accountId }, 'quota exceeded')
+    },
+  })
 }
 
 export function createThreadIssuance({ config, db, stores, ca, instanceId, metrics, log }: Shared): Issuance {
@@ -100,8 +114,9 @@ export function createThreadIssuance({ config, db, stores, ca, instanceId, metri
       )
     },
   }
+  const quotas = createThreadQuotas({ config, stores, metrics, log })
   return createIssuance(
-    { ca, store: stores.issuance, certificates: stores.certificates, serialNumber, instanceId, events },
+    { ca, store: stores.issuance, certificates: stores.certificates, serialNumber, instanceId, quotas, events },
     issuancePolicy(config),
   )
 }
@@ -140,9 +155,15 @@ export function createAcmeContext(
         log.info({ event: 'key_changed', accountId: account.id, thumbprint: account.thumbprint }, 'account key changed')
       },
     }),
-    ordering: createOrdering(createOrderStore(db), stores.authorizations, orderingPolicy(config), {
-      ordered: () => metrics.ordersCreated.inc(),
-    }),
+    ordering: createOrdering(
+      createOrderStore(db),
+      stores.authorizations,
+      orderingPolicy(config),
+      createThreadQuotas(shared),
+      {
+        ordered: () => metrics.ordersCreated.inc(),
+      },
+    ),
     challenges: createChallengeTriggers(stores.authorizations, instanceId, dispatch),
     issuance: createThreadIssuance(shared),
     chains: createChainDownload(stores.certificates, { includeRoot: config.ca.include_root }),

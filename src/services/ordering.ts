@@ -12,6 +12,7 @@ import { Problem } from '../protocol/problem.ts'
 import type { Requester } from '../store/account-store.ts'
 import type { AuthorizationStore } from '../store/authorization-store.ts'
 import type { AuthorizationCandidate, OrderStore } from '../store/order-store.ts'
+import type { Quotas } from './quotas.ts'
 import { unlessStale } from './stale-account.ts'
 
 export interface OrderingPolicy {
@@ -52,6 +53,7 @@ export function createOrdering(
   orders: OrderStore,
   authorizations: AuthorizationStore,
   policy: OrderingPolicy,
+  quotas: Quotas,
   events: OrderingEvents,
 ): Ordering {
   function candidate(identifier: Identifier, now: Date, lifetimeMs: number): AuthorizationCandidate {
@@ -83,8 +85,8 @@ export function createOrdering(
       checkRequestedValidity(request, profile.validity, now, lifetimeEnd)
       const expiresAt = orderExpiry(request, lifetimeEnd)
       await admit(identifiers, false)
-      const order = unlessStale(
-        await orders.create({
+      const make = async () => {
+        const made = await orders.create({
           id: uuidv7(now.getTime()),
           requester,
           identifiers,
@@ -94,8 +96,10 @@ export function createOrdering(
           expiresAt,
           authorizations: identifiers.map((identifier) => candidate(identifier, now, policy.authorizationLifetimeMs)),
           reuseUntil: new Date(now.getTime() + REUSE_MARGIN_MS),
-        }),
-      )
+        })
+        return unlessStale(made)
+      }
+      const order = await quotas.within('orders', requester.accountId, make)
       events.ordered(order)
       return order
     },

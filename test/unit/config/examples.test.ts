@@ -60,7 +60,7 @@ const EXAMPLES: Record<string, readonly string[]> = {
   ],
   profiles: [],
   proxy: [],
-  quotas: ['quotas.enabled'],
+  quotas: [],
   retention: ['retention.enabled', 'audit_retention.enabled'],
   'strict-security': [
     'security.require_csr_profile',
