@@ -25,14 +25,7 @@ const when = (path: string, feature: string, used: (config: Config) => boolean):
 })
 
 export const ABSENT_FEATURES: readonly AbsentFeature[] = [
-  when('security.require_csr_profile', 'CSR profiles are', (c) => c.security.require_csr_profile),
-  when(
-    'security.identifier_policy.enforce_account_allowlist',
-    'the identifier allowlist of accounts is',
-    (c) => c.security.identifier_policy.enforce_account_allowlist,
-  ),
   when('acme.caa_enforce', 'the CAA check is', (c) => c.acme.caa_enforce),
-  when('acme.eab_required', 'external account binding is', (c) => c.acme.eab_required),
   {
     path: 'challenges.enabled',
     feature: 'this challenge method is',

@@ -22,12 +22,15 @@ import { type Database, openDatabase } from '../store/database.ts'
 import { announceInstance, type InstancePresence } from '../store/instance-presence.ts'
 import { migrate, requireCurrentSchema } from '../store/migrate.ts'
 import { createServerSettings } from '../store/server-settings.ts'
+import { PINO_LEVELS } from './logging.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from './messages.ts'
 import { keepNonceEpochs } from './nonces.ts'
 import { ensureServerCertificate } from './server-certificate.ts'
 import {
   createJobFactory,
   databaseSettings,
+  eabSecretBox,
+  liveSettings,
   nonceLifetimeSeconds,
   threadConnections,
   urlSettings,
@@ -50,6 +53,8 @@ export interface ServeOptions {
 export interface RunningService {
   directoryUrl: string
   signerPid(): number | undefined
+  /** Puts the live keys of a configuration into effect in every thread, and in those that are started later. */
+  apply(config: Config): Promise<void>
   /** In the order of doc 1; resolves when everything is down. */
   stop(): Promise<void>
 }
@@ -67,6 +72,7 @@ const QUOTA_SWEEP_INTERVAL_MS = 3_600_000
 const SIGNER_FIRST_ANSWER_MS = 15_000
 const THREAD_READY_TIMEOUT_MS = 30_000
 const SIGNER_STOP_MS = 10_000
+const FRONT_APPLY_MS = 2_000
 /** How long a predecessor's presence may outlast it: PostgreSQL notices the closed socket within this. */
 const PREDECESSOR_GRACE_MS = 5_000
 
@@ -103,6 +109,8 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   let stopping = false
 
   await requireFreePort(config)
+  // Every front reads it for itself; what is wrong with it is said here, once, and refuses the start.
+  eabSecretBox(config)
   onStep('checking the database')
   await prepareSchema(config, log)
   const db = openDatabase(databaseSettings(config), (error) =>
@@ -197,7 +205,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   onStep(`starting ${config.server.workers} front threads`)
   // Read by the HTTP library when the first thread loads it: room for a proxy's headers beside a client's.
   process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= '16384'
-  const data: FrontThreadData = {
+  const shared: Omit<FrontThreadData, 'front'> = {
     config,
     version,
     instanceId,
@@ -205,17 +213,17 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     nonce: { key: randomBytes(32), epochMs: Date.now(), window: allocateReplayWindow() },
     rateTable: allocateSharedTable(),
     board: boardMemory,
-    front: 0,
     databaseConnections: threadConnections(config),
     tls,
   }
+  const threads = Array.from({ length: config.server.workers }, (_, front): FrontThreadData => ({ ...shared, front }))
   const gracefulMs = config.server.graceful_timeout * 1000
-  for (let i = 1; i <= config.server.workers; i++) {
+  for (const data of threads) {
     fronts.push(
       superviseThread<FrontMessages, SupervisorMessages>({
-        name: `front-${i}`,
+        name: `front-${data.front + 1}`,
         entry: new URL('./front-thread.js', import.meta.url),
-        data: { ...data, front: i - 1 },
+        data,
         supervisor,
         mailboxLimit: 4096,
         readyTimeoutMs: THREAD_READY_TIMEOUT_MS,
@@ -235,6 +243,13 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   return {
     directoryUrl: `${urlSettings(config).externalUrl}${config.api.base_path}${config.acme.paths.directory}`,
     signerPid: signer.pid,
+    async apply(next: Config) {
+      for (const data of threads) data.config = next
+      const settings = liveSettings(next)
+      log.level = PINO_LEVELS[settings.logLevel]
+      // A thread that is just being replaced reads the new configuration when it starts.
+      await Promise.allSettled(fronts.map(({ ref }) => ref.ask('live', settings, FRONT_APPLY_MS)))
+    },
   }
 }
 

@@ -11,7 +11,9 @@ import type { Metrics } from '../ops/metrics.ts'
 import type { Nonces } from '../protocol/nonce.ts'
 import { createUrls } from '../protocol/urls.ts'
 import { createAccountCache } from '../services/account-cache.ts'
+import { type AccountRules, createAccountRules } from '../services/account-rules.ts'
 import { createChainDownload } from '../services/chain-download.ts'
+import { createExternalAccounts } from '../services/external-accounts.ts'
 import { openInstanceBoard } from '../services/instance-board.ts'
 import { createIssuance, type Issuance } from '../services/issuance.ts'
 import { createOrdering } from '../services/ordering.ts'
@@ -22,9 +24,12 @@ import { createRevocation } from '../services/revocation.ts'
 import { databaseSerialNumbers, randomSerialNumbers } from '../services/serial-number.ts'
 import { createChallengeTriggers, type DispatchValidation } from '../services/validation.ts'
 import { createAccountStore } from '../store/account-store.ts'
+import { createAllowlistStore } from '../store/allowlist-store.ts'
 import { type AuthorizationStore, createAuthorizationStore } from '../store/authorization-store.ts'
 import { type CertificateStore, createCertificateStore } from '../store/certificate-store.ts'
+import { createCsrProfileStore } from '../store/csr-profile-store.ts'
 import type { Database } from '../store/database.ts'
+import { createEabStore } from '../store/eab-store.ts'
 import { createIssuanceStore, type IssuanceStore } from '../store/issuance-store.ts'
 import { createNonceStore, type NonceStore } from '../store/nonce-store.ts'
 import { createOrderStore } from '../store/order-store.ts'
@@ -33,7 +38,10 @@ import { nextSerialRange } from '../store/serial-range.ts'
 import { createUsageStore, type UsageStore } from '../store/usage-store.ts'
 import type { FrontThreadData } from './messages.ts'
 import {
+  accountRulesPolicy,
   acmeSettings,
+  eabSecretBox,
+  externalAccountPolicy,
   issuancePolicy,
   orderingPolicy,
   quotaPolicy,
@@ -91,7 +99,14 @@ function createThreadQuotas({ config, stores, metrics, log }: Pick<Shared, 'conf
   })
 }
 
-export function createThreadIssuance({ config, db, stores, ca, instanceId, metrics, log }: Shared): Issuance {
+function createThreadAccountRules({ config, db }: Pick<Shared, 'config' | 'db'>): AccountRules {
+  return createAccountRules(createAllowlistStore(db), createCsrProfileStore(db), accountRulesPolicy(config))
+}
+
+export function createThreadIssuance(
+  { config, db, stores, ca, instanceId, metrics, log }: Shared,
+  rules = createThreadAccountRules({ config, db }),
+): Issuance {
   const serialNumber =
     config.ca.serial_source === 'database' ? databaseSerialNumbers(() => nextSerialRange(db)) : randomSerialNumbers()
   const events = {
@@ -116,7 +131,7 @@ export function createThreadIssuance({ config, db, stores, ca, instanceId, metri
   }
   const quotas = createThreadQuotas({ config, stores, metrics, log })
   return createIssuance(
-    { ca, store: stores.issuance, certificates: stores.certificates, serialNumber, instanceId, quotas, events },
+    { ca, store: stores.issuance, certificates: stores.certificates, rules, serialNumber, instanceId, quotas, events },
     issuancePolicy(config),
   )
 }
@@ -130,6 +145,12 @@ export function createAcmeContext(
   const { config, db, stores, instanceId, metrics, log } = shared
   const accountStore = createAccountStore(db)
   const accounts = createAccountCache(accountStore.find)
+  const rules = createThreadAccountRules(shared)
+  const externalAccounts = createExternalAccounts(
+    createEabStore(db),
+    eabSecretBox(config),
+    externalAccountPolicy(config),
+  )
   return {
     urls: createUrls(urlSettings(config)),
     settings: acmeSettings(config),
@@ -142,10 +163,11 @@ export function createAcmeContext(
     }),
     board: openInstanceBoard(board),
     accounts,
-    registration: createRegistration(accountStore, accounts, registrationPolicy(config), {
-      registered(account) {
+    registration: createRegistration(accountStore, externalAccounts, accounts, registrationPolicy(config), {
+      registered(account, eabKid) {
         metrics.accountsCreated.inc()
-        log.info({ event: 'account_created', accountId: account.id, thumbprint: account.thumbprint }, 'account created')
+        const { id: accountId, thumbprint } = account
+        log.info({ event: 'account_created', accountId, thumbprint, ...(eabKid && { eabKid }) }, 'account created')
       },
       deactivated(account) {
         metrics.accountsDeactivated.inc()
@@ -158,6 +180,7 @@ export function createAcmeContext(
     ordering: createOrdering(
       createOrderStore(db),
       stores.authorizations,
+      rules,
       orderingPolicy(config),
       createThreadQuotas(shared),
       {
@@ -165,7 +188,7 @@ export function createAcmeContext(
       },
     ),
     challenges: createChallengeTriggers(stores.authorizations, instanceId, dispatch),
-    issuance: createThreadIssuance(shared),
+    issuance: createThreadIssuance(shared, rules),
     chains: createChainDownload(stores.certificates, { includeRoot: config.ca.include_root }),
     revocation: createRevocation(stores.certificates, {
       revoked(certificate, reason) {

@@ -30,6 +30,7 @@ import { Problem, problemDocument } from '../protocol/problem.ts'
 import type { CertificateStore } from '../store/certificate-store.ts'
 import type { IssuanceStore } from '../store/issuance-store.ts'
 import type { KnownAccount } from './account-cache.ts'
+import type { AccountRules } from './account-rules.ts'
 import type { Quotas } from './quotas.ts'
 import type { SerialNumberSource } from './serial-number.ts'
 
@@ -64,6 +65,7 @@ export interface IssuanceDependencies {
   ca: CaBackend
   store: IssuanceStore
   certificates: CertificateStore
+  rules: AccountRules
   serialNumber: SerialNumberSource
   instanceId: number
   quotas: Quotas
@@ -87,7 +89,7 @@ export interface Issuance {
   /**
    * @param order as just read, owned by the account.
    * @returns the order: valid, or processing when the certificate is not there within `finalizeWaitMs`.
-   * @throws Problem orderNotReady, badCSR, serverInternal 503 when no issuer is reachable; StaleAccountError
+   * @throws Problem orderNotReady, badCSR, rejectedIdentifier, compound, serverInternal 503 when no issuer is reachable; StaleAccountError
    */
   finalize(known: KnownAccount, order: Order, csrDer: Buffer, now: Date, reread: () => Promise<Order>): Promise<Order>
   /** A certificate for the service itself, recorded like any other. @returns its DER and its issuer. */
@@ -102,7 +104,7 @@ export interface Issuance {
 const ISSUER_RETRY_SECONDS = 5
 
 export function createIssuance(dependencies: IssuanceDependencies, policy: IssuancePolicy): Issuance {
-  const { ca, store, certificates, quotas, events, instanceId } = dependencies
+  const { ca, store, certificates, rules, quotas, events, instanceId } = dependencies
   const savedIssuers = new Set<string>()
   let inFlight = 0
 
@@ -246,7 +248,8 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       const csr = readCsr(csrDer)
       const profile = profileOf(order.profile)
       checkCsr(csr, order.identifiers, key.spki(), { ...policy.csr, keyTypes: profile.keyTypes })
-      checkIdentifiers(order.identifiers, policy.identifiers)
+      checkIdentifiers(order.identifiers, policy.identifiers, await rules.allowlistOf(order.accountId))
+      await rules.checkCsr(csr, order, now)
 
       const subject = { spki: csr.spki, identifiers: order.identifiers, commonName: commonNameOf(csr) }
       const built = await build(subject, profile, order, now)

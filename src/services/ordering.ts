@@ -12,6 +12,7 @@ import { Problem } from '../protocol/problem.ts'
 import type { Requester } from '../store/account-store.ts'
 import type { AuthorizationStore } from '../store/authorization-store.ts'
 import type { AuthorizationCandidate, OrderStore } from '../store/order-store.ts'
+import type { AccountRules } from './account-rules.ts'
 import type { Quotas } from './quotas.ts'
 import { unlessStale } from './stale-account.ts'
 
@@ -52,6 +53,7 @@ const REUSE_MARGIN_MS = 3_600_000
 export function createOrdering(
   orders: OrderStore,
   authorizations: AuthorizationStore,
+  rules: AccountRules,
   policy: OrderingPolicy,
   quotas: Quotas,
   events: OrderingEvents,
@@ -79,7 +81,8 @@ export function createOrdering(
 
   return {
     async createOrder(requester, request, now, admit) {
-      const identifiers = checkIdentifiers(request.identifiers, policy.identifiers)
+      const allowlist = await rules.allowlistOf(requester.accountId)
+      const identifiers = checkIdentifiers(request.identifiers, policy.identifiers, allowlist)
       const profile = chooseProfile(policy.profiles, request.profile)
       const lifetimeEnd = new Date(now.getTime() + policy.orderLifetimeMs)
       checkRequestedValidity(request, profile.validity, now, lifetimeEnd)
@@ -115,7 +118,8 @@ export function createOrdering(
     listOrders: async (requester, after, limit) => unlessStale(await orders.list(requester, after, limit)),
 
     async preAuthorize(requester, requested, now) {
-      const [identifier] = checkIdentifiers([requested], policy.identifiers) as [Identifier]
+      const allowlist = await rules.allowlistOf(requester.accountId)
+      const [identifier] = checkIdentifiers([requested], policy.identifiers, allowlist) as [Identifier]
       if (isWildcard(identifier))
         throw new Problem('malformed', 'a wildcard name cannot be pre-authorized (RFC 8555 §7.4.1)')
       return unlessStale(

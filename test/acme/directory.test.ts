@@ -31,6 +31,16 @@ describe('directory and nonces', () => {
     }
   })
 
+  test('directory and new-nonce answer POST-as-GET as they answer GET (§6.3)', async () => {
+    const client = await registeredClient(service.directoryUrl)
+    const directory = await client.post(service.directoryUrl)
+    assert.equal(directory.status, 200)
+    assert.deepEqual(directory.json, client.directory)
+    const nonce = await client.post(client.directory['newNonce'] as string)
+    assert.equal(nonce.status, 204)
+    assert.match(String(nonce.headers['replay-nonce']), /^[A-Za-z0-9_-]{22}$/)
+  })
+
   test('a nonce that has expired is a badNonce, and the nonce of the refusal serves the next try (§6.5)', async () => {
     const client = await registeredClient(service.directoryUrl)
     const old = await client.nonce()

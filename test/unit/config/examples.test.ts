@@ -62,12 +62,7 @@ const EXAMPLES: Record<string, readonly string[]> = {
   proxy: [],
   quotas: [],
   retention: ['retention.enabled', 'audit_retention.enabled'],
-  'strict-security': [
-    'security.require_csr_profile',
-    'security.identifier_policy.enforce_account_allowlist',
-    'acme.eab_required',
-    'admin_api.enabled',
-  ],
+  'strict-security': ['admin_api.enabled'],
 }
 
 describe('example configurations', () => {

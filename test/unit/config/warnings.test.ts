@@ -18,12 +18,6 @@ const CASES: [string, Tree, string[]][] = [
     ['security.rate_limits.backend'],
   ],
   ['limits in memory of a single instance', { security: { rate_limits: { backend: 'memory' } } }, []],
-  ['CSR profiles without the Admin API', { security: { require_csr_profile: true } }, ['security.require_csr_profile']],
-  [
-    'allowlists without the Admin API',
-    { security: { identifier_policy: { enforce_account_allowlist: true } } },
-    ['security.identifier_policy.enforce_account_allowlist'],
-  ],
   ['reusable bindings that are not required', { acme: { eab_reusable: true } }, ['acme.eab_reusable']],
   [
     'a key file beside a running signer',
