@@ -31,6 +31,7 @@ import type { CertificateStore } from '../store/certificate-store.ts'
 import type { IssuanceStore } from '../store/issuance-store.ts'
 import type { KnownAccount } from './account-cache.ts'
 import type { AccountRules } from './account-rules.ts'
+import type { Quotas } from './quotas.ts'
 import type { SerialNumberSource } from './serial-number.ts'
 
 export interface IssuancePolicy {
@@ -67,6 +68,7 @@ export interface IssuanceDependencies {
   rules: AccountRules
   serialNumber: SerialNumberSource
   instanceId: number
+  quotas: Quotas
   events: IssuanceEvents
 }
 
@@ -109,7 +111,7 @@ export interface Issuance {
 const ISSUER_RETRY_SECONDS = 5
 
 export function createIssuance(dependencies: IssuanceDependencies, policy: IssuancePolicy): Issuance {
-  const { ca, store, certificates, rules, events, instanceId } = dependencies
+  const { ca, store, certificates, rules, quotas, events, instanceId } = dependencies
   const savedIssuers = new Set<string>()
   let inFlight = 0
 
@@ -261,7 +263,9 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       const built = await build(subject, profile, order, now)
       const names = order.identifiers.map(({ value }) => value)
       const spkiSha256 = createHash('sha256').update(csr.spki.der).digest()
-      const issuing = await begin(built, names, { id: order.id, requester }, spkiSha256, now)
+      const issuing = await quotas.within('certificates', requester.accountId, () =>
+        begin(built, names, { id: order.id, requester }, spkiSha256, now),
+      )
       if (!issuing) {
         if (await certificates.isKeyBlocked(spkiSha256))
           throw new Problem('badCSR', 'the key of the CSR was revoked as compromised')
