@@ -143,6 +143,7 @@ describe('issuance under faults', () => {
         createCsrProfileStore(store.db),
         accountRulesPolicy(config),
       ),
+      quotas: { within: (_kind, _accountId, work) => work() },
       serialNumber: randomSerialNumbers(),
       instanceId: INSTANCE,
       events: {
