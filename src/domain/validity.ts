@@ -62,10 +62,10 @@ export function certificateValidity(
   issuer: Validity,
 ): Validity {
   const start = requested.notBefore ?? earliestStart(policy, now)
-  const notBefore = start < issuer.notBefore ? issuer.notBefore : start
+  const notBefore = new Date(Math.max(start.getTime(), issuer.notBefore.getTime()))
   const days = Math.min(policy.validityDays, policy.maxValidityDays)
   const wanted = requested.notAfter ?? new Date(notBefore.getTime() + days * DAY_MS - SECOND_MS)
-  return { notBefore, notAfter: wanted > issuer.notAfter ? issuer.notAfter : wanted }
+  return { notBefore, notAfter: new Date(Math.min(wanted.getTime(), issuer.notAfter.getTime())) }
 }
 
 function earliestStart(policy: ValidityPolicy, now: Date): Date {
