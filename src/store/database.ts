@@ -56,7 +56,10 @@ export function openDatabase(settings: DatabaseSettings, onError: (error: Error)
     keepAlive: true,
   })
   // An idle connection that breaks (server restart) is replaced at the next query; without a listener it would throw.
-  pool.on('error', onError)
+  // `end` does not wait for the sockets, so a server that is stopped next may still break them; nobody needs them then.
+  pool.on('error', (error) => {
+    if (!pool.ending) onError(error)
+  })
   const busySince = new Map<pg.PoolClient, number>()
   pool.on('acquire', (client) => busySince.set(client, performance.now()))
   pool.on('release', (_error, client) => busySince.delete(client))

@@ -107,10 +107,19 @@ async function withClient<T>(settings: DatabaseSettings, run: (client: pg.Client
   // A migration of large tables, and the wait for another starter's, may take longer than any statement of a request.
   const { query_timeout: _, ...options } = connectionOptions(settings)
   const client = new pg.Client({ ...options, statement_timeout: 0 })
-  await client.connect()
   try {
+    await client.connect().catch((cause: Error) => {
+      throw cannotConnect(settings, cause)
+    })
     return await run(client)
   } finally {
     await client.end()
   }
+}
+
+/** The first connection of a command or a start, so this is where wrong settings come to light: say which they were. */
+function cannotConnect({ database, host, port, user, password }: DatabaseSettings, cause: Error): Error {
+  const wantsPassword = !password && /^SASL/.test(cause.message)
+  const reason = wantsPassword ? 'the server asks for a password, and database.password is not set' : cause.message
+  return new Error(`cannot connect to database ${database} at ${host}:${port} as ${user}: ${reason}`, { cause })
 }

@@ -2,7 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
@@ -54,6 +56,30 @@ describe('migrations', () => {
 
   const tables = () => sql("SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'")
   const addMigration = (name: string, text: string) => writeFileSync(path.join(folder, name), text)
+
+  test('a server that wants a password is named, and no connection is left that would keep the command from ending', async () => {
+    // How a server with scram-sha-256 in pg_hba.conf begins: AuthenticationSASL (10), then AuthenticationSASLContinue (11).
+    const authentication = (kind: number, text: string) =>
+      Buffer.concat([Buffer.from('R'), Buffer.from([0, 0, 0, text.length + 8, 0, 0, 0, kind]), Buffer.from(text)])
+    const answers = [authentication(10, 'SCRAM-SHA-256\0\0'), authentication(11, 'r=x,s=eA==,i=4096')]
+    const server = createServer((socket) => {
+      socket.on('data', () => socket.write(answers.shift() ?? ''))
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    const connected = once(server, 'connection') as Promise<[Socket]>
+    try {
+      const { password: _, ...without } = settings
+      const refusal = /^cannot connect to database \w+ at 127\.0\.0\.1:\d+ as \w+: the server asks for a password/
+      await assert.rejects(readSchemaState({ ...without, host: '127.0.0.1', port } as DatabaseSettings), (error) =>
+        refusal.test((error as Error).message),
+      )
+      const [socket] = await connected
+      if (!socket.closed) await once(socket, 'close')
+    } finally {
+      server.close()
+    }
+  })
 
   test('an empty database gets all of them, in order, each with its row', async () => {
     const known = await listMigrations()
