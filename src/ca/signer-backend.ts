@@ -100,7 +100,7 @@ async function asCaError<T>(call: Promise<T>): Promise<T> {
     return await call
   } catch (error) {
     if (error instanceof CaError) throw error
-    const message = error instanceof Error ? error.message : String(error)
-    throw new CaError(message, { retryable: !(error instanceof SignerRefusal), cause: error })
+    const { message, cause } = error instanceof Error ? error : new Error(String(error))
+    throw new CaError(message, { retryable: !(error instanceof SignerRefusal), cause })
   }
 }

@@ -36,6 +36,7 @@ import {
   urlSettings,
   validationPolicy,
 } from './settings.ts'
+import { requireTestSignatures } from './signer-check.ts'
 import { type SignerPlace, startSignerProcess } from './signer-process.ts'
 import { spawnSupervisor } from './supervisor.ts'
 import { connectSigner, createStores, createThreadIssuance } from './wiring.ts'
@@ -133,7 +134,8 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   const signer = await signerPlace(config, log, teardown)
   const ca = connectSigner(signer, log)
   teardown.add(() => ca.close())
-  await requireSigner(ca)
+  // Early and in words: a service that cannot sign answers orders it will never finish.
+  await requireTestSignatures(ca, signer.socketPath, SIGNER_FIRST_ANSWER_MS)
 
   const stores = createStores(db)
   const { instanceId } = presence
@@ -321,12 +323,6 @@ async function signerPlace(
   const child = await startSignerProcess(config, log)
   teardown.add(() => child.stop(SIGNER_STOP_MS))
   return child
-}
-
-/** Fails early and in words: a service that cannot sign answers orders it will never finish. */
-async function requireSigner(ca: CaBackend): Promise<void> {
-  const signatures = await ca.testSign({ timeoutMs: SIGNER_FIRST_ANSWER_MS })
-  if (signatures.length === 0) throw new Error('the signer has no issuer')
 }
 
 async function serverCertificate(config: Config, ca: CaBackend, issuance: Issuance, onStep: (title: string) => void) {

@@ -71,12 +71,19 @@ export function createStores(db: Database): Stores {
 }
 
 export function connectSigner(signer: FrontThreadData['signer'], log: Logger): CaBackend {
+  let logged: string | undefined
   return createSignerBackend({
     socketPath: signer.socketPath,
     secret: readSharedSecret(signer.secretFile),
-    onConnect: ({ version, issuers }) =>
-      log.debug({ version, issuers: issuers.map(({ id }) => id) }, 'signer connected'),
-    onDisconnect: (reason) => log.warn({ reason: reason.message }, 'signer not reachable'),
+    onConnect({ version, issuers }) {
+      logged = undefined
+      log.debug({ version, issuers: issuers.map(({ id }) => id) }, 'signer connected')
+    },
+    onDisconnect({ message }) {
+      // Every attempt of a long outage fails for the same reason.
+      log[message === logged ? 'debug' : 'warn']({ reason: message }, 'signer not reachable')
+      logged = message
+    },
   })
 }
 
