@@ -11,6 +11,7 @@ import path from 'node:path'
 import { stringify } from 'yaml'
 import { formatErrors, parseConfigText } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
+import { shellWord } from '../lib/shell.ts'
 import { runService } from './commands/serve.ts'
 import { type DevCaFiles, ensureDevCa } from './embedded/dev-ca.ts'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded/postgres.ts'
@@ -37,10 +38,12 @@ export async function runEmbedded(options: DevOptions): Promise<number> {
       onStep: progress.begin,
       onReady({ directoryUrl }) {
         progress.end()
-        process.stderr.write(welcome(directoryUrl, files.root, options))
+        process.stderr.write(welcome(directoryUrl, files.root, postgres.folder, options))
       },
+      onStop: () => process.stderr.write('\nStopping …\n'),
     })
   } finally {
+    progress.end()
     await postgres.stop()
   }
 }
@@ -88,23 +91,35 @@ function devConfig(options: DevOptions, ca: DevCaFiles, postgres: EmbeddedPostgr
 
 /** One line a step, with its time: on a terminal as it goes, elsewhere when it is done. */
 function createProgress() {
-  let current: { title: string; startedAt: number } | undefined
+  const asItGoes = process.stderr.isTTY === true
+  let current: { title: string; startedAt: number; notes: string[] } | undefined
   const end = () => {
     if (!current) return
-    process.stderr.write(`${current.title} … ${((Date.now() - current.startedAt) / 1000).toFixed(1)} s\n`)
+    const { title, startedAt, notes } = current
+    const seconds = ((Date.now() - startedAt) / 1000).toFixed(1)
+    process.stderr.write(`${asItGoes ? '' : `${title} … `}${seconds} s\n${notes.map((note) => `  ${note}\n`).join('')}`)
     current = undefined
   }
   return {
     begin(title: string) {
       end()
-      current = { title: title.charAt(0).toUpperCase() + title.slice(1), startedAt: Date.now() }
+      current = { title: title.charAt(0).toUpperCase() + title.slice(1), startedAt: Date.now(), notes: [] }
+      if (asItGoes) process.stderr.write(`${current.title} … `)
     },
     end,
-    note: (line: string) => process.stderr.write(`  ${line}\n`),
+    note: (line: string) => current?.notes.push(line),
   }
 }
 
-function welcome(directoryUrl: string, rootFile: string, { http01Port, dataDir }: DevOptions): string {
+function welcome(
+  directoryUrl: string,
+  rootFile: string,
+  databaseFolder: string,
+  { http01Port, dataDir }: DevOptions,
+): string {
+  const root = shellWord(rootFile)
+  const inData = (name: string) => shellWord(path.join(dataDir, name))
+  const elsewhere = databaseFolder.startsWith(dataDir + path.sep) ? '' : ` and ${databaseFolder}`
   return `
 Chancery is ready.
 
@@ -113,16 +128,16 @@ Chancery is ready.
 
 Get a certificate for demo.test on this machine (http-01 on port ${http01Port}; .test and .localhost resolve to 127.0.0.1):
 
-  curl     curl --cacert ${rootFile} ${directoryUrl}
+  curl     curl --cacert ${root} ${directoryUrl}
 
-  certbot  REQUESTS_CA_BUNDLE=${rootFile} certbot certonly --standalone --http-01-port ${http01Port} \\
+  certbot  REQUESTS_CA_BUNDLE=${root} certbot certonly --standalone --http-01-port ${http01Port} \\
              --server ${directoryUrl} --register-unsafely-without-email --agree-tos -n -d demo.test \\
-             --config-dir ${dataDir}/certbot --work-dir ${dataDir}/certbot --logs-dir ${dataDir}/certbot
+             --config-dir ${inData('certbot')} --work-dir ${inData('certbot')} --logs-dir ${inData('certbot')}
 
-  lego     LEGO_CA_CERTIFICATES=${rootFile} lego --server ${directoryUrl} --http --http.port :${http01Port} \\
-             --email admin@demo.test --accept-tos --domains demo.test --path ${dataDir}/lego run
+  lego     LEGO_CA_CERTIFICATES=${root} lego --server ${directoryUrl} --http --http.port :${http01Port} \\
+             --email admin@demo.test --accept-tos --domains demo.test --path ${inData('lego')} run
 
-Stop with Ctrl-C; the next start goes on with the same data in ${dataDir}.
+Stop with Ctrl-C; the next start goes on with the same data in ${dataDir}${elsewhere}.
 
 `
 }

@@ -13,6 +13,8 @@ export interface ServeHooks {
   reread(): Promise<LoadedConfig>
   onStep(title: string): void
   onReady(service: RunningService): void
+  /** A signal has come, or a part broke for good; requests in flight are being finished. */
+  onStop(): void
 }
 
 /** @returns the exit code: 0 after an orderly stop, 1 when a part broke for good. */
@@ -39,6 +41,7 @@ export async function runService(config: Config, hooks: Partial<ServeHooks> = {}
     if (reread) reload = createLiveReload(config, reread, service.apply, log)
     const { reason, exitCode } = await stop.wanted
     log.info({ reason }, 'service stopping')
+    hooks.onStop?.()
     await service.stop()
     log.info('service stopped')
     return exitCode
