@@ -27,18 +27,25 @@ export type LoadedConfig =
   | { ok: true; config: Config; warnings: ConfigWarning[]; path: string }
   | { ok: false; errors: ConfigError[] }
 
+const READ_FAILURES: Record<string, string> = {
+  ENOENT: ', there is no such file',
+  EACCES: ', permission denied',
+  EISDIR: ', it is a folder',
+}
+
 const FORMATS: Record<string, Format> = { '.yaml': 'yaml', '.yml': 'yaml', '.json': 'json' }
 
 /** Reads, substitutes and checks a configuration file; the file's extension chooses the format. Does not throw. */
 export async function loadConfig(file: string, env: Environment): Promise<LoadedConfig> {
   const format = FORMATS[path.extname(file).toLowerCase()]
-  if (format === undefined) return refuse(`${file} is neither .yaml, .yml nor .json; the extension chooses the format`)
+  if (format === undefined) return refuse('its name ends in neither .yaml, .yml nor .json, which chooses the format')
   let text: string
   try {
     // Editors on Windows put a byte order mark first; JSON does not know it.
     text = (await readFile(file, 'utf8')).replace(/^\uFEFF/, '')
   } catch (error) {
-    return refuse(`${file} cannot be read: ${(error as NodeJS.ErrnoException).code ?? 'unknown error'}`)
+    const { code = 'unknown error' } = error as NodeJS.ErrnoException
+    return refuse(`cannot be read: ${code}${READ_FAILURES[code] ?? ''}`)
   }
   const parsed = parseConfigText(text, { format, env })
   return parsed.ok ? { ...parsed, path: file } : parsed

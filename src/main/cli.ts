@@ -47,6 +47,7 @@ const program = sade('chancery')
     '',
     'Exit codes: 0 done; 1 something failed or is wrong; 2 wrong usage.',
     'SIGTERM or SIGINT: finish what is in flight, then stop. SIGHUP: read the configuration file again.',
+    'Ports and data folder of the development mode: chancery serve --help',
   ])
   .option('-c, --config', 'Configuration file (YAML or JSON); SERVICE_CONFIG when absent')
   .option('--debug', 'Print stack traces of errors, and log at DEBUG')
@@ -63,7 +64,7 @@ program
   .example('-c /etc/chancery/config.yaml serve')
   .example('-c config.yaml --validate-only')
   .example('--dev')
-  .action(run(serveCommand))
+  .action(run(serveCommand, 'further'))
 
 program
   .command('db status', 'Check the database: reachable, and at the schema of this release')
@@ -133,13 +134,15 @@ program
   .option('--csr-profile', 'Name of the CSR profile its accounts get')
   .example("-c config.yaml eab create --kid team-a --allow '*.a.example.com' 10.1.0.0/16")
   .action(
-    run(async (options: GlobalOptions & CredentialFlags & FurtherWords) =>
-      createCredential(await readConfigFile(configOf(options)), {
-        kid: textOf(options.kid, '--kid'),
-        label: textOf(options.label, '--label'),
-        allow: [...valuesOf(options.allow), ...options._],
-        csrProfile: textOf(options['csr-profile'], '--csr-profile'),
-      }),
+    run(
+      async (options: GlobalOptions & CredentialFlags & FurtherWords) =>
+        createCredential(await readConfigFile(configOf(options)), {
+          kid: textOf(options.kid, '--kid'),
+          label: textOf(options.label, '--label'),
+          allow: [...valuesOf(options.allow), ...options._],
+          csrProfile: textOf(options['csr-profile'], '--csr-profile'),
+        }),
+      'further',
     ),
   )
 
@@ -159,8 +162,10 @@ program
   .command('account allow <id>', 'Allow identifiers to an account: names, *.name, addresses, networks')
   .example("-c config.yaml account allow 01938c4e-… host.example.com '*.a.example.com'")
   .action(
-    run(async (id: string, options: GlobalOptions & FurtherWords) =>
-      allowToAccount(await readConfigFile(configOf(options)), id, options._),
+    run(
+      async (id: string, options: GlobalOptions & FurtherWords) =>
+        allowToAccount(await readConfigFile(configOf(options)), id, options._),
+      'further',
     ),
   )
 
@@ -168,8 +173,10 @@ program
   .command('account disallow <id>', 'Take allowed identifiers away from an account')
   .example('-c config.yaml account disallow 01938c4e-… host.example.com')
   .action(
-    run(async (id: string, options: GlobalOptions & FurtherWords) =>
-      disallowToAccount(await readConfigFile(configOf(options)), id, options._),
+    run(
+      async (id: string, options: GlobalOptions & FurtherWords) =>
+        disallowToAccount(await readConfigFile(configOf(options)), id, options._),
+      'further',
     ),
   )
 
@@ -207,7 +214,7 @@ program
 async function serveCommand(options: GlobalOptions & DevFlags): Promise<number> {
   // The command that runs when no other is named: a mistyped one must not start a service.
   if (options._.length > 0) throw new UsageError(`unknown command: ${options._.join(' ')}`)
-  if (options.dev && options.config === undefined && !options['validate-only']) {
+  if (options.dev && options.config === undefined) {
     return runEmbedded({
       dataDir: path.resolve(options['data-dir'] ?? 'data'),
       port: portOf(options.port, '--port'),
@@ -216,8 +223,7 @@ async function serveCommand(options: GlobalOptions & DevFlags): Promise<number> 
       workers: options.workers,
     })
   }
-  const config = await readConfigFile(configOf(options))
-  if (options['validate-only']) return printSummary(config)
+  const config = await readConfigFile(configOf(options), 'said')
   return runService(withFlags(config, options), {
     async reread() {
       const loaded = await loadConfigFile(configOf(options))
@@ -233,8 +239,8 @@ function withFlags(config: Config, { debug, dev }: GlobalOptions): Config {
   return { ...config, logging: { ...config.logging, level, format } }
 }
 
-function printSummary(config: Config): number {
-  const { server, ca, database } = config
+async function validateOnly(options: GlobalOptions): Promise<number> {
+  const { server, ca, database } = await readConfigFile(configOf(options), 'said')
   console.log(`chancery ${VERSION}`)
   console.log(
     `listens on ${server.bind}:${server.port} (${server.tls.cert_path === null ? 'HTTP' : 'HTTPS'}) as ${server.external_url}`,
@@ -266,19 +272,25 @@ function configOf({ config }: GlobalOptions): string | undefined {
   throw new UsageError('-c takes one file name')
 }
 
-/** Turns what a command returns or throws into an exit code and plain lines on standard error. */
+/**
+ * Turns what a command returns or throws into an exit code and plain lines on standard error.
+ * @param words `further`: the command reads what stands behind the arguments it names.
+ */
 function run<A extends [...string[], GlobalOptions]>(
   command: (...args: A) => Promise<number>,
+  words: 'named' | 'further' = 'named',
 ): (...args: A) => Promise<void> {
   return async (...args) => {
+    const options = args.at(-1) as GlobalOptions
     try {
-      process.exitCode = await command(...args)
+      if (words === 'named' && options._.length > 0) throw new UsageError(`one word too many: ${options._[0]}`)
+      // Whatever the command: who asks for a check only does not expect a migration.
+      process.exitCode = options['validate-only'] ? await validateOnly(options) : await command(...args)
     } catch (error) {
       if (error instanceof UsageError) {
         complain(error.message)
         return
       }
-      const options = args.at(-1) as GlobalOptions
       const message = error instanceof Error ? error.message : String(error)
       process.stderr.write(`chancery: ${options.debug && error instanceof Error ? error.stack : message}\n`)
       process.exitCode = EXIT_FAILED
@@ -304,14 +316,19 @@ const [node, script, ...words] = process.argv
 const parsing = {
   unknown(flag: string) {
     complain(`unknown option: ${flag}`)
-    // The parser would end the process with 1.
     process.exit()
   },
   lazy: true as const,
   // Values that stay as typed, where the parser would make a number of 007.
   string: ['kid', 'label', 'allow', 'csr-profile', 'account', 'eab'],
 }
+// An argument that is missing makes the parser say so and end the process with 1.
+const wrongUsage = () => {
+  process.exitCode = EXIT_USAGE
+}
+process.once('exit', wrongUsage)
 const parsed = program.parse([node ?? '', script ?? '', ...flagsLast(words)], parsing)
+process.off('exit', wrongUsage)
 if (parsed) await parsed.handler.apply(null, parsed.args)
 else if (process.exitCode === undefined)
   process.exitCode = words.some((word) => /^(?:-h|--help|-v|--version)$/.test(word)) ? 0 : EXIT_USAGE

@@ -46,7 +46,7 @@ ca:
   internal: { root_cert_path: ca.pem, root_key_path: ca.key }
 `
 
-describe('command line', { timeout: 120_000 }, () => {
+describe('command line', { timeout: 300_000 }, () => {
   const commands = [['serve'], ['db', 'status'], ['db', 'migrate'], ['ca', 'test-sign']]
 
   test('--help names every command and says what the exit codes mean', async () => {
@@ -77,6 +77,8 @@ describe('command line', { timeout: 120_000 }, () => {
     [['-c'], /-c takes one file name/],
     [['-c', 'a.yaml', '-c', 'b.yaml'], /-c takes one file name/],
     [['--dev', '--port', '99999'], /--port takes a port number/],
+    [['db', 'migrate', 'now'], /one word too many: now/],
+    [['inspect', 'account', 'a', 'b'], /one word too many: b/],
   ]
   for (const [words, complaint] of wrong) {
     test(`"chancery ${words.join(' ')}" is wrong usage: one line and exit code 2`, async () => {
@@ -86,6 +88,19 @@ describe('command line', { timeout: 120_000 }, () => {
       assert.equal(output.trim().split('\n').length, 1)
     })
   }
+
+  test('a missing argument is wrong usage, and the help of the command is named', async () => {
+    const { code, output } = await chancery('inspect', 'order')
+    assert.equal(code, 2, output)
+    assert.match(output, /Insufficient arguments!\n\n +Run `\$ chancery inspect order --help`/)
+  })
+
+  test('a file that cannot be read is one line', async () => {
+    assert.deepEqual(await chancery('-c', '/nowhere/config.yaml', 'serve'), {
+      code: 1,
+      output: 'chancery: /nowhere/config.yaml: cannot be read: ENOENT, there is no such file\n',
+    })
+  })
 
   test('a command without a configuration says how to give one', async () => {
     assert.deepEqual(await chancery('db', 'status'), {
@@ -138,6 +153,14 @@ describe('command line', { timeout: 120_000 }, () => {
       assert.equal(code, 0, output)
       assert.match(output, /^listens on 127\.0\.0\.1:\d+ \(HTTP\) as http:/m)
       assert.match(output, /^the configuration is valid$/m)
+    })
+
+    test('--validate-only beside another command checks and does nothing else', async () => {
+      const file = await configFile()
+      const { code, output } = await chancery('-c', file, 'db', 'migrate', '--validate-only')
+      assert.equal(code, 0, output)
+      assert.match(output, /^the configuration is valid$/m)
+      assert.equal((await chancery('-c', file, 'db', 'status')).code, 1, 'the database is still empty')
     })
 
     test('a file with ten errors prints all ten, in the order of the file and with their lines, and ends with 1', async () => {
@@ -195,13 +218,15 @@ describe('command line', { timeout: 120_000 }, () => {
     })
 
     test('a database that is not there is a sentence and not a stack', async () => {
+      const port = await freePort()
       const file = await configFile({
-        database: { host: '127.0.0.1', port: await freePort(), user: 'nobody', database: 'none', sslmode: 'disable' },
+        database: { host: '127.0.0.1', port, user: 'nobody', database: 'none', sslmode: 'disable' },
       })
       for (const words of [['db', 'status'], ['db', 'migrate'], ['serve']]) {
         const { code, output } = await chancery('-c', file, ...words)
         assert.equal(code, 1)
-        assert.match(output, /^chancery: .*ECONNREFUSED/m)
+        const place = `database none at 127.0.0.1:${port} as nobody`
+        assert.match(output, new RegExp(`^chancery: cannot connect to ${place}: .*ECONNREFUSED`, 'm'))
         assert.doesNotMatch(output, /^ +at /m)
       }
     })
@@ -225,6 +250,17 @@ describe('command line', { timeout: 120_000 }, () => {
       assert.equal(code, 1)
       assert.match(output, /^chancery: the signer did not start .*key/m)
       assert.deepEqual(readdirSync(scratch), [], 'neither a secret nor a folder is left behind')
+    })
+
+    test('ca test-sign with a signer that does not run names its socket and says what to look at', async () => {
+      const secret = path.join(folder, 'secret')
+      writeFileSync(secret, 'ab'.repeat(32), { mode: 0o600 })
+      const socket = path.join(folder, 'none.sock')
+      const file = await configFile({ ca: { signer: { socket, secret_file: secret } } })
+      assert.deepEqual(await chancery('-c', file, 'ca', 'test-sign'), {
+        code: 1,
+        output: `chancery: no test signature from the signer at ${socket}: there is no such socket; is chancery-signer running?\n`,
+      })
     })
 
     test('a key file that others may read is not used', async () => {

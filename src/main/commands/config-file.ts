@@ -1,6 +1,6 @@
 /** The configuration file of a command: found, read, and its faults printed in full. */
 
-import { formatErrors, type LoadedConfig, loadConfig } from '../../config/load.ts'
+import { type ConfigError, formatErrors, type LoadedConfig, loadConfig } from '../../config/load.ts'
 import type { Config } from '../../config/schema.ts'
 
 /** Ends a command with sentences for the operator instead of a stack. */
@@ -11,12 +11,26 @@ export async function loadConfigFile(file: string | undefined): Promise<LoadedCo
   return loadConfig(nameOf(file), process.env)
 }
 
-/** @throws CommandError with every fault of the file, one a line */
-export async function readConfigFile(file: string | undefined): Promise<Config> {
+/**
+ * @param warnings `said` on standard error, for commands that are about the configuration; the others have their own matter.
+ * @throws CommandError with every fault of the file, one a line
+ */
+export async function readConfigFile(
+  file: string | undefined,
+  warnings: 'said' | 'unsaid' = 'unsaid',
+): Promise<Config> {
   const loaded = await loadConfigFile(file)
-  if (!loaded.ok) throw new CommandError(`${nameOf(file)} is not usable:\n${formatErrors(loaded.errors)}`)
-  if (loaded.warnings.length > 0) process.stderr.write(`${formatErrors(loaded.warnings).replace(/^/gm, 'warning: ')}\n`)
+  if (!loaded.ok) throw new CommandError(complaint(nameOf(file), loaded.errors))
+  if (warnings === 'said' && loaded.warnings.length > 0)
+    process.stderr.write(`${formatErrors(loaded.warnings).replace(/^/gm, 'warning: ')}\n`)
   return loaded.config
+}
+
+function complaint(name: string, errors: readonly ConfigError[]): string {
+  // The file as a whole, which was not even read.
+  const [first] = errors
+  if (first && errors.length === 1 && first.path === '' && first.line === undefined) return `${name}: ${first.message}`
+  return `${name} is not usable:\n${formatErrors(errors)}`
 }
 
 function nameOf(file: string | undefined): string {
