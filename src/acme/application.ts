@@ -5,6 +5,7 @@ import type { HttpReply, HttpRequest } from '../http/message.ts'
 import { Problem } from '../protocol/problem.ts'
 import type { ResourceMatch } from '../protocol/urls.ts'
 import type { AcmeContext } from './context.ts'
+import { renderDirectory } from './directory.ts'
 import { type AcmeReply, noSuchResource, runEndpoint } from './endpoint.ts'
 import { problemReply, renderReply } from './reply.ts'
 import { ENDPOINTS } from './routes.ts'
@@ -25,7 +26,7 @@ export interface AcmeApplication {
   notFound(exchange: AcmeExchange): HttpReply
 }
 
-const PLAIN_METHODS = ['GET', 'HEAD']
+const PLAIN_METHODS = ['GET', 'HEAD', 'POST']
 const SIGNED_METHODS = ['POST']
 
 export function createAcmeApplication(context: AcmeContext): AcmeApplication {
@@ -44,7 +45,7 @@ export function createAcmeApplication(context: AcmeContext): AcmeApplication {
   }
 
   async function handleSigned(http: HttpRequest, match: ResourceMatch, exchange: AcmeExchange): Promise<HttpReply> {
-    const endpoint = ENDPOINTS[match.resource as keyof typeof ENDPOINTS]
+    const endpoint = ENDPOINTS[match.resource]
     const { requestId, now } = exchange
     try {
       return render(await runEndpoint(endpoint, { http, match, requestId, now }, context), exchange)
@@ -62,33 +63,19 @@ export function createAcmeApplication(context: AcmeContext): AcmeApplication {
       const plain = match.resource === 'directory' || match.resource === 'newNonce'
       const allowed = plain ? PLAIN_METHODS : SIGNED_METHODS
       if (!allowed.includes(http.method)) {
-        const detail = `this resource answers ${allowed.join(' and ')}, not this method`
+        const detail = `this resource answers ${allowed.join(', ')}, not this method`
         return problem(new Problem('malformed', detail, { status: 405, allow: allowed }), exchange)
       }
+      if (http.method === 'POST') return handleSigned(http, match, exchange)
       if (match.resource === 'directory') {
         const rendered = render(directory, exchange)
         return { ...rendered, headers: [...rendered.headers, ALLOW_ANY_ORIGIN] }
       }
       // RFC 8555 §7.2: 200 to HEAD, 204 to GET.
-      if (match.resource === 'newNonce') return render({ status: http.method === 'HEAD' ? 200 : 204 }, exchange)
-      return handleSigned(http, match, exchange)
+      return render({ status: http.method === 'HEAD' ? 200 : 204 }, exchange)
     },
   }
 }
 
 /** Browsers may read the directory (decisions 21). */
 const ALLOW_ANY_ORIGIN: Header = ['Access-Control-Allow-Origin', '*']
-
-/** Rendered once: nothing in it changes while the process lives. */
-function renderDirectory({ urls, settings }: AcmeContext): string {
-  const { directoryMeta: meta } = settings
-  return JSON.stringify({
-    newNonce: urls.fixed('newNonce'),
-    newAccount: urls.fixed('newAccount'),
-    newOrder: urls.fixed('newOrder'),
-    newAuthz: urls.fixed('newAuthz'),
-    revokeCert: urls.fixed('revokeCert'),
-    keyChange: urls.fixed('keyChange'),
-    ...(Object.keys(meta).length > 0 && { meta }),
-  })
-}

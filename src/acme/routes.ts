@@ -6,17 +6,21 @@ import { accountOrders } from './account-orders.ts'
 import { authorization } from './authorization.ts'
 import { certificate } from './certificate.ts'
 import { challenge } from './challenge.ts'
+import { directory } from './directory.ts'
 import type { AcmeEndpoint } from './endpoint.ts'
 import { finalize } from './finalize.ts'
 import { keyChange } from './key-change.ts'
 import { newAccount } from './new-account.ts'
 import { newAuthz } from './new-authz.ts'
+import { newNonce } from './new-nonce.ts'
 import { newOrder } from './new-order.ts'
 import { order } from './order.ts'
 import { revokeCert } from './revoke-cert.ts'
 
-/** Directory and nonce are plain GETs, served by `acme.ts` itself. */
-export const ENDPOINTS: Record<Exclude<ResourceName, 'directory' | 'newNonce'>, AcmeEndpoint> = {
+/** Who signs and what they send; unsigned GETs of the directory and of nonces are answered by `application.ts` itself. */
+export const ENDPOINTS: Record<ResourceName, AcmeEndpoint> = {
+  directory,
+  newNonce,
   newAccount,
   account,
   accountOrders,

@@ -6,10 +6,11 @@ import sade from 'sade'
 import type { Config } from '../config/schema.ts'
 import { allowToAccount, disallowToAccount, listAllowed } from './commands/account.ts'
 import { testSign } from './commands/ca.ts'
-import { readConfigFile } from './commands/config-file.ts'
+import { loadConfigFile, readConfigFile } from './commands/config-file.ts'
 import { assignProfile, createProfile, listProfiles } from './commands/csr-profile.ts'
 import { databaseMigrate, databaseStatus } from './commands/db.ts'
 import { createCredential, listCredentials, revokeCredential } from './commands/eab.ts'
+import { inspectAccount, inspectCertificate, inspectOrder } from './commands/inspect.ts'
 import { runService } from './commands/serve.ts'
 import { runEmbedded } from './dev.ts'
 import { VERSION } from './version.ts'
@@ -44,7 +45,7 @@ const program = sade('chancery')
     'An ACME certificate authority server (RFC 8555).',
     '',
     'Exit codes: 0 done; 1 something failed or is wrong; 2 wrong usage.',
-    'SIGTERM or SIGINT: finish what is in flight, then stop.',
+    'SIGTERM or SIGINT: finish what is in flight, then stop. SIGHUP: read the configuration file again.',
   ])
   .option('-c, --config', 'Configuration file (YAML or JSON); SERVICE_CONFIG when absent')
   .option('--debug', 'Print stack traces of errors, and log at DEBUG')
@@ -77,6 +78,21 @@ program
   .command('ca test-sign', 'Make one test signature with every issuer and verify it')
   .example('-c config.yaml ca test-sign')
   .action(run(async (options: GlobalOptions) => testSign(await readConfigFile(configOf(options)))))
+
+const INSPECTIONS = {
+  'order <uuid>': { inspect: inspectOrder, about: 'an order with its authorizations and challenges' },
+  'certificate <uuid-or-serial>': { inspect: inspectCertificate, about: 'a certificate' },
+  'account <uuid>': { inspect: inspectAccount, about: 'an account with its contacts and order counts' },
+}
+for (const [usage, { inspect, about }] of Object.entries(INSPECTIONS)) {
+  program
+    .command(`inspect ${usage}`, `Show ${about}`)
+    .option('--json', 'Print JSON')
+    .example(`-c config.yaml inspect ${usage}`)
+    .action((key: string, options: GlobalOptions & { json?: boolean }) =>
+      run(async () => inspect(await readConfigFile(configOf(options)), key, { json: options.json === true }))(options),
+    )
+}
 
 /** What the parser makes of a flag with a value: a list where it is given several times. */
 type Text = string | string[]
@@ -191,12 +207,19 @@ async function serveCommand(options: GlobalOptions & DevFlags): Promise<number> 
   }
   const config = await readConfigFile(configOf(options))
   if (options['validate-only']) return printSummary(config)
-  const logging = {
-    ...config.logging,
-    ...(options.debug && { level: 'DEBUG' as const }),
-    ...(options.dev && { format: 'human' as const }),
-  }
-  return runService({ ...config, logging })
+  return runService(withFlags(config, options), {
+    async reread() {
+      const loaded = await loadConfigFile(configOf(options))
+      return loaded.ok ? { ...loaded, config: withFlags(loaded.config, options) } : loaded
+    },
+  })
+}
+
+/** What the command line says about the log stands above what the file says. */
+function withFlags(config: Config, { debug, dev }: GlobalOptions): Config {
+  const level = debug ? ('DEBUG' as const) : config.logging.level
+  const format = dev ? ('human' as const) : config.logging.format
+  return { ...config, logging: { ...config.logging, level, format } }
 }
 
 function printSummary(config: Config): number {
@@ -262,7 +285,7 @@ function complain(message: string): void {
  * behind a flag without a value for that value. Such flags are moved to the end.
  */
 function flagsLast(argv: readonly string[]): string[] {
-  const lone = new Set(['--debug', '--validate-only', '--dev', '-v', '--version', '-h', '--help'])
+  const lone = new Set(['--debug', '--validate-only', '--dev', '--json', '-v', '--version', '-h', '--help'])
   return [...argv.filter((word) => !lone.has(word)), ...argv.filter((word) => lone.has(word))]
 }
 

@@ -11,7 +11,7 @@ import { openDatabase } from '../store/database.ts'
 import { createFront, KEPT_HEADERS } from './front.ts'
 import { createLogger, PINO_LEVELS } from './logging.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from './messages.ts'
-import { databaseSettings, proxySettings } from './settings.ts'
+import { databaseSettings, liveSettings, proxySettings } from './settings.ts'
 import { connectSigner, createAcmeContext, createStores } from './wiring.ts'
 
 /** The supervisor answers from memory; if it does not within this, it is stuck, and health must say so. */
@@ -21,6 +21,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
   async ({ name, data, supervisor, atExit, requestRecycle }) => {
     const { config, version, instanceId } = data
     const { log, flush } = createLogger(config.logging, name, true)
+    let { metricsPath } = liveSettings(config)
     atExit(flush)
     const metrics = createMetrics()
     const db = openDatabase(databaseSettings(config, data.databaseConnections), (error) =>
@@ -49,7 +50,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       proxy,
       scheme: data.tls ? 'https' : 'http',
       hstsMaxAgeSeconds: config.security.hsts_max_age_seconds,
-      metricsPath: config.metrics.enabled ? config.metrics.path : undefined,
+      metricsPath: () => metricsPath,
       health: () => supervisor.ask('health', undefined, SUPERVISOR_DEADLINE_MS),
       exposition: () => supervisor.ask('metrics', undefined, SUPERVISOR_DEADLINE_MS),
     })
@@ -83,8 +84,9 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       start: () => ({
         metrics: () => takeSnapshot(metrics),
         pressure: () => db.pressure(),
-        logLevel: (level) => {
-          log.level = PINO_LEVELS[level]
+        live: (settings) => {
+          log.level = PINO_LEVELS[settings.logLevel]
+          metricsPath = settings.metricsPath
         },
       }),
     })

@@ -21,7 +21,7 @@ export interface FrontOptions {
   scheme: 'http' | 'https'
   hstsMaxAgeSeconds: number
   /** Undefined: metrics are off. */
-  metricsPath: string | undefined
+  metricsPath(): string | undefined
   health(): Promise<HealthReport>
   exposition(): Promise<string>
 }
@@ -119,7 +119,7 @@ export function createFront(options: FrontOptions): Front {
         return options.health().then((report) => healthzReply(report, headers))
       case '/readyz':
         return options.health().then((report) => readyzReply(report, headers))
-      case options.metricsPath:
+      case options.metricsPath():
         return options.exposition().then((body) => ({
           status: 200,
           headers: [['Content-Type', METRICS_CONTENT_TYPE], ['Cache-Control', 'no-store'], ...headers],

@@ -13,11 +13,18 @@ export type SupervisorMessages = {
   metrics: { message: undefined; reply: string }
 }
 
+/** What SIGHUP changes in a running thread. */
+export interface LiveSettings {
+  logLevel: Config['logging']['level']
+  /** Undefined: metrics are off. */
+  metricsPath: string | undefined
+}
+
 /** A front thread, as the supervisor sees it. */
 export type FrontMessages = {
   metrics: { message: undefined; reply: MetricsSnapshot }
   pressure: { message: undefined; reply: PoolPressure }
-  logLevel: { message: Config['logging']['level']; reply: undefined }
+  live: { message: LiveSettings; reply: undefined }
 }
 
 /** Worker data of a front thread; the shared memory stays shared. */

@@ -19,12 +19,14 @@ import { createValidationDispatcher, type DispatcherEvents } from '../services/v
 import { openDatabase } from '../store/database.ts'
 import { announceInstance, type InstancePresence } from '../store/instance-presence.ts'
 import { migrate, requireCurrentSchema } from '../store/migrate.ts'
+import { PINO_LEVELS } from './logging.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from './messages.ts'
 import { ensureServerCertificate } from './server-certificate.ts'
 import {
   createJobFactory,
   databaseSettings,
   eabSecretBox,
+  liveSettings,
   threadConnections,
   urlSettings,
   validationPolicy,
@@ -46,6 +48,8 @@ export interface ServeOptions {
 export interface RunningService {
   directoryUrl: string
   signerPid(): number | undefined
+  /** Puts the live keys of a configuration into effect in every thread, and in those that are started later. */
+  apply(config: Config): Promise<void>
   /** In the order of doc 1; resolves when everything is down. */
   stop(): Promise<void>
 }
@@ -60,6 +64,7 @@ const CERTIFICATE_CHECK_INTERVAL_MS = 3_600_000
 const SIGNER_FIRST_ANSWER_MS = 15_000
 const THREAD_READY_TIMEOUT_MS = 30_000
 const SIGNER_STOP_MS = 10_000
+const FRONT_APPLY_MS = 2_000
 /** How long a predecessor's presence may outlast it: PostgreSQL notices the closed socket within this. */
 const PREDECESSOR_GRACE_MS = 5_000
 
@@ -216,6 +221,13 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   return {
     directoryUrl: `${urlSettings(config).externalUrl}${config.api.base_path}${config.acme.paths.directory}`,
     signerPid: signer.pid,
+    async apply(next: Config) {
+      data.config = next
+      const settings = liveSettings(next)
+      log.level = PINO_LEVELS[settings.logLevel]
+      // A thread that is just being replaced reads the new configuration when it starts.
+      await Promise.allSettled(fronts.map(({ ref }) => ref.ask('live', settings, FRONT_APPLY_MS)))
+    },
   }
 }
 

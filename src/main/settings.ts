@@ -22,6 +22,7 @@ import type { OrderingPolicy } from '../services/ordering.ts'
 import type { RegistrationPolicy } from '../services/registration.ts'
 import type { ValidationRequest } from '../services/validation.ts'
 import type { DatabaseSettings } from '../store/database.ts'
+import type { LiveSettings } from './messages.ts'
 
 const SECOND_MS = 1000
 const DAY_MS = 86_400_000
@@ -54,6 +55,11 @@ export function databaseSettings(
   }
 }
 
+/** Of the keys that the schema marks `live`, those that have an effect in this release. */
+export function liveSettings({ logging, metrics }: Config): LiveSettings {
+  return { logLevel: logging.level, metricsPath: metrics.enabled ? metrics.path : undefined }
+}
+
 export function urlSettings({ server, api, acme }: Config): UrlSettings {
   return {
     externalUrl: server.external_url.replace(/\/$/, ''),
@@ -68,6 +74,10 @@ export function urlSettings({ server, api, acme }: Config): UrlSettings {
       keyChange: acme.paths.key_change,
     },
   }
+}
+
+export function nonceLifetimeSeconds({ nonce }: Config): number {
+  return Math.min(nonce.expiry_seconds, nonce.max_age_seconds ?? Number.POSITIVE_INFINITY)
 }
 
 export function proxySettings({ proxy }: Config): ProxySettings {

@@ -73,7 +73,13 @@ export async function startSignerProcess(config: Config, log: Logger): Promise<S
     }, delayMs).unref()
   }
 
-  await start()
+  const removeFolder = () => rmSync(folder, { recursive: true, force: true })
+  try {
+    await start()
+  } catch (error) {
+    removeFolder()
+    throw error
+  }
   return {
     ...place,
     pid: () => child.pid,
@@ -86,7 +92,7 @@ export async function startSignerProcess(config: Config, log: Logger): Promise<S
         await exited
         clearTimeout(timer)
       }
-      rmSync(folder, { recursive: true, force: true })
+      removeFolder()
     },
   }
 }

@@ -37,6 +37,7 @@ import {
   eabSecretBox,
   externalAccountPolicy,
   issuancePolicy,
+  nonceLifetimeSeconds,
   orderingPolicy,
   registrationPolicy,
   urlSettings,
@@ -130,7 +131,7 @@ export function createAcmeContext(
     urls: createUrls(urlSettings(config)),
     settings: acmeSettings(config),
     nonces: createNonces(
-      { key: nonce.key, epochMs: nonce.epochMs, expirySeconds: config.nonce.expiry_seconds },
+      { key: nonce.key, epochMs: nonce.epochMs, expirySeconds: nonceLifetimeSeconds(config) },
       openReplayWindow(nonce.window),
     ),
     accounts,

@@ -1,8 +1,8 @@
 /**
  * Anti-replay nonces (RFC 8555 §6.5): a counter and a time, sealed so that only this instance can make one.
  *
- * A nonce is one AES-256 block under a key that lives as long as the process: 6 bytes counter, 4 bytes seconds since the
- * start, 6 zero bytes. A block that was not made here decrypts to six zero bytes once in 2^48 tries. Which counters are
+ * A nonce is one AES-256 block under a key that lives as long as the process: 6 bytes counter, 4 bytes tenths of a second
+ * since the start (enough for 13 years), 6 zero bytes. A block that was not made here decrypts to six zero bytes once in 2^48 tries. Which counters are
  * used up is the replay window's business; nothing is stored, and a restart makes every older nonce a badNonce.
  */
 
@@ -30,13 +30,18 @@ export interface Nonces {
   redeem(nonce: string, nowMs: number): boolean
 }
 
-/** A sealed batch is not handed out for longer than this, so that its time stays close to the truth. */
+/** A sealed batch is not handed out for longer than this, nor for longer than this share of a nonce's life. */
 const BATCH_LIFE_MS = 5_000
+const BATCH_LIFE_SHARE = 0.2
+
+const TICK_MS = 100
 
 export function createNonces(settings: NonceSealSettings, window: ReplayWindow): Nonces {
   // ECB over blocks that never repeat is a plain permutation; one cipher object then serves every call.
   const seal = createCipheriv('aes-256-ecb', settings.key, null).setAutoPadding(false)
   const open = createDecipheriv('aes-256-ecb', settings.key, null).setAutoPadding(false)
+
+  const batchLifeMs = Math.min(BATCH_LIFE_MS, settings.expirySeconds * 1000 * BATCH_LIFE_SHARE)
 
   let batch: string[] = []
   let batchMadeMs = 0
@@ -45,10 +50,10 @@ export function createNonces(settings: NonceSealSettings, window: ReplayWindow):
     const blocks = Buffer.alloc(BATCH * BLOCK_BYTES)
     const first = window.nextBlock()
     // A clock that was set back to before the start makes nonces that live longer, not an unencodable time.
-    const seconds = Math.max(0, Math.floor((nowMs - settings.epochMs) / 1000))
+    const ticks = Math.max(0, Math.floor((nowMs - settings.epochMs) / TICK_MS))
     for (let i = 0; i < BATCH; i++) {
       blocks.writeUIntBE(first + i, i * BLOCK_BYTES, 6)
-      blocks.writeUInt32BE(seconds, i * BLOCK_BYTES + 6)
+      blocks.writeUInt32BE(ticks, i * BLOCK_BYTES + 6)
     }
     const sealed = seal.update(blocks)
     batch = []
@@ -62,13 +67,13 @@ export function createNonces(settings: NonceSealSettings, window: ReplayWindow):
     if (!sealed) return undefined
     const block = open.update(sealed)
     if (block.readUIntBE(10, 6) !== 0) return undefined
-    const ageSeconds = (nowMs - settings.epochMs) / 1000 - block.readUInt32BE(6)
-    return ageSeconds <= settings.expirySeconds ? block.readUIntBE(0, 6) : undefined
+    const ageMs = nowMs - settings.epochMs - block.readUInt32BE(6) * TICK_MS
+    return ageMs <= settings.expirySeconds * 1000 ? block.readUIntBE(0, 6) : undefined
   }
 
   return {
     issue(nowMs) {
-      if (batch.length === 0 || nowMs - batchMadeMs > BATCH_LIFE_MS) sealBatch(nowMs)
+      if (batch.length === 0 || nowMs - batchMadeMs > batchLifeMs) sealBatch(nowMs)
       return batch.pop() as string
     },
     isAuthentic: (nonce, nowMs) => unseal(nonce, nowMs) !== undefined,
