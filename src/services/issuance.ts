@@ -31,6 +31,7 @@ import type { CertificateStore } from '../store/certificate-store.ts'
 import type { IssuanceStore } from '../store/issuance-store.ts'
 import type { KnownAccount } from './account-cache.ts'
 import type { AccountRules } from './account-rules.ts'
+import type { Quotas } from './quotas.ts'
 import type { SerialNumberSource } from './serial-number.ts'
 
 export interface IssuancePolicy {
@@ -67,6 +68,7 @@ export interface IssuanceDependencies {
   rules: AccountRules
   serialNumber: SerialNumberSource
   instanceId: number
+  quotas: Quotas
   events: IssuanceEvents
 }
 
@@ -81,7 +83,14 @@ export interface Issuing extends Validity {
   tbs: Buffer
 }
 
+/** `recorded` by this call, or settled by another instance meanwhile. */
 export type IssuanceOutcome = 'recorded' | 'failed' | 'left to recovery'
+
+/** `der` only of a certificate that this call has recorded. */
+interface Completion {
+  outcome: IssuanceOutcome
+  der?: Buffer
+}
 
 export interface Issuance {
   /**
@@ -102,7 +111,7 @@ export interface Issuance {
 const ISSUER_RETRY_SECONDS = 5
 
 export function createIssuance(dependencies: IssuanceDependencies, policy: IssuancePolicy): Issuance {
-  const { ca, store, certificates, rules, events, instanceId } = dependencies
+  const { ca, store, certificates, rules, quotas, events, instanceId } = dependencies
   const savedIssuers = new Set<string>()
   let inFlight = 0
 
@@ -199,7 +208,7 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
     }
   }
 
-  async function signAndRecord(issuing: Issuing): Promise<{ outcome: IssuanceOutcome; der?: Buffer }> {
+  async function signAndRecord(issuing: Issuing): Promise<Completion> {
     const { certificateId, orderId } = issuing
     let der: Buffer
     try {
@@ -214,7 +223,8 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       await store.fail(certificateId, problemDocument('serverInternal', 'the CA refused to sign this certificate'))
       return { outcome: 'failed' }
     }
-    // False: another instance took this for abandoned and has recorded its own signature over the same TBS.
+    // False: another instance took this for abandoned. It has recorded its own signature over the same TBS, or has failed
+    // the order because that had expired.
     const recorded = await store.complete({ ...issuing, der })
     if (recorded) {
       events.issued({
@@ -228,7 +238,7 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
     return recorded ? { outcome: 'recorded', der } : { outcome: 'recorded' }
   }
 
-  async function completeWithDer(issuing: Issuing): Promise<{ outcome: IssuanceOutcome; der?: Buffer }> {
+  async function completeWithDer(issuing: Issuing): Promise<Completion> {
     inFlight++
     try {
       return await signAndRecord(issuing)
@@ -253,7 +263,9 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       const built = await build(subject, profile, order, now)
       const names = order.identifiers.map(({ value }) => value)
       const spkiSha256 = createHash('sha256').update(csr.spki.der).digest()
-      const issuing = await begin(built, names, { id: order.id, requester }, spkiSha256, now)
+      const issuing = await quotas.within('certificates', requester.accountId, () =>
+        begin(built, names, { id: order.id, requester }, spkiSha256, now),
+      )
       if (!issuing) {
         if (await certificates.isKeyBlocked(spkiSha256))
           throw new Problem('badCSR', 'the key of the CSR was revoked as compromised')
@@ -264,9 +276,11 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       }
 
       const completion = completeWithDer(issuing)
-      const { outcome } = await within(completion, policy.finalizeWaitMs, { outcome: 'left to recovery' as const })
-      if (outcome === 'recorded') return { ...order, status: 'valid', certificateId: issuing.certificateId }
-      return outcome === 'failed' ? reread() : { ...order, status: 'processing' }
+      const later: Completion = { outcome: 'left to recovery' }
+      const { outcome, der } = await within(completion, policy.finalizeWaitMs, later)
+      if (outcome === 'left to recovery') return { ...order, status: 'processing' }
+      // Without a certificate in hand somebody else has settled the order, one way or the other.
+      return der ? { ...order, status: 'valid', certificateId: issuing.certificateId } : reread()
     },
 
     async issueToSelf(identifiers, spki, now) {
