@@ -83,7 +83,14 @@ export interface Issuing extends Validity {
   tbs: Buffer
 }
 
+/** `recorded` by this call, or settled by another instance meanwhile. */
 export type IssuanceOutcome = 'recorded' | 'failed' | 'left to recovery'
+
+/** `der` only of a certificate that this call has recorded. */
+interface Completion {
+  outcome: IssuanceOutcome
+  der?: Buffer
+}
 
 export interface Issuance {
   /**
@@ -201,7 +208,7 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
     }
   }
 
-  async function signAndRecord(issuing: Issuing): Promise<{ outcome: IssuanceOutcome; der?: Buffer }> {
+  async function signAndRecord(issuing: Issuing): Promise<Completion> {
     const { certificateId, orderId } = issuing
     let der: Buffer
     try {
@@ -216,7 +223,8 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       await store.fail(certificateId, problemDocument('serverInternal', 'the CA refused to sign this certificate'))
       return { outcome: 'failed' }
     }
-    // False: another instance took this for abandoned and has recorded its own signature over the same TBS.
+    // False: another instance took this for abandoned. It has recorded its own signature over the same TBS, or has failed
+    // the order because that had expired.
     const recorded = await store.complete({ ...issuing, der })
     if (recorded) {
       events.issued({
@@ -230,7 +238,7 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
     return recorded ? { outcome: 'recorded', der } : { outcome: 'recorded' }
   }
 
-  async function completeWithDer(issuing: Issuing): Promise<{ outcome: IssuanceOutcome; der?: Buffer }> {
+  async function completeWithDer(issuing: Issuing): Promise<Completion> {
     inFlight++
     try {
       return await signAndRecord(issuing)
@@ -268,9 +276,11 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       }
 
       const completion = completeWithDer(issuing)
-      const { outcome } = await within(completion, policy.finalizeWaitMs, { outcome: 'left to recovery' as const })
-      if (outcome === 'recorded') return { ...order, status: 'valid', certificateId: issuing.certificateId }
-      return outcome === 'failed' ? reread() : { ...order, status: 'processing' }
+      const later: Completion = { outcome: 'left to recovery' }
+      const { outcome, der } = await within(completion, policy.finalizeWaitMs, later)
+      if (outcome === 'left to recovery') return { ...order, status: 'processing' }
+      // Without a certificate in hand somebody else has settled the order, one way or the other.
+      return der ? { ...order, status: 'valid', certificateId: issuing.certificateId } : reread()
     },
 
     async issueToSelf(identifiers, spki, now) {

@@ -55,7 +55,8 @@ export interface IssuanceStore {
 
 const BEGIN: Statement = {
   name: 'issuance-begin',
-  // accounts_pkey, orders_pkey, authorizations_pkey for each identifier; one update, one insert.
+  // accounts_pkey, orders_pkey or orders_account (both columns), authorizations_pkey for each identifier,
+  // blocked_keys_pkey; one update, one insert.
   text: `
     WITH i AS (
       SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::integer[], $5::bytea[], $6::text[], $7::bytea[],
