@@ -62,6 +62,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       ...(data.tls && { tls: data.tls }),
       maxBodyBytes,
       keptHeaders: [...KEPT_HEADERS, proxy.forwardedForHeader, proxy.forwardedProtoHeader],
+      listHeaders: [proxy.forwardedForHeader],
       handler: recycling(front.handle, config.server, () => requestRecycle('server.max_requests is reached')),
       onError: front.onError,
       tooLarge: (http) =>
