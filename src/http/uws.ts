@@ -37,7 +37,7 @@ export interface ListenOptions {
   onError(error: unknown, request: HttpRequest): HttpReply
   /** The reply for a body over `maxBodyBytes` (413); `request.body` is empty. */
   tooLarge(request: HttpRequest): HttpReply
-  /** The reply for two different Content-Length headers (400, RFC 9112 §6.3); the connection closes with it. */
+  /** The reply for two Content-Lengths or a foreign Transfer-Encoding (400, RFC 9112 §6.1, §6.3); the connection closes with it. */
   badRequest(request: HttpRequest): HttpReply
   /** The client went away before the reply was complete. For logs only. */
   onAborted?(request: HttpRequest): void
@@ -162,7 +162,7 @@ class LiveRequest implements HttpRequest {
    * asking for each kept one, and it shows what asking hides: a second Content-Length (RFC 9112 §6.3), of which the
    * library heeds only the first.
    *
-   * @returns false when two lengths differ.
+   * @returns false when two lengths differ, or the transfer coding is not plain chunked (RFC 9112 §6.1).
    */
   detach(): boolean {
     if (this.#req === undefined) return true
@@ -172,7 +172,7 @@ class LiveRequest implements HttpRequest {
     return consistent
   }
 
-  /** @returns false when two lengths differ. */
+  /** @returns false when the length of the body is not certain. */
   #copyHeaders(): boolean {
     const values = new Array<string>(this.#names.length).fill('')
     let length: string | undefined
@@ -183,6 +183,8 @@ class LiveRequest implements HttpRequest {
         if (values[index] === '') values[index] = value
         else if (value !== '' && this.#lists.includes(name)) values[index] += `, ${value}`
       }
+      // The library takes every coding for chunked; whoever forwarded this may have read it otherwise.
+      if (name === 'transfer-encoding' && value.toLowerCase() !== 'chunked') consistent = false
       if (name !== 'content-length') return
       if (length !== undefined && length !== value) consistent = false
       length = value
@@ -285,7 +287,7 @@ class Server implements HttpServer {
     this.counters.requests++
     const request = new LiveRequest(method, this.#options, res, req)
     const declared = req.getHeader('content-length')
-    const chunked = takesBody && declared === '' && req.getHeader('transfer-encoding') !== ''
+    const chunked = declared === '' && req.getHeader('transfer-encoding') !== ''
     if (declared === '' && !chunked) {
       this.#answer(res, request)
       return
@@ -309,7 +311,7 @@ class Server implements HttpServer {
   }
 
   /**
-   * Two lengths: what follows may be a request that somebody smuggled past a proxy (RFC 9112 §11.2), and the library
+   * Where the body ends is not certain: what follows may be a request that somebody smuggled past a proxy (RFC 9112 §11.2), and the library
    * would parse it as the next one even behind a reply that closes. A pending reply makes it close the connection there.
    */
   #refuseAmbiguous(res: uWS.HttpResponse, request: LiveRequest): void {

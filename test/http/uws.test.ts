@@ -474,6 +474,18 @@ describe('requests that are none', () => {
     'a negative length': [`${head('POST /', 'Content-Length: -5')}hello`, /400/],
     'a length that is no number': [`${head('POST /', 'Content-Length: 0x5')}hello`, /400/],
     'an unknown transfer coding': [`${head('POST /', 'Transfer-Encoding: gzip')}hello`, /400/],
+    'another transfer coding that looks like chunked (RFC 9112 §6.1)': [
+      `${head('POST /', 'Transfer-Encoding: identity')}0\r\n\r\n${head('GET /smuggled')}`,
+      /^(?:HTTP\/1\.1 400 Bad Request[\s\S]*bad request)?$/,
+    ],
+    'such a coding of a GET': [
+      `${head('GET /', 'Transfer-Encoding: identity')}0\r\n\r\n${head('GET /smuggled')}`,
+      /^(?:HTTP\/1\.1 400 Bad Request[\s\S]*bad request)?$/,
+    ],
+    'two transfer codings in two lines': [
+      `${head('POST /', 'Transfer-Encoding: chunked', 'Transfer-Encoding: identity')}5\r\nhello\r\n0\r\n\r\n`,
+      /^(?:HTTP\/1\.1 400 Bad Request[\s\S]*bad request)?$/,
+    ],
     'HTTP/1.0': ['GET / HTTP/1.0\r\nHost: x\r\n\r\n', /505/],
     'a TLS hello': ['\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 \r\n\r\n', /505/],
   }
