@@ -56,6 +56,7 @@ const KNOWN_TO: Record<string, readonly string[]> = {
   pino: ['src/main', 'signer/connection.ts', 'signer/serve.ts'],
   piscina: ['workers/pool.ts'],
   'prom-client': ['src/ops/metrics.ts'],
+  re2js: ['src/domain/linear-pattern.ts'],
   'reflect-metadata': ['src/main/embedded/dev-ca.ts'],
   sade: ['src/main/cli.ts', 'signer/main.ts', 'bench/main.ts'],
   slonik: ['src/store/slonik.ts'],

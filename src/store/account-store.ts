@@ -2,6 +2,7 @@
 
 import type { Account, AccountStatus } from '../domain/records.ts'
 import type { Batched } from '../lib/batcher.ts'
+import type { ExternalAccountBinding } from '../protocol/external-account-binding.ts'
 import { batched, type Database, type Statement } from './database.ts'
 
 /** Who makes a request: the account, and which of its keys the signature was checked with. */
@@ -46,9 +47,10 @@ interface AccountRow {
   key_version: number
   contacts: string[]
   terms_agreed: boolean
+  external_account_binding: ExternalAccountBinding['jws'] | null
 }
 
-const COLUMNS = 'id, status, jwk, thumbprint, key_version, contacts, terms_agreed'
+const COLUMNS = 'id, status, jwk, thumbprint, key_version, contacts, terms_agreed, external_account_binding'
 
 const FIND: Statement = {
   name: 'account-find',
@@ -170,6 +172,7 @@ function decode(row: AccountRow): Account {
     keyVersion: row.key_version,
     contacts: row.contacts,
     termsAgreed: row.terms_agreed,
+    ...(row.external_account_binding && { externalAccountBinding: row.external_account_binding }),
   }
 }
 

@@ -78,13 +78,14 @@ const CREATE: Statement = {
 
 const FIND: Statement = {
   name: 'order-find',
-  // accounts_pkey, orders_pkey, and authorizations_pkey while the order is open.
+  // accounts_pkey, orders_pkey, authorizations_pkey while the order is open, account_csr_profiles_pkey.
   text: `
     SELECT i.ord::integer, a.id IS NULL AS stale, o.id, o.account_id, o.status, o.identifiers, o.authorization_ids,
-           o.profile, o.not_before, o.not_after, o.expires_at, o.error, o.certificate_id, z.statuses
+           o.profile, o.not_before, o.not_after, o.expires_at, o.error, o.certificate_id, z.statuses, p.csr_profile_id
       FROM unnest($1::uuid[], $2::uuid[], $3::integer[]) WITH ORDINALITY AS i (order_id, account_id, key_version, ord)
       LEFT JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status = 'valid'
       LEFT JOIN orders o ON o.id = i.order_id
+      LEFT JOIN account_csr_profiles p ON p.account_id = a.id
       LEFT JOIN LATERAL (
         SELECT array_agg(CASE WHEN status IN ('pending', 'valid') AND expires_at <= now() THEN 'expired' ELSE status END)
                  AS statuses
@@ -127,6 +128,7 @@ interface OrderRow {
   error: ProblemDocument | null
   certificate_id: string | null
   statuses: AuthorizationStatus[] | null
+  csr_profile_id: string | null
 }
 
 export function createOrderStore(db: Database): OrderStore {
@@ -207,5 +209,6 @@ function decode(row: OrderRow, now: Date): Order {
     ...(row.not_after && { notAfter: row.not_after }),
     ...(row.error && { error: row.error }),
     ...(row.certificate_id && { certificateId: row.certificate_id }),
+    ...(row.csr_profile_id && { csrProfileId: row.csr_profile_id }),
   }
 }
