@@ -72,6 +72,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       ...(data.tls && { tls: data.tls }),
       maxBodyBytes,
       keptHeaders: [...KEPT_HEADERS, proxy.forwardedForHeader, proxy.forwardedProtoHeader],
+      listHeaders: [proxy.forwardedForHeader],
       handler: recycling(front.handle, config.server, () => requestRecycle('server.max_requests is reached')),
       onError: front.onError,
       tooLarge: (http) =>
@@ -80,7 +81,13 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
           new Problem('malformed', `a request body may have at most ${maxBodyBytes} bytes`, { status: 413 }),
         ),
       badRequest: (http) =>
-        front.refuse(http, new Problem('malformed', 'the request has two different Content-Length headers')),
+        front.refuse(
+          http,
+          new Problem(
+            'malformed',
+            'it is not certain where the body ends: give one Content-Length, or Transfer-Encoding: chunked',
+          ),
+        ),
       onAborted: (http: HttpRequest) => log.debug({ path: http.path }, 'client went away'),
     })
     atExit(() => server.close())
