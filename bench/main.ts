@@ -50,5 +50,8 @@ for (const [name, sentence, fallback] of FLAGS) program.option(`--${name}`, sent
 
 program.action(act).parse(process.argv, {
   boolean: ['insecure', 'obey-retry-after'],
-  unknown: (flag) => `unknown option ${flag}`,
+  unknown(flag) {
+    process.stderr.write(`unknown option ${flag}\nSee --help.\n`)
+    process.exit(EXIT_USAGE)
+  },
 })

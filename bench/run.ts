@@ -51,7 +51,9 @@ async function prepareFleet(fleet: Fleet, directoryUrl: string): Promise<string[
   try {
     return await fleet.prepare()
   } catch (cause) {
-    throw new Error(`cannot begin with ${directoryUrl}: ${(cause as Error).message}`, { cause })
+    const { message } = cause as Error
+    const advice = /certificate/.test(message) ? '; name the roots to trust with --ca-cert, or use --insecure' : ''
+    throw new Error(`cannot begin with ${directoryUrl}: ${message}${advice}`, { cause })
   }
 }
 
