@@ -86,7 +86,6 @@ function announce(log: Logger, config: SignerConfig, issuers: ReadonlyMap<string
     socket: config.socket,
     issuers: [...issuers.values()].map(({ id, algorithm, key }) => ({ id, algorithm, key: key.kind })),
     auditSequence: audit.sequence,
-    pid: process.pid,
   }
   log.child({}, { level: 'info' }).info(facts, 'signer ready')
 }
