@@ -86,10 +86,11 @@ export interface Issuing extends Validity {
 /** `recorded` by this call, or settled by another instance meanwhile. */
 export type IssuanceOutcome = 'recorded' | 'failed' | 'left to recovery'
 
-/** `der` only of a certificate that this call has recorded. */
+/** `der` only of a certificate that this call has recorded, `error` when the backend did not sign. */
 interface Completion {
   outcome: IssuanceOutcome
   der?: Buffer
+  error?: CaError
 }
 
 export interface Issuance {
@@ -151,7 +152,7 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
 
   async function build(subject: Subject, profile: CertificateProfile, requested: RequestedValidity, now: Date) {
     const issuer = issuerFor(profile)
-    const validity = certificateValidity(requested, profile.validity, now, issuer.notAfter)
+    const validity = certificateValidity(requested, profile.validity, now, issuer)
     const serialNumber = await dependencies.serialNumber()
     const tbs = buildTbsCertificate({
       serialNumber,
@@ -219,9 +220,9 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
     } catch (cause) {
       const error = cause instanceof CaError ? cause : new CaError('the CA backend failed', { retryable: true, cause })
       events.signingFailed(error, { certificateId, orderId })
-      if (error.retryable) return { outcome: 'left to recovery' }
+      if (error.retryable) return { outcome: 'left to recovery', error }
       await store.fail(certificateId, problemDocument('serverInternal', 'the CA refused to sign this certificate'))
-      return { outcome: 'failed' }
+      return { outcome: 'failed', error }
     }
     // False: another instance took this for abandoned. It has recorded its own signature over the same TBS, or has failed
     // the order because that had expired.
@@ -288,8 +289,11 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       const built = await build({ spki, identifiers, commonName: undefined }, profile, {}, now)
       const names = identifiers.map(({ value }) => value)
       const issuing = await begin(built, names, undefined, createHash('sha256').update(spki.der).digest(), now)
-      const { der } = issuing ? await completeWithDer(issuing) : {}
-      if (!der) throw new CaError('the CA did not issue the certificate of the service itself', { retryable: true })
+      const { der, error } = issuing ? await completeWithDer(issuing) : {}
+      if (!der) {
+        const reason = error ? `: ${error.message}` : ''
+        throw new CaError(`the CA did not issue the certificate of the service itself${reason}`, { retryable: true })
+      }
       return { der, issuer: built.issuer }
     },
 

@@ -54,7 +54,7 @@ export interface Visit {
 
 export interface RateLimiter {
   visit(category: AddressCategory, address: string): Visit
-  /** Takes effect with the next request; counters stay. */
+  /** Takes effect with the next request; a limit that has changed counts anew. */
   apply(settings: RateLimitSettings): void
 }
 
@@ -78,12 +78,11 @@ export function createRateLimiter(
   let settings = initial
   let paces = pacesOf(initial)
 
-  const chargeOf = ({ category, subject }: Counted): Charge => ({
-    category,
-    subject,
-    key: `${category} ${subject}`,
-    pace: paces[category],
-  })
+  /** The limit is part of the key: a debt is measured in time, and under another limit it would mean something else. */
+  function chargeOf({ category, subject }: Counted): Charge {
+    const { requests, windowSeconds } = settings.limits[category]
+    return { category, subject, key: `${category} ${requests}/${windowSeconds} ${subject}`, pace: paces[category] }
+  }
 
   /** @returns microseconds to wait when the key has nothing left; undefined when it was charged. */
   function take({ key, pace }: Charge, now: number): number | undefined {

@@ -1,7 +1,10 @@
 /** Rate limits over HTTP (decisions 24): what is counted for whom, what a refusal says, and what it does not use up. */
 
 import assert from 'node:assert/strict'
+import { readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import {
   type AcmeClient,
   type Answer,
@@ -211,6 +214,20 @@ describe('rate limits by address', () => {
     const challenge = (await client.post(order.json.authorizations[0])).json.challenges[0].url
     for (let i = 0; i < 2; i++) assert.equal((await client.post(challenge)).status, 200)
     assertLimited(await client.post(challenge), 'challenge')
+  })
+
+  test('a reload of security.rate_limits holds at once, and a changed limit counts anew', async () => {
+    const file = path.join(service.folder, 'config.yaml')
+    const running = readFileSync(file, 'utf8')
+    const client = await registeredClient(service.directoryUrl).catch((error: Error) => error)
+    assert.ok(client instanceof Error, 'new-account is still at its limit')
+    writeFileSync(file, running.replace(/(new_account:\n\s+requests: )2/, '$1200'))
+    service.process.kill('SIGHUP')
+    const deadline = Date.now() + 10_000
+    for (let status = 429; status !== 201; await pause(50)) {
+      assert.ok(Date.now() < deadline, 'the new limit is not in force')
+      status = (await (await createAcmeClient(service.directoryUrl)).newAccount()).status
+    }
   })
 
   test('the metrics count refusals by limit', async () => {

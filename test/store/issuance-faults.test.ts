@@ -44,6 +44,7 @@ const ISSUER: CaIssuer = {
   nameDer: authority.nameDer,
   keyIdentifier: authority.keyIdentifier,
   signatureAlgorithm: authority.algorithm,
+  notBefore: authority.notBefore,
   notAfter: authority.notAfter,
 }
 
