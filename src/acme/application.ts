@@ -12,6 +12,8 @@ import { ENDPOINTS } from './routes.ts'
 
 export interface AcmeExchange {
   requestId: string
+  /** Of the client, behind trusted proxies. */
+  address: string
   now: Date
   securityHeaders: readonly Header[]
 }
@@ -30,7 +32,7 @@ const PLAIN_METHODS = ['GET', 'HEAD', 'POST']
 const SIGNED_METHODS = ['POST']
 
 export function createAcmeApplication(context: AcmeContext): AcmeApplication {
-  const { urls, nonces } = context
+  const { urls, nonces, limits } = context
   const directory: AcmeReply = { status: 200, body: renderDirectory(context) }
   const directoryUrl = urls.fixed('directory')
 
@@ -46,12 +48,26 @@ export function createAcmeApplication(context: AcmeContext): AcmeApplication {
 
   async function handleSigned(http: HttpRequest, match: ResourceMatch, exchange: AcmeExchange): Promise<HttpReply> {
     const endpoint = ENDPOINTS[match.resource]
-    const { requestId, now } = exchange
+    const { requestId, address, now } = exchange
     try {
-      return render(await runEndpoint(endpoint, { http, match, requestId, now }, context), exchange)
+      return render(await runEndpoint(endpoint, { http, match, requestId, address, now }, context), exchange)
     } catch (error) {
       if (error instanceof Problem) return problem(error, exchange)
       throw error
+    }
+  }
+
+  /** RFC 8555 §7.2: 200 to HEAD, 204 to GET. */
+  function handleNewNonce(method: string, exchange: AcmeExchange): HttpReply | Promise<HttpReply> {
+    const reply = () => render({ status: method === 'HEAD' ? 200 : 204 }, exchange)
+    const refused = (error: unknown) => {
+      if (error instanceof Problem) return problem(error, exchange)
+      throw error
+    }
+    try {
+      return limits.visit('new_nonce', exchange.address).charge()?.then(reply, refused) ?? reply()
+    } catch (error) {
+      return refused(error)
     }
   }
 
@@ -71,8 +87,7 @@ export function createAcmeApplication(context: AcmeContext): AcmeApplication {
         const rendered = render(directory, exchange)
         return { ...rendered, headers: [...rendered.headers, ALLOW_ANY_ORIGIN] }
       }
-      // RFC 8555 §7.2: 200 to HEAD, 204 to GET.
-      return render({ status: http.method === 'HEAD' ? 200 : 204 }, exchange)
+      return handleNewNonce(http.method, exchange)
     },
   }
 }

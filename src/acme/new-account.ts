@@ -7,6 +7,7 @@ import { renderAccount } from './resources.ts'
 export const newAccount = acmeEndpoint({
   resource: 'newAccount',
   signedBy: 'jwk',
+  limit: 'new_account',
   payload: {
     schema: z.object({
       contact: z.array(z.string()).optional(),
@@ -16,7 +17,8 @@ export const newAccount = acmeEndpoint({
       externalAccountBinding: z.unknown().optional(),
     }),
   },
-  async handle({ signer, payload, jws, now }, { registration, urls, settings }) {
+  async handle({ signer, payload, jws, visit, now }, { registration, urls, settings }) {
+    await visit?.charge()
     const request = {
       key: signer,
       contacts: payload.contact ?? [],

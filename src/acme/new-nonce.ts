@@ -6,7 +6,9 @@ export const newNonce = acmeEndpoint({
   resource: 'newNonce',
   signedBy: 'kid',
   payload: 'none',
-  async handle() {
+  limit: 'new_nonce',
+  async handle({ visit }) {
+    await visit?.charge()
     return { status: 204 }
   },
 })

@@ -14,6 +14,10 @@ const Timestamp = z.string().transform((text, check) => {
 export const newOrder = acmeEndpoint({
   resource: 'newOrder',
   signedBy: 'kid',
+  limit: 'new_order',
+  pausedInMaintenance: true,
+  // RFC 9773 §5: an order that replaces a certificate is exempt; only its handler can tell whether it does.
+  mayBeExempt: (payload) => payload.includes('"replaces"'),
   payload: {
     schema: z.object({
       identifiers: z.array(z.object({ type: z.string(), value: z.string() })),
@@ -22,7 +26,7 @@ export const newOrder = acmeEndpoint({
       profile: z.string().optional(),
     }),
   },
-  async handle({ signer, payload, now }, { ordering, urls }) {
+  async handle({ signer, payload, visit, now }, { ordering, urls }) {
     const { identifiers, notBefore, notAfter, profile } = payload
     const order = await ordering.createOrder(
       signer.requester,
@@ -33,6 +37,11 @@ export const newOrder = acmeEndpoint({
         ...(profile !== undefined && { profile }),
       },
       now,
+      (admitted, isReplacement) =>
+        visit?.charge(
+          admitted.map(({ type, value }) => ({ category: 'new_order_per_identifier', subject: `${type} ${value}` })),
+          isReplacement,
+        ),
     )
     return { status: 201, body: renderOrder(order, urls), location: urls.numbered('order', order.id) }
   },

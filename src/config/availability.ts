@@ -25,7 +25,6 @@ const when = (path: string, feature: string, used: (config: Config) => boolean):
 })
 
 export const ABSENT_FEATURES: readonly AbsentFeature[] = [
-  when('security.rate_limits.enabled', 'rate limiting is', (c) => c.security.rate_limits.enabled),
   when('acme.caa_enforce', 'the CAA check is', (c) => c.acme.caa_enforce),
   {
     path: 'challenges.enabled',
@@ -48,9 +47,7 @@ export const ABSENT_FEATURES: readonly AbsentFeature[] = [
     feature: 'hooks are',
     uses: (c) => c.hooks.registered.flatMap((hook, index) => (hook.enabled ? [`hooks.registered[${index}]`] : [])),
   },
-  when('nonce.store', 'a nonce store in the database is', (c) => c.nonce.store === 'database'),
   when('nonce.audit_consumed', 'the record of used nonces is', (c) => c.nonce.audit_consumed),
-  when('quotas.enabled', 'quotas are', (c) => c.quotas.enabled),
   when('admin_api.enabled', 'the Admin API is', (c) => c.admin_api.enabled),
   when('crl.enabled', 'the CRL is', (c) => c.crl.enabled),
   when('ari.enabled', 'renewal information is', (c) => c.ari.enabled),

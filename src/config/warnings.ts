@@ -50,9 +50,9 @@ export const WARNINGS: readonly WarningRule[] = [
   },
   warn(
     'security.rate_limits.backend',
-    (c) => c.security.rate_limits.enabled && c.security.rate_limits.backend === 'memory' && c.server.workers > 1,
-    'memory counts within this instance only; use database when several instances share the load',
-    ['security.rate_limits.enabled'],
+    (c) =>
+      c.security.rate_limits.enabled && c.security.rate_limits.backend === 'memory' && c.nonce.store === 'database',
+    'is memory, which counts within this instance only; with nonce.store database several instances share the load, and so should their counters',
   ),
   warn(
     'acme.eab_reusable',

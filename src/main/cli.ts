@@ -11,6 +11,7 @@ import { assignProfile, createProfile, listProfiles } from './commands/csr-profi
 import { databaseMigrate, databaseStatus } from './commands/db.ts'
 import { createCredential, listCredentials, revokeCredential } from './commands/eab.ts'
 import { inspectAccount, inspectCertificate, inspectOrder } from './commands/inspect.ts'
+import { switchMaintenance } from './commands/maintenance.ts'
 import { runService } from './commands/serve.ts'
 import { runEmbedded } from './dev.ts'
 import { VERSION } from './version.ts'
@@ -79,6 +80,16 @@ program
   .example('-c config.yaml ca test-sign')
   .action(run(async (options: GlobalOptions) => testSign(await readConfigFile(configOf(options)))))
 
+const MAINTENANCE_HELP = {
+  on: 'Refuse new orders and pre-authorizations on all instances; what was begun goes on',
+  off: 'Take new orders again',
+  status: 'Say whether the service is in maintenance',
+}
+for (const action of ['on', 'off', 'status'] as const)
+  program
+    .command(`maintenance ${action}`, MAINTENANCE_HELP[action])
+    .example(`-c config.yaml maintenance ${action}`)
+    .action(run(async (options: GlobalOptions) => switchMaintenance(await readConfigFile(configOf(options)), action)))
 const INSPECTIONS = {
   'order <uuid>': { inspect: inspectOrder, about: 'an order with its authorizations and challenges' },
   'certificate <uuid-or-serial>': { inspect: inspectCertificate, about: 'a certificate' },

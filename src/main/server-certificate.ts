@@ -76,7 +76,8 @@ function toIdentifier(name: string): Identifier {
 
 /** Whole or not at all; a crash between the two files leaves a key that does not fit, which is then issued anew. */
 function replaceFile(file: string, content: string, mode: number): void {
-  mkdirSync(path.dirname(file), { recursive: true })
+  // Whatever the umask: who may write to the folder may put another key there.
+  mkdirSync(path.dirname(file), { recursive: true, mode: 0o755 })
   writeFileSync(`${file}.new`, content, { mode })
   renameSync(`${file}.new`, file)
 }

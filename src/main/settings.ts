@@ -7,6 +7,7 @@ import type { AcmeSettings, DirectoryMeta } from '../acme/context.ts'
 import type { Config } from '../config/schema.ts'
 import { type CertificateProfile, DEFAULT_PROFILE } from '../domain/certificate-profile.ts'
 import type { IdentifierPolicy } from '../domain/identifier-policy.ts'
+import { RATE_CATEGORIES, type RateCategory } from '../domain/rate-limit.ts'
 import type { ValidationPolicy } from '../domain/validation-policy.ts'
 import type { ProxySettings } from '../http/forwarded.ts'
 import { keysOf } from '../lib/keys.ts'
@@ -19,6 +20,8 @@ import type { AccountRulesPolicy } from '../services/account-rules.ts'
 import type { ExternalAccountPolicy } from '../services/external-accounts.ts'
 import type { IssuancePolicy } from '../services/issuance.ts'
 import type { OrderingPolicy } from '../services/ordering.ts'
+import type { QuotaPolicy } from '../services/quotas.ts'
+import type { RateLimitSettings } from '../services/rate-limiter.ts'
 import type { RegistrationPolicy } from '../services/registration.ts'
 import type { ValidationRequest } from '../services/validation.ts'
 import type { DatabaseSettings } from '../store/database.ts'
@@ -56,8 +59,13 @@ export function databaseSettings(
 }
 
 /** Of the keys that the schema marks `live`, those that have an effect in this release. */
-export function liveSettings({ logging, metrics }: Config): LiveSettings {
-  return { logLevel: logging.level, metricsPath: metrics.enabled ? metrics.path : undefined }
+export function liveSettings(config: Config): LiveSettings {
+  const { logging, metrics } = config
+  return {
+    logLevel: logging.level,
+    metricsPath: metrics.enabled ? metrics.path : undefined,
+    rateLimits: rateLimitSettings(config),
+  }
 }
 
 export function urlSettings({ server, api, acme }: Config): UrlSettings {
@@ -86,6 +94,23 @@ export function proxySettings({ proxy }: Config): ProxySettings {
     trustedProxies: proxy.trusted_proxies,
     forwardedForHeader: proxy.forwarded_for_header.toLowerCase(),
     forwardedProtoHeader: proxy.forwarded_proto_header.toLowerCase(),
+  }
+}
+
+export function rateLimitSettings({ security }: Config): RateLimitSettings {
+  const { enabled, backend, ...rules } = security.rate_limits
+  const limit = (category: RateCategory) => {
+    const { requests, window_seconds } = rules[category]
+    return [category, { requests, windowSeconds: window_seconds }]
+  }
+  const categories = Object.keys(RATE_CATEGORIES) as RateCategory[]
+  return { enabled, backend, limits: Object.fromEntries(categories.map(limit)) }
+}
+
+export function quotaPolicy({ quotas }: Config): QuotaPolicy {
+  return {
+    orders: quotas.enabled ? quotas.max_orders_per_account_per_day : 0,
+    certificates: quotas.enabled ? quotas.max_certificates_per_account_per_day : 0,
   }
 }
 

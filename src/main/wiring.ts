@@ -6,16 +6,19 @@ import type { AcmeContext } from '../acme/context.ts'
 import type { CaBackend } from '../ca/backend.ts'
 import { createSignerBackend } from '../ca/signer-backend.ts'
 import type { Config } from '../config/schema.ts'
-import { openReplayWindow } from '../lib/replay-window.ts'
+import { openSharedTable } from '../lib/shared-table.ts'
 import type { Metrics } from '../ops/metrics.ts'
-import { createNonces } from '../protocol/nonce.ts'
+import type { Nonces } from '../protocol/nonce.ts'
 import { createUrls } from '../protocol/urls.ts'
 import { createAccountCache } from '../services/account-cache.ts'
 import { type AccountRules, createAccountRules } from '../services/account-rules.ts'
 import { createChainDownload } from '../services/chain-download.ts'
 import { createExternalAccounts } from '../services/external-accounts.ts'
+import { openInstanceBoard } from '../services/instance-board.ts'
 import { createIssuance, type Issuance } from '../services/issuance.ts'
 import { createOrdering } from '../services/ordering.ts'
+import { createQuotas } from '../services/quotas.ts'
+import { createRateLimiter } from '../services/rate-limiter.ts'
 import { createRegistration } from '../services/registration.ts'
 import { createRevocation } from '../services/revocation.ts'
 import { databaseSerialNumbers, randomSerialNumbers } from '../services/serial-number.ts'
@@ -28,8 +31,11 @@ import { createCsrProfileStore } from '../store/csr-profile-store.ts'
 import type { Database } from '../store/database.ts'
 import { createEabStore } from '../store/eab-store.ts'
 import { createIssuanceStore, type IssuanceStore } from '../store/issuance-store.ts'
+import { createNonceStore, type NonceStore } from '../store/nonce-store.ts'
 import { createOrderStore } from '../store/order-store.ts'
+import { createRateLimitStore, type RateLimitStore } from '../store/rate-limit-store.ts'
 import { nextSerialRange } from '../store/serial-range.ts'
+import { createUsageStore, type UsageStore } from '../store/usage-store.ts'
 import type { FrontThreadData } from './messages.ts'
 import {
   accountRulesPolicy,
@@ -37,8 +43,9 @@ import {
   eabSecretBox,
   externalAccountPolicy,
   issuancePolicy,
-  nonceLifetimeSeconds,
   orderingPolicy,
+  quotaPolicy,
+  rateLimitSettings,
   registrationPolicy,
   urlSettings,
 } from './settings.ts'
@@ -47,6 +54,9 @@ export interface Stores {
   issuance: IssuanceStore
   certificates: CertificateStore
   authorizations: AuthorizationStore
+  rateLimits: RateLimitStore
+  nonces: NonceStore
+  usage: UsageStore
 }
 
 export function createStores(db: Database): Stores {
@@ -54,6 +64,9 @@ export function createStores(db: Database): Stores {
     issuance: createIssuanceStore(db),
     certificates: createCertificateStore(db),
     authorizations: createAuthorizationStore(db),
+    rateLimits: createRateLimitStore(db),
+    nonces: createNonceStore(db),
+    usage: createUsageStore(db),
   }
 }
 
@@ -75,6 +88,15 @@ export interface Shared {
   instanceId: number
   metrics: Metrics
   log: Logger
+}
+
+function createThreadQuotas({ config, stores, metrics, log }: Pick<Shared, 'config' | 'stores' | 'metrics' | 'log'>) {
+  return createQuotas(stores.usage, quotaPolicy(config), {
+    exceeded(kind, accountId) {
+      metrics.rateLimited.inc({ category: `quota_${kind}` })
+      log.info({ event: 'order_quota_exceeded', kind, accountId }, 'quota exceeded')
+    },
+  })
 }
 
 function createThreadAccountRules({ config, db }: Pick<Shared, 'config' | 'db'>): AccountRules {
@@ -107,15 +129,17 @@ export function createThreadIssuance(
       )
     },
   }
+  const quotas = createThreadQuotas({ config, stores, metrics, log })
   return createIssuance(
-    { ca, store: stores.issuance, certificates: stores.certificates, rules, serialNumber, instanceId, events },
+    { ca, store: stores.issuance, certificates: stores.certificates, rules, serialNumber, instanceId, quotas, events },
     issuancePolicy(config),
   )
 }
 
 export function createAcmeContext(
   shared: Shared,
-  nonce: FrontThreadData['nonce'],
+  { rateTable, board }: Pick<FrontThreadData, 'rateTable' | 'board'>,
+  nonces: Nonces,
   dispatch: DispatchValidation,
 ): AcmeContext {
   const { config, db, stores, instanceId, metrics, log } = shared
@@ -130,10 +154,14 @@ export function createAcmeContext(
   return {
     urls: createUrls(urlSettings(config)),
     settings: acmeSettings(config),
-    nonces: createNonces(
-      { key: nonce.key, epochMs: nonce.epochMs, expirySeconds: nonceLifetimeSeconds(config) },
-      openReplayWindow(nonce.window),
-    ),
+    nonces,
+    limits: createRateLimiter(openSharedTable(rateTable), stores.rateLimits, rateLimitSettings(config), {
+      limited(category, subject) {
+        metrics.rateLimited.inc({ category })
+        log.info({ event: 'rate_limit_exceeded', category, subject }, 'rate limit exceeded')
+      },
+    }),
+    board: openInstanceBoard(board),
     accounts,
     registration: createRegistration(accountStore, externalAccounts, accounts, registrationPolicy(config), {
       registered(account, eabKid) {
@@ -149,9 +177,16 @@ export function createAcmeContext(
         log.info({ event: 'key_changed', accountId: account.id, thumbprint: account.thumbprint }, 'account key changed')
       },
     }),
-    ordering: createOrdering(createOrderStore(db), stores.authorizations, rules, orderingPolicy(config), {
-      ordered: () => metrics.ordersCreated.inc(),
-    }),
+    ordering: createOrdering(
+      createOrderStore(db),
+      stores.authorizations,
+      rules,
+      orderingPolicy(config),
+      createThreadQuotas(shared),
+      {
+        ordered: () => metrics.ordersCreated.inc(),
+      },
+    ),
     challenges: createChallengeTriggers(stores.authorizations, instanceId, dispatch),
     issuance: createThreadIssuance(shared, rules),
     chains: createChainDownload(stores.certificates, { includeRoot: config.ca.include_root }),

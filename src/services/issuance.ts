@@ -31,6 +31,7 @@ import type { CertificateStore } from '../store/certificate-store.ts'
 import type { IssuanceStore } from '../store/issuance-store.ts'
 import type { KnownAccount } from './account-cache.ts'
 import type { AccountRules } from './account-rules.ts'
+import type { Quotas } from './quotas.ts'
 import type { SerialNumberSource } from './serial-number.ts'
 
 export interface IssuancePolicy {
@@ -67,6 +68,7 @@ export interface IssuanceDependencies {
   rules: AccountRules
   serialNumber: SerialNumberSource
   instanceId: number
+  quotas: Quotas
   events: IssuanceEvents
 }
 
@@ -84,10 +86,11 @@ export interface Issuing extends Validity {
 /** `recorded` by this call, or settled by another instance meanwhile. */
 export type IssuanceOutcome = 'recorded' | 'failed' | 'left to recovery'
 
-/** `der` only of a certificate that this call has recorded. */
+/** `der` only of a certificate that this call has recorded, `error` when the backend did not sign. */
 interface Completion {
   outcome: IssuanceOutcome
   der?: Buffer
+  error?: CaError
 }
 
 export interface Issuance {
@@ -109,7 +112,7 @@ export interface Issuance {
 const ISSUER_RETRY_SECONDS = 5
 
 export function createIssuance(dependencies: IssuanceDependencies, policy: IssuancePolicy): Issuance {
-  const { ca, store, certificates, rules, events, instanceId } = dependencies
+  const { ca, store, certificates, rules, quotas, events, instanceId } = dependencies
   const savedIssuers = new Set<string>()
   let inFlight = 0
 
@@ -149,7 +152,7 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
 
   async function build(subject: Subject, profile: CertificateProfile, requested: RequestedValidity, now: Date) {
     const issuer = issuerFor(profile)
-    const validity = certificateValidity(requested, profile.validity, now, issuer.notAfter)
+    const validity = certificateValidity(requested, profile.validity, now, issuer)
     const serialNumber = await dependencies.serialNumber()
     const tbs = buildTbsCertificate({
       serialNumber,
@@ -217,9 +220,9 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
     } catch (cause) {
       const error = cause instanceof CaError ? cause : new CaError('the CA backend failed', { retryable: true, cause })
       events.signingFailed(error, { certificateId, orderId })
-      if (error.retryable) return { outcome: 'left to recovery' }
+      if (error.retryable) return { outcome: 'left to recovery', error }
       await store.fail(certificateId, problemDocument('serverInternal', 'the CA refused to sign this certificate'))
-      return { outcome: 'failed' }
+      return { outcome: 'failed', error }
     }
     // False: another instance took this for abandoned. It has recorded its own signature over the same TBS, or has failed
     // the order because that had expired.
@@ -261,7 +264,9 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       const built = await build(subject, profile, order, now)
       const names = order.identifiers.map(({ value }) => value)
       const spkiSha256 = createHash('sha256').update(csr.spki.der).digest()
-      const issuing = await begin(built, names, { id: order.id, requester }, spkiSha256, now)
+      const issuing = await quotas.within('certificates', requester.accountId, () =>
+        begin(built, names, { id: order.id, requester }, spkiSha256, now),
+      )
       if (!issuing) {
         if (await certificates.isKeyBlocked(spkiSha256))
           throw new Problem('badCSR', 'the key of the CSR was revoked as compromised')
@@ -284,8 +289,11 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       const built = await build({ spki, identifiers, commonName: undefined }, profile, {}, now)
       const names = identifiers.map(({ value }) => value)
       const issuing = await begin(built, names, undefined, createHash('sha256').update(spki.der).digest(), now)
-      const { der } = issuing ? await completeWithDer(issuing) : {}
-      if (!der) throw new CaError('the CA did not issue the certificate of the service itself', { retryable: true })
+      const { der, error } = issuing ? await completeWithDer(issuing) : {}
+      if (!der) {
+        const reason = error ? `: ${error.message}` : ''
+        throw new CaError(`the CA did not issue the certificate of the service itself${reason}`, { retryable: true })
+      }
       return { der, issuer: built.issuer }
     },
 

@@ -13,6 +13,7 @@ import type { Requester } from '../store/account-store.ts'
 import type { AuthorizationStore } from '../store/authorization-store.ts'
 import type { AuthorizationCandidate, OrderStore } from '../store/order-store.ts'
 import type { AccountRules } from './account-rules.ts'
+import type { Quotas } from './quotas.ts'
 import { unlessStale } from './stale-account.ts'
 
 export interface OrderingPolicy {
@@ -32,9 +33,12 @@ export interface OrderingEvents {
   ordered(order: Order): void
 }
 
+/** Charges the limits of an order that is acceptable otherwise. @throws Problem rateLimited */
+export type AdmitOrder = (identifiers: readonly Identifier[], isReplacement: boolean) => Promise<void> | undefined
+
 export interface Ordering {
-  /** @throws Problem malformed, unsupportedIdentifier, rejectedIdentifier, compound, invalidProfile */
-  createOrder(requester: Requester, request: OrderRequest, now: Date): Promise<Order>
+  /** @throws Problem malformed, unsupportedIdentifier, rejectedIdentifier, compound, invalidProfile, rateLimited */
+  createOrder(requester: Requester, request: OrderRequest, now: Date, admit: AdmitOrder): Promise<Order>
   /** @throws Problem malformed 404, unauthorized when it is another account's */
   findOrder(requester: Requester, orderId: string): Promise<Order>
   listOrders(requester: Requester, after: string | undefined, limit: number): Promise<string[]>
@@ -51,6 +55,7 @@ export function createOrdering(
   authorizations: AuthorizationStore,
   rules: AccountRules,
   policy: OrderingPolicy,
+  quotas: Quotas,
   events: OrderingEvents,
 ): Ordering {
   function candidate(identifier: Identifier, now: Date, lifetimeMs: number): AuthorizationCandidate {
@@ -75,15 +80,16 @@ export function createOrdering(
   }
 
   return {
-    async createOrder(requester, request, now) {
+    async createOrder(requester, request, now, admit) {
       const allowlist = await rules.allowlistOf(requester.accountId)
       const identifiers = checkIdentifiers(request.identifiers, policy.identifiers, allowlist)
       const profile = chooseProfile(policy.profiles, request.profile)
       const lifetimeEnd = new Date(now.getTime() + policy.orderLifetimeMs)
       checkRequestedValidity(request, profile.validity, now, lifetimeEnd)
       const expiresAt = orderExpiry(request, lifetimeEnd)
-      const order = unlessStale(
-        await orders.create({
+      await admit(identifiers, false)
+      const make = async () => {
+        const made = await orders.create({
           id: uuidv7(now.getTime()),
           requester,
           identifiers,
@@ -93,8 +99,10 @@ export function createOrdering(
           expiresAt,
           authorizations: identifiers.map((identifier) => candidate(identifier, now, policy.authorizationLifetimeMs)),
           reuseUntil: new Date(now.getTime() + REUSE_MARGIN_MS),
-        }),
-      )
+        })
+        return unlessStale(made)
+      }
+      const order = await quotas.within('orders', requester.accountId, make)
       events.ordered(order)
       return order
     },

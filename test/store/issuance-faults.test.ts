@@ -44,6 +44,7 @@ const ISSUER: CaIssuer = {
   nameDer: authority.nameDer,
   keyIdentifier: authority.keyIdentifier,
   signatureAlgorithm: authority.algorithm,
+  notBefore: authority.notBefore,
   notAfter: authority.notAfter,
 }
 
@@ -143,6 +144,7 @@ describe('issuance under faults', () => {
         createCsrProfileStore(store.db),
         accountRulesPolicy(config),
       ),
+      quotas: { within: (_kind, _accountId, work) => work() },
       serialNumber: randomSerialNumbers(),
       instanceId: INSTANCE,
       events: {

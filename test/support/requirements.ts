@@ -18,6 +18,7 @@ export const DEBIAN_PACKAGES = {
   certbot: 'certbot',
   dehydrated: 'dehydrated',
   lego: 'lego',
+  nginx: 'nginx-light',
   openssl: 'openssl',
   'softhsm2-util': 'softhsm2',
   uacme: 'uacme',

@@ -16,7 +16,7 @@ const SECOND = 1_000
 const DAY = 86_400 * SECOND
 const POLICY: ValidityPolicy = { validityDays: 90, maxValidityDays: 100, backdateSeconds: 3600 }
 const EXPIRY = new Date(NOW.getTime() + 7 * DAY)
-const FAR = new Date('2050-01-01T00:00:00Z')
+const FAR = { notBefore: new Date('2020-01-01T00:00:00Z'), notAfter: new Date('2050-01-01T00:00:00Z') }
 const after = (ms: number) => new Date(Date.parse('2026-03-01T12:00:00Z') + ms)
 
 test('without a wish: an hour back, whole seconds, the days counted with both ends', () => {
@@ -27,7 +27,17 @@ test('without a wish: an hour back, whole seconds, the days counted with both en
 
 test('a certificate never outlives its issuer', () => {
   const end = after(10 * DAY)
-  assert.equal(certificateValidity({}, POLICY, NOW, end).notAfter, end)
+  assert.deepEqual(certificateValidity({}, POLICY, NOW, { ...FAR, notAfter: end }).notAfter, end)
+})
+
+// The signer refuses it, and verifiers that want validity periods nested do too.
+test('a certificate is never older than its issuer, and has the days of the profile all the same', () => {
+  const made = after(-60 * SECOND)
+  const issuer = { ...FAR, notBefore: made }
+  const { notBefore, notAfter } = certificateValidity({}, POLICY, NOW, issuer)
+  assert.deepEqual(notBefore, made)
+  assert.equal(notAfter.getTime() + SECOND - notBefore.getTime(), 90 * DAY)
+  assert.deepEqual(certificateValidity({ notBefore: after(-120 * SECOND) }, POLICY, NOW, issuer).notBefore, made)
 })
 
 test('profile days over the maximum are cut to it', () => {
@@ -67,7 +77,7 @@ for (const [name, wish, accepted] of wishes)
 
 test('an order ends no later than the certificate it asks for', () => {
   assert.equal(orderExpiry({}, EXPIRY), EXPIRY)
-  assert.equal(orderExpiry({ notAfter: FAR }, EXPIRY), EXPIRY)
+  assert.equal(orderExpiry({ notAfter: FAR.notAfter }, EXPIRY), EXPIRY)
   assert.deepEqual(orderExpiry({ notAfter: after(DAY) }, EXPIRY), after(DAY))
 })
 

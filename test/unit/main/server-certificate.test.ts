@@ -17,7 +17,7 @@ const NOW = new Date()
 const inDays = (days: number) => new Date(NOW.getTime() + days * DAY_MS)
 
 function issuerOf(authority: Authority): CaIssuer {
-  const { certificate, nameDer, keyIdentifier, algorithm, notAfter } = authority
+  const { certificate, nameDer, keyIdentifier, algorithm, notBefore, notAfter } = authority
   return {
     id: 'default',
     certificate,
@@ -25,6 +25,7 @@ function issuerOf(authority: Authority): CaIssuer {
     nameDer,
     keyIdentifier,
     signatureAlgorithm: algorithm,
+    notBefore,
     notAfter,
   }
 }
