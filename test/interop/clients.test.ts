@@ -11,39 +11,18 @@ import { checkChain } from '../support/chain.ts'
 import { type EmbeddedService, startEmbedded } from '../support/embedded.ts'
 import { embeddedQuery } from '../support/embedded-database.ts'
 import { type Http01Responder, startHttp01Responder } from '../support/http01-responder.ts'
+import { type IssuedChecks, issuedChecks, SUPERSEDED } from '../support/issued.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { mustRun } from '../support/run-command.ts'
 
-/** RFC 5280 §5.3.1. */
-const SUPERSEDED = 4
-
 describe('unmodified clients', { ...requireCommand('openssl'), timeout: 180_000 }, () => {
   let service: EmbeddedService
+  let checks: IssuedChecks
   before(async () => {
     service = await startEmbedded()
+    checks = issuedChecks(service.rootFile, (sql, values) => embeddedQuery(service, sql, values))
   })
   after(() => service.dispose())
-
-  /** The chain verifies and is new; @returns its leaf. */
-  function checkFile(file: string, names: readonly string[], former?: X509Certificate): X509Certificate {
-    const leaf = checkChain({ chainPem: readFileSync(file, 'utf8'), rootFile: service.rootFile, names })
-    assert.notEqual(leaf.serialNumber, former?.serialNumber, 'a renewed certificate is another one')
-    return leaf
-  }
-
-  async function assertRevoked(leaf: X509Certificate, reason: number | null): Promise<void> {
-    const rows = await embeddedQuery(
-      service,
-      'SELECT revoked_at IS NOT NULL AS revoked, revocation_reason AS reason FROM certificates WHERE der = $1',
-      [leaf.raw],
-    )
-    assert.deepEqual(rows, [{ revoked: true, reason }])
-  }
-
-  async function assertNotRevoked(leaf: X509Certificate): Promise<void> {
-    const rows = await embeddedQuery(service, 'SELECT revoked_at FROM certificates WHERE der = $1', [leaf.raw])
-    assert.deepEqual(rows, [{ revoked_at: null }])
-  }
 
   describe('certbot', requireCommand('certbot'), () => {
     const names = ['certbot-a.test', 'certbot-b.test']
@@ -68,19 +47,19 @@ describe('unmodified clients', { ...requireCommand('openssl'), timeout: 180_000 
         ...['certonly', '--standalone', '--http-01-port', String(service.http01Port), '--cert-name', 'interop'],
         ...['--agree-tos', '-m', 'admin@certbot.test', '--no-eff-email', ...names.flatMap((name) => ['-d', name])],
       )
-      first = checkFile(path.join(live, 'fullchain.pem'), names)
+      first = checks.checkFile(path.join(live, 'fullchain.pem'), names)
     })
 
     test('renews it', async () => {
       await certbot('renew', '--cert-name', 'interop', '--force-renewal', '--no-random-sleep-on-renew')
-      second = checkFile(path.join(live, 'fullchain.pem'), names, first)
+      second = checks.checkFile(path.join(live, 'fullchain.pem'), names, first)
     })
 
     test('revokes the one it holds and no other', async () => {
       const file = path.join(live, 'cert.pem')
       await certbot('revoke', '--cert-path', file, '--reason', 'superseded', '--no-delete-after-revoke')
-      await assertRevoked(second, SUPERSEDED)
-      await assertNotRevoked(first)
+      await checks.assertRevoked(second, SUPERSEDED)
+      await checks.assertNotRevoked(first)
     })
 
     test('revokes with the key of a certificate, from no account at all (§7.6)', async () => {
@@ -89,12 +68,22 @@ describe('unmodified clients', { ...requireCommand('openssl'), timeout: 180_000 
         ...['--agree-tos', '-d', 'certbot-key.test'],
       )
       const own = path.join(folder, 'live', 'by-key')
-      const leaf = checkFile(path.join(own, 'fullchain.pem'), ['certbot-key.test'])
+      const leaf = checks.checkFile(path.join(own, 'fullchain.pem'), ['certbot-key.test'])
       await certbot(
         ...['revoke', '--cert-path', path.join(own, 'cert.pem'), '--key-path', path.join(own, 'privkey.pem')],
         '--no-delete-after-revoke',
       )
-      await assertRevoked(leaf, 0)
+      await checks.assertRevoked(leaf, 0)
+    })
+
+    test('changes the contact of its account (§7.3.2)', async () => {
+      await certbot('update_account', '-m', 'second@certbot.test', '--no-eff-email')
+      assert.deepEqual((await checks.accountOf(second)).contacts, ['mailto:second@certbot.test'])
+    })
+
+    test('deactivates its account (§7.3.6)', async () => {
+      await certbot('unregister')
+      assert.equal((await checks.accountOf(second)).status, 'deactivated')
     })
   })
 
@@ -119,18 +108,18 @@ describe('unmodified clients', { ...requireCommand('openssl'), timeout: 180_000 
 
     test('obtains a certificate for two names', async () => {
       await lego('run')
-      first = checkFile(file(), names)
+      first = checks.checkFile(file(), names)
     })
 
     test('renews it', async () => {
       await lego('renew', '--days', '4000', '--no-random-sleep')
-      second = checkFile(file(), names, first)
+      second = checks.checkFile(file(), names, first)
     })
 
     test('revokes the one it holds and no other', async () => {
       await lego('revoke', '--keep', '--reason', String(SUPERSEDED))
-      await assertRevoked(second, SUPERSEDED)
-      await assertNotRevoked(first)
+      await checks.assertRevoked(second, SUPERSEDED)
+      await checks.assertNotRevoked(first)
     })
   })
 
@@ -177,12 +166,30 @@ describe('unmodified clients', { ...requireCommand('openssl'), timeout: 180_000 
 
     test('revokes the one it holds and no other', async () => {
       await client.revokeCertificate(second.toString(), { reason: SUPERSEDED })
-      await assertRevoked(second, SUPERSEDED)
-      await assertNotRevoked(first)
+      await checks.assertRevoked(second, SUPERSEDED)
+      await checks.assertNotRevoked(first)
     })
 
     test('is told when a certificate is revoked already (§7.6)', async () => {
       await assert.rejects(client.revokeCertificate(second.toString(), { reason: SUPERSEDED }), /revoked/)
+    })
+
+    test('changes the contact of its account (§7.3.2)', async () => {
+      await client.updateAccount({ contact: ['mailto:second@npm.test'] })
+      assert.deepEqual((await checks.accountOf(second)).contacts, ['mailto:second@npm.test'])
+    })
+
+    test('changes the key of its account and goes on with the new one (§7.3.5)', async () => {
+      await client.updateAccountKey(await acme.crypto.createPrivateRsaKey(2048))
+      assert.equal((await checks.accountOf(second)).keyVersion, 2)
+      const third = await obtain(await acme.crypto.createPrivateEcdsaKey('P-256'))
+      assert.equal((await checks.accountOf(third)).keyVersion, 2)
+    })
+
+    test('deactivates its account, which gets nothing more (§7.3.6)', async () => {
+      await client.updateAccount({ status: 'deactivated' })
+      assert.equal((await checks.accountOf(second)).status, 'deactivated')
+      await assert.rejects(obtain(await acme.crypto.createPrivateEcdsaKey('P-256')), /deactivated/)
     })
   })
 })

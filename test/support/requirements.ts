@@ -11,11 +11,17 @@ import path from 'node:path'
 
 /** Program → the Debian package that has it. */
 export const DEBIAN_PACKAGES = {
+  'acme-tiny': 'acme-tiny',
+  // The program and its modules without Debian's site configuration and service.
+  apache2: 'apache2-bin',
+  caddy: 'caddy',
   certbot: 'certbot',
+  dehydrated: 'dehydrated',
   lego: 'lego',
   nginx: 'nginx-light',
   openssl: 'openssl',
   'softhsm2-util': 'softhsm2',
+  uacme: 'uacme',
 } as const
 
 export type RequiredCommand = keyof typeof DEBIAN_PACKAGES
@@ -65,7 +71,8 @@ export function installMissing(commands: readonly RequiredCommand[], log: (line:
 
 /** Undefined when it worked, else what apt-get said last. */
 function runApt(args: readonly string[]): string | undefined {
-  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
+  // Offline: systemd does not start the service that a package brings (Caddy's would take port 80).
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', SYSTEMD_OFFLINE: '1' }
   const { status, stderr, error } = spawnSync('apt-get', args, {
     env,
     encoding: 'utf8',
