@@ -6,7 +6,6 @@ import {
   chmodSync,
   copyFileSync,
   existsSync,
-  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -17,12 +16,12 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { connect } from 'node:tls'
+import { caddyChain, startCaddy } from '../support/caddy.ts'
 import { type Daemon, startDaemon, waitFor } from '../support/daemon.ts'
 import { type EmbeddedService, startEmbedded } from '../support/embedded.ts'
 import { embeddedQuery } from '../support/embedded-database.ts'
 import { type IssuedChecks, issuedChecks } from '../support/issued.ts'
 import { requireCommand } from '../support/requirements.ts'
-import { mustRun } from '../support/run-command.ts'
 import { freePort } from '../support/service.ts'
 
 describe('web servers', { ...requireCommand('openssl'), timeout: 120_000 }, () => {
@@ -149,52 +148,20 @@ describe('web servers', { ...requireCommand('openssl'), timeout: 120_000 }, () =
     const first = new Map<string, X509Certificate>()
     before(async () => {
       folder = path.join(service.dataDir, 'interop-caddy')
-      mkdirSync(folder)
       httpsPort = await freePort()
-      writeFileSync(path.join(folder, 'Caddyfile'), caddyfile())
     })
     after(() => caddy?.stop())
 
-    const caddyfile = () => `{
-      admin off
-      storage file_system "${folder}/store"
-      http_port ${service.http01Port}
-      https_port ${httpsPort}
-      default_bind 127.0.0.1
-      email admin@caddy.test
-      acme_ca ${service.directoryUrl}
-      acme_ca_root "${service.rootFile}"
-    }
-    ${names.join(', ')} {
-      respond "served"
-    }
-    `
-    const environment = () => ({ HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder })
-
-    /** @param renewalRatio the part of a certificate's life in which it is renewed; a Caddyfile cannot say it */
-    async function start(renewalRatio?: number): Promise<Daemon> {
-      const words = ['adapt', '--config', path.join(folder, 'Caddyfile'), '--adapter', 'caddyfile']
-      const output = await mustRun('caddy', words, { env: environment() })
-      const config = JSON.parse(output.split('\n').find((line) => line.startsWith('{"admin"')) ?? output)
-      if (renewalRatio) config.apps.tls.automation.policies[0].renewal_window_ratio = renewalRatio
-      const file = path.join(folder, 'caddy.json')
-      writeFileSync(file, JSON.stringify(config))
-      return startDaemon('caddy', ['run', '--config', file], { logFile: path.join(folder, 'log'), env: environment() })
-    }
-
-    const stored = (name: string) => {
-      const store = path.join(folder, 'store')
-      if (!existsSync(store)) return undefined
-      const found = readdirSync(store, { recursive: true, encoding: 'utf8' }).find((file) =>
-        file.endsWith(`${name}.crt`),
-      )
-      return found && path.join(store, found)
-    }
+    const start = (renewalRatio?: number) =>
+      startCaddy({
+        ...{ folder, names, httpsPort, directoryUrl: service.directoryUrl, rootFile: service.rootFile },
+        ...{ http01Port: service.http01Port, ...(renewalRatio && { renewalRatio }) },
+      })
 
     test('obtains a certificate for each of two names and serves them', async () => {
       caddy = await start()
       for (const name of names) {
-        const leaf = checks.checkFile(await newChain(caddy, () => stored(name)), [name])
+        const leaf = checks.checkFile(await newChain(caddy, () => caddyChain(folder, name)), [name])
         first.set(name, leaf)
         assert.equal((await servedCertificate(httpsPort, name)).serialNumber, leaf.serialNumber)
       }
@@ -205,7 +172,7 @@ describe('web servers', { ...requireCommand('openssl'), timeout: 120_000 }, () =
       caddy = await start(1)
       for (const name of names) {
         const former = first.get(name)
-        checks.checkFile(await newChain(caddy, () => stored(name), former), [name], former)
+        checks.checkFile(await newChain(caddy, () => caddyChain(folder, name), former), [name], former)
       }
     })
   })
