@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import acme from 'acme-client'
+import { startApache } from '../support/apache.ts'
 import { caddyChain, startCaddy } from '../support/caddy.ts'
 import { waitFor } from '../support/daemon.ts'
 import { createCredential, operate } from '../support/operator.ts'
@@ -15,10 +16,10 @@ import { mustRun, runCommand } from '../support/run-command.ts'
 import { freePort, startTestService, type TestService } from '../support/service.ts'
 
 /**
- * Type or detail, as far as a client passes them on. certbot and uacme do not even ask: the directory says that a binding
+ * Type or detail, as far as a client passes them on. certbot, dehydrated and uacme do not even ask: the directory says that a binding
  * is required (§7.1.1), and they say so in their own words.
  */
-const REFUSAL = /externalAccount(Required|Binding)|external (account binding|credentials)/i
+const REFUSAL = /externalAccount(Required|Binding)|external (account|credentials)/i
 
 describe('unmodified clients bind their account', { timeout: 120_000 }, () => {
   let service: TestService
@@ -124,5 +125,25 @@ describe('unmodified clients bind their account', { timeout: 120_000 }, () => {
       await bound.stop()
     }
     await assertUsed('caddy')
+  })
+
+  test('Apache mod_md, with a certificate', requireCommand('apache2'), async () => {
+    const options = {
+      ...{ names: ['apache-eab.test'], directoryUrl: service.directoryUrl, rootFile: service.ca.root },
+      ...{ http01Port: service.http01Port, httpsPort: await freePort() },
+    }
+    const without = startApache(options)
+    try {
+      await waitFor('the refusal', without.daemon, () => REFUSAL.exec(without.daemon.output())?.[0])
+    } finally {
+      await without.dispose()
+    }
+    const bound = startApache({ ...options, binding: await credentialFor('apache') })
+    try {
+      await waitFor('a certificate', bound.daemon, () => bound.chain('staging'))
+    } finally {
+      await bound.dispose()
+    }
+    await assertUsed('apache')
   })
 })
