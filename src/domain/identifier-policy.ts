@@ -14,7 +14,7 @@ import {
 } from '../protocol/identifier.ts'
 import { Problem, type ProblemType, type Subproblem } from '../protocol/problem.ts'
 import { type Allowlist, isAllowed } from './allowlist.ts'
-import { matchesPattern } from './name-pattern.ts'
+import { allowsWildcard, forbidsWildcard, matchesPattern } from './name-pattern.ts'
 
 export interface IdentifierPolicy {
   /** Patterns: an exact name, or `*.x` for x itself and everything below. Empty allows every name. */
@@ -105,9 +105,10 @@ function checkNames(identifier: Identifier, policy: IdentifierPolicy): Verdict |
     return refuse('rejectedIdentifier', `${identifier.value}: wildcards are not accepted by this server`)
   if (!name.includes('.') && !policy.allowSingleLabel)
     return refuse('rejectedIdentifier', `${identifier.value} has only one label`)
-  if (policy.forbiddenDomains.some((pattern) => matchesPattern(name, pattern)))
+  const [isForbidden, isAllowed] = wildcard ? [forbidsWildcard, allowsWildcard] : [matchesPattern, matchesPattern]
+  if (policy.forbiddenDomains.some((pattern) => isForbidden(name, pattern)))
     return refuse('rejectedIdentifier', `${identifier.value} is forbidden by the policy of this server`)
-  if (policy.allowedDomains.length > 0 && !policy.allowedDomains.some((pattern) => matchesPattern(name, pattern)))
+  if (policy.allowedDomains.length > 0 && !policy.allowedDomains.some((pattern) => isAllowed(name, pattern)))
     return refuse('rejectedIdentifier', `${identifier.value} is outside the domains this server issues for`)
   return undefined
 }

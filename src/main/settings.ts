@@ -14,6 +14,7 @@ import { keysOf } from '../lib/keys.ts'
 import { createSecretBox, type SecretBox } from '../lib/secret-box.ts'
 import { CURVES } from '../pki/algorithms.ts'
 import { type ChallengeType, isChallengeType, keyAuthorization } from '../protocol/challenge.ts'
+import { normalizeDnsName } from '../protocol/identifier.ts'
 import type { AccountKeyPolicy } from '../protocol/jwk.ts'
 import type { UrlSettings } from '../protocol/urls.ts'
 import type { AccountRulesPolicy } from '../services/account-rules.ts'
@@ -192,11 +193,18 @@ function enabledChallenges({ challenges }: Config): ChallengeType[] {
   return challenges.enabled.filter(isChallengeType)
 }
 
+/** As identifiers are compared: A-labels, lower case, no final dot. */
+function normalPattern(pattern: string): string {
+  const normal = normalizeDnsName(pattern.replace(/\.$/, ''))
+  if (!normal.ok) throw new Error(`the pattern ${pattern} ${normal.reason}`)
+  return normal.value
+}
+
 export function identifierPolicy(config: Config): IdentifierPolicy {
   const { identifier_policy: policy } = config.security
   return {
-    allowedDomains: policy.allowed_domains,
-    forbiddenDomains: policy.forbidden_domains,
+    allowedDomains: policy.allowed_domains.map(normalPattern),
+    forbiddenDomains: policy.forbidden_domains.map(normalPattern),
     allowWildcards: policy.allow_wildcards,
     allowIp: policy.allow_ip,
     allowSingleLabel: policy.allow_single_label,

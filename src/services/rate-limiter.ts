@@ -2,7 +2,7 @@
  * Rate limits of requests (decisions 24): counted by client address, account and identifier.
  *
  * A request is first counted for its address, in this instance's memory and before it has proved anything: that costs a
- * microsecond, and the only limit that a stranger can use up is his own address's. Accounts and identifiers are charged
+ * few microseconds, and the only limit that a stranger can use up is his own address's. Accounts and identifiers are charged
  * when signature and nonce have been checked, all keys or none.
  *
  * `memory` stops there: exact for all threads of the instance. `database` then charges the same keys once more, the

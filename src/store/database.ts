@@ -137,14 +137,16 @@ export function isWorthSplitting(error: unknown): boolean {
   return error instanceof pg.DatabaseError && /^(?:22|23|40P01$)/.test(error.code ?? '')
 }
 
-/** Whether the database could not be reached or is shutting down: 503 and Retry-After rather than 500. */
+/** Whether the database could not be reached, is shutting down or took too long: 503 and Retry-After rather than 500. */
 export function isUnavailable(error: unknown): boolean {
-  if (error instanceof pg.DatabaseError) return /^(?:57P|53|08)/.test(error.code ?? '')
+  if (error instanceof pg.DatabaseError) return /^(?:57014|57P|53|08)/.test(error.code ?? '')
   const code = (error as { code?: unknown } | null)?.code
   if (typeof code === 'string' && /^(?:ECONN|ENOENT|EPIPE|ETIMEDOUT|EHOST|ENET)/.test(code)) return true
   return (
     error instanceof Error &&
-    /Connection terminated|timeout exceeded when trying to connect|Client was closed/.test(error.message)
+    /Connection terminated|timeout exceeded when trying to connect|Client was closed|Query read timeout/.test(
+      error.message,
+    )
   )
 }
 

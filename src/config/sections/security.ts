@@ -3,9 +3,10 @@
 import { z } from 'zod/v4'
 import { keysOf } from '../../lib/keys.ts'
 import { SIGNATURE_ALGORITHMS } from '../../pki/algorithms.ts'
+import { normalizeDnsName } from '../../protocol/identifier.ts'
 import { EC_CURVES } from '../../protocol/jwk.ts'
 import { JWS_ALGORITHMS } from '../../protocol/jws-algorithms.ts'
-import { choice, flag, list, setting, someOf, whole } from '../field.ts'
+import { checkedText, choice, flag, list, setting, someOf, whole } from '../field.ts'
 
 /** Verification time of an RSA signature grows with the key; 16384 bits is where the reference implementation stops. */
 const MAX_RSA_BITS = 16384
@@ -42,13 +43,22 @@ const RateLimits = z
   .prefault({})
   .meta({ description: 'Request limits of the ACME interface.' })
 
+/** One that no name can match would forbid nothing, without a word. */
+const NAME_PATTERN = checkedText(
+  'a domain name such as example.org or *.example.org',
+  (value) => normalizeDnsName(value.replace(/\.$/, '')).ok,
+)
+
 const IdentifierPolicy = z
   .strictObject({
     allowed_domains: setting(
-      list(z.string().min(1)),
-      'Domains that may be ordered, with everything below them; empty allows all.',
+      list(NAME_PATTERN),
+      'Names that may be ordered; `*.x` is x and everything below it, and the only way to allow wildcard names. Empty allows all.',
     ),
-    forbidden_domains: setting(list(z.string().min(1)), 'Domains that may not be ordered, with everything below them.'),
+    forbidden_domains: setting(
+      list(NAME_PATTERN),
+      'Names that may not be ordered, nor wildcard names that cover them; `*.x` is x and everything below it.',
+    ),
     allow_wildcards: setting(flag(true), 'Allow `*.` names.'),
     allow_ip: setting(flag(false), 'Allow IP addresses as identifiers (RFC 8738).'),
     allow_single_label: setting(flag(false), 'Allow names without a dot.'),

@@ -156,3 +156,17 @@ describe('addresses', () => {
     test(`${bad} is no network`, () => assert.ok(!isNetwork(bad)))
   }
 })
+
+describe('names of the identifier policy', () => {
+  const withForbidden = (pattern: string) =>
+    ConfigSchema.safeParse(
+      merged(MINIMAL as Tree, { security: { identifier_policy: { forbidden_domains: [pattern] } } }),
+    )
+
+  for (const pattern of ['example.org', '*.Example.org.', 'intranet', '*.bücher.example', 'xn--bcher-kva.example'])
+    test(`${pattern} is a pattern`, () => assert.equal(withForbidden(pattern).success, true))
+
+  for (const pattern of ['.example.org', 'example.org ', 'a.*.example', '*', 'https://example.org', '10.0.0.1'])
+    test(`${JSON.stringify(pattern)}, which no name could match, is refused`, () =>
+      assert.equal(withForbidden(pattern).success, false))
+})

@@ -61,6 +61,36 @@ const refused: [
     { forbiddenDomains: ['*.bad.example'] },
     'rejectedIdentifier',
   ],
+  [
+    'a wildcard that speaks for a forbidden name',
+    dns('*.corp.example'),
+    { forbiddenDomains: ['vault.corp.example'] },
+    'rejectedIdentifier',
+  ],
+  [
+    'a wildcard that speaks for the top of a forbidden tree',
+    dns('*.corp.example'),
+    { forbiddenDomains: ['*.vault.corp.example'] },
+    'rejectedIdentifier',
+  ],
+  [
+    'a wildcard right below a forbidden name',
+    dns('*.vault.corp.example'),
+    { forbiddenDomains: ['vault.corp.example'] },
+    'rejectedIdentifier',
+  ],
+  [
+    'a wildcard inside a forbidden tree',
+    dns('*.a.bad.example'),
+    { forbiddenDomains: ['*.bad.example'] },
+    'rejectedIdentifier',
+  ],
+  [
+    'a wildcard over a name that is allowed by itself',
+    dns('*.good.example'),
+    { allowedDomains: ['good.example', 'www.good.example'] },
+    'rejectedIdentifier',
+  ],
   ['a name outside the allowed ones', dns('x.example'), { allowedDomains: ['*.good.example'] }, 'rejectedIdentifier'],
   ['a wildcard where there are none', dns('*.a.example'), { allowWildcards: false }, 'rejectedIdentifier'],
   ['a wildcard without a DNS challenge', dns('*.a.example'), { enabledChallenges: ['http-01'] }, 'rejectedIdentifier'],
@@ -81,6 +111,17 @@ for (const [why, value, policy, type] of refused)
     const problem = refusalOf([value], policy)
     assert.equal(problem.type, type)
     assert.equal(problem.toJSON().subproblems, undefined)
+  })
+
+const granted: [why: string, value: string, policy: Partial<IdentifierPolicy>][] = [
+  ['a wildcard in an allowed tree', '*.good.example', { allowedDomains: ['*.good.example'] }],
+  ['a wildcard deep in an allowed tree', '*.a.b.good.example', { allowedDomains: ['*.good.example'] }],
+  ['a wildcard two labels above a forbidden name', '*.example', { forbiddenDomains: ['vault.corp.example'] }],
+  ['a wildcard beside a forbidden name', '*.corp.example', { forbiddenDomains: ['vault.corp2.example'] }],
+]
+for (const [why, value, policy] of granted)
+  test(`${why} is accepted`, () => {
+    assert.deepEqual(checkIdentifiers([dns(value)], { ...POLICY, allowSingleLabel: true, ...policy }), [dns(value)])
   })
 
 test('a single label is accepted where it is allowed', () => {
