@@ -3,9 +3,10 @@
 import type { Header } from '../http/common-headers.ts'
 import type { HttpReply, HttpRequest } from '../http/message.ts'
 import { Problem } from '../protocol/problem.ts'
-import type { ResourceMatch } from '../protocol/urls.ts'
+import type { ResourceMatch, ResourceName } from '../protocol/urls.ts'
 import type { AcmeContext } from './context.ts'
 import { type AcmeReply, noSuchResource, runEndpoint } from './endpoint.ts'
+import { renewalInfo } from './renewal-info.ts'
 import { problemReply, renderReply } from './reply.ts'
 import { ENDPOINTS } from './routes.ts'
 
@@ -43,15 +44,24 @@ export function createAcmeApplication(context: AcmeContext): AcmeApplication {
     return allow ? { ...rendered, headers: [...rendered.headers, ['Allow', allow.join(', ')] as const] } : rendered
   }
 
-  async function handleSigned(http: HttpRequest, match: ResourceMatch, exchange: AcmeExchange): Promise<HttpReply> {
-    const endpoint = ENDPOINTS[match.resource as keyof typeof ENDPOINTS]
-    const { requestId, now } = exchange
+  async function replyTo(work: Promise<AcmeReply>, exchange: AcmeExchange): Promise<HttpReply> {
     try {
-      return render(await runEndpoint(endpoint, { http, match, requestId, now }, context), exchange)
+      return render(await work, exchange)
     } catch (error) {
       if (error instanceof Problem) return problem(error, exchange)
       throw error
     }
+  }
+
+  function handleSigned(http: HttpRequest, match: ResourceMatch, exchange: AcmeExchange): Promise<HttpReply> {
+    const endpoint = ENDPOINTS[match.resource as keyof typeof ENDPOINTS]
+    const { requestId, now } = exchange
+    return replyTo(runEndpoint(endpoint, { http, match, requestId, now }, context), exchange)
+  }
+
+  async function handleRenewalInfo(match: ResourceMatch, exchange: AcmeExchange): Promise<HttpReply> {
+    const rendered = await replyTo(renewalInfo(match.id, context, exchange.now), exchange)
+    return { ...rendered, headers: [...rendered.headers, ALLOW_ANY_ORIGIN, EXPOSE_RETRY_AFTER] }
   }
 
   return {
@@ -59,8 +69,7 @@ export function createAcmeApplication(context: AcmeContext): AcmeApplication {
     problem,
     notFound: (exchange) => problem(noSuchResource(), exchange),
     handle(http, match, exchange) {
-      const plain = match.resource === 'directory' || match.resource === 'newNonce'
-      const allowed = plain ? PLAIN_METHODS : SIGNED_METHODS
+      const allowed = isPlain(match.resource) ? PLAIN_METHODS : SIGNED_METHODS
       if (!allowed.includes(http.method)) {
         const detail = `this resource answers ${allowed.join(' and ')}, not this method`
         return problem(new Problem('malformed', detail, { status: 405, allow: allowed }), exchange)
@@ -71,13 +80,20 @@ export function createAcmeApplication(context: AcmeContext): AcmeApplication {
       }
       // RFC 8555 §7.2: 200 to HEAD, 204 to GET.
       if (match.resource === 'newNonce') return render({ status: http.method === 'HEAD' ? 200 : 204 }, exchange)
+      if (match.resource === 'renewalInfo') return handleRenewalInfo(match, exchange)
       return handleSigned(http, match, exchange)
     },
   }
 }
 
-/** Browsers may read the directory (decisions 21). */
+function isPlain(resource: ResourceName): boolean {
+  return resource === 'directory' || resource === 'newNonce' || resource === 'renewalInfo'
+}
+
+/** Browsers may read the directory and renewal information (decisions 21). */
 const ALLOW_ANY_ORIGIN: Header = ['Access-Control-Allow-Origin', '*']
+/** Without it a script of another origin does not see when to ask again. */
+const EXPOSE_RETRY_AFTER: Header = ['Access-Control-Expose-Headers', 'Retry-After']
 
 /** Rendered once: nothing in it changes while the process lives. */
 function renderDirectory({ urls, settings }: AcmeContext): string {
@@ -89,6 +105,7 @@ function renderDirectory({ urls, settings }: AcmeContext): string {
     newAuthz: urls.fixed('newAuthz'),
     revokeCert: urls.fixed('revokeCert'),
     keyChange: urls.fixed('keyChange'),
+    ...(urls.renewalInfo !== undefined && { renewalInfo: urls.renewalInfo }),
     ...(Object.keys(meta).length > 0 && { meta }),
   })
 }

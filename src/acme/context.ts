@@ -9,6 +9,7 @@ import type { ChainDownload } from '../services/chain-download.ts'
 import type { Issuance } from '../services/issuance.ts'
 import type { Ordering } from '../services/ordering.ts'
 import type { Registration } from '../services/registration.ts'
+import type { Renewal } from '../services/renewal.ts'
 import type { RevocationService } from '../services/revocation.ts'
 import type { ChallengeTriggers } from '../services/validation.ts'
 
@@ -42,4 +43,5 @@ export interface AcmeContext {
   issuance: Issuance
   chains: ChainDownload
   revocation: RevocationService
+  renewal: Renewal
 }

@@ -15,8 +15,8 @@ import { newOrder } from './new-order.ts'
 import { order } from './order.ts'
 import { revokeCert } from './revoke-cert.ts'
 
-/** Directory and nonce are plain GETs, served by `acme.ts` itself. */
-export const ENDPOINTS: Record<Exclude<ResourceName, 'directory' | 'newNonce'>, AcmeEndpoint> = {
+/** Directory, nonce and renewal information are plain GETs, served by `application.ts` itself. */
+export const ENDPOINTS: Record<Exclude<ResourceName, 'directory' | 'newNonce' | 'renewalInfo'>, AcmeEndpoint> = {
   newAccount,
   account,
   accountOrders,

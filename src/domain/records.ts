@@ -30,6 +30,8 @@ export interface Order {
   notBefore?: Date
   notAfter?: Date
   profile: string
+  /** certID of the certificate it replaces (RFC 9773 §5). */
+  replaces?: string
   error?: ProblemDocument
   certificateId?: string
 }

@@ -3,7 +3,7 @@
 import type { DnsSettings, ValidationJob } from '../../workers/job.ts'
 import type { AcmeSettings, DirectoryMeta } from '../acme/context.ts'
 import type { Config } from '../config/schema.ts'
-import { type CertificateProfile, DEFAULT_PROFILE } from '../domain/certificate-profile.ts'
+import { type CertificateProfile, DEFAULT_PROFILE, hasChoiceOfProfiles } from '../domain/certificate-profile.ts'
 import type { IdentifierPolicy } from '../domain/identifier-policy.ts'
 import type { ValidationPolicy } from '../domain/validation-policy.ts'
 import type { ProxySettings } from '../http/forwarded.ts'
@@ -13,6 +13,7 @@ import type { UrlSettings } from '../protocol/urls.ts'
 import type { IssuancePolicy } from '../services/issuance.ts'
 import type { OrderingPolicy } from '../services/ordering.ts'
 import type { RegistrationPolicy } from '../services/registration.ts'
+import type { RenewalPolicy } from '../services/renewal.ts'
 import type { ValidationRequest } from '../services/validation.ts'
 import type { DatabaseSettings } from '../store/database.ts'
 
@@ -47,7 +48,7 @@ export function databaseSettings(
   }
 }
 
-export function urlSettings({ server, api, acme }: Config): UrlSettings {
+export function urlSettings({ server, api, acme, ari }: Config): UrlSettings {
   return {
     externalUrl: server.external_url.replace(/\/$/, ''),
     basePath: api.base_path.replace(/\/$/, ''),
@@ -59,6 +60,7 @@ export function urlSettings({ server, api, acme }: Config): UrlSettings {
       newAuthz: acme.paths.new_authz,
       revokeCert: acme.paths.revoke_cert,
       keyChange: acme.paths.key_change,
+      renewalInfo: ari.enabled ? ari.path : undefined,
     },
   }
 }
@@ -89,15 +91,14 @@ export function acmeSettings(config: Config): AcmeSettings {
 }
 
 function directoryMeta({ tos, acme, ca }: Config): DirectoryMeta {
-  const profiles = Object.entries(ca.profiles)
+  const profiles = new Map(Object.entries(ca.profiles))
   return {
     ...(tos.url && { termsOfService: tos.url }),
     ...(acme.website_url && { website: acme.website_url }),
     ...(acme.caa_identities.length > 0 && { caaIdentities: acme.caa_identities }),
     ...(acme.eab_required && { externalAccountRequired: true }),
-    // With the default alone there is nothing to choose.
-    ...(profiles.length > 1 && {
-      profiles: Object.fromEntries(profiles.map(([name, { description }]) => [name, description ?? ''])),
+    ...(hasChoiceOfProfiles(profiles) && {
+      profiles: Object.fromEntries([...profiles].map(([name, { description }]) => [name, description ?? ''])),
     }),
   }
 }
@@ -160,6 +161,13 @@ export function orderingPolicy(config: Config): OrderingPolicy {
     orderLifetimeMs: order.expiry_seconds * SECOND_MS,
     authorizationLifetimeMs: order.authorization_expiry_seconds * SECOND_MS,
     preAuthorizationLifetimeMs: order.pre_authorization_lifetime_days * DAY_MS,
+  }
+}
+
+export function renewalPolicy({ ari }: Config): RenewalPolicy {
+  return {
+    renewalPercentage: ari.renewal_percentage,
+    maxRetryAfterSeconds: ari.max_retry_after_seconds ?? Number.POSITIVE_INFINITY,
   }
 }
 

@@ -15,6 +15,7 @@ import { createChainDownload } from '../services/chain-download.ts'
 import { createIssuance, type Issuance } from '../services/issuance.ts'
 import { createOrdering } from '../services/ordering.ts'
 import { createRegistration } from '../services/registration.ts'
+import { createRenewal } from '../services/renewal.ts'
 import { createRevocation } from '../services/revocation.ts'
 import { databaseSerialNumbers, randomSerialNumbers } from '../services/serial-number.ts'
 import { createChallengeTriggers, type DispatchValidation } from '../services/validation.ts'
@@ -24,9 +25,17 @@ import { type CertificateStore, createCertificateStore } from '../store/certific
 import type { Database } from '../store/database.ts'
 import { createIssuanceStore, type IssuanceStore } from '../store/issuance-store.ts'
 import { createOrderStore } from '../store/order-store.ts'
+import { createRenewalStore } from '../store/renewal-store.ts'
 import { nextSerialRange } from '../store/serial-range.ts'
 import type { FrontThreadData } from './messages.ts'
-import { acmeSettings, issuancePolicy, orderingPolicy, registrationPolicy, urlSettings } from './settings.ts'
+import {
+  acmeSettings,
+  issuancePolicy,
+  orderingPolicy,
+  registrationPolicy,
+  renewalPolicy,
+  urlSettings,
+} from './settings.ts'
 
 export interface Stores {
   issuance: IssuanceStore
@@ -99,6 +108,7 @@ export function createAcmeContext(
   const { config, db, stores, instanceId, metrics, log } = shared
   const accountStore = createAccountStore(db)
   const accounts = createAccountCache(accountStore.find)
+  const renewal = createRenewal(createRenewalStore(db), stores.certificates, renewalPolicy(config))
   return {
     urls: createUrls(urlSettings(config)),
     settings: acmeSettings(config),
@@ -120,12 +130,16 @@ export function createAcmeContext(
         log.info({ event: 'key_changed', accountId: account.id, thumbprint: account.thumbprint }, 'account key changed')
       },
     }),
-    ordering: createOrdering(createOrderStore(db), stores.authorizations, orderingPolicy(config), {
+    ordering: createOrdering(createOrderStore(db), stores.authorizations, renewal, orderingPolicy(config), {
       ordered: () => metrics.ordersCreated.inc(),
     }),
     challenges: createChallengeTriggers(stores.authorizations, instanceId, dispatch),
     issuance: createThreadIssuance(shared),
-    chains: createChainDownload(stores.certificates, { includeRoot: config.ca.include_root }),
+    chains: createChainDownload(stores.certificates, {
+      includeRoot: config.ca.include_root,
+      issuers: shared.ca.issuers,
+    }),
+    renewal,
     revocation: createRevocation(stores.certificates, {
       revoked(certificate, reason) {
         metrics.certificatesRevoked.inc()

@@ -11,7 +11,8 @@ import { authorizedIdentifier, type Identifier, isWildcard } from '../protocol/i
 import { Problem } from '../protocol/problem.ts'
 import type { Requester } from '../store/account-store.ts'
 import type { AuthorizationStore } from '../store/authorization-store.ts'
-import type { AuthorizationCandidate, OrderStore } from '../store/order-store.ts'
+import { ALREADY_REPLACED, type AuthorizationCandidate, type OrderStore } from '../store/order-store.ts'
+import type { Renewal } from './renewal.ts'
 import { unlessStale } from './stale-account.ts'
 
 export interface OrderingPolicy {
@@ -25,14 +26,21 @@ export interface OrderingPolicy {
 export interface OrderRequest extends RequestedValidity {
   identifiers: readonly RequestedIdentifier[]
   profile?: string
+  /** certID of the certificate it replaces (RFC 9773 §5). */
+  replaces?: string
 }
 
 export interface OrderingEvents {
+  /** An order was made; not when an equal one was there. */
   ordered(order: Order): void
 }
 
 export interface Ordering {
-  /** @throws Problem malformed, unsupportedIdentifier, rejectedIdentifier, compound, invalidProfile */
+  /**
+   * A new order, or the account's open one that was asked for in the same way.
+   * @throws Problem malformed, unsupportedIdentifier, rejectedIdentifier, compound, invalidProfile, alreadyReplaced,
+   *   unauthorized when it replaces another account's certificate
+   */
   createOrder(requester: Requester, request: OrderRequest, now: Date): Promise<Order>
   /** @throws Problem malformed 404, unauthorized when it is another account's */
   findOrder(requester: Requester, orderId: string): Promise<Order>
@@ -48,6 +56,7 @@ const REUSE_MARGIN_MS = 3_600_000
 export function createOrdering(
   orders: OrderStore,
   authorizations: AuthorizationStore,
+  renewal: Pick<Renewal, 'requirePredecessor'>,
   policy: OrderingPolicy,
   events: OrderingEvents,
 ): Ordering {
@@ -78,9 +87,17 @@ export function createOrdering(
       const profile = chooseProfile(policy.profiles, request.profile)
       const expiresAt = new Date(now.getTime() + policy.orderLifetimeMs)
       checkRequestedValidity(request, profile.validity, now, expiresAt)
+      const replaces =
+        request.replaces === undefined
+          ? undefined
+          : {
+              certId: request.replaces,
+              certificateId: await renewal.requirePredecessor(requester.accountId, request.replaces, identifiers),
+            }
+      const id = uuidv7(now.getTime())
       const order = unlessStale(
         await orders.create({
-          id: uuidv7(now.getTime()),
+          id,
           requester,
           identifiers,
           profile: profile.name,
@@ -89,9 +106,12 @@ export function createOrdering(
           expiresAt,
           authorizations: identifiers.map((identifier) => candidate(identifier, now, policy.authorizationLifetimeMs)),
           reuseUntil: new Date(now.getTime() + REUSE_MARGIN_MS),
+          ...(replaces && { replaces }),
         }),
       )
-      events.ordered(order)
+      if (order === ALREADY_REPLACED)
+        throw new Problem('alreadyReplaced', 'another order replaces this certificate already (RFC 9773 §5)')
+      if (order.id === id) events.ordered(order)
       return order
     },
 

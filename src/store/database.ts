@@ -114,11 +114,12 @@ export function connectionOptions(settings: DatabaseSettings): pg.ClientConfig {
 }
 
 /**
- * The error classes of SQLSTATE that another try of the same command cannot mend: a value the database refuses.
- * They are what makes a batch worth splitting; everything else is about the connection or the server.
+ * The errors that make a batch worth splitting: a value the database refuses (classes 22 and 23 of SQLSTATE), which
+ * fails only its own command, and a deadlock, which one row at a time cannot meet. Everything else is about the
+ * connection or the server.
  */
 export function isRowError(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && /^(?:22|23)/.test(error.code ?? '')
+  return error instanceof pg.DatabaseError && /^(?:22|23|40P01)/.test(error.code ?? '')
 }
 
 /** Whether the database could not be reached or is shutting down: 503 and Retry-After rather than 500. */

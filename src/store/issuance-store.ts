@@ -55,7 +55,7 @@ export interface IssuanceStore {
 
 const BEGIN: Statement = {
   name: 'issuance-begin',
-  // accounts_pkey, orders_pkey, authorizations_pkey for each identifier; one update, one insert.
+  // accounts_pkey, orders_pkey, authorizations_pkey for each identifier, order_claims_pkey; one update, delete, insert.
   text: `
     WITH i AS (
       SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::integer[], $5::bytea[], $6::text[], $7::bytea[],
@@ -70,7 +70,10 @@ const BEGIN: Statement = {
                WHERE z.id = ANY (o.authorization_ids) AND z.status = 'valid' AND z.expires_at > now())
              = cardinality(o.authorization_ids)
          AND NOT EXISTS (SELECT FROM blocked_keys b WHERE b.spki_sha256 = i.spki_sha256)
-      RETURNING i.ord
+      RETURNING i.ord, o.id, o.request_key
+    ), released AS (
+      -- From here on an equal new-order makes an order of its own.
+      DELETE FROM order_claims c USING moved WHERE c.request_key = moved.request_key AND c.order_id = moved.id
     ), begun AS (
       INSERT INTO issuance_intents (certificate_id, order_id, account_id, serial_number, issuer_id, issuer_fingerprint,
                                     tbs, instance_id)
