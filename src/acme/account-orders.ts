@@ -9,8 +9,9 @@ export const accountOrders = acmeEndpoint({
   resource: 'accountOrders',
   signedBy: 'kid',
   payload: 'none',
-  async handle({ signer, id, query }, { ordering, urls, settings }) {
+  async handle({ signer, id, query }, { registration, ordering, urls, settings }) {
     requireOwnAccount(signer, id)
+    await registration.current(signer)
     const cursor = query.get('cursor') ?? undefined
     if (cursor !== undefined && !isUuid(cursor)) throw new Problem('malformed', 'the cursor is not one of this list')
     // One more than a page shows whether there is a next one.

@@ -10,8 +10,8 @@ import { ZodError, type z } from 'zod/v4'
 import type { HttpRequest } from '../http/message.ts'
 import { isUuid } from '../lib/uuid.ts'
 import { type AccountKey, parseAccountKey } from '../protocol/jwk.ts'
-import { type FlattenedJws, parseJws, parsePayload } from '../protocol/jws.ts'
-import { verifySignature } from '../protocol/jws-algorithms.ts'
+import { type FlattenedJws, type InnerJws, parseJws, parsePayload } from '../protocol/jws.ts'
+import { type JwsAlgorithm, verifySignature } from '../protocol/jws-algorithms.ts'
 import { Problem } from '../protocol/problem.ts'
 import type { ResourceMatch, ResourceName } from '../protocol/urls.ts'
 import type { KnownAccount } from '../services/account-cache.ts'
@@ -137,18 +137,29 @@ async function authenticate(jws: FlattenedJws, signedBy: SignedBy, context: Acme
     if (signedBy === 'kid')
       throw new Problem('malformed', 'this resource needs kid, the account URL, and not jwk (RFC 8555 §6.2)')
     const accountKey = parseAccountKey(key.jwk, context.settings.accountKeys)
-    requireSignature(jws, accountKey)
+    requireSignature(jws, accountKey, context.settings.algorithms)
     return accountKey
   }
   if (signedBy === 'jwk')
     throw new Problem('malformed', 'this resource needs jwk, the public key itself, and not kid (RFC 8555 §6.2)')
-  const known = await findAccount(key.kid, context)
-  requireSignature(jws, known.key)
+  const known = await findSigner(jws, key.kid, context)
   if (known.account.status !== 'valid') {
     context.accounts.forget(known.account.id)
     throw new Problem('unauthorized', `the account is ${known.account.status}`, { status: 401 })
   }
   return known
+}
+
+async function findSigner(jws: FlattenedJws, kid: string, context: AcmeContext): Promise<KnownAccount> {
+  const cached = await findAccount(kid, context)
+  const refusal = checkSignature(jws, cached.key, context.settings.algorithms)
+  if (!refusal) return cached
+  // Another thread may have changed the key since this one cached the account.
+  context.accounts.forget(cached.account.id)
+  const current = await findAccount(kid, context)
+  if (current.account.keyVersion === cached.account.keyVersion) throw refusal
+  requireSignature(jws, current.key, context.settings.algorithms)
+  return current
 }
 
 async function findAccount(kid: string, context: AcmeContext): Promise<KnownAccount> {
@@ -158,14 +169,24 @@ async function findAccount(kid: string, context: AcmeContext): Promise<KnownAcco
   return known
 }
 
-function requireSignature(jws: FlattenedJws, key: AccountKey): void {
+type SignedJws = Pick<InnerJws, 'signingInput' | 'signature'> & { header: { alg: JwsAlgorithm } }
+
+/** @throws Problem badSignatureAlgorithm, unauthorized */
+export function requireSignature(jws: SignedJws, key: AccountKey, allowed: readonly JwsAlgorithm[]): void {
+  const refusal = checkSignature(jws, key, allowed)
+  if (refusal) throw refusal
+}
+
+function checkSignature(jws: SignedJws, key: AccountKey, allowed: readonly JwsAlgorithm[]): Problem | undefined {
   const { alg } = jws.header
-  if (!key.algorithms.includes(alg))
-    throw new Problem('badSignatureAlgorithm', `${alg} does not fit the key; use ${key.algorithms.join(' or ')}`, {
-      algorithms: key.algorithms,
-    })
+  if (!key.algorithms.includes(alg)) {
+    const fitting = key.algorithms.filter((algorithm) => allowed.includes(algorithm))
+    const advice = fitting.length > 0 ? `use ${fitting.join(' or ')}` : 'no algorithm accepted here does'
+    return new Problem('badSignatureAlgorithm', `${alg} does not fit the key; ${advice}`, { algorithms: fitting })
+  }
   if (!verifySignature(alg, key.publicKey, jws.signingInput, jws.signature))
-    throw new Problem('unauthorized', 'the signature of the request does not verify with its key')
+    return new Problem('unauthorized', 'the signature does not verify with the key it names')
+  return undefined
 }
 
 function readPayload(payload: Buffer | undefined, kind: PayloadKind<unknown>): unknown {

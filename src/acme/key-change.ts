@@ -2,11 +2,10 @@
 
 import { z } from 'zod/v4'
 import type { JsonObject } from '../lib/json.ts'
-import { parseAccountKey } from '../protocol/jwk.ts'
+import { isSpellingOf, parseAccountKey } from '../protocol/jwk.ts'
 import { type InnerJws, parseInnerJws, parsePayload } from '../protocol/jws.ts'
-import { verifySignature } from '../protocol/jws-algorithms.ts'
 import { Problem } from '../protocol/problem.ts'
-import { acmeEndpoint } from './endpoint.ts'
+import { acmeEndpoint, requireSignature } from './endpoint.ts'
 import { renderAccount } from './resources.ts'
 
 const KeyChange = z.object({ account: z.string(), oldKey: z.record(z.string(), z.unknown()) })
@@ -19,16 +18,13 @@ export const keyChange = acmeEndpoint({
   async handle({ signer, jws }, { registration, urls, settings }) {
     const inner = parseInnerJws(jws.payload as Buffer, settings.algorithms)
     const newKey = parseAccountKey(inner.header.jwk, settings.accountKeys)
-    if (!newKey.algorithms.includes(inner.header.alg))
-      throw new Problem('badSignatureAlgorithm', 'the alg of the inner JWS does not fit its key')
-    if (!verifySignature(inner.header.alg, newKey.publicKey, inner.signingInput, inner.signature))
-      throw new Problem('unauthorized', 'the signature of the inner JWS does not verify with the new key')
+    requireSignature(inner, newKey, settings.algorithms)
     if (inner.header.url !== jws.header.url) throw new Problem('malformed', 'the inner and the outer url differ')
 
     const { account, oldKey } = readKeyChange(inner)
     if (account !== urls.numbered('account', signer.account.id))
       throw new Problem('malformed', 'the account of the inner payload is not the account that signed')
-    if (parseAccountKey(oldKey, settings.accountKeys).thumbprint !== signer.key.thumbprint)
+    if (!isSpellingOf(oldKey, signer.key))
       throw new Problem('malformed', 'oldKey is not the current key of the account')
 
     const changed = await registration.changeKey(signer, newKey)

@@ -4,8 +4,8 @@
  * row away.
  */
 
+import type { ChallengeType } from '../protocol/challenge.ts'
 import type { Config } from './schema.ts'
-import type { CHALLENGE_TYPES } from './sections/challenges.ts'
 
 export interface AbsentFeature {
   /** The key that switches the feature on. */
@@ -16,7 +16,7 @@ export interface AbsentFeature {
 }
 
 /** Challenge methods that this version validates. */
-const VALIDATED_METHODS: readonly string[] = ['http-01'] satisfies (typeof CHALLENGE_TYPES)[number][]
+const VALIDATED_METHODS: readonly string[] = ['http-01'] satisfies ChallengeType[]
 
 const when = (path: string, feature: string, used: (config: Config) => boolean): AbsentFeature => ({
   path,

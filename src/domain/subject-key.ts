@@ -2,7 +2,8 @@
 
 import type { Spki } from '../pki/spki.ts'
 
-export type SubjectKeyType = 'RSA' | 'P-256' | 'P-384' | 'P-521' | 'Ed25519'
+export const SUBJECT_KEY_TYPES = ['RSA', 'P-256', 'P-384', 'P-521', 'Ed25519'] as const
+export type SubjectKeyType = (typeof SUBJECT_KEY_TYPES)[number]
 
 /** The reason for a refusal, or undefined. */
 export function checkSubjectKeyType(spki: Spki, accepted: readonly SubjectKeyType[]): string | undefined {

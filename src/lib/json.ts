@@ -1,11 +1,24 @@
 /** JSON objects without duplicate members (RFC 8259 §4 leaves them open; JWS refuses them, RFC 7515 §4). */
 
+import { isUtf8 } from 'node:buffer'
+
 export type JsonObject = { readonly [member: string]: unknown }
 
 /** Why a text is not such an object; the sentence fits after "the payload …". */
-export type JsonObjectFailure = 'is not valid JSON' | 'is not a JSON object' | 'has a duplicate member'
+export type JsonObjectFailure =
+  | 'is not UTF-8'
+  | 'is not valid JSON'
+  | 'is nested too deeply'
+  | 'is not a JSON object'
+  | 'has a duplicate member'
 
-export function parseJsonObject(text: string): JsonObject | JsonObjectFailure {
+/** No object of ACME goes deeper than five; what walks a value by recursion needs a bound well below its stack. */
+const MAX_DEPTH = 32
+
+export function parseJsonObject(bytes: Buffer): JsonObject | JsonObjectFailure {
+  // Decoding would put U+FFFD in place of every broken sequence, and two different texts would become one.
+  if (!isUtf8(bytes)) return 'is not UTF-8'
+  const text = bytes.toString('utf8')
   let value: unknown
   try {
     value = JSON.parse(text)
@@ -13,7 +26,9 @@ export function parseJsonObject(text: string): JsonObject | JsonObjectFailure {
     return 'is not valid JSON' // the parser's own message quotes the input
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'is not a JSON object'
-  return countMembers(value) === countColons(text) ? (value as JsonObject) : 'has a duplicate member'
+  const { colons, depth } = measure(text)
+  if (depth > MAX_DEPTH) return 'is nested too deeply'
+  return countMembers(value) === colons ? (value as JsonObject) : 'has a duplicate member'
 }
 
 /** JSON.parse keeps the last of two equal members, so the value then holds fewer members than the text has colons. */
@@ -31,10 +46,16 @@ function countMembers(value: unknown): number {
 const QUOTE = 34
 const BACKSLASH = 92
 const COLON = 58
+const OPEN_BRACKET = 91
+const CLOSE_BRACKET = 93
+const OPEN_BRACE = 123
+const CLOSE_BRACE = 125
 
-/** Colons outside strings of a text that is known to be JSON: one for each member. */
-function countColons(text: string): number {
-  let count = 0
+/** Of a text that is known to be JSON: the colons outside strings, one for each member, and how deep it is nested. */
+function measure(text: string): { colons: number; depth: number } {
+  let colons = 0
+  let level = 0
+  let depth = 0
   let inString = false
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i)
@@ -42,7 +63,9 @@ function countColons(text: string): number {
       if (code === BACKSLASH) i++
       else if (code === QUOTE) inString = false
     } else if (code === QUOTE) inString = true
-    else if (code === COLON) count++
+    else if (code === COLON) colons++
+    else if (code === OPEN_BRACE || code === OPEN_BRACKET) depth = Math.max(depth, ++level)
+    else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) level--
   }
-  return count
+  return { colons, depth }
 }

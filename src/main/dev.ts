@@ -6,7 +6,7 @@
  * port, so that an unmodified client on this machine gets a certificate without DNS and without root.
  */
 
-import { writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { stringify } from 'yaml'
 import { formatErrors, parseConfigText } from '../config/load.ts'
@@ -26,6 +26,8 @@ export interface DevOptions {
 /** @returns the exit code. @throws Error in a plain sentence when something cannot start */
 export async function runEmbedded(options: DevOptions): Promise<number> {
   const progress = createProgress()
+  // Passable for the user PostgreSQL runs as; what is secret inside has modes of its own.
+  mkdirSync(options.dataDir, { recursive: true, mode: 0o755 })
   progress.begin('creating the development CA')
   const { files } = await ensureDevCa(path.join(options.dataDir, 'ca'), new Date())
   progress.begin('starting PostgreSQL')

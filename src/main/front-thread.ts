@@ -1,7 +1,7 @@
 /** Entry of a front thread: its own database connections, signer connection, caches and HTTP server on the shared port. */
 
 import { createAcmeApplication } from '../acme/application.ts'
-import type { HttpRequest } from '../http/message.ts'
+import type { HttpHandler, HttpRequest } from '../http/message.ts'
 import { listen } from '../http/uws.ts'
 import { createMetrics, takeSnapshot } from '../ops/metrics.ts'
 import { Problem } from '../protocol/problem.ts'
@@ -47,7 +47,6 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       exposition: () => supervisor.ask('metrics', undefined, SUPERVISOR_DEADLINE_MS),
     })
     const maxBodyBytes = config.security.max_request_body_bytes
-    const countRequest = createRecycler(config.server, () => requestRecycle('server.max_requests is reached'))
 
     const server = await listen({
       host: config.server.bind,
@@ -55,7 +54,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       ...(data.tls && { tls: data.tls }),
       maxBodyBytes,
       keptHeaders: [...KEPT_HEADERS, proxy.forwardedForHeader, proxy.forwardedProtoHeader],
-      handler: countRequest === undefined ? front.handle : (http) => (countRequest(), front.handle(http)),
+      handler: recycling(front.handle, config.server, () => requestRecycle('server.max_requests is reached')),
       onError: front.onError,
       tooLarge: (http) =>
         front.refuse(
@@ -98,14 +97,16 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
   },
 )
 
-/** Counts requests towards `server.max_requests`, with the jitter that keeps threads from restarting together. */
-function createRecycler(
+/** Counts requests towards `server.max_requests`, with the jitter that keeps threads from being replaced together. */
+function recycling(
+  handler: HttpHandler,
   settings: { max_requests: number; max_requests_jitter: number },
   recycle: () => void,
-): (() => void) | undefined {
-  if (settings.max_requests === 0) return undefined
+): HttpHandler {
+  if (settings.max_requests === 0) return handler
   let left = settings.max_requests + Math.floor(Math.random() * (settings.max_requests_jitter + 1))
-  return () => {
+  return (http) => {
     if (--left === 0) recycle()
+    return handler(http)
   }
 }

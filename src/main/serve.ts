@@ -4,15 +4,17 @@ import { randomBytes } from 'node:crypto'
 import path from 'node:path'
 import type { Logger } from 'pino'
 import { createWorkerPool } from '../../workers/pool.ts'
-import { adoptChallenges } from '../background/challenge-worker.ts'
-import { type Loop, startLoop } from '../background/loop.ts'
-import { recoverIssuances } from '../background/recovery.ts'
+import { startLoop } from '../background/loop.ts'
+import { type BackgroundEvents, type BackgroundTask, startBackgroundTasks } from '../background/tasks.ts'
 import type { CaBackend } from '../ca/backend.ts'
 import type { Config } from '../config/schema.ts'
+import { assertPortFree } from '../http/port-check.ts'
 import { allocateReplayWindow } from '../lib/replay-window.ts'
 import { createMetrics } from '../ops/metrics.ts'
 import { type SupervisedThread, superviseThread, type ThreadEvent } from '../runtime/thread.ts'
+import { adoptChallenges } from '../services/challenge-adoption.ts'
 import type { Issuance } from '../services/issuance.ts'
+import { recoverIssuances } from '../services/recovery.ts'
 import { createValidationDispatcher, type DispatcherEvents } from '../services/validation-dispatcher.ts'
 import { openDatabase } from '../store/database.ts'
 import { announceInstance, type InstancePresence } from '../store/instance-presence.ts'
@@ -86,6 +88,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   const metrics = createMetrics()
   let stopping = false
 
+  await requireFreePort(config)
   onStep('checking the database')
   await prepareSchema(config, log)
   const db = openDatabase(databaseSettings(config), (error) =>
@@ -128,7 +131,21 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   })
 
   const fronts: SupervisedThread<FrontMessages>[] = []
-  const loops = startBackground({ config, presence, stores, issuance, dispatcher, metrics, log })
+  const background = startBackgroundTasks(
+    backgroundTasks({
+      config,
+      instanceId,
+      stores,
+      issuance,
+      dispatcher,
+      onRecovered(orderId, outcome) {
+        metrics.issuancesRecovered.inc({ outcome })
+        log.warn({ orderId, outcome }, 'interrupted issuance recovered')
+      },
+    }),
+    presence.lead,
+    backgroundEvents(log, metrics),
+  )
   const supervisor = spawnSupervisor({
     log,
     metrics,
@@ -136,18 +153,25 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     ca,
     dispatcher,
     fronts: () => fronts,
-    workers: () => ({ challenge: loops.challenge.healthy, cleanup: loops.recovery.healthy, expiration: false }),
+    workers: () => ({
+      challenge: background.isHealthy('challenge'),
+      cleanup: background.isHealthy('cleanup'),
+      expiration: false,
+    }),
     isStopping: () => stopping,
   })
+  teardown.add(async () => supervisor.stop())
   teardown.add(async () => {
-    await dispatcher.drain(config.server.graceful_timeout * 1000)
     const released = await stores.authorizations.release(instanceId)
     if (released > 0) log.info({ released }, 'challenges in processing are pending again')
-    await Promise.all([loops.recovery.stop(), loops.challenge.stop()])
-    supervisor.stop()
   })
+  teardown.add(() => dispatcher.drain(config.server.graceful_timeout * 1000))
+  // Before the release: a round of adoption would claim challenges again.
+  teardown.add(() => background.stop())
 
   onStep(`starting ${config.server.workers} front threads`)
+  // Read by the HTTP library when the first thread loads it: room for a proxy's headers beside a client's.
+  process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= '16384'
   const data: FrontThreadData = {
     config,
     version,
@@ -183,6 +207,17 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   return {
     directoryUrl: `${urlSettings(config).externalUrl}${config.api.base_path}${config.acme.paths.directory}`,
     signerPid: signer.pid,
+  }
+}
+
+/** Fronts share the port among each other, and would share it with a stranger without a word. */
+async function requireFreePort({ server }: Config): Promise<void> {
+  try {
+    await assertPortFree(server.bind, server.port)
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException
+    const reason = code === 'EADDRINUSE' ? 'it is in use' : `${code}`
+    throw new Error(`cannot listen on ${server.bind}:${server.port}: ${reason}`, { cause })
   }
 }
 
@@ -265,71 +300,63 @@ function renewServerCertificate({ config, ca, issuance, fronts, log, teardown }:
 
 interface BackgroundParts {
   config: Config
-  presence: InstancePresence
+  instanceId: number
   stores: ReturnType<typeof createStores>
   issuance: Issuance
   dispatcher: ReturnType<typeof createValidationDispatcher>
-  metrics: ReturnType<typeof createMetrics>
-  log: Logger
+  onRecovered(orderId: string | undefined, outcome: string): void
 }
 
-function startBackground({ config, presence, stores, issuance, dispatcher, metrics, log }: BackgroundParts): {
-  recovery: Loop
-  challenge: Loop
-} {
-  const { instanceId } = presence
-  const onError = (task: string, error: unknown) => {
-    metrics.workerErrors.inc({ task })
-    log.error({ task, err: error }, 'background task failed')
-  }
-  const counted = (task: string, round: () => Promise<number>) => async () => {
-    metrics.workerRuns.inc({ task })
-    const taken = await round()
-    if (taken > 0) log.info({ task, taken }, 'interrupted work taken up')
-  }
+function backgroundTasks({
+  config,
+  instanceId,
+  stores,
+  issuance,
+  dispatcher,
+  onRecovered,
+}: BackgroundParts): BackgroundTask[] {
+  const { background_worker: challengeWorker } = config.challenges
+  return [
+    {
+      name: 'stale_processing_recovery',
+      role: 'cleanup',
+      intervalMs: RECOVERY_INTERVAL_MS,
+      round: () =>
+        recoverIssuances({
+          store: stores.issuance,
+          complete: issuance.complete,
+          instanceId,
+          // An intent that its own thread may still be working on is left alone.
+          ownAfterSeconds: config.ca.signer.timeout_seconds + 5,
+          onRecovered,
+        }),
+    },
+    {
+      name: 'challenge_adoption',
+      role: 'challenge',
+      intervalMs: Math.min(RECOVERY_INTERVAL_MS, challengeWorker.poll_seconds * 1000),
+      round: () =>
+        adoptChallenges({
+          store: stores.authorizations,
+          instanceId,
+          staleSeconds: challengeWorker.stale_seconds,
+          dispatch: dispatcher.dispatch,
+        }),
+    },
+  ]
+}
 
-  const recovery = startLoop({
-    name: 'stale_processing_recovery',
-    intervalMs: RECOVERY_INTERVAL_MS,
-    onError,
-    round: async () => {
-      await presence.lead(
-        'cleanup',
-        counted('stale_processing_recovery', () =>
-          recoverIssuances({
-            store: stores.issuance,
-            complete: issuance.complete,
-            instanceId,
-            // An intent that its own thread may still be working on is left alone.
-            ownAfterSeconds: config.ca.signer.timeout_seconds + 5,
-            onRecovered(orderId, outcome) {
-              metrics.issuancesRecovered.inc({ outcome })
-              log.warn({ orderId, outcome }, 'interrupted issuance recovered')
-            },
-          }),
-        ),
-      )
+function backgroundEvents(log: Logger, metrics: ReturnType<typeof createMetrics>): BackgroundEvents {
+  return {
+    began: (task) => metrics.workerRuns.inc({ task }),
+    ended(task, taken) {
+      if (taken > 0) log.info({ task, taken }, 'interrupted work taken up')
     },
-  })
-  const challenge = startLoop({
-    name: 'challenge_adoption',
-    intervalMs: RECOVERY_INTERVAL_MS,
-    onError,
-    round: async () => {
-      await presence.lead(
-        'challenge',
-        counted('challenge_adoption', () =>
-          adoptChallenges({
-            store: stores.authorizations,
-            instanceId,
-            staleSeconds: config.challenges.background_worker.stale_seconds,
-            dispatch: dispatcher.dispatch,
-          }),
-        ),
-      )
+    failed(task, error) {
+      metrics.workerErrors.inc({ task })
+      log.error({ task, err: error }, 'background task failed')
     },
-  })
-  return { recovery, challenge }
+  }
 }
 
 function dispatcherEvents(log: Logger, metrics: ReturnType<typeof createMetrics>): DispatcherEvents {

@@ -7,7 +7,8 @@ import { type CertificateProfile, DEFAULT_PROFILE, hasChoiceOfProfiles } from '.
 import type { IdentifierPolicy } from '../domain/identifier-policy.ts'
 import type { ValidationPolicy } from '../domain/validation-policy.ts'
 import type { ProxySettings } from '../http/forwarded.ts'
-import { CURVES, type Curve, type SignatureAlgorithm } from '../pki/algorithms.ts'
+import { keysOf } from '../lib/keys.ts'
+import { CURVES } from '../pki/algorithms.ts'
 import { type ChallengeType, isChallengeType, keyAuthorization } from '../protocol/challenge.ts'
 import type { UrlSettings } from '../protocol/urls.ts'
 import type { IssuancePolicy } from '../services/issuance.ts'
@@ -175,12 +176,12 @@ export function issuancePolicy(config: Config): IssuancePolicy {
   const { security, ca, order } = config
   return {
     csr: {
-      signatureAlgorithms: security.allowed_csr_signature_algorithms as SignatureAlgorithm[],
+      signatureAlgorithms: security.allowed_csr_signature_algorithms,
       key: {
         rsaMinBits: security.min_csr_rsa_key_size,
         // decisions 17
         rsaMaxBits: 8192,
-        curves: (Object.keys(CURVES) as Curve[]).filter((curve) => CURVES[curve].bits >= security.min_csr_ec_key_size),
+        curves: keysOf(CURVES).filter((curve) => CURVES[curve].bits >= security.min_csr_ec_key_size),
         ed25519: true,
       },
     },

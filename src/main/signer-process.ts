@@ -11,7 +11,6 @@ import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
-import { stringify } from 'yaml'
 import type { Config } from '../config/schema.ts'
 import { decideRestart, NO_FAILURES } from '../runtime/supervision.ts'
 
@@ -40,7 +39,7 @@ export async function startSignerProcess(config: Config, log: Logger): Promise<S
   const place = { socketPath: path.join(folder, 'signer.sock'), secretFile: path.join(folder, 'secret') }
   const configFile = path.join(folder, 'signer.yaml')
   writeFileSync(place.secretFile, randomBytes(32).toString('hex'), { mode: 0o600 })
-  writeFileSync(configFile, stringify(signerConfig(config, place)), { mode: 0o600 })
+  writeFileSync(configFile, JSON.stringify(signerConfig(config, place), null, 2), { mode: 0o600 })
 
   let child: ChildProcess
   let history = NO_FAILURES

@@ -9,7 +9,7 @@ import type { JsonObject } from '../lib/json.ts'
 import type { JwsAlgorithm } from './jws-algorithms.ts'
 import { Problem } from './problem.ts'
 
-const EC_CURVES = {
+export const EC_CURVES = {
   'P-256': { coordinateBytes: 32, algorithms: ['ES256'] },
   'P-384': { coordinateBytes: 48, algorithms: ['ES384'] },
   'P-521': { coordinateBytes: 66, algorithms: ['ES512'] },
@@ -19,6 +19,9 @@ export type EcCurve = keyof typeof EC_CURVES
 
 const OKP_ALGORITHMS = ['EdDSA'] as const satisfies readonly JwsAlgorithm[]
 const RSA_ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256'] as const satisfies readonly JwsAlgorithm[]
+
+/** RFC 7518 §6.2.2, §6.3.2, §6.4; RFC 8037 §2. One prime of a modulus is as good as the whole key. */
+const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'] as const
 
 /** What `security.*` allows of an account key; sizes in bits. */
 export interface AccountKeyPolicy {
@@ -62,7 +65,7 @@ function accountKey(
  * @throws Problem badPublicKey
  */
 export function parseAccountKey(jwk: JsonObject, policy: AccountKeyPolicy): AccountKey {
-  if (jwk.d !== undefined || jwk.k !== undefined)
+  if (PRIVATE_MEMBERS.some((member) => jwk[member] !== undefined))
     throw badKey('the jwk holds private key material; send the public key only')
   switch (jwk.kty) {
     case 'EC':
@@ -73,6 +76,22 @@ export function parseAccountKey(jwk: JsonObject, policy: AccountKeyPolicy): Acco
       return okpKey(jwk)
     default:
       throw badKey('the kty of the jwk must be EC, RSA or OKP')
+  }
+}
+
+const EVERY_KEY: AccountKeyPolicy = {
+  minRsaBits: 0,
+  maxRsaBits: Number.POSITIVE_INFINITY,
+  curves: Object.keys(EC_CURVES) as EcCurve[],
+}
+
+/** Whether a JWK spells this very key. It is not judged: a key that the policy has ruled out since can still be named. */
+export function isSpellingOf(jwk: JsonObject, key: AccountKey): boolean {
+  try {
+    return parseAccountKey(jwk, EVERY_KEY).thumbprint === key.thumbprint
+  } catch (error) {
+    if (error instanceof Problem) return false
+    throw error
   }
 }
 

@@ -3,7 +3,7 @@
  * verified here; `endpoint.ts` of the ACME layer fixes the order of the checks.
  */
 
-import { decodeBase64url } from '../lib/base64url.ts'
+import { decodeBase64url, isBase64url } from '../lib/base64url.ts'
 import { type JsonObject, parseJsonObject } from '../lib/json.ts'
 import { isJwsAlgorithm, type JwsAlgorithm } from './jws-algorithms.ts'
 import { Problem } from './problem.ts'
@@ -40,7 +40,7 @@ export function parseJws(body: Buffer, allowed: readonly JwsAlgorithm[]): Flatte
   const parts = decodeParts(body)
   const { nonce, ...header } = parseCommonHeader(parts.header, allowed)
   if (nonce === undefined) throw new Problem('badNonce', 'the protected header has no nonce')
-  if (typeof nonce !== 'string' || !/^[A-Za-z0-9_-]+$/.test(nonce))
+  if (typeof nonce !== 'string' || nonce === '' || !isBase64url(nonce))
     throw malformed('the nonce of the protected header is not a base64url string')
   return { ...parts, header: { ...header, nonce } }
 }
@@ -80,7 +80,7 @@ function splitMembers(body: Buffer): Record<(typeof MEMBERS)[number], string> {
 
 /** Everything the usual spelling does not match: legal JSON spelled differently, or the sentence that says what is wrong. */
 function splitUnusual(body: Buffer): Record<(typeof MEMBERS)[number], string> {
-  const object = parseJsonObject(body.toString('utf8'))
+  const object = parseJsonObject(body)
   if (typeof object === 'string') throw malformed(`the request body ${object}; send a flattened JWS`)
   for (const member of MEMBERS) {
     if (typeof object[member] !== 'string')
@@ -99,7 +99,7 @@ function parseCommonHeader(
   bytes: Buffer,
   allowed: readonly JwsAlgorithm[],
 ): Omit<JwsHeader, 'nonce'> & { nonce: unknown } {
-  const header = parseJsonObject(bytes.toString('utf8'))
+  const header = parseJsonObject(bytes)
   if (typeof header === 'string') throw malformed(`the protected header ${header}`)
   const { alg, nonce, url, kid, jwk } = header
 
@@ -145,7 +145,7 @@ export function parseInnerJws(body: Buffer, allowed: readonly JwsAlgorithm[]): I
  */
 export function parsePayload(payload: Buffer | undefined): JsonObject {
   if (payload === undefined) throw malformed('this resource needs a payload; an empty one only fetches')
-  const object = parseJsonObject(payload.toString('utf8'))
+  const object = parseJsonObject(payload)
   if (typeof object === 'string') throw malformed(`the payload ${object}`)
   return object
 }

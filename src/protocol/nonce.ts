@@ -44,7 +44,8 @@ export function createNonces(settings: NonceSealSettings, window: ReplayWindow):
   function sealBatch(nowMs: number): void {
     const blocks = Buffer.alloc(BATCH * BLOCK_BYTES)
     const first = window.nextBlock()
-    const seconds = Math.floor((nowMs - settings.epochMs) / 1000)
+    // A clock that was set back to before the start makes nonces that live longer, not an unencodable time.
+    const seconds = Math.max(0, Math.floor((nowMs - settings.epochMs) / 1000))
     for (let i = 0; i < BATCH; i++) {
       blocks.writeUIntBE(first + i, i * BLOCK_BYTES, 6)
       blocks.writeUInt32BE(seconds, i * BLOCK_BYTES + 6)

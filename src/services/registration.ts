@@ -32,8 +32,10 @@ export interface RegistrationEvents {
 }
 
 export interface Registration {
-  /** @throws Problem accountDoesNotExist, userActionRequired, invalidContact, unsupportedContact */
+  /** @throws Problem accountDoesNotExist, userActionRequired, invalidContact, unsupportedContact, unauthorized 401 */
   register(request: RegistrationRequest, now: Date): Promise<{ created: boolean; account: Account }>
+  /** The account as the database has it now. @throws StaleAccountError when that is not what was cached */
+  current(known: KnownAccount): Promise<Account>
   updateContacts(known: KnownAccount, contacts: readonly string[]): Promise<Account>
   deactivate(known: KnownAccount): Promise<Account>
   /** @returns the account with its new key, or the id of the account that has that key already. */
@@ -58,14 +60,14 @@ export function createRegistration(
       if (onlyReturnExisting) {
         const existing = await store.findByThumbprint(key.thumbprint)
         if (!existing) throw new Problem('accountDoesNotExist', 'there is no account with this key')
-        return { created: false, account: existing }
+        return { created: false, account: requireValid(existing) }
       }
       const refusal = newAccountRefusal(contacts, termsAgreed, policy)
       if (refusal) {
         // What is refused to a new account does not concern one that exists (RFC 8555 §7.3.1).
         const existing = await store.findByThumbprint(key.thumbprint)
         if (!existing) throw refusal
-        return { created: false, account: existing }
+        return { created: false, account: requireValid(existing) }
       }
       const { created, account } = await store.create({
         id: uuidv7(now.getTime()),
@@ -74,9 +76,15 @@ export function createRegistration(
         contacts: checkContacts(contacts, policy.contacts),
         termsAgreed,
       })
-      if (account.status === 'valid') cache.remember(account, key)
+      cache.remember(requireValid(account), key)
       if (created) events.registered(account)
       return { created, account }
+    },
+
+    async current({ requester }) {
+      const account = await store.find(requester.accountId)
+      if (account?.status !== 'valid' || account.keyVersion !== requester.keyVersion) throw new StaleAccountError()
+      return account
     },
 
     async updateContacts({ requester }, contacts) {
@@ -100,6 +108,13 @@ export function createRegistration(
       return account
     },
   }
+}
+
+/** RFC 8555 §7.3.6: no request signed by the key of a deactivated account is accepted, not even one to find it. */
+function requireValid(account: Account): Account {
+  if (account.status !== 'valid')
+    throw new Problem('unauthorized', `the account of this key is ${account.status}`, { status: 401 })
+  return account
 }
 
 function newAccountRefusal(

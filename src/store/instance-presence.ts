@@ -35,30 +35,40 @@ export async function announceInstance(
   // Positive and 31 bits: both halves of an advisory key are signed, pg_locks shows them unsigned.
   const instanceId = randomInt(1, 2 ** 31 - 1)
   let closed = false
+  let lost = false
   let client = await connect()
 
   async function connect(): Promise<pg.Client> {
     const next = new pg.Client({ ...connectionOptions(settings), keepAlive: true })
+    // A connection that breaks may say so twice: the server's last words, then the closed socket.
     next.on('error', (error) => {
-      if (closed || next !== client) return
+      if (closed || lost || next !== client) return
+      lost = true
       onLost(error)
       void reconnect()
     })
-    await next.connect()
-    await next.query('SELECT pg_advisory_lock($1, $2)', [PRESENCE_CLASS, instanceId])
+    try {
+      await next.connect()
+      await next.query('SELECT pg_advisory_lock($1, $2)', [PRESENCE_CLASS, instanceId])
+    } catch (error) {
+      // Half-way there: left open it would hold the lock that the next try waits for.
+      void next.end().catch(() => undefined)
+      throw error
+    }
     return next
   }
 
   async function reconnect(): Promise<void> {
-    while (!closed) {
+    while (lost && !closed) {
       await new Promise((resolve) => setTimeout(resolve, RECONNECT_DELAY_MS))
       try {
         client = await connect()
-        return
+        lost = false
       } catch (error) {
-        onLost(error as Error)
+        if (!closed) onLost(error as Error)
       }
     }
+    if (closed) await client.end()
   }
 
   return {

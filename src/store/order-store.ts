@@ -153,11 +153,14 @@ const FIND: Statement = {
 
 const LIST: Statement = {
   name: 'order-list',
-  // orders_account, one range.
+  // orders_account, one range; authorizations_pkey for those of open orders.
   text: `
     SELECT id FROM orders
      WHERE account_id = $1 AND id > coalesce($2, '00000000-0000-0000-0000-000000000000'::uuid)
-       AND status <> 'invalid' AND (status <> 'open' OR expires_at > now())
+       AND status <> 'invalid'
+       AND (status <> 'open' OR expires_at > now() AND NOT EXISTS (
+             SELECT FROM authorizations z
+              WHERE z.id = ANY (authorization_ids) AND (z.status NOT IN ('pending', 'valid') OR z.expires_at <= now())))
      ORDER BY id LIMIT $3`,
 }
 

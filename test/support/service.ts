@@ -21,6 +21,8 @@ export interface TestServiceOptions {
   config?: Record<string, unknown>
   /** Of another service of this file, to start again on what it left behind. Who made it drops it. */
   continueFrom?: TestService
+  /** Of a server that the test wants for itself; `dispose` drops it like one of our own. */
+  database?: TestDatabase
 }
 
 export interface TestService {
@@ -50,7 +52,7 @@ const CLI = path.resolve(import.meta.dirname, '../../src/main/cli.js')
 export async function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
   const { continueFrom: former } = options
   const folder = former?.folder ?? mkdtempSync(path.join(tmpdir(), 'chancery-test-'))
-  const database = former?.database ?? (await testDatabase())
+  const database = former?.database ?? options.database ?? (await testDatabase())
   const { files: ca } = await ensureDevCa(path.join(folder, 'ca'), new Date())
   const port = former?.port ?? (await freePort())
   const http01Port = former?.http01Port ?? (await freePort())

@@ -1,8 +1,8 @@
 /** A name server for tests: real UDP and TCP sockets on loopback, every answer scripted. */
 
-import { createSocket, type RemoteInfo } from 'node:dgram'
+import { createSocket, type RemoteInfo, type Socket as UdpSocket } from 'node:dgram'
 import { once } from 'node:events'
-import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import dnsPacket from 'dns-packet'
 
 export interface Asked {
@@ -87,16 +87,11 @@ export async function startDns(script: Script, host = '127.0.0.1'): Promise<Scri
       }
     })
   })
-  tcp.listen(0, host)
-  await once(tcp, 'listening')
-  const { port } = tcp.address() as AddressInfo
-
   const udp = createSocket(host.includes(':') ? 'udp6' : 'udp4')
+  const port = await listenOnOnePort(tcp, udp, host)
   udp.on('message', async (bytes: Buffer, from: RemoteInfo) => {
     for (const message of await answer(bytes, 'udp')) udp.send(message, from.port, from.address)
   })
-  udp.bind(port, host)
-  await once(udp, 'listening')
 
   return {
     resolver: host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`,
@@ -122,4 +117,21 @@ export function encodeReply(query: dnsPacket.DecodedPacket, reply: Reply): Buffe
   }
   reply.change?.(message)
   return dnsPacket.encode(message)
+}
+
+/** The port TCP was given may be taken for UDP; then another one is tried. */
+async function listenOnOnePort(tcp: Server, udp: UdpSocket, host: string): Promise<number> {
+  for (;;) {
+    tcp.listen(0, host)
+    await once(tcp, 'listening')
+    const { port } = tcp.address() as AddressInfo
+    try {
+      udp.bind(port, host)
+      await once(udp, 'listening')
+      return port
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
+      await new Promise((resolve) => tcp.close(resolve))
+    }
+  }
 }

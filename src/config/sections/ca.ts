@@ -1,6 +1,9 @@
 /** The certificate authority: backends, signer, profiles and content of certificates (`ca`), and `crl`. */
 
 import { z } from 'zod/v4'
+import { SUBJECT_KEY_TYPES } from '../../domain/subject-key.ts'
+import { keysOf } from '../../lib/keys.ts'
+import { EXTENDED_KEY_USAGES, KEY_USAGES } from '../../pki/oids.ts'
 import {
   checkedText,
   choice,
@@ -23,26 +26,6 @@ import {
 } from '../field.ts'
 
 export const BACKENDS = ['internal', 'external', 'hsm', 'acme_proxy'] as const
-export const KEY_USAGES = [
-  'digital_signature',
-  'content_commitment',
-  'key_encipherment',
-  'data_encipherment',
-  'key_agreement',
-  'key_cert_sign',
-  'crl_sign',
-  'encipher_only',
-  'decipher_only',
-] as const
-export const EXTENDED_KEY_USAGES = [
-  'server_auth',
-  'client_auth',
-  'code_signing',
-  'email_protection',
-  'time_stamping',
-  'ocsp_signing',
-] as const
-export const KEY_TYPES = ['RSA', 'P-256', 'P-384', 'P-521', 'Ed25519'] as const
 
 const hash = (subject: string) => setting(choice(HASHES, 'sha256'), `Hash of ${subject}.`)
 const path = (sentence: string) => setting(optionalText(), sentence)
@@ -57,7 +40,7 @@ const Profile = z
     description: setting(optionalText(), 'Sentence or URL that the directory shows for the profile.'),
     key_usages: setting(list(z.enum(KEY_USAGES)), 'Key usages of the certificate; empty leaves the extension out.'),
     extended_key_usages: setting(
-      list(z.enum(EXTENDED_KEY_USAGES)),
+      list(z.enum(keysOf(EXTENDED_KEY_USAGES))),
       'Extended key usages of the certificate; empty leaves the extension out.',
     ),
     validity_days: setting(optionalWhole(1), 'Lifetime; `ca.default_validity_days` when absent.', { unit: 'days' }),
@@ -65,7 +48,7 @@ const Profile = z
       unit: 'days',
     }),
     key_types: setting(
-      someOf(KEY_TYPES, ['RSA', 'P-256', 'P-384', 'P-521']),
+      someOf(SUBJECT_KEY_TYPES, ['RSA', 'P-256', 'P-384', 'P-521']),
       'Kinds of key that a certification request may carry.',
     ),
     issuer: setting(optionalText(), 'Issuer that signs, by its name in the signer; the only or first one when absent.'),

@@ -3,15 +3,14 @@
 import { isIP } from 'node:net'
 import { domainToASCII } from 'node:url'
 import { z } from 'zod/v4'
+import { keysOf } from '../../lib/keys.ts'
+import { CHALLENGE_TYPES, isChallengeType } from '../../protocol/challenge.ts'
 import { checkedText, flag, isDomain, isNetwork, list, port, resolverList, setting, whole } from '../field.ts'
-
-export const CHALLENGE_TYPES = ['http-01', 'dns-01', 'tls-alpn-01', 'dns-persist-01', 'dns-account-01'] as const
 
 /** Most issuer domain names that a dns-persist-01 challenge may list (draft-ietf-acme-dns-persist). */
 const MAX_ISSUER_DOMAIN_NAMES = 10
 
-const isChallengeType = (value: string) =>
-  (CHALLENGE_TYPES as readonly string[]).includes(value) || /^ext:\S+$/.test(value)
+const isMethod = (value: string) => isChallengeType(value) || /^ext:\S+$/.test(value)
 
 const timeout = (seconds: number) => setting(whole(1, seconds), 'Time one attempt may take.', { unit: 'seconds' })
 const maxRetries = (count: number) =>
@@ -105,7 +104,7 @@ export const Challenges = z
   .strictObject({
     enabled: setting(
       z
-        .array(checkedText(`one of ${CHALLENGE_TYPES.join(', ')}, or ext: and a module`, isChallengeType))
+        .array(checkedText(`one of ${keysOf(CHALLENGE_TYPES).join(', ')}, or ext: and a module`, isMethod))
         .min(1)
         .default(() => ['http-01']),
       'Methods offered to clients.',

@@ -1,19 +1,11 @@
 /** What the service accepts from clients: `security` with its algorithms, limits and identifier policy. */
 
 import { z } from 'zod/v4'
+import { keysOf } from '../../lib/keys.ts'
+import { SIGNATURE_ALGORITHMS } from '../../pki/algorithms.ts'
+import { EC_CURVES } from '../../protocol/jwk.ts'
+import { JWS_ALGORITHMS } from '../../protocol/jws-algorithms.ts'
 import { choice, flag, list, setting, someOf, whole } from '../field.ts'
-
-export const JWS_ALGORITHMS = ['ES256', 'ES384', 'ES512', 'RS256', 'RS384', 'RS512', 'PS256', 'EdDSA'] as const
-export const EC_CURVES = ['P-256', 'P-384', 'P-521'] as const
-export const CSR_SIGNATURE_ALGORITHMS = [
-  'SHA256withRSA',
-  'SHA384withRSA',
-  'SHA512withRSA',
-  'SHA256withECDSA',
-  'SHA384withECDSA',
-  'SHA512withECDSA',
-  'Ed25519',
-] as const
 
 /** Verification time of an RSA signature grows with the key; 16384 bits is where the reference implementation stops. */
 const MAX_RSA_BITS = 16384
@@ -72,15 +64,18 @@ const IdentifierPolicy = z
 
 export const Security = z
   .strictObject({
-    allowed_algorithms: setting(someOf(JWS_ALGORITHMS, ['ES256', 'RS256']), 'Signature algorithms of requests.'),
+    allowed_algorithms: setting(
+      someOf(keysOf(JWS_ALGORITHMS), ['ES256', 'RS256']),
+      'Signature algorithms of requests.',
+    ),
     min_rsa_key_size: setting(whole(2048, 2048), 'Smallest RSA account key.', { unit: 'bits' }),
     max_rsa_key_size: setting(z.int().min(2048).max(MAX_RSA_BITS).default(8192), 'Largest RSA account key.', {
       unit: 'bits',
     }),
-    allowed_ec_curves: setting(someOf(EC_CURVES, ['P-256', 'P-384']), 'Curves of account keys.'),
+    allowed_ec_curves: setting(someOf(keysOf(EC_CURVES), ['P-256', 'P-384']), 'Curves of account keys.'),
     max_request_body_bytes: setting(whole(1024, 65536), 'Largest request body.', { unit: 'bytes' }),
     allowed_csr_signature_algorithms: setting(
-      someOf(CSR_SIGNATURE_ALGORITHMS, [
+      someOf(keysOf(SIGNATURE_ALGORITHMS), [
         'SHA256withRSA',
         'SHA384withRSA',
         'SHA512withRSA',

@@ -14,8 +14,8 @@ const CASES: [string, Tree, string[]][] = [
   ['a server certificate without its key', { server: { tls: { cert_path: 'a' } } }, ['server.tls.key_path']],
   ['a server key without its certificate', { server: { tls: { key_path: 'a' } } }, ['server.tls.cert_path']],
   [
-    'both kinds of server certificate',
-    { server: { tls: { cert_path: 'a', key_path: 'b', self_issued_names: ['localhost'] } } },
+    'a self-issued server certificate without files to keep it in',
+    { server: { tls: { self_issued_names: ['localhost'] } } },
     ['server.tls.self_issued_names'],
   ],
   ['a proxy without trusted addresses', { proxy: { enabled: true } }, ['proxy.trusted_proxies']],

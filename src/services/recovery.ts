@@ -5,8 +5,8 @@
 
 import { parseTbsCertificate } from '../pki/tbs-certificate.ts'
 import { problemDocument } from '../protocol/problem.ts'
-import type { Issuance, IssuanceOutcome } from '../services/issuance.ts'
 import type { IssuanceStore, PendingIntent } from '../store/issuance-store.ts'
+import type { Issuance, IssuanceOutcome } from './issuance.ts'
 
 export interface RecoveryOptions {
   store: Pick<IssuanceStore, 'adopt' | 'fail'>

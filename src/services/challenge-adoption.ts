@@ -1,8 +1,8 @@
-/** The challenge worker (doc 1, lock 712003): takes up challenges whose validation got lost with its instance. */
+/** The challenge worker's round (doc 1, lock 712003): takes up challenges whose validation got lost with its instance. */
 
 import { uuidv7 } from '../lib/uuid.ts'
-import type { ValidationRequest } from '../services/validation.ts'
 import type { AuthorizationStore } from '../store/authorization-store.ts'
+import type { ValidationRequest } from './validation.ts'
 
 export interface ChallengeWorkerOptions {
   store: Pick<AuthorizationStore, 'adopt'>

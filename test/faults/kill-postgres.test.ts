@@ -1,0 +1,119 @@
+/**
+ * kill -9 of PostgreSQL's postmaster while clients are busy: the service survives, says 503 with Retry-After meanwhile,
+ * and goes on by itself when the database is back.
+ *
+ * Bound: an issuance that was interrupted between signature and record is finished once its intent is older than
+ * `ca.signer.timeout_seconds` + 5 s, by a recovery round every 2 s; a challenge whose claim was committed but not
+ * acknowledged is taken up after `challenges.background_worker.stale_seconds`. With the settings of this test: 9 s.
+ */
+
+import assert from 'node:assert/strict'
+import { rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/main/embedded/postgres.ts'
+import { checkBooks } from '../support/books.ts'
+import { assertNoComplaints, type Crowd, createMoments, startCrowd } from '../support/crowd.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+const KILLS = 3
+const BOUND_MS = 15_000
+/** From the database being back to the next certificate. */
+const RECOVERY_MS = 5_000
+/** A second for idle connections of clients, and room for a busy machine. */
+const STOP_MS = 5_000
+
+describe('kill -9 of PostgreSQL', { timeout: 150_000 }, () => {
+  const dataDir = path.join(tmpdir(), `chancery-faults-${process.pid}`)
+  let postgres: EmbeddedPostgres
+  let service: TestService
+  let crowd: Crowd
+  before(async () => {
+    postgres = await startPostgres()
+    const database = { connection: postgres.connection, drop: async () => undefined }
+    service = await startTestService({
+      database,
+      config: {
+        database: { auto_setup: true },
+        ca: { signer: { timeout_seconds: 2 } },
+        challenges: { background_worker: { stale_seconds: 5 } },
+      },
+    })
+    const { directoryUrl, http01Port } = service
+    crowd = await startCrowd({ directoryUrl, http01Port, accounts: 4, ordersAtOnce: 12, timeoutMs: 120_000 })
+  })
+  after(async () => {
+    await crowd.close()
+    await service.dispose()
+    await postgres.stop()
+    rmSync(postgres.folder, { recursive: true, force: true })
+  })
+
+  // Its data outlives the kill of a process; only a loss of power would need fsync.
+  const startPostgres = () => startEmbeddedPostgres({ dataDir, settings: { fsync: 'off' }, log: () => undefined })
+
+  test('is answered with 503 and Retry-After while it lasts, and forgotten seconds after', async () => {
+    const moment = createMoments(200, 1500)
+    for (let kill = 0; kill < KILLS; kill++) {
+      await sleep(moment())
+      await killPostgres()
+      await assertUnavailable()
+      postgres = await startPostgres()
+      await untilNextCertificate()
+    }
+    await crowd.finish()
+
+    assert.equal(service.process.exitCode, null, 'the service is still the same process')
+    assertNoComplaints(crowd)
+    assert.ok(crowd.clients.some(({ unavailable }) => unavailable > 0))
+    const { connection } = service.database
+    const books = await checkBooks({ connection, folder: service.folder, held: crowd.held, boundMs: BOUND_MS })
+    console.log(`${KILLS} kills, ${crowd.held.length} certificates held, books: ${JSON.stringify(books)}`)
+  })
+
+  test('does not keep the service from an orderly end, while it is away or after', async () => {
+    assert.equal(await stopWithin(STOP_MS), 0)
+    service = await startTestService({ continueFrom: service })
+    await killPostgres()
+    assert.equal(await stopWithin(STOP_MS), 0)
+    postgres = await startPostgres()
+  })
+
+  async function stopWithin(ms: number): Promise<number | null | 'late'> {
+    const timeout = new AbortController()
+    const late = sleep(ms, 'late' as const, { signal: timeout.signal }).catch(() => 'late' as const)
+    const end = await Promise.race([service.stop(), late])
+    timeout.abort()
+    return end
+  }
+
+  async function killPostgres(): Promise<void> {
+    const { pid, exited } = postgres
+    process.kill(pid, 'SIGKILL')
+    // The handle does not keep this process alive, a timer does.
+    const hold = setInterval(() => undefined, 1_000)
+    await exited
+    clearInterval(hold)
+  }
+
+  async function assertUnavailable(): Promise<void> {
+    assert.equal((await fetch(service.directoryUrl)).status, 200, 'what needs no database goes on')
+    const before = crowd.clients.reduce((sum, client) => sum + client.unavailable, 0)
+    const deadline = performance.now() + RECOVERY_MS
+    while (crowd.clients.reduce((sum, client) => sum + client.unavailable, 0) === before) {
+      assert.ok(performance.now() < deadline, 'clients are told to come back')
+      await sleep(20)
+    }
+  }
+
+  async function untilNextCertificate(): Promise<void> {
+    const before = crowd.held.length
+    const deadline = performance.now() + RECOVERY_MS
+    while (crowd.held.length === before) {
+      assert.ok(performance.now() < deadline, 'certificates are issued again in time')
+      await sleep(20)
+    }
+  }
+})

@@ -1,0 +1,315 @@
+/**
+ * An ACME client for tests (RFC 8555): raw where a test wants to send what no client would, short where it only needs a
+ * certificate on the way to its subject.
+ */
+
+import { createHash, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
+import { Agent, createServer, type IncomingHttpHeaders, request } from 'node:http'
+import { aCsr, P256_KEY, type TestKey } from '../unit/pki/support.ts'
+
+export interface Answer {
+  status: number
+  headers: IncomingHttpHeaders
+  /** Link targets by relation. */
+  links: Record<string, string[]>
+  body: Buffer
+  text: string
+  /** The body as JSON; members are for the test to judge. */
+  // biome-ignore lint/suspicious/noExplicitAny: a test looks into whatever came
+  json: any
+}
+
+export interface RawRequest {
+  method?: string
+  url: string
+  headers?: Record<string, string>
+  body?: string | Buffer
+}
+
+export type JsonWebKey = Record<string, unknown>
+
+/** An account key with the algorithm it signs by. */
+export interface AccountKeyPair {
+  alg: 'ES256' | 'ES384' | 'ES512' | 'RS256' | 'EdDSA'
+  privateKey: KeyObject
+  jwk: JsonWebKey
+  thumbprint: string
+}
+
+/** What goes into a request; everything that is not named is as it should be. */
+export interface RequestParts {
+  /** An object is sent as JSON, a string or bytes as they are; undefined is the empty payload of a POST-as-GET. */
+  payload?: object | string | Buffer | undefined
+  /** Laid over alg, nonce, url and kid or jwk; a member that is undefined is left out. */
+  header?: Record<string, unknown>
+  /** Text of the protected header, in place of the JSON of the members. */
+  headerText?: string | Buffer
+  /** Signs, in place of the account's key. */
+  key?: AccountKeyPair
+  /** `jwk` in place of kid. */
+  withJwk?: boolean
+  signature?: (signature: Buffer) => Buffer
+}
+
+export interface Jws {
+  protected: string
+  payload: string
+  signature: string
+}
+
+export interface AcmeClient {
+  readonly key: AccountKeyPair
+  /** Account URL, once there is one. */
+  kid: string
+  directory: Record<string, string>
+  nonce(): Promise<string>
+  /** A correct request but for what `parts` says otherwise; `nonce` is fetched unless the header names one. */
+  jws(url: string, parts?: RequestParts): Promise<Jws>
+  post(url: string, payload?: RequestParts['payload'], parts?: RequestParts): Promise<Answer>
+  newAccount(payload?: object): Promise<Answer>
+  newOrder(names: readonly string[], more?: object): Promise<Answer>
+  /** Answers the http-01 challenge of each pending authorization of an order, and waits until none is pending. */
+  authorize(order: Answer, responder: Responder): Promise<void>
+  /** Orders, authorizes, finalizes and downloads. */
+  obtain(names: readonly string[], responder: Responder, more?: ObtainOptions): Promise<Obtained>
+  /** POST-as-GET until the object's status is none of the waiting ones. */
+  settled(url: string): Promise<Answer>
+}
+
+export interface ObtainOptions {
+  order?: object
+  key?: TestKey
+  csr?: Parameters<typeof aCsr>[1]
+}
+
+export interface Obtained {
+  order: Answer
+  orderUrl: string
+  certificateUrl: string
+  chain: string
+  /** DER of the leaf. */
+  der: Buffer
+}
+
+/** One agent for the file's requests; `closeConnections` lets the service end at once. */
+const agent = new Agent({ keepAlive: true, maxSockets: 16 })
+
+export function closeConnections(): void {
+  agent.destroy()
+}
+
+/** Any method, headers and bytes; nothing is added but Host and Content-Length. */
+export function send({ method = 'POST', url, headers = {}, body }: RawRequest): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const length = body === undefined ? {} : { 'Content-Length': String(Buffer.byteLength(body)) }
+    const outgoing = request(url, { method, agent, headers: { ...length, ...headers } }, (incoming) => {
+      const chunks: Buffer[] = []
+      incoming.on('data', (chunk: Buffer) => chunks.push(chunk))
+      incoming.on('end', () => resolve(answerOf(incoming.statusCode ?? 0, incoming.headers, Buffer.concat(chunks))))
+      incoming.on('error', reject)
+    })
+    outgoing.on('error', reject)
+    outgoing.end(body)
+  })
+}
+
+function answerOf(status: number, headers: IncomingHttpHeaders, body: Buffer): Answer {
+  const text = body.toString('utf8')
+  const isJson = /json/.test(headers['content-type'] ?? '')
+  return { status, headers, links: linksOf(headers.link), body, text, json: isJson && text ? JSON.parse(text) : {} }
+}
+
+function linksOf(header: string | string[] | undefined): Record<string, string[]> {
+  const links: Record<string, string[]> = {}
+  for (const [, target, relation] of String(header ?? '').matchAll(/<([^>]*)>;\s*rel="([^"]*)"/g)) {
+    links[relation as string] ??= []
+    links[relation as string]?.push(target as string)
+  }
+  return links
+}
+
+const CURVES = { ES256: 'P-256', ES384: 'P-384', ES512: 'P-521' } as const
+
+export function newAccountKey(alg: AccountKeyPair['alg'] = 'ES256', rsaBits = 2048): AccountKeyPair {
+  const { privateKey, publicKey } =
+    alg === 'RS256'
+      ? generateKeyPairSync('rsa', { modulusLength: rsaBits })
+      : alg === 'EdDSA'
+        ? generateKeyPairSync('ed25519')
+        : generateKeyPairSync('ec', { namedCurve: CURVES[alg] })
+  return accountKeyOf(alg, privateKey, publicKey)
+}
+
+export function accountKeyOf(alg: AccountKeyPair['alg'], privateKey: KeyObject, publicKey: KeyObject): AccountKeyPair {
+  const jwk = publicKey.export({ format: 'jwk' }) as JsonWebKey
+  return { alg, privateKey, jwk, thumbprint: thumbprintOf(jwk) }
+}
+
+/** RFC 7638, written a second time on purpose. */
+export function thumbprintOf(jwk: JsonWebKey): string {
+  const { crv, e, kty, n, x, y } = jwk as Record<string, string>
+  const required = kty === 'RSA' ? { e, kty, n } : kty === 'EC' ? { crv, kty, x, y } : { crv, kty, x }
+  return createHash('sha256').update(JSON.stringify(required)).digest('base64url')
+}
+
+export function base64url(value: string | Buffer): string {
+  return Buffer.from(value as string).toString('base64url')
+}
+
+const HASHES = { ES256: 'sha256', ES384: 'sha384', ES512: 'sha512', RS256: 'sha256', EdDSA: null } as const
+
+export function signBytes({ alg, privateKey }: AccountKeyPair, data: string): Buffer {
+  const key = alg.startsWith('ES') ? ({ key: privateKey, dsaEncoding: 'ieee-p1363' } as const) : privateKey
+  return sign(HASHES[alg], Buffer.from(data), key)
+}
+
+function payloadText(payload: RequestParts['payload']): string {
+  if (payload === undefined) return ''
+  if (typeof payload === 'string' || Buffer.isBuffer(payload)) return base64url(payload)
+  return base64url(JSON.stringify(payload))
+}
+
+/** A flattened JWS over any header and payload. */
+export function signedJws(key: AccountKeyPair, header: object | string | Buffer, parts: RequestParts = {}): Jws {
+  const text = typeof header === 'string' || Buffer.isBuffer(header) ? header : JSON.stringify(header)
+  const encoded = { protected: base64url(text), payload: payloadText(parts.payload) }
+  const signature = signBytes(key, `${encoded.protected}.${encoded.payload}`)
+  return { ...encoded, signature: base64url(parts.signature?.(signature) ?? signature) }
+}
+
+export const JOSE = { 'Content-Type': 'application/jose+json' }
+
+/** Polls at most this often; validations on loopback take some tens of milliseconds. */
+const POLL_MS = 50
+const SETTLE_TIMEOUT_MS = 20_000
+
+export async function createAcmeClient(
+  directoryUrl: string,
+  key: AccountKeyPair = newAccountKey(),
+): Promise<AcmeClient> {
+  const directory = (await send({ method: 'GET', url: directoryUrl })).json as Record<string, string>
+
+  const client: AcmeClient = {
+    key,
+    kid: '',
+    directory,
+    async nonce() {
+      const answer = await send({ method: 'HEAD', url: directory['newNonce'] as string })
+      return String(answer.headers['replay-nonce'])
+    },
+
+    async jws(url, parts = {}) {
+      const signer = parts.key ?? key
+      const identity = parts.withJwk || client.kid === '' ? { jwk: signer.jwk } : { kid: client.kid }
+      const nonce = parts.header && 'nonce' in parts.header ? undefined : await client.nonce()
+      const header = { alg: signer.alg, nonce, url, ...identity, ...parts.header }
+      return signedJws(signer, parts.headerText ?? header, parts)
+    },
+
+    async post(url, payload, parts = {}) {
+      const jws = await client.jws(url, { payload, ...parts })
+      return send({ url, headers: JOSE, body: JSON.stringify(jws) })
+    },
+
+    async newAccount(payload = {}) {
+      const answer = await client.post(directory['newAccount'] as string, payload, { withJwk: true })
+      if (answer.status < 300) client.kid = String(answer.headers.location)
+      return answer
+    },
+
+    newOrder: (names, more = {}) =>
+      client.post(directory['newOrder'] as string, {
+        identifiers: names.map((value) => ({ type: /^[0-9.]+$|:/.test(value) ? 'ip' : 'dns', value })),
+        ...more,
+      }),
+
+    async authorize(order, responder) {
+      for (const url of order.json.authorizations) {
+        const authorization = await client.post(url)
+        if (authorization.json.status !== 'pending') continue
+        const challenge = authorization.json.challenges.find(({ type }: { type: string }) => type === 'http-01')
+        responder.answer(challenge.token, `${challenge.token}.${client.key.thumbprint}`)
+        await client.post(challenge.url, {})
+      }
+      for (const url of order.json.authorizations) await client.settled(url)
+    },
+
+    async obtain(names, responder, { order: more = {}, key: subjectKey = P256_KEY, csr = {} } = {}) {
+      const created = await client.newOrder(names, more)
+      await client.authorize(created, responder)
+      const request = await aCsr(subjectKey, { names: names.map(toSan), ...csr })
+      const finalized = await client.post(created.json.finalize, { csr: base64url(request) })
+      const order = finalized.json.status === 'processing' ? await client.settled(locationOf(created)) : finalized
+      if (order.json.status !== 'valid') throw new Error(`no certificate: ${order.text}`)
+      const certificateUrl = order.json.certificate as string
+      const chain = (await client.post(certificateUrl)).text
+      return { order, orderUrl: locationOf(created), certificateUrl, chain, der: pemToDer(chain)[0] as Buffer }
+    },
+
+    async settled(url) {
+      const deadline = Date.now() + SETTLE_TIMEOUT_MS
+      for (;;) {
+        const answer = await client.post(url)
+        if (!['pending', 'processing'].includes(answer.json.status)) return answer
+        if (Date.now() > deadline) throw new Error(`${url} is still ${answer.text}`)
+        await new Promise((resolve) => setTimeout(resolve, POLL_MS))
+      }
+    },
+  }
+  return client
+}
+
+/** A client with a fresh key and its account. */
+export async function registeredClient(directoryUrl: string, key?: AccountKeyPair): Promise<AcmeClient> {
+  const client = await createAcmeClient(directoryUrl, key)
+  const answer = await client.newAccount({ termsOfServiceAgreed: true })
+  if (answer.status !== 201) throw new Error(`no account: ${answer.text}`)
+  return client
+}
+
+export function locationOf(answer: Answer): string {
+  return String(answer.headers.location)
+}
+
+function toSan(value: string): { type: 'dns' | 'ip'; value: string } {
+  return { type: /^[0-9.]+$|:/.test(value) ? 'ip' : 'dns', value }
+}
+
+/** A CSR in the form of the `csr` member. */
+export async function csrFor(names: readonly string[], key: TestKey = P256_KEY, subject = ''): Promise<string> {
+  return base64url(await aCsr(key, { names: names.map(toSan), subject }))
+}
+
+export function pemToDer(chain: string): Buffer[] {
+  return [...chain.matchAll(/-----BEGIN CERTIFICATE-----([^-]+)-----END CERTIFICATE-----/g)].map(([, base64]) =>
+    Buffer.from(base64 as string, 'base64'),
+  )
+}
+
+export interface Responder {
+  answer(token: string, body: string, status?: number): void
+  /** Requests seen, by token. */
+  seen: Map<string, number>
+  close(): Promise<void>
+}
+
+/** The web server that http-01 asks: unknown tokens are 404. */
+export async function startResponder(port: number): Promise<Responder> {
+  const answers = new Map<string, { body: string; status: number }>()
+  const seen = new Map<string, number>()
+  const server = createServer((incoming, outgoing) => {
+    const token = /^\/\.well-known\/acme-challenge\/([A-Za-z0-9_-]+)$/.exec(incoming.url ?? '')?.[1] ?? ''
+    seen.set(token, (seen.get(token) ?? 0) + 1)
+    const { body, status } = answers.get(token) ?? { body: 'no such token', status: 404 }
+    outgoing.writeHead(status, { 'Content-Type': 'application/octet-stream', Connection: 'close' }).end(body)
+  })
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, '127.0.0.1', resolve)
+  })
+  return {
+    answer: (token, body, status = 200) => void answers.set(token, { body, status }),
+    seen,
+    close: () => new Promise((resolve) => server.close(() => resolve())),
+  }
+}

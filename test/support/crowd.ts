@@ -1,0 +1,85 @@
+/**
+ * A crowd of ACME clients that keeps a service busy while a fault test kills parts of it, and the moments to kill at.
+ *
+ * Moments come from a seed, which is printed; `CHANCERY_TEST_SEED` repeats them (what the clients do meanwhile it cannot).
+ */
+
+import assert from 'node:assert/strict'
+import { randomInt } from 'node:crypto'
+import { startHttp01Responder } from './http01-responder.ts'
+import { createPersistentClient, type HeldCertificate, type PersistentClient } from './persistent-client.ts'
+
+export interface Crowd {
+  readonly clients: readonly PersistentClient[]
+  readonly held: readonly HeldCertificate[]
+  /** Lets every client finish what it has begun. @throws when one could not before its deadline */
+  finish(): Promise<void>
+  /** Gives up at once; for clean-up. */
+  close(): Promise<void>
+}
+
+export interface CrowdOptions {
+  directoryUrl: string
+  http01Port: number
+  accounts: number
+  /** Orders of each account under way at the same time. */
+  ordersAtOnce: number
+  timeoutMs: number
+}
+
+export async function startCrowd(options: CrowdOptions): Promise<Crowd> {
+  const { directoryUrl, timeoutMs } = options
+  const responder = await startHttp01Responder(options.http01Port)
+  const clients = Array.from({ length: options.accounts }, () => createPersistentClient({ directoryUrl, timeoutMs }))
+  const held: HeldCertificate[] = []
+  let finishing = false
+  let count = 0
+
+  async function lane(client: PersistentClient): Promise<void> {
+    while (!finishing) {
+      const name = `crowd-${count++}.test`
+      responder.serve(name, client.thumbprint)
+      held.push(await client.obtain(name))
+    }
+  }
+
+  async function live(client: PersistentClient): Promise<void> {
+    await client.register()
+    await Promise.all(Array.from({ length: options.ordersAtOnce }, () => lane(client)))
+  }
+
+  const lives = Promise.all(clients.map(live))
+  // Whoever waits for it gets the failure; until then it must not end the process.
+  lives.catch(() => undefined)
+  return {
+    clients,
+    held,
+    async finish() {
+      finishing = true
+      await lives
+    },
+    async close() {
+      finishing = true
+      await responder.close()
+    },
+  }
+}
+
+/** A client may meet closed connections and 503, and nothing else that it would have to report. */
+export function assertNoComplaints({ clients }: Crowd): void {
+  assert.deepEqual(
+    clients.flatMap(({ complaints }) => complaints),
+    [],
+  )
+}
+
+/** Milliseconds between `from` and `to`, repeatable by the seed. */
+export function createMoments(from: number, to: number): () => number {
+  let state = Number(process.env['CHANCERY_TEST_SEED']) || randomInt(1, 2 ** 31)
+  console.log(`seed of the moments: CHANCERY_TEST_SEED=${state}`)
+  return () => {
+    // The minimal standard generator of Park and Miller; its product stays below 2^53.
+    state = (state * 48_271) % 2_147_483_647
+    return from + (state % (to - from))
+  }
+}

@@ -1,0 +1,213 @@
+/**
+ * An ACME client for load and fault tests: many orders at once, and it repeats what a fault interrupted.
+ *
+ * It behaves as RFC 8555 asks a client to: a lost reply is answered by looking at the order again, `badNonce` by another
+ * try with the new nonce, a 503 by waiting. An answer that no client should have to expect is kept in `complaints`.
+ */
+
+import { X509Certificate } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { csrMaker } from '../../bench/client/csr.ts'
+import { headerPrefix, signJws, thumbprint } from '../../bench/client/jws.ts'
+import { type EcKey, keyMaker } from '../../bench/client/signer.ts'
+
+/** What a client holds in the end. */
+export interface HeldCertificate {
+  name: string
+  orderId: string
+  chainPem: string
+  leaf: X509Certificate
+}
+
+export interface PersistentClient {
+  readonly thumbprint: string
+  /** Orders that ended invalid and were given up for a new one, by name. */
+  readonly invalidOrders: readonly { name: string; orderId: string }[]
+  /** How often the service said 503 with Retry-After. */
+  readonly unavailable: number
+  /** Answers that break the protocol or the service's promises, such as a 500. */
+  readonly complaints: readonly string[]
+  register(): Promise<void>
+  /** A certificate for this name, however many tries that takes before the deadline. @throws Error at the deadline */
+  obtain(name: string): Promise<HeldCertificate>
+}
+
+export interface PersistentClientOptions {
+  directoryUrl: string
+  /** For all work of this client together. */
+  timeoutMs: number
+}
+
+interface Directory {
+  newNonce: string
+  newAccount: string
+  newOrder: string
+}
+
+interface Answer {
+  status: number
+  location: string
+  text: string
+}
+
+interface OrderObject {
+  status: string
+  authorizations: string[]
+  finalize: string
+  certificate?: string
+}
+
+interface AuthorizationObject {
+  status: string
+  challenges: { type: string; status: string; url: string }[]
+}
+
+/** Nobody answered, or not in a way that helps: the caller looks at the order again. */
+class Interrupted extends Error {}
+
+const RETRY_PAUSE_MS = 200
+const FIRST_POLL_MS = 40
+const LONGEST_POLL_MS = 400
+const REQUEST_TIMEOUT_MS = 10_000
+const newKey = keyMaker('openssl')
+
+export function createPersistentClient({ directoryUrl, timeoutMs }: PersistentClientOptions): PersistentClient {
+  const key: EcKey = newKey()
+  const subjectKey: EcKey = newKey()
+  const csrFor = csrMaker(subjectKey)
+  const deadline = performance.now() + timeoutMs
+  const nonces: string[] = []
+  const invalidOrders: { name: string; orderId: string }[] = []
+  const complaints: string[] = []
+  let unavailable = 0
+  let directory: Directory | undefined
+  let prefix = headerPrefix({ jwk: key.jwk })
+
+  async function send(url: string, init: RequestInit): Promise<Response> {
+    try {
+      return await fetch(url, { ...init, signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS) })
+    } catch (cause) {
+      throw new Interrupted(`${url}: no answer`, { cause })
+    }
+  }
+
+  async function nonce(): Promise<string> {
+    const known = nonces.pop()
+    if (known !== undefined) return known
+    const { newNonce } = await readDirectory()
+    const fresh = (await send(newNonce, { method: 'HEAD' })).headers.get('replay-nonce')
+    if (fresh === null) throw new Interrupted('new-nonce gave none')
+    return fresh
+  }
+
+  async function readDirectory(): Promise<Directory> {
+    if (directory) return directory
+    const response = await send(directoryUrl, {})
+    if (response.status !== 200) throw new Interrupted(`the directory answered ${response.status}`)
+    directory = (await response.json()) as Directory
+    return directory
+  }
+
+  /** @throws Interrupted for what may be repeated or looked up again */
+  async function post(url: string, payload: string): Promise<Answer> {
+    const response = await send(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/jose+json' },
+      body: signJws(key, prefix, await nonce(), url, payload),
+    })
+    const fresh = response.headers.get('replay-nonce')
+    if (fresh !== null) nonces.push(fresh)
+    const text = await response.text().catch((cause) => {
+      throw new Interrupted(`${url}: the answer broke off`, { cause })
+    })
+    if (response.status < 400)
+      return { status: response.status, location: response.headers.get('location') ?? '', text }
+    judge(url, response, text)
+    throw new Interrupted(`${url}: ${response.status} ${text}`)
+  }
+
+  /** badNonce is normal after a restart, orderNotReady after a lost reply to finalize; the rest is worth a complaint. */
+  function judge(url: string, response: Response, text: string): void {
+    if (response.status === 503 && response.headers.has('retry-after')) {
+      unavailable++
+      return
+    }
+    if (response.status < 500 && /:(?:badNonce|orderNotReady)"/.test(text)) return
+    complaints.push(`${url}: ${response.status} ${text}`)
+  }
+
+  /** Repeats until it is done; what counts as done is up to `step`, which returns undefined for "not yet". */
+  async function persist<T>(what: string, step: () => Promise<T | undefined>): Promise<T> {
+    let pollMs = FIRST_POLL_MS
+    let last: unknown = 'nothing was interrupted'
+    while (performance.now() < deadline) {
+      try {
+        const result = await step()
+        if (result !== undefined) return result
+        await sleep(pollMs)
+        pollMs = Math.min(LONGEST_POLL_MS, pollMs * 2)
+      } catch (error) {
+        if (!(error instanceof Interrupted)) throw error
+        last = error.message
+        await sleep(RETRY_PAUSE_MS)
+      }
+    }
+    throw new Error(`${what} was not done in time; the last interruption: ${String(last)}`)
+  }
+
+  async function trigger(authorizationUrl: string): Promise<void> {
+    const { status, challenges } = JSON.parse((await post(authorizationUrl, '')).text) as AuthorizationObject
+    const challenge = challenges.find(({ type }) => type === 'http-01')
+    if (status === 'pending' && challenge?.status === 'pending') await post(challenge.url, '{}')
+  }
+
+  /** One look at the order, and the next thing it needs. */
+  async function advance(name: string, orderUrl: string): Promise<HeldCertificate | 'invalid' | undefined> {
+    const order = JSON.parse((await post(orderUrl, '')).text) as OrderObject
+    switch (order.status) {
+      case 'pending':
+        for (const url of order.authorizations) await trigger(url)
+        return undefined
+      case 'ready':
+        await post(order.finalize, JSON.stringify({ csr: csrFor(name) }))
+        return undefined
+      case 'valid': {
+        const { text: chainPem } = await post(order.certificate ?? '', '')
+        return { name, orderId: idOf(orderUrl), chainPem, leaf: new X509Certificate(chainPem) }
+      }
+      case 'invalid':
+        return 'invalid'
+      default:
+        return undefined
+    }
+  }
+
+  return {
+    thumbprint: thumbprint(key.jwk),
+    invalidOrders,
+    complaints,
+    get unavailable() {
+      return unavailable
+    },
+    async register() {
+      const kid = await persist('new-account', async () => {
+        const { newAccount } = await readDirectory()
+        return (await post(newAccount, '{"termsOfServiceAgreed":true}')).location
+      })
+      prefix = headerPrefix({ kid })
+    },
+    async obtain(name) {
+      for (;;) {
+        const orderUrl = await persist(`new-order for ${name}`, async () => {
+          const { newOrder } = await readDirectory()
+          return (await post(newOrder, JSON.stringify({ identifiers: [{ type: 'dns', value: name }] }))).location
+        })
+        const end = await persist(`the order of ${name} (${orderUrl})`, () => advance(name, orderUrl))
+        if (end !== 'invalid') return end
+        invalidOrders.push({ name, orderId: idOf(orderUrl) })
+      }
+    },
+  }
+}
+
+const idOf = (url: string): string => url.slice(url.lastIndexOf('/') + 1)
