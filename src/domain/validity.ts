@@ -46,6 +46,11 @@ export function checkRequestedValidity(
     throw new Problem('malformed', `a certificate may be valid for at most ${policy.maxValidityDays} days`)
 }
 
+/** An order does not outlive the certificate it asks for: finalized later, it would get one that is over. */
+export function orderExpiry({ notAfter }: RequestedValidity, lifetimeEnd: Date): Date {
+  return notAfter && notAfter < lifetimeEnd ? notAfter : lifetimeEnd
+}
+
 /**
  * The period a certificate gets: the requested one, else the profile's days counted from a back-dated start, notAfter
  * inclusive, and never beyond the issuer's own end.

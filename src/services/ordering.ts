@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { type CertificateProfile, chooseProfile } from '../domain/certificate-profile.ts'
 import { checkIdentifiers, type IdentifierPolicy, type RequestedIdentifier } from '../domain/identifier-policy.ts'
 import type { Authorization, Order } from '../domain/records.ts'
-import { checkRequestedValidity, type RequestedValidity } from '../domain/validity.ts'
+import { checkRequestedValidity, orderExpiry, type RequestedValidity } from '../domain/validity.ts'
 import { uuidv7 } from '../lib/uuid.ts'
 import { offeredChallengeTypes } from '../protocol/challenge.ts'
 import { authorizedIdentifier, type Identifier, isWildcard } from '../protocol/identifier.ts'
@@ -81,19 +81,23 @@ export function createOrdering(
     return authorization
   }
 
+  async function findPredecessor(requester: Requester, { replaces }: OrderRequest, identifiers: readonly Identifier[]) {
+    if (replaces === undefined) return undefined
+    return {
+      certId: replaces,
+      certificateId: await renewal.requirePredecessor(requester.accountId, replaces, identifiers),
+    }
+  }
+
   return {
     async createOrder(requester, request, now) {
       const identifiers = checkIdentifiers(request.identifiers, policy.identifiers)
       const profile = chooseProfile(policy.profiles, request.profile)
-      const expiresAt = new Date(now.getTime() + policy.orderLifetimeMs)
-      checkRequestedValidity(request, profile.validity, now, expiresAt)
-      const replaces =
-        request.replaces === undefined
-          ? undefined
-          : {
-              certId: request.replaces,
-              certificateId: await renewal.requirePredecessor(requester.accountId, request.replaces, identifiers),
-            }
+      const lifetimeEnd = new Date(now.getTime() + policy.orderLifetimeMs)
+      checkRequestedValidity(request, profile.validity, now, lifetimeEnd)
+      const expiresAt = orderExpiry(request, lifetimeEnd)
+      // A checked predecessor is what exempts an order from the limits of new orders (decisions 19).
+      const replaces = await findPredecessor(requester, request, identifiers)
       const id = uuidv7(now.getTime())
       const order = unlessStale(
         await orders.create({

@@ -98,6 +98,9 @@ export function closeConnections(): void {
   agent.destroy()
 }
 
+/** How requests reach the service: `send`, or `send` by way of a proxy. */
+export type Transport = (request: RawRequest) => Promise<Answer>
+
 /** Any method, headers and bytes; nothing is added but Host and Content-Length. */
 export function send({ method = 'POST', url, headers = {}, body }: RawRequest): Promise<Answer> {
   return new Promise((resolve, reject) => {
@@ -186,15 +189,16 @@ const SETTLE_TIMEOUT_MS = 20_000
 export async function createAcmeClient(
   directoryUrl: string,
   key: AccountKeyPair = newAccountKey(),
+  transport: Transport = send,
 ): Promise<AcmeClient> {
-  const directory = (await send({ method: 'GET', url: directoryUrl })).json as Record<string, string>
+  const directory = (await transport({ method: 'GET', url: directoryUrl })).json as Record<string, string>
 
   const client: AcmeClient = {
     key,
     kid: '',
     directory,
     async nonce() {
-      const answer = await send({ method: 'HEAD', url: directory['newNonce'] as string })
+      const answer = await transport({ method: 'HEAD', url: directory['newNonce'] as string })
       return String(answer.headers['replay-nonce'])
     },
 
@@ -208,7 +212,7 @@ export async function createAcmeClient(
 
     async post(url, payload, parts = {}) {
       const jws = await client.jws(url, { payload, ...parts })
-      return send({ url, headers: JOSE, body: JSON.stringify(jws) })
+      return transport({ url, headers: JOSE, body: JSON.stringify(jws) })
     },
 
     async newAccount(payload = {}) {
@@ -260,8 +264,12 @@ export async function createAcmeClient(
 }
 
 /** A client with a fresh key and its account. */
-export async function registeredClient(directoryUrl: string, key?: AccountKeyPair): Promise<AcmeClient> {
-  const client = await createAcmeClient(directoryUrl, key)
+export async function registeredClient(
+  directoryUrl: string,
+  key?: AccountKeyPair,
+  transport?: Transport,
+): Promise<AcmeClient> {
+  const client = await createAcmeClient(directoryUrl, key, transport)
   const answer = await client.newAccount({ termsOfServiceAgreed: true })
   if (answer.status !== 201) throw new Error(`no account: ${answer.text}`)
   return client

@@ -1,0 +1,218 @@
+/** What every response has, whatever it is about, and where the resources lie (RFC 8555 §6.1, §6.5, §7.1; decisions 4, 21, 25). */
+
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import {
+  type Answer,
+  closeConnections,
+  createAcmeClient,
+  newAccountKey,
+  type RawRequest,
+  registeredClient,
+  send,
+} from '../support/acme-client.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+const EXTERNAL = 'https://ca.example.test/pki'
+const DIRECTORY = `${EXTERNAL}/acme/v2/start`
+
+describe('a service behind a proxy, with paths of its own', () => {
+  let service: TestService
+  before(async () => {
+    service = await startTestService({
+      config: {
+        server: { external_url: EXTERNAL },
+        api: { base_path: '/acme' },
+        acme: {
+          paths: { directory: '/v2/start', new_nonce: '/v2/nonce', new_account: '/v2/join', new_order: '/v2/buy' },
+          website_url: 'https://www.example.test/',
+          caa_identities: ['example.test'],
+        },
+        proxy: { enabled: true, trusted_proxies: ['127.0.0.1', '192.0.2.0/24'] },
+        ca: {
+          profiles: {
+            default: {
+              key_usages: ['digital_signature'],
+              extended_key_usages: ['server_auth'],
+              description: 'servers',
+            },
+            short: {
+              key_usages: ['digital_signature'],
+              extended_key_usages: ['server_auth'],
+              description: 'a week',
+              validity_days: 7,
+            },
+          },
+        },
+      },
+    })
+  })
+  after(async () => {
+    closeConnections()
+    await service.dispose()
+  })
+
+  /** The proxy: what is asked of the external URL goes to the service, with the path as `strip` says. */
+  const through =
+    (strip: string, headers: Record<string, string> = {}) =>
+    (request: RawRequest): Promise<Answer> =>
+      send({
+        ...request,
+        url: request.url.replace(`https://ca.example.test${strip}`, service.baseUrl),
+        headers: { ...request.headers, ...headers },
+      })
+
+  function get(path: string, headers: Record<string, string> = {}): Promise<Answer> {
+    return send({ method: 'GET', url: service.baseUrl + path, headers })
+  }
+
+  for (const [kind, strip] of [
+    ['leaves the path of external_url', ''],
+    ['strips the path of external_url', '/pki'],
+  ] as const) {
+    test(`a proxy that ${kind} reaches every advertised resource (decisions 4)`, async () => {
+      const proxy = through(strip)
+      const client = await createAcmeClient(DIRECTORY, newAccountKey(), proxy)
+      assert.equal(client.directory['newNonce'], `${EXTERNAL}/acme/v2/nonce`)
+      assert.equal(client.directory['newAccount'], `${EXTERNAL}/acme/v2/join`)
+      assert.equal(client.directory['revokeCert'], `${EXTERNAL}/acme/revoke-cert`)
+      assert.equal((await client.newAccount()).status, 201)
+      assert.ok(client.kid.startsWith(`${EXTERNAL}/acme/acct/`))
+      const order = await client.newOrder(['a.test'])
+      assert.equal(order.status, 201, order.text)
+      for (const url of [order.json.finalize, ...order.json.authorizations])
+        assert.ok(url.startsWith(`${EXTERNAL}/acme/`), url)
+      assert.equal((await client.post(order.json.authorizations[0])).status, 200)
+      assert.deepEqual(order.links['index'], [DIRECTORY])
+    })
+  }
+
+  test('the default paths are gone where others are set', async () => {
+    for (const path of ['/directory', '/acme/directory', '/acme/new-order', '/v2/start'])
+      assert.equal((await get(path)).status, 404, path)
+  })
+
+  test('the directory describes the service and may be read by any origin (§7.1.1; draft-ietf-acme-profiles)', async () => {
+    const answer = await get('/acme/v2/start')
+    assert.equal(answer.status, 200)
+    assert.equal(answer.headers['content-type'], 'application/json')
+    assert.equal(answer.headers['access-control-allow-origin'], '*')
+    assert.deepEqual(answer.json.meta, {
+      website: 'https://www.example.test/',
+      caaIdentities: ['example.test'],
+      profiles: { default: 'servers', short: 'a week' },
+    })
+  })
+
+  test('an order takes the profile it names (draft-ietf-acme-profiles)', async () => {
+    const client = await registeredClient(DIRECTORY, newAccountKey(), through('/pki'))
+    assert.equal((await client.newOrder(['a.test'], { profile: 'short' })).status, 201)
+    const refused = await client.newOrder(['a.test'], { profile: 'long' })
+    assert.equal(refused.json.type, 'urn:ietf:params:acme:error:invalidProfile')
+    assert.match(refused.json.detail, /default, short/)
+  })
+
+  test('security headers are on everything, the unknown and the unwell included (decisions 25)', async () => {
+    const paths = [
+      '/acme/v2/start',
+      '/acme/v2/nonce',
+      '/nowhere',
+      '/acme/v2/buy',
+      '/livez',
+      '/healthz',
+      '/readyz',
+      '/metrics',
+    ]
+    for (const path of paths) {
+      const { headers } = await get(path)
+      assert.equal(headers['x-content-type-options'], 'nosniff', path)
+      assert.equal(headers['x-frame-options'], 'DENY', path)
+      assert.match(String(headers['content-security-policy']), /default-src 'none'/, path)
+      assert.match(String(headers['x-request-id']), /^[0-9a-f-]{36}$/, path)
+      assert.equal(headers['server'], undefined, path)
+      assert.equal(headers['uwebsockets'], undefined, path)
+    }
+  })
+
+  test('HSTS follows the scheme that a trusted proxy saw (RFC 6797 §7.2)', async () => {
+    const https = await get('/acme/v2/start', { 'X-Forwarded-Proto': 'https' })
+    assert.match(String(https.headers['strict-transport-security']), /^max-age=63072000/)
+    for (const proto of ['http', 'gopher', ''])
+      assert.equal(
+        (await get('/livez', { 'X-Forwarded-Proto': proto })).headers['strict-transport-security'],
+        undefined,
+      )
+  })
+
+  async function loggedAddress(forwarded: string): Promise<unknown> {
+    const id = `address-${Math.random()}`
+    await get('/acme/v2/start', { 'X-Request-ID': id, 'X-Forwarded-For': forwarded })
+    const deadline = Date.now() + 5_000
+    while (Date.now() < deadline) {
+      const line = service.log.find(({ requestId, message }) => requestId === id && message === 'request')
+      if (line) return line['address']
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+    throw new Error('the request was not logged')
+  }
+
+  test('the client is the last address that no trusted proxy has (decisions 24)', async () => {
+    assert.equal(await loggedAddress('203.0.113.9'), '203.0.113.9')
+    assert.equal(await loggedAddress('198.51.100.1, 203.0.113.9, 192.0.2.7'), '203.0.113.9')
+    assert.equal(await loggedAddress('192.0.2.7'), '192.0.2.7')
+    assert.equal(await loggedAddress('2001:db8::1'), '2001:db8::1')
+    assert.equal(await loggedAddress('203.0.113.9, not an address'), '127.0.0.1')
+  })
+
+  test('a harmless request id comes back, any other is replaced (decisions 25)', async () => {
+    const kept = ['a', 'x'.repeat(128), 'abc-123_{}"<>']
+    for (const id of kept) assert.equal((await get('/nowhere', { 'X-Request-ID': id })).headers['x-request-id'], id)
+    const replaced = ['x'.repeat(129), 'two words', 'caf\u00c3\u00a9', '']
+    for (const id of replaced)
+      assert.match(String((await get('/nowhere', { 'X-Request-ID': id })).headers['x-request-id']), /^[0-9a-f-]{36}$/)
+  })
+
+  test('a problem carries the request id of its header (decisions 25)', async () => {
+    const answer = await get('/nowhere', { 'X-Request-ID': 'mine' })
+    assert.equal(answer.status, 404)
+    assert.equal(answer.headers['x-request-id'], 'mine')
+  })
+
+  test('every response has a nonce of its own (§6.5)', async () => {
+    const answers = await Promise.all(Array.from({ length: 200 }, () => get('/acme/v2/nonce')))
+    assert.equal(new Set(answers.map(({ headers }) => headers['replay-nonce'])).size, 200)
+  })
+})
+
+describe('a service without a proxy', () => {
+  let service: TestService
+  before(async () => {
+    service = await startTestService()
+  })
+  after(async () => {
+    closeConnections()
+    await service.dispose()
+  })
+
+  test('forwarded headers of strangers change nothing (decisions 24, 25)', async () => {
+    const headers = { 'X-Forwarded-For': '203.0.113.9', 'X-Forwarded-Proto': 'https', 'X-Request-ID': 'stranger' }
+    const answer = await send({ method: 'GET', url: service.directoryUrl, headers })
+    assert.equal(answer.headers['strict-transport-security'], undefined)
+    const line = await service.waitForLog('request')
+    assert.equal(line['address'], '127.0.0.1')
+  })
+
+  test('the directory has no meta when there is nothing to say (§7.1.1)', async () => {
+    assert.equal('meta' in (await send({ method: 'GET', url: service.directoryUrl })).json, false)
+  })
+
+  test('HEAD answers as GET does, without the body', async () => {
+    const [get, head] = await Promise.all([
+      send({ method: 'GET', url: service.directoryUrl }),
+      send({ method: 'HEAD', url: service.directoryUrl }),
+    ])
+    assert.equal(head.status, 200)
+    assert.equal(head.body.length, 0)
+    assert.equal(head.headers['content-length'], String(get.body.length))
+  })
+})

@@ -1,0 +1,240 @@
+/** Finalize, certificate download and revocation (RFC 8555 §7.4, §7.4.2, §7.6; decisions 14, 15, 18). */
+
+import assert from 'node:assert/strict'
+import { generateKeyPairSync, X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { after, before, describe, test } from 'node:test'
+import pg from 'pg'
+import {
+  type AcmeClient,
+  type Answer,
+  accountKeyOf,
+  base64url,
+  closeConnections,
+  createAcmeClient,
+  csrFor,
+  locationOf,
+  pemToDer,
+  type Responder,
+  registeredClient,
+  startResponder,
+} from '../support/acme-client.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { P256_KEY, RSA_KEY, type TestKey, x509 } from '../unit/pki/support.ts'
+
+const PROBLEM = 'urn:ietf:params:acme:error:'
+
+function freshKey(): TestKey {
+  const pair = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  return { ...P256_KEY, ...pair, spki: pair.publicKey.export({ type: 'spki', format: 'der' }) }
+}
+
+function wholeSeconds(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19)}Z`
+}
+
+/** Of a certificate: the names, in order, and whether the extension is critical. */
+function subjectNames(der: Buffer): { values: string[]; critical: boolean } {
+  const extension = new x509.X509Certificate(der).getExtension(x509.SubjectAlternativeNameExtension)
+  assert.ok(extension)
+  return { values: extension.names.toJSON().map(({ value }) => String(value)), critical: extension.critical }
+}
+
+describe('issuance and revocation', () => {
+  let service: TestService
+  let responder: Responder
+  let client: AcmeClient
+  before(async () => {
+    service = await startTestService({ config: { security: { identifier_policy: { allow_ip: true } } } })
+    responder = await startResponder(service.http01Port)
+    client = await registeredClient(service.directoryUrl)
+  })
+  after(async () => {
+    closeConnections()
+    await responder.close()
+    await service.dispose()
+  })
+
+  async function readyOrder(names: readonly string[], more: object = {}): Promise<Answer> {
+    const order = await client.newOrder(names, more)
+    await client.authorize(order, responder)
+    return order
+  }
+
+  test('finalize of a ready order is 200 with its URL and a certificate to fetch (§7.4)', async () => {
+    const order = await readyOrder(['final.test'])
+    const answer = await client.post(order.json.finalize, { csr: await csrFor(['final.test']) })
+    assert.equal(answer.status, 200, answer.text)
+    assert.equal(locationOf(answer), locationOf(order))
+    assert.equal(answer.json.status, 'valid')
+    assert.match(answer.json.certificate, new RegExp(`^${service.baseUrl}/cert/`))
+    assert.deepEqual((await client.post(locationOf(order))).json, answer.json)
+  })
+
+  test('the chain is PEM, leaf first, each signed by the next, without the root (§7.4.2, §9.1)', async () => {
+    const { certificateUrl, chain } = await client.obtain(['chain.test'], responder)
+    const answer = await client.post(certificateUrl)
+    assert.equal(answer.headers['content-type'], 'application/pem-certificate-chain')
+    assert.equal(answer.text, chain)
+    const certificates = pemToDer(chain).map((der) => new X509Certificate(der))
+    const root = new X509Certificate(readFileSync(service.ca.root))
+    assert.ok(certificates.length >= 2)
+    for (const [i, certificate] of certificates.entries())
+      assert.ok(certificate.verify((certificates[i + 1] ?? root).publicKey), `certificate ${i}`)
+    assert.ok(certificates.every(({ fingerprint256 }) => fingerprint256 !== root.fingerprint256))
+    assert.match(chain, /^(?:-----BEGIN CERTIFICATE-----\n(?:[A-Za-z0-9+/=]{1,64}\n)+-----END CERTIFICATE-----\n)+$/)
+  })
+
+  test('the names are those of the order, the subject is empty and the SAN critical (RFC 5280 §4.1.2.6)', async () => {
+    const names = ['one.names.test', 'two.names.test', 'three.names.test']
+    const { der } = await client.obtain(names, responder)
+    assert.deepEqual(subjectNames(der).values.sort(), [...names].sort())
+    assert.equal(subjectNames(der).critical, true)
+    assert.equal(new X509Certificate(der).subject ?? '', '')
+  })
+
+  test('a common name is granted when the CSR asks for one of the names (§7.4)', async () => {
+    const { der } = await client.obtain(['cn.test', 'www.cn.test'], responder, { csr: { subject: 'CN=www.cn.test' } })
+    assert.equal(new X509Certificate(der).subject, 'CN=www.cn.test')
+    assert.equal(subjectNames(der).critical, false)
+  })
+
+  test('a name that only the common name asks for is in the SAN as well (§7.4)', async () => {
+    const order = { csr: { subject: 'CN=only.test', names: [] } }
+    const { der } = await client.obtain(['only.test'], responder, order)
+    assert.deepEqual(subjectNames(der).values, ['only.test'])
+  })
+
+  test('an IP address is ordered, validated and certified (RFC 8738)', async () => {
+    const { der, order } = await client.obtain(['127.0.0.1'], responder)
+    assert.deepEqual(order.json.identifiers, [{ type: 'ip', value: '127.0.0.1' }])
+    assert.deepEqual(subjectNames(der).values, ['127.0.0.1'])
+  })
+
+  test('an RSA key is certified', async () => {
+    const { der } = await client.obtain(['rsa.test'], responder, { key: RSA_KEY })
+    assert.equal(new X509Certificate(der).publicKey.asymmetricKeyType, 'rsa')
+  })
+
+  test('validity starts an hour back and ends a second before its last day does (§7.4; RFC 5280 §4.1.2.5)', async () => {
+    const before = Math.floor(Date.now() / 1000)
+    const { der } = await client.obtain(['validity.test'], responder)
+    const { validFrom, validTo } = new X509Certificate(der)
+    const [from, to] = [Date.parse(validFrom) / 1000, Date.parse(validTo) / 1000]
+    assert.ok(Math.abs(from - (before - 3600)) < 30, validFrom)
+    assert.equal((to + 1 - from) % 86_400, 0)
+  })
+
+  test('the validity that an order asks for is shown and granted (§7.4)', async () => {
+    const notBefore = wholeSeconds(Date.now() + 60_000)
+    const notAfter = wholeSeconds(Date.now() + 86_400_000)
+    const { der, order } = await client.obtain(['asked.test'], responder, { order: { notBefore, notAfter } })
+    assert.deepEqual([order.json.notBefore, order.json.notAfter], [notBefore, notAfter])
+    const { validFrom, validTo } = new X509Certificate(der)
+    assert.deepEqual(
+      [validFrom, validTo].map((text) => wholeSeconds(Date.parse(text))),
+      [notBefore, notAfter],
+    )
+  })
+
+  test('an order does not outlive the certificate it asks for (§7.1.3)', async () => {
+    const notAfter = wholeSeconds(Date.now() + 3_600_000)
+    assert.equal((await client.newOrder(['short.test'], { notAfter })).json.expires, notAfter)
+  })
+
+  test('of many finalizes at once one issues, and all see its order (§7.4)', async () => {
+    const order = await readyOrder(['race.test'])
+    const csr = await csrFor(['race.test'])
+    const answers = await Promise.all(Array.from({ length: 8 }, () => client.post(order.json.finalize, { csr })))
+    for (const { status, json, text } of answers) {
+      if (status === 200) assert.match(json.status, /^(processing|valid)$/)
+      else assert.equal(`${status} ${json.type}`, `403 ${PROBLEM}orderNotReady`, text)
+      assert.equal(locationOf(answers[0] as Answer), locationOf(order))
+    }
+    await client.settled(locationOf(order))
+    const { rows } = await query('SELECT count(*)::integer FROM certificates WHERE order_id = $1', [
+      locationOf(order).slice(-36),
+    ])
+    assert.deepEqual(rows, [{ count: 1 }])
+  })
+
+  async function query(text: string, values: unknown[]): Promise<pg.QueryResult> {
+    const database = new pg.Client(service.database.connection)
+    await database.connect()
+    try {
+      return await database.query(text, values)
+    } finally {
+      await database.end()
+    }
+  }
+
+  async function revoke(by: AcmeClient, der: Buffer, reason?: number): Promise<Answer> {
+    return by.post(by.directory['revokeCert'] as string, { certificate: base64url(der), reason })
+  }
+
+  /** Someone who holds the key of a certificate and has no account. */
+  async function holderOf(key: TestKey): Promise<AcmeClient> {
+    return createAcmeClient(service.directoryUrl, accountKeyOf('ES256', key.privateKey, key.publicKey))
+  }
+
+  async function recordedReason(der: Buffer): Promise<unknown> {
+    const { rows } = await query('SELECT revocation_reason FROM certificates WHERE der = $1 AND revoked_at < now()', [
+      der,
+    ])
+    return rows[0]?.revocation_reason
+  }
+
+  test('the account that ordered revokes: 200, no body, the reason kept (§7.6)', async () => {
+    const { der, certificateUrl } = await client.obtain(['revoked.test'], responder)
+    const answer = await revoke(client, der, 4)
+    assert.equal(answer.status, 200, answer.text)
+    assert.equal(answer.body.length, 0)
+    assert.equal(await recordedReason(der), 4)
+    assert.equal((await client.post(certificateUrl)).status, 200, 'it can still be fetched')
+  })
+
+  test('the key of the certificate revokes, without an account (§7.6)', async () => {
+    const key = freshKey()
+    const { der } = await client.obtain(['bykey.test'], responder, { key })
+    const answer = await revoke(await holderOf(key), der)
+    assert.equal(answer.status, 200, answer.text)
+    assert.equal(await recordedReason(der), 0)
+  })
+
+  test('an account with valid authorizations for all names revokes, one with some does not (§7.6)', async () => {
+    const { der } = await client.obtain(['x.both.test', 'y.both.test'], responder)
+    const other = await registeredClient(service.directoryUrl)
+    await other.authorize(await other.newOrder(['x.both.test']), responder)
+    const refused = await revoke(other, der)
+    assert.equal(`${refused.status} ${refused.json.type}`, `403 ${PROBLEM}unauthorized`)
+    await other.authorize(await other.newOrder(['y.both.test']), responder)
+    assert.equal((await revoke(other, der)).status, 200)
+  })
+
+  test('of two revocations at once one succeeds and one is alreadyRevoked (§7.6)', async () => {
+    const { der } = await client.obtain(['twice.test'], responder)
+    const answers = await Promise.all([revoke(client, der), revoke(client, der)])
+    assert.deepEqual(answers.map(({ status, json }) => `${status} ${json.type ?? ''}`).sort(), [
+      '200 ',
+      `400 ${PROBLEM}alreadyRevoked`,
+    ])
+  })
+
+  test('a key that its holder reports as compromised is certified no more (decisions 17, 18)', async () => {
+    const key = freshKey()
+    const { der } = await client.obtain(['leaked.test'], responder, { key })
+    assert.equal((await revoke(await holderOf(key), der, 1)).status, 200)
+    const order = await readyOrder(['leaked.test'])
+    const refused = await client.post(order.json.finalize, { csr: await csrFor(['leaked.test'], key) })
+    assert.equal(`${refused.status} ${refused.json.type}`, `400 ${PROBLEM}badCSR`)
+    const another = await client.post(order.json.finalize, { csr: await csrFor(['leaked.test'], freshKey()) })
+    assert.equal(another.json.status, 'valid', 'the order is still ready for another key')
+  })
+
+  test('an account that claims a compromise does not block the key of somebody else (decisions 18)', async () => {
+    const key = freshKey()
+    const { der } = await client.obtain(['claimed.test'], responder, { key })
+    assert.equal((await revoke(client, der, 1)).status, 200)
+    await client.obtain(['claimed.test'], responder, { key })
+  })
+})
