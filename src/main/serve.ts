@@ -13,15 +13,24 @@ import { allocateReplayWindow } from '../lib/replay-window.ts'
 import { createMetrics } from '../ops/metrics.ts'
 import { type SupervisedThread, superviseThread, type ThreadEvent } from '../runtime/thread.ts'
 import { adoptChallenges } from '../services/challenge-adoption.ts'
+import { type ExpiringKind, expireOverdue } from '../services/expiry.ts'
 import type { Issuance } from '../services/issuance.ts'
 import { recoverIssuances } from '../services/recovery.ts'
 import { createValidationDispatcher, type DispatcherEvents } from '../services/validation-dispatcher.ts'
 import { openDatabase } from '../store/database.ts'
+import type { ExpiryPage } from '../store/expiry-store.ts'
 import { announceInstance, type InstancePresence } from '../store/instance-presence.ts'
 import { migrate, requireCurrentSchema } from '../store/migrate.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from './messages.ts'
 import { ensureServerCertificate } from './server-certificate.ts'
-import { createJobFactory, databaseSettings, threadConnections, urlSettings, validationPolicy } from './settings.ts'
+import {
+  createJobFactory,
+  databaseSettings,
+  orderingPolicy,
+  threadConnections,
+  urlSettings,
+  validationPolicy,
+} from './settings.ts'
 import { type SignerPlace, startSignerProcess } from './signer-process.ts'
 import { spawnSupervisor } from './supervisor.ts'
 import { connectSigner, createStores, createThreadIssuance } from './wiring.ts'
@@ -142,6 +151,12 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
         metrics.issuancesRecovered.inc({ outcome })
         log.warn({ orderId, outcome }, 'interrupted issuance recovered')
       },
+      onExpired(kind, { expired, challenges }) {
+        const counter = { order: metrics.ordersExpired, authorization: metrics.authorizationsExpired }[kind]
+        counter.inc(expired)
+        metrics.challengesExpired.inc(challenges)
+      },
+      isStopping: () => stopping,
     }),
     presence.lead,
     backgroundEvents(log, metrics),
@@ -305,6 +320,8 @@ interface BackgroundParts {
   issuance: Issuance
   dispatcher: ReturnType<typeof createValidationDispatcher>
   onRecovered(orderId: string | undefined, outcome: string): void
+  onExpired(kind: ExpiringKind, page: ExpiryPage): void
+  isStopping(): boolean
 }
 
 function backgroundTasks({
@@ -314,6 +331,8 @@ function backgroundTasks({
   issuance,
   dispatcher,
   onRecovered,
+  onExpired,
+  isStopping,
 }: BackgroundParts): BackgroundTask[] {
   const { background_worker: challengeWorker } = config.challenges
   return [
@@ -330,6 +349,12 @@ function backgroundTasks({
           ownAfterSeconds: config.ca.signer.timeout_seconds + 5,
           onRecovered,
         }),
+    },
+    {
+      name: 'order_expiry',
+      role: 'cleanup',
+      intervalMs: config.order.cleanup_interval_seconds * 1000,
+      round: () => expireOverdue({ store: stores.expiry, lifetimes: orderingPolicy(config), onExpired, isStopping }),
     },
     {
       name: 'challenge_adoption',
@@ -350,7 +375,7 @@ function backgroundEvents(log: Logger, metrics: ReturnType<typeof createMetrics>
   return {
     began: (task) => metrics.workerRuns.inc({ task }),
     ended(task, taken) {
-      if (taken > 0) log.info({ task, taken }, 'interrupted work taken up')
+      if (taken > 0) log.info({ task, taken }, 'background task had work')
     },
     failed(task, error) {
       metrics.workerErrors.inc({ task })

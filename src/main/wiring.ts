@@ -23,6 +23,7 @@ import { createAccountStore } from '../store/account-store.ts'
 import { type AuthorizationStore, createAuthorizationStore } from '../store/authorization-store.ts'
 import { type CertificateStore, createCertificateStore } from '../store/certificate-store.ts'
 import type { Database } from '../store/database.ts'
+import { createExpiryStore, type ExpiryStore } from '../store/expiry-store.ts'
 import { createIssuanceStore, type IssuanceStore } from '../store/issuance-store.ts'
 import { createOrderStore } from '../store/order-store.ts'
 import { createRenewalStore } from '../store/renewal-store.ts'
@@ -41,6 +42,7 @@ export interface Stores {
   issuance: IssuanceStore
   certificates: CertificateStore
   authorizations: AuthorizationStore
+  expiry: ExpiryStore
 }
 
 export function createStores(db: Database): Stores {
@@ -48,6 +50,7 @@ export function createStores(db: Database): Stores {
     issuance: createIssuanceStore(db),
     certificates: createCertificateStore(db),
     authorizations: createAuthorizationStore(db),
+    expiry: createExpiryStore(db),
   }
 }
 
