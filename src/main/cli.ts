@@ -5,7 +5,7 @@ import path from 'node:path'
 import sade, { type Sade } from 'sade'
 import type { Config } from '../config/schema.ts'
 import { testSign } from './commands/ca.ts'
-import { CommandError, readConfigFile } from './commands/config-file.ts'
+import { readConfigFile } from './commands/config-file.ts'
 import { databaseMigrate, databaseStatus } from './commands/db.ts'
 import {
   type AdviceFlags,
@@ -21,7 +21,10 @@ import { runEmbedded } from './dev.ts'
 import { VERSION } from './version.ts'
 
 interface GlobalOptions {
-  config?: string
+  /** What stands on the command line beside command and options. */
+  _: readonly string[]
+  /** True when the file name is missing, a list when it was given twice. */
+  config?: string | boolean | string[]
   debug?: boolean
   'validate-only'?: boolean
   dev?: boolean
@@ -37,6 +40,9 @@ interface DevFlags {
 
 const EXIT_FAILED = 1
 const EXIT_USAGE = 2
+
+/** The command line itself is wrong. */
+class UsageError extends Error {}
 
 const program = sade('chancery')
   .version(VERSION)
@@ -66,17 +72,17 @@ program
 program
   .command('db status', 'Check the database: reachable, and at the schema of this release')
   .example('-c config.yaml db status')
-  .action(run(async (options: GlobalOptions) => databaseStatus(await readConfigFile(options.config))))
+  .action(run(async (options: GlobalOptions) => databaseStatus(await readConfigFile(configOf(options)))))
 
 program
   .command('db migrate', 'Bring the database to the schema of this release')
   .example('-c config.yaml db migrate')
-  .action(run(async (options: GlobalOptions) => databaseMigrate(await readConfigFile(options.config))))
+  .action(run(async (options: GlobalOptions) => databaseMigrate(await readConfigFile(configOf(options)))))
 
 program
   .command('ca test-sign', 'Make one test signature with every issuer and verify it')
   .example('-c config.yaml ca test-sign')
-  .action(run(async (options: GlobalOptions) => testSign(await readConfigFile(options.config))))
+  .action(run(async (options: GlobalOptions) => testSign(await readConfigFile(configOf(options)))))
 
 /** Defaults are texts, so that digits stay digits: a serial number is no number. */
 function withSelection(command: Sade): Sade {
@@ -103,6 +109,8 @@ withSelection(program.command('renewal clear', 'Take such advice back'))
   )
 
 async function serveCommand(options: GlobalOptions & DevFlags): Promise<number> {
+  // The command that runs when no other is named: a mistyped one must not start a service.
+  if (options._.length > 0) throw new UsageError(`unknown command: ${options._.join(' ')}`)
   if (options.dev && options.config === undefined && !options['validate-only']) {
     return runEmbedded({
       dataDir: path.resolve(options['data-dir'] ?? 'data'),
@@ -112,7 +120,7 @@ async function serveCommand(options: GlobalOptions & DevFlags): Promise<number> 
       workers: options.workers,
     })
   }
-  const config = await readConfigFile(options.config)
+  const config = await readConfigFile(configOf(options))
   if (options['validate-only']) return printSummary(config)
   const logging = {
     ...config.logging,
@@ -136,8 +144,13 @@ function printSummary(config: Config): number {
 
 function portOf(value: number | undefined, flag: string): number {
   if (value === undefined || !Number.isInteger(value) || value < 1 || value > 65535)
-    throw new CommandError(`${flag} takes a port number`)
+    throw new UsageError(`${flag} takes a port number`)
   return value
+}
+
+function configOf({ config }: GlobalOptions): string | undefined {
+  if (config === undefined || typeof config === 'string') return config
+  throw new UsageError('-c takes one file name')
 }
 
 /** Turns what a command returns or throws into an exit code and plain lines on standard error. */
@@ -146,11 +159,20 @@ function run<O extends GlobalOptions>(command: (options: O) => Promise<number>):
     try {
       process.exitCode = await command(options)
     } catch (error) {
+      if (error instanceof UsageError) {
+        complain(error.message)
+        return
+      }
       const message = error instanceof Error ? error.message : String(error)
       process.stderr.write(`chancery: ${options.debug && error instanceof Error ? error.stack : message}\n`)
       process.exitCode = EXIT_FAILED
     }
   }
+}
+
+function complain(message: string): void {
+  process.stderr.write(`chancery: ${message}; see chancery --help\n`)
+  process.exitCode = EXIT_USAGE
 }
 
 /**
@@ -164,7 +186,11 @@ function flagsLast(argv: readonly string[]): string[] {
 
 const [node, script, ...words] = process.argv
 const parsed = program.parse([node ?? '', script ?? '', ...flagsLast(words)], {
-  unknown: (flag) => `Unknown option: ${flag}`,
+  unknown(flag) {
+    complain(`unknown option: ${flag}`)
+    // The parser would end the process with 1.
+    process.exit()
+  },
   lazy: true,
 })
 if (parsed) await parsed.handler.apply(null, parsed.args)

@@ -32,15 +32,17 @@ export async function runEmbedded(options: DevOptions): Promise<number> {
   const { files } = await ensureDevCa(path.join(options.dataDir, 'ca'), new Date())
   progress.begin('starting PostgreSQL')
   const postgres = await startEmbeddedPostgres({ dataDir: path.join(options.dataDir, 'postgres'), log: progress.note })
-  const config = devConfig(options, files, postgres)
-  return runService(config, {
-    onStep: progress.begin,
-    onReady({ directoryUrl }) {
-      progress.end()
-      process.stderr.write(welcome(directoryUrl, files.root, options))
-    },
-    afterStop: () => postgres.stop(),
-  })
+  try {
+    return await runService(devConfig(options, files, postgres), {
+      onStep: progress.begin,
+      onReady({ directoryUrl }) {
+        progress.end()
+        process.stderr.write(welcome(directoryUrl, files.root, options))
+      },
+    })
+  } finally {
+    await postgres.stop()
+  }
 }
 
 function devConfig(options: DevOptions, ca: DevCaFiles, postgres: EmbeddedPostgres): Config {

@@ -30,7 +30,14 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
     const context = createAcmeContext(
       { config, db, stores: createStores(db), ca, instanceId, metrics, log },
       data.nonce,
-      (request) => supervisor.tell('validate', request),
+      (request) => {
+        try {
+          supervisor.tell('validate', request)
+        } catch (error) {
+          // The challenge stays claimed in the database, from where the challenge worker takes it up.
+          log.warn({ authorizationId: request.authorizationId, err: error }, 'a validation could not be handed over')
+        }
+      },
     )
     const acme = createAcmeApplication(context)
     const proxy = proxySettings(config)

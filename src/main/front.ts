@@ -9,6 +9,7 @@ import { BatcherFull } from '../lib/batcher.ts'
 import { type HealthReport, healthzReply, livezReply, readyzReply } from '../ops/health.ts'
 import { METRICS_CONTENT_TYPE, type Metrics } from '../ops/metrics.ts'
 import { Problem } from '../protocol/problem.ts'
+import { ActorError } from '../runtime/errors.ts'
 import { isUnavailable } from '../store/database.ts'
 
 export interface FrontOptions {
@@ -89,7 +90,7 @@ export function createFront(options: FrontOptions): Front {
   /** What a fault of the server looks like from outside: a sentence, an id to quote, and when to come back if that helps. */
   function faultProblem(error: unknown, exchange: Exchange): Problem {
     if (error instanceof Problem) return error
-    if (error instanceof BatcherFull)
+    if (error instanceof BatcherFull || error instanceof ActorError)
       return new Problem('serverInternal', 'the server is busy; try again soon', {
         status: 503,
         retryAfterSeconds: BUSY_RETRY_SECONDS,

@@ -29,21 +29,21 @@ function lintSerialNumber({ serialNumber }: TbsCertificate): string[] {
   return findings([
     [negative, 'the serial number is negative'],
     [magnitude.length === 0, 'the serial number is zero'],
-    [serialNumber.length > MAX_SERIAL_OCTETS, `the serial number has more than ${MAX_SERIAL_OCTETS} octets`],
+    [serialNumber.length > MAX_SERIAL_OCTETS, () => `the serial number has more than ${MAX_SERIAL_OCTETS} octets`],
     // Counted in octets: a random 64-bit number starts with zero bits every second time.
     [
       magnitude.length > 0 && magnitude.length * 8 < MIN_SERIAL_BITS,
-      `the serial number is shorter than ${MIN_SERIAL_BITS} bits`,
+      () => `the serial number is shorter than ${MIN_SERIAL_BITS} bits`,
     ],
   ])
 }
 
 function lintVersionAndAlgorithm({ version, signatureAlgorithm }: TbsCertificate): string[] {
   return findings([
-    [version !== 3, `the version is ${version}, not 3`],
+    [version !== 3, () => `the version is ${version}, not 3`],
     [
       signatureAlgorithm.algorithm === undefined,
-      `the signature algorithm ${signatureAlgorithm.oid} is unknown or has wrong parameters`,
+      () => `the signature algorithm ${signatureAlgorithm.oid} is unknown or has wrong parameters`,
     ],
   ])
 }
@@ -56,8 +56,8 @@ function lintIssuer({ issuer }: TbsCertificate): string[] {
 function lintValidity({ notBefore, notAfter, notBeforeForm, notAfterForm }: TbsCertificate): string[] {
   return findings([
     [notBefore >= notAfter, 'notBefore is not before notAfter'],
-    [notBeforeForm !== timeFormOf(notBefore), `notBefore must be a ${timeFormOf(notBefore)}`],
-    [notAfterForm !== timeFormOf(notAfter), `notAfter must be a ${timeFormOf(notAfter)}`],
+    [notBeforeForm !== timeFormOf(notBefore), () => `notBefore must be a ${timeFormOf(notBefore)}`],
+    [notAfterForm !== timeFormOf(notAfter), () => `notAfter must be a ${timeFormOf(notAfter)}`],
   ])
 }
 
@@ -98,9 +98,9 @@ const LDH_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i
 function lintDnsName(name: string): string[] {
   const labels = (name.startsWith('*.') ? name.slice(2) : name).split('.')
   return findings([
-    [name.length > 253, `dNSName ${name} is longer than 253 characters`],
-    [!labels.every((label) => LDH_LABEL.test(label)), `dNSName ${JSON.stringify(name)} is not a host name`],
-    [parseIpAddress(name) !== undefined, `dNSName ${name} is an IP address`],
+    [name.length > 253, () => `dNSName ${name} is longer than 253 characters`],
+    [!labels.every((label) => LDH_LABEL.test(label)), () => `dNSName ${JSON.stringify(name)} is not a host name`],
+    [parseIpAddress(name) !== undefined, () => `dNSName ${name} is an IP address`],
   ])
 }
 
@@ -111,10 +111,10 @@ function lintCommonName(tbs: TbsCertificate): string[] {
     ...findings([[commonNames.length > 1, 'the subject has more than one commonName']]),
     ...commonNames.flatMap((commonName) =>
       findings([
-        [!names.has(commonName), `commonName ${JSON.stringify(commonName)} is not among the subjectAltNames`],
+        [!names.has(commonName), () => `commonName ${JSON.stringify(commonName)} is not among the subjectAltNames`],
         [
           [...commonName].length > MAX_COMMON_NAME_CHARACTERS,
-          `commonName is longer than ${MAX_COMMON_NAME_CHARACTERS} characters`,
+          () => `commonName is longer than ${MAX_COMMON_NAME_CHARACTERS} characters`,
         ],
       ]),
     ),
@@ -184,6 +184,13 @@ function findExtension(tbs: TbsCertificate, oid: string) {
   return tbs.extensions.find((extension) => extension.oid === oid)
 }
 
-function findings(table: readonly (readonly [wrong: boolean, sentence: string])[]): string[] {
-  return table.flatMap(([wrong, sentence]) => (wrong ? [sentence] : []))
+/** A sentence that quotes the certificate is a function: almost every certificate has nothing to say. */
+type Finding = readonly [wrong: boolean, sentence: string | (() => string)]
+
+function findings(table: readonly Finding[]): string[] {
+  const sentences: string[] = []
+  for (const [wrong, sentence] of table) {
+    if (wrong) sentences.push(typeof sentence === 'string' ? sentence : sentence())
+  }
+  return sentences
 }

@@ -24,6 +24,10 @@ export function authorizedIdentifier(identifier: Identifier): Identifier {
 const LABEL = /^(?!-)[a-z0-9-]{1,63}(?<!-)$/
 const MAX_NAME_LENGTH = 253
 
+const PRINTABLE_ASCII = /^[\x21-\x7e]*$/
+/** What `domainToASCII` is given: it reads text as a URL does, and would drop line breaks and decode percent signs. */
+const INTERNATIONALIZED = /^[A-Za-z0-9.\-\u{80}-\u{10ffff}]*$/u
+
 export type NormalForm = { ok: true; value: string } | { ok: false; reason: string }
 
 /**
@@ -36,7 +40,11 @@ export function normalizeDnsName(text: string): NormalForm {
   if (name === '') return refused('is empty')
   if (name.endsWith('.')) return refused('ends with a dot')
   if (name.includes('*')) return refused('has a * that is not the whole leftmost label')
-  const ascii = /^[\x21-\x7e]*$/.test(name) ? name.toLowerCase() : domainToASCII(name)
+  const ascii = PRINTABLE_ASCII.test(name)
+    ? name.toLowerCase()
+    : INTERNATIONALIZED.test(name)
+      ? domainToASCII(name)
+      : ''
   if (ascii === '') return refused('is not a valid internationalized name')
   if (ascii.length + (wildcard ? 2 : 0) > MAX_NAME_LENGTH) return refused('is longer than 253 characters')
   const labels = ascii.split('.')
@@ -54,7 +62,7 @@ function isValidALabel(label: string): boolean {
   return label.startsWith('xn--') && domainToASCII(label) === label
 }
 
-/** Canonical text (RFC 8738 §3: RFC 5952 for IPv6); every other spelling is refused rather than guessed. */
+/** Canonical text (RFC 8738 §3: RFC 5952 for IPv6), whichever spelling of the address came in. */
 export function normalizeIpAddress(text: string): NormalForm {
   if (isIPv4(text)) return { ok: true, value: text }
   if (!isIPv6(text) || text.includes('%')) return refused('is not an IPv4 or IPv6 address')

@@ -23,7 +23,7 @@ export interface ValidationRequest {
   requestId: string
 }
 
-/** Hands over without waiting. Throwing leaves the claim to the challenge worker, which adopts what nobody works on. */
+/** Hands over without waiting and without throwing: what gets lost is adopted by the challenge worker. */
 export type DispatchValidation = (request: ValidationRequest) => void
 
 export interface ChallengeTriggers {

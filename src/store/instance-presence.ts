@@ -35,8 +35,9 @@ export async function announceInstance(
   // Positive and 31 bits: both halves of an advisory key are signed, pg_locks shows them unsigned.
   const instanceId = randomInt(1, 2 ** 31 - 1)
   let closed = false
-  let lost = false
+  let lost = true
   let client = await connect()
+  lost = false
 
   async function connect(): Promise<pg.Client> {
     const next = new pg.Client({ ...connectionOptions(settings), keepAlive: true })

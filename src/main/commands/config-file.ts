@@ -8,7 +8,8 @@ export class CommandError extends Error {}
 
 /** @throws CommandError with every fault of the file, one a line */
 export async function readConfigFile(file: string | undefined): Promise<Config> {
-  const name = file ?? process.env.SERVICE_CONFIG
+  // A variable that is set to nothing counts as absent, as in the file itself.
+  const name = file ?? (process.env.SERVICE_CONFIG || undefined)
   if (name === undefined) throw new CommandError('no configuration: give -c FILE or set SERVICE_CONFIG')
   const loaded = await loadConfig(name, process.env)
   if (!loaded.ok) throw new CommandError(`${name} is not usable:\n${formatErrors(loaded.errors)}`)

@@ -1,5 +1,6 @@
 /** `chancery serve`: runs the service until a signal. */
 
+import type { Logger } from 'pino'
 import type { Config } from '../../config/schema.ts'
 import { createLogger } from '../logging.ts'
 import { type RunningService, serve } from '../serve.ts'
@@ -8,17 +9,15 @@ import { VERSION } from '../version.ts'
 export interface ServeHooks {
   onStep(title: string): void
   onReady(service: RunningService): void
-  /** After the service is down, before the process ends. */
-  afterStop(): Promise<void>
 }
 
-const NO_HOOKS: ServeHooks = { onStep() {}, onReady() {}, async afterStop() {} }
+const NO_HOOKS: ServeHooks = { onStep() {}, onReady() {} }
 
 /** @returns the exit code: 0 after an orderly stop, 1 when a part broke for good. */
 export async function runService(config: Config, hooks: Partial<ServeHooks> = {}): Promise<number> {
-  const { onStep, onReady, afterStop } = { ...NO_HOOKS, ...hooks }
+  const { onStep, onReady } = { ...NO_HOOKS, ...hooks }
   const { log, flush } = createLogger(config.logging, 'main', false)
-  const stop = nextStop()
+  const stop = nextStop(log)
   try {
     const service = await serve({
       config,
@@ -38,13 +37,15 @@ export async function runService(config: Config, hooks: Partial<ServeHooks> = {}
     log.info('service stopped')
     return exitCode
   } finally {
-    await afterStop()
     flush()
   }
 }
 
-/** The first signal, or a broken part. A second signal ends the process at once, whatever is left undone. */
-function nextStop() {
+/**
+ * The first signal, a broken part, or an error nobody caught. A second signal ends the process at once, whatever is
+ * left undone.
+ */
+function nextStop(log: Logger) {
   let settle: (stop: { reason: string; exitCode: number }) => void
   const wanted = new Promise<{ reason: string; exitCode: number }>((resolve) => {
     settle = resolve
@@ -54,6 +55,13 @@ function nextStop() {
       settle({ reason: signal, exitCode: 0 })
       // Not process.exit: threads that hold a server would abort it with a core dump.
       process.once(signal, () => process.kill(process.pid, 'SIGKILL'))
+    })
+  }
+  // Without these Node would end the process under the threads' feet, and they abort it with a core dump.
+  for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
+    process.on(event, (error: unknown) => {
+      log.fatal({ err: error }, `${event} in the supervisor`)
+      settle({ reason: event, exitCode: 1 })
     })
   }
   return { wanted, broken: (reason: string) => settle({ reason, exitCode: 1 }) }

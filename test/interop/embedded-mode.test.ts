@@ -1,0 +1,112 @@
+/** The embedded mode from the outside: what it prints works as printed, it ends in order, and it goes on with its data. */
+
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { checkChain } from '../support/chain.ts'
+import { type EmbeddedService, startEmbedded } from '../support/embedded.ts'
+import { embeddedQuery } from '../support/embedded-database.ts'
+import { requireCommand } from '../support/requirements.ts'
+import { mustRun } from '../support/run-command.ts'
+
+const NAMES = ['demo.test']
+/** A second for idle connections, PostgreSQL's checkpoint, and room for a busy machine. */
+const STOP_MS = 10_000
+
+describe('embedded mode', { ...requireCommand('openssl'), timeout: 120_000 }, () => {
+  let service: EmbeddedService
+  before(async () => {
+    service = await startEmbedded()
+  })
+  after(() => service.dispose())
+
+  const shell = (client: 'curl' | 'certbot' | 'lego') => mustRun('sh', ['-c', service.commandLine(client)])
+  const checkDemo = (file: string) =>
+    checkChain({
+      chainPem: readFileSync(path.join(service.dataDir, file), 'utf8'),
+      rootFile: service.rootFile,
+      names: NAMES,
+    })
+
+  test('prints a line for each step with its time', () => {
+    for (const step of [
+      'Creating the development CA',
+      'Starting PostgreSQL',
+      'Starting the signer',
+      'Starting \\d+ front',
+    ])
+      assert.match(service.text(), new RegExp(`^${step}.* … \\d+\\.\\d s$`, 'm'))
+  })
+
+  test('the printed curl line shows the directory, over TLS that the printed root vouches for', async () => {
+    const output = await shell('curl')
+    assert.match(output, /"newOrder": ?"https:\/\/localhost:\d+\//)
+  })
+
+  test('the printed certbot line gets a certificate', requireCommand('certbot'), async () => {
+    await shell('certbot')
+    checkDemo('certbot/live/demo.test/fullchain.pem')
+  })
+
+  test('the printed lego line gets a certificate', requireCommand('lego'), async () => {
+    await shell('lego')
+    checkDemo('lego/certificates/demo.test.crt')
+  })
+
+  test('Ctrl-C ends everything it started, with exit code 0, and a second start goes on with the same data', async () => {
+    const root = readFileSync(service.rootFile, 'utf8')
+    const issued = await serialNumbers()
+    const started = descendants(service.process.pid ?? 0)
+    assert.ok(started.length >= 2, 'at least the signer and PostgreSQL')
+
+    const startedAt = performance.now()
+    assert.equal(await service.interrupt(), 0)
+    assert.ok(performance.now() - startedAt < STOP_MS, `it took ${performance.now() - startedAt} ms`)
+    // The helper that guards PostgreSQL against our sudden death is told to go as the last thing, and not waited for.
+    await sleep(200)
+    assert.deepEqual(started.filter(isRunning), [], 'no process is left')
+
+    service = await startEmbedded(service)
+    assert.equal(readFileSync(service.rootFile, 'utf8'), root)
+    const kept = await serialNumbers()
+    assert.deepEqual(
+      issued.filter((serial) => !kept.includes(serial)),
+      [],
+    )
+    await shell('curl')
+  })
+
+  async function serialNumbers(): Promise<string[]> {
+    const rows = await embeddedQuery(service, "SELECT encode(serial_number, 'hex') AS serial FROM certificates")
+    return rows.map(({ serial }) => String(serial))
+  }
+})
+
+/** Process ids of all children and their children. */
+function descendants(pid: number): number[] {
+  const children = readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((candidate) => parentOf(candidate) === pid)
+  return children.flatMap((child) => [child, ...descendants(child)])
+}
+
+/** Undefined when the process is gone. */
+function parentOf(pid: number): number | undefined {
+  try {
+    return Number(/^PPid:\s+(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
+  } catch {
+    return undefined
+  }
+}
+
+/** A zombie has ended; whether somebody has collected it yet is not our affair. */
+function isRunning(pid: number): boolean {
+  try {
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
+  } catch {
+    return false
+  }
+}

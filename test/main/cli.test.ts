@@ -1,0 +1,252 @@
+/** The command line (doc 1, Commands): what each command prints and how it ends. */
+
+import assert from 'node:assert/strict'
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import pg from 'pg'
+import { stringify } from 'yaml'
+import { type DevCaFiles, ensureDevCa } from '../../src/main/embedded/dev-ca.ts'
+import { type TestDatabase, testDatabase } from '../support/database.ts'
+import { type CommandResult, runCommand } from '../support/run-command.ts'
+import { freePort, startTestService } from '../support/service.ts'
+
+const CLI = path.resolve(import.meta.dirname, '../../src/main/cli.js')
+const { version } = JSON.parse(readFileSync(path.resolve(import.meta.dirname, '../../../package.json'), 'utf8')) as {
+  version: string
+}
+
+const chancery = (...args: string[]): Promise<CommandResult> =>
+  runCommand(process.execPath, [CLI, ...args], { env: { SERVICE_CONFIG: '' }, timeoutMs: 30_000 })
+
+/** Ten faults in twenty lines: values, keys, variables, a network, a switch ahead of its time. */
+const TEN_ERRORS = `server:
+  external_url: https://acme.example.com/
+  prot: 8443
+  port: 70000
+  timeout: "30"
+database:
+  database: chancery
+  user: \${CHANCERY_TEST_NOT_SET}
+  min_connections: 60
+  database: other
+security:
+  allowed_algorithms: [ES256, HS256]
+challenges:
+  http01:
+    blocked_networks: [10.0.0.0/33]
+crl:
+  enabled: true
+ca:
+  internal: { root_cert_path: ca.pem, root_key_path: ca.key }
+`
+
+describe('command line', { timeout: 120_000 }, () => {
+  const commands = [['serve'], ['db', 'status'], ['db', 'migrate'], ['ca', 'test-sign']]
+
+  test('--help names every command and says what the exit codes mean', async () => {
+    const { code, output } = await chancery('--help')
+    assert.equal(code, 0)
+    for (const command of commands) assert.match(output, new RegExp(`^ +${command.join(' ')} {2,}\\w`, 'm'))
+    assert.match(output, /Exit codes: 0 /)
+  })
+
+  for (const command of commands) {
+    test(`${command.join(' ')} --help shows usage, options and an example`, async () => {
+      const { code, output } = await chancery(...command, '--help')
+      assert.equal(code, 0)
+      assert.match(output, new RegExp(`\\$ chancery ${command.join(' ')} \\[options\\]`))
+      assert.match(output, /^ +-c, --config +Configuration file/m)
+      assert.match(output, /Examples\n +\$ chancery /)
+    })
+  }
+
+  test('--version prints the version of the package', async () => {
+    assert.deepEqual(await chancery('--version'), { code: 0, output: `chancery, ${version}\n` })
+  })
+
+  const wrong: [string[], RegExp][] = [
+    [['nonsense'], /unknown command: nonsense/],
+    [['db'], /unknown command: db/],
+    [['serve', '--nonsense'], /unknown option: --nonsense/],
+    [['-c'], /-c takes one file name/],
+    [['-c', 'a.yaml', '-c', 'b.yaml'], /-c takes one file name/],
+    [['--dev', '--port', '99999'], /--port takes a port number/],
+  ]
+  for (const [words, complaint] of wrong) {
+    test(`"chancery ${words.join(' ')}" is wrong usage: one line and exit code 2`, async () => {
+      const { code, output } = await chancery(...words)
+      assert.equal(code, 2, output)
+      assert.match(output, complaint)
+      assert.equal(output.trim().split('\n').length, 1)
+    })
+  }
+
+  test('a command without a configuration says how to give one', async () => {
+    assert.deepEqual(await chancery('db', 'status'), {
+      code: 1,
+      output: 'chancery: no configuration: give -c FILE or set SERVICE_CONFIG\n',
+    })
+  })
+
+  describe('with a configuration and an empty database', () => {
+    let folder: string
+    let database: TestDatabase
+    let emptyName: string
+    let ca: DevCaFiles
+    before(async () => {
+      folder = mkdtempSync(path.join(tmpdir(), 'chancery-cli-'))
+      database = await testDatabase()
+      emptyName = `${database.connection.database}_empty`
+      await query(database.connection.database, `CREATE DATABASE ${emptyName}`)
+      ca = (await ensureDevCa(path.join(folder, 'ca'), new Date())).files
+    })
+    after(async () => {
+      await query(database.connection.database, `DROP DATABASE IF EXISTS ${emptyName} WITH (FORCE)`)
+      await database.drop()
+      rmSync(folder, { recursive: true, force: true })
+    })
+
+    async function query(name: string, sql: string): Promise<void> {
+      const client = new pg.Client({ ...database.connection, database: name })
+      await client.connect()
+      await client.query(sql)
+      await client.end()
+    }
+
+    /** @returns the file's path. `over` replaces whole sections. */
+    async function configFile(over: Record<string, unknown> = {}): Promise<string> {
+      const port = await freePort()
+      const file = path.join(folder, `config-${port}.yaml`)
+      const config = {
+        server: { external_url: `http://127.0.0.1:${port}`, bind: '127.0.0.1', port, workers: 1 },
+        database: { ...database.connection, database: emptyName, sslmode: 'disable', auto_setup: false },
+        ca: { internal: { root_cert_path: ca.intermediate, root_key_path: ca.intermediateKey, chain_path: ca.root } },
+        ...over,
+      }
+      writeFileSync(file, stringify(config))
+      return file
+    }
+
+    test('--validate-only says what the configuration amounts to', async () => {
+      const { code, output } = await chancery('-c', await configFile(), '--validate-only')
+      assert.equal(code, 0, output)
+      assert.match(output, /^listens on 127\.0\.0\.1:\d+ \(HTTP\) as http:/m)
+      assert.match(output, /^the configuration is valid$/m)
+    })
+
+    test('a file with ten errors prints all ten, in the order of the file and with their lines, and ends with 1', async () => {
+      const file = path.join(folder, 'ten-errors.yaml')
+      writeFileSync(file, TEN_ERRORS)
+      for (const words of [['--validate-only'], ['serve'], ['db', 'status']]) {
+        const { code, output } = await chancery('-c', file, ...words)
+        assert.equal(code, 1)
+        const lines = [...output.matchAll(/^[\w.[\]]+ \(line (\d+)\): \S/gm)].map(([, line]) => Number(line))
+        assert.deepEqual(lines, [2, 3, 4, 5, 8, 9, 10, 12, 15, 17], output)
+      }
+    })
+
+    test('db status on an empty database lists what is missing and ends with 1; serve refuses and says what to do', async () => {
+      const file = await configFile()
+      const status = await chancery('-c', file, 'db', 'status')
+      assert.equal(status.code, 1)
+      assert.match(status.output, /^ +missing +0001_\w+\.sql$/m)
+
+      const serve = await chancery('-c', file, 'serve')
+      assert.equal(serve.code, 1)
+      assert.match(serve.output, /chancery: the database lacks \d+ migration\(s\), from 0001_\w+\.sql; run "chancery/)
+    })
+
+    test('db migrate applies what is missing and says so, once', async () => {
+      const file = await configFile()
+      const first = await chancery('-c', file, 'db', 'migrate')
+      assert.equal(first.code, 0, first.output)
+      assert.match(first.output, /^applied 0001_\w+\.sql$/m)
+
+      const second = await chancery('-c', file, 'db', 'migrate')
+      assert.equal(second.code, 0)
+      assert.match(second.output, /^nothing to do: the schema is current$/m)
+
+      const status = await chancery('-c', file, 'db', 'status')
+      assert.equal(status.code, 0)
+      assert.match(status.output, /^the schema is current$/m)
+    })
+
+    test('a schema of a newer release is refused by serve and db migrate, and named by db status', async () => {
+      await query(emptyName, "INSERT INTO schema_migrations (version, name) VALUES (9999, '9999_later.sql')")
+      try {
+        const file = await configFile()
+        for (const words of [['serve'], ['db', 'migrate']]) {
+          const { code, output } = await chancery('-c', file, ...words)
+          assert.equal(code, 1)
+          assert.match(output, /chancery: the database has migration 9999, which this release does not know/)
+        }
+        const status = await chancery('-c', file, 'db', 'status')
+        assert.equal(status.code, 1)
+        assert.match(status.output, /^ +unknown +9999, from a newer release$/m)
+      } finally {
+        await query(emptyName, 'DELETE FROM schema_migrations WHERE version = 9999')
+      }
+    })
+
+    test('a database that is not there is a sentence and not a stack', async () => {
+      const file = await configFile({
+        database: { host: '127.0.0.1', port: await freePort(), user: 'nobody', database: 'none', sslmode: 'disable' },
+      })
+      for (const words of [['db', 'status'], ['db', 'migrate'], ['serve']]) {
+        const { code, output } = await chancery('-c', file, ...words)
+        assert.equal(code, 1)
+        assert.match(output, /^chancery: .*ECONNREFUSED/m)
+        assert.doesNotMatch(output, /^ +at /m)
+      }
+    })
+
+    test('ca test-sign makes and verifies a signature with every issuer', async () => {
+      const { code, output } = await chancery('-c', await configFile(), 'ca', 'test-sign')
+      assert.equal(code, 0, output)
+      assert.match(output, /^issuer default: \S+ signature made and verified in \d+\.\d ms$/m)
+      assert.match(output, /^ +valid until \d{4}-\d\d-\d\dT\S+, 2 certificate\(s\) in its chain$/m)
+    })
+
+    test('ca test-sign with a key that is not the certificate’s ends with 1 and says why', async () => {
+      const other = (await ensureDevCa(path.join(folder, 'other-ca'), new Date())).files
+      const file = await configFile({
+        ca: {
+          internal: { root_cert_path: ca.intermediate, root_key_path: other.intermediateKey, chain_path: ca.root },
+        },
+      })
+      const { code, output } = await chancery('-c', file, 'ca', 'test-sign')
+      assert.equal(code, 1)
+      assert.match(output, /^chancery: the signer did not start .*key/m)
+    })
+
+    test('a key file that others may read is not used', async () => {
+      const file = await configFile()
+      chmodSync(ca.intermediateKey, 0o644)
+      try {
+        const { code, output } = await chancery('-c', file, 'ca', 'test-sign')
+        assert.equal(code, 1, output)
+        assert.match(output, /chancery: .*permission|readable|mode/i)
+      } finally {
+        chmodSync(ca.intermediateKey, 0o600)
+      }
+    })
+  })
+
+  test('a second instance on the same database is refused while nonce.store is memory, and the first goes on', async () => {
+    const first = await startTestService()
+    try {
+      const file = path.join(first.folder, 'second.yaml')
+      const port = await freePort()
+      const text = readFileSync(path.join(first.folder, 'config.yaml'), 'utf8')
+      writeFileSync(file, text.replaceAll(String(first.port), String(port)))
+      const { code, output } = await chancery('-c', file, 'serve')
+      assert.equal(code, 1, output)
+      assert.match(output, /^chancery: another instance is running on this database, and nonce\.store is memory/m)
+      assert.equal((await fetch(first.directoryUrl)).status, 200)
+    } finally {
+      await first.dispose()
+    }
+  })
+})

@@ -1,0 +1,81 @@
+/** The orderly end of a service (doc 1, Signals): soon, complete, and without an error for whoever is connected. */
+
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { after, describe, test } from 'node:test'
+import { startHttp01Responder } from '../support/http01-responder.ts'
+import { createPersistentClient } from '../support/persistent-client.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+const IDLE_CONNECTIONS = 20
+/** One second for requests that are on their way; the rest is the machine's. */
+const STOP_MS = 3_000
+
+describe('shutdown', { timeout: 90_000 }, () => {
+  const services: TestService[] = []
+  const sockets: Socket[] = []
+  after(async () => {
+    for (const socket of sockets) socket.destroy()
+    for (const service of services) await service.dispose()
+  })
+
+  async function start(): Promise<TestService> {
+    const service = await startTestService()
+    services.push(service)
+    return service
+  }
+
+  async function idleConnection({ port }: TestService, request: string): Promise<void> {
+    const socket = connect(port, '127.0.0.1')
+    sockets.push(socket)
+    // A server that closes is what this is about.
+    socket.on('error', () => undefined)
+    await once(socket, 'connect')
+    if (request === '') return
+    socket.write(request)
+    await once(socket, 'data')
+  }
+
+  async function stopTime(service: TestService): Promise<number> {
+    const startedAt = performance.now()
+    assert.equal(await service.stop(), 0)
+    return performance.now() - startedAt
+  }
+
+  test('SIGTERM with idle keep-alive connections ends within 3 s', async () => {
+    const service = await start()
+    const get = 'GET /directory HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n'
+    const requests = Array.from({ length: IDLE_CONNECTIONS }, (_, i) => (i % 4 === 0 ? '' : get))
+    await Promise.all(requests.map((request) => idleConnection(service, request)))
+    const elapsed = await stopTime(service)
+    assert.ok(elapsed < STOP_MS, `${elapsed} ms`)
+  })
+
+  test('SIGTERM right after the start ends within 3 s', async () => {
+    const elapsed = await stopTime(await start())
+    assert.ok(elapsed < STOP_MS, `${elapsed} ms`)
+  })
+
+  test('a challenge that is being retried is pending again afterwards, and a successor finishes the order', async () => {
+    const service = await start()
+    const { directoryUrl, http01Port } = service
+    const client = createPersistentClient({ directoryUrl, timeoutMs: 30_000 })
+    await client.register()
+    // Nobody answers on the port yet, so the first attempt fails and another is to follow.
+    const obtained = client.obtain('shutdown.test')
+    await service.waitForLog('validation attempt')
+    const elapsed = await stopTime(service)
+    assert.ok(elapsed < STOP_MS, `${elapsed} ms`)
+    assert.ok(service.log.some(({ message }) => message === 'challenges in processing are pending again'))
+
+    const responder = await startHttp01Responder(http01Port)
+    try {
+      responder.serve('shutdown.test', client.thumbprint)
+      services.push(await startTestService({ continueFrom: service }))
+      assert.equal((await obtained).name, 'shutdown.test')
+    } finally {
+      await responder.close()
+    }
+  })
+})

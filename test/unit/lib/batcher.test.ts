@@ -1,0 +1,112 @@
+/** Group commit: order, bounds, and one poisonous command among others. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { BatcherFull, type BatcherOptions, createBatcher } from '../../../src/lib/batcher.ts'
+
+const OPTIONS: BatcherOptions = { maxBatch: 4, maxConcurrent: 2, maxWaiting: 100, retryable: () => true }
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
+
+test('commands of one turn of the event loop travel together, and each gets its own result', async () => {
+  const batches: number[][] = []
+  const square = createBatcher<number, number>(async (commands) => {
+    batches.push([...commands])
+    return commands.map((n) => n * n)
+  }, OPTIONS)
+  assert.deepEqual(await Promise.all([1, 2, 3].map(square)), [1, 4, 9])
+  assert.deepEqual(batches, [[1, 2, 3]])
+})
+
+test('neither a batch nor the number of flushes at once exceeds its bound', async () => {
+  let running = 0
+  let peak = 0
+  let largest = 0
+  const batched = createBatcher<number, number>(async (commands) => {
+    peak = Math.max(peak, ++running)
+    largest = Math.max(largest, commands.length)
+    await turn()
+    running--
+    return [...commands]
+  }, OPTIONS)
+  const numbers = Array.from({ length: 50 }, (_, i) => i)
+  assert.deepEqual(await Promise.all(numbers.map(batched)), numbers)
+  assert.ok(peak <= 2 && largest <= 4, `${peak} flushes of up to ${largest}`)
+})
+
+test('one poisonous command fails alone', async () => {
+  const batched = createBatcher<number, string>(async (commands) => {
+    if (commands.includes(13)) throw new Error('13')
+    return commands.map(String)
+  }, OPTIONS)
+  const results = await Promise.allSettled([11, 12, 13, 14].map(batched))
+  assert.deepEqual(
+    results.map(({ status }) => status),
+    ['fulfilled', 'fulfilled', 'rejected', 'fulfilled'],
+  )
+})
+
+test('an error that a second try cannot mend fails the batch at once', async () => {
+  let flushes = 0
+  const batched = createBatcher<number, number>(
+    async () => {
+      flushes++
+      throw new Error('connection lost')
+    },
+    { ...OPTIONS, retryable: () => false },
+  )
+  const results = await Promise.allSettled([1, 2, 3].map(batched))
+  assert.ok(results.every(({ status }) => status === 'rejected'))
+  assert.equal(flushes, 1)
+})
+
+test('a flush that loses a result fails instead of answering the wrong caller', async () => {
+  const batched = createBatcher<number, number>(async (commands) => commands.slice(1), {
+    ...OPTIONS,
+    retryable: () => false,
+  })
+  const results = await Promise.allSettled([1, 2].map(batched))
+  assert.ok(results.every(({ status }) => status === 'rejected'))
+})
+
+test('what is over the bound of waiting commands is refused, and the rest is not', async () => {
+  let open: () => void = () => undefined
+  const gate = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  const batched = createBatcher<number, number>(
+    async (commands) => {
+      await gate
+      return [...commands]
+    },
+    { maxBatch: 1, maxConcurrent: 1, maxWaiting: 2, retryable: () => true },
+  )
+  const first = batched(0)
+  await turn()
+  const others = [1, 2, 3].map(batched)
+  await assert.rejects(others[2] as Promise<number>, BatcherFull)
+  open()
+  assert.deepEqual(await Promise.all([first, others[0], others[1]]), [0, 1, 2])
+})
+
+test('whatever fails and however it is grouped, every caller gets its own answer', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.record({ bad: fc.boolean(), wait: fc.nat(2) }), { maxLength: 30 }), async (plan) => {
+      const batched = createBatcher<number, number>(async (commands) => {
+        await turn()
+        if (commands.some((i) => plan[i]?.bad)) throw new Error('bad')
+        return commands.map((i) => i * 2)
+      }, OPTIONS)
+      const answers = plan.map(async ({ wait }, i) => {
+        for (let turns = 0; turns < wait; turns++) await turn()
+        return batched(i)
+      })
+      const results = await Promise.allSettled(answers)
+      for (const [i, result] of results.entries()) {
+        assert.equal(result.status, plan[i]?.bad ? 'rejected' : 'fulfilled')
+        if (result.status === 'fulfilled') assert.equal(result.value, i * 2)
+      }
+    }),
+    { numRuns: 50 },
+  )
+})
