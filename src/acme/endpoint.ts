@@ -97,7 +97,7 @@ export async function runEndpoint(
 
   const request = {
     id: match.id,
-    chain: match.chain,
+    chain: match.chain ?? 0,
     accept: http.header('accept'),
     query: new URLSearchParams(http.query),
     payload,

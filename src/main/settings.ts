@@ -61,7 +61,7 @@ export function urlSettings({ server, api, acme, ari }: Config): UrlSettings {
       newAuthz: acme.paths.new_authz,
       revokeCert: acme.paths.revoke_cert,
       keyChange: acme.paths.key_change,
-      renewalInfo: ari.enabled ? ari.path : undefined,
+      ...(ari.enabled && { renewalInfo: ari.path }),
     },
   }
 }

@@ -17,8 +17,8 @@ export interface UrlSettings {
     newAuthz: string
     revokeCert: string
     keyChange: string
-    /** `ari.path`; undefined where renewal information is off. */
-    renewalInfo: string | undefined
+    /** `ari.path`; absent where renewal information is off. */
+    renewalInfo?: string
   }
 }
 
@@ -45,8 +45,8 @@ export interface ResourceMatch {
   resource: ResourceName
   /** A certID for renewalInfo; not checked here. */
   id: string
-  /** Number of an alternate chain of a certificate; 0 is the default one. */
-  chain: number
+  /** Number of an alternate chain of a certificate; absent for the default one. */
+  chain?: number
   url: string
 }
 
@@ -77,7 +77,7 @@ export function createUrls(settings: UrlSettings): Urls {
   const fixed = new Map<string, ResourceMatch>()
   for (const mount of mounts) {
     for (const [resource, path] of Object.entries(paths) as [FixedResource, string][]) {
-      fixed.set(mount + path, { resource, id: '', chain: 0, url: root + path })
+      fixed.set(mount + path, { resource, id: '', url: root + path })
     }
   }
 
@@ -103,7 +103,7 @@ export function createUrls(settings: UrlSettings): Urls {
       const prefix = `${mount}${renewalInfo}/`
       if (!path.startsWith(prefix)) continue
       const id = path.slice(prefix.length)
-      return { resource: 'renewalInfo', id, chain: 0, url: `${root}${renewalInfo}/${id}` }
+      return { resource: 'renewalInfo', id, url: `${root}${renewalInfo}/${id}` }
     }
     return undefined
   }
@@ -132,7 +132,7 @@ export function createUrls(settings: UrlSettings): Urls {
         if (path.length !== mounted.length + ID_LENGTH + suffix.length) continue
         if (!path.startsWith(mounted) || !path.endsWith(suffix)) continue
         const id = path.slice(mounted.length, mounted.length + ID_LENGTH)
-        return { resource, id, chain: 0, url: advertised + id + suffix }
+        return { resource, id, url: advertised + id + suffix }
       }
       return matchChain(path) ?? matchRenewalInfo(path)
     },
