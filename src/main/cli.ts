@@ -99,13 +99,17 @@ withSelection(program.command('renewal advise', 'Tell clients to renew certifica
   .example('-c config.yaml renewal advise --serial 0a1b2c --explanation https://ca.example/incident')
   .example('-c config.yaml renewal advise --issued-before 2026-01-31 --window-end 2026-02-03')
   .action(
-    run(async (options: GlobalOptions & AdviceFlags) => adviseRenewal(await readConfigFile(configOf(options)), options)),
+    run(async (options: GlobalOptions & AdviceFlags) =>
+      adviseRenewal(await readConfigFile(configOf(options)), options),
+    ),
   )
 
 withSelection(program.command('renewal clear', 'Take such advice back'))
   .example('-c config.yaml renewal clear --all')
   .action(
-    run(async (options: GlobalOptions & SelectionFlags) => clearAdvice(await readConfigFile(configOf(options)), options)),
+    run(async (options: GlobalOptions & SelectionFlags) =>
+      clearAdvice(await readConfigFile(configOf(options)), options),
+    ),
   )
 
 async function serveCommand(options: GlobalOptions & DevFlags): Promise<number> {

@@ -99,10 +99,9 @@ describe('renewal information', () => {
     assert.equal(answer.headers.allow, 'GET, HEAD')
   })
 
-  const [unknownSerial, otherIssuer] = ['an unknown serial number', 'the key identifier of another issuer']
   const unknown: Record<string, (certId: string) => string> = {
-    [unknownSerial]: (certId) => `${certId.split('.')[0]}.AQ`,
-    [otherIssuer]: (certId) => `${base64url(Buffer.alloc(20, 7))}.${certId.split('.')[1]}`,
+    'an unknown serial number': (certId) => `${certId.split('.')[0]}.AQ`,
+    'the key identifier of another issuer': (certId) => `${base64url(Buffer.alloc(20, 7))}.${certId.split('.')[1]}`,
   }
   for (const [what, make] of Object.entries(unknown)) {
     test(`${what} is 404 malformed, readable by a browser`, async () => {
@@ -115,7 +114,15 @@ describe('renewal information', () => {
   }
 
   test('a text that is no certID is 400 malformed (§4.1)', async () => {
-    for (const text of [`${certificate.certId}=`, `${certificate.certId}.AQ`, 'x', '%2e', '', 'a/b', '00ff'.repeat(200)])
+    for (const text of [
+      `${certificate.certId}=`,
+      `${certificate.certId}.AQ`,
+      'x',
+      '%2e',
+      '',
+      'a/b',
+      '00ff'.repeat(200),
+    ])
       assert.equal((await get(text)).status, 400, text)
   })
 
@@ -149,7 +156,9 @@ describe('renewal information', () => {
 
   test('"renewal advise --issuer --window-end" spreads the renewals of an issuer\'s certificates', async () => {
     const end = new Date(Date.now() + 2 * 86_400_000)
-    const issuer = new X509Certificate((await client.obtain(['issuer.test'], responder)).chain.split(/(?=-----BEGIN)/)[1] as string)
+    const issuer = new X509Certificate(
+      (await client.obtain(['issuer.test'], responder)).chain.split(/(?=-----BEGIN)/)[1] as string,
+    )
     const advised = await chancery(
       ...['renewal', 'advise', '--issuer', issuer.fingerprint256, '--window-end', end.toISOString()],
     )

@@ -34,7 +34,9 @@ describe('the key of a new-order request', () => {
   const different: Record<string, Partial<OrderRequestFacts>> = {
     'another account': { accountId: '0190c4b2-0000-7000-8000-00000000abd0' },
     'one identifier fewer': { identifiers: REQUEST.identifiers.slice(1) },
-    'another type of identifier': { identifiers: [{ type: 'ip', value: 'a.example' }, ...REQUEST.identifiers.slice(1)] },
+    'another type of identifier': {
+      identifiers: [{ type: 'ip', value: 'a.example' }, ...REQUEST.identifiers.slice(1)],
+    },
     'another profile': { profile: 'short' },
     'a notBefore': { notBefore: at },
     'a notAfter': { notAfter: at },

@@ -19,7 +19,8 @@ describe('a resource with one representation', () => {
     `application/*;q=0, ${PEM}`,
     `${PEM};charset=utf-8`,
   ]
-  for (const accept of accepted) test(`is sent for ${accept ?? 'no header'}`, () => assert.ok(isAcceptable(PEM, accept)))
+  for (const accept of accepted)
+    test(`is sent for ${accept ?? 'no header'}`, () => assert.ok(isAcceptable(PEM, accept)))
 
   const refused = [
     'application/pkix-cert',
