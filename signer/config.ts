@@ -33,6 +33,9 @@ const Subtrees = z.strictObject({
 
 const Policy = z.strictObject({
   max_validity_days: z.number().positive().max(3660).default(398),
+  max_start_offset_days: z.number().positive().max(3660).default(8).meta({
+    description: 'How far notBefore may lie from the clock of the signer, both ways; an order may wait for 7 days.',
+  }),
   key_types: z
     .array(z.enum(KEY_TYPES))
     .min(1)

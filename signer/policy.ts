@@ -19,6 +19,8 @@ import {
 } from '../src/pki/tbs-certificate.ts'
 import type { PolicyConfig } from './config.ts'
 
+const DAY_MS = 86_400_000
+
 /** Facts of the issuer that a TBSCertificate has to repeat or to stay within. */
 export interface IssuerFacts {
   nameDer: Buffer
@@ -37,6 +39,7 @@ interface Subtrees {
 export interface SigningPolicy {
   issuer: IssuerFacts
   maxValidityMs: number
+  maxStartOffsetMs: number
   keyTypes: ReadonlySet<string>
   rsaBits: { min: number; max: number }
   keyUsages: ReadonlySet<string>
@@ -52,7 +55,8 @@ export interface SigningPolicy {
 export function compilePolicy(config: PolicyConfig, issuer: IssuerFacts): SigningPolicy {
   return {
     issuer,
-    maxValidityMs: config.max_validity_days * 86_400_000,
+    maxValidityMs: config.max_validity_days * DAY_MS,
+    maxStartOffsetMs: config.max_start_offset_days * DAY_MS,
     keyTypes: new Set(config.key_types),
     rsaBits: { min: config.min_rsa_bits, max: config.max_rsa_bits },
     keyUsages: new Set(config.key_usages),
@@ -80,7 +84,7 @@ const familyOf = (address: string) => (address.includes(':') ? 'ipv6' : 'ipv4')
 export type PolicyVerdict = { refusal: string } | { serialNumber: string; names: readonly GeneralName[] }
 
 /** Total over all bytes: what cannot be read is refused like what may not be signed. */
-export function checkTbsCertificate(der: Buffer, policy: SigningPolicy): PolicyVerdict {
+export function checkTbsCertificate(der: Buffer, policy: SigningPolicy, now: Date): PolicyVerdict {
   let tbs: TbsCertificate
   try {
     tbs = parseTbsCertificate(der)
@@ -89,7 +93,7 @@ export function checkTbsCertificate(der: Buffer, policy: SigningPolicy): PolicyV
     throw error
   }
   for (const check of CHECKS) {
-    const refusal = check(tbs, policy)
+    const refusal = check(tbs, policy, now)
     if (refusal !== undefined) return { refusal }
   }
   const finding = lintTbsCertificate(tbs)[0]
@@ -102,7 +106,7 @@ export function auditNames(names: readonly GeneralName[]): string[] {
   return names.map(({ kind, value }) => `${kind === 'iPAddress' ? 'ip' : 'dns'}:${value}`)
 }
 
-type Check = (tbs: TbsCertificate, policy: SigningPolicy) => string | undefined
+type Check = (tbs: TbsCertificate, policy: SigningPolicy, now: Date) => string | undefined
 
 /** In the order in which a reader would look at a certificate; the gravest first. */
 const CHECKS: readonly Check[] = [
@@ -142,7 +146,8 @@ function checkSerialNumber({ serialNumber }: TbsCertificate, { minSerialOctets }
   return undefined
 }
 
-function checkValidity({ notBefore, notAfter }: TbsCertificate, policy: SigningPolicy): string | undefined {
+/** The start is bound to our own clock: certificates for the time after an intrusion cannot be had during it. */
+function checkValidity({ notBefore, notAfter }: TbsCertificate, policy: SigningPolicy, now: Date): string | undefined {
   // RFC 5280 §4.1.2.5: both ends belong to the validity period, so the last second counts.
   const validityMs = notAfter.getTime() - notBefore.getTime() + 1000
   if (validityMs <= 0) return 'notAfter is before notBefore'
@@ -151,6 +156,9 @@ function checkValidity({ notBefore, notAfter }: TbsCertificate, policy: SigningP
   }
   if (notBefore < policy.issuer.notBefore) return 'notBefore is before that of the issuer'
   if (notAfter > policy.issuer.notAfter) return 'notAfter is after that of the issuer'
+  if (Math.abs(notBefore.getTime() - now.getTime()) > policy.maxStartOffsetMs) {
+    return `notBefore is more than ${policy.maxStartOffsetMs / DAY_MS} days from now`
+  }
   return undefined
 }
 

@@ -56,13 +56,13 @@ const KNOWN_TO: Record<string, readonly string[]> = {
   pino: ['src/main', 'signer/connection.ts', 'signer/serve.ts'],
   piscina: ['workers/pool.ts'],
   'prom-client': ['src/ops/metrics.ts'],
+  re2js: ['src/domain/linear-pattern.ts'],
   'reflect-metadata': ['src/main/embedded/dev-ca.ts'],
   sade: ['src/main/cli.ts', 'signer/main.ts', 'bench/main.ts'],
-  // Installed for the Admin API and the command line's lists, as above.
-  slonik: [],
+  slonik: ['src/store/slonik.ts'],
   'uWebSockets.js': ['src/http/uws.ts'],
   yaml: ['src/config/document.ts', 'src/main/dev.ts', 'signer/config.ts'],
-  zod: ['src/config', 'src/acme', 'src/admin', 'signer/config.ts', 'signer/protocol.ts'],
+  zod: ['src/config', 'src/acme', 'src/admin', 'src/store', 'signer/config.ts', 'signer/protocol.ts'],
 }
 
 /** Development packages that are programs or types; the others must be imported by a test. */

@@ -14,7 +14,7 @@ import type { MethodHandler } from './method.ts'
 export function signCertificateMethod(service: SigningService): MethodHandler<'signCertificate'> {
   return async ({ issuer: id, requester }, tbs, { deadlineAt }) => {
     const issuer = requireIssuer(service, id)
-    const verdict = checkTbsCertificate(tbs, issuer.policy)
+    const verdict = checkTbsCertificate(tbs, issuer.policy, new Date())
     if ('refusal' in verdict) throw new SignerRefusal(verdict.refusal)
 
     const { serialNumber, names } = verdict

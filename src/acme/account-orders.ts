@@ -9,13 +9,12 @@ export const accountOrders = acmeEndpoint({
   resource: 'accountOrders',
   signedBy: 'kid',
   payload: 'none',
-  async handle({ signer, id, query }, { registration, ordering, urls, settings }) {
+  async handle({ signer, id, query }, { ordering, urls, settings }) {
     requireOwnAccount(signer, id)
-    await registration.current(signer)
     const cursor = query.get('cursor') ?? undefined
     if (cursor !== undefined && !isUuid(cursor)) throw new Problem('malformed', 'the cursor is not one of this list')
     // One more than a page shows whether there is a next one.
-    const ids = await ordering.listOrders(id, cursor, settings.ordersPageSize + 1)
+    const ids = await ordering.listOrders(signer.requester, cursor, settings.ordersPageSize + 1)
     const page = ids.slice(0, settings.ordersPageSize)
     const next = `${urls.numbered('accountOrders', id)}?cursor=${page.at(-1)}`
     return {

@@ -20,7 +20,7 @@ export const account = acmeEndpoint({
         ? await registration.deactivate(signer)
         : payload?.contact !== undefined
           ? await registration.updateContacts(signer, payload.contact)
-          : await registration.current(signer)
+          : await registration.read(signer)
     return { status: 200, body: renderAccount(changed, urls), location: urls.numbered('account', id) }
   },
 })

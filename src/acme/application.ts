@@ -5,13 +5,16 @@ import type { HttpReply, HttpRequest } from '../http/message.ts'
 import { Problem } from '../protocol/problem.ts'
 import type { ResourceMatch, ResourceName } from '../protocol/urls.ts'
 import type { AcmeContext } from './context.ts'
+import { renderDirectory } from './directory.ts'
 import { type AcmeReply, noSuchResource, runEndpoint } from './endpoint.ts'
 import { renewalInfo } from './renewal-info.ts'
 import { problemReply, renderReply } from './reply.ts'
-import { ENDPOINTS } from './routes.ts'
+import { ENDPOINTS, type SignedResource } from './routes.ts'
 
 export interface AcmeExchange {
   requestId: string
+  /** Of the client, behind trusted proxies. */
+  address: string
   now: Date
   securityHeaders: readonly Header[]
 }
@@ -26,11 +29,17 @@ export interface AcmeApplication {
   notFound(exchange: AcmeExchange): HttpReply
 }
 
-const PLAIN_METHODS = ['GET', 'HEAD']
+const PLAIN_METHODS = ['GET', 'HEAD', 'POST']
+const UNSIGNED_METHODS = ['GET', 'HEAD']
 const SIGNED_METHODS = ['POST']
 
+function methodsOf(resource: ResourceName): readonly string[] {
+  if (resource === 'renewalInfo') return UNSIGNED_METHODS
+  return resource === 'directory' || resource === 'newNonce' ? PLAIN_METHODS : SIGNED_METHODS
+}
+
 export function createAcmeApplication(context: AcmeContext): AcmeApplication {
-  const { urls, nonces } = context
+  const { urls, nonces, limits } = context
   const directory: AcmeReply = { status: 200, body: renderDirectory(context) }
   const directoryUrl = urls.fixed('directory')
 
@@ -54,9 +63,9 @@ export function createAcmeApplication(context: AcmeContext): AcmeApplication {
   }
 
   function handleSigned(http: HttpRequest, match: ResourceMatch, exchange: AcmeExchange): Promise<HttpReply> {
-    const endpoint = ENDPOINTS[match.resource as keyof typeof ENDPOINTS]
-    const { requestId, now } = exchange
-    return replyTo(runEndpoint(endpoint, { http, match, requestId, now }, context), exchange)
+    const endpoint = ENDPOINTS[match.resource as SignedResource]
+    const { requestId, address, now } = exchange
+    return replyTo(runEndpoint(endpoint, { http, match, requestId, address, now }, context), exchange)
   }
 
   async function handleRenewalInfo(match: ResourceMatch, exchange: AcmeExchange): Promise<HttpReply> {
@@ -64,48 +73,42 @@ export function createAcmeApplication(context: AcmeContext): AcmeApplication {
     return { ...rendered, headers: [...rendered.headers, ALLOW_ANY_ORIGIN, EXPOSE_RETRY_AFTER] }
   }
 
+  /** RFC 8555 §7.2: 200 to HEAD, 204 to GET. */
+  function handleNewNonce(method: string, exchange: AcmeExchange): HttpReply | Promise<HttpReply> {
+    const reply = () => render({ status: method === 'HEAD' ? 200 : 204 }, exchange)
+    const refused = (error: unknown) => {
+      if (error instanceof Problem) return problem(error, exchange)
+      throw error
+    }
+    try {
+      return limits.visit('new_nonce', exchange.address).charge()?.then(reply, refused) ?? reply()
+    } catch (error) {
+      return refused(error)
+    }
+  }
+
   return {
     match: urls.match,
     problem,
     notFound: (exchange) => problem(noSuchResource(), exchange),
     handle(http, match, exchange) {
-      const allowed = isPlain(match.resource) ? PLAIN_METHODS : SIGNED_METHODS
+      const allowed = methodsOf(match.resource)
       if (!allowed.includes(http.method)) {
-        const detail = `this resource answers ${allowed.join(' and ')}, not this method`
+        const detail = `this resource answers ${allowed.join(', ')}, not this method`
         return problem(new Problem('malformed', detail, { status: 405, allow: allowed }), exchange)
       }
+      if (http.method === 'POST') return handleSigned(http, match, exchange)
       if (match.resource === 'directory') {
         const rendered = render(directory, exchange)
         return { ...rendered, headers: [...rendered.headers, ALLOW_ANY_ORIGIN] }
       }
-      // RFC 8555 §7.2: 200 to HEAD, 204 to GET.
-      if (match.resource === 'newNonce') return render({ status: http.method === 'HEAD' ? 200 : 204 }, exchange)
       if (match.resource === 'renewalInfo') return handleRenewalInfo(match, exchange)
-      return handleSigned(http, match, exchange)
+      return handleNewNonce(http.method, exchange)
     },
   }
-}
-
-function isPlain(resource: ResourceName): boolean {
-  return resource === 'directory' || resource === 'newNonce' || resource === 'renewalInfo'
 }
 
 /** Browsers may read the directory and renewal information (decisions 21). */
 const ALLOW_ANY_ORIGIN: Header = ['Access-Control-Allow-Origin', '*']
 /** Without it a script of another origin does not see when to ask again. */
 const EXPOSE_RETRY_AFTER: Header = ['Access-Control-Expose-Headers', 'Retry-After']
-
-/** Rendered once: nothing in it changes while the process lives. */
-function renderDirectory({ urls, settings }: AcmeContext): string {
-  const { directoryMeta: meta } = settings
-  return JSON.stringify({
-    newNonce: urls.fixed('newNonce'),
-    newAccount: urls.fixed('newAccount'),
-    newOrder: urls.fixed('newOrder'),
-    newAuthz: urls.fixed('newAuthz'),
-    revokeCert: urls.fixed('revokeCert'),
-    keyChange: urls.fixed('keyChange'),
-    ...(urls.renewalInfo !== undefined && { renewalInfo: urls.renewalInfo }),
-    ...(Object.keys(meta).length > 0 && { meta }),
-  })
-}

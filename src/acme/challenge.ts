@@ -7,8 +7,11 @@ import { renderChallenge } from './resources.ts'
 export const challenge = acmeEndpoint({
   resource: 'challenge',
   signedBy: 'kid',
+  limit: 'challenge',
   payload: { schema: z.object({}), orFetch: true },
-  async handle({ signer, id, payload, requestId }, { challenges, urls, settings }) {
+  async handle({ signer, id, payload, visit, requestId }, { challenges, urls, settings }) {
+    const subject = signer.account.id
+    await visit?.charge(payload === undefined ? [] : [{ category: 'challenge_validation', subject }])
     const { authorization, type } =
       payload === undefined
         ? await challenges.find(signer.requester, id)

@@ -6,8 +6,10 @@ import type { Nonces } from '../protocol/nonce.ts'
 import type { Urls } from '../protocol/urls.ts'
 import type { AccountCache } from '../services/account-cache.ts'
 import type { ChainDownload } from '../services/chain-download.ts'
+import type { InstanceBoard } from '../services/instance-board.ts'
 import type { Issuance } from '../services/issuance.ts'
 import type { Ordering } from '../services/ordering.ts'
+import type { RateLimiter } from '../services/rate-limiter.ts'
 import type { Registration } from '../services/registration.ts'
 import type { Renewal } from '../services/renewal.ts'
 import type { RevocationService } from '../services/revocation.ts'
@@ -36,6 +38,8 @@ export interface AcmeContext {
   urls: Urls
   settings: AcmeSettings
   nonces: Nonces
+  limits: RateLimiter
+  board: Pick<InstanceBoard, 'isInMaintenance'>
   accounts: AccountCache
   registration: Registration
   ordering: Ordering

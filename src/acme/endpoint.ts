@@ -2,11 +2,13 @@
  * The gate in front of every ACME resource (RFC 8555 §6), and the shape of the resources behind it.
  *
  * Order of the checks, cheap ones first and nothing that tells about state before the signature:
- * method and media type, JWS form, algorithm, url, nonce form, key (looked up or parsed), signature, account status,
- * payload, and last the nonce itself, so that it is used up only by a request that could otherwise succeed.
+ * method and media type, JWS form, algorithm, url, nonce form, the rate limit of the client's address, key (looked up or
+ * parsed), signature, account status, payload, maintenance, and last the nonce itself, so that it is used up only by a
+ * request that could otherwise succeed: what is refused for maintenance can be sent again as it is.
  */
 
 import { ZodError, type z } from 'zod/v4'
+import type { AddressCategory } from '../domain/rate-limit.ts'
 import type { HttpRequest } from '../http/message.ts'
 import { isUuid } from '../lib/uuid.ts'
 import { type AccountKey, parseAccountKey } from '../protocol/jwk.ts'
@@ -15,6 +17,7 @@ import { type JwsAlgorithm, verifySignature } from '../protocol/jws-algorithms.t
 import { Problem } from '../protocol/problem.ts'
 import type { ResourceMatch, ResourceName } from '../protocol/urls.ts'
 import type { KnownAccount } from '../services/account-cache.ts'
+import type { Visit } from '../services/rate-limiter.ts'
 import { StaleAccountError } from '../services/stale-account.ts'
 import type { AcmeContext } from './context.ts'
 
@@ -43,6 +46,8 @@ export interface AcmeRequest<P, S extends SignedBy> {
   payload: P
   /** Outer JWS, for key change, whose payload is a JWS of its own. */
   jws: FlattenedJws
+  /** The request's rate limits; undefined for a resource that has none. */
+  visit: Visit | undefined
   requestId: string
   now: Date
 }
@@ -63,6 +68,12 @@ export interface AcmeEndpoint<P = unknown, S extends SignedBy = SignedBy> {
   resource: ResourceName
   signedBy: S
   payload: PayloadKind<P>
+  /** Requests are counted for their client's address; the handler charges the rest. */
+  limit?: AddressCategory
+  /** A payload that may turn out to be exempt from the limit waits for its handler's judgement. */
+  mayBeExempt?(payload: Buffer): boolean
+  /** Refused while the server is in maintenance (doc 1, Limits). */
+  pausedInMaintenance?: true
   handle(request: AcmeRequest<P, S>, context: AcmeContext): Promise<AcmeReply>
 }
 
@@ -71,10 +82,14 @@ export function acmeEndpoint<P, S extends SignedBy>(endpoint: AcmeEndpoint<P, S>
   return endpoint as unknown as AcmeEndpoint
 }
 
+/** decisions 22 */
+const MAINTENANCE_RETRY_SECONDS = 60
+
 export interface GatedRequest {
   http: HttpRequest
   match: ResourceMatch
   requestId: string
+  address: string
   now: Date
 }
 
@@ -90,10 +105,15 @@ export async function runEndpoint(
   const jws = parseJws(http.body, context.settings.algorithms)
   requireUrl(jws, http.query === '' ? match.url : `${match.url}?${http.query}`)
   if (!context.nonces.isAuthentic(jws.header.nonce, now.getTime())) throw badNonce()
+  const visit = endpoint.limit && context.limits.visit(endpoint.limit, gated.address)
+  if (!(jws.payload && endpoint.mayBeExempt?.(jws.payload))) visit?.require()
 
   let signer = await authenticate(jws, endpoint.signedBy, context)
   const payload = readPayload(jws.payload, endpoint.payload)
-  if (!context.nonces.redeem(jws.header.nonce, now.getTime())) throw badNonce()
+  if (endpoint.pausedInMaintenance && context.board.isInMaintenance()) throw inMaintenance()
+  const redeemed = context.nonces.redeem(jws.header.nonce, now.getTime())
+  // Not awaited where the answer is there already: that would cost every request a turn.
+  if (!(redeemed instanceof Promise ? await redeemed : redeemed)) throw badNonce()
 
   const request = {
     id: match.id,
@@ -102,6 +122,7 @@ export async function runEndpoint(
     query: new URLSearchParams(http.query),
     payload,
     jws,
+    visit,
     requestId: gated.requestId,
     now,
   }
@@ -142,7 +163,7 @@ async function authenticate(jws: FlattenedJws, signedBy: SignedBy, context: Acme
   }
   if (signedBy === 'jwk')
     throw new Problem('malformed', 'this resource needs jwk, the public key itself, and not kid (RFC 8555 §6.2)')
-  const known = await findSigner(jws, key.kid, context)
+  const known = await findSigner(jws, await findAccount(key.kid, context), context)
   if (known.account.status !== 'valid') {
     context.accounts.forget(known.account.id)
     throw new Problem('unauthorized', `the account is ${known.account.status}`, { status: 401 })
@@ -150,16 +171,17 @@ async function authenticate(jws: FlattenedJws, signedBy: SignedBy, context: Acme
   return known
 }
 
-async function findSigner(jws: FlattenedJws, kid: string, context: AcmeContext): Promise<KnownAccount> {
-  const cached = await findAccount(kid, context)
-  const refusal = checkSignature(jws, cached.key, context.settings.algorithms)
-  if (!refusal) return cached
-  // Another thread may have changed the key since this one cached the account.
-  context.accounts.forget(cached.account.id)
-  const current = await findAccount(kid, context)
-  if (current.account.keyVersion === cached.account.keyVersion) throw refusal
-  requireSignature(jws, current.key, context.settings.algorithms)
-  return current
+/** The account with the key that made the signature: the known key, or one that another thread has put in its place. */
+async function findSigner(jws: FlattenedJws, known: KnownAccount, context: AcmeContext): Promise<KnownAccount> {
+  try {
+    requireSignature(jws, known.key, context.settings.algorithms)
+    return known
+  } catch (error) {
+    const current = await context.accounts.findNewKey(known)
+    if (!current) throw error
+    requireSignature(jws, current.key, context.settings.algorithms)
+    return current
+  }
 }
 
 async function findAccount(kid: string, context: AcmeContext): Promise<KnownAccount> {
@@ -219,6 +241,14 @@ export function isAccount(signer: KnownAccount | AccountKey): signer is KnownAcc
 
 export function noSuchResource(): Problem {
   return new Problem('malformed', 'there is no such resource', { status: 404 })
+}
+
+function inMaintenance(): Problem {
+  return new Problem(
+    'serverInternal',
+    'the server is in maintenance and takes no new orders for the moment; what was begun can be finished',
+    { status: 503, retryAfterSeconds: MAINTENANCE_RETRY_SECONDS },
+  )
 }
 
 function badNonce(): Problem {

@@ -7,19 +7,25 @@ import { renderAccount } from './resources.ts'
 export const newAccount = acmeEndpoint({
   resource: 'newAccount',
   signedBy: 'jwk',
+  limit: 'new_account',
   payload: {
     schema: z.object({
       contact: z.array(z.string()).optional(),
       termsOfServiceAgreed: z.boolean().optional(),
       onlyReturnExisting: z.boolean().optional(),
+      // Judged by the registration, which knows the credentials (RFC 8555 §7.3.4).
+      externalAccountBinding: z.unknown().optional(),
     }),
   },
-  async handle({ signer, payload, now }, { registration, urls, settings }) {
+  async handle({ signer, payload, jws, visit, now }, { registration, urls, settings }) {
+    await visit?.charge()
     const request = {
       key: signer,
       contacts: payload.contact ?? [],
       termsAgreed: payload.termsOfServiceAgreed ?? false,
       onlyReturnExisting: payload.onlyReturnExisting ?? false,
+      externalAccountBinding: payload.externalAccountBinding,
+      url: jws.header.url,
     }
     const { created, account } = await registration.register(request, now)
     const terms = settings.directoryMeta.termsOfService

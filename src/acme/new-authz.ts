@@ -7,6 +7,7 @@ import { renderAuthorization } from './resources.ts'
 export const newAuthz = acmeEndpoint({
   resource: 'newAuthz',
   signedBy: 'kid',
+  pausedInMaintenance: true,
   payload: { schema: z.object({ identifier: z.object({ type: z.string(), value: z.string() }) }) },
   async handle({ signer, payload, now }, { ordering, urls }) {
     const made = await ordering.preAuthorize(signer.requester, payload.identifier, now)

@@ -14,6 +14,10 @@ const Timestamp = z.string().transform((text, check) => {
 export const newOrder = acmeEndpoint({
   resource: 'newOrder',
   signedBy: 'kid',
+  limit: 'new_order',
+  pausedInMaintenance: true,
+  // RFC 9773 §5: an order that replaces a certificate is exempt; only its handler can tell whether it does.
+  mayBeExempt: (payload) => payload.includes('"replaces"'),
   payload: {
     schema: z.object({
       identifiers: z.array(z.object({ type: z.string(), value: z.string() })),
@@ -23,7 +27,7 @@ export const newOrder = acmeEndpoint({
       replaces: z.string().optional(),
     }),
   },
-  async handle({ signer, payload, now }, { ordering, urls, settings }) {
+  async handle({ signer, payload, visit, now }, { ordering, urls, settings }) {
     const { identifiers, notBefore, notAfter, profile, replaces } = payload
     const order = await ordering.createOrder(
       signer.requester,
@@ -35,6 +39,11 @@ export const newOrder = acmeEndpoint({
         ...(replaces !== undefined && { replaces }),
       },
       now,
+      (admitted, isReplacement) =>
+        visit?.charge(
+          admitted.map(({ type, value }) => ({ category: 'new_order_per_identifier', subject: `${type} ${value}` })),
+          isReplacement,
+        ),
     )
     // 201 also for an order that was there already: clients expect it of new-order, and Location says which order it is.
     return { status: 201, body: renderOrder(order, urls, settings), location: urls.numbered('order', order.id) }

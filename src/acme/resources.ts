@@ -13,6 +13,7 @@ export interface AccountObject {
   orders: string
   contact?: readonly string[]
   termsOfServiceAgreed?: true
+  externalAccountBinding?: object
 }
 
 export function renderAccount(account: Account, urls: Urls): AccountObject {
@@ -20,6 +21,7 @@ export function renderAccount(account: Account, urls: Urls): AccountObject {
     status: account.status,
     ...(account.contacts.length > 0 && { contact: account.contacts }),
     ...(account.termsAgreed && { termsOfServiceAgreed: true }),
+    ...(account.externalAccountBinding && { externalAccountBinding: account.externalAccountBinding }),
     orders: urls.numbered('accountOrders', account.id),
   }
 }

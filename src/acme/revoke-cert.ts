@@ -8,10 +8,8 @@ export const revokeCert = acmeEndpoint({
   resource: 'revokeCert',
   signedBy: 'either',
   payload: { schema: z.object({ certificate: Base64url, reason: z.int().optional() }) },
-  async handle({ signer, payload }, { registration, revocation }) {
-    const revoker = isAccount(signer)
-      ? { accountId: (await registration.current(signer)).id }
-      : { certificateKey: signer }
+  async handle({ signer, payload }, { revocation }) {
+    const revoker = isAccount(signer) ? { requester: signer.requester } : { certificateKey: signer }
     await revocation.revoke(payload.certificate, payload.reason, revoker)
     return { status: 200 }
   },

@@ -21,6 +21,7 @@ export interface CaIssuer {
   keyIdentifier: Buffer
   /** The algorithm the issuer signs with; stands inside the TBSCertificate (RFC 5280 §4.1.1.2). */
   signatureAlgorithm: SignatureAlgorithm
+  notBefore: Date
   notAfter: Date
 }
 

@@ -83,6 +83,7 @@ function readIssuers({ issuers }: SignerDescription): KnownIssuer[] {
       nameDer: tbs.subjectDer,
       keyIdentifier: tbs.subjectKeyIdentifier,
       signatureAlgorithm: algorithm as SignatureAlgorithm,
+      notBefore: tbs.notBefore,
       notAfter: tbs.notAfter,
       publicKey: createPublicKey({ key: tbs.spki.der, format: 'der', type: 'spki' }),
     }

@@ -1,8 +1,9 @@
 /**
  * One connection to the signer daemon: handshake, pipelined requests, deadlines, reconnection.
  *
- * A request that finds no connection waits for one until its own deadline; a request that was sent when the connection
- * dropped fails as SignerUnavailable and may be repeated, since signing the same TBSCertificate twice does no harm.
+ * A request that finds no connection waits for one until its own deadline. A request that was under way when the connection
+ * dropped is sent once more, since signing the same bytes twice does no harm: a signer that is started again within the
+ * deadline costs a pause and no order. The second loss fails it as SignerUnavailable, for it may be what ended the signer.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -64,6 +65,8 @@ interface Pending {
   frame: Buffer
   method: MethodName
   deadlineAt: number
+  /** Connections it was sent over. */
+  sent: number
   resolve(reply: Reply<MethodName>): void
   reject(error: Error): void
 }
@@ -73,6 +76,7 @@ type State = 'hello' | 'welcome' | 'describe' | 'ready' | 'disconnected' | 'clos
 /** Deadlines are looked after together: one timer for all requests, this often. */
 const DEADLINE_TICK_MS = 20
 const DESCRIBE_ID = 0xffffffff
+const MAX_SENT = 2
 
 export class SignerClient {
   readonly #options: Required<Omit<SignerClientOptions, 'onConnect' | 'onDisconnect'>> &
@@ -137,9 +141,10 @@ export class SignerClient {
       return Promise.reject(new SignerRefusal(`a request of ${frame.length} bytes is too long for the signer`))
     }
     return new Promise<Reply<MethodName>>((resolve, reject) => {
-      this.#pending.set(id, { frame, method, deadlineAt: performance.now() + wait, resolve, reject })
+      const pending: Pending = { frame, method, deadlineAt: performance.now() + wait, sent: 0, resolve, reject }
+      this.#pending.set(id, pending)
       this.#deadlineTimer ??= setInterval(() => this.#expire(), DEADLINE_TICK_MS)
-      if (this.#state === 'ready') this.#send(frame)
+      if (this.#state === 'ready') this.#sendRequest(pending)
     }) as Promise<Reply<M>>
   }
 
@@ -149,7 +154,7 @@ export class SignerClient {
     this.#state = 'closed'
     clearTimeout(this.#reconnectTimer)
     clearTimeout(this.#handshakeTimer)
-    this.#failAll(new SignerUnavailable('the signer client was closed'))
+    this.#fail(this.#pending, new SignerUnavailable('the signer client was closed'))
     const socket = this.#socket
     if (!socket || socket.closed) return
     await new Promise<void>((resolve) => {
@@ -223,7 +228,12 @@ export class SignerClient {
     clearTimeout(this.#handshakeTimer)
     this.#failedAttempts = 0
     this.#state = 'ready'
-    for (const { frame: waiting } of this.#pending.values()) this.#send(waiting)
+    for (const waiting of this.#pending.values()) this.#sendRequest(waiting)
+  }
+
+  #sendRequest(pending: Pending): void {
+    pending.sent++
+    this.#send(pending.frame)
   }
 
   #settle(frame: Frame): void {
@@ -269,11 +279,10 @@ export class SignerClient {
     clearTimeout(this.#handshakeTimer)
     this.#out = []
     if (this.#state === 'closed') return
-    const wasReady = this.#state === 'ready'
     this.#state = 'disconnected'
     this.#lastFailure = reason
-    // What waited for the connection was never sent and goes on waiting.
-    if (wasReady) this.#failAll(new SignerUnavailable('the connection to the signer was lost', { cause: reason }))
+    const lostTwice = [...this.#pending].filter(([, { sent }]) => sent >= MAX_SENT)
+    this.#fail(lostTwice, new SignerUnavailable('the connection to the signer was lost', { cause: reason }))
     this.#options.onDisconnect?.(reason)
     this.#reconnectTimer = setTimeout(() => this.#connect(), this.#pauseMs())
   }
@@ -286,8 +295,8 @@ export class SignerClient {
     return ceiling / 2 + (Math.random() * ceiling) / 2
   }
 
-  #failAll(error: Error): void {
-    for (const [id, { reject }] of this.#pending) {
+  #fail(requests: Iterable<[number, Pending]>, error: Error): void {
+    for (const [id, { reject }] of requests) {
       this.#forget(id)
       reject(error)
     }

@@ -25,15 +25,7 @@ const when = (path: string, feature: string, used: (config: Config) => boolean):
 })
 
 export const ABSENT_FEATURES: readonly AbsentFeature[] = [
-  when('security.require_csr_profile', 'CSR profiles are', (c) => c.security.require_csr_profile),
-  when('security.rate_limits.enabled', 'rate limiting is', (c) => c.security.rate_limits.enabled),
-  when(
-    'security.identifier_policy.enforce_account_allowlist',
-    'the identifier allowlist of accounts is',
-    (c) => c.security.identifier_policy.enforce_account_allowlist,
-  ),
   when('acme.caa_enforce', 'the CAA check is', (c) => c.acme.caa_enforce),
-  when('acme.eab_required', 'external account binding is', (c) => c.acme.eab_required),
   {
     path: 'challenges.enabled',
     feature: 'this challenge method is',
@@ -55,9 +47,7 @@ export const ABSENT_FEATURES: readonly AbsentFeature[] = [
     feature: 'hooks are',
     uses: (c) => c.hooks.registered.flatMap((hook, index) => (hook.enabled ? [`hooks.registered[${index}]`] : [])),
   },
-  when('nonce.store', 'a nonce store in the database is', (c) => c.nonce.store === 'database'),
   when('nonce.audit_consumed', 'the record of used nonces is', (c) => c.nonce.audit_consumed),
-  when('quotas.enabled', 'quotas are', (c) => c.quotas.enabled),
   when('admin_api.enabled', 'the Admin API is', (c) => c.admin_api.enabled),
   when('crl.enabled', 'the CRL is', (c) => c.crl.enabled),
   when('metrics.auth_required', 'an admin token is', (c) => c.metrics.auth_required),

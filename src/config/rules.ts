@@ -96,9 +96,9 @@ const ACME: Rule[] = [
   ),
   not(
     'acme.eab_required',
-    ['admin_api.enabled'],
-    (c) => c.acme.eab_required && !c.admin_api.enabled,
-    'is true while admin_api.enabled is false; binding credentials are made through the Admin API, so enable it',
+    ['acme.eab_key_file', 'admin_api.token_secret'],
+    (c) => c.acme.eab_required && c.acme.eab_key_file === null && c.admin_api.token_secret === null,
+    'is true, and there is no secret to store binding credentials under; set acme.eab_key_file or admin_api.token_secret',
   ),
   {
     path: 'acme.paths',
@@ -284,9 +284,8 @@ const AROUND: Rule[] = [
   ),
   not(
     'admin_api.token_secret',
-    ['admin_api.enabled'],
-    (c) =>
-      c.admin_api.enabled && c.admin_api.token_secret !== null && c.admin_api.token_secret.length < MIN_TOKEN_SECRET,
+    [],
+    (c) => c.admin_api.token_secret !== null && c.admin_api.token_secret.length < MIN_TOKEN_SECRET,
     `is too short; must have at least ${MIN_TOKEN_SECRET} characters`,
   ),
   not(

@@ -50,24 +50,14 @@ export const WARNINGS: readonly WarningRule[] = [
   },
   warn(
     'security.rate_limits.backend',
-    (c) => c.security.rate_limits.enabled && c.security.rate_limits.backend === 'memory' && c.server.workers > 1,
-    'memory counts within this instance only; use database when several instances share the load',
-    ['security.rate_limits.enabled'],
-  ),
-  warn(
-    'security.require_csr_profile',
-    (c) => c.security.require_csr_profile && !c.admin_api.enabled,
-    'is true while admin_api.enabled is false; CSR profiles are assigned through the Admin API',
-  ),
-  warn(
-    'security.identifier_policy.enforce_account_allowlist',
-    (c) => c.security.identifier_policy.enforce_account_allowlist && !c.admin_api.enabled,
-    'is true while admin_api.enabled is false; allowlists are kept through the Admin API',
+    (c) =>
+      c.security.rate_limits.enabled && c.security.rate_limits.backend === 'memory' && c.nonce.store === 'database',
+    'is memory, which counts within this instance only; with nonce.store database several instances share the load, and so should their counters',
   ),
   warn(
     'acme.eab_reusable',
     (c) => c.acme.eab_reusable && !c.acme.eab_required,
-    'has no effect while acme.eab_required is false',
+    'is true while acme.eab_required is false; it concerns only clients that bind their account all the same',
   ),
   warn(
     'ca.internal.root_key_path',

@@ -13,6 +13,8 @@ import {
   normalizeIpAddress,
 } from '../protocol/identifier.ts'
 import { Problem, type ProblemType, type Subproblem } from '../protocol/problem.ts'
+import { type Allowlist, isAllowed } from './allowlist.ts'
+import { matchesPattern } from './name-pattern.ts'
 
 export interface IdentifierPolicy {
   /** Patterns: an exact name, or `*.x` for x itself and everything below. Empty allows every name. */
@@ -34,9 +36,14 @@ export interface RequestedIdentifier {
 
 /**
  * Normalises and judges a request's identifiers.
+ * @param allowlist what the account may ask for, where `enforce_account_allowlist` is set.
  * @throws Problem with one refusal's own type, or `compound` with a subproblem for each.
  */
-export function checkIdentifiers(requested: readonly RequestedIdentifier[], policy: IdentifierPolicy): Identifier[] {
+export function checkIdentifiers(
+  requested: readonly RequestedIdentifier[],
+  policy: IdentifierPolicy,
+  allowlist?: Allowlist,
+): Identifier[] {
   if (requested.length === 0) throw new Problem('malformed', 'identifiers must name at least one identifier')
   if (requested.length > policy.maxIdentifiers)
     throw new Problem(
@@ -47,7 +54,7 @@ export function checkIdentifiers(requested: readonly RequestedIdentifier[], poli
   const accepted: Identifier[] = []
   const refused: Subproblem[] = []
   for (const identifier of requested) {
-    const verdict = checkIdentifier(identifier, policy)
+    const verdict = checkIdentifier(identifier, policy, allowlist)
     if ('problem' in verdict) refused.push({ type: verdict.problem, detail: verdict.detail, identifier })
     else accepted.push(verdict)
   }
@@ -67,7 +74,11 @@ export function checkIdentifiers(requested: readonly RequestedIdentifier[], poli
 
 type Verdict = Identifier | { problem: ProblemType; detail: string }
 
-function checkIdentifier({ type, value }: RequestedIdentifier, policy: IdentifierPolicy): Verdict {
+function checkIdentifier(
+  { type, value }: RequestedIdentifier,
+  policy: IdentifierPolicy,
+  allowlist: Allowlist | undefined,
+): Verdict {
   if (!(IDENTIFIER_TYPES as readonly string[]).includes(type))
     return refuse('unsupportedIdentifier', `identifier type ${shown(type)} is not supported; use dns or ip`)
   if (value.length > policy.maxValueLength)
@@ -78,7 +89,12 @@ function checkIdentifier({ type, value }: RequestedIdentifier, policy: Identifie
   const normal = type === 'dns' ? normalizeDnsName(value) : normalizeIpAddress(value)
   if (!normal.ok) return refuse('malformed', `${shown(value)} ${normal.reason}`)
   const identifier: Identifier = { type: type as IdentifierType, value: normal.value }
-  return checkNames(identifier, policy) ?? checkChallenges(identifier, policy) ?? identifier
+  return (
+    checkNames(identifier, policy) ??
+    checkAllowlist(identifier, allowlist) ??
+    checkChallenges(identifier, policy) ??
+    identifier
+  )
 }
 
 function checkNames(identifier: Identifier, policy: IdentifierPolicy): Verdict | undefined {
@@ -96,6 +112,11 @@ function checkNames(identifier: Identifier, policy: IdentifierPolicy): Verdict |
   return undefined
 }
 
+function checkAllowlist(identifier: Identifier, allowlist: Allowlist | undefined): Verdict | undefined {
+  if (allowlist === undefined || isAllowed(identifier, allowlist)) return undefined
+  return refuse('rejectedIdentifier', `${identifier.value} is not among the identifiers allowed to this account`)
+}
+
 function checkChallenges(identifier: Identifier, policy: IdentifierPolicy): Verdict | undefined {
   if (offeredChallengeTypes(identifier, policy.enabledChallenges).length > 0) return undefined
   const kind = identifier.type === 'ip' ? 'an IP address' : 'a wildcard name'
@@ -103,14 +124,6 @@ function checkChallenges(identifier: Identifier, policy: IdentifierPolicy): Verd
     'rejectedIdentifier',
     `${identifier.value}: no challenge type enabled on this server (${policy.enabledChallenges.join(', ')}) can validate ${kind}`,
   )
-}
-
-/** Whether a name is the pattern, or lies at or below the base of a `*.` pattern. */
-export function matchesPattern(name: string, pattern: string): boolean {
-  const wanted = pattern.toLowerCase().replace(/\.$/, '')
-  if (!wanted.startsWith('*.')) return name === wanted
-  const base = wanted.slice(2)
-  return name === base || name.endsWith(`.${base}`)
 }
 
 function refuse(problem: ProblemType, detail: string): Verdict {

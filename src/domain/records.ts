@@ -1,6 +1,7 @@
 /** The aggregates as the services see them: rows already decoded, statuses already derived. */
 
 import type { ChallengeType } from '../protocol/challenge.ts'
+import type { ExternalAccountBinding } from '../protocol/external-account-binding.ts'
 import type { Identifier } from '../protocol/identifier.ts'
 import type { ProblemDocument } from '../protocol/problem.ts'
 import type { AuthorizationStatus, ChallengeStatus } from './authorization-state.ts'
@@ -18,6 +19,8 @@ export interface Account {
   keyVersion: number
   contacts: readonly string[]
   termsAgreed: boolean
+  /** The JWS it was registered with, when it is bound to an external account. */
+  externalAccountBinding?: ExternalAccountBinding['jws']
 }
 
 export interface Order {
@@ -34,6 +37,8 @@ export interface Order {
   replaces?: string
   error?: ProblemDocument
   certificateId?: string
+  /** CSR profile assigned to its account, as of when the order was read. */
+  csrProfileId?: string
 }
 
 export interface Authorization {

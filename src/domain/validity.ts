@@ -53,18 +53,19 @@ export function orderExpiry({ notAfter }: RequestedValidity, lifetimeEnd: Date):
 
 /**
  * The period a certificate gets: the requested one, else the profile's days counted from a back-dated start, notAfter
- * inclusive, and never beyond the issuer's own end.
+ * inclusive, and never outside the issuer's own: a CA that is younger than the back-dating must be able to issue.
  */
 export function certificateValidity(
   requested: RequestedValidity,
   policy: ValidityPolicy,
   now: Date,
-  issuerNotAfter: Date,
+  issuer: Validity,
 ): Validity {
-  const notBefore = requested.notBefore ?? earliestStart(policy, now)
+  const start = requested.notBefore ?? earliestStart(policy, now)
+  const notBefore = new Date(Math.max(start.getTime(), issuer.notBefore.getTime()))
   const days = Math.min(policy.validityDays, policy.maxValidityDays)
   const wanted = requested.notAfter ?? new Date(notBefore.getTime() + days * DAY_MS - SECOND_MS)
-  return { notBefore, notAfter: wanted > issuerNotAfter ? issuerNotAfter : wanted }
+  return { notBefore, notAfter: new Date(Math.min(wanted.getTime(), issuer.notAfter.getTime())) }
 }
 
 function earliestStart(policy: ValidityPolicy, now: Date): Date {

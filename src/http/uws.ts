@@ -30,12 +30,14 @@ export interface ListenOptions {
   maxBodyBytes: number
   /** Lower-case names that `HttpRequest.header` answers. Others are always undefined. */
   keptHeaders: readonly string[]
+  /** Those of them whose lines make one list, joined by commas (RFC 9110 §5.3). Of others the first line counts. */
+  listHeaders?: readonly string[]
   handler: HttpHandler
   /** The reply for a handler that threw or rejected; where it throws itself, or its reply cannot be written, a bare 500 is sent. */
   onError(error: unknown, request: HttpRequest): HttpReply
   /** The reply for a body over `maxBodyBytes` (413); `request.body` is empty. */
   tooLarge(request: HttpRequest): HttpReply
-  /** The reply for two different Content-Length headers (400, RFC 9112 §6.3); the connection closes with it. */
+  /** The reply for two Content-Lengths or a foreign Transfer-Encoding (400, RFC 9112 §6.1, §6.3); the connection closes with it. */
   badRequest(request: HttpRequest): HttpReply
   /** The client went away before the reply was complete. For logs only. */
   onAborted?(request: HttpRequest): void
@@ -116,6 +118,8 @@ interface Exchange {
   over: boolean
 }
 
+type KeptHeaders = Pick<ListenOptions, 'keptHeaders' | 'listHeaders'>
+
 /** The request as the handler sees it: reads through to the library's object until `detach` copies and lets go. */
 class LiveRequest implements HttpRequest {
   readonly method: string
@@ -123,16 +127,18 @@ class LiveRequest implements HttpRequest {
   readonly query: string
   body: Buffer = NO_BODY
   #names: readonly string[]
+  #lists: readonly string[]
   #req: uWS.HttpRequest | undefined
   #res: uWS.HttpResponse | undefined
   #values: string[] | undefined
   #address: string | undefined
 
-  constructor(method: string, names: readonly string[], res: uWS.HttpResponse, req: uWS.HttpRequest) {
+  constructor(method: string, kept: KeptHeaders, res: uWS.HttpResponse, req: uWS.HttpRequest) {
     this.method = method
     this.path = req.getUrl()
     this.query = req.getQuery() ?? ''
-    this.#names = names
+    this.#names = kept.keptHeaders
+    this.#lists = kept.listHeaders ?? []
     this.#req = req
     this.#res = res
   }
@@ -140,6 +146,8 @@ class LiveRequest implements HttpRequest {
   header(name: string): string | undefined {
     const index = this.#names.indexOf(name)
     if (index < 0) return undefined
+    // The library knows the first line of a name only.
+    if (this.#values === undefined && this.#lists.includes(name)) this.#copyHeaders()
     const value = this.#values === undefined ? this.#req?.getHeader(name) : this.#values[index]
     return value === '' ? undefined : value
   }
@@ -154,23 +162,34 @@ class LiveRequest implements HttpRequest {
    * asking for each kept one, and it shows what asking hides: a second Content-Length (RFC 9112 §6.3), of which the
    * library heeds only the first.
    *
-   * @returns false when two lengths differ.
+   * @returns false when two lengths differ, or the transfer coding is not plain chunked (RFC 9112 §6.1).
    */
   detach(): boolean {
     if (this.#req === undefined) return true
+    const consistent = this.#copyHeaders()
+    void this.peerAddress
+    this.release()
+    return consistent
+  }
+
+  /** @returns false when the length of the body is not certain. */
+  #copyHeaders(): boolean {
     const values = new Array<string>(this.#names.length).fill('')
     let length: string | undefined
     let consistent = true
-    this.#req.forEach((name, value) => {
+    this.#req?.forEach((name, value) => {
       const index = this.#names.indexOf(name)
-      if (index >= 0 && values[index] === '') values[index] = value
+      if (index >= 0) {
+        if (values[index] === '') values[index] = value
+        else if (value !== '' && this.#lists.includes(name)) values[index] += `, ${value}`
+      }
+      // The library takes every coding for chunked; whoever forwarded this may have read it otherwise.
+      if (name === 'transfer-encoding' && value.toLowerCase() !== 'chunked') consistent = false
       if (name !== 'content-length') return
       if (length !== undefined && length !== value) consistent = false
       length = value
     })
     this.#values = values
-    void this.peerAddress
-    this.release()
     return consistent
   }
 
@@ -266,9 +285,9 @@ class Server implements HttpServer {
   /** @param takesBody false for GET and HEAD: a body, should one come, is skipped by the library. */
   #begin(method: string, takesBody: boolean, res: uWS.HttpResponse, req: uWS.HttpRequest): void {
     this.counters.requests++
-    const request = new LiveRequest(method, this.#options.keptHeaders, res, req)
+    const request = new LiveRequest(method, this.#options, res, req)
     const declared = req.getHeader('content-length')
-    const chunked = takesBody && declared === '' && req.getHeader('transfer-encoding') !== ''
+    const chunked = declared === '' && req.getHeader('transfer-encoding') !== ''
     if (declared === '' && !chunked) {
       this.#answer(res, request)
       return
@@ -292,7 +311,7 @@ class Server implements HttpServer {
   }
 
   /**
-   * Two lengths: what follows may be a request that somebody smuggled past a proxy (RFC 9112 §11.2), and the library
+   * Where the body ends is not certain: what follows may be a request that somebody smuggled past a proxy (RFC 9112 §11.2), and the library
    * would parse it as the next one even behind a reply that closes. A pending reply makes it close the connection there.
    */
   #refuseAmbiguous(res: uWS.HttpResponse, request: LiveRequest): void {

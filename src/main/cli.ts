@@ -4,9 +4,14 @@
 import path from 'node:path'
 import sade, { type Sade } from 'sade'
 import type { Config } from '../config/schema.ts'
+import { allowToAccount, disallowToAccount, listAllowed } from './commands/account.ts'
 import { testSign } from './commands/ca.ts'
-import { readConfigFile } from './commands/config-file.ts'
+import { loadConfigFile, readConfigFile } from './commands/config-file.ts'
+import { assignProfile, createProfile, listProfiles } from './commands/csr-profile.ts'
 import { databaseMigrate, databaseStatus } from './commands/db.ts'
+import { createCredential, listCredentials, revokeCredential } from './commands/eab.ts'
+import { inspectAccount, inspectCertificate, inspectOrder } from './commands/inspect.ts'
+import { switchMaintenance } from './commands/maintenance.ts'
 import {
   type AdviceFlags,
   ANY,
@@ -50,7 +55,7 @@ const program = sade('chancery')
     'An ACME certificate authority server (RFC 8555).',
     '',
     'Exit codes: 0 done; 1 something failed or is wrong; 2 wrong usage.',
-    'SIGTERM or SIGINT: finish what is in flight, then stop.',
+    'SIGTERM or SIGINT: finish what is in flight, then stop. SIGHUP: read the configuration file again.',
   ])
   .option('-c, --config', 'Configuration file (YAML or JSON); SERVICE_CONFIG when absent')
   .option('--debug', 'Print stack traces of errors, and log at DEBUG')
@@ -112,6 +117,130 @@ withSelection(program.command('renewal clear', 'Take such advice back'))
     ),
   )
 
+const MAINTENANCE_HELP = {
+  on: 'Refuse new orders and pre-authorizations on all instances; what was begun goes on',
+  off: 'Take new orders again',
+  status: 'Say whether the service is in maintenance',
+}
+for (const action of ['on', 'off', 'status'] as const)
+  program
+    .command(`maintenance ${action}`, MAINTENANCE_HELP[action])
+    .example(`-c config.yaml maintenance ${action}`)
+    .action(run(async (options: GlobalOptions) => switchMaintenance(await readConfigFile(configOf(options)), action)))
+const INSPECTIONS = {
+  'order <uuid>': { inspect: inspectOrder, about: 'an order with its authorizations and challenges' },
+  'certificate <uuid-or-serial>': { inspect: inspectCertificate, about: 'a certificate' },
+  'account <uuid>': { inspect: inspectAccount, about: 'an account with its contacts and order counts' },
+}
+for (const [usage, { inspect, about }] of Object.entries(INSPECTIONS)) {
+  program
+    .command(`inspect ${usage}`, `Show ${about}`)
+    .option('--json', 'Print JSON')
+    .example(`-c config.yaml inspect ${usage}`)
+    .action((key: string, options: GlobalOptions & { json?: boolean }) =>
+      run(async () => inspect(await readConfigFile(configOf(options)), key, { json: options.json === true }))(options),
+    )
+}
+
+/** What the parser makes of a flag with a value: a list where it is given several times. */
+type Text = string | string[]
+
+interface CredentialFlags {
+  kid?: Text
+  label?: Text
+  allow?: Text
+  'csr-profile'?: Text
+}
+
+interface AssignmentFlags {
+  account?: Text
+  eab?: Text
+}
+
+/** Words beyond those that a command names. */
+interface FurtherWords {
+  _: string[]
+}
+
+program
+  .command('eab create', 'Make a credential of external account binding and print its HMAC key, once')
+  .option('--kid', 'Key id, by which the client names the credential')
+  .option('--label', 'A note for the operator')
+  .option('--allow', 'Identifiers its accounts may ask for: a name, *.name, an address, a network; several may follow')
+  .option('--csr-profile', 'Name of the CSR profile its accounts get')
+  .example("-c config.yaml eab create --kid team-a --allow '*.a.example.com' 10.1.0.0/16")
+  .action(
+    run(async (options: GlobalOptions & CredentialFlags & FurtherWords) =>
+      createCredential(await readConfigFile(configOf(options)), {
+        kid: textOf(options.kid, '--kid'),
+        label: textOf(options.label, '--label'),
+        allow: [...valuesOf(options.allow), ...options._],
+        csrProfile: textOf(options['csr-profile'], '--csr-profile'),
+      }),
+    ),
+  )
+
+program
+  .command('eab list', 'List the credentials of external account binding, newest first')
+  .example('-c config.yaml eab list')
+  .action(run(async (options: GlobalOptions) => listCredentials(await readConfigFile(configOf(options)))))
+
+program
+  .command('eab revoke <kid>', 'Revoke a credential, the accounts registered with it and their authorizations')
+  .example('-c config.yaml eab revoke team-a')
+  .action(
+    run(async (kid: string, options: GlobalOptions) => revokeCredential(await readConfigFile(configOf(options)), kid)),
+  )
+
+program
+  .command('account allow <id>', 'Allow identifiers to an account: names, *.name, addresses, networks')
+  .example("-c config.yaml account allow 01938c4e-… host.example.com '*.a.example.com'")
+  .action(
+    run(async (id: string, options: GlobalOptions & FurtherWords) =>
+      allowToAccount(await readConfigFile(configOf(options)), id, options._),
+    ),
+  )
+
+program
+  .command('account disallow <id>', 'Take allowed identifiers away from an account')
+  .example('-c config.yaml account disallow 01938c4e-… host.example.com')
+  .action(
+    run(async (id: string, options: GlobalOptions & FurtherWords) =>
+      disallowToAccount(await readConfigFile(configOf(options)), id, options._),
+    ),
+  )
+
+program
+  .command('account allowed <id>', 'List the identifiers allowed to an account')
+  .example('-c config.yaml account allowed 01938c4e-…')
+  .action(run(async (id: string, options: GlobalOptions) => listAllowed(await readConfigFile(configOf(options)), id)))
+
+program
+  .command('csr-profile create <file>', 'Store a CSR profile: YAML or JSON with name, description and profile_data')
+  .example('-c config.yaml csr-profile create servers.yaml')
+  .action(
+    run(async (file: string, options: GlobalOptions) => createProfile(await readConfigFile(configOf(options)), file)),
+  )
+
+program
+  .command('csr-profile list', 'List the CSR profiles')
+  .example('-c config.yaml csr-profile list')
+  .action(run(async (options: GlobalOptions) => listProfiles(await readConfigFile(configOf(options)))))
+
+program
+  .command('csr-profile assign <name>', 'Give a CSR profile to an account, or to a credential and its accounts')
+  .option('--account', 'Account id, the last part of the account URL')
+  .option('--eab', 'Key id of a credential of external account binding')
+  .example('-c config.yaml csr-profile assign servers --eab team-a')
+  .action(
+    run(async (name: string, options: GlobalOptions & AssignmentFlags) =>
+      assignProfile(await readConfigFile(configOf(options)), name, {
+        account: textOf(options.account, '--account'),
+        eab: textOf(options.eab, '--eab'),
+      }),
+    ),
+  )
+
 async function serveCommand(options: GlobalOptions & DevFlags): Promise<number> {
   // The command that runs when no other is named: a mistyped one must not start a service.
   if (options._.length > 0) throw new UsageError(`unknown command: ${options._.join(' ')}`)
@@ -126,12 +255,19 @@ async function serveCommand(options: GlobalOptions & DevFlags): Promise<number> 
   }
   const config = await readConfigFile(configOf(options))
   if (options['validate-only']) return printSummary(config)
-  const logging = {
-    ...config.logging,
-    ...(options.debug && { level: 'DEBUG' as const }),
-    ...(options.dev && { format: 'human' as const }),
-  }
-  return runService({ ...config, logging })
+  return runService(withFlags(config, options), {
+    async reread() {
+      const loaded = await loadConfigFile(configOf(options))
+      return loaded.ok ? { ...loaded, config: withFlags(loaded.config, options) } : loaded
+    },
+  })
+}
+
+/** What the command line says about the log stands above what the file says. */
+function withFlags(config: Config, { debug, dev }: GlobalOptions): Config {
+  const level = debug ? ('DEBUG' as const) : config.logging.level
+  const format = dev ? ('human' as const) : config.logging.format
+  return { ...config, logging: { ...config.logging, level, format } }
 }
 
 function printSummary(config: Config): number {
@@ -152,21 +288,34 @@ function portOf(value: number | undefined, flag: string): number {
   return value
 }
 
+function valuesOf(value: Text | undefined): string[] {
+  return value === undefined ? [] : [value].flat()
+}
+
+function textOf(value: Text | undefined, flag: string): string | undefined {
+  const values = valuesOf(value)
+  if (values.length > 1) throw new UsageError(`${flag} is given once`)
+  return values[0]
+}
+
 function configOf({ config }: GlobalOptions): string | undefined {
   if (config === undefined || typeof config === 'string') return config
   throw new UsageError('-c takes one file name')
 }
 
 /** Turns what a command returns or throws into an exit code and plain lines on standard error. */
-function run<O extends GlobalOptions>(command: (options: O) => Promise<number>): (options: O) => Promise<void> {
-  return async (options) => {
+function run<A extends [...string[], GlobalOptions]>(
+  command: (...args: A) => Promise<number>,
+): (...args: A) => Promise<void> {
+  return async (...args) => {
     try {
-      process.exitCode = await command(options)
+      process.exitCode = await command(...args)
     } catch (error) {
       if (error instanceof UsageError) {
         complain(error.message)
         return
       }
+      const options = args.at(-1) as GlobalOptions
       const message = error instanceof Error ? error.message : String(error)
       process.stderr.write(`chancery: ${options.debug && error instanceof Error ? error.stack : message}\n`)
       process.exitCode = EXIT_FAILED
@@ -184,19 +333,22 @@ function complain(message: string): void {
  * behind a flag without a value for that value. Such flags are moved to the end.
  */
 function flagsLast(argv: readonly string[]): string[] {
-  const lone = new Set(['--debug', '--validate-only', '--dev', '--all', '-v', '--version', '-h', '--help'])
+  const lone = new Set(['--debug', '--validate-only', '--dev', '--json', '--all', '-v', '--version', '-h', '--help'])
   return [...argv.filter((word) => !lone.has(word)), ...argv.filter((word) => lone.has(word))]
 }
 
 const [node, script, ...words] = process.argv
-const parsed = program.parse([node ?? '', script ?? '', ...flagsLast(words)], {
-  unknown(flag) {
+const parsing = {
+  unknown(flag: string) {
     complain(`unknown option: ${flag}`)
     // The parser would end the process with 1.
     process.exit()
   },
-  lazy: true,
-})
+  lazy: true as const,
+  // Values that stay as typed, where the parser would make a number of 007.
+  string: ['kid', 'label', 'allow', 'csr-profile', 'account', 'eab'],
+}
+const parsed = program.parse([node ?? '', script ?? '', ...flagsLast(words)], parsing)
 if (parsed) await parsed.handler.apply(null, parsed.args)
 else if (process.exitCode === undefined)
   process.exitCode = words.some((word) => /^(?:-h|--help|-v|--version)$/.test(word)) ? 0 : EXIT_USAGE

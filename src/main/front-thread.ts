@@ -7,29 +7,39 @@ import { createMetrics, takeSnapshot } from '../ops/metrics.ts'
 import { Problem } from '../protocol/problem.ts'
 import { type Actor, spawn } from '../runtime/actor.ts'
 import { runThread } from '../runtime/thread-entry.ts'
-import { openDatabase } from '../store/database.ts'
+import { type InstanceBoard, openInstanceBoard } from '../services/instance-board.ts'
+import { type Database, openDatabase } from '../store/database.ts'
 import { createFront, KEPT_HEADERS } from './front.ts'
 import { createLogger, PINO_LEVELS } from './logging.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from './messages.ts'
-import { databaseSettings, proxySettings } from './settings.ts'
+import { openThreadNonces } from './nonces.ts'
+import { databaseSettings, liveSettings, proxySettings } from './settings.ts'
 import { connectSigner, createAcmeContext, createStores } from './wiring.ts'
 
 /** The supervisor answers from memory; if it does not within this, it is stuck, and health must say so. */
 const SUPERVISOR_DEADLINE_MS = 2_000
+const POOL_REPORT_MS = 100
 
 runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
   async ({ name, data, supervisor, atExit, requestRecycle }) => {
     const { config, version, instanceId } = data
     const { log, flush } = createLogger(config.logging, name, true)
+    let { metricsPath } = liveSettings(config)
     atExit(flush)
     const metrics = createMetrics()
     const db = openDatabase(databaseSettings(config, data.databaseConnections), (error) =>
       log.warn({ reason: error.message }, 'database connection lost'),
     )
+    const board = openInstanceBoard(data.board)
+    reportPoolTo(board, data.front, db)
     const ca = connectSigner(data.signer, log)
+    const { nonces, close: closeNonces } = await openThreadNonces(config, data.nonce, db, (error) =>
+      log.debug({ err: error }, 'nonce epochs could not be read'),
+    )
     const context = createAcmeContext(
       { config, db, stores: createStores(db), ca, instanceId, metrics, log },
-      data.nonce,
+      data,
+      nonces,
       (request) => {
         try {
           supervisor.tell('validate', request)
@@ -43,13 +53,14 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
     const proxy = proxySettings(config)
     const front = createFront({
       acme,
+      board,
       metrics,
       log,
       version,
       proxy,
       scheme: data.tls ? 'https' : 'http',
       hstsMaxAgeSeconds: config.security.hsts_max_age_seconds,
-      metricsPath: config.metrics.enabled ? config.metrics.path : undefined,
+      metricsPath: () => metricsPath,
       health: () => supervisor.ask('health', undefined, SUPERVISOR_DEADLINE_MS),
       exposition: () => supervisor.ask('metrics', undefined, SUPERVISOR_DEADLINE_MS),
     })
@@ -61,6 +72,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       ...(data.tls && { tls: data.tls }),
       maxBodyBytes,
       keptHeaders: [...KEPT_HEADERS, proxy.forwardedForHeader, proxy.forwardedProtoHeader],
+      listHeaders: [proxy.forwardedForHeader],
       handler: recycling(front.handle, config.server, () => requestRecycle('server.max_requests is reached')),
       onError: front.onError,
       tooLarge: (http) =>
@@ -69,7 +81,13 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
           new Problem('malformed', `a request body may have at most ${maxBodyBytes} bytes`, { status: 413 }),
         ),
       badRequest: (http) =>
-        front.refuse(http, new Problem('malformed', 'the request has two different Content-Length headers')),
+        front.refuse(
+          http,
+          new Problem(
+            'malformed',
+            'it is not certain where the body ends: give one Content-Length, or Transfer-Encoding: chunked',
+          ),
+        ),
       onAborted: (http: HttpRequest) => log.debug({ path: http.path }, 'client went away'),
     })
     atExit(() => server.close())
@@ -82,9 +100,10 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       onFailure: ({ error }) => log.error({ err: error }, 'front actor failed'),
       start: () => ({
         metrics: () => takeSnapshot(metrics),
-        pressure: () => db.pressure(),
-        logLevel: (level) => {
-          log.level = PINO_LEVELS[level]
+        live: (settings) => {
+          context.limits.apply(settings.rateLimits)
+          log.level = PINO_LEVELS[settings.logLevel]
+          metricsPath = settings.metricsPath
         },
       }),
     })
@@ -97,12 +116,21 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
         // A finalize whose reply has gone out as `processing` still records its certificate.
         while (context.issuance.inFlight() > 0 && performance.now() < deadline)
           await new Promise((resolve) => setTimeout(resolve, 10))
+        await closeNonces()
         await ca.close()
         await db.close()
       },
     }
   },
 )
+
+/**
+ * Writes this thread's pool numbers to the board. After the turn's input has been read: a thread that was held up for a
+ * second must first see what its connections have answered meanwhile.
+ */
+function reportPoolTo(board: InstanceBoard, front: number, db: Database): void {
+  setInterval(() => setImmediate(() => board.reportPool(front, db.pressure())), POOL_REPORT_MS).unref()
+}
 
 /** Counts requests towards `server.max_requests`, with the jitter that keeps threads from being replaced together. */
 function recycling(

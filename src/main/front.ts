@@ -2,6 +2,7 @@
 
 import type { Logger } from 'pino'
 import type { AcmeApplication, AcmeExchange } from '../acme/application.ts'
+import { isRefusing, PRESSURE_RETRY_AFTER } from '../domain/pool-pressure.ts'
 import { createSecurityHeaders, requestIdFor } from '../http/common-headers.ts'
 import { createForwarding, type ProxySettings } from '../http/forwarded.ts'
 import type { HttpReply, HttpRequest } from '../http/message.ts'
@@ -10,10 +11,12 @@ import { type HealthReport, healthzReply, livezReply, readyzReply } from '../ops
 import { METRICS_CONTENT_TYPE, type Metrics } from '../ops/metrics.ts'
 import { Problem } from '../protocol/problem.ts'
 import { ActorError } from '../runtime/errors.ts'
+import type { InstanceBoard } from '../services/instance-board.ts'
 import { isUnavailable } from '../store/database.ts'
 
 export interface FrontOptions {
   acme: AcmeApplication
+  board: Pick<InstanceBoard, 'admission'>
   metrics: Metrics
   log: Logger
   version: string
@@ -21,7 +24,7 @@ export interface FrontOptions {
   scheme: 'http' | 'https'
   hstsMaxAgeSeconds: number
   /** Undefined: metrics are off. */
-  metricsPath: string | undefined
+  metricsPath(): string | undefined
   health(): Promise<HealthReport>
   exposition(): Promise<string>
 }
@@ -32,6 +35,9 @@ export const KEPT_HEADERS = ['content-type', 'x-request-id', 'accept', 'authoriz
 /** A full batcher drains within a second; a database that is away takes longer. */
 const BUSY_RETRY_SECONDS = 1
 const UNAVAILABLE_RETRY_SECONDS = 5
+
+/** Probes must be answered above all when things go wrong. */
+const HEALTH_PATHS = new Set(['/livez', '/healthz', '/readyz'])
 
 /** Methods are the client's free text; a label must not be. */
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'OPTIONS', 'PUT', 'PATCH', 'DELETE'])
@@ -119,7 +125,7 @@ export function createFront(options: FrontOptions): Front {
         return options.health().then((report) => healthzReply(report, headers))
       case '/readyz':
         return options.health().then((report) => readyzReply(report, headers))
-      case options.metricsPath:
+      case options.metricsPath():
         return options.exposition().then((body) => ({
           status: 200,
           headers: [['Content-Type', METRICS_CONTENT_TYPE], ['Cache-Control', 'no-store'], ...headers],
@@ -130,7 +136,19 @@ export function createFront(options: FrontOptions): Front {
     }
   }
 
+  /** Doc 1, connection pool pressure guard: everything but the health endpoints, before anything else is done for it. */
+  function guard(exchange: Exchange): HttpReply | undefined {
+    const tier = options.board.admission()
+    if (!isRefusing(tier) || HEALTH_PATHS.has(exchange.http.path)) return undefined
+    metrics.pressureRejections.inc({ tier })
+    const retryAfterSeconds = PRESSURE_RETRY_AFTER[tier]
+    const detail = `the server's database connections are under pressure; try again in ${retryAfterSeconds} seconds`
+    return acme.problem(new Problem('serverInternal', detail, { status: 503, retryAfterSeconds }), exchange)
+  }
+
   function answer(exchange: Exchange): HttpReply | Promise<HttpReply> {
+    const refused = guard(exchange)
+    if (refused) return refused
     const match = acme.match(exchange.http.path)
     if (match) {
       exchange.resource = match.resource

@@ -66,5 +66,11 @@ function renderHuman(line: string): string {
     .filter(([name]) => !NO_FACTS.has(name))
     .map(([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
   const head = `${String(entry.time).slice(11, 23)} ${String(entry.level).padEnd(5)} ${String(entry.thread).padEnd(10)}`
-  return `${head} ${entry.message}${facts.length > 0 ? `  ${facts.join(' ')}` : ''}\n`
+  return `${escapeControls(`${head} ${entry.message}${facts.length > 0 ? `  ${facts.join(' ')}` : ''}`)}\n`
+}
+
+/** Paths and the like are the client's: they must not steer the terminal of whoever reads, nor make lines of their own. */
+function escapeControls(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  return text.replace(/[\x00-\x1f\x7f-\x9f]/g, (control) => `\\x${control.charCodeAt(0).toString(16).padStart(2, '0')}`)
 }

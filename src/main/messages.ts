@@ -3,8 +3,8 @@
 import type { Config } from '../config/schema.ts'
 import type { HealthReport } from '../ops/health.ts'
 import type { MetricsSnapshot } from '../ops/metrics.ts'
+import type { RateLimitSettings } from '../services/rate-limiter.ts'
 import type { ValidationRequest } from '../services/validation.ts'
-import type { PoolPressure } from '../store/database.ts'
 
 /** The supervisor, as front threads see it. */
 export type SupervisorMessages = {
@@ -13,11 +13,18 @@ export type SupervisorMessages = {
   metrics: { message: undefined; reply: string }
 }
 
+/** What SIGHUP changes in a running thread. */
+export interface LiveSettings {
+  logLevel: Config['logging']['level']
+  /** Undefined: metrics are off. */
+  metricsPath: string | undefined
+  rateLimits: RateLimitSettings
+}
+
 /** A front thread, as the supervisor sees it. */
 export type FrontMessages = {
   metrics: { message: undefined; reply: MetricsSnapshot }
-  pressure: { message: undefined; reply: PoolPressure }
-  logLevel: { message: Config['logging']['level']; reply: undefined }
+  live: { message: LiveSettings; reply: undefined }
 }
 
 /** Worker data of a front thread; the shared memory stays shared. */
@@ -27,6 +34,11 @@ export interface FrontThreadData {
   instanceId: number
   signer: { socketPath: string; secretFile: string }
   nonce: { key: Uint8Array; epochMs: number; window: SharedArrayBuffer }
+  /** Rate-limit counters of the instance. */
+  rateTable: SharedArrayBuffer
+  /** `services/instance-board.ts`, and the thread's row in it. */
+  board: SharedArrayBuffer
+  front: number
   databaseConnections: number
   tls: { certPath: string; keyPath: string } | undefined
 }

@@ -10,22 +10,30 @@ import type { CaBackend } from '../ca/backend.ts'
 import type { Config } from '../config/schema.ts'
 import { assertPortFree } from '../http/port-check.ts'
 import { allocateReplayWindow } from '../lib/replay-window.ts'
+import { allocateSharedTable } from '../lib/shared-table.ts'
 import { createMetrics } from '../ops/metrics.ts'
 import { type SupervisedThread, superviseThread, type ThreadEvent } from '../runtime/thread.ts'
 import { adoptChallenges } from '../services/challenge-adoption.ts'
 import { type ExpiringKind, expireOverdue } from '../services/expiry.ts'
+import { allocateInstanceBoard, type InstanceBoard, openInstanceBoard } from '../services/instance-board.ts'
 import type { Issuance } from '../services/issuance.ts'
 import { recoverIssuances } from '../services/recovery.ts'
 import { createValidationDispatcher, type DispatcherEvents } from '../services/validation-dispatcher.ts'
-import { openDatabase } from '../store/database.ts'
+import { type Database, openDatabase } from '../store/database.ts'
 import type { ExpiryPage } from '../store/expiry-store.ts'
 import { announceInstance, type InstancePresence } from '../store/instance-presence.ts'
 import { migrate, requireCurrentSchema } from '../store/migrate.ts'
+import { createServerSettings } from '../store/server-settings.ts'
+import { PINO_LEVELS } from './logging.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from './messages.ts'
+import { keepNonceEpochs } from './nonces.ts'
 import { ensureServerCertificate } from './server-certificate.ts'
 import {
   createJobFactory,
   databaseSettings,
+  eabSecretBox,
+  liveSettings,
+  nonceLifetimeSeconds,
   orderingPolicy,
   threadConnections,
   urlSettings,
@@ -48,6 +56,8 @@ export interface ServeOptions {
 export interface RunningService {
   directoryUrl: string
   signerPid(): number | undefined
+  /** Puts the live keys of a configuration into effect in every thread, and in those that are started later. */
+  apply(config: Config): Promise<void>
   /** In the order of doc 1; resolves when everything is down. */
   stop(): Promise<void>
 }
@@ -59,9 +69,13 @@ const MAX_WAITING_VALIDATIONS = 20_000
 
 const RECOVERY_INTERVAL_MS = 2_000
 const CERTIFICATE_CHECK_INTERVAL_MS = 3_600_000
+/** doc 1 wants every thread to know within two seconds. */
+const MAINTENANCE_POLL_MS = 1_000
+const QUOTA_SWEEP_INTERVAL_MS = 3_600_000
 const SIGNER_FIRST_ANSWER_MS = 15_000
 const THREAD_READY_TIMEOUT_MS = 30_000
 const SIGNER_STOP_MS = 10_000
+const FRONT_APPLY_MS = 2_000
 /** How long a predecessor's presence may outlast it: PostgreSQL notices the closed socket within this. */
 const PREDECESSOR_GRACE_MS = 5_000
 
@@ -98,6 +112,8 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   let stopping = false
 
   await requireFreePort(config)
+  // Every front reads it for itself; what is wrong with it is said here, once, and refuses the start.
+  eabSecretBox(config)
   onStep('checking the database')
   await prepareSchema(config, log)
   const db = openDatabase(databaseSettings(config), (error) =>
@@ -108,7 +124,13 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     if (!stopping) log.warn({ reason: error.message }, 'presence connection lost')
   })
   teardown.add(() => presence.close())
-  await requireNonceOwnership(presence)
+  if (config.nonce.store === 'memory') await requireNonceOwnership(presence)
+  else {
+    const epochs = await keepNonceEpochs(config, db, (error) =>
+      log.warn({ err: error }, 'the key epoch of nonces could not be renewed'),
+    )
+    teardown.add(() => epochs.stop())
+  }
 
   onStep('starting the signer')
   const signer = await signerPlace(config, log, teardown)
@@ -139,6 +161,10 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     events: dispatcherEvents(log, metrics),
   })
 
+  const boardMemory = allocateInstanceBoard(config.server.workers)
+  const board = openInstanceBoard(boardMemory)
+  await followMaintenance({ db, board, log, teardown })
+
   const fronts: SupervisedThread<FrontMessages>[] = []
   const background = startBackgroundTasks(
     backgroundTasks({
@@ -166,6 +192,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     metrics,
     db,
     ca,
+    board,
     dispatcher,
     fronts: () => fronts,
     workers: () => ({
@@ -187,20 +214,23 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   onStep(`starting ${config.server.workers} front threads`)
   // Read by the HTTP library when the first thread loads it: room for a proxy's headers beside a client's.
   process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= '16384'
-  const data: FrontThreadData = {
+  const shared: Omit<FrontThreadData, 'front'> = {
     config,
     version,
     instanceId,
     signer: { socketPath: signer.socketPath, secretFile: signer.secretFile },
     nonce: { key: randomBytes(32), epochMs: Date.now(), window: allocateReplayWindow() },
+    rateTable: allocateSharedTable(),
+    board: boardMemory,
     databaseConnections: threadConnections(config),
     tls,
   }
+  const threads = Array.from({ length: config.server.workers }, (_, front): FrontThreadData => ({ ...shared, front }))
   const gracefulMs = config.server.graceful_timeout * 1000
-  for (let i = 1; i <= config.server.workers; i++) {
+  for (const data of threads) {
     fronts.push(
       superviseThread<FrontMessages, SupervisorMessages>({
-        name: `front-${i}`,
+        name: `front-${data.front + 1}`,
         entry: new URL('./front-thread.js', import.meta.url),
         data,
         supervisor,
@@ -222,6 +252,13 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   return {
     directoryUrl: `${urlSettings(config).externalUrl}${config.api.base_path}${config.acme.paths.directory}`,
     signerPid: signer.pid,
+    async apply(next: Config) {
+      for (const data of threads) data.config = next
+      const settings = liveSettings(next)
+      log.level = PINO_LEVELS[settings.logLevel]
+      // A thread that is just being replaced reads the new configuration when it starts.
+      await Promise.allSettled(fronts.map(({ ref }) => ref.ask('live', settings, FRONT_APPLY_MS)))
+    },
   }
 }
 
@@ -234,6 +271,32 @@ async function requireFreePort({ server }: Config): Promise<void> {
     const reason = code === 'EADDRINUSE' ? 'it is in use' : `${code}`
     throw new Error(`cannot listen on ${server.bind}:${server.port}: ${reason}`, { cause })
   }
+}
+
+interface MaintenanceParts {
+  db: Database
+  board: InstanceBoard
+  log: Logger
+  teardown: Teardown
+}
+
+/** Keeps the board's flag at what the database says; the last known value holds while the database is away. */
+async function followMaintenance({ db, board, log, teardown }: MaintenanceParts): Promise<void> {
+  const settings = createServerSettings(db)
+  const look = async () => {
+    const { enabled } = await settings.maintenance()
+    if (enabled === board.isInMaintenance()) return
+    board.setMaintenance(enabled)
+    log.warn({ event: 'maintenance_mode_changed', enabled }, enabled ? 'in maintenance' : 'maintenance has ended')
+  }
+  await look()
+  const loop = startLoop({
+    name: 'maintenance',
+    intervalMs: MAINTENANCE_POLL_MS,
+    round: look,
+    onError: (_, error) => log.debug({ err: error }, 'the maintenance flag could not be read'),
+  })
+  teardown.add(() => loop.stop())
 }
 
 async function prepareSchema(config: Config, log: Logger): Promise<void> {
@@ -335,6 +398,7 @@ function backgroundTasks({
   isStopping,
 }: BackgroundParts): BackgroundTask[] {
   const { background_worker: challengeWorker } = config.challenges
+  const { rate_limits: limits } = config.security
   return [
     {
       name: 'stale_processing_recovery',
@@ -368,6 +432,19 @@ function backgroundTasks({
           dispatch: dispatcher.dispatch,
         }),
     },
+    {
+      name: 'rate_limit_gc',
+      role: 'cleanup',
+      intervalMs: limits.gc_interval_seconds * 1000,
+      round: () => stores.rateLimits.sweep(limits.gc_max_age_seconds),
+    },
+    { name: 'quota_gc', role: 'cleanup', intervalMs: QUOTA_SWEEP_INTERVAL_MS, round: () => stores.usage.sweep() },
+    {
+      name: 'nonce_gc',
+      role: 'cleanup',
+      intervalMs: config.nonce.gc_interval_seconds * 1000,
+      round: () => stores.nonces.sweep(nonceLifetimeSeconds(config)),
+    },
   ]
 }
 
@@ -375,7 +452,7 @@ function backgroundEvents(log: Logger, metrics: ReturnType<typeof createMetrics>
   return {
     began: (task) => metrics.workerRuns.inc({ task }),
     ended(task, taken) {
-      if (taken > 0) log.info({ task, taken }, 'background task had work')
+      if (taken > 0) log.info({ task, taken }, 'background task has found work')
     },
     failed(task, error) {
       metrics.workerErrors.inc({ task })

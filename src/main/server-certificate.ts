@@ -41,21 +41,33 @@ export async function ensureServerCertificate(
 }
 
 function isGood(
-  { certPath, keyPath }: ServerCertificateFiles,
+  files: ServerCertificateFiles,
   names: readonly string[],
   issuer: CaIssuer | undefined,
   now: Date,
 ): boolean {
-  if (!existsSync(certPath) || !existsSync(keyPath)) return false
-  const certificate = new X509Certificate(readFileSync(certPath))
+  const pair = readPair(files)
+  if (!pair) return false
+  const { certificate, publicKey } = pair
   const start = Date.parse(certificate.validFrom)
   const end = Date.parse(certificate.validTo)
   return (
     end - now.getTime() > (end - start) * RENEW_AT_REST &&
     names.every((name) => (isIP(name) === 0 ? certificate.checkHost(name) : certificate.checkIP(name)) !== undefined) &&
-    certificate.publicKey.equals(createPublicKey(readFileSync(keyPath))) &&
+    certificate.publicKey.equals(publicKey) &&
     (issuer === undefined || certificate.checkIssued(new X509Certificate(issuer.certificate)))
   )
+}
+
+/** Undefined when a file is missing or holds nothing of the kind: the service made both and makes them anew. */
+function readPair({ certPath, keyPath }: ServerCertificateFiles) {
+  if (!existsSync(certPath) || !existsSync(keyPath)) return undefined
+  const [certificatePem, keyPem] = [readFileSync(certPath), readFileSync(keyPath)]
+  try {
+    return { certificate: new X509Certificate(certificatePem), publicKey: createPublicKey(keyPem) }
+  } catch {
+    return undefined
+  }
 }
 
 function toIdentifier(name: string): Identifier {
@@ -64,7 +76,8 @@ function toIdentifier(name: string): Identifier {
 
 /** Whole or not at all; a crash between the two files leaves a key that does not fit, which is then issued anew. */
 function replaceFile(file: string, content: string, mode: number): void {
-  mkdirSync(path.dirname(file), { recursive: true })
+  // Whatever the umask: who may write to the folder may put another key there.
+  mkdirSync(path.dirname(file), { recursive: true, mode: 0o755 })
   writeFileSync(`${file}.new`, content, { mode })
   renameSync(`${file}.new`, file)
 }

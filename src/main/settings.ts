@@ -1,22 +1,32 @@
 /** From the configuration to the finished values that the parts receive: nobody below `main` sees the configuration. */
 
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
 import type { DnsSettings, ValidationJob } from '../../workers/job.ts'
 import type { AcmeSettings, DirectoryMeta } from '../acme/context.ts'
 import type { Config } from '../config/schema.ts'
 import { type CertificateProfile, DEFAULT_PROFILE, hasChoiceOfProfiles } from '../domain/certificate-profile.ts'
 import type { IdentifierPolicy } from '../domain/identifier-policy.ts'
+import { RATE_CATEGORIES, type RateCategory } from '../domain/rate-limit.ts'
 import type { ValidationPolicy } from '../domain/validation-policy.ts'
 import type { ProxySettings } from '../http/forwarded.ts'
 import { keysOf } from '../lib/keys.ts'
+import { createSecretBox, type SecretBox } from '../lib/secret-box.ts'
 import { CURVES } from '../pki/algorithms.ts'
 import { type ChallengeType, isChallengeType, keyAuthorization } from '../protocol/challenge.ts'
+import type { AccountKeyPolicy } from '../protocol/jwk.ts'
 import type { UrlSettings } from '../protocol/urls.ts'
+import type { AccountRulesPolicy } from '../services/account-rules.ts'
+import type { ExternalAccountPolicy } from '../services/external-accounts.ts'
 import type { IssuancePolicy } from '../services/issuance.ts'
 import type { OrderingPolicy } from '../services/ordering.ts'
+import type { QuotaPolicy } from '../services/quotas.ts'
+import type { RateLimitSettings } from '../services/rate-limiter.ts'
 import type { RegistrationPolicy } from '../services/registration.ts'
 import type { RenewalPolicy } from '../services/renewal.ts'
 import type { ValidationRequest } from '../services/validation.ts'
 import type { DatabaseSettings } from '../store/database.ts'
+import type { LiveSettings } from './messages.ts'
 
 const SECOND_MS = 1000
 const DAY_MS = 86_400_000
@@ -49,6 +59,16 @@ export function databaseSettings(
   }
 }
 
+/** Of the keys that the schema marks `live`, those that have an effect in this release. */
+export function liveSettings(config: Config): LiveSettings {
+  const { logging, metrics } = config
+  return {
+    logLevel: logging.level,
+    metricsPath: metrics.enabled ? metrics.path : undefined,
+    rateLimits: rateLimitSettings(config),
+  }
+}
+
 export function urlSettings({ server, api, acme, ari }: Config): UrlSettings {
   return {
     externalUrl: server.external_url.replace(/\/$/, ''),
@@ -66,6 +86,10 @@ export function urlSettings({ server, api, acme, ari }: Config): UrlSettings {
   }
 }
 
+export function nonceLifetimeSeconds({ nonce }: Config): number {
+  return Math.min(nonce.expiry_seconds, nonce.max_age_seconds ?? Number.POSITIVE_INFINITY)
+}
+
 export function proxySettings({ proxy }: Config): ProxySettings {
   return {
     enabled: proxy.enabled,
@@ -75,19 +99,40 @@ export function proxySettings({ proxy }: Config): ProxySettings {
   }
 }
 
+export function rateLimitSettings({ security }: Config): RateLimitSettings {
+  const { enabled, backend, ...rules } = security.rate_limits
+  const limit = (category: RateCategory) => {
+    const { requests, window_seconds } = rules[category]
+    return [category, { requests, windowSeconds: window_seconds }]
+  }
+  const categories = Object.keys(RATE_CATEGORIES) as RateCategory[]
+  return { enabled, backend, limits: Object.fromEntries(categories.map(limit)) }
+}
+
+export function quotaPolicy({ quotas }: Config): QuotaPolicy {
+  return {
+    orders: quotas.enabled ? quotas.max_orders_per_account_per_day : 0,
+    certificates: quotas.enabled ? quotas.max_certificates_per_account_per_day : 0,
+  }
+}
+
 export function acmeSettings(config: Config): AcmeSettings {
   const { security, acme, order, challenges } = config
   return {
     algorithms: security.allowed_algorithms,
-    accountKeys: {
-      minRsaBits: security.min_rsa_key_size,
-      maxRsaBits: security.max_rsa_key_size,
-      curves: security.allowed_ec_curves,
-    },
+    accountKeys: accountKeyPolicy(config),
     directoryMeta: directoryMeta(config),
     orderRetryAfterSeconds: order.retry_after_seconds,
     challengeRetryAfterSeconds: challenges.retry_after_seconds,
     ordersPageSize: acme.orders_page_size,
+  }
+}
+
+function accountKeyPolicy({ security }: Config): AccountKeyPolicy {
+  return {
+    minRsaBits: security.min_rsa_key_size,
+    maxRsaBits: security.max_rsa_key_size,
+    curves: security.allowed_ec_curves,
   }
 }
 
@@ -111,6 +156,36 @@ export function registrationPolicy({ email, tos, account }: Config): Registratio
     termsRequired: tos.require_agreement,
     allowContactUpdate: account.allow_contact_update,
     allowDeactivation: account.allow_deactivation,
+  }
+}
+
+export function externalAccountPolicy(config: Config): ExternalAccountPolicy {
+  const { eab_required: required, eab_reusable: reusable } = config.acme
+  return { required, reusable, accountKeys: accountKeyPolicy(config) }
+}
+
+/** Less than this from a file is a mistake: a truncated file, or a password. */
+const MIN_EAB_SECRET_BYTES = 32
+
+/**
+ * What the HMAC keys of binding credentials are sealed with; undefined where no secret is configured.
+ * @throws Error when the file cannot be read or is too short
+ */
+export function eabSecretBox({ acme, admin_api }: Config): SecretBox | undefined {
+  const secret = acme.eab_key_file === null ? admin_api.token_secret : readEabSecret(path.resolve(acme.eab_key_file))
+  return secret === null ? undefined : createSecretBox(secret, 'chancery: HMAC keys of binding credentials')
+}
+
+function readEabSecret(file: string): Buffer {
+  const secret = readFileSync(file)
+  if (secret.length >= MIN_EAB_SECRET_BYTES) return secret
+  throw new Error(`acme.eab_key_file: ${file} has ${secret.length} bytes; it needs at least ${MIN_EAB_SECRET_BYTES}`)
+}
+
+export function accountRulesPolicy({ security }: Config): AccountRulesPolicy {
+  return {
+    enforceAllowlist: security.identifier_policy.enforce_account_allowlist,
+    requireCsrProfile: security.require_csr_profile,
   }
 }
 

@@ -73,7 +73,13 @@ export async function startSignerProcess(config: Config, log: Logger): Promise<S
     }, delayMs).unref()
   }
 
-  await start()
+  const removeFolder = () => rmSync(folder, { recursive: true, force: true })
+  try {
+    await start()
+  } catch (error) {
+    removeFolder()
+    throw error
+  }
   return {
     ...place,
     pid: () => child.pid,
@@ -86,12 +92,12 @@ export async function startSignerProcess(config: Config, log: Logger): Promise<S
         await exited
         clearTimeout(timer)
       }
-      rmSync(folder, { recursive: true, force: true })
+      removeFolder()
     },
   }
 }
 
-function signerConfig({ ca, logging }: Config, place: SignerPlace): object {
+function signerConfig({ ca, order, logging }: Config, place: SignerPlace): object {
   const { internal, signer } = ca
   const absolute = (file: string | null) => path.resolve(file ?? '')
   return {
@@ -108,14 +114,14 @@ function signerConfig({ ca, logging }: Config, place: SignerPlace): object {
         ...(internal.chain_path && { chain: absolute(internal.chain_path) }),
         hash: internal.hash_algorithm,
         key: { file: absolute(internal.root_key_path) },
-        policy: signerPolicy(ca),
+        policy: signerPolicy(ca, order),
       },
     ],
   }
 }
 
 /** No wider than the profiles need: a front that was taken over gets nothing more out of the signer. */
-function signerPolicy(ca: Config['ca']): object {
+function signerPolicy(ca: Config['ca'], order: Config['order']): object {
   const profiles = Object.values(ca.profiles)
   const union = <T>(values: (profile: (typeof profiles)[number]) => readonly T[]) => [
     ...new Set(profiles.flatMap((profile) => [...values(profile)])),
@@ -125,6 +131,8 @@ function signerPolicy(ca: Config['ca']): object {
   return {
     // One day more than the longest profile, for a validity that is requested to the second.
     max_validity_days: Math.min(3660, ca.max_validity_days + 1),
+    // A start may be asked for up to the end of the order, and be back-dated at its beginning.
+    max_start_offset_days: Math.min(3660, (order.expiry_seconds + ca.backdate_seconds) / 86_400 + 1),
     key_types: union((profile) => profile.key_types),
     ...(keyUsages.length > 0 && { key_usages: keyUsages }),
     ...(extendedKeyUsages.length > 0 && { extended_key_usages: extendedKeyUsages }),

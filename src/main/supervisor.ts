@@ -2,10 +2,12 @@
 
 import type { Logger } from 'pino'
 import type { CaBackend } from '../ca/backend.ts'
-import type { HealthReport, PoolHealth } from '../ops/health.ts'
+import { pressureTier } from '../domain/pool-pressure.ts'
+import type { HealthReport } from '../ops/health.ts'
 import { type Metrics, renderMetrics, takeSnapshot } from '../ops/metrics.ts'
 import { type Actor, spawn } from '../runtime/actor.ts'
 import type { SupervisedThread } from '../runtime/thread.ts'
+import type { InstanceBoard } from '../services/instance-board.ts'
 import type { ValidationDispatcher } from '../services/validation-dispatcher.ts'
 import type { Database, Statement } from '../store/database.ts'
 import type { FrontMessages, SupervisorMessages } from './messages.ts'
@@ -15,6 +17,7 @@ export interface SupervisorParts {
   metrics: Metrics
   db: Database
   ca: CaBackend
+  board: InstanceBoard
   dispatcher: ValidationDispatcher
   fronts(): readonly SupervisedThread<FrontMessages>[]
   workers(): HealthReport['checks']['workers']
@@ -50,6 +53,7 @@ export function spawnSupervisor(parts: SupervisorParts): Actor<SupervisorMessage
       health: probe,
       async metrics() {
         metrics.uptime.set(Math.floor((Date.now() - startedAt) / 1000))
+        metrics.maintenance.set(parts.board.isInMaintenance() ? 1 : 0)
         metrics.threads.set(parts.fronts().filter(({ status }) => status === 'running').length)
         const answers = parts.fronts().map(({ ref }) => ref.ask('metrics', undefined, FRONT_DEADLINE_MS))
         return renderMetrics([await takeSnapshot(metrics), ...answered(await Promise.allSettled(answers))])
@@ -64,32 +68,32 @@ function createProbe(parts: SupervisorParts): () => Promise<HealthReport> {
   return async () => {
     const now = performance.now()
     if (!last || now - last.at > PROBE_LIFE_MS) last = { at: now, report: probeOnce(parts) }
-    return { ...(await last.report), shutting_down: parts.isStopping() }
+    return {
+      ...(await last.report),
+      maintenance_mode: parts.board.isInMaintenance(),
+      shutting_down: parts.isStopping(),
+    }
   }
 }
 
 async function probeOnce(parts: SupervisorParts): Promise<HealthReport> {
-  const [database, pool, signatures] = await Promise.all([
-    isOk(withDeadline(parts.db.query(PING, []))),
-    instancePool(parts),
+  const { size, available, waiting, ...rest } = parts.board.pool()
+  const isExhausted = pressureTier({ size, available, waiting, ...rest }) === 'exhausted'
+  const pool = { size, available, waiting }
+  const [database, signatures] = await Promise.all([
+    isExhausted || isOk(withDeadline(parts.db.query(PING, []))),
     isOk(parts.ca.testSign({ timeoutMs: PROBE_TIMEOUT_MS })),
   ])
-  const exhausted = pool.size > 0 && pool.available === 0 && pool.waiting > 0
   return {
     checks: {
-      database: exhausted ? 'pool_exhausted' : { status: database ? 'ok' : 'error', pool },
+      database: isExhausted ? 'pool_exhausted' : { status: database ? 'ok' : 'error', pool },
       ca_backend: { status: signatures ? 'ok' : 'error' },
       workers: parts.workers(),
     },
+    pool,
+    maintenance_mode: parts.board.isInMaintenance(),
     shutting_down: parts.isStopping(),
   }
-}
-
-async function instancePool({ db, fronts }: SupervisorParts): Promise<PoolHealth> {
-  const answers = fronts().map(({ ref }) => ref.ask('pressure', undefined, FRONT_DEADLINE_MS))
-  const pools = [db.pressure(), ...answered(await Promise.allSettled(answers))]
-  const total = (member: keyof PoolHealth) => pools.reduce((sum, pool) => sum + pool[member], 0)
-  return { size: total('size'), available: total('available'), waiting: total('waiting') }
 }
 
 /** A thread that is just being replaced does not answer; its share is missing for that moment. */

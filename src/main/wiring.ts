@@ -6,33 +6,49 @@ import type { AcmeContext } from '../acme/context.ts'
 import type { CaBackend } from '../ca/backend.ts'
 import { createSignerBackend } from '../ca/signer-backend.ts'
 import type { Config } from '../config/schema.ts'
-import { openReplayWindow } from '../lib/replay-window.ts'
+import { openSharedTable } from '../lib/shared-table.ts'
 import type { Metrics } from '../ops/metrics.ts'
-import { createNonces } from '../protocol/nonce.ts'
+import type { Nonces } from '../protocol/nonce.ts'
 import { createUrls } from '../protocol/urls.ts'
 import { createAccountCache } from '../services/account-cache.ts'
+import { type AccountRules, createAccountRules } from '../services/account-rules.ts'
 import { createChainDownload } from '../services/chain-download.ts'
+import { createExternalAccounts } from '../services/external-accounts.ts'
+import { openInstanceBoard } from '../services/instance-board.ts'
 import { createIssuance, type Issuance } from '../services/issuance.ts'
 import { createOrdering } from '../services/ordering.ts'
+import { createQuotas } from '../services/quotas.ts'
+import { createRateLimiter } from '../services/rate-limiter.ts'
 import { createRegistration } from '../services/registration.ts'
 import { createRenewal } from '../services/renewal.ts'
 import { createRevocation } from '../services/revocation.ts'
 import { databaseSerialNumbers, randomSerialNumbers } from '../services/serial-number.ts'
 import { createChallengeTriggers, type DispatchValidation } from '../services/validation.ts'
 import { createAccountStore } from '../store/account-store.ts'
+import { createAllowlistStore } from '../store/allowlist-store.ts'
 import { type AuthorizationStore, createAuthorizationStore } from '../store/authorization-store.ts'
 import { type CertificateStore, createCertificateStore } from '../store/certificate-store.ts'
+import { createCsrProfileStore } from '../store/csr-profile-store.ts'
 import type { Database } from '../store/database.ts'
+import { createEabStore } from '../store/eab-store.ts'
 import { createExpiryStore, type ExpiryStore } from '../store/expiry-store.ts'
 import { createIssuanceStore, type IssuanceStore } from '../store/issuance-store.ts'
+import { createNonceStore, type NonceStore } from '../store/nonce-store.ts'
 import { createOrderStore } from '../store/order-store.ts'
+import { createRateLimitStore, type RateLimitStore } from '../store/rate-limit-store.ts'
 import { createRenewalStore } from '../store/renewal-store.ts'
 import { nextSerialRange } from '../store/serial-range.ts'
+import { createUsageStore, type UsageStore } from '../store/usage-store.ts'
 import type { FrontThreadData } from './messages.ts'
 import {
+  accountRulesPolicy,
   acmeSettings,
+  eabSecretBox,
+  externalAccountPolicy,
   issuancePolicy,
   orderingPolicy,
+  quotaPolicy,
+  rateLimitSettings,
   registrationPolicy,
   renewalPolicy,
   urlSettings,
@@ -43,6 +59,9 @@ export interface Stores {
   certificates: CertificateStore
   authorizations: AuthorizationStore
   expiry: ExpiryStore
+  rateLimits: RateLimitStore
+  nonces: NonceStore
+  usage: UsageStore
 }
 
 export function createStores(db: Database): Stores {
@@ -51,6 +70,9 @@ export function createStores(db: Database): Stores {
     certificates: createCertificateStore(db),
     authorizations: createAuthorizationStore(db),
     expiry: createExpiryStore(db),
+    rateLimits: createRateLimitStore(db),
+    nonces: createNonceStore(db),
+    usage: createUsageStore(db),
   }
 }
 
@@ -74,7 +96,23 @@ export interface Shared {
   log: Logger
 }
 
-export function createThreadIssuance({ config, db, stores, ca, instanceId, metrics, log }: Shared): Issuance {
+function createThreadQuotas({ config, stores, metrics, log }: Pick<Shared, 'config' | 'stores' | 'metrics' | 'log'>) {
+  return createQuotas(stores.usage, quotaPolicy(config), {
+    exceeded(kind, accountId) {
+      metrics.rateLimited.inc({ category: `quota_${kind}` })
+      log.info({ event: 'order_quota_exceeded', kind, accountId }, 'quota exceeded')
+    },
+  })
+}
+
+function createThreadAccountRules({ config, db }: Pick<Shared, 'config' | 'db'>): AccountRules {
+  return createAccountRules(createAllowlistStore(db), createCsrProfileStore(db), accountRulesPolicy(config))
+}
+
+export function createThreadIssuance(
+  { config, db, stores, ca, instanceId, metrics, log }: Shared,
+  rules = createThreadAccountRules({ config, db }),
+): Issuance {
   const serialNumber =
     config.ca.serial_source === 'database' ? databaseSerialNumbers(() => nextSerialRange(db)) : randomSerialNumbers()
   const events = {
@@ -97,33 +135,46 @@ export function createThreadIssuance({ config, db, stores, ca, instanceId, metri
       )
     },
   }
+  const quotas = createThreadQuotas({ config, stores, metrics, log })
   return createIssuance(
-    { ca, store: stores.issuance, certificates: stores.certificates, serialNumber, instanceId, events },
+    { ca, store: stores.issuance, certificates: stores.certificates, rules, serialNumber, instanceId, quotas, events },
     issuancePolicy(config),
   )
 }
 
 export function createAcmeContext(
   shared: Shared,
-  nonce: FrontThreadData['nonce'],
+  { rateTable, board }: Pick<FrontThreadData, 'rateTable' | 'board'>,
+  nonces: Nonces,
   dispatch: DispatchValidation,
 ): AcmeContext {
   const { config, db, stores, instanceId, metrics, log } = shared
   const accountStore = createAccountStore(db)
   const accounts = createAccountCache(accountStore.find)
+  const rules = createThreadAccountRules(shared)
+  const externalAccounts = createExternalAccounts(
+    createEabStore(db),
+    eabSecretBox(config),
+    externalAccountPolicy(config),
+  )
   const renewal = createRenewal(createRenewalStore(db), stores.certificates, renewalPolicy(config))
   return {
     urls: createUrls(urlSettings(config)),
     settings: acmeSettings(config),
-    nonces: createNonces(
-      { key: nonce.key, epochMs: nonce.epochMs, expirySeconds: config.nonce.expiry_seconds },
-      openReplayWindow(nonce.window),
-    ),
+    nonces,
+    limits: createRateLimiter(openSharedTable(rateTable), stores.rateLimits, rateLimitSettings(config), {
+      limited(category, subject) {
+        metrics.rateLimited.inc({ category })
+        log.info({ event: 'rate_limit_exceeded', category, subject }, 'rate limit exceeded')
+      },
+    }),
+    board: openInstanceBoard(board),
     accounts,
-    registration: createRegistration(accountStore, accounts, registrationPolicy(config), {
-      registered(account) {
+    registration: createRegistration(accountStore, externalAccounts, accounts, registrationPolicy(config), {
+      registered(account, eabKid) {
         metrics.accountsCreated.inc()
-        log.info({ event: 'account_created', accountId: account.id, thumbprint: account.thumbprint }, 'account created')
+        const { id: accountId, thumbprint } = account
+        log.info({ event: 'account_created', accountId, thumbprint, ...(eabKid && { eabKid }) }, 'account created')
       },
       deactivated(account) {
         metrics.accountsDeactivated.inc()
@@ -133,11 +184,19 @@ export function createAcmeContext(
         log.info({ event: 'key_changed', accountId: account.id, thumbprint: account.thumbprint }, 'account key changed')
       },
     }),
-    ordering: createOrdering(createOrderStore(db), stores.authorizations, renewal, orderingPolicy(config), {
-      ordered: () => metrics.ordersCreated.inc(),
-    }),
+    ordering: createOrdering(
+      createOrderStore(db),
+      stores.authorizations,
+      rules,
+      renewal,
+      orderingPolicy(config),
+      createThreadQuotas(shared),
+      {
+        ordered: () => metrics.ordersCreated.inc(),
+      },
+    ),
     challenges: createChallengeTriggers(stores.authorizations, instanceId, dispatch),
-    issuance: createThreadIssuance(shared),
+    issuance: createThreadIssuance(shared, rules),
     chains: createChainDownload(stores.certificates, {
       includeRoot: config.ca.include_root,
       issuers: shared.ca.issuers,

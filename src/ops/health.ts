@@ -5,7 +5,7 @@ import type { HttpReply } from '../http/message.ts'
 
 export type CheckStatus = 'ok' | 'error'
 
-/** Pool numbers are those of the whole instance. */
+/** The pools of all front threads together; `available` as the pressure guard counts it (`Database.pressure`). */
 export interface PoolHealth {
   size: number
   available: number
@@ -18,6 +18,9 @@ export interface HealthReport {
     ca_backend: { status: CheckStatus }
     workers: { challenge: boolean; cleanup: boolean; expiration: boolean }
   }
+  /** Shown by /readyz when it is the reason. */
+  pool: PoolHealth
+  maintenance_mode: boolean
   shutting_down: boolean
 }
 
@@ -32,11 +35,13 @@ export function livezReply(version: string, headers: readonly Header[]): HttpRep
 /** Nothing critical may hide: workers, mail and DNS are shown and never change the status code. */
 export function healthzReply(report: HealthReport, headers: readonly Header[]): HttpReply {
   const healthy = isHealthy(report)
-  return jsonReply(healthy ? 200 : 503, { status: healthy ? 'ok' : 'degraded', ...report }, headers)
+  const { pool: _, ...shown } = report
+  return jsonReply(healthy ? 200 : 503, { status: healthy ? 'ok' : 'degraded', ...shown }, headers)
 }
 
 export function readyzReply(report: HealthReport, headers: readonly Header[]): HttpReply {
   const { database, ca_backend } = report.checks
+  const pool = database === 'pool_exhausted' ? { pool: report.pool } : {}
   const reason =
     database === 'pool_exhausted'
       ? 'Connection pool exhausted'
@@ -49,7 +54,7 @@ export function readyzReply(report: HealthReport, headers: readonly Header[]): H
             : undefined
   return reason === undefined
     ? jsonReply(200, { ready: true }, headers)
-    : jsonReply(503, { ready: false, reason }, headers)
+    : jsonReply(503, { ready: false, reason, ...pool }, headers)
 }
 
 function jsonReply(status: number, body: object, headers: readonly Header[]): HttpReply {

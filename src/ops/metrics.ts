@@ -28,6 +28,8 @@ export function createMetrics() {
     issuancesRecovered: counter('issuances_recovered_total', 'Interrupted issuances taken up again.', ['outcome']),
     workerRuns: counter('cleanup_runs_total', 'Rounds of a background task.', ['task']),
     workerErrors: counter('cleanup_errors_total', 'Failed rounds of a background task.', ['task']),
+    rateLimited: counter('rate_limited_total', 'Requests refused by a rate limit or a quota.', ['category']),
+    pressureRejections: counter('pool_rejections_total', 'Requests refused by the pool pressure guard.', ['tier']),
     httpRequests: counter('http_requests_total', 'HTTP requests answered.', ['method', 'status']),
     httpDuration: new Histogram({
       name: 'service_http_request_duration_seconds',
@@ -36,6 +38,7 @@ export function createMetrics() {
       buckets: DURATION_BUCKETS,
       registers,
     }),
+    maintenance: new Gauge({ name: 'service_maintenance_mode', help: '1 while in maintenance.', registers }),
     threads: new Gauge({ name: 'service_front_threads', help: 'Front threads that are running.', registers }),
     uptime: new Gauge({ name: 'service_uptime_seconds', help: 'Seconds since the service started.', registers }),
   }

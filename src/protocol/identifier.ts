@@ -67,8 +67,9 @@ export function normalizeIpAddress(text: string): NormalForm {
   if (isIPv4(text)) return { ok: true, value: text }
   if (!isIPv6(text) || text.includes('%')) return refused('is not an IPv4 or IPv6 address')
   const canonical = new SocketAddress({ address: text, family: 'ipv6' }).address
-  return canonical.startsWith('::ffff:') && canonical.includes('.')
-    ? refused('is an IPv4-mapped IPv6 address; use the IPv4 address')
+  // ::ffff:a.b.c.d, and the deprecated ::a.b.c.d (RFC 4291 §2.5.5).
+  return canonical.includes('.')
+    ? refused('is an IPv6 address that stands for an IPv4 address; use that one')
     : { ok: true, value: canonical }
 }
 

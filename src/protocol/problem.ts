@@ -42,7 +42,8 @@ export interface ProblemIdentifier {
 export interface Subproblem {
   type: ProblemType
   detail: string
-  identifier: ProblemIdentifier
+  /** Absent where the subproblem concerns the request as a whole (RFC 8555 §6.7.1). */
+  identifier?: ProblemIdentifier
 }
 
 /** The wire form of a problem; also what the database keeps as the error of an order or challenge. */
@@ -50,7 +51,7 @@ export interface ProblemDocument {
   type: string
   detail: string
   status: number
-  subproblems?: { type: string; detail: string; identifier: ProblemIdentifier }[]
+  subproblems?: { type: string; detail: string; identifier?: ProblemIdentifier }[]
   algorithms?: readonly string[]
 }
 

@@ -20,6 +20,8 @@ export interface KnownAccount {
 export interface AccountCache {
   find(accountId: string): KnownAccount | Promise<KnownAccount | undefined>
   remember(account: Account, key?: AccountKey): KnownAccount
+  /** Reads the account again. Undefined when its key is still the known one. */
+  findNewKey(known: KnownAccount): Promise<KnownAccount | undefined>
   forget(accountId: string): void
 }
 
@@ -43,6 +45,10 @@ export function createAccountCache(findAccount: Batched<string, Account | undefi
   return {
     find: (accountId) => known.get(accountId) ?? load(accountId),
     remember,
+    async findNewKey({ account: { id, keyVersion } }) {
+      const current = await findAccount(id)
+      return current && current.keyVersion !== keyVersion ? remember(current) : undefined
+    },
     forget: (accountId) => known.delete(accountId),
   }
 }

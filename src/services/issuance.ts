@@ -30,6 +30,8 @@ import { Problem, problemDocument } from '../protocol/problem.ts'
 import type { CertificateStore } from '../store/certificate-store.ts'
 import type { IssuanceStore } from '../store/issuance-store.ts'
 import type { KnownAccount } from './account-cache.ts'
+import type { AccountRules } from './account-rules.ts'
+import type { Quotas } from './quotas.ts'
 import type { SerialNumberSource } from './serial-number.ts'
 
 export interface IssuancePolicy {
@@ -63,8 +65,10 @@ export interface IssuanceDependencies {
   ca: CaBackend
   store: IssuanceStore
   certificates: CertificateStore
+  rules: AccountRules
   serialNumber: SerialNumberSource
   instanceId: number
+  quotas: Quotas
   events: IssuanceEvents
 }
 
@@ -79,13 +83,21 @@ export interface Issuing extends Validity {
   tbs: Buffer
 }
 
+/** `recorded` by this call, or settled by another instance meanwhile. */
 export type IssuanceOutcome = 'recorded' | 'failed' | 'left to recovery'
+
+/** `der` only of a certificate that this call has recorded, `error` when the backend did not sign. */
+interface Completion {
+  outcome: IssuanceOutcome
+  der?: Buffer
+  error?: CaError
+}
 
 export interface Issuance {
   /**
    * @param order as just read, owned by the account.
    * @returns the order: valid, or processing when the certificate is not there within `finalizeWaitMs`.
-   * @throws Problem orderNotReady, badCSR, serverInternal 503 when no issuer is reachable; StaleAccountError
+   * @throws Problem orderNotReady, badCSR, rejectedIdentifier, compound, serverInternal 503 when no issuer is reachable; StaleAccountError
    */
   finalize(known: KnownAccount, order: Order, csrDer: Buffer, now: Date, reread: () => Promise<Order>): Promise<Order>
   /** A certificate for the service itself, recorded like any other. @returns its DER and its issuer. */
@@ -100,7 +112,7 @@ export interface Issuance {
 const ISSUER_RETRY_SECONDS = 5
 
 export function createIssuance(dependencies: IssuanceDependencies, policy: IssuancePolicy): Issuance {
-  const { ca, store, certificates, events, instanceId } = dependencies
+  const { ca, store, certificates, rules, quotas, events, instanceId } = dependencies
   const savedIssuers = new Set<string>()
   let inFlight = 0
 
@@ -141,7 +153,7 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
 
   async function build(subject: Subject, profile: CertificateProfile, requested: RequestedValidity, now: Date) {
     const issuer = issuerFor(profile)
-    const validity = certificateValidity(requested, profile.validity, now, issuer.notAfter)
+    const validity = certificateValidity(requested, profile.validity, now, issuer)
     const serialNumber = await dependencies.serialNumber()
     const tbs = buildTbsCertificate({
       serialNumber,
@@ -198,7 +210,7 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
     }
   }
 
-  async function signAndRecord(issuing: Issuing): Promise<{ outcome: IssuanceOutcome; der?: Buffer }> {
+  async function signAndRecord(issuing: Issuing): Promise<Completion> {
     const { certificateId, orderId } = issuing
     let der: Buffer
     try {
@@ -209,11 +221,12 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
     } catch (cause) {
       const error = cause instanceof CaError ? cause : new CaError('the CA backend failed', { retryable: true, cause })
       events.signingFailed(error, { certificateId, orderId })
-      if (error.retryable) return { outcome: 'left to recovery' }
+      if (error.retryable) return { outcome: 'left to recovery', error }
       await store.fail(certificateId, problemDocument('serverInternal', 'the CA refused to sign this certificate'))
-      return { outcome: 'failed' }
+      return { outcome: 'failed', error }
     }
-    // False: another instance took this for abandoned and has recorded its own signature over the same TBS.
+    // False: another instance took this for abandoned. It has recorded its own signature over the same TBS, or has failed
+    // the order because that had expired.
     const recorded = await store.complete({ ...issuing, der })
     if (recorded) {
       events.issued({
@@ -227,7 +240,7 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
     return recorded ? { outcome: 'recorded', der } : { outcome: 'recorded' }
   }
 
-  async function completeWithDer(issuing: Issuing): Promise<{ outcome: IssuanceOutcome; der?: Buffer }> {
+  async function completeWithDer(issuing: Issuing): Promise<Completion> {
     inFlight++
     try {
       return await signAndRecord(issuing)
@@ -245,13 +258,16 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       const csr = readCsr(csrDer)
       const profile = profileOf(order.profile)
       checkCsr(csr, order.identifiers, key.spki(), { ...policy.csr, keyTypes: profile.keyTypes })
-      checkIdentifiers(order.identifiers, policy.identifiers)
+      checkIdentifiers(order.identifiers, policy.identifiers, await rules.allowlistOf(order.accountId))
+      await rules.checkCsr(csr, order, now)
 
       const subject = { spki: csr.spki, identifiers: order.identifiers, commonName: commonNameOf(csr) }
       const built = await build(subject, profile, order, now)
       const names = order.identifiers.map(({ value }) => value)
       const spkiSha256 = createHash('sha256').update(csr.spki.der).digest()
-      const issuing = await begin(built, names, { id: order.id, requester }, spkiSha256, now)
+      const issuing = await quotas.within('certificates', requester.accountId, () =>
+        begin(built, names, { id: order.id, requester }, spkiSha256, now),
+      )
       if (!issuing) {
         if (await certificates.isKeyBlocked(spkiSha256))
           throw new Problem('badCSR', 'the key of the CSR was revoked as compromised')
@@ -262,9 +278,11 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       }
 
       const completion = completeWithDer(issuing)
-      const { outcome } = await within(completion, policy.finalizeWaitMs, { outcome: 'left to recovery' as const })
-      if (outcome === 'recorded') return { ...order, status: 'valid', certificateId: issuing.certificateId }
-      return outcome === 'failed' ? reread() : { ...order, status: 'processing' }
+      const later: Completion = { outcome: 'left to recovery' }
+      const { outcome, der } = await within(completion, policy.finalizeWaitMs, later)
+      if (outcome === 'left to recovery') return { ...order, status: 'processing' }
+      // Without a certificate in hand somebody else has settled the order, one way or the other.
+      return der ? { ...order, status: 'valid', certificateId: issuing.certificateId } : reread()
     },
 
     async issueToSelf(identifiers, spki, now) {
@@ -272,8 +290,11 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       const built = await build({ spki, identifiers, commonName: undefined }, profile, {}, now)
       const names = identifiers.map(({ value }) => value)
       const issuing = await begin(built, names, undefined, createHash('sha256').update(spki.der).digest(), now)
-      const { der } = issuing ? await completeWithDer(issuing) : {}
-      if (!der) throw new CaError('the CA did not issue the certificate of the service itself', { retryable: true })
+      const { der, error } = issuing ? await completeWithDer(issuing) : {}
+      if (!der) {
+        const reason = error ? `: ${error.message}` : ''
+        throw new CaError(`the CA did not issue the certificate of the service itself${reason}`, { retryable: true })
+      }
       return { der, issuer: built.issuer }
     },
 

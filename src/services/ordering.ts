@@ -12,6 +12,8 @@ import { Problem } from '../protocol/problem.ts'
 import type { Requester } from '../store/account-store.ts'
 import type { AuthorizationStore } from '../store/authorization-store.ts'
 import { ALREADY_REPLACED, type AuthorizationCandidate, type OrderStore } from '../store/order-store.ts'
+import type { AccountRules } from './account-rules.ts'
+import type { Quotas } from './quotas.ts'
 import type { Renewal } from './renewal.ts'
 import { unlessStale } from './stale-account.ts'
 
@@ -35,16 +37,19 @@ export interface OrderingEvents {
   ordered(order: Order): void
 }
 
+/** Charges the limits of an order that is acceptable otherwise. @throws Problem rateLimited */
+export type AdmitOrder = (identifiers: readonly Identifier[], isReplacement: boolean) => Promise<void> | undefined
+
 export interface Ordering {
   /**
    * A new order, or the account's open one that was asked for in the same way.
    * @throws Problem malformed, unsupportedIdentifier, rejectedIdentifier, compound, invalidProfile, alreadyReplaced,
-   *   unauthorized when it replaces another account's certificate
+   *   rateLimited, unauthorized when it replaces another account's certificate
    */
-  createOrder(requester: Requester, request: OrderRequest, now: Date): Promise<Order>
+  createOrder(requester: Requester, request: OrderRequest, now: Date, admit: AdmitOrder): Promise<Order>
   /** @throws Problem malformed 404, unauthorized when it is another account's */
   findOrder(requester: Requester, orderId: string): Promise<Order>
-  listOrders(accountId: string, after: string | undefined, limit: number): Promise<string[]>
+  listOrders(requester: Requester, after: string | undefined, limit: number): Promise<string[]>
   preAuthorize(requester: Requester, identifier: RequestedIdentifier, now: Date): Promise<Authorization>
   findAuthorization(requester: Requester, authorizationId: string): Promise<Authorization>
   deactivateAuthorization(requester: Requester, authorizationId: string): Promise<Authorization>
@@ -56,8 +61,10 @@ const REUSE_MARGIN_MS = 3_600_000
 export function createOrdering(
   orders: OrderStore,
   authorizations: AuthorizationStore,
+  rules: AccountRules,
   renewal: Pick<Renewal, 'requirePredecessor'>,
   policy: OrderingPolicy,
+  quotas: Quotas,
   events: OrderingEvents,
 ): Ordering {
   function candidate(identifier: Identifier, now: Date, lifetimeMs: number): AuthorizationCandidate {
@@ -90,17 +97,20 @@ export function createOrdering(
   }
 
   return {
-    async createOrder(requester, request, now) {
-      const identifiers = checkIdentifiers(request.identifiers, policy.identifiers)
+    async createOrder(requester, request, now, admit) {
+      const allowlist = await rules.allowlistOf(requester.accountId)
+      const identifiers = checkIdentifiers(request.identifiers, policy.identifiers, allowlist)
       const profile = chooseProfile(policy.profiles, request.profile)
       const lifetimeEnd = new Date(now.getTime() + policy.orderLifetimeMs)
       checkRequestedValidity(request, profile.validity, now, lifetimeEnd)
       const expiresAt = orderExpiry(request, lifetimeEnd)
-      // A checked predecessor is what exempts an order from the limits of new orders (decisions 19).
       const replaces = await findPredecessor(requester, request, identifiers)
+      // A checked predecessor is what exempts an order from the limits of new orders (decisions 19).
+      await admit(identifiers, replaces !== undefined)
       const id = uuidv7(now.getTime())
-      const order = unlessStale(
-        await orders.create({
+      let equal: Order | undefined
+      const make = async () => {
+        const made = await orders.create({
           id,
           requester,
           identifiers,
@@ -111,11 +121,18 @@ export function createOrdering(
           authorizations: identifiers.map((identifier) => candidate(identifier, now, policy.authorizationLifetimeMs)),
           reuseUntil: new Date(now.getTime() + REUSE_MARGIN_MS),
           ...(replaces && { replaces }),
-        }),
-      )
-      if (order === ALREADY_REPLACED)
-        throw new Problem('alreadyReplaced', 'another order replaces this certificate already (RFC 9773 §5)')
-      if (order.id === id) events.ordered(order)
+        })
+        if (made === ALREADY_REPLACED)
+          throw new Problem('alreadyReplaced', 'another order replaces this certificate already (RFC 9773 §5)')
+        const order = unlessStale(made)
+        if (order.id === id) return order
+        // Nothing was made, so nothing counts towards the quota.
+        equal = order
+        return undefined
+      }
+      const order = await quotas.within('orders', requester.accountId, make)
+      if (order === undefined) return equal as Order
+      events.ordered(order)
       return order
     },
 
@@ -127,10 +144,11 @@ export function createOrdering(
       return order
     },
 
-    listOrders: (accountId, after, limit) => orders.list(accountId, after, limit),
+    listOrders: async (requester, after, limit) => unlessStale(await orders.list(requester, after, limit)),
 
     async preAuthorize(requester, requested, now) {
-      const [identifier] = checkIdentifiers([requested], policy.identifiers) as [Identifier]
+      const allowlist = await rules.allowlistOf(requester.accountId)
+      const [identifier] = checkIdentifiers([requested], policy.identifiers, allowlist) as [Identifier]
       if (isWildcard(identifier))
         throw new Problem('malformed', 'a wildcard name cannot be pre-authorized (RFC 8555 §7.4.1)')
       return unlessStale(

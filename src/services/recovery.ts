@@ -20,11 +20,17 @@ export interface RecoveryOptions {
 /** Intents of one round, signed at the same time; the next round takes the rest. */
 const BATCH = 64
 
-/** One round. @returns how many intents were taken up. */
+/**
+ * One round; one intent's fault does not keep the others from their turn.
+ * @returns how many intents were taken up. @throws AggregateError when all have had their turn; the next rounds repeat
+ */
 export async function recoverIssuances(options: RecoveryOptions): Promise<number> {
   const { store, instanceId, ownAfterSeconds } = options
   const intents = await store.adopt(instanceId, ownAfterSeconds, BATCH)
-  await Promise.all(intents.map((intent) => recover(intent, options)))
+  const results = await Promise.allSettled(intents.map((intent) => recover(intent, options)))
+  const errors = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []))
+  if (errors.length > 0)
+    throw new AggregateError(errors, `${errors.length} interrupted issuance(s) could not be recovered`)
   return intents.length
 }
 

@@ -7,6 +7,7 @@ import type { AccountKey } from '../protocol/jwk.ts'
 import { Problem } from '../protocol/problem.ts'
 import type { AccountStore } from '../store/account-store.ts'
 import type { AccountCache, KnownAccount } from './account-cache.ts'
+import type { ExternalAccounts, ProvenBinding } from './external-accounts.ts'
 import { StaleAccountError } from './stale-account.ts'
 
 export interface RegistrationPolicy {
@@ -23,19 +24,26 @@ export interface RegistrationRequest {
   contacts: readonly string[]
   termsAgreed: boolean
   onlyReturnExisting: boolean
+  /** The member as it came; undefined when there was none. */
+  externalAccountBinding: unknown
+  /** Of the request. */
+  url: string
 }
 
 export interface RegistrationEvents {
-  registered(account: Account): void
+  registered(account: Account, eabKid: string | undefined): void
   deactivated(account: Account): void
   keyChanged(account: Account): void
 }
 
 export interface Registration {
-  /** @throws Problem accountDoesNotExist, userActionRequired, invalidContact, unsupportedContact, unauthorized 401 */
+  /**
+   * @throws Problem accountDoesNotExist, userActionRequired, invalidContact, unsupportedContact, externalAccountRequired,
+   *   unauthorized 401, and what is wrong with the external account binding
+   */
   register(request: RegistrationRequest, now: Date): Promise<{ created: boolean; account: Account }>
-  /** The account as the database has it now. @throws StaleAccountError when that is not what was cached */
-  current(known: KnownAccount): Promise<Account>
+  /** As it is now, which another thread may have changed since it was cached. @throws StaleAccountError */
+  read(known: KnownAccount): Promise<Account>
   updateContacts(known: KnownAccount, contacts: readonly string[]): Promise<Account>
   deactivate(known: KnownAccount): Promise<Account>
   /** @returns the account with its new key, or the id of the account that has that key already. */
@@ -44,6 +52,7 @@ export interface Registration {
 
 export function createRegistration(
   store: AccountStore,
+  externalAccounts: ExternalAccounts,
   cache: AccountCache,
   policy: RegistrationPolicy,
   events: RegistrationEvents,
@@ -55,33 +64,62 @@ export function createRegistration(
     return account
   }
 
+  interface Admitted {
+    contacts: readonly string[]
+    termsAgreed: boolean
+    binding: ProvenBinding | undefined
+  }
+
+  /** What a new account must bring; the credentials are asked last. @throws Problem */
+  async function admit({
+    contacts,
+    termsAgreed,
+    externalAccountBinding,
+    key,
+    url,
+  }: RegistrationRequest): Promise<Admitted> {
+    requireTerms(termsAgreed, policy)
+    const checked = checkContacts(contacts, policy.contacts)
+    return {
+      contacts: checked,
+      termsAgreed,
+      binding: await externalAccounts.prove(externalAccountBinding, { url, key }),
+    }
+  }
+
+  async function create({ thumbprint, jwk }: AccountKey, { contacts, termsAgreed, binding }: Admitted, now: Date) {
+    const account = { id: uuidv7(now.getTime()), thumbprint, jwk, contacts, termsAgreed }
+    if (!binding) return store.create(account)
+    const created = await externalAccounts.register(account, binding)
+    const found = await store.findByThumbprint(thumbprint)
+    if (!found) throw externalAccounts.lostCredential(binding)
+    return { created, account: found }
+  }
+
   return {
-    async register({ key, contacts, termsAgreed, onlyReturnExisting }, now) {
-      if (onlyReturnExisting) {
+    async register(request, now) {
+      const { key } = request
+      if (request.onlyReturnExisting) {
         const existing = await store.findByThumbprint(key.thumbprint)
         if (!existing) throw new Problem('accountDoesNotExist', 'there is no account with this key')
         return { created: false, account: requireValid(existing) }
       }
-      const refusal = newAccountRefusal(contacts, termsAgreed, policy)
-      if (refusal) {
+      let admitted: Admitted
+      try {
+        admitted = await admit(request)
+      } catch (refusal) {
         // What is refused to a new account does not concern one that exists (RFC 8555 §7.3.1).
-        const existing = await store.findByThumbprint(key.thumbprint)
+        const existing = refusal instanceof Problem && (await store.findByThumbprint(key.thumbprint))
         if (!existing) throw refusal
         return { created: false, account: requireValid(existing) }
       }
-      const { created, account } = await store.create({
-        id: uuidv7(now.getTime()),
-        thumbprint: key.thumbprint,
-        jwk: key.jwk,
-        contacts: checkContacts(contacts, policy.contacts),
-        termsAgreed,
-      })
+      const { created, account } = await create(key, admitted, now)
       cache.remember(requireValid(account), key)
-      if (created) events.registered(account)
+      if (created) events.registered(account, admitted.binding?.kid)
       return { created, account }
     },
 
-    async current({ requester }) {
+    async read({ requester }) {
       const account = await store.find(requester.accountId)
       if (account?.status !== 'valid' || account.keyVersion !== requester.keyVersion) throw new StaleAccountError()
       return account
@@ -110,32 +148,16 @@ export function createRegistration(
   }
 }
 
+function requireTerms(agreed: boolean, { termsRequired, termsUrl }: RegistrationPolicy): void {
+  if (!termsRequired || agreed) return
+  throw new Problem('userActionRequired', `agree to the terms of service at ${termsUrl} (termsOfServiceAgreed: true)`, {
+    links: [`<${termsUrl}>;rel="terms-of-service"`],
+  })
+}
+
 /** RFC 8555 §7.3.6: no request signed by the key of a deactivated account is accepted, not even one to find it. */
 function requireValid(account: Account): Account {
   if (account.status !== 'valid')
     throw new Problem('unauthorized', `the account of this key is ${account.status}`, { status: 401 })
   return account
-}
-
-function newAccountRefusal(
-  contacts: readonly string[],
-  termsAgreed: boolean,
-  policy: RegistrationPolicy,
-): Problem | undefined {
-  if (policy.termsRequired && !termsAgreed) {
-    return new Problem(
-      'userActionRequired',
-      `agree to the terms of service at ${policy.termsUrl} (termsOfServiceAgreed: true)`,
-      {
-        links: [`<${policy.termsUrl}>;rel="terms-of-service"`],
-      },
-    )
-  }
-  try {
-    checkContacts(contacts, policy.contacts)
-    return undefined
-  } catch (error) {
-    if (error instanceof Problem) return error
-    throw error
-  }
 }

@@ -7,10 +7,12 @@ import { parseCertificate } from '../pki/certificate.ts'
 import { DerError } from '../pki/der.ts'
 import type { AccountKey } from '../protocol/jwk.ts'
 import { Problem } from '../protocol/problem.ts'
+import type { Requester } from '../store/account-store.ts'
 import type { CertificateStore } from '../store/certificate-store.ts'
+import { unlessStale } from './stale-account.ts'
 
 /** Who asks: an account, or whoever holds the certificate's own key. */
-export type Revoker = { accountId: string } | { certificateKey: AccountKey }
+export type Revoker = { requester: Requester } | { certificateKey: AccountKey }
 
 export interface RevocationEvents {
   revoked(certificate: Certificate, reason: number): void
@@ -29,7 +31,8 @@ export function createRevocation(store: CertificateStore, events: RevocationEven
     revoker: Revoker,
   ): Promise<boolean> {
     if ('certificateKey' in revoker) return revoker.certificateKey.spki().equals(spki)
-    return certificate.accountId === revoker.accountId || (await store.isAuthorizedForAll(revoker.accountId, names))
+    const { accountId } = revoker.requester
+    return certificate.accountId === accountId || (await store.isAuthorizedForAll(accountId, names))
   }
 
   return {
@@ -49,9 +52,8 @@ export function createRevocation(store: CertificateStore, events: RevocationEven
 
       const byCompromisedKey = 'certificateKey' in revoker && reason === KEY_COMPROMISE
       const blockedKey = byCompromisedKey ? createHash('sha256').update(tbs.spki.der).digest() : undefined
-      const moved =
-        certificate.revokedAt === undefined &&
-        (await store.revoke({ certificateId: certificate.id, reason, blockedKey }))
+      const requester = 'requester' in revoker ? revoker.requester : undefined
+      const moved = unlessStale(await store.revoke({ certificateId: certificate.id, reason, blockedKey, requester }))
       if (!moved) throw new Problem('alreadyRevoked', 'this certificate is revoked already')
       events.revoked(certificate, reason)
     },

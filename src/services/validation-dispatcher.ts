@@ -3,7 +3,7 @@
  *
  * Its queue is in this process on purpose: the database is the truth (a claimed challenge is `processing` there), and
  * what is lost with the process is adopted from there by the next instance. A challenge that is queued or running twice
- * is validated once (the queue merges by id).
+ * is validated once.
  */
 
 import Queue from 'better-queue'
@@ -71,9 +71,10 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
   )
 
   function later(request: ValidationRequest, delayMs: number): void {
+    if (draining) return
     const timer = setTimeout(() => {
       timers.delete(timer)
-      if (!draining) queue.push(request)
+      queue.push(request)
     }, delayMs)
     timers.add(timer)
   }
@@ -84,8 +85,9 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
     try {
       const verdict = await options.validate(options.jobFor(request))
       const tries = request.tries + (verdict.ok ? 0 : 1)
-      const again = !verdict.ok && verdict.retryable && tries <= policy.maxRetries[request.type]
-      await record(request, verdict, tries, again)
+      const retryable = !verdict.ok && verdict.retryable && tries <= policy.maxRetries[request.type]
+      const recorded = await record(request, verdict, tries, retryable)
+      const again = retryable && recorded
       events.attempted(
         request,
         verdict.ok ? 'success' : again ? 'retry' : 'failure',
@@ -105,12 +107,12 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
     verdict: ValidationVerdict,
     tries: number,
     again: boolean,
-  ): Promise<void> {
+  ): Promise<boolean> {
     const attempted: ChallengeAttempt = verdict.ok
       ? { status: 'valid', tries, validated: renderTimestamp(new Date()) }
       : { status: again ? 'processing' : 'invalid', tries, error: problemDocument(verdict.problem, verdict.detail) }
     // False: the authorization was deactivated, decided by another challenge, or has expired meanwhile.
-    await options.store.recordAttempt({
+    return options.store.recordAttempt({
       authorizationId: request.authorizationId,
       type: request.type,
       attempt: attempted,
@@ -121,8 +123,9 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
   return {
     dispatch(request) {
       const key = keyOf(request)
-      if (draining || known.size >= options.maxWaiting) return false
+      if (draining) return false
       if (known.has(key)) return true
+      if (known.size >= options.maxWaiting) return false
       known.add(key)
       queue.push(request)
       return true

@@ -2,6 +2,7 @@
 
 import type { Account, AccountStatus } from '../domain/records.ts'
 import type { Batched } from '../lib/batcher.ts'
+import type { ExternalAccountBinding } from '../protocol/external-account-binding.ts'
 import { batched, type Database, type Statement } from './database.ts'
 
 /** Who makes a request: the account, and which of its keys the signature was checked with. */
@@ -46,9 +47,10 @@ interface AccountRow {
   key_version: number
   contacts: string[]
   terms_agreed: boolean
+  external_account_binding: ExternalAccountBinding['jws'] | null
 }
 
-const COLUMNS = 'id, status, jwk, thumbprint, key_version, contacts, terms_agreed'
+const COLUMNS = 'id, status, jwk, thumbprint, key_version, contacts, terms_agreed, external_account_binding'
 
 const FIND: Statement = {
   name: 'account-find',
@@ -64,12 +66,14 @@ const FIND_BY_THUMBPRINT: Statement = {
 
 const CREATE: Statement = {
   name: 'account-create',
-  // One insert into accounts and its two unique indexes for each row.
+  // One insert into accounts and its two unique indexes for each row; sorted, so that two batches with the same keys
+  // wait for each other in one order.
   text: `
     INSERT INTO accounts (id, thumbprint, jwk, contacts, terms_agreed)
     SELECT id, thumbprint, jwk, ARRAY(SELECT jsonb_array_elements_text(contacts)), terms_agreed
       FROM unnest($1::uuid[], $2::text[], $3::text[], $4::jsonb[], $5::boolean[])
         AS i (id, thumbprint, jwk, contacts, terms_agreed)
+     ORDER BY thumbprint
     ON CONFLICT (thumbprint) DO NOTHING
     RETURNING id`,
 }
@@ -152,8 +156,9 @@ export function createAccountStore(db: Database): AccountStore {
           throw error
         })
       if (changed[0]) return decode(changed[0])
-      const holder = await findByThumbprint(thumbprint)
-      return holder && { taken: holder.id }
+      const [current, holder] = await Promise.all([find(accountId), findByThumbprint(thumbprint)])
+      const isCurrent = current?.status === 'valid' && current.keyVersion === keyVersion
+      return isCurrent && holder ? { taken: holder.id } : undefined
     },
   }
 }
@@ -167,6 +172,7 @@ function decode(row: AccountRow): Account {
     keyVersion: row.key_version,
     contacts: row.contacts,
     termsAgreed: row.terms_agreed,
+    ...(row.external_account_binding && { externalAccountBinding: row.external_account_binding }),
   }
 }
 

@@ -117,7 +117,7 @@ const DEACTIVATE: Statement = {
     RETURNING ${COLUMNS}`,
 }
 
-/** Instances alive are those that hold their presence lock (instance-store.ts). */
+/** Instances alive are those that hold their presence lock (instance-presence.ts). */
 const ADOPT: Statement = {
   name: 'challenge-adopt',
   // authorizations_validating: as many rows as challenges are being validated.
@@ -160,18 +160,19 @@ interface AuthorizationRow {
 }
 
 export function createAuthorizationStore(db: Database): AuthorizationStore {
+  const find: AuthorizationStore['find'] = batched(async (commands) => {
+    const rows = await db.query<AuthorizationRow & { ord: number; stale: boolean }>(FIND, [
+      commands.map((c) => c.authorizationId),
+      commands.map((c) => c.requester.accountId),
+      commands.map((c) => c.requester.keyVersion),
+    ])
+    const results: (Authorization | StaleAccount | undefined)[] = commands.map(() => undefined)
+    for (const row of rows) results[row.ord - 1] = row.stale ? STALE_ACCOUNT : row.id === null ? undefined : decode(row)
+    return results
+  })
+
   return {
-    find: batched(async (commands) => {
-      const rows = await db.query<AuthorizationRow & { ord: number; stale: boolean }>(FIND, [
-        commands.map((c) => c.authorizationId),
-        commands.map((c) => c.requester.accountId),
-        commands.map((c) => c.requester.keyVersion),
-      ])
-      const results: (Authorization | StaleAccount | undefined)[] = commands.map(() => undefined)
-      for (const row of rows)
-        results[row.ord - 1] = row.stale ? STALE_ACCOUNT : row.id === null ? undefined : decode(row)
-      return results
-    }),
+    find,
 
     async create({ accountId, keyVersion }, candidate) {
       const rows = await db.query<AuthorizationRow>(CREATE, [
@@ -215,6 +216,21 @@ export function createAuthorizationStore(db: Database): AuthorizationStore {
                 authorization: decode({ ...row, attempts: row.new_attempts ?? row.attempts }),
               }
           }
+          // What could have moved and did not was changed while the statement waited for its row, which it read before.
+          await Promise.all(
+            results.map(async (result, i) => {
+              const command = commands[i]
+              if (
+                typeof result !== 'object' ||
+                result.moved ||
+                !command ||
+                !isPending(result.authorization, command.type)
+              )
+                return
+              const current = await find(command)
+              results[i] = typeof current === 'object' ? { moved: false, authorization: current } : current
+            }),
+          )
           return results
         },
         (command) => command.authorizationId,
@@ -255,6 +271,10 @@ export function createAuthorizationStore(db: Database): AuthorizationStore {
       )
     },
   }
+}
+
+function isPending({ status, offered, attempts }: Authorization, type: ChallengeType): boolean {
+  return status === 'pending' && offered.includes(type) && !(type in attempts)
 }
 
 function decode(row: AuthorizationRow): Authorization {

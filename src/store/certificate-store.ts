@@ -11,6 +11,8 @@ export interface Revocation {
   reason: number
   /** SHA-256 of the SubjectPublicKeyInfo, when the key itself is to be blocked. */
   blockedKey: Buffer | undefined
+  /** The account that asks; undefined for the holder of the certificate's key. */
+  requester: Requester | undefined
 }
 
 export interface CertificateStore {
@@ -19,7 +21,7 @@ export interface CertificateStore {
   /** Whether the account holds a valid authorization for each of the names (RFC 8555 §7.6); wildcards as `*.x`. */
   isAuthorizedForAll(accountId: string, names: readonly string[]): Promise<boolean>
   /** False when it was revoked already. */
-  revoke(revocation: Revocation): Promise<boolean>
+  revoke(revocation: Revocation): Promise<boolean | StaleAccount>
   isKeyBlocked(spkiSha256: Buffer): Promise<boolean>
   /** Remembers an issuer for as long as there are downloads; repeating it changes nothing. */
   saveIssuer(fingerprint: Buffer, certificate: Buffer, chain: readonly Buffer[]): Promise<void>
@@ -60,14 +62,17 @@ const AUTHORIZED_NAMES: Statement = {
 const REVOKE: Statement = {
   name: 'certificate-revoke',
   text: `
-    WITH revoked AS (
+    WITH asking AS (
+      SELECT WHERE $4::uuid IS NULL
+             OR EXISTS (SELECT FROM accounts a WHERE a.id = $4 AND a.key_version = $5 AND a.status = 'valid')
+    ), revoked AS (
       UPDATE certificates SET revoked_at = date_trunc('second', now()), revocation_reason = $2
-       WHERE id = $1 AND revoked_at IS NULL RETURNING id
+       WHERE id = $1 AND revoked_at IS NULL AND EXISTS (SELECT FROM asking) RETURNING id
     ), blocked AS (
       INSERT INTO blocked_keys (spki_sha256, certificate_id) SELECT $3, id FROM revoked WHERE $3::bytea IS NOT NULL
       ON CONFLICT DO NOTHING
     )
-    SELECT id FROM revoked`,
+    SELECT NOT EXISTS (SELECT FROM asking) AS stale, EXISTS (SELECT FROM revoked) AS moved`,
 }
 
 const IS_KEY_BLOCKED: Statement = {
@@ -118,8 +123,15 @@ export function createCertificateStore(db: Database): CertificateStore {
       const rows = await db.query<{ all_authorized: boolean | null }>(AUTHORIZED_NAMES, [accountId, names])
       return rows[0]?.all_authorized === true
     },
-    async revoke({ certificateId, reason, blockedKey }) {
-      return (await db.query(REVOKE, [certificateId, reason, blockedKey ?? null])).length > 0
+    async revoke({ certificateId, reason, blockedKey, requester }) {
+      const [row] = await db.query<{ stale: boolean; moved: boolean }>(REVOKE, [
+        certificateId,
+        reason,
+        blockedKey ?? null,
+        requester?.accountId ?? null,
+        requester?.keyVersion ?? null,
+      ])
+      return row?.stale ? STALE_ACCOUNT : row?.moved === true
     },
     async isKeyBlocked(spkiSha256) {
       return (await db.query(IS_KEY_BLOCKED, [spkiSha256])).length > 0

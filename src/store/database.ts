@@ -5,6 +5,7 @@
  */
 
 import pg from 'pg'
+import type { PoolNumbers } from '../domain/pool-pressure.ts'
 import { type Batched, createBatcher } from '../lib/batcher.ts'
 
 export interface DatabaseSettings {
@@ -29,20 +30,22 @@ export interface Statement {
   text: string
 }
 
-export interface PoolPressure {
-  size: number
-  available: number
-  waiting: number
-}
-
 export interface Database {
   /** One statement, which is one transaction. @throws pg.DatabaseError and connection errors */
   query<Row>(statement: Statement, values: readonly unknown[]): Promise<Row[]>
   /** Statements of one transaction on one connection. No network call but the database's may happen inside. */
   transaction<T>(run: (tx: Pick<Database, 'query'>) => Promise<T>): Promise<T>
-  pressure(): PoolPressure
+  /**
+   * The pool as the pressure guard sees it. A connection that is at work counts as available until its statement has run
+   * for `STUCK_MS`: all connections busy and statements waiting is the normal picture of a healthy service at full load,
+   * where a batch takes milliseconds; connections that do not come back are what trouble looks like.
+   */
+  pressure(): PoolNumbers
   close(): Promise<void>
 }
+
+/** A hundred times what a batch takes; a busy machine or a checkpoint of the database stays below it. */
+export const STUCK_MS = 1_000
 
 /** bytea and the other types come back as pg parses them; bigint is not used in rows. */
 export function openDatabase(settings: DatabaseSettings, onError: (error: Error) => void): Database {
@@ -54,6 +57,18 @@ export function openDatabase(settings: DatabaseSettings, onError: (error: Error)
   })
   // An idle connection that breaks (server restart) is replaced at the next query; without a listener it would throw.
   pool.on('error', onError)
+  const busySince = new Map<pg.PoolClient, number>()
+  pool.on('acquire', (client) => busySince.set(client, performance.now()))
+  pool.on('release', (_error, client) => busySince.delete(client))
+  pool.on('remove', (client) => busySince.delete(client))
+
+  function pressure(): PoolNumbers {
+    const before = performance.now() - STUCK_MS
+    let stuck = 0
+    for (const since of busySince.values()) if (since < before) stuck++
+    const { totalCount: size, waitingCount: waiting } = pool
+    return { max: settings.maxConnections, size, available: Math.max(0, size - stuck), waiting }
+  }
 
   return {
     async query<Row>(statement: Statement, values: readonly unknown[]) {
@@ -83,7 +98,7 @@ export function openDatabase(settings: DatabaseSettings, onError: (error: Error)
         client.release(broken)
       }
     },
-    pressure: () => ({ size: pool.totalCount, available: pool.idleCount, waiting: pool.waitingCount }),
+    pressure,
     close: () => pool.end(),
   }
 }
@@ -114,12 +129,12 @@ export function connectionOptions(settings: DatabaseSettings): pg.ClientConfig {
 }
 
 /**
- * The errors that make a batch worth splitting: a value the database refuses (classes 22 and 23 of SQLSTATE), which
- * fails only its own command, and a deadlock, which one row at a time cannot meet. Everything else is about the
- * connection or the server.
+ * Whether the commands of a failed batch may do better one by one: a value of one of them was refused (SQLSTATE classes
+ * 22 and 23), or the batch lost a deadlock to another one that has locked the same rows in another order. Everything
+ * else is about the connection or the server.
  */
-export function isRowError(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && /^(?:22|23|40P01)/.test(error.code ?? '')
+export function isWorthSplitting(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && /^(?:22|23|40P01$)/.test(error.code ?? '')
 }
 
 /** Whether the database could not be reached or is shutting down: 503 and Retry-After rather than 500. */
@@ -143,12 +158,17 @@ export function batched<C, R>(
   flush: (commands: readonly C[]) => Promise<readonly R[]>,
   maxConcurrent = 1,
 ): Batched<C, R> {
-  return createBatcher(flush, { maxBatch: MAX_BATCH, maxConcurrent, maxWaiting: MAX_WAITING, retryable: isRowError })
+  return createBatcher(flush, {
+    maxBatch: MAX_BATCH,
+    maxConcurrent,
+    maxWaiting: MAX_WAITING,
+    retryable: isWorthSplitting,
+  })
 }
 
 /**
  * For statements that update by key: PostgreSQL applies one of several source rows that join the same target row, so
- * commands for one row go in rounds.
+ * commands for one row go in rounds. Each round is sorted, so that two batches lock the rows they share in one order.
  */
 export function inRounds<C, R>(
   flush: (commands: readonly C[]) => Promise<readonly R[]>,
@@ -162,6 +182,7 @@ export function inRounds<C, R>(
       const round = waiting.filter(({ command }) => !seen.has(keyOf(command)) && seen.add(keyOf(command)))
       const inRound = new Set(round)
       waiting = waiting.filter((item) => !inRound.has(item))
+      round.sort((a, b) => (keyOf(a.command) < keyOf(b.command) ? -1 : 1))
       const outcomes = await flush(round.map(({ command }) => command))
       for (const [i, { index }] of round.entries()) results[index] = outcomes[i] as R
     }

@@ -35,41 +35,42 @@ export async function announceInstance(
   // Positive and 31 bits: both halves of an advisory key are signed, pg_locks shows them unsigned.
   const instanceId = randomInt(1, 2 ** 31 - 1)
   let closed = false
-  let lost = true
+  /** While no connection holds the lock: before the first, and from a loss to the next. */
+  let down = true
   let client = await connect()
-  lost = false
+  down = false
 
   async function connect(): Promise<pg.Client> {
     const next = new pg.Client({ ...connectionOptions(settings), keepAlive: true })
-    // A connection that breaks may say so twice: the server's last words, then the closed socket.
     next.on('error', (error) => {
-      if (closed || lost || next !== client) return
-      lost = true
+      if (closed || down || next !== client) return
+      down = true
       onLost(error)
       void reconnect()
     })
     try {
       await next.connect()
       await next.query('SELECT pg_advisory_lock($1, $2)', [PRESENCE_CLASS, instanceId])
+      return next
     } catch (error) {
-      // Half-way there: left open it would hold the lock that the next try waits for.
-      void next.end().catch(() => undefined)
+      await next.end().catch(() => undefined) // the first error says what was wrong
       throw error
     }
-    return next
   }
 
   async function reconnect(): Promise<void> {
-    while (lost && !closed) {
+    while (!closed) {
       await new Promise((resolve) => setTimeout(resolve, RECONNECT_DELAY_MS))
       try {
-        client = await connect()
-        lost = false
+        const next = await connect()
+        if (closed) return await next.end()
+        client = next
+        down = false
+        return
       } catch (error) {
-        if (!closed) onLost(error as Error)
+        onLost(error as Error)
       }
     }
-    if (closed) await client.end()
   }
 
   return {
@@ -88,7 +89,7 @@ export async function announceInstance(
         await work()
       } finally {
         // A connection that was lost has released the lock already.
-        if (holder === client) await holder.query('SELECT pg_advisory_unlock($1)', [LEADER_LOCKS[role]])
+        if (holder === client && !down) await holder.query('SELECT pg_advisory_unlock($1)', [LEADER_LOCKS[role]])
       }
       return true
     },

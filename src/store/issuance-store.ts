@@ -55,7 +55,8 @@ export interface IssuanceStore {
 
 const BEGIN: Statement = {
   name: 'issuance-begin',
-  // accounts_pkey, orders_pkey, authorizations_pkey for each identifier, order_claims_pkey; one update, delete, insert.
+  // accounts_pkey, orders_pkey or orders_account (both columns), authorizations_pkey for each identifier,
+  // blocked_keys_pkey, order_claims_pkey; one update, one delete, one insert.
   text: `
     WITH i AS (
       SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::integer[], $5::bytea[], $6::text[], $7::bytea[],
@@ -76,9 +77,9 @@ const BEGIN: Statement = {
       DELETE FROM order_claims c USING moved WHERE c.request_key = moved.request_key AND c.order_id = moved.id
     ), begun AS (
       INSERT INTO issuance_intents (certificate_id, order_id, account_id, serial_number, issuer_id, issuer_fingerprint,
-                                    tbs, instance_id)
+                                    tbs, spki_sha256, instance_id)
       SELECT i.certificate_id, i.order_id, i.account_id, i.serial_number, i.issuer_id, i.issuer_fingerprint, i.tbs,
-             i.instance_id
+             i.spki_sha256, i.instance_id
         FROM i WHERE i.order_id IS NULL OR i.ord IN (SELECT ord FROM moved)
       RETURNING certificate_id
     )
@@ -95,9 +96,10 @@ const COMPLETE: Statement = {
     ), intent AS (
       DELETE FROM issuance_intents n USING i WHERE n.certificate_id = i.certificate_id RETURNING n.*
     ), recorded AS (
-      INSERT INTO certificates (id, account_id, order_id, serial_number, issuer_fingerprint, names, not_before, not_after, der)
+      INSERT INTO certificates (id, account_id, order_id, serial_number, issuer_fingerprint, names, not_before, not_after, der,
+                                spki_sha256)
       SELECT i.certificate_id, n.account_id, n.order_id, n.serial_number, n.issuer_fingerprint,
-             string_to_array(i.names, ' '), i.not_before, i.not_after, i.der
+             string_to_array(i.names, ' '), i.not_before, i.not_after, i.der, n.spki_sha256
         FROM i JOIN intent n USING (certificate_id)
     ), moved AS (
       UPDATE orders o SET status = 'valid', certificate_id = n.certificate_id

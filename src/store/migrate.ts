@@ -32,13 +32,13 @@ export class SchemaMismatch extends Error {
   }
 }
 
-export async function listMigrations(): Promise<Migration[]> {
-  const names = (await readdir(MIGRATIONS_DIR)).filter((name) => /^\d{4}_\w+\.sql$/.test(name)).sort()
+export async function listMigrations(folder = MIGRATIONS_DIR): Promise<Migration[]> {
+  const names = (await readdir(folder)).filter((name) => /^\d{4}_\w+\.sql$/.test(name)).sort()
   return names.map((name) => ({ version: Number(name.slice(0, 4)), name }))
 }
 
 export async function readSchemaState(settings: DatabaseSettings): Promise<SchemaState> {
-  return withClient(settings, stateOf)
+  return withClient(settings, (client) => stateOf(client, MIGRATIONS_DIR))
 }
 
 /**
@@ -46,12 +46,12 @@ export async function readSchemaState(settings: DatabaseSettings): Promise<Schem
  * @returns the migrations this call applied, in order.
  * @throws SchemaMismatch when a newer release has already migrated the database
  */
-export async function migrate(settings: DatabaseSettings): Promise<Migration[]> {
+export async function migrate(settings: DatabaseSettings, folder = MIGRATIONS_DIR): Promise<Migration[]> {
   return withClient(settings, async (client) => {
     await client.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK])
-    const { pending, unknown } = await stateOf(client)
+    const { pending, unknown } = await stateOf(client, folder)
     if (unknown.length > 0) throw newerSchema(unknown)
-    for (const migration of pending) await apply(client, migration)
+    for (const migration of pending) await apply(client, folder, migration)
     return pending
   })
 }
@@ -72,8 +72,8 @@ function newerSchema(unknown: readonly number[]): SchemaMismatch {
   )
 }
 
-async function stateOf(client: pg.Client): Promise<SchemaState> {
-  const known = await listMigrations()
+async function stateOf(client: pg.Client, folder: string): Promise<SchemaState> {
+  const known = await listMigrations(folder)
   const { rows: exists } = await client.query("SELECT to_regclass('schema_migrations') IS NOT NULL AS there")
   const rows: { version: number }[] = exists[0]?.there
     ? (await client.query('SELECT version FROM schema_migrations ORDER BY version')).rows
@@ -86,8 +86,8 @@ async function stateOf(client: pg.Client): Promise<SchemaState> {
   }
 }
 
-async function apply(client: pg.Client, { version, name }: Migration): Promise<void> {
-  const sql = await readFile(path.join(MIGRATIONS_DIR, name), 'utf8')
+async function apply(client: pg.Client, folder: string, { version, name }: Migration): Promise<void> {
+  const sql = await readFile(path.join(folder, name), 'utf8')
   await client.query('BEGIN')
   try {
     await client.query(
@@ -104,7 +104,9 @@ async function apply(client: pg.Client, { version, name }: Migration): Promise<v
 }
 
 async function withClient<T>(settings: DatabaseSettings, run: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client(connectionOptions(settings))
+  // A migration of large tables, and the wait for another starter's, may take longer than any statement of a request.
+  const { query_timeout: _, ...options } = connectionOptions(settings)
+  const client = new pg.Client({ ...options, statement_timeout: 0 })
   await client.connect()
   try {
     return await run(client)

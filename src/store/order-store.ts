@@ -47,7 +47,7 @@ export interface OrderStore {
   create: Batched<NewOrder, Order | StaleAccount | typeof ALREADY_REPLACED>
   find: Batched<{ requester: Requester; orderId: string }, Order | StaleAccount | undefined>
   /** Ids of an account's orders that are not invalid, newest last, after `after`. */
-  list(accountId: string, after: string | undefined, limit: number): Promise<string[]>
+  list(requester: Requester, after: string | undefined, limit: number): Promise<string[] | StaleAccount>
 }
 
 /** An order that is invalid for good, though its row may still say `open` (domain/order-state.ts). */
@@ -136,14 +136,15 @@ const CREATE_REPLACEMENT = createStatement(
 
 const FIND: Statement = {
   name: 'order-find',
-  // accounts_pkey, orders_pkey, and authorizations_pkey while the order is open.
+  // accounts_pkey, orders_pkey, authorizations_pkey while the order is open, account_csr_profiles_pkey.
   text: `
     SELECT i.ord::integer, a.id IS NULL AS stale, o.id, o.account_id, o.status, o.identifiers, o.authorization_ids,
-           o.profile, o.not_before, o.not_after, o.expires_at, o.error, o.certificate_id, o.replaces,
-           z.statuses
+           o.profile, o.not_before, o.not_after, o.expires_at, o.error, o.certificate_id, o.replaces, z.statuses,
+           p.csr_profile_id
       FROM unnest($1::uuid[], $2::uuid[], $3::integer[]) WITH ORDINALITY AS i (order_id, account_id, key_version, ord)
       LEFT JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status = 'valid'
       LEFT JOIN orders o ON o.id = i.order_id
+      LEFT JOIN account_csr_profiles p ON p.account_id = a.id
       LEFT JOIN LATERAL (
         SELECT array_agg(CASE WHEN status IN ('pending', 'valid') AND expires_at <= now() THEN 'expired' ELSE status END)
                  AS statuses
@@ -153,15 +154,22 @@ const FIND: Statement = {
 
 const LIST: Statement = {
   name: 'order-list',
-  // orders_account, one range; authorizations_pkey for those of open orders.
+  // accounts_pkey; orders_account, one range; authorizations_pkey for its open orders. No row: the account is stale.
   text: `
-    SELECT id FROM orders
-     WHERE account_id = $1 AND id > coalesce($2, '00000000-0000-0000-0000-000000000000'::uuid)
-       AND status <> 'invalid'
-       AND (status <> 'open' OR expires_at > now() AND NOT EXISTS (
-             SELECT FROM authorizations z
-              WHERE z.id = ANY (authorization_ids) AND (z.status NOT IN ('pending', 'valid') OR z.expires_at <= now())))
-     ORDER BY id LIMIT $3`,
+    SELECT page.id
+      FROM accounts a
+      LEFT JOIN LATERAL (
+        SELECT o.id FROM orders o
+         WHERE o.account_id = a.id AND o.id > coalesce($3, '00000000-0000-0000-0000-000000000000'::uuid)
+           AND (o.status IN ('processing', 'valid')
+                OR o.status = 'open' AND o.expires_at > now()
+                   AND NOT EXISTS (
+                     SELECT FROM authorizations z
+                      WHERE z.id = ANY (o.authorization_ids)
+                        AND NOT (z.status IN ('pending', 'valid') AND z.expires_at > now())))
+         ORDER BY o.id LIMIT $4
+      ) page ON true
+     WHERE a.id = $1 AND a.key_version = $2 AND a.status = 'valid'`,
 }
 
 interface OrderRow {
@@ -180,6 +188,7 @@ interface OrderRow {
   certificate_id: string | null
   replaces: string | null
   statuses: AuthorizationStatus[] | null
+  csr_profile_id: string | null
 }
 
 /** A command with its key, which is a hash and made once. */
@@ -234,9 +243,9 @@ export function createOrderStore(db: Database): OrderStore {
       return results
     }),
 
-    async list(accountId, after, limit) {
-      const rows = await db.query<{ id: string }>(LIST, [accountId, after ?? null, limit])
-      return rows.map((row) => row.id)
+    async list({ accountId, keyVersion }, after, limit) {
+      const rows = await db.query<{ id: string | null }>(LIST, [accountId, keyVersion, after ?? null, limit])
+      return rows.length === 0 ? STALE_ACCOUNT : rows.flatMap(({ id }) => id ?? [])
     },
   }
   return store
@@ -322,5 +331,6 @@ function decode(row: OrderRow, now: Date): Order {
     ...(row.replaces !== null && { replaces: row.replaces }),
     ...(row.error && { error: row.error }),
     ...(row.certificate_id && { certificateId: row.certificate_id }),
+    ...(row.csr_profile_id && { csrProfileId: row.csr_profile_id }),
   }
 }

@@ -942,12 +942,11 @@ const RESOURCES: Row[] = [
   notAllowed('OPTIONS', fixed('keyChange'), 'POST'),
   notAllowed('PATCH', fixed('revokeCert'), 'POST'),
   kept(
-    'POST to the directory',
+    'a payload to the directory (§6.3)',
     'malformed',
-    aliceTo(({ service }) => service.directoryUrl),
-    405,
+    aliceTo(({ service }) => service.directoryUrl, {}),
   ),
-  kept('POST to new-nonce', 'malformed', aliceTo(fixed('newNonce')), 405),
+  kept('a payload to new-nonce (§6.3)', 'malformed', aliceTo(fixed('newNonce'), {})),
   kept('DELETE of new-nonce', 'malformed', method('DELETE', fixed('newNonce')), 405),
 ]
 

@@ -2,12 +2,14 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { closeConnections, registeredClient } from '../support/acme-client.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
 describe('directory and nonces', () => {
   let service: TestService
   before(async () => {
-    service = await startTestService()
+    service = await startTestService({ config: { nonce: { expiry_seconds: 3600, max_age_seconds: 2 } } })
   })
   after(() => service.dispose())
 
@@ -26,6 +28,44 @@ describe('directory and nonces', () => {
       assert.equal(response.status, status)
       assert.match(response.headers.get('replay-nonce') ?? '', /^[A-Za-z0-9_-]{22}$/)
       assert.equal(response.headers.get('cache-control'), 'no-store')
+    }
+  })
+
+  test('directory and new-nonce answer POST-as-GET as they answer GET (§6.3)', async () => {
+    const client = await registeredClient(service.directoryUrl)
+    const directory = await client.post(service.directoryUrl)
+    assert.equal(directory.status, 200)
+    assert.deepEqual(directory.json, client.directory)
+    const nonce = await client.post(client.directory['newNonce'] as string)
+    assert.equal(nonce.status, 204)
+    assert.match(String(nonce.headers['replay-nonce']), /^[A-Za-z0-9_-]{22}$/)
+  })
+
+  test('a nonce that has expired is a badNonce, and the nonce of the refusal serves the next try (§6.5)', async () => {
+    const client = await registeredClient(service.directoryUrl)
+    const old = await client.nonce()
+    await sleep(2_200)
+    const refused = await client.post(client.kid, undefined, { header: { nonce: old } })
+    assert.equal(`${refused.status} ${refused.json.type}`, '400 urn:ietf:params:acme:error:badNonce')
+    const nonce = refused.headers['replay-nonce']
+    assert.equal((await client.post(client.kid, undefined, { header: { nonce } })).status, 200)
+    closeConnections()
+  })
+
+  test('a nonce of before a restart is a badNonce (§6.5)', async () => {
+    const client = await registeredClient(service.directoryUrl)
+    const old = await client.nonce()
+    closeConnections()
+    await service.stop()
+    const again = await startTestService({ continueFrom: service })
+    try {
+      const refused = await client.post(client.kid, undefined, { header: { nonce: old } })
+      assert.equal(`${refused.status} ${refused.json.type}`, '400 urn:ietf:params:acme:error:badNonce')
+      assert.equal((await client.post(client.kid)).status, 200, 'the account is still there')
+      closeConnections()
+      assert.equal(await again.stop(), 0)
+    } finally {
+      await again.dispose()
     }
   })
 

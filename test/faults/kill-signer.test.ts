@@ -1,8 +1,9 @@
 /**
  * kill -9 of the signer child while clients are busy: the service goes on, starts it again, and finishes what it left.
  *
- * Bound: an issuance whose signature got lost is repeated once its intent is older than `ca.signer.timeout_seconds` + 5 s,
- * by a recovery round every 2 s; with the 2 s of this test that is 9 s, and `BOUND_MS` allows for a busy machine.
+ * Bound: what was under way is signed over the next connection, as soon as the new signer is ready. An issuance that loses
+ * this too is repeated once its intent is older than `ca.signer.timeout_seconds` + 5 s, by a recovery round every 2 s;
+ * with the 2 s of this test that is 9 s, and `BOUND_MS` allows for a busy machine.
  */
 
 import assert from 'node:assert/strict'

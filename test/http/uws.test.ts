@@ -14,7 +14,8 @@ function serve(handler: HttpHandler, options: Partial<ListenOptions> = {}): Http
     host: '127.0.0.1',
     port: 0,
     maxBodyBytes: 1000,
-    keptHeaders: ['content-type', 'x-kept'],
+    keptHeaders: ['content-type', 'x-kept', 'x-list'],
+    listHeaders: ['x-list'],
     handler,
     onError: (error) => reply(500, `error: ${(error as Error).message}`),
     tooLarge: (request) => reply(413, `too large: ${request.method} ${request.path}`),
@@ -206,6 +207,30 @@ describe('the request value', () => {
     await client.receives(/(done[\s\S]*){3}$/)
     const posted = ['POST', '/p', '', undefined, 'a/b', undefined, '127.0.0.1', 'body']
     assert.deepEqual(seen, [posted, posted])
+  })
+
+  // RFC 9110 §5.3: a proxy may put its entry in a line of its own, behind what the client sent.
+  test('a list header in several lines is one list, in order', async () => {
+    const seen: unknown[] = []
+    const client = await open(
+      serve(async (request) => {
+        if (request.query === '') seen.push(request.header('x-list'))
+        await sleep(5)
+        seen.push(request.header('x-list'), request.header('x-kept'))
+        return reply(200, 'done')
+      }),
+    )
+    const lines = ['X-List: a', 'X-Kept: first', 'X-List:', 'x-list: b, c', 'X-Kept: second', 'X-LIST: d']
+    client.send(head('GET /', ...lines))
+    await client.receives(/done$/)
+    client.send(head('GET /?late', ...lines))
+    await client.receives(/(done[\s\S]*){2}$/)
+    client.send(`${head('POST /', ...lines, 'Content-Length: 1')}x`)
+    await client.receives(/(done[\s\S]*){3}$/)
+    client.send(head('GET /'))
+    await client.receives(/(done[\s\S]*){4}$/)
+    const list = 'a, b, c, d'
+    assert.deepEqual(seen, [list, list, 'first', list, 'first', list, list, 'first', undefined, undefined, undefined])
   })
 
   test('a v4 client of a dual-stack listener is shown as IPv4', async (t) => {
@@ -449,6 +474,18 @@ describe('requests that are none', () => {
     'a negative length': [`${head('POST /', 'Content-Length: -5')}hello`, /400/],
     'a length that is no number': [`${head('POST /', 'Content-Length: 0x5')}hello`, /400/],
     'an unknown transfer coding': [`${head('POST /', 'Transfer-Encoding: gzip')}hello`, /400/],
+    'another transfer coding that looks like chunked (RFC 9112 §6.1)': [
+      `${head('POST /', 'Transfer-Encoding: identity')}0\r\n\r\n${head('GET /smuggled')}`,
+      /^(?:HTTP\/1\.1 400 Bad Request[\s\S]*bad request)?$/,
+    ],
+    'such a coding of a GET': [
+      `${head('GET /', 'Transfer-Encoding: identity')}0\r\n\r\n${head('GET /smuggled')}`,
+      /^(?:HTTP\/1\.1 400 Bad Request[\s\S]*bad request)?$/,
+    ],
+    'two transfer codings in two lines': [
+      `${head('POST /', 'Transfer-Encoding: chunked', 'Transfer-Encoding: identity')}5\r\nhello\r\n0\r\n\r\n`,
+      /^(?:HTTP\/1\.1 400 Bad Request[\s\S]*bad request)?$/,
+    ],
     'HTTP/1.0': ['GET / HTTP/1.0\r\nHost: x\r\n\r\n', /505/],
     'a TLS hello': ['\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 \r\n\r\n', /505/],
   }

@@ -1,7 +1,7 @@
 /** The command line (doc 1, Commands): what each command prints and how it ends. */
 
 import assert from 'node:assert/strict'
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -17,8 +17,12 @@ const { version } = JSON.parse(readFileSync(path.resolve(import.meta.dirname, '.
   version: string
 }
 
+/** Temporary files of the commands go here, so that a test can see what they leave behind. */
+const scratch = mkdtempSync(path.join(tmpdir(), 'chancery-cli-'))
+after(() => rmSync(scratch, { recursive: true, force: true }))
+
 const chancery = (...args: string[]): Promise<CommandResult> =>
-  runCommand(process.execPath, [CLI, ...args], { env: { SERVICE_CONFIG: '' }, timeoutMs: 30_000 })
+  runCommand(process.execPath, [CLI, ...args], { env: { SERVICE_CONFIG: '', TMPDIR: scratch }, timeoutMs: 30_000 })
 
 /** Ten faults in twenty lines: values, keys, variables, a network, a switch ahead of its time. */
 const TEN_ERRORS = `server:
@@ -207,6 +211,7 @@ describe('command line', { timeout: 120_000 }, () => {
       assert.equal(code, 0, output)
       assert.match(output, /^issuer default: \S+ signature made and verified in \d+\.\d ms$/m)
       assert.match(output, /^ +valid until \d{4}-\d\d-\d\dT\S+, 2 certificate\(s\) in its chain$/m)
+      assert.deepEqual(readdirSync(scratch), [])
     })
 
     test('ca test-sign with a key that is not the certificate’s ends with 1 and says why', async () => {
@@ -219,6 +224,7 @@ describe('command line', { timeout: 120_000 }, () => {
       const { code, output } = await chancery('-c', file, 'ca', 'test-sign')
       assert.equal(code, 1)
       assert.match(output, /^chancery: the signer did not start .*key/m)
+      assert.deepEqual(readdirSync(scratch), [], 'neither a secret nor a folder is left behind')
     })
 
     test('a key file that others may read is not used', async () => {

@@ -76,7 +76,8 @@ describe('a signer that is killed', () => {
         serials.filter((serial) => !recorded.has(serial)),
         [],
       )
-      assert.ok(serials.length > 100 && retries > 0, `${serials.length} certificates, ${retries} retries`)
+      // What was under way was sent again by the client itself; only a request that met two kills came back.
+      assert.ok(serials.length > 100 && retries < 5, `${serials.length} certificates, ${retries} retries`)
       assert.equal(events.filter((event) => event.startsWith('connect')).length, 6)
     }))
 })
@@ -92,6 +93,22 @@ describe('the client', () => {
       assert.equal(backend.issuers().length, 1)
       await backend.close()
       await daemon.stop()
+    }))
+
+  test('sends what was under way once more when the daemon dies and comes back within the deadline', () =>
+    withFiles(async (files) => {
+      const daemon = await startDaemon(files.config)
+      const backend = createSignerBackend({ socketPath: files.socket, secret: files.secret })
+      await backend.testSign({ timeoutMs: 5000 })
+      // Stopped, it takes the request off nobody's hands and cannot answer before it is killed.
+      daemon.process.kill('SIGSTOP')
+      const signed = backend.signCertificate('default', leafTbs(authority), { timeoutMs: 10_000, requester: 'twice' })
+      await sleep(50)
+      await daemon.stop('SIGKILL')
+      const successor = await startDaemon(files.config)
+      assert.ok(parseCertificate(await signed))
+      await backend.close()
+      await successor.stop()
     }))
 
   test('gives up at the deadline when there is no daemon, and the request may be repeated', () =>

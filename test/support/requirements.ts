@@ -13,6 +13,7 @@ import path from 'node:path'
 export const DEBIAN_PACKAGES = {
   certbot: 'certbot',
   lego: 'lego',
+  nginx: 'nginx-light',
   openssl: 'openssl',
   'softhsm2-util': 'softhsm2',
 } as const

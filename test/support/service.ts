@@ -23,6 +23,8 @@ export interface TestServiceOptions {
   continueFrom?: TestService
   /** Of a server that the test wants for itself; `dispose` drops it like one of our own. */
   database?: TestDatabase
+  /** A service of this file that this one shares its database with; that one drops it, after this one has ended. */
+  beside?: TestService
 }
 
 export interface TestService {
@@ -52,7 +54,7 @@ const CLI = path.resolve(import.meta.dirname, '../../src/main/cli.js')
 export async function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
   const { continueFrom: former } = options
   const folder = former?.folder ?? mkdtempSync(path.join(tmpdir(), 'chancery-test-'))
-  const database = former?.database ?? options.database ?? (await testDatabase())
+  const database = former?.database ?? options.beside?.database ?? options.database ?? (await testDatabase())
   const { files: ca } = await ensureDevCa(path.join(folder, 'ca'), new Date())
   const port = former?.port ?? (await freePort())
   const http01Port = former?.http01Port ?? (await freePort())
@@ -131,7 +133,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     async dispose() {
       if (child.exitCode === null && child.signalCode === null) await service.stop()
       if (former) return
-      await database.drop()
+      if (!options.beside) await database.drop()
       rmSync(folder, { recursive: true, force: true })
     },
   }
@@ -163,6 +165,8 @@ function baseConfig({ baseUrl, port, http01Port, ca, database, folder }: Place):
     },
     challenges: { http01: { port: http01Port, blocked_networks: [] }, backoff_base_seconds: 1, retry_after_seconds: 1 },
     dns: { zones: [{ zone: 'test', addresses: ['127.0.0.1'] }] },
+    // All clients of a test have one address; the tests of the limits set their own.
+    security: { rate_limits: { enabled: false } },
     metrics: { enabled: true },
   }
 }

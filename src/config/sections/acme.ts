@@ -36,6 +36,10 @@ export const Acme = z
     caa_enforce: setting(flag(true), 'Check CAA records before issuance (RFC 8659).'),
     eab_required: setting(flag(false), 'New accounts need an external account binding (RFC 8555 §7.3.4).'),
     eab_reusable: setting(flag(false), 'One binding credential may be used by several accounts.'),
+    eab_key_file: setting(
+      optionalText(),
+      'File with at least 32 random bytes; the HMAC keys of binding credentials are stored encrypted under them. `admin_api.token_secret` serves when there is no such file.',
+    ),
     orders_page_size: setting(whole(1, 50), 'Orders per page of the orders list of an account.'),
   })
   .prefault({})

@@ -3,30 +3,39 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import type { Logger } from 'pino'
 import type { Config } from '../../config/schema.ts'
 import { createLogger } from '../logging.ts'
-import { startSignerProcess } from '../signer-process.ts'
+import { type SignerPlace, startSignerProcess } from '../signer-process.ts'
 import { connectSigner } from '../wiring.ts'
 
 const TIMEOUT_MS = 15_000
 
+/** @returns 0 when every issuer has signed. @throws Error in a plain sentence when the signer does not start or sign */
 export async function testSign(config: Config): Promise<number> {
   const { log } = createLogger({ ...config.logging, level: 'CRITICAL' }, 'main', false)
   const { socket, secret_file } = config.ca.signer
+  if (socket !== null && secret_file !== null) {
+    const count = await signOnce({ socketPath: socket, secretFile: path.resolve(secret_file) }, log)
+    console.log(`signer: ${socket}`)
+    return count > 0 ? 0 : 1
+  }
   // A signer of its own must not write to the audit chain of one that may be running with the same files.
   const scratch = mkdtempSync(path.join(tmpdir(), 'chancery-test-sign-'))
-  const auditFile = path.join(scratch, 'audit.jsonl')
-  const child =
-    socket === null || secret_file === null
-      ? await startSignerProcess(
-          { ...config, ca: { ...config.ca, signer: { ...config.ca.signer, audit_file: auditFile } } },
-          log,
-        )
-      : undefined
-  const ca = connectSigner(
-    child ?? { socketPath: socket as string, secretFile: path.resolve(secret_file as string) },
-    log,
-  )
+  try {
+    const signer = { ...config.ca.signer, audit_file: path.join(scratch, 'audit.jsonl') }
+    const child = await startSignerProcess({ ...config, ca: { ...config.ca, signer } }, log)
+    const count = await signOnce(child, log).finally(() => child.stop(TIMEOUT_MS))
+    console.log('signer: started for this test from ca.internal')
+    return count > 0 ? 0 : 1
+  } finally {
+    rmSync(scratch, { recursive: true, force: true })
+  }
+}
+
+/** @returns how many issuers signed. */
+async function signOnce(place: SignerPlace, log: Logger): Promise<number> {
+  const ca = connectSigner(place, log)
   try {
     const signatures = await ca.testSign({ timeoutMs: TIMEOUT_MS })
     for (const { issuer, durationMs } of signatures) {
@@ -36,11 +45,8 @@ export async function testSign(config: Config): Promise<number> {
       )
       console.log(`  valid until ${facts?.notAfter.toISOString()}, ${facts?.chain.length} certificate(s) in its chain`)
     }
-    console.log(socket === null ? 'signer: started for this test from ca.internal' : `signer: ${socket}`)
-    return signatures.length > 0 ? 0 : 1
+    return signatures.length
   } finally {
     await ca.close()
-    await child?.stop(TIMEOUT_MS)
-    rmSync(scratch, { recursive: true, force: true })
   }
 }

@@ -1,23 +1,28 @@
 /** `chancery serve`: runs the service until a signal. */
 
 import type { Logger } from 'pino'
+import type { LoadedConfig } from '../../config/load.ts'
 import type { Config } from '../../config/schema.ts'
+import { createLiveReload, type LiveReload } from '../live-reload.ts'
 import { createLogger } from '../logging.ts'
 import { type RunningService, serve } from '../serve.ts'
 import { VERSION } from '../version.ts'
 
 export interface ServeHooks {
+  /** Where the configuration came from, for SIGHUP; without it SIGHUP (a closed terminal) stops the service. */
+  reread(): Promise<LoadedConfig>
   onStep(title: string): void
   onReady(service: RunningService): void
 }
 
-const NO_HOOKS: ServeHooks = { onStep() {}, onReady() {} }
-
 /** @returns the exit code: 0 after an orderly stop, 1 when a part broke for good. */
 export async function runService(config: Config, hooks: Partial<ServeHooks> = {}): Promise<number> {
-  const { onStep, onReady } = { ...NO_HOOKS, ...hooks }
   const { log, flush } = createLogger(config.logging, 'main', false)
-  const stop = nextStop(log)
+  const { reread } = hooks
+  let reload: LiveReload | undefined
+  // Before the service is up there is nothing to change, and the file has just been read.
+  if (reread) process.on('SIGHUP', () => reload?.run())
+  const stop = nextStop(log, reread ? ['SIGTERM', 'SIGINT'] : ['SIGTERM', 'SIGINT', 'SIGHUP'])
   try {
     const service = await serve({
       config,
@@ -25,12 +30,13 @@ export async function runService(config: Config, hooks: Partial<ServeHooks> = {}
       log,
       onStep(title) {
         log.debug(title)
-        onStep(title)
+        hooks.onStep?.(title)
       },
       onBroken: stop.broken,
     })
     log.info({ version: VERSION, directory: service.directoryUrl, pid: process.pid }, 'service ready')
-    onReady(service)
+    hooks.onReady?.(service)
+    if (reread) reload = createLiveReload(config, reread, service.apply, log)
     const { reason, exitCode } = await stop.wanted
     log.info({ reason }, 'service stopping')
     await service.stop()
@@ -45,12 +51,12 @@ export async function runService(config: Config, hooks: Partial<ServeHooks> = {}
  * The first signal, a broken part, or an error nobody caught. A second signal ends the process at once, whatever is
  * left undone.
  */
-function nextStop(log: Logger) {
+function nextStop(log: Logger, signals: readonly NodeJS.Signals[]) {
   let settle: (stop: { reason: string; exitCode: number }) => void
   const wanted = new Promise<{ reason: string; exitCode: number }>((resolve) => {
     settle = resolve
   })
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  for (const signal of signals) {
     process.once(signal, () => {
       settle({ reason: signal, exitCode: 0 })
       // Not process.exit: threads that hold a server would abort it with a core dump.

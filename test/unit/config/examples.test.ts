@@ -50,7 +50,6 @@ const EXAMPLES: Record<string, readonly string[]> = {
   metrics: [],
   minimal: [],
   production: [
-    'security.rate_limits.enabled',
     'admin_api.enabled',
     'smtp.enabled',
     'crl.enabled',
@@ -60,15 +59,9 @@ const EXAMPLES: Record<string, readonly string[]> = {
   ],
   profiles: [],
   proxy: [],
-  quotas: ['quotas.enabled'],
+  quotas: [],
   retention: ['retention.enabled', 'audit_retention.enabled'],
-  'strict-security': [
-    'security.require_csr_profile',
-    'security.rate_limits.enabled',
-    'security.identifier_policy.enforce_account_allowlist',
-    'acme.eab_required',
-    'admin_api.enabled',
-  ],
+  'strict-security': ['admin_api.enabled'],
 }
 
 describe('example configurations', () => {
@@ -96,21 +89,16 @@ describe('features of later versions', () => {
     const parsed = parseTree({})
     assert.ok(parsed.ok)
     const [warning] = parsed.warnings
-    for (const key of [
-      'security.rate_limits.enabled',
-      'acme.caa_enforce',
-      'notifications.enabled',
-      'retention.enabled',
-    ]) {
+    for (const key of ['acme.caa_enforce', 'notifications.enabled', 'retention.enabled']) {
       assert.ok(warning?.message.includes(key), warning?.message)
     }
   })
 
   test('the same switch written in the file is an error, and written as false it is silent', () => {
-    const on = parseTree({ security: { rate_limits: { enabled: true } } })
-    assert.deepEqual(on.ok || on.errors.map(({ path }) => path), ['security.rate_limits.enabled'])
-    const off = parseTree({ security: { rate_limits: { enabled: false } } })
-    assert.ok(off.ok && !off.warnings[0]?.message.includes('rate_limits'))
+    const on = parseTree({ crl: { enabled: true } })
+    assert.deepEqual(on.ok || on.errors.map(({ path }) => path), ['crl.enabled'])
+    const off = parseTree({ acme: { caa_enforce: false } })
+    assert.ok(off.ok && !off.warnings[0]?.message.includes('caa_enforce'))
   })
 
   test('no switch is listed twice', () => {

@@ -21,7 +21,9 @@ const CASES: [string, Tree, string[]][] = [
   ['a proxy without trusted addresses', { proxy: { enabled: true } }, ['proxy.trusted_proxies']],
   ['more connections kept than allowed', { database: { min_connections: 51 } }, ['database.min_connections']],
   ['smallest RSA key above the largest', { security: { min_rsa_key_size: 8193 } }, ['security.min_rsa_key_size']],
-  ['bindings required without the Admin API', { acme: { eab_required: true } }, ['acme.eab_required']],
+  ['bindings required without a secret to store them under', { acme: { eab_required: true } }, ['acme.eab_required']],
+  ['bindings required with a key file', { acme: { eab_required: true, eab_key_file: 'eab.key' } }, []],
+  ['a short secret without the Admin API', { admin_api: { token_secret: 'short' } }, ['admin_api.token_secret']],
   ['one path for two resources', { acme: { paths: { new_order: '/new-account' } } }, ['acme.paths']],
   [
     'dns-persist-01 without an issuer name',

@@ -13,21 +13,11 @@ const CASES: [string, Tree, string[]][] = [
   ['HSTS of less than a day', { security: { hsts_max_age_seconds: 86399 } }, ['security.hsts_max_age_seconds']],
   ['no HSTS', { security: { hsts_max_age_seconds: 0 } }, []],
   [
-    'limits in memory with several threads',
-    { security: { rate_limits: { backend: 'memory' } } },
+    'limits in memory with nonces for several instances',
+    { security: { rate_limits: { backend: 'memory' } }, nonce: { store: 'database' } },
     ['security.rate_limits.backend'],
   ],
-  [
-    'limits in memory with one thread',
-    { security: { rate_limits: { backend: 'memory' } }, server: { workers: 1 } },
-    [],
-  ],
-  ['CSR profiles without the Admin API', { security: { require_csr_profile: true } }, ['security.require_csr_profile']],
-  [
-    'allowlists without the Admin API',
-    { security: { identifier_policy: { enforce_account_allowlist: true } } },
-    ['security.identifier_policy.enforce_account_allowlist'],
-  ],
+  ['limits in memory of a single instance', { security: { rate_limits: { backend: 'memory' } } }, []],
   ['reusable bindings that are not required', { acme: { eab_reusable: true } }, ['acme.eab_reusable']],
   [
     'a key file beside a running signer',

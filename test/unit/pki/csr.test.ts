@@ -10,6 +10,7 @@ import { writeExtension } from '../../../src/pki/extensions.ts'
 import { valuesOfKind, writeDnsName, writeIpAddress } from '../../../src/pki/general-names.ts'
 import { EMPTY_NAME } from '../../../src/pki/name.ts'
 import { EXTENSION, EXTENSION_REQUEST } from '../../../src/pki/oids.ts'
+import { propertyRuns } from '../../support/property-runs.ts'
 import { ALL_KEYS, aCsr, hex, mutated, P256_KEY, randomOctets, x509 } from './support.ts'
 
 type Write = (writer: DerWriter) => void
@@ -302,7 +303,7 @@ describe('certification requests (RFC 2986)', () => {
     test('random bytes fail only with CsrError', () => {
       fc.assert(
         fc.property(randomOctets(200), (bytes) => parsed(bytes) === undefined),
-        { numRuns: 2000 },
+        propertyRuns(2000),
       )
     })
 
@@ -313,16 +314,15 @@ describe('certification requests (RFC 2986)', () => {
           const csr = parsed(bytes)
           if (!csr || csr.spki.kind === 'unsupported') return
           assert.equal(typeof verifyCsrSignature(csr), 'boolean')
-          const other = new x509.Pkcs10CertificateRequest(csr.der)
-          assert.deepEqual(
-            csr.extensionOids,
-            Array.from(other.extensions, ({ type }) => type),
-          )
-          assert.deepEqual(csr.spki.der, Buffer.from(other.publicKey.rawData))
-          assert.deepEqual(valuesOfKind(csr.subjectAltNames, 'dNSName'), dnsNamesIn(other))
+          const other = readByOracle(csr.der)
+          // The oracle also decodes attributes and extensions that a certificate never takes over, and may fail at one.
+          if (!other) return
+          assert.deepEqual(csr.extensionOids, other.extensionOids)
+          assert.deepEqual(csr.spki.der, other.spki)
+          assert.deepEqual(valuesOfKind(csr.subjectAltNames, 'dNSName'), other.dnsNames)
           agreed++
         }),
-        { numRuns: 1500 },
+        propertyRuns(1500),
       )
       assert.ok(agreed > 100, `only ${agreed} mutated requests were read`)
     })
@@ -340,3 +340,16 @@ describe('certification requests (RFC 2986)', () => {
     })
   })
 })
+
+function readByOracle(der: Buffer): { extensionOids: string[]; spki: Buffer; dnsNames: string[] } | undefined {
+  try {
+    const request = new x509.Pkcs10CertificateRequest(der)
+    return {
+      extensionOids: Array.from(request.extensions, ({ type }) => type),
+      spki: Buffer.from(request.publicKey.rawData),
+      dnsNames: dnsNamesIn(request),
+    }
+  } catch {
+    return undefined
+  }
+}

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { formatIpAddress, parseIpAddress } from '../../../src/pki/ip-address.ts'
 import { normalizeDnsName, normalizeIpAddress } from '../../../src/protocol/identifier.ts'
 
 const names: Record<string, string> = {
@@ -106,8 +107,20 @@ for (const text of [
   '[::1]',
   '::ffff:1.2.3.4',
   '::FFFF:102:304',
+  '::1.2.3.4',
+  '::102:304',
   ':::',
   'a.test',
   ' ::1',
 ])
   test(`${JSON.stringify(text)} is no IP identifier`, () => assert.equal(normalizeIpAddress(text).ok, false))
+
+test('an accepted address is spelled as the certificate reader spells it, or no CSR would fit its order', () => {
+  fc.assert(
+    fc.property(fc.ipV6(), (text) => {
+      const normal = normalizeIpAddress(text)
+      if (normal.ok) assert.equal(normal.value, formatIpAddress(parseIpAddress(text) as Buffer))
+    }),
+    { numRuns: 2_000, examples: [['::102:304'], ['::1'], ['::1:0'], ['1:0:0:2::3'], ['64:ff9b::1.2.3.4']] },
+  )
+})

@@ -61,7 +61,7 @@ export const JWS_VECTORS: readonly JwsVector[] = [
     protected: 'eyJhbGciOiJFUzUxMiJ9',
     payload: 'UGF5bG9hZA',
     signature:
-      'AdwMgeerwtHoh-l192l60hp9wAHZFVJbLfD_UxMi70cwnZOYaRI1bKPWROc-mZZqwqT2SI-KGDKB34XO0aw_7XdtAG8GaSwFKdCAPZgoXD2YBJZCPEX3xKpRwcdOO8KpEHwJjyqOgzDO7iKvU8vcnwNRmxYbSW9ERBXukOXolLzeO_Jn',
+      'AdwMgeerwtHoh-l192l60hp9wAHZFVJbLfD_UxMi70cwnZOYaRI1bKPWROc-mZZqwqT2SI-KGDKB34XO0aw_7XdtAG8GaSwFKdCAPZgoXD2YBJZCPEX3xKpRwcdOO8KpEHwJjyqOgzDO7iKvU8vcnwNrmxYbSW9ERBXukOXolLzeO_Jn',
   },
   {
     source: 'RFC 7520 4.1',

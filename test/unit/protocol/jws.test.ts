@@ -8,6 +8,7 @@ import { parseInnerJws, parseJws, parsePayload } from '../../../src/protocol/jws
 import { JWS_ALGORITHMS, type JwsAlgorithm, verifySignature } from '../../../src/protocol/jws-algorithms.ts'
 import { Problem } from '../../../src/protocol/problem.ts'
 import { newAccountKey, signedJws } from '../../support/acme-client.ts'
+import { propertyRuns } from '../../support/property-runs.ts'
 import { mutated, randomOctets } from '../pki/support.ts'
 import { JWS_VECTORS } from './jws-vectors.ts'
 
@@ -92,7 +93,7 @@ test('random bytes are refused, and never fail otherwise', () => {
     fc.property(randomOctets(300), (bytes) => {
       assert.equal(attempt(bytes), undefined)
     }),
-    { numRuns: 2_000 },
+    propertyRuns(2_000),
   )
 })
 
@@ -114,7 +115,7 @@ test('of 5,000 mutated requests each is parsed or refused, and what is parsed re
       assert.equal(jws.signingInput.toString(), `${sent['protected']}.${sent['payload']}`)
       assert.deepEqual(Object.keys(sent).sort(), ['payload', 'protected', 'signature'])
     }),
-    { numRuns: 5_000 },
+    propertyRuns(5_000),
   )
   assert.ok(parsed > 50, `some mutations are harmless to the form: ${parsed}`)
 })

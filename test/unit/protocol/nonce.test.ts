@@ -49,10 +49,12 @@ test('the nonce of another instance, or of before a restart, is not authentic', 
 
 test('a nonce expires', () => {
   const nonces = createNonces(settings(), openReplayWindow(memory()))
-  const nonce = nonces.issue(EPOCH + 500)
-  assert.equal(nonces.isAuthentic(nonce, EPOCH + HOUR_MS), true)
-  assert.equal(nonces.isAuthentic(nonce, EPOCH + HOUR_MS + 1), false)
-  assert.equal(nonces.redeem(nonce, EPOCH + HOUR_MS + 1), false)
+  const nonce = nonces.issue(EPOCH + 550)
+  // A nonce's time is kept in tenths of a second.
+  const end = EPOCH + 500 + HOUR_MS
+  assert.equal(nonces.isAuthentic(nonce, end), true)
+  assert.equal(nonces.isAuthentic(nonce, end + 1), false)
+  assert.equal(nonces.redeem(nonce, end + 1), false)
 })
 
 test('a nonce that is issued late is young, whenever its neighbours were sealed', () => {
@@ -60,6 +62,11 @@ test('a nonce that is issued late is young, whenever its neighbours were sealed'
   nonces.issue(EPOCH)
   const late = nonces.issue(EPOCH + HOUR_MS)
   assert.equal(nonces.redeem(late, EPOCH + 2 * HOUR_MS - 10_000), true)
+})
+
+test('a short-lived nonce is not issued old', () => {
+  const nonces = createNonces({ ...settings(), expirySeconds: 1 }, openReplayWindow(memory()))
+  for (let at = EPOCH; at < EPOCH + 4_000; at += 130) assert.equal(nonces.redeem(nonces.issue(at), at + 650), true)
 })
 
 test('a clock that was set back to before the start stops nothing', () => {

@@ -23,7 +23,7 @@ function policyOf(policyYaml = '{}') {
 }
 
 const refusalOf = (tbs: Buffer, policyYaml?: string): string | undefined => {
-  const verdict = checkTbsCertificate(tbs, policyOf(policyYaml))
+  const verdict = checkTbsCertificate(tbs, policyOf(policyYaml), new Date(now))
   return 'refusal' in verdict ? verdict.refusal : undefined
 }
 
@@ -91,6 +91,17 @@ const REFUSED: readonly (readonly [what: string, changes: RawTbsChanges, sentenc
     /longer than/,
   ],
   ['notAfter before notBefore', { notBefore: new Date(now), notAfter: new Date(now - 5000) }, /before notBefore/],
+  [
+    'a certificate for the time after the intrusion',
+    { notBefore: new Date(now + 8 * DAY_MS + 1000), notAfter: new Date(now + 20 * DAY_MS) },
+    /notBefore is more than 8 days from now/,
+  ],
+  [
+    'a certificate from before its key was distrusted',
+    { notBefore: new Date(now - 2 * DAY_MS), notAfter: new Date(now + DAY_MS) },
+    /notBefore is more than 1 days from now/,
+    '{ max_start_offset_days: 1 }',
+  ],
   ['notBefore before the issuer', { notBefore: new Date(authority.notBefore.getTime() - 1000) }, /notBefore is before/],
   [
     'notAfter after the issuer',
@@ -250,6 +261,7 @@ describe('the policy of an issuer', () => {
     const verdict = checkTbsCertificate(
       leafTbs(authority, { dnsNames: ['a.example.org'], ipAddresses: ['10.0.0.1'] }),
       policyOf(),
+      new Date(now),
     )
     assert.ok('serialNumber' in verdict, JSON.stringify(verdict))
     assert.match(verdict.serialNumber, /^40[0-9a-f]{30}$/)
@@ -269,6 +281,10 @@ describe('the policy of an issuer', () => {
       'a validity of exactly the maximum, both ends counted (RFC 5280 §4.1.2.5)',
       leafTbs(authority),
       '{ max_validity_days: 90 }',
+    ],
+    [
+      'a start at the end of the life of an order',
+      rawTbs(authority, { notBefore: new Date(now + 7 * DAY_MS), notAfter: new Date(now + 20 * DAY_MS) }),
     ],
     [
       'the permitted domain itself',
@@ -303,14 +319,14 @@ describe('the policy of an issuer', () => {
     fc.assert(
       fc.property(
         fc.uint8Array({ maxLength: 400 }),
-        (bytes) => 'refusal' in checkTbsCertificate(Buffer.from(bytes), policy),
+        (bytes) => 'refusal' in checkTbsCertificate(Buffer.from(bytes), policy, new Date(now)),
       ),
     )
     fc.assert(
       fc.property(fc.nat(good.length - 1), fc.integer({ min: 0, max: 255 }), (at, octet) => {
         const mutated = Buffer.from(good)
         mutated[at] = octet
-        checkTbsCertificate(mutated, policy)
+        checkTbsCertificate(mutated, policy, new Date(now))
       }),
       { numRuns: 2000 },
     )

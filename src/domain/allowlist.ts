@@ -1,0 +1,76 @@
+/**
+ * The identifiers an operator allows to one account (doc 2, Allowed identifier): an exact name, `*.x` for x and
+ * everything below it, an IP address, or a network in CIDR notation. Pure.
+ *
+ * An exact name does not allow the wildcard name above it: `example.com` allows no `*.example.com`, because such a
+ * certificate speaks for names that nobody wrote down.
+ */
+
+import { parseIpAddress } from '../pki/ip-address.ts'
+import {
+  type Identifier,
+  type IdentifierType,
+  type NormalForm,
+  normalizeDnsName,
+  normalizeIpAddress,
+} from '../protocol/identifier.ts'
+import { matchesPattern } from './name-pattern.ts'
+
+/** In normal form. */
+export interface AllowedIdentifier {
+  type: IdentifierType
+  value: string
+}
+
+export type Allowlist = readonly AllowedIdentifier[]
+
+/** An account without entries may ask for nothing. */
+export function isAllowed(identifier: Identifier, allowlist: Allowlist): boolean {
+  return allowlist.some(({ type, value }) => type === identifier.type && MATCHES[type](identifier.value, value))
+}
+
+const MATCHES: Record<IdentifierType, (value: string, pattern: string) => boolean> = {
+  dns: (name, pattern) =>
+    name === pattern || (pattern.startsWith('*.') && matchesPattern(name.replace(/^\*\./, ''), pattern)),
+  ip: (address, pattern) => {
+    const [network = '', prefix] = pattern.split('/')
+    return prefix === undefined ? address === network : liesIn(address, network, Number(prefix))
+  },
+}
+
+function liesIn(address: string, network: string, prefix: number): boolean {
+  const [octets, base] = [parseIpAddress(address), parseIpAddress(network)]
+  if (!octets || !base || octets.length !== base.length) return false
+  return octets.every((octet, index) => ((octet ^ (base[index] as number)) & maskOf(index, prefix)) === 0)
+}
+
+/** The octet at `index` of the mask with `prefix` leading ones. */
+function maskOf(index: number, prefix: number): number {
+  const ones = Math.max(0, Math.min(8, prefix - 8 * index))
+  return (0xff00 >> ones) & 0xff
+}
+
+/** @returns the normal form, or the reason for a refusal as the end of a sentence that starts with the text. */
+export function normalizeAllowedIdentifier(type: IdentifierType, text: string): NormalForm {
+  const value = text.trim()
+  if (type === 'dns') return normalizeDnsName(value)
+  const [address = '', prefix, ...rest] = value.split('/')
+  const normal = normalizeIpAddress(address)
+  if (!normal.ok || prefix === undefined) return normal
+  const bits = normal.value.includes(':') ? 128 : 32
+  if (rest.length > 0 || !/^(?:0|[1-9]\d{0,2})$/.test(prefix) || Number(prefix) > bits)
+    return { ok: false, reason: `is not a network; its prefix length must be 0 to ${bits}` }
+  const octets = parseIpAddress(normal.value) as Buffer
+  if (octets.some((octet, index) => (octet & ~maskOf(index, Number(prefix)) & 0xff) !== 0))
+    return { ok: false, reason: 'is not a network; it has bits set behind its prefix' }
+  return { ok: true, value: `${normal.value}/${prefix}` }
+}
+
+/** Reads a pattern as an operator types it: what looks like an address or a network is one, all else is a name. */
+export function parseAllowedIdentifier(
+  text: string,
+): { ok: true; identifier: AllowedIdentifier } | { ok: false; reason: string } {
+  const type: IdentifierType = /[:/]|^[\d.]+$/.test(text.trim()) ? 'ip' : 'dns'
+  const normal = normalizeAllowedIdentifier(type, text)
+  return normal.ok ? { ok: true, identifier: { type, value: normal.value } } : normal
+}

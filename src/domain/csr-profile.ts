@@ -1,0 +1,330 @@
+/**
+ * CSR profiles (doc 2, `profile_data`): what an operator asks of the certification requests of an account, beyond what
+ * the order and the policy of the server ask. Pure: what has to be known from the database arrives as a value.
+ *
+ * An omitted field disables its check. Violations are collected, so that one refused finalize names all of them.
+ */
+
+import { CURVES } from '../pki/algorithms.ts'
+import type { Csr } from '../pki/csr.ts'
+import type { GeneralName, GeneralNameKind } from '../pki/general-names.ts'
+import { EXTENDED_KEY_USAGES } from '../pki/oids.ts'
+import type { Spki } from '../pki/spki.ts'
+import { Problem } from '../protocol/problem.ts'
+import { compileLinearPattern, type LinearPattern, PatternError } from './linear-pattern.ts'
+
+/** `profile_data`, checked and compiled. Minimum and maximum are absent where −1 stood: no limit. */
+export interface CsrProfile {
+  /** Key type label → minimum size in bits; 0 is no minimum. */
+  authorizedKeys?: ReadonlyMap<string, number>
+  authorizedSignatureAlgorithms?: readonly string[]
+  authorizedKeyUsages?: readonly string[]
+  authorizedExtendedKeyUsages?: readonly string[]
+  commonNames: CountRule
+  commonNamePattern?: LinearPattern
+  sans: CountRule
+  sanPattern?: LinearPattern
+  sanTypes?: readonly string[]
+  subjectPattern?: LinearPattern
+  wildcardInCommonName: boolean
+  wildcardInSan: boolean
+  depth?: { max: number; baseDomains: readonly string[] }
+  reuseKey: boolean
+  /** 0: no check. */
+  renewalWindowDays: number
+}
+
+interface CountRule {
+  minimum: number
+  /** Infinity: no limit. */
+  maximum: number
+}
+
+/** What a profile wants to know of certificates issued before, by `history` below. */
+export interface CertificateHistory {
+  keyCertified: boolean
+  notDue: boolean
+}
+
+/** The JSON is no profile; `faults` names every member that is wrong, one sentence each. */
+export class CsrProfileError extends Error {
+  readonly faults: readonly string[]
+
+  constructor(faults: readonly string[]) {
+    super(faults.join('; '))
+    this.name = 'CsrProfileError'
+    this.faults = faults
+  }
+}
+
+/**
+ * Reads `profile_data`. Members that are unknown are passed over: later releases and other servers may know them.
+ * @throws CsrProfileError
+ */
+export function parseCsrProfile(data: unknown): CsrProfile {
+  const read = new ProfileReader(data)
+  const depth = read.whole('max_subdomain_depth', 0)
+  const baseDomains = read.texts('depth_base_domains', true)
+  const profile = {
+    authorizedKeys: read.sizes('authorized_keys'),
+    authorizedSignatureAlgorithms: read.texts('authorized_signature_algorithms'),
+    authorizedKeyUsages: read.texts('authorized_key_usages'),
+    authorizedExtendedKeyUsages: read.texts('authorized_extended_key_usages'),
+    commonNames: read.count('common_name_minimum', 'common_name_maximum'),
+    commonNamePattern: read.pattern('common_name_regex'),
+    sans: read.count('san_minimum', 'san_maximum'),
+    sanPattern: read.pattern('san_regex'),
+    sanTypes: read.texts('san_types'),
+    subjectPattern: read.pattern('subject_regex'),
+    wildcardInCommonName: read.flag('wildcard_in_common_name'),
+    wildcardInSan: read.flag('wildcard_in_san'),
+    depth: depth !== undefined && baseDomains ? { max: depth, baseDomains: baseDomains.map(domain) } : undefined,
+    reuseKey: read.flag('reuse_key'),
+    renewalWindowDays: Math.max(0, read.whole('renewal_window_days') ?? 0),
+  }
+  if (read.faults.length > 0) throw new CsrProfileError(read.faults)
+  return withoutUndefined(profile)
+}
+
+function withoutUndefined(profile: { [K in keyof CsrProfile]: CsrProfile[K] | undefined }): CsrProfile {
+  return Object.fromEntries(Object.entries(profile).filter(([, value]) => value !== undefined)) as unknown as CsrProfile
+}
+
+const domain = (text: string) => text.toLowerCase().replace(/^\*\./, '').replace(/\.$/, '')
+
+/** The longest period that a Date can be moved by without a surprise. */
+const MAX_WHOLE = 1_000_000
+
+/** Reads members of one object and collects what is wrong with them; an absent or null member is undefined. */
+class ProfileReader {
+  readonly faults: string[] = []
+  readonly #data: Record<string, unknown>
+
+  constructor(data: unknown) {
+    const isObject = typeof data === 'object' && data !== null && !Array.isArray(data)
+    if (!isObject) this.faults.push('profile_data must be an object')
+    this.#data = isObject ? (data as Record<string, unknown>) : {}
+  }
+
+  #member<T>(name: string, expected: string, isRight: (value: unknown) => value is T): T | undefined {
+    const value = Object.hasOwn(this.#data, name) ? (this.#data[name] ?? undefined) : undefined
+    if (value === undefined || isRight(value)) return value
+    this.faults.push(`${name} must be ${expected}`)
+    return undefined
+  }
+
+  whole(name: string, minimum = -1): number | undefined {
+    const isRight = (value: unknown): value is number =>
+      Number.isInteger(value) && (value as number) >= minimum && (value as number) <= MAX_WHOLE
+    return this.#member(name, `an integer from ${minimum} to ${MAX_WHOLE}`, isRight)
+  }
+
+  /** Only an explicit false forbids. */
+  flag(name: string): boolean {
+    return this.#member(name, 'true or false', (value) => typeof value === 'boolean') ?? true
+  }
+
+  texts(name: string, filled = false): string[] | undefined {
+    const isRight = (value: unknown): value is string[] =>
+      Array.isArray(value) && value.every((text) => typeof text === 'string' && (!filled || text.trim() !== ''))
+    return this.#member(name, filled ? 'a list of texts that are not empty' : 'a list of texts', isRight)
+  }
+
+  sizes(name: string): Map<string, number> | undefined {
+    const isRight = (value: unknown): value is Record<string, number> =>
+      typeof value === 'object' &&
+      value !== null &&
+      !Array.isArray(value) &&
+      Object.values(value).every((size) => typeof size === 'number' && Number.isFinite(size) && size >= 0)
+    const sizes = this.#member(name, 'an object of key type labels and sizes in bits', isRight)
+    return sizes && new Map(Object.entries(sizes))
+  }
+
+  count(minimum: string, maximum: string): CountRule {
+    const most = this.whole(maximum) ?? -1
+    return { minimum: Math.max(0, this.whole(minimum) ?? 0), maximum: most < 0 ? Number.POSITIVE_INFINITY : most }
+  }
+
+  pattern(name: string): LinearPattern | undefined {
+    const source = this.#member(name, 'a regular expression', (value) => typeof value === 'string')
+    if (source === undefined) return undefined
+    try {
+      return compileLinearPattern(source)
+    } catch (error) {
+      if (!(error instanceof PatternError)) throw error
+      this.faults.push(`${name} ${error.message}`)
+      return undefined
+    }
+  }
+}
+
+/** Whether the profile asks what was issued before. */
+export function asksForHistory({ reuseKey, renewalWindowDays }: CsrProfile): boolean {
+  return !reuseKey || renewalWindowDays > 0
+}
+
+/** Everything in which a request violates the profile, history aside. Total: any parsed CSR, any profile. */
+export function csrProfileViolations(csr: Csr, profile: CsrProfile): string[] {
+  const commonNames = [...new Set(csr.commonNames)]
+  const sans = csr.subjectAltNames.filter(({ kind }) => kind in SAN_TYPES)
+  return [
+    ...keyViolations(csr.spki, profile.authorizedKeys),
+    ...algorithmViolations(csr, profile.authorizedSignatureAlgorithms),
+    ...usageViolations('key usage', csr.keyUsages, profile.authorizedKeyUsages),
+    ...usageViolations('extended key usage', csr.extendedKeyUsages?.map(rfcName), profile.authorizedExtendedKeyUsages),
+    ...countViolations('common names', csr.commonNames.length, profile.commonNames),
+    ...countViolations('subject alternative names', sans.length, profile.sans),
+    ...patternViolations(profile, commonNames, sans, csr.subjectText),
+    ...sanTypeViolations(sans, profile.sanTypes),
+    ...(profile.wildcardInCommonName ? [] : wildcardViolations('common name', commonNames)),
+    ...(profile.wildcardInSan ? [] : wildcardViolations('subject alternative name', valuesOf(sans))),
+    ...depthViolations([...new Set([...commonNames, ...csr.dnsNames])], profile.depth),
+    ...sans.filter(({ value }) => hasControl(value)).map(({ value }) => `${shown(value)} has control characters`),
+    ...csr.duplicateSans.map((value) => `${shown(value)} is listed twice`),
+  ]
+}
+
+/** In which the certificates issued before violate the profile. */
+export function historyViolations({ reuseKey, renewalWindowDays }: CsrProfile, history: CertificateHistory): string[] {
+  return [
+    ...(!reuseKey && history.keyCertified ? ['the key has been certified before; make a new one'] : []),
+    ...(renewalWindowDays > 0 && history.notDue
+      ? [`a certificate for one of the names is valid for more than ${renewalWindowDays} days to come`]
+      : []),
+  ]
+}
+
+/** One badCSR with a subproblem for each violation; they concern the request, so they name no identifier. */
+export function csrProfileProblem(violations: readonly string[]): Problem {
+  return new Problem('badCSR', `the CSR violates the CSR profile of this account: ${violations.join('; ')}`, {
+    subproblems: violations.map((detail) => ({ type: 'badCSR', detail })),
+  })
+}
+
+/** Names of `san_types`; other kinds of name are not looked at here, and never certified. */
+const SAN_TYPES: { readonly [K in GeneralNameKind]?: string } = {
+  dNSName: 'DNS_NAME',
+  iPAddress: 'IP_ADDRESS',
+  rfc822Name: 'RFC822_NAME',
+  uniformResourceIdentifier: 'URI',
+}
+
+const ED448 = '1.3.101.113'
+
+function keyLabel(spki: Spki): { label: string; bits?: number } {
+  switch (spki.kind) {
+    case 'rsa':
+      return { label: 'RSA', bits: spki.bits }
+    case 'ec':
+      return { label: CURVES[spki.curve].profileLabel, bits: CURVES[spki.curve].bits }
+    case 'ed25519':
+      return { label: 'Ed25519' }
+    case 'unsupported':
+      return { label: spki.oid === ED448 ? 'Ed448' : spki.oid }
+  }
+}
+
+function keyViolations(spki: Spki, authorized: CsrProfile['authorizedKeys']): string[] {
+  if (!authorized) return []
+  const { label, bits } = keyLabel(spki)
+  const minimum = authorized.get(label)
+  if (minimum === undefined) return [`keys of type ${label} are not authorized; use ${listed([...authorized.keys()])}`]
+  if (bits === undefined || bits >= minimum) return []
+  return [`the ${label} key has ${bits} bits; the minimum is ${minimum}`]
+}
+
+function algorithmViolations(csr: Csr, authorized: readonly string[] | undefined): string[] {
+  const oid = csr.signatureAlgorithmOid
+  const name = csr.signatureAlgorithm ?? (oid === ED448 ? 'Ed448' : oid)
+  if (!authorized || authorized.includes(name)) return []
+  return [`signature algorithm ${name} is not authorized; use ${listed(authorized)}`]
+}
+
+/** Looked at only where the CSR asks for the extension. */
+function usageViolations(
+  what: string,
+  requested: readonly string[] | undefined,
+  authorized: readonly string[] | undefined,
+): string[] {
+  const extra = authorized && requested?.filter((usage) => !authorized.includes(usage))
+  return (extra ?? []).map((usage) => `${what} ${usage} is not authorized`)
+}
+
+function rfcName(usage: string): string {
+  return Object.hasOwn(EXTENDED_KEY_USAGES, usage)
+    ? EXTENDED_KEY_USAGES[usage as keyof typeof EXTENDED_KEY_USAGES].rfcName
+    : usage
+}
+
+function countViolations(what: string, count: number, { minimum, maximum }: CountRule): string[] {
+  if (count < minimum) return [`${count} ${what}; the minimum is ${minimum}`]
+  if (count > maximum) return [`${count} ${what}; the maximum is ${maximum}`]
+  return []
+}
+
+/** Characters times instructions that one request may cost: about half a second at the very worst. */
+const MAX_PATTERN_WORK = 5_000_000
+
+function patternViolations(
+  { commonNamePattern, sanPattern, subjectPattern }: CsrProfile,
+  commonNames: readonly string[],
+  sans: readonly GeneralName[],
+  subject: string,
+): string[] {
+  const checks = [
+    ...(commonNamePattern ? commonNames.map((value) => ['common name', value, commonNamePattern] as const) : []),
+    ...(sanPattern ? valuesOf(sans).map((value) => ['subject alternative name', value, sanPattern] as const) : []),
+    ...(subjectPattern ? [['subject', subject, subjectPattern] as const] : []),
+  ]
+  const work = checks.reduce((sum, [, value, pattern]) => sum + value.length * pattern.size, 0)
+  if (work > MAX_PATTERN_WORK) return ['its names are too long for the regular expressions of the profile']
+  return checks.flatMap(([what, value, pattern]) =>
+    pattern.matches(value) ? [] : [`${what} ${shown(value)} does not match ${pattern.source}`],
+  )
+}
+
+function sanTypeViolations(sans: readonly GeneralName[], authorized: readonly string[] | undefined): string[] {
+  if (!authorized) return []
+  const types = new Set(sans.map(({ kind }) => SAN_TYPES[kind] as string))
+  return [...types]
+    .filter((type) => !authorized.includes(type))
+    .map((type) => `subject alternative names of type ${type} are not authorized`)
+}
+
+function wildcardViolations(what: string, values: readonly string[]): string[] {
+  return values.filter((value) => value.startsWith('*.')).map((value) => `${what} ${shown(value)} is a wildcard`)
+}
+
+/** Labels of a name, its wildcard included, beyond those of the longest base it lies at or below. */
+function depthViolations(names: readonly string[], rule: CsrProfile['depth']): string[] {
+  if (!rule) return []
+  return names.flatMap((text) => {
+    const name = text.toLowerCase()
+    const depths = rule.baseDomains
+      .filter((base) => name === base || name.endsWith(`.${base}`))
+      .map((base) => name.split('.').length - base.split('.').length)
+    if (depths.length === 0) return [`${shown(text)} lies below none of ${listed(rule.baseDomains)}`]
+    const depth = Math.min(...depths)
+    return depth > rule.max
+      ? [`${shown(text)} is ${depth} labels below its base domain; the maximum is ${rule.max}`]
+      : []
+  })
+}
+
+const valuesOf = (names: readonly GeneralName[]) => names.map(({ value }) => value)
+
+function hasControl(text: string): boolean {
+  return [...text].some((character) => character < ' ' || character === '\x7f')
+}
+
+function listed(values: readonly string[]): string {
+  return values.length === 0 ? 'none' : values.join(', ')
+}
+
+const MAX_SHOWN = 100
+
+/** A client's own text, made safe to repeat: short, and on one line. */
+function shown(text: string): string {
+  const printable = text.replace(/[^\x20-\x7e]/g, '?')
+  return printable.length > MAX_SHOWN ? `${printable.slice(0, MAX_SHOWN)}…` : printable
+}

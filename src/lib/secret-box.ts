@@ -1,0 +1,44 @@
+/**
+ * Secrets at rest: AES-256-GCM under a key derived (HKDF-SHA-256, RFC 5869) from a secret of the configuration.
+ *
+ * A sealed value is version ‖ nonce ‖ tag ‖ ciphertext. It opens only under the name it was sealed for, so that values
+ * cannot be exchanged between rows of a table. Nonces are random: 96 bits are safe for 2^32 values under one key.
+ */
+
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
+
+export interface SecretBox {
+  seal(plain: Buffer, name: string): Buffer
+  /** Undefined when it was sealed under another key or name, or is damaged. */
+  open(sealed: Buffer, name: string): Buffer | undefined
+}
+
+const VERSION = 1
+const KEY_BYTES = 32
+const NONCE_BYTES = 12
+const TAG_BYTES = 16
+const HEAD_BYTES = 1 + NONCE_BYTES + TAG_BYTES
+
+/** @param purpose keeps the keys of several boxes over one secret apart */
+export function createSecretBox(secret: string | Buffer, purpose: string): SecretBox {
+  const key = Buffer.from(hkdfSync('sha256', secret, '', purpose, KEY_BYTES))
+  return {
+    seal(plain, name) {
+      const nonce = randomBytes(NONCE_BYTES)
+      const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(name))
+      const ciphertext = Buffer.concat([cipher.update(plain), cipher.final()])
+      return Buffer.concat([Buffer.of(VERSION), nonce, cipher.getAuthTag(), ciphertext])
+    },
+    open(sealed, name) {
+      if (sealed.length < HEAD_BYTES || sealed[0] !== VERSION) return undefined
+      const nonce = sealed.subarray(1, 1 + NONCE_BYTES)
+      const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES })
+      decipher.setAAD(Buffer.from(name)).setAuthTag(sealed.subarray(1 + NONCE_BYTES, HEAD_BYTES))
+      try {
+        return Buffer.concat([decipher.update(sealed.subarray(HEAD_BYTES)), decipher.final()])
+      } catch {
+        return undefined // the tag does not fit: wrong key, wrong name or changed bytes
+      }
+    },
+  }
+}

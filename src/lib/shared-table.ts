@@ -1,0 +1,89 @@
+/**
+ * Numbers by key in memory shared by threads, bounded: what does not fit any more is what matters least.
+ *
+ * A key's bucket holds sixteen slots. A new key takes the slot with the smallest number; numbers are instants up to which
+ * something is remembered, so that is an empty or outdated slot, or else the one that would be forgotten first. The
+ * place of a key depends on a secret, so that nobody can choose keys that push another's out.
+ *
+ * A bucket is changed under a lock of its own, held for about a microsecond. A thread can be ended while it holds one:
+ * a lock that has not moved for as long as no holder needs is taken over. A holder that was only delayed so long can
+ * cost one update; it cannot corrupt anything.
+ */
+
+import { hash, randomBytes } from 'node:crypto'
+
+const SLOTS = 16
+/** 2^16 buckets of 16 slots: a million keys in 16 MiB, which the system provides page by page as they are used. */
+const DEFAULT_BUCKETS_LOG2 = 16
+const SECRET_BYTES = 32
+/** A holder needs microseconds; the scheduler may put it aside for some tens of milliseconds. */
+const TAKE_OVER_MS = 250
+
+export interface SharedTable {
+  /** Replaces the number of `key` (0 when unknown) in one step that no other thread can come between. Must not throw. */
+  update(key: string, change: (value: number) => number): void
+}
+
+/** Shared memory for one table; hand it to every thread. */
+export function allocateSharedTable(bucketsLog2 = DEFAULT_BUCKETS_LOG2): SharedArrayBuffer {
+  const buckets = 2 ** bucketsLog2
+  const memory = new SharedArrayBuffer(SECRET_BYTES + buckets * (4 + 4 + SLOTS * 16))
+  new Uint8Array(memory, 0, SECRET_BYTES).set(randomBytes(SECRET_BYTES))
+  return memory
+}
+
+export function openSharedTable(memory: SharedArrayBuffer): SharedTable {
+  // For each bucket: a lock and its padding, then for each slot two words of fingerprint and the number.
+  const buckets = (memory.byteLength - SECRET_BYTES) / (4 + 4 + SLOTS * 16)
+  const locks = new Int32Array(memory, SECRET_BYTES, buckets)
+  const numbers = new Float64Array(memory, SECRET_BYTES + buckets * 8, buckets * SLOTS)
+  const prints = new Uint32Array(memory, SECRET_BYTES + buckets * (8 + SLOTS * 8), buckets * SLOTS * 2)
+  const secret = Buffer.from(new Uint8Array(memory, 0, SECRET_BYTES)).toString('base64')
+
+  /** The key's slot in a locked bucket, or the one it shall have. */
+  function slotOf(bucket: number, high: number, low: number): { slot: number; isKnown: boolean } {
+    const first = bucket * SLOTS
+    let oldest = first
+    for (let slot = first; slot < first + SLOTS; slot++) {
+      if (prints[2 * slot] === high && prints[2 * slot + 1] === low) return { slot, isKnown: true }
+      if ((numbers[slot] as number) < (numbers[oldest] as number)) oldest = slot
+    }
+    return { slot: oldest, isKnown: false }
+  }
+
+  return {
+    update(key, change) {
+      const digest = hash('sha256', secret + key, 'buffer')
+      const bucket = digest.readUInt32LE(0) % buckets
+      const high = digest.readUInt32LE(4)
+      const low = digest.readUInt32LE(8)
+      const stamp = lock(locks, bucket)
+      const { slot, isKnown } = slotOf(bucket, high, low)
+      numbers[slot] = change(isKnown ? (numbers[slot] as number) : 0)
+      prints[2 * slot] = high
+      prints[2 * slot + 1] = low
+      Atomics.compareExchange(locks, bucket, stamp, 0)
+    },
+  }
+}
+
+/** Never zero, which is the free lock. */
+const stampNow = () => (Date.now() & 0x7fffffff) | 1
+
+/** @returns the stamp that is now in the lock. */
+function lock(locks: Int32Array, at: number): number {
+  let held = 0
+  let since = 0
+  for (;;) {
+    const stamp = stampNow()
+    const before = Atomics.compareExchange(locks, at, 0, stamp)
+    if (before === 0) return stamp
+    const now = performance.now()
+    if (before !== held) {
+      held = before
+      since = now
+    } else if (now - since > TAKE_OVER_MS && Atomics.compareExchange(locks, at, held, stamp) === held) {
+      return stamp
+    }
+  }
+}

@@ -1,0 +1,85 @@
+/**
+ * What operators have tied to single accounts: the identifiers they may ask for, and the CSR profile of their requests.
+ *
+ * Nothing of it is kept between requests but compiled profiles, by their very text: the rows decide.
+ */
+
+import { createHash } from 'node:crypto'
+import type { Allowlist } from '../domain/allowlist.ts'
+import {
+  asksForHistory,
+  type CsrProfile,
+  csrProfileProblem,
+  csrProfileViolations,
+  historyViolations,
+  parseCsrProfile,
+} from '../domain/csr-profile.ts'
+import type { Order } from '../domain/records.ts'
+import { LruMap } from '../lib/lru.ts'
+import type { Csr } from '../pki/csr.ts'
+import { Problem } from '../protocol/problem.ts'
+import type { AllowlistStore } from '../store/allowlist-store.ts'
+import type { CsrProfileStore } from '../store/csr-profile-store.ts'
+
+export interface AccountRulesPolicy {
+  /** `security.identifier_policy.enforce_account_allowlist` */
+  enforceAllowlist: boolean
+  /** `security.require_csr_profile` */
+  requireCsrProfile: boolean
+}
+
+export interface AccountRules {
+  /** Undefined, and no look-up, where allowlists are not enforced. */
+  allowlistOf(accountId: string): Promise<Allowlist | undefined>
+  /**
+   * Costs a look-up for an account with a profile, and a second one for a profile that asks for history.
+   * @throws Problem badCSR
+   */
+  checkCsr(csr: Csr, order: Order, now: Date): Promise<void>
+}
+
+const DAY_MS = 86_400_000
+const COMPILED_PROFILES = 256
+
+export function createAccountRules(
+  allowlists: AllowlistStore,
+  profiles: CsrProfileStore,
+  policy: AccountRulesPolicy,
+): AccountRules {
+  const compiled = new LruMap<string, CsrProfile>(COMPILED_PROFILES)
+
+  async function profileOf(id: string): Promise<CsrProfile | undefined> {
+    const record = await profiles.find(id)
+    if (!record) return undefined // deleted since the order was read
+    const known = compiled.get(record.data)
+    if (known) return known
+    const profile = parseCsrProfile(JSON.parse(record.data))
+    compiled.set(record.data, profile)
+    return profile
+  }
+
+  async function violationsOf(csr: Csr, profile: CsrProfile, now: Date): Promise<string[]> {
+    const violations = csrProfileViolations(csr, profile)
+    if (!asksForHistory(profile)) return violations
+    const history = await profiles.historyOf({
+      spkiSha256: createHash('sha256').update(csr.spki.der).digest(),
+      dnsNames: csr.dnsNames,
+      notDueBefore: new Date(now.getTime() + profile.renewalWindowDays * DAY_MS),
+    })
+    return [...violations, ...historyViolations(profile, history)]
+  }
+
+  return {
+    allowlistOf: async (accountId) => (policy.enforceAllowlist ? allowlists.find(accountId) : undefined),
+
+    async checkCsr(csr, { csrProfileId }, now) {
+      const profile = csrProfileId === undefined ? undefined : await profileOf(csrProfileId)
+      if (!profile) {
+        if (!policy.requireCsrProfile) return
+        throw new Problem('badCSR', 'this account has no CSR profile, and this server issues nothing without one')
+      }
+      const violations = await violationsOf(csr, profile, now)
+      if (violations.length > 0) throw csrProfileProblem(violations)
+    },
+  }
+}

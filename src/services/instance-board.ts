@@ -1,0 +1,74 @@
+/**
+ * What the threads of an instance tell each other through shared memory: the numbers of their connection pools, the last
+ * recovery probe of the pressure guard, and whether the server is in maintenance.
+ *
+ * Each front writes its own row of numbers a few times a second; whoever asks adds the rows up. A row that is a tenth of
+ * a second old, or torn between two of its numbers, moves a guess, not a decision that matters.
+ */
+
+import { type PoolNumbers, type PressureTier, pressureTier, RECOVERY_PROBE_MS } from '../domain/pool-pressure.ts'
+
+export interface InstanceBoard {
+  /** The pools of all fronts as one. */
+  pool(): PoolNumbers
+  reportPool(front: number, numbers: PoolNumbers): void
+  /** The tier in which a request finds the pool; 'none' for the one request that may probe an exhausted pool. */
+  admission(): PressureTier
+  isInMaintenance(): boolean
+  setMaintenance(enabled: boolean): void
+}
+
+/** max, size, available, waiting */
+const ROW = 4
+const MAINTENANCE = 0
+const LAST_PROBE = 1
+const HEAD = 2
+
+/** Shared memory for one board; hand it to every thread. */
+export function allocateInstanceBoard(fronts: number): SharedArrayBuffer {
+  return new SharedArrayBuffer(4 * (HEAD + fronts * ROW))
+}
+
+export function openInstanceBoard(memory: SharedArrayBuffer): InstanceBoard {
+  const cells = new Int32Array(memory)
+
+  function pool(): PoolNumbers {
+    const sum = { max: 0, size: 0, available: 0, waiting: 0 }
+    // Written out: every request comes here.
+    for (let at = HEAD; at < cells.length; at += ROW) {
+      sum.max += Atomics.load(cells, at)
+      sum.size += Atomics.load(cells, at + 1)
+      sum.available += Atomics.load(cells, at + 2)
+      sum.waiting += Atomics.load(cells, at + 3)
+    }
+    return sum
+  }
+
+  /** True for one caller in two seconds, whichever thread it is in. */
+  function mayProbe(): boolean {
+    // Wraps after 24 days; the difference is taken in the same 32 bits.
+    const now = Date.now() | 0
+    const last = Atomics.load(cells, LAST_PROBE)
+    if (((now - last) | 0) >= 0 && ((now - last) | 0) < RECOVERY_PROBE_MS) return false
+    return Atomics.compareExchange(cells, LAST_PROBE, last, now) === last
+  }
+
+  return {
+    pool,
+    reportPool(front, numbers) {
+      const at = HEAD + front * ROW
+      Atomics.store(cells, at, numbers.max)
+      Atomics.store(cells, at + 1, numbers.size)
+      Atomics.store(cells, at + 2, numbers.available)
+      Atomics.store(cells, at + 3, numbers.waiting)
+    },
+    admission() {
+      const tier = pressureTier(pool())
+      return tier === 'exhausted' && mayProbe() ? 'none' : tier
+    },
+    isInMaintenance: () => Atomics.load(cells, MAINTENANCE) === 1,
+    setMaintenance(enabled) {
+      Atomics.store(cells, MAINTENANCE, enabled ? 1 : 0)
+    },
+  }
+}

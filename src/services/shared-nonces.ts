@@ -1,0 +1,99 @@
+/**
+ * Nonces of `nonce.store: database`: what one instance has issued, every other accepts, once.
+ *
+ * A nonce is one character that names the key epoch and a sealed block (protocol/nonce-seal.ts). The counter in it is the
+ * thread's lane, 3 bytes, and a count of its own, 3 bytes; the count may wrap, because the time is part of what is
+ * redeemed and no thread issues 2^24 nonces in a tenth of a second.
+ */
+
+import type { Nonces } from '../protocol/nonce.ts'
+import { createNonceSeal, NONCE_BATCH, type NonceSeal } from '../protocol/nonce-seal.ts'
+import { EPOCH_LEAD_SECONDS, type NonceEpoch, type NonceStore } from '../store/nonce-store.ts'
+
+export interface SharedNonces extends Nonces {
+  /** Takes over what the database knows about epochs now. */
+  refresh(): Promise<void>
+}
+
+interface OpenEpoch extends NonceEpoch {
+  seal: NonceSeal
+}
+
+const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+const markOf = (epochId: number) => ALPHABET.charAt(epochId % ALPHABET.length)
+const COUNT_LIMIT = 2 ** 24
+
+/** Epochs follow each other slowly, so that few are alive and one can be emptied long before its table's next turn. */
+const MIN_EPOCH_LIFE_SECONDS = 60
+
+/**
+ * Time in which nonces are issued under one epoch. Not less than they live: then an epoch's last nonce has expired
+ * before the epoch after the next begins.
+ */
+export function epochLifeSeconds(expirySeconds: number): number {
+  return Math.max(expirySeconds, MIN_EPOCH_LIFE_SECONDS) + EPOCH_LEAD_SECONDS
+}
+
+/** @throws when the database cannot be asked, or no epoch has been made yet */
+export async function openSharedNonces(store: NonceStore, expirySeconds: number): Promise<SharedNonces> {
+  const lane = await store.nextLane()
+  let epochs = new Map<string, OpenEpoch>()
+  let count = 0
+  let batch: string[] = []
+  let batchMadeMs = 0
+  let batchEpoch = 0
+
+  async function refresh(): Promise<void> {
+    const known = [...epochs.values()]
+    const found = (await store.epochs()).map((epoch): [string, OpenEpoch] => {
+      const seal =
+        known.find(({ id }) => id === epoch.id)?.seal ?? createNonceSeal(epoch.key, epoch.madeAtMs, expirySeconds)
+      return [markOf(epoch.id), { ...epoch, seal }]
+    })
+    epochs = new Map(found)
+  }
+
+  /** The newest that has begun; the newest of all if the local clock has none begun. */
+  function issuing(nowMs: number): OpenEpoch | undefined {
+    let newest: OpenEpoch | undefined
+    let current: OpenEpoch | undefined
+    for (const epoch of epochs.values()) {
+      newest = epoch
+      if (epoch.activeFromMs <= nowMs) current = epoch
+    }
+    return current ?? newest
+  }
+
+  function makeBatch(nowMs: number, epoch: OpenEpoch): void {
+    batch = epoch.seal.sealBatch(lane * COUNT_LIMIT + count, nowMs).map((sealed) => markOf(epoch.id) + sealed)
+    count = (count + NONCE_BATCH) % COUNT_LIMIT
+    batchMadeMs = nowMs
+    batchEpoch = epoch.id
+  }
+
+  function unseal(nonce: string, nowMs: number) {
+    const epoch = epochs.get(nonce.charAt(0))
+    const unsealed = epoch?.seal.unseal(nonce.slice(1), nowMs)
+    return epoch && unsealed && { epochId: epoch.id, ...unsealed }
+  }
+
+  await refresh()
+  if (epochs.size === 0) throw new Error('the database has no key for nonces yet')
+
+  return {
+    refresh,
+    issue(nowMs) {
+      const epoch = issuing(nowMs)
+      // Between the loss of an epoch and the next: a nonce that nobody accepts, and the badNonce that follows brings another.
+      if (!epoch) return markOf(0) + 'A'.repeat(22)
+      if (batch.length === 0 || batchEpoch !== epoch.id || nowMs - batchMadeMs > epoch.seal.batchLifeMs)
+        makeBatch(nowMs, epoch)
+      return batch.pop() as string
+    },
+    isAuthentic: (nonce, nowMs) => unseal(nonce, nowMs) !== undefined,
+    redeem(nonce, nowMs) {
+      const redemption = unseal(nonce, nowMs)
+      return redemption ? store.redeem(redemption) : false
+    },
+  }
+}

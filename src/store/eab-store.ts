@@ -1,0 +1,237 @@
+/**
+ * SQL of the credentials of external account binding (RFC 8555 §7.3.4; doc 2, EAB credential).
+ *
+ * A credential's row is the lock of everything about it: registration, revocation and changes to what it hands on
+ * take it first, and look at the accounts only then.
+ */
+
+import type { Batched } from '../lib/batcher.ts'
+import type { ExternalAccountBinding } from '../protocol/external-account-binding.ts'
+import type { NewAccount } from './account-store.ts'
+import { batched, type Database, type Statement } from './database.ts'
+
+/** Without its key. */
+export interface EabCredential {
+  id: string
+  kid: string
+  label: string | undefined
+  createdBy: string | undefined
+  /** The account registered with it last. */
+  accountId: string | undefined
+  used: boolean
+  usedAt: Date | undefined
+  revoked: boolean
+  createdAt: Date
+}
+
+/** What the check of a binding needs. */
+export interface EabVerification {
+  id: string
+  sealedKey: Buffer
+  used: boolean
+  revoked: boolean
+}
+
+export interface NewEabCredential {
+  id: string
+  kid: string
+  label: string | undefined
+  sealedKey: Buffer
+  createdBy: string | undefined
+}
+
+export interface BoundAccount {
+  account: NewAccount
+  credentialId: string
+  binding: ExternalAccountBinding['jws']
+  /** `acme.eab_reusable`: a credential that was used may be used again. */
+  reusable: boolean
+}
+
+export interface EabRevocation {
+  credential: EabCredential
+  /** Every valid account registered with it, before this call. */
+  linkedAccounts: string[]
+  /** Those that this call revoked. */
+  revokedAccounts: string[]
+}
+
+export interface EabStore {
+  /** By kid. */
+  findForVerification: Batched<string, EabVerification | undefined>
+  /**
+   * Account, use of the credential, and the credential's identifiers and CSR profile handed on to the account, in one
+   * commit. False when the credential is used up or revoked (by now), or the key has an account; then nothing is
+   * written, the credential included.
+   */
+  register(bound: BoundAccount): Promise<boolean>
+  /** Undefined when the kid is taken. */
+  create(credential: NewEabCredential): Promise<EabCredential | undefined>
+  /** Newest first. */
+  list(): Promise<EabCredential[]>
+  findByKid(kid: string): Promise<EabCredential | undefined>
+  /**
+   * Revokes the credential, the valid accounts registered with it, and their authorizations (doc 2). It may be
+   * repeated; undefined when there is no such credential.
+   */
+  revoke(id: string): Promise<EabRevocation | undefined>
+}
+
+const COLUMNS = 'id, kid, label, created_by, account_id, used, used_at, revoked, created_at'
+
+const FIND_FOR_VERIFICATION: Statement = {
+  name: 'eab-find-for-verification',
+  // eab_credentials_kid_key, one row each
+  text: 'SELECT id, kid, hmac_key, used, revoked FROM eab_credentials WHERE kid = ANY ($1::text[])',
+}
+
+const REGISTER: Statement = {
+  name: 'eab-register',
+  // Row lock first: of two registrations with one credential the second waits here and then finds it used. The account
+  // is inserted before the credential is marked, so that a key that has an account uses nothing up.
+  text: `
+    WITH credential AS (
+      SELECT id FROM eab_credentials WHERE id = $6 AND NOT revoked AND ($8 OR NOT used) FOR UPDATE
+    ), made AS (
+      INSERT INTO accounts (id, thumbprint, jwk, contacts, terms_agreed, eab_credential_id, external_account_binding)
+      SELECT $1, $2, $3, $4, $5, id, $7 FROM credential
+      ON CONFLICT (thumbprint) DO NOTHING
+      RETURNING id, eab_credential_id
+    ), used AS (
+      UPDATE eab_credentials c SET used = true, used_at = coalesce(c.used_at, now()), account_id = made.id
+        FROM made WHERE c.id = made.eab_credential_id
+    )
+    SELECT id FROM made`,
+}
+
+const HAND_ON: Statement = {
+  name: 'eab-hand-on',
+  text: `
+    WITH allowed AS (
+      INSERT INTO account_allowed_identifiers (account_id, identifier_id, eab_credential_id)
+      SELECT $1, identifier_id, eab_credential_id FROM eab_allowed_identifiers WHERE eab_credential_id = $2
+    )
+    INSERT INTO account_csr_profiles (account_id, csr_profile_id, eab_credential_id, assigned_by)
+    SELECT $1, csr_profile_id, eab_credential_id, assigned_by FROM eab_csr_profiles WHERE eab_credential_id = $2`,
+}
+
+const CREATE: Statement = {
+  name: 'eab-create',
+  text: `
+    INSERT INTO eab_credentials (id, kid, label, hmac_key, created_by) VALUES ($1, $2, $3, $4, $5)
+    ON CONFLICT (kid) DO NOTHING
+    RETURNING ${COLUMNS}`,
+}
+
+const LIST: Statement = {
+  name: 'eab-list',
+  // The key is time-ordered.
+  text: `SELECT ${COLUMNS} FROM eab_credentials ORDER BY id DESC`,
+}
+
+const FIND_BY_KID: Statement = {
+  name: 'eab-find-by-kid',
+  text: `SELECT ${COLUMNS} FROM eab_credentials WHERE kid = $1`,
+}
+
+const REVOKE: Statement = {
+  name: 'eab-revoke',
+  text: `UPDATE eab_credentials SET revoked = true WHERE id = $1 RETURNING ${COLUMNS}`,
+}
+
+const REVOKE_ACCOUNTS: Statement = {
+  name: 'eab-revoke-accounts',
+  // accounts_eab_credential. Authorizations: the valid ones through authorizations_reusable, the pending ones through
+  // the account's open orders; a pending pre-authorization keeps its status, as nothing but the account reaches it.
+  text: `
+    WITH linked AS (
+      SELECT id FROM accounts WHERE eab_credential_id = $1 AND status = 'valid' FOR UPDATE
+    ), revoked AS (
+      UPDATE accounts a SET status = 'revoked' FROM linked WHERE a.id = linked.id AND a.status = 'valid' RETURNING a.id
+    ), concerned AS (
+      SELECT z.id FROM authorizations z JOIN revoked ON z.account_id = revoked.id WHERE z.status = 'valid'
+      UNION
+      SELECT unnest(o.authorization_ids) FROM orders o JOIN revoked ON o.account_id = revoked.id WHERE o.status = 'open'
+    ), deactivated AS (
+      UPDATE authorizations z SET status = 'deactivated', validating_by = NULL, validating_since = NULL
+        FROM concerned WHERE z.id = concerned.id AND z.status IN ('pending', 'valid')
+    )
+    SELECT linked.id, revoked.id IS NOT NULL AS revoked FROM linked LEFT JOIN revoked USING (id) ORDER BY linked.id`,
+}
+
+interface CredentialRow {
+  id: string
+  kid: string
+  label: string | null
+  created_by: string | null
+  account_id: string | null
+  used: boolean
+  used_at: Date | null
+  revoked: boolean
+  created_at: Date
+}
+
+export function createEabStore(db: Database): EabStore {
+  return {
+    findForVerification: batched(async (kids: readonly string[]) => {
+      type Row = { id: string; kid: string; hmac_key: Buffer; used: boolean; revoked: boolean }
+      const rows = await db.query<Row>(FIND_FOR_VERIFICATION, [kids])
+      const byKid = new Map(
+        rows.map(({ id, kid, hmac_key: sealedKey, used, revoked }) => [kid, { id, sealedKey, used, revoked }]),
+      )
+      return kids.map((kid) => byKid.get(kid))
+    }),
+
+    async register({ account, credentialId, binding, reusable }) {
+      const { id, thumbprint, jwk, contacts, termsAgreed } = account
+      const values = [id, thumbprint, jwk, contacts, termsAgreed, credentialId, binding, reusable]
+      return db.transaction(async (tx) => {
+        const made = await tx.query(REGISTER, values)
+        // A statement of its own: what the credential was given while the first one waited for its row is seen only now.
+        if (made.length > 0) await tx.query(HAND_ON, [id, credentialId])
+        return made.length > 0
+      })
+    },
+
+    async create({ id, kid, label, sealedKey, createdBy }) {
+      const rows = await db.query<CredentialRow>(CREATE, [id, kid, label ?? null, sealedKey, createdBy ?? null])
+      return rows[0] && decode(rows[0])
+    },
+
+    async list() {
+      return (await db.query<CredentialRow>(LIST, [])).map(decode)
+    },
+
+    async findByKid(kid) {
+      const rows = await db.query<CredentialRow>(FIND_BY_KID, [kid])
+      return rows[0] && decode(rows[0])
+    },
+
+    revoke: (id) =>
+      db.transaction(async (tx) => {
+        const [row] = await tx.query<CredentialRow>(REVOKE, [id])
+        if (!row) return undefined
+        // A statement of its own: only one that starts after the lock was taken sees what a registration has just made.
+        const linked = await tx.query<{ id: string; revoked: boolean }>(REVOKE_ACCOUNTS, [id])
+        return {
+          credential: decode(row),
+          linkedAccounts: linked.map((account) => account.id),
+          revokedAccounts: linked.filter(({ revoked }) => revoked).map((account) => account.id),
+        }
+      }),
+  }
+}
+
+function decode(row: CredentialRow): EabCredential {
+  return {
+    id: row.id,
+    kid: row.kid,
+    label: row.label ?? undefined,
+    createdBy: row.created_by ?? undefined,
+    accountId: row.account_id ?? undefined,
+    used: row.used,
+    usedAt: row.used_at ?? undefined,
+    revoked: row.revoked,
+    createdAt: row.created_at,
+  }
+}

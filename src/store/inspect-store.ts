@@ -1,0 +1,149 @@
+/** What `chancery inspect` reads: one order, certificate or account with all that belongs to it. */
+
+import { z } from 'zod/v4'
+import { type DatabasePool, rowsOf, sql } from './slonik.ts'
+
+const Order = z.object({
+  id: z.string(),
+  account_id: z.string(),
+  status: z.enum(['open', 'processing', 'valid', 'invalid']),
+  identifiers: z.array(z.object({ type: z.string(), value: z.string() })),
+  authorization_ids: z.array(z.string()),
+  profile: z.string(),
+  not_before: z.date().nullable(),
+  not_after: z.date().nullable(),
+  expires_at: z.date(),
+  error: z.record(z.string(), z.unknown()).nullable(),
+  certificate_id: z.string().nullable(),
+})
+export type InspectedOrder = z.infer<typeof Order>
+
+const Attempt = z.object({
+  status: z.string(),
+  tries: z.int(),
+  validated: z.string().optional(),
+  error: z.record(z.string(), z.unknown()).optional(),
+})
+
+const Authorization = z.object({
+  id: z.string(),
+  identifier_type: z.string(),
+  identifier_value: z.string(),
+  wildcard: z.boolean(),
+  status: z.enum(['pending', 'valid', 'invalid', 'deactivated', 'expired', 'revoked']),
+  expires_at: z.date(),
+  token: z.string(),
+  offered: z.array(z.string()),
+  attempts: z.record(z.string(), Attempt),
+})
+export type InspectedAuthorization = z.infer<typeof Authorization>
+
+const Certificate = z.object({
+  id: z.string(),
+  account_id: z.string().nullable(),
+  order_id: z.string().nullable(),
+  serial_number: z.string(),
+  names: z.array(z.string()),
+  not_before: z.date(),
+  not_after: z.date(),
+  der: z.instanceof(Buffer),
+  issued_at: z.date(),
+  revoked_at: z.date().nullable(),
+  revocation_reason: z.int().nullable(),
+})
+export type InspectedCertificate = z.infer<typeof Certificate>
+
+const Account = z.object({
+  id: z.string(),
+  status: z.string(),
+  thumbprint: z.string(),
+  contacts: z.array(z.string()),
+  terms_agreed: z.boolean(),
+  created_at: z.date(),
+})
+export type InspectedAccount = z.infer<typeof Account>
+
+const StatusCount = z.object({
+  status: z.enum(['pending', 'ready', 'processing', 'valid', 'invalid']),
+  orders: z.int(),
+})
+
+export interface InspectStore {
+  /** With its authorizations in the order of its identifiers; their statuses have expiry applied. */
+  findOrder(
+    id: string,
+  ): Promise<{ order: InspectedOrder; authorizations: readonly InspectedAuthorization[] } | undefined>
+  findCertificate(id: string): Promise<InspectedCertificate | undefined>
+  /** @param serialNumber lower-case hex without leading zero octets. */
+  findCertificateBySerial(serialNumber: string): Promise<InspectedCertificate | undefined>
+  findAccount(id: string): Promise<InspectedAccount | undefined>
+  /** Orders of an account by derived status. It reads all of them: not for a request path. */
+  countOrders(accountId: string): Promise<z.infer<typeof StatusCount>[]>
+}
+
+const certificateColumns = sql.fragment`
+  id, account_id, order_id, encode(serial_number, 'hex') AS serial_number, names, not_before, not_after, der, issued_at,
+  revoked_at, revocation_reason`
+
+export function createInspectStore(db: DatabasePool): InspectStore {
+  return {
+    async findOrder(id) {
+      const order = await db.maybeOne(rowsOf(Order)`
+        SELECT id, account_id, status, identifiers, authorization_ids, profile, not_before, not_after, expires_at, error,
+               certificate_id
+          FROM orders WHERE id = ${id}`)
+      if (!order) return undefined
+      const authorizations = await db.any(rowsOf(Authorization)`
+        SELECT z.id, identifier_type, identifier_value, wildcard, expires_at, token, offered, attempts,
+               CASE WHEN status IN ('pending', 'valid') AND expires_at <= now() THEN 'expired' ELSE status END AS status
+          FROM unnest(${sql.array(order.authorization_ids, 'uuid')}) WITH ORDINALITY AS i (id, ord)
+          JOIN authorizations z USING (id) ORDER BY ord`)
+      return { order, authorizations }
+    },
+
+    async findCertificate(id) {
+      return orUndefined(
+        await db.maybeOne(rowsOf(Certificate)`SELECT ${certificateColumns} FROM certificates WHERE id = ${id}`),
+      )
+    },
+
+    async findCertificateBySerial(serialNumber) {
+      return orUndefined(
+        await db.maybeOne(rowsOf(Certificate)`
+          SELECT ${certificateColumns} FROM certificates WHERE serial_number = decode(${serialNumber}, 'hex')`),
+      )
+    },
+
+    async findAccount(id) {
+      return orUndefined(
+        await db.maybeOne(rowsOf(Account)`
+          SELECT id, status, thumbprint, contacts, terms_agreed, created_at FROM accounts WHERE id = ${id}`),
+      )
+    },
+
+    async countOrders(accountId) {
+      return [
+        ...(await db.any(rowsOf(StatusCount)`
+          SELECT derived.status, count(*)::integer AS orders
+            FROM orders o
+            CROSS JOIN LATERAL (
+              SELECT bool_or(status NOT IN ('pending', 'valid') OR expires_at <= now()) AS failed,
+                     bool_or(status = 'pending') AS pending
+                FROM authorizations WHERE o.status = 'open' AND id = ANY (o.authorization_ids)
+            ) z
+            CROSS JOIN LATERAL (
+              SELECT CASE WHEN o.status <> 'open' THEN o.status
+                          WHEN o.expires_at <= now() OR z.failed THEN 'invalid'
+                          WHEN z.pending THEN 'pending'
+                          ELSE 'ready' END AS status
+            ) derived
+           WHERE o.account_id = ${accountId}
+           GROUP BY derived.status ORDER BY derived.status`)),
+      ]
+    },
+  }
+}
+
+function orUndefined<T>(row: T | null): T | undefined {
+  return row ?? undefined
+}

@@ -1,0 +1,170 @@
+/**
+ * SQL of `nonce.store: database`: key epochs that all instances share, and which of their nonces are used.
+ *
+ * An epoch's redemptions lie in one of four unlogged tables, emptied as a whole when its nonces have expired. What an
+ * unlogged table held is gone after a crash of the database, on a standby that took over, and after a restore; then it
+ * could not be told any more whether a nonce is used. So each epoch starts with a row of its own in its table, naming
+ * that very table, and a redemption counts only while that row is there: an epoch whose row is gone is over, and the next
+ * look makes a new one.
+ */
+
+import type { Batched } from '../lib/batcher.ts'
+import { batched, type Database, type Statement } from './database.ts'
+
+export interface NonceEpoch {
+  id: number
+  /** 32 random bytes. */
+  key: Buffer
+  madeAtMs: number
+  /** Nonces are sealed under it from then on. */
+  activeFromMs: number
+}
+
+export interface Redemption {
+  epochId: number
+  /** Of the nonce: tenths of a second since the epoch was made. */
+  tick: number
+  counter: number
+}
+
+export interface NonceStore {
+  /** Epochs whose redemptions are all known, oldest first. */
+  epochs(): Promise<NonceEpoch[]>
+  /** A number below 2^24 that no other thread has had for the last 2^24 of them. */
+  nextLane(): Promise<number>
+  /** True for exactly one caller in all instances; false for all when the epoch's redemptions are not known any more. */
+  redeem: Batched<Redemption, boolean>
+  /** Makes an epoch when there is none, or the newest is older than `lifeSeconds`. @returns whether it did */
+  renew(makeKey: () => Buffer, lifeSeconds: number): Promise<boolean>
+  /** Empties the tables of epochs that were followed by another more than `expirySeconds` ago. @returns how many */
+  sweep(expirySeconds: number): Promise<number>
+}
+
+/** Two epochs overlap while nonces of the first expire; the others are room for a sweep that comes late. */
+const TABLES = 4
+const tableOf = (epochId: number) => `nonce_redemptions_${epochId % TABLES}`
+
+/** Every instance looks for new epochs several times in this span, and so knows one before its first nonce arrives. */
+export const EPOCH_LEAD_SECONDS = 5
+
+/** Renewal and sweep, one at a time among all instances. */
+const LOCK: Statement = { name: 'nonce-lock', text: 'SELECT pg_advisory_xact_lock(712102)' }
+
+const isIntact = (epoch: string) =>
+  `CASE ${epoch} % ${TABLES} ${Array.from({ length: TABLES }, (_, i) => `WHEN ${i} THEN ${hasMark(i, epoch)}`).join(' ')} END`
+
+function hasMark(table: number, epoch: string): string {
+  return `EXISTS (SELECT FROM nonce_redemptions_${table} m
+    WHERE m.epoch = ${epoch} AND m.issued_tick = -1 AND m.counter = m.tableoid::bigint)`
+}
+
+const EPOCHS: Statement = {
+  name: 'nonce-epochs',
+  // At most a handful of rows; for each, its mark by primary key.
+  text: `
+    SELECT e.id::float8 AS id, e.key, extract(epoch FROM e.made_at)::float8 * 1000 AS made_ms,
+           extract(epoch FROM e.active_from)::float8 * 1000 AS active_ms
+      FROM nonce_epochs e WHERE ${isIntact('e.id')} ORDER BY e.id`,
+}
+
+const NEWEST: Statement = {
+  name: 'nonce-epoch-newest',
+  text: `
+    SELECT e.id::float8 AS id, ${isIntact('e.id')} AS intact, extract(epoch FROM now() - e.made_at)::float8 AS age
+      FROM nonce_epochs e ORDER BY e.id DESC LIMIT 1`,
+}
+
+const MAKE: Statement = {
+  name: 'nonce-epoch-make',
+  text: 'INSERT INTO nonce_epochs (id, key, active_from) VALUES ($1, $2, now() + make_interval(secs => $3))',
+}
+
+const FORGET: Statement = { name: 'nonce-epoch-forget', text: 'DELETE FROM nonce_epochs WHERE id <= $1' }
+
+const OVER: Statement = {
+  name: 'nonce-epochs-over',
+  text: `
+    SELECT e.id::float8 AS id FROM nonce_epochs e JOIN nonce_epochs next ON next.id = e.id + 1
+     WHERE next.active_from < now() - make_interval(secs => $1) ORDER BY e.id`,
+}
+
+const LANE: Statement = { name: 'nonce-lane', text: "SELECT nextval('nonce_lanes')::integer AS lane" }
+
+const statementsOf = (table: string): Record<'redeem' | 'mark' | 'empty', Statement> => ({
+  redeem: {
+    name: `nonce-redeem-${table}`,
+    // The primary key, one row each; sorted, so that two batches with the same replays never wait for each other.
+    text: `
+      INSERT INTO ${table} (epoch, issued_tick, counter)
+      SELECT i.epoch, i.tick, i.counter
+        FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS i (epoch, tick, counter)
+       WHERE EXISTS (SELECT FROM ${table} m
+                      WHERE m.epoch = i.epoch AND m.issued_tick = -1 AND m.counter = m.tableoid::bigint)
+       ORDER BY 1, 2, 3
+      ON CONFLICT DO NOTHING
+      RETURNING epoch::float8, issued_tick::float8 AS tick, counter::float8`,
+  },
+  mark: {
+    name: `nonce-mark-${table}`,
+    text: `INSERT INTO ${table} (epoch, issued_tick, counter) VALUES ($1, -1, '${table}'::regclass::oid::bigint)`,
+  },
+  empty: { name: `nonce-empty-${table}`, text: `TRUNCATE ${table}` },
+})
+
+const keyOf = (epoch: number, tick: number, counter: number) => `${epoch} ${tick} ${counter}`
+
+export function createNonceStore(db: Database): NonceStore {
+  const redeemers = Array.from({ length: TABLES }, (_, table) => {
+    const { redeem } = statementsOf(tableOf(table))
+    return batched(async (commands: readonly Redemption[]) => {
+      const rows = await db.query<{ epoch: number; tick: number; counter: number }>(redeem, [
+        commands.map((c) => c.epochId),
+        commands.map((c) => c.tick),
+        commands.map((c) => c.counter),
+      ])
+      const fresh = new Set(rows.map(({ epoch, tick, counter }) => keyOf(epoch, tick, counter)))
+      // Of a nonce that came twice in one batch, the first has it.
+      return commands.map(({ epochId, tick, counter }) => fresh.delete(keyOf(epochId, tick, counter)))
+    })
+  })
+
+  return {
+    async epochs() {
+      const rows = await db.query<{ id: number; key: Buffer; made_ms: number; active_ms: number }>(EPOCHS, [])
+      return rows.map(({ id, key, made_ms, active_ms }) => ({ id, key, madeAtMs: made_ms, activeFromMs: active_ms }))
+    },
+
+    async nextLane() {
+      const [row] = await db.query<{ lane: number }>(LANE, [])
+      return row?.lane as number
+    },
+
+    redeem: (command) => (redeemers[command.epochId % TABLES] as Batched<Redemption, boolean>)(command),
+
+    renew: (makeKey, lifeSeconds) =>
+      db.transaction(async (tx) => {
+        await tx.query(LOCK, [])
+        const [newest] = await tx.query<{ id: number; intact: boolean; age: number }>(NEWEST, [])
+        if (newest?.intact && newest.age < lifeSeconds) return false
+        const id = (newest?.id ?? 0) + 1
+        const { empty, mark } = statementsOf(tableOf(id))
+        await tx.query(empty, [])
+        await tx.query(FORGET, [id - TABLES])
+        // With no epoch in use there is nothing to issue under, and no time to lose.
+        await tx.query(MAKE, [id, makeKey(), newest?.intact ? EPOCH_LEAD_SECONDS : 0])
+        await tx.query(mark, [id])
+        return true
+      }),
+
+    sweep: (expirySeconds) =>
+      db.transaction(async (tx) => {
+        await tx.query(LOCK, [])
+        const over = await tx.query<{ id: number }>(OVER, [expirySeconds])
+        for (const { id } of over) {
+          await tx.query(statementsOf(tableOf(id)).empty, [])
+          await tx.query(FORGET, [id])
+        }
+        return over.length
+      }),
+  }
+}

@@ -1,0 +1,138 @@
+/** SQL of rate-limit counters shared by instances (`security.rate_limits.backend: database`). */
+
+import type { Pace } from '../domain/rate-limit.ts'
+import type { Batched } from '../lib/batcher.ts'
+import { batched, type Database, type Statement } from './database.ts'
+
+export interface KeyCharge {
+  key: string
+  pace: Pace
+}
+
+/** The first of a request's keys that has nothing left, and the microseconds until it has. */
+export interface Exceeded {
+  key: string
+  wait: number
+}
+
+export interface RateLimitStore {
+  /** Charges all keys of a request, or none of them: one statement for all requests of a batch. No key comes twice. */
+  charge: Batched<readonly KeyCharge[], Exceeded | undefined>
+  /** Removes keys that have had everything back for `ageSeconds`. @returns how many */
+  sweep(ageSeconds: number): Promise<number>
+}
+
+const CHARGE: Statement = {
+  name: 'rate-limit-charge',
+  // rate_limits_pkey, one row each, in the order of the keys so that two statements never wait for each other.
+  // The clock is the database's: the instances' own differ. In DO UPDATE, `now` is what is left of the row that would
+  // have been inserted without its charge.
+  text: `
+    WITH k AS (
+      SELECT i.*, least(wanted, tolerance / step + 1)::integer AS most, clock.now
+        FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::integer[]) AS i (key, step, tolerance, wanted),
+             (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now) AS clock
+    ), charged AS (
+      INSERT INTO rate_limits AS r (key, tat, step, tolerance, granted)
+      SELECT key, now + step * most, step, tolerance, most FROM k ORDER BY key COLLATE "C"
+      ON CONFLICT (key) DO UPDATE
+        SET granted = least(EXCLUDED.granted, rate_limit_fitting(
+              r.tat, EXCLUDED.step, EXCLUDED.tolerance, EXCLUDED.tat - EXCLUDED.step * EXCLUDED.granted)),
+            tat = greatest(r.tat, EXCLUDED.tat - EXCLUDED.step * EXCLUDED.granted)
+                + EXCLUDED.step * least(EXCLUDED.granted, rate_limit_fitting(
+                    r.tat, EXCLUDED.step, EXCLUDED.tolerance, EXCLUDED.tat - EXCLUDED.step * EXCLUDED.granted)),
+            step = EXCLUDED.step,
+            tolerance = EXCLUDED.tolerance
+        WHERE r.tat <= EXCLUDED.tat - EXCLUDED.step * EXCLUDED.granted + EXCLUDED.tolerance
+      RETURNING key, tat, granted
+    )
+    SELECT k.key, coalesce(c.granted, 0) AS granted,
+           greatest(coalesce(c.tat, r.tat, k.now + k.tolerance + k.step) - k.tolerance - k.now, 0)::float8 AS wait
+      FROM k LEFT JOIN charged c USING (key) LEFT JOIN rate_limits r ON c.key IS NULL AND r.key = k.key`,
+}
+
+const REFUND: Statement = {
+  name: 'rate-limit-refund',
+  // rate_limits_pkey, locked in the same order as above.
+  text: `
+    WITH locked AS (
+      SELECT key FROM rate_limits WHERE key = ANY ($1::text[]) ORDER BY key COLLATE "C" FOR UPDATE
+    )
+    UPDATE rate_limits r SET tat = r.tat - i.step * i.count
+      FROM unnest($1::text[], $2::bigint[], $3::integer[]) AS i (key, step, count) JOIN locked USING (key)
+     WHERE r.key = i.key`,
+}
+
+/** Rows deleted by one statement, so that none holds its locks for long. */
+const SWEEP_ROWS = 1000
+
+const SWEEP: Statement = {
+  name: 'rate-limit-sweep',
+  // rate_limits_tat_hour, one range; a row that is charged at the moment is left for the next time.
+  text: `
+    DELETE FROM rate_limits WHERE key = ANY (ARRAY(
+      SELECT key FROM rate_limits
+       WHERE tat_hour < floor((extract(epoch FROM now()) - $1) / 3600) LIMIT ${SWEEP_ROWS} FOR UPDATE SKIP LOCKED))
+    RETURNING 1`,
+}
+
+interface Tally {
+  pace: Pace
+  wanted: number
+  /** Passed, and not given to a request yet. */
+  left: number
+  wait: number
+}
+
+export function createRateLimitStore(db: Database): RateLimitStore {
+  return {
+    charge: batched(async (requests: readonly (readonly KeyCharge[])[]) => {
+      const tallies = new Map<string, Tally>()
+      for (const { key, pace } of requests.flat()) {
+        const tally = tallies.get(key)
+        if (tally) tally.wanted++
+        else tallies.set(key, { pace, wanted: 1, left: 0, wait: 0 })
+      }
+      const entries = [...tallies]
+      const rows = await db.query<{ key: string; granted: number; wait: number }>(CHARGE, [
+        entries.map(([key]) => key),
+        entries.map(([, { pace }]) => pace.interval),
+        entries.map(([, { pace }]) => pace.tolerance),
+        entries.map(([, { wanted }]) => wanted),
+      ])
+      for (const { key, granted, wait } of rows) Object.assign(tallies.get(key) as Tally, { left: granted, wait })
+      const results = requests.map((charges) => distribute(charges, tallies))
+      await refundLeft(db, tallies)
+      return results
+    }),
+
+    async sweep(ageSeconds) {
+      for (let removed = 0; ; ) {
+        const rows = await db.query(SWEEP, [ageSeconds])
+        removed += rows.length
+        if (rows.length < SWEEP_ROWS) return removed
+      }
+    },
+  }
+}
+
+/** A request passes when every one of its keys has one left for it. */
+function distribute(charges: readonly KeyCharge[], tallies: ReadonlyMap<string, Tally>): Exceeded | undefined {
+  for (const { key } of charges) {
+    const { left, wait } = tallies.get(key) as Tally
+    if (left === 0) return { key, wait }
+  }
+  for (const { key } of charges) (tallies.get(key) as Tally).left--
+  return undefined
+}
+
+/** What was charged for requests that another of their keys refused. */
+async function refundLeft(db: Database, tallies: ReadonlyMap<string, Tally>): Promise<void> {
+  const over = [...tallies].filter(([, { left }]) => left > 0)
+  if (over.length === 0) return
+  await db.query(REFUND, [
+    over.map(([key]) => key),
+    over.map(([, { pace }]) => pace.interval),
+    over.map(([, { left }]) => left),
+  ])
+}

@@ -1,0 +1,75 @@
+/** SQL of what an account has used of its daily quotas (`quotas.*`), by days of UTC. */
+
+import type { Batched } from '../lib/batcher.ts'
+import { batched, type Database, type Statement } from './database.ts'
+
+export type UsageKind = 'orders' | 'certificates'
+
+export interface UsageStore {
+  /** Counts one for the account, unless its day is full. True when it was counted. */
+  charge: Record<UsageKind, Batched<{ accountId: string; limit: number }, boolean>>
+  /** Takes one back that came to nothing. */
+  refund(kind: UsageKind, accountId: string): Promise<void>
+  /** Removes the days before yesterday. @returns how many rows */
+  sweep(): Promise<number>
+}
+
+const TODAY = "(now() AT TIME ZONE 'UTC')::date"
+
+const chargeStatement = (kind: UsageKind): Statement => ({
+  name: `usage-charge-${kind}`,
+  // account_usage_pkey, one row for each account of the batch, in the order of the accounts.
+  text: `
+    INSERT INTO account_usage AS u (day, account_id, ${kind}, granted)
+    SELECT ${TODAY}, account_id, least(wanted, most), least(wanted, most)
+      FROM unnest($1::uuid[], $2::integer[], $3::integer[]) AS i (account_id, wanted, most)
+     ORDER BY account_id
+    ON CONFLICT (day, account_id) DO UPDATE
+      SET granted = least(EXCLUDED.granted, $4::integer - u.${kind}),
+          ${kind} = u.${kind} + least(EXCLUDED.granted, $4::integer - u.${kind})
+      WHERE u.${kind} < $4::integer
+    RETURNING account_id, granted`,
+})
+
+const refundStatement = (kind: UsageKind): Statement => ({
+  name: `usage-refund-${kind}`,
+  text: `UPDATE account_usage SET ${kind} = greatest(${kind} - 1, 0) WHERE day = ${TODAY} AND account_id = $1`,
+})
+
+const SWEEP: Statement = {
+  name: 'usage-sweep',
+  // account_usage_pkey, one range
+  text: `DELETE FROM account_usage WHERE day < ${TODAY} - 1 RETURNING 1`,
+}
+
+export function createUsageStore(db: Database): UsageStore {
+  const charge = (kind: UsageKind) => {
+    const statement = chargeStatement(kind)
+    return batched(async (commands: readonly { accountId: string; limit: number }[]) => {
+      const wanted = new Map<string, number>()
+      for (const { accountId } of commands) wanted.set(accountId, (wanted.get(accountId) ?? 0) + 1)
+      // One limit for all accounts: it comes from the configuration.
+      const limit = commands[0]?.limit ?? 0
+      const rows = await db.query<{ account_id: string; granted: number }>(statement, [
+        [...wanted.keys()],
+        [...wanted.values()],
+        [...wanted].map(() => limit),
+        limit,
+      ])
+      const left = new Map(rows.map((row) => [row.account_id, row.granted]))
+      return commands.map(({ accountId }) => {
+        const granted = left.get(accountId) ?? 0
+        left.set(accountId, granted - 1)
+        return granted > 0
+      })
+    })
+  }
+
+  return {
+    charge: { orders: charge('orders'), certificates: charge('certificates') },
+    async refund(kind, accountId) {
+      await db.query(refundStatement(kind), [accountId])
+    },
+    sweep: async () => (await db.query(SWEEP, [])).length,
+  }
+}

@@ -1,0 +1,154 @@
+/** Identifiers that an operator allows to an account (security.identifier_policy.enforce_account_allowlist; doc 2). */
+
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { after, before, describe, test } from 'node:test'
+import {
+  type AcmeClient,
+  type Answer,
+  closeConnections,
+  createAcmeClient,
+  csrFor,
+  type Responder,
+  registeredClient,
+  startResponder,
+} from '../support/acme-client.ts'
+import { bindingFor, chancery, createCredential, operate } from '../support/operator.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+const REJECTED = 'urn:ietf:params:acme:error:rejectedIdentifier'
+const idOf = (client: AcmeClient) => client.kid.split('/').at(-1) as string
+
+function assertRejected(answer: Answer, detail: RegExp): void {
+  assert.equal(answer.json.type, REJECTED, answer.text)
+  assert.equal(answer.status, 400)
+  assert.equal(answer.json.subproblems, undefined)
+  assert.match(answer.json.detail, detail)
+}
+
+describe('allowlists of accounts', () => {
+  let service: TestService
+  let responder: Responder
+  before(async () => {
+    service = await startTestService({
+      config: {
+        security: { identifier_policy: { enforce_account_allowlist: true, allow_ip: true } },
+        admin_api: { token_secret: randomBytes(24).toString('hex') },
+      },
+    })
+    responder = await startResponder(service.http01Port)
+  })
+  after(async () => {
+    await responder.close()
+    await service.dispose()
+    closeConnections()
+  })
+
+  const allow = (client: AcmeClient, ...patterns: string[]) =>
+    operate(service, 'account', 'allow', idOf(client), ...patterns)
+
+  test('an account without entries may order nothing', async () => {
+    const client = await registeredClient(service.directoryUrl)
+    assertRejected(await client.newOrder(['a.test']), /^a\.test is not among the identifiers allowed to this account$/)
+  })
+
+  test('several names that are not allowed are one compound problem with a subproblem each', async () => {
+    const client = await registeredClient(service.directoryUrl)
+    await allow(client, 'b.test')
+    const answer = await client.newOrder(['a.test', 'b.test', 'c.test'])
+    assert.equal(answer.json.type, 'urn:ietf:params:acme:error:compound', answer.text)
+    assert.deepEqual(
+      answer.json.subproblems.map(({ type, identifier }: { type: string; identifier: object }) => [type, identifier]),
+      [
+        [REJECTED, { type: 'dns', value: 'a.test' }],
+        [REJECTED, { type: 'dns', value: 'c.test' }],
+      ],
+    )
+  })
+
+  const cases: [pattern: string, name: string, allowed: boolean][] = [
+    ['host.test', 'host.test', true],
+    ['HOST.test', 'host.TEST', true],
+    ['host.test', 'a.host.test', false],
+    ['host.test', 'xhost.test', false],
+    ['*.host.test', 'a.host.test', true],
+    ['*.host.test', 'a.b.host.test', true],
+    ['*.host.test', 'host.test', true],
+    ['*.host.test', 'xhost.test', false],
+    ['192.0.2.1', '192.0.2.1', true],
+    ['192.0.2.1', '192.0.2.2', false],
+    ['192.0.2.0/25', '192.0.2.127', true],
+    ['192.0.2.0/25', '192.0.2.128', false],
+    ['2001:DB8::/33', '2001:db8::1', true],
+    ['2001:db8::/33', '2001:db8:8000::1', false],
+    ['0.0.0.0/0', '2001:db8::1', false],
+  ]
+  for (const [pattern, name, allowed] of cases) {
+    test(`${pattern} ${allowed ? 'allows' : 'does not allow'} ${name}`, async () => {
+      const client = await registeredClient(service.directoryUrl)
+      await allow(client, pattern)
+      const answer = await client.newOrder([name])
+      if (allowed) assert.equal(answer.status, 201, answer.text)
+      else assertRejected(answer, /not among the identifiers/)
+    })
+  }
+
+  test('pre-authorization asks the same list (§7.4.1)', async () => {
+    const client = await registeredClient(service.directoryUrl)
+    const url = client.directory['newAuthz'] as string
+    const preAuthorize = (value: string) => client.post(url, { identifier: { type: 'dns', value } })
+    assertRejected(await preAuthorize('pre.test'), /not among/)
+    await allow(client, 'pre.test')
+    assert.equal((await preAuthorize('pre.test')).status, 201)
+  })
+
+  test('the list is asked once more at finalize, and the order stays ready', async () => {
+    const client = await registeredClient(service.directoryUrl)
+    await allow(client, 'late.test')
+    const order = await client.newOrder(['late.test'])
+    await client.authorize(order, responder)
+    await operate(service, 'account', 'disallow', idOf(client), 'late.test')
+    const csr = await csrFor(['late.test'])
+    assertRejected(await client.post(order.json.finalize, { csr }), /^late\.test is not among/)
+    assert.equal((await client.post(String(order.headers.location))).json.status, 'ready')
+    await allow(client, 'late.test')
+    assert.equal((await client.post(order.json.finalize, { csr })).status, 200)
+  })
+
+  test('one account does not live by the list of another', async () => {
+    const [one, two] = [await registeredClient(service.directoryUrl), await registeredClient(service.directoryUrl)]
+    await allow(one, 'mine.test')
+    assert.equal((await one.newOrder(['mine.test'])).status, 201)
+    assertRejected(await two.newOrder(['mine.test']), /not among/)
+  })
+
+  test('an account gets the identifiers of the credential it registers with', async () => {
+    const credential = await createCredential(service, 'copied', '--allow', '*.copied.test', '192.0.2.0/24')
+    const client = await createAcmeClient(service.directoryUrl)
+    await client.newAccount({ externalAccountBinding: bindingFor(client, credential) })
+    assert.equal((await client.newOrder(['a.copied.test', '192.0.2.7'])).status, 201)
+    assertRejected(await client.newOrder(['a.other.test']), /not among/)
+    const printed = await operate(service, 'account', 'allowed', idOf(client))
+    assert.deepEqual(printed.trim().split('\n'), ['dns  *.copied.test', 'ip  192.0.2.0/24'])
+  })
+
+  test('the command line refuses what is no identifier, and what is no account', async () => {
+    const client = await registeredClient(service.directoryUrl)
+    const wrong: [string[], RegExp][] = [
+      [['allow', idOf(client), 'a..test'], /"a\.\.test" is not made of labels/],
+      [['allow', idOf(client), '192.0.2.1/24'], /has bits set behind its prefix/],
+      [['allow', idOf(client), '192.0.2.0/33'], /prefix length must be 0 to 32/],
+      [['allow', idOf(client)], /at least one identifier/],
+      [['allow', 'nobody', 'a.test'], /is no account id/],
+      [['allow', '01938c4e-0000-7000-8000-000000000000', 'a.test'], /there is no account/],
+    ]
+    for (const [words, message] of wrong) {
+      const { code, stderr } = await chancery(service, 'account', ...words)
+      assert.equal(code, 1, words.join(' '))
+      assert.match(stderr, message)
+    }
+    const { code, stdout } = await chancery(service, 'account', 'disallow', idOf(client), 'a.test')
+    assert.equal(code, 1)
+    assert.match(stdout, /missing {2}a\.test was not allowed/)
+  })
+})

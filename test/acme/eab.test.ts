@@ -1,0 +1,524 @@
+/** External account binding (RFC 8555 §7.3.4; decisions 10). */
+
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import pg from 'pg'
+import {
+  type AcmeClient,
+  type Answer,
+  base64url,
+  closeConnections,
+  createAcmeClient,
+  newAccountKey,
+  type Responder,
+  startResponder,
+} from '../support/acme-client.ts'
+import { bindingFor, chancery, createCredential, type EabCredential, operate } from '../support/operator.ts'
+import { type LogLine, startTestService, type TestService } from '../support/service.ts'
+
+const secrets = mkdtempSync(path.join(tmpdir(), 'chancery-eab-'))
+const keyFile = path.join(secrets, 'eab.key')
+writeFileSync(keyFile, randomBytes(32))
+after(() => {
+  rmSync(secrets, { recursive: true })
+  closeConnections()
+})
+
+const freshClient = (service: TestService) => createAcmeClient(service.directoryUrl)
+
+function assertProblem(answer: Answer, type: string, status: number, detail: RegExp): void {
+  assert.equal(answer.json.type, `urn:ietf:params:acme:error:${type}`, answer.text)
+  assert.equal(answer.status, status)
+  assert.match(answer.json.detail, detail)
+}
+
+async function queryDatabase<Row>(service: TestService, text: string, values: unknown[] = []): Promise<Row[]> {
+  const client = new pg.Client(service.database.connection)
+  await client.connect()
+  try {
+    return (await client.query(text, values)).rows
+  } finally {
+    await client.end()
+  }
+}
+
+/** Lines of the front threads arrive a little after the reply. */
+async function logged(service: TestService, wanted: (line: LogLine) => boolean): Promise<void> {
+  for (let wait = 0; wait < 100 && !service.log.some(wanted); wait++) await new Promise((done) => setTimeout(done, 20))
+  assert.ok(service.log.some(wanted))
+}
+
+describe('external account binding, required', () => {
+  let service: TestService
+  let responder: Responder
+  before(async () => {
+    service = await startTestService({ config: { acme: { eab_required: true, eab_key_file: keyFile } } })
+    responder = await startResponder(service.http01Port)
+  })
+  after(async () => {
+    await responder.close()
+    await service.dispose()
+  })
+
+  async function boundAccount(credential: EabCredential): Promise<AcmeClient> {
+    const client = await freshClient(service)
+    const answer = await client.newAccount({ externalAccountBinding: bindingFor(client, credential) })
+    assert.equal(answer.status, 201, answer.text)
+    return client
+  }
+
+  test('the directory says externalAccountRequired (§7.1.1)', async () => {
+    const client = await freshClient(service)
+    assert.equal(
+      (client.directory as { meta?: { externalAccountRequired?: boolean } }).meta?.externalAccountRequired,
+      true,
+    )
+  })
+
+  test('a new account without a binding is externalAccountRequired (§7.3.4)', async () => {
+    const client = await freshClient(service)
+    assertProblem(await client.newAccount(), 'externalAccountRequired', 400, /needs an externalAccountBinding/)
+  })
+
+  for (const alg of ['HS256', 'HS384', 'HS512']) {
+    test(`a binding with ${alg} is accepted, and the account object shows it (§7.1.2)`, async () => {
+      const credential = await createCredential(service, `good-${alg}`)
+      const client = await freshClient(service)
+      const binding = bindingFor(client, credential, { alg })
+      const answer = await client.newAccount({ externalAccountBinding: binding })
+      assert.equal(answer.status, 201, answer.text)
+      assert.deepEqual(answer.json.externalAccountBinding, binding)
+      assert.deepEqual((await client.post(client.kid)).json.externalAccountBinding, binding)
+    })
+  }
+
+  test('an account with a binding obtains a certificate', async () => {
+    const client = await boundAccount(await createCredential(service, 'issues'))
+    const { chain } = await client.obtain(['bound.test'], responder)
+    assert.match(chain, /BEGIN CERTIFICATE/)
+  })
+
+  test('another spelling of the account key in the payload is the same key', async () => {
+    const credential = await createCredential(service, 'spelling')
+    const client = await freshClient(service)
+    const { kty, crv, x, y } = client.key.jwk as Record<string, string>
+    const payload = JSON.stringify({ use: 'sig', y, x, crv, kty }, null, 2)
+    const answer = await client.newAccount({ externalAccountBinding: bindingFor(client, credential, { payload }) })
+    assert.equal(answer.status, 201, answer.text)
+  })
+
+  describe('what is wrong with a binding is said, and uses nothing up', () => {
+    let credential: EabCredential
+    before(async () => {
+      credential = await createCredential(service, 'patient')
+    })
+
+    const otherKey = JSON.stringify(newAccountKey().jwk)
+    type Case = [string, (client: AcmeClient) => unknown, string, number, RegExp]
+    const right = (client: AcmeClient) => bindingFor(client, credential)
+    const cases: Case[] = [
+      ['a text', () => 'eab', 'malformed', 400, /must be a flattened JWS, an object/],
+      ['null', () => null, 'malformed', 400, /must be a flattened JWS, an object/],
+      ['a list', () => [], 'malformed', 400, /must be a flattened JWS, an object/],
+      ['no signature', (c) => ({ ...right(c), signature: undefined }), 'malformed', 400, /signature is missing/],
+      ['a further member', (c) => ({ ...right(c), header: {} }), 'malformed', 400, /no members but/],
+      [
+        'padding',
+        (c) => ({ ...right(c), signature: `${right(c).signature}=` }),
+        'malformed',
+        400,
+        /signature is not canonical/,
+      ],
+      [
+        'a header that is no JSON',
+        (c) => bindingFor(c, credential, { headerText: '{' }),
+        'malformed',
+        400,
+        /header is not valid JSON/,
+      ],
+      [
+        'a duplicate header member',
+        (c) => bindingFor(c, credential, { headerText: '{"alg":"HS256","alg":"HS256"}' }),
+        'malformed',
+        400,
+        /duplicate member/,
+      ],
+      ['no alg', (c) => bindingFor(c, credential, { header: { alg: undefined } }), 'malformed', 400, /no alg/],
+      [
+        'alg none',
+        (c) => bindingFor(c, credential, { header: { alg: 'none' } }),
+        'badSignatureAlgorithm',
+        400,
+        /must be a MAC/,
+      ],
+      [
+        'a signature alg',
+        (c) => bindingFor(c, credential, { header: { alg: 'ES256' } }),
+        'badSignatureAlgorithm',
+        400,
+        /HS256, HS384, HS512/,
+      ],
+      ['no kid', (c) => bindingFor(c, credential, { header: { kid: undefined } }), 'malformed', 400, /no kid/],
+      ['an empty kid', (c) => bindingFor(c, credential, { header: { kid: '' } }), 'malformed', 400, /no kid/],
+      ['a kid that is no text', (c) => bindingFor(c, credential, { header: { kid: 7 } }), 'malformed', 400, /no kid/],
+      [
+        'a kid that is too long',
+        (c) => bindingFor(c, credential, { header: { kid: 'k'.repeat(256) } }),
+        'malformed',
+        400,
+        /255 characters/,
+      ],
+      ['a nonce', (c) => bindingFor(c, credential, { header: { nonce: 'AAAA' } }), 'malformed', 400, /has a nonce/],
+      ['a jwk', (c) => bindingFor(c, credential, { header: { jwk: c.key.jwk } }), 'malformed', 400, /has a jwk/],
+      ['crit', (c) => bindingFor(c, credential, { header: { crit: ['exp'] } }), 'malformed', 400, /crit or b64/],
+      ['b64', (c) => bindingFor(c, credential, { header: { b64: false } }), 'malformed', 400, /crit or b64/],
+      ['no url', (c) => bindingFor(c, credential, { header: { url: undefined } }), 'malformed', 400, /no url/],
+      [
+        'another url',
+        (c) => bindingFor(c, credential, { header: { url: c.directory['newOrder'] } }),
+        'malformed',
+        400,
+        /url of its protected header is not/,
+      ],
+      ['an empty payload', (c) => bindingFor(c, credential, { payload: '' }), 'malformed', 400, /payload is empty/],
+      [
+        'a payload that is no JSON',
+        (c) => bindingFor(c, credential, { payload: 'x' }),
+        'malformed',
+        400,
+        /payload is not valid JSON/,
+      ],
+      [
+        'another key',
+        (c) => bindingFor(c, credential, { payload: otherKey }),
+        'malformed',
+        400,
+        /payload is not the key/,
+      ],
+      [
+        'a payload that is no key',
+        (c) => bindingFor(c, credential, { payload: '{}' }),
+        'malformed',
+        400,
+        /payload is not the key/,
+      ],
+      [
+        'another HMAC key',
+        (c) => bindingFor(c, { ...credential, hmacKey: randomBytes(32) }),
+        'unauthorized',
+        403,
+        /MAC does not verify/,
+      ],
+      [
+        'a MAC cut short',
+        (c) => ({ ...right(c), signature: base64url(Buffer.from(right(c).signature, 'base64url').subarray(0, 16)) }),
+        'unauthorized',
+        403,
+        /MAC does not verify/,
+      ],
+      ['an empty MAC', (c) => ({ ...right(c), signature: '' }), 'unauthorized', 403, /MAC does not verify/],
+      [
+        'an unknown kid',
+        (c) => bindingFor(c, { ...credential, kid: 'nobody' }),
+        'unauthorized',
+        403,
+        /no credential has this kid/,
+      ],
+      [
+        'a kid in another case',
+        (c) => bindingFor(c, { ...credential, kid: 'Patient' }),
+        'unauthorized',
+        403,
+        /no credential has this kid/,
+      ],
+      [
+        'a kid with NUL',
+        (c) => bindingFor(c, { ...credential, kid: 'pat\0ient' }),
+        'malformed',
+        400,
+        /control characters/,
+      ],
+    ]
+    for (const [what, binding, type, status, detail] of cases) {
+      test(`${what}: ${type}`, async () => {
+        const client = await freshClient(service)
+        assertProblem(await client.newAccount({ externalAccountBinding: binding(client) }), type, status, detail)
+      })
+    }
+
+    test('and then the right binding is accepted', async () => {
+      await boundAccount(credential)
+    })
+  })
+
+  test('a credential that was used is refused to another key, and says so', async () => {
+    const credential = await createCredential(service, 'once')
+    await boundAccount(credential)
+    const second = await freshClient(service)
+    const answer = await second.newAccount({ externalAccountBinding: bindingFor(second, credential) })
+    assertProblem(answer, 'unauthorized', 403, /has been used by another account/)
+  })
+
+  test('of registrations that race for one credential exactly one makes an account', async () => {
+    const credential = await createCredential(service, 'race')
+    const clients = await Promise.all(Array.from({ length: 8 }, () => freshClient(service)))
+    const answers = await Promise.all(
+      clients.map((client) => client.newAccount({ externalAccountBinding: bindingFor(client, credential) })),
+    )
+    const made = answers.filter(({ status }) => status === 201)
+    assert.equal(made.length, 1, answers.map(({ text }) => text).join('\n'))
+    for (const answer of answers)
+      if (answer.status !== 201) assertProblem(answer, 'unauthorized', 403, /used (?:by another account|or revoked)/)
+    const [row] = await queryDatabase<{ accounts: string }>(
+      service,
+      'SELECT count(*) AS accounts FROM accounts a JOIN eab_credentials e ON a.eab_credential_id = e.id WHERE e.kid = $1',
+      ['race'],
+    )
+    assert.equal(row?.accounts, '1')
+  })
+
+  test('one key that registers twice at once uses one credential and has one account', async () => {
+    const [one, two] = [await createCredential(service, 'twin-1'), await createCredential(service, 'twin-2')]
+    const client = await freshClient(service)
+    const answers = await Promise.all(
+      [one, two].map((credential) => client.newAccount({ externalAccountBinding: bindingFor(client, credential) })),
+    )
+    assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 201])
+    assert.equal(answers[0]?.headers.location, answers[1]?.headers.location)
+    const used = await queryDatabase(service, "SELECT kid FROM eab_credentials WHERE kid LIKE 'twin-%' AND used")
+    assert.equal(used.length, 1)
+  })
+
+  test('an account that exists is found whatever its binding, and never bound anew (§7.3.1)', async () => {
+    const [first, second] = [await createCredential(service, 'first'), await createCredential(service, 'second')]
+    const client = await boundAccount(first)
+    const before = (await client.post(client.kid)).json.externalAccountBinding
+    const attempts = [
+      undefined,
+      'nonsense',
+      bindingFor(client, second),
+      bindingFor(client, { ...second, hmacKey: randomBytes(32) }),
+      bindingFor(client, first),
+    ]
+    for (const externalAccountBinding of attempts) {
+      const answer = await client.newAccount({ externalAccountBinding })
+      assert.equal(answer.status, 200, answer.text)
+      assert.deepEqual(answer.json.externalAccountBinding, before)
+    }
+    const found = await client.newAccount({ onlyReturnExisting: true })
+    assert.equal(found.status, 200)
+    const rows = await queryDatabase<{ kid: string; used: boolean }>(
+      service,
+      "SELECT kid, used FROM eab_credentials WHERE kid IN ('first', 'second') ORDER BY kid",
+    )
+    assert.deepEqual(rows, [
+      { kid: 'first', used: true },
+      { kid: 'second', used: false },
+    ])
+  })
+
+  test('onlyReturnExisting of an unknown key is accountDoesNotExist, without a binding too', async () => {
+    const client = await freshClient(service)
+    assertProblem(await client.newAccount({ onlyReturnExisting: true }), 'accountDoesNotExist', 400, /no account/)
+  })
+
+  test('a request that is refused for its contact uses no credential up', async () => {
+    const credential = await createCredential(service, 'contact')
+    const client = await freshClient(service)
+    const externalAccountBinding = bindingFor(client, credential)
+    const refused = await client.newAccount({ contact: ['mailto:nobody'], externalAccountBinding })
+    assert.equal(refused.json.type, 'urn:ietf:params:acme:error:invalidContact')
+    assert.equal((await client.newAccount({ externalAccountBinding })).status, 201)
+  })
+
+  test('the binding survives a change of the account key (§7.3.5)', async () => {
+    const client = await boundAccount(await createCredential(service, 'rollover'))
+    const before = (await client.post(client.kid)).json.externalAccountBinding
+    const newKey = newAccountKey()
+    const url = client.directory['keyChange'] as string
+    const inner = await client.jws(url, {
+      key: newKey,
+      withJwk: true,
+      header: { nonce: undefined },
+      payload: { account: client.kid, oldKey: client.key.jwk },
+    })
+    const answer = await client.post(url, inner)
+    assert.equal(answer.status, 200, answer.text)
+    assert.deepEqual(answer.json.externalAccountBinding, before)
+  })
+
+  describe('a credential that is revoked', () => {
+    test('is refused, and says so', async () => {
+      const credential = await createCredential(service, 'withdrawn')
+      await operate(service, 'eab', 'revoke', 'withdrawn')
+      const client = await freshClient(service)
+      const answer = await client.newAccount({ externalAccountBinding: bindingFor(client, credential) })
+      assertProblem(answer, 'unauthorized', 403, /has been revoked/)
+    })
+
+    test('takes its accounts and their authorizations with it (doc 2)', async () => {
+      const credential = await createCredential(service, 'cascade')
+      const client = await boundAccount(credential)
+      await client.obtain(['cascade.test'], responder)
+      await client.newOrder(['pending.test'])
+      const printed = await operate(service, 'eab', 'revoke', 'cascade')
+      const accountId = client.kid.split('/').at(-1) as string
+      assert.match(printed, new RegExp(`account ${accountId} is revoked`))
+      assertProblem(await client.post(client.kid), 'unauthorized', 401, /account is revoked/)
+      assertProblem(await client.newOrder(['again.test']), 'unauthorized', 401, /account is revoked/)
+      const statuses = await queryDatabase<{ status: string }>(
+        service,
+        'SELECT DISTINCT status FROM authorizations WHERE account_id = $1',
+        [accountId],
+      )
+      assert.deepEqual(statuses, [{ status: 'deactivated' }])
+    })
+
+    test('may be revoked again, and leaves a deactivated account as it is', async () => {
+      const client = await boundAccount(await createCredential(service, 'gone'))
+      await client.post(client.kid, { status: 'deactivated' })
+      for (let time = 0; time < 2; time++)
+        assert.equal((await operate(service, 'eab', 'revoke', 'gone')).trim(), 'gone is revoked')
+      const id = client.kid.split('/').at(-1)
+      const rows = await queryDatabase(service, 'SELECT status FROM accounts WHERE id = $1', [id])
+      assert.deepEqual(rows, [{ status: 'deactivated' }])
+    })
+  })
+
+  describe('the command line', () => {
+    test('keeps a kid of digits as it was typed', async () => {
+      await boundAccount(await createCredential(service, '007'))
+    })
+
+    test('refuses a kid that is taken, and one that is missing', async () => {
+      await createCredential(service, 'taken')
+      for (const words of [['--kid', 'taken'], [], ['--kid', ' ']]) {
+        const { code, stderr } = await chancery(service, 'eab', 'create', ...words)
+        assert.equal(code, 1)
+        assert.match(stderr, /taken|--kid takes/)
+      }
+    })
+
+    test('refuses to revoke what is not there', async () => {
+      const { code, stderr } = await chancery(service, 'eab', 'revoke', 'nobody')
+      assert.equal(code, 1)
+      assert.match(stderr, /no credential with the kid "nobody"/)
+    })
+
+    test('lists credentials with their state and never with their key', async () => {
+      const { hmacKey } = await createCredential(service, 'listed', '--label', 'for the list')
+      const printed = await operate(service, 'eab', 'list')
+      assert.match(printed, /^unused {3}listed .*"for the list"$/m)
+      assert.match(printed, /^used {5}once .*account [0-9a-f-]{36}/m)
+      assert.match(printed, /^revoked {2}gone /m)
+      assert.ok(!printed.includes(hmacKey.toString('base64url')))
+    })
+  })
+
+  test('HMAC keys are in neither the database nor the log (decisions 10)', async () => {
+    const { hmacKey, kid } = await createCredential(service, 'secret')
+    await boundAccount({ kid, hmacKey })
+    const [row] = await queryDatabase<{ hmac_key: Buffer }>(
+      service,
+      "SELECT hmac_key FROM eab_credentials WHERE kid = 'secret'",
+    )
+    assert.ok(row && !row.hmac_key.includes(hmacKey))
+    await logged(service, (line) => line.event === 'account_created' && line.eabKid === 'secret')
+    const log = JSON.stringify(service.log)
+    for (const encoding of ['base64url', 'base64', 'hex'] as const) assert.ok(!log.includes(hmacKey.toString(encoding)))
+  })
+})
+
+describe('external account binding, reusable', () => {
+  let service: TestService
+  before(async () => {
+    const acme = { eab_required: true, eab_reusable: true, eab_key_file: keyFile }
+    service = await startTestService({ config: { acme } })
+  })
+  after(() => service.dispose())
+
+  test('several accounts register with one credential, also at once, and go with it', async () => {
+    const credential = await createCredential(service, 'shared')
+    const clients = await Promise.all(Array.from({ length: 4 }, () => freshClient(service)))
+    const answers = await Promise.all(
+      clients.map((client) => client.newAccount({ externalAccountBinding: bindingFor(client, credential) })),
+    )
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      [201, 201, 201, 201],
+    )
+    await operate(service, 'eab', 'revoke', 'shared')
+    for (const client of clients) assertProblem(await client.post(client.kid), 'unauthorized', 401, /is revoked/)
+  })
+})
+
+describe('external account binding, not required', () => {
+  let service: TestService
+  before(async () => {
+    const admin_api = { token_secret: randomBytes(24).toString('hex') }
+    service = await startTestService({ config: { admin_api } })
+  })
+  after(() => service.dispose())
+
+  test('the directory says nothing of it', async () => {
+    const client = await freshClient(service)
+    assert.equal((client.directory as { meta?: object }).meta, undefined)
+  })
+
+  test('an account without a binding is made, and shows none', async () => {
+    const client = await freshClient(service)
+    const answer = await client.newAccount()
+    assert.equal(answer.status, 201)
+    assert.ok(!('externalAccountBinding' in answer.json))
+  })
+
+  test('a binding is checked all the same', async () => {
+    const credential = await createCredential(service, 'optional')
+    const client = await freshClient(service)
+    const wrong = bindingFor(client, { ...credential, hmacKey: randomBytes(32) })
+    assertProblem(
+      await client.newAccount({ externalAccountBinding: wrong }),
+      'unauthorized',
+      403,
+      /MAC does not verify/,
+    )
+    const bound = await client.newAccount({ externalAccountBinding: bindingFor(client, credential) })
+    assert.equal(bound.status, 201)
+    assert.ok('externalAccountBinding' in bound.json)
+  })
+})
+
+describe('external account binding without a secret', () => {
+  let service: TestService
+  before(async () => {
+    service = await startTestService()
+  })
+  after(() => service.dispose())
+
+  test('a binding is passed over, as there can be no credentials', async () => {
+    const client = await freshClient(service)
+    const credential = { kid: 'any', hmacKey: randomBytes(32) }
+    const answer = await client.newAccount({ externalAccountBinding: bindingFor(client, credential) })
+    assert.equal(answer.status, 201)
+    assert.ok(!('externalAccountBinding' in answer.json))
+  })
+
+  test('the command line says what is missing', async () => {
+    const { code, stderr } = await chancery(service, 'eab', 'create', '--kid', 'x')
+    assert.equal(code, 1)
+    assert.match(stderr, /set acme\.eab_key_file or admin_api\.token_secret/)
+  })
+})
+
+describe('a key file that is no key', () => {
+  test('refuses the start in a plain sentence', async () => {
+    const short = path.join(secrets, 'short.key')
+    writeFileSync(short, 'secret')
+    const started = startTestService({ config: { acme: { eab_key_file: short } } })
+    await assert.rejects(started, /acme\.eab_key_file: .*short\.key has 6 bytes; it needs at least 32/)
+  })
+})

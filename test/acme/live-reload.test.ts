@@ -1,0 +1,119 @@
+/** SIGHUP on a running service (doc 1, Signals): what changes at once, what waits for a restart, what changes nothing. */
+
+import assert from 'node:assert/strict'
+import { readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { after, before, beforeEach, describe, test } from 'node:test'
+import { parse, stringify } from 'yaml'
+import { type LogLine, startTestService, type TestService } from '../support/service.ts'
+
+type Tree = Record<string, Record<string, unknown>>
+
+describe('SIGHUP', () => {
+  let service: TestService
+  let configFile: string
+  before(async () => {
+    service = await startTestService()
+    configFile = path.join(service.folder, 'config.yaml')
+  })
+  after(() => service.dispose())
+  beforeEach(() => {
+    original = readFileSync(configFile, 'utf8')
+  })
+  let original: string
+
+  function edit(change: (config: Tree) => void): void {
+    const config = parse(original) as Tree
+    change(config)
+    writeFileSync(configFile, stringify(config))
+  }
+
+  /** The line that a SIGHUP ends with. */
+  async function hangUp(message = 'configuration read again'): Promise<LogLine> {
+    const seen = service.log.length
+    service.process.kill('SIGHUP')
+    return waitFor(() => service.log.slice(seen).find((line) => line.message === message))
+  }
+
+  async function waitFor<T>(look: () => T | undefined | Promise<T | undefined>): Promise<T> {
+    for (let i = 0; i < 200; i++) {
+      const found = await look()
+      if (found !== undefined) return found
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+    throw new Error('it did not happen in time')
+  }
+
+  /** Statuses of the same request on many connections, so that every front thread answers some. */
+  async function statuses(url: string): Promise<Set<number>> {
+    const answers = await Promise.all(
+      Array.from({ length: 16 }, async () => {
+        const response = await fetch(url, { headers: { connection: 'close' } })
+        await response.arrayBuffer()
+        return response.status
+      }),
+    )
+    return new Set(answers)
+  }
+
+  test('metrics are switched off and on again in all threads', async () => {
+    const url = `${service.baseUrl}/metrics`
+    assert.deepEqual(await statuses(url), new Set([200]))
+    edit((config) => {
+      config['metrics'] = { enabled: false }
+    })
+    assert.deepEqual((await hangUp())['applied'], ['metrics.enabled'])
+    assert.deepEqual(await statuses(url), new Set([404]))
+    writeFileSync(configFile, original)
+    await hangUp()
+    assert.deepEqual(await statuses(url), new Set([200]))
+  })
+
+  test('the log level changes in all threads', async () => {
+    const requestLines = async (probe: string) => {
+      await statuses(`${service.baseUrl}${probe}`)
+      await new Promise((resolve) => setTimeout(resolve, 1500)) // a front writes what it gathered within a second
+      return service.log.filter(({ path: requested }) => requested === probe)
+    }
+    assert.equal((await requestLines('/first')).length, 16)
+    edit((config) => {
+      config['logging'] = { level: 'ERROR' }
+    })
+    await hangUp()
+    assert.equal((await requestLines('/second')).length, 0)
+    writeFileSync(configFile, original)
+    assert.deepEqual((await hangUp())['applied'], ['logging.level'])
+    assert.equal((await requestLines('/third')).length, 16)
+  })
+
+  test('what needs a restart is named and not changed', async () => {
+    edit((config) => {
+      config['order'] = { expiry_seconds: 4242 }
+      config['server'] = { ...config['server'], graceful_timeout: 7 }
+    })
+    const line = await hangUp()
+    assert.deepEqual(line['applied'], [])
+    assert.deepEqual((line['needRestart'] as string[]).toSorted(), ['order.expiry_seconds', 'server.graceful_timeout'])
+    assert.deepEqual((await hangUp())['needRestart'], line['needRestart'], 'it is named each time')
+    writeFileSync(configFile, original)
+    assert.deepEqual((await hangUp())['needRestart'], [])
+  })
+
+  test('a file with errors changes nothing and all its errors are logged', async () => {
+    edit((config) => {
+      config['metrics'] = { enabled: false }
+      config['server'] = { ...config['server'], port: 'many' }
+      config['loging'] = { level: 'DEBUG' }
+    })
+    const line = await hangUp('the configuration file is not usable; nothing is changed')
+    const errors = (line['errors'] as string[]).join('\n')
+    assert.match(errors, /server\.port/)
+    assert.match(errors, /loging/)
+    assert.deepEqual(await statuses(`${service.baseUrl}/metrics`), new Set([200]))
+    writeFileSync(configFile, ': no yaml [')
+    await hangUp('the configuration file is not usable; nothing is changed')
+    writeFileSync(configFile, original)
+    assert.deepEqual((await hangUp())['applied'], [])
+    assert.equal((await fetch(service.directoryUrl)).status, 200)
+  })
+})

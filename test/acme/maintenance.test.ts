@@ -1,0 +1,106 @@
+/** Maintenance mode (doc 1, Limits; decisions 22): what it refuses, what it leaves alone, and who notices when. */
+
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import {
+  type AcmeClient,
+  closeConnections,
+  csrFor,
+  registeredClient,
+  send,
+  startResponder,
+} from '../support/acme-client.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+const CLI = path.resolve(import.meta.dirname, '../../src/main/cli.js')
+const NOTICE_MS = 2_000
+
+describe('maintenance mode', () => {
+  let service: TestService
+  let client: AcmeClient
+  before(async () => {
+    service = await startTestService()
+    client = await registeredClient(service.directoryUrl)
+  })
+  after(async () => {
+    closeConnections()
+    await service.dispose()
+  })
+
+  async function chancery(...words: string[]): Promise<string> {
+    const file = path.join(service.folder, 'config.yaml')
+    return (await promisify(execFile)(process.execPath, [CLI, '-c', file, ...words])).stdout
+  }
+
+  const health = async () => (await send({ method: 'GET', url: `${service.baseUrl}/healthz` })).json
+  const metrics = async () => (await send({ method: 'GET', url: `${service.baseUrl}/metrics` })).text
+
+  test('a service whose flag was never set is not in maintenance', async () => {
+    assert.match(await chancery('maintenance', 'status'), /^maintenance is off$/m)
+    assert.equal((await health()).maintenance_mode, false)
+    assert.match(await metrics(), /^service_maintenance_mode 0$/m)
+  })
+
+  test('orders that were begun go on, new ones are told to come back in 60 seconds', async (context) => {
+    const responder = await startResponder(service.http01Port)
+    context.after(() => responder.close())
+    const begun = await client.newOrder(['begun.test'])
+
+    assert.match(await chancery('maintenance', 'on'), /^maintenance is on since 2/m)
+    await pause(NOTICE_MS)
+    assert.equal((await health()).maintenance_mode, true)
+    assert.equal((await health()).status, 'ok')
+    assert.match(await metrics(), /^service_maintenance_mode 1$/m)
+
+    // All threads know: several connections meet several threads.
+    const answers = await Promise.all(Array.from({ length: 12 }, () => client.newOrder(['later.test'])))
+    for (const answer of answers) {
+      assert.equal(answer.status, 503)
+      assert.equal(answer.json.type, 'urn:ietf:params:acme:error:serverInternal')
+      assert.equal(answer.headers['retry-after'], '60')
+      assert.ok(answer.headers['replay-nonce'])
+    }
+    const identifier = { type: 'dns', value: 'later.test' }
+    const newAuthz = await client.post(client.directory['newAuthz'] as string, { identifier })
+    assert.deepEqual([newAuthz.status, newAuthz.headers['retry-after']], [503, '60'])
+
+    await client.authorize(begun, responder)
+    const finalized = await client.post(begun.json.finalize, { csr: await csrFor(['begun.test']) })
+    assert.equal(finalized.status, 200, finalized.text)
+    const order = await client.settled(String(begun.headers.location))
+    assert.equal((await client.post(order.json.certificate)).status, 200)
+    assert.equal((await registeredClient(service.directoryUrl)).kid.startsWith(service.baseUrl), true)
+  })
+
+  test('a refusal does not use up the nonce, and comes after the signature', async () => {
+    const url = client.directory['newOrder'] as string
+    const payload = { identifiers: [{ type: 'dns', value: 'resent.test' }] }
+    const jws = await client.jws(url, { payload })
+    const request = { url, headers: { 'Content-Type': 'application/jose+json' }, body: JSON.stringify(jws) }
+    assert.equal((await send(request)).status, 503)
+    const forged = { ...jws, signature: `${jws.signature.slice(0, -6)}AAAAAA` }
+    assert.equal((await send({ ...request, body: JSON.stringify(forged) })).status, 403)
+
+    await chancery('maintenance', 'off')
+    await pause(NOTICE_MS)
+    assert.equal((await send(request)).status, 201)
+  })
+
+  test('the flag holds across a restart', async () => {
+    await chancery('maintenance', 'on')
+    closeConnections()
+    await service.stop()
+    const next = await startTestService({ continueFrom: service })
+    try {
+      const later = await registeredClient(next.directoryUrl)
+      assert.equal((await later.newOrder(['restarted.test'])).status, 503)
+    } finally {
+      closeConnections()
+      await next.dispose()
+    }
+  })
+})

@@ -1,0 +1,133 @@
+/** The connection pool pressure guard over HTTP (doc 1, Limits): statements that do not come back, and what is answered meanwhile. */
+
+import assert from 'node:assert/strict'
+import { after, afterEach, before, describe, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
+import pg from 'pg'
+import { type AcmeClient, type Answer, closeConnections, registeredClient, send } from '../support/acme-client.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+/** Of which four are the supervisor's: the one front has four. */
+const CONNECTIONS = 8
+
+describe('pool pressure guard', () => {
+  let service: TestService
+  let client: AcmeClient
+  let locker: pg.Client
+  before(async () => {
+    service = await startTestService({
+      config: { server: { workers: 1 }, database: { max_connections: CONNECTIONS } },
+    })
+    client = await registeredClient(service.directoryUrl)
+    locker = new pg.Client(service.database.connection)
+    await locker.connect()
+  })
+  afterEach(() => locker.query('ROLLBACK'))
+  after(async () => {
+    await locker.end()
+    closeConnections()
+    await service.dispose()
+  })
+
+  /** Every statement about accounts stands still until the returned function is called. */
+  async function stall(): Promise<() => Promise<unknown>> {
+    // An update makes the thread forget the account; all of them waiting for one look-up would keep one connection busy.
+    assert.equal((await client.post(client.kid)).status, 200)
+    await locker.query('BEGIN')
+    await locker.query('LOCK TABLE accounts IN ACCESS EXCLUSIVE MODE')
+    return () => locker.query('COMMIT')
+  }
+
+  /** Each holds a connection of its own. The nonces are fetched before the server is asked for anything else. */
+  async function updates(count: number): Promise<() => Promise<Answer>[]> {
+    const bodies: string[] = []
+    for (let i = 0; i < count; i++)
+      bodies.push(JSON.stringify(await client.jws(client.kid, { payload: { contact: [`mailto:u${i}@example.test`] } })))
+    const headers = { 'Content-Type': 'application/jose+json' }
+    return () => bodies.map((body) => send({ url: client.kid, headers, body }))
+  }
+
+  const directory = () => send({ method: 'GET', url: service.directoryUrl })
+
+  async function firstRefusal(timeoutMs: number): Promise<Answer> {
+    const deadline = Date.now() + timeoutMs
+    for (;;) {
+      const answer = await directory()
+      if (answer.status === 503) return answer
+      assert.ok(Date.now() < deadline, 'the guard never refused')
+      await pause(20)
+    }
+  }
+
+  async function untilAllowed(): Promise<void> {
+    for (let calm = 0; calm < 3; await pause(60)) calm = (await directory()).status === 200 ? calm + 1 : 0
+  }
+
+  test('more requests than connections, each quickly done, are all served', async () => {
+    const batch = await updates(60)
+    for (const answer of await Promise.all(batch())) assert.equal(answer.status, 200)
+  })
+
+  test('three of four connections stuck is critical: 503 with Retry-After 3', async () => {
+    const batch = await updates(3)
+    const release = await stall()
+    const answers = batch()
+    const refused = await firstRefusal(5_000)
+    await release()
+    assert.equal(refused.headers['retry-after'], '3')
+    for (const answer of await Promise.all(answers)) assert.equal(answer.status, 200)
+    await untilAllowed()
+  })
+
+  test('two stuck, two busy and one waiting is pressure: Retry-After 2; all stuck is exhausted: Retry-After 5', async () => {
+    const [first, second] = [await updates(2), await updates(4)]
+    const release = await stall()
+    const answers = first()
+    await pause(700)
+    answers.push(...second())
+    const seen: string[] = []
+    const deadline = Date.now() + 5_000
+    while (seen.at(-1) !== '5' && Date.now() < deadline) {
+      const { status, headers } = await directory()
+      const retryAfter = String(headers['retry-after'])
+      if (status === 503 && seen.at(-1) !== retryAfter) seen.push(retryAfter)
+      await pause(10)
+    }
+    await release()
+    assert.deepEqual(seen.slice(-2), seen.length > 1 ? ['2', '5'] : ['5'])
+    for (const answer of await Promise.all(answers)) assert.equal(answer.status, 200)
+    await untilAllowed()
+  })
+
+  test('an exhausted pool refuses everything but the health endpoints and one request every two seconds', async () => {
+    const batch = await updates(6)
+    const release = await stall()
+    const answers = batch()
+    const refused = await firstRefusal(5_000)
+    assert.equal(refused.json.type, 'urn:ietf:params:acme:error:serverInternal')
+    assert.match(String(refused.headers['content-type']), /^application\/problem\+json/)
+    await pause(300)
+
+    const statuses: number[] = []
+    for (let until = Date.now() + 3_000; Date.now() < until; await pause(50)) statuses.push((await directory()).status)
+    const probes = statuses.filter((status) => status === 200).length
+    assert.ok(probes >= 1 && probes <= 2, `${probes} requests passed in three seconds`)
+    assert.equal((await send({ method: 'GET', url: `${service.baseUrl}/metrics` })).status, 503)
+
+    assert.equal((await send({ method: 'GET', url: `${service.baseUrl}/livez` })).status, 200)
+    const health = await send({ method: 'GET', url: `${service.baseUrl}/healthz` })
+    assert.equal(health.status, 503)
+    assert.equal(health.json.checks.database, 'pool_exhausted')
+    const ready = await send({ method: 'GET', url: `${service.baseUrl}/readyz` })
+    assert.equal(ready.json.reason, 'Connection pool exhausted')
+    assert.deepEqual([ready.json.pool.size, ready.json.pool.available], [4, 0])
+
+    await release()
+    for (const answer of await Promise.all(answers)) assert.equal(answer.status, 200)
+    await untilAllowed()
+    assert.match(
+      (await send({ method: 'GET', url: `${service.baseUrl}/metrics` })).text,
+      /service_pool_rejections_total\{tier="exhausted"\} \d/,
+    )
+  })
+})

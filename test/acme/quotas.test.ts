@@ -1,0 +1,62 @@
+/** Daily quotas of accounts over HTTP (`quotas.*`). */
+
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { type Answer, closeConnections, csrFor, registeredClient, startResponder } from '../support/acme-client.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+describe('quotas', () => {
+  let service: TestService
+  before(async () => {
+    service = await startTestService({
+      config: {
+        quotas: { enabled: true, max_orders_per_account_per_day: 4, max_certificates_per_account_per_day: 1 },
+      },
+    })
+  })
+  after(async () => {
+    closeConnections()
+    await service.dispose()
+  })
+
+  function assertExceeded(answer: Answer, kind: string): void {
+    assert.equal(answer.status, 429, answer.text)
+    assert.equal(answer.json.type, 'urn:ietf:params:acme:error:rateLimited')
+    assert.match(answer.json.detail, new RegExp(`^quota: \\d ${kind} a day`))
+    const retryAfter = Number(answer.headers['retry-after'])
+    assert.ok(retryAfter >= 1 && retryAfter <= 86_400)
+  }
+
+  test('an account makes as many orders as its quota says, however many it asks for at once', async () => {
+    const client = await registeredClient(service.directoryUrl)
+    const answers = await Promise.all(Array.from({ length: 12 }, (_, i) => client.newOrder([`order${i}.test`])))
+    assert.equal(answers.filter(({ status }) => status === 201).length, 4)
+    for (const answer of answers) if (answer.status !== 201) assertExceeded(answer, 'orders')
+    const other = await registeredClient(service.directoryUrl)
+    assert.equal((await other.newOrder(['other.test'])).status, 201)
+  })
+
+  test('an order that is refused is not counted', async () => {
+    const client = await registeredClient(service.directoryUrl)
+    for (let i = 0; i < 6; i++) assert.equal((await client.newOrder(['not a name'])).status, 400)
+    for (let i = 0; i < 4; i++) assert.equal((await client.newOrder([`good${i}.test`])).status, 201)
+    assertExceeded(await client.newOrder(['good5.test']), 'orders')
+  })
+
+  test('a certificate beyond the quota leaves its order ready, and a refused CSR is not counted', async (context) => {
+    const responder = await startResponder(service.http01Port)
+    context.after(() => responder.close())
+    const client = await registeredClient(service.directoryUrl)
+    const first = await client.newOrder(['first.test'])
+    await client.authorize(first, responder)
+    const refused = await client.post(first.json.finalize, { csr: await csrFor(['another.test']) })
+    assert.equal(refused.json.type, 'urn:ietf:params:acme:error:badCSR')
+    assert.equal((await client.post(first.json.finalize, { csr: await csrFor(['first.test']) })).status, 200)
+    assert.equal((await client.settled(String(first.headers.location))).json.status, 'valid')
+
+    const second = await client.newOrder(['second.test'])
+    await client.authorize(second, responder)
+    assertExceeded(await client.post(second.json.finalize, { csr: await csrFor(['second.test']) }), 'certificates')
+    assert.equal((await client.post(String(second.headers.location))).json.status, 'ready')
+  })
+})

@@ -1,0 +1,256 @@
+/** Rate limits over HTTP (decisions 24): what is counted for whom, what a refusal says, and what it does not use up. */
+
+import assert from 'node:assert/strict'
+import { readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
+import {
+  type AcmeClient,
+  type Answer,
+  closeConnections,
+  createAcmeClient,
+  newAccountKey,
+  registeredClient,
+  send,
+} from '../support/acme-client.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+const HOUR = 3600
+const MANY = { requests: 100_000, window_seconds: 1 }
+const OPEN = {
+  new_nonce: MANY,
+  new_account: MANY,
+  new_order: MANY,
+  new_order_per_identifier: MANY,
+  challenge: MANY,
+  challenge_validation: MANY,
+}
+
+function limitsOf(rules: object, backend: 'memory' | 'database'): Record<string, unknown> {
+  return {
+    security: { rate_limits: { enabled: true, backend, ...OPEN, ...rules } },
+    // The tests speak for several clients: the last hop of X-Forwarded-For is who they are.
+    proxy: { enabled: true, trusted_proxies: ['127.0.0.1'] },
+  }
+}
+
+function assertLimited(answer: Answer, category: string): void {
+  assert.equal(answer.status, 429, answer.text)
+  assert.equal(answer.json.type, 'urn:ietf:params:acme:error:rateLimited')
+  const retryAfter = Number(answer.headers['retry-after'])
+  assert.ok(Number.isInteger(retryAfter) && retryAfter >= 1, String(retryAfter))
+  assert.match(
+    answer.json.detail,
+    new RegExp(`rate limit ${category}: \\d+ requests in \\d+ seconds .*${retryAfter} seconds`),
+  )
+  assert.ok(answer.headers['replay-nonce'], 'a refusal carries a nonce like any other reply')
+}
+
+const nonceFrom = (service: TestService, address: string) =>
+  send({ method: 'HEAD', url: `${service.baseUrl}/new-nonce`, headers: { 'X-Forwarded-For': address } })
+
+for (const backend of ['memory', 'database'] as const) {
+  describe(`rate limits, ${backend}`, () => {
+    let service: TestService
+    before(async () => {
+      service = await startTestService({
+        config: limitsOf(
+          {
+            new_nonce: { requests: 40, window_seconds: HOUR },
+            new_order_per_identifier: { requests: 2, window_seconds: HOUR },
+            challenge_validation: { requests: 1, window_seconds: HOUR },
+          },
+          backend,
+        ),
+      })
+    })
+    after(async () => {
+      closeConnections()
+      await service.dispose()
+    })
+
+    /** A client of its own address, whose nonces come with its replies. */
+    let clients = 0
+    async function aClient(): Promise<AcmeClient> {
+      const key = newAccountKey()
+      const client = await createAcmeClient(service.directoryUrl, key)
+      clients++
+      let next = (await nonceFrom(service, `192.0.2.${clients}`)).headers['replay-nonce'] as string
+      client.nonce = async () => next
+      const post = client.post
+      client.post = async (url, payload, parts) => {
+        const answer = await post(url, payload, parts)
+        next = String(answer.headers['replay-nonce'])
+        return answer
+      }
+      assert.equal((await client.newAccount({})).status, 201)
+      return client
+    }
+
+    test('all threads together let exactly the limit of an address through', async () => {
+      const answers = await Promise.all(Array.from({ length: 100 }, () => nonceFrom(service, '198.51.100.1')))
+      assert.equal(answers.filter(({ status }) => status === 200).length, 40)
+      assert.equal(answers.filter(({ status }) => status === 429).length, 60)
+    })
+
+    test('a refusal names the limit and when to come back', async () => {
+      for (let i = 0; i < 40; i++) await nonceFrom(service, '198.51.100.2')
+      const refused = await send({
+        method: 'GET',
+        url: `${service.baseUrl}/new-nonce`,
+        headers: { 'X-Forwarded-For': '198.51.100.2' },
+      })
+      assertLimited(refused, 'new_nonce')
+      assert.match(refused.json.detail, /198\.51\.100\.2/)
+      // One of 40 in an hour is earned back in 90 seconds.
+      assert.ok(Number(refused.headers['retry-after']) <= 90)
+    })
+
+    test('addresses of one IPv6 /64 are one client, those of two are two', async () => {
+      const answers = await Promise.all(
+        Array.from({ length: 60 }, (_, i) => nonceFrom(service, `2001:db8:0:1::${i.toString(16)}`)),
+      )
+      assert.equal(answers.filter(({ status }) => status === 200).length, 40)
+      assert.equal((await nonceFrom(service, '2001:db8:0:2::1')).status, 200)
+    })
+
+    test('an identifier is counted for all accounts together, and others are not touched by it', async () => {
+      const [one, two] = [await aClient(), await aClient()]
+      assert.equal((await one.newOrder(['counted.test'])).status, 201)
+      assert.equal((await two.newOrder(['counted.test'])).status, 201)
+      const refused = await two.newOrder(['other.test', 'COUNTED.test'])
+      assertLimited(refused, 'new_order_per_identifier')
+      assert.match(refused.json.detail, /dns counted\.test/)
+      // The refused order has not been counted for its other name.
+      assert.equal((await one.newOrder(['other.test'])).status, 201)
+      assert.equal((await one.newOrder(['other.test'])).status, 201)
+      assertLimited(await one.newOrder(['other.test']), 'new_order_per_identifier')
+    })
+
+    test('a request that does not prove itself uses up nobody’s limit but its address’s', async () => {
+      const victim = await aClient()
+      const forged = async (nonce: string) => {
+        const jws = await victim.jws(victim.directory['newOrder'] as string, {
+          payload: { identifiers: [{ type: 'dns', value: 'victim.test' }] },
+          header: { nonce },
+          key: newAccountKey(),
+        })
+        return send({
+          url: victim.directory['newOrder'] as string,
+          headers: { 'Content-Type': 'application/jose+json' },
+          body: JSON.stringify(jws),
+        })
+      }
+      for (let i = 0; i < 5; i++) assert.equal((await forged(await victim.nonce())).status, 403)
+      assert.equal((await victim.newOrder(['victim.test'])).status, 201)
+      assert.equal((await victim.newOrder(['victim.test'])).status, 201)
+    })
+
+    test('a replayed request is not counted a second time', async () => {
+      const client = await aClient()
+      const url = client.directory['newOrder'] as string
+      const jws = await client.jws(url, { payload: { identifiers: [{ type: 'dns', value: 'replayed.test' }] } })
+      const request = { url, headers: { 'Content-Type': 'application/jose+json' }, body: JSON.stringify(jws) }
+      assert.equal((await send(request)).status, 201)
+      const replay = await send(request)
+      assert.equal(replay.json.type, 'urn:ietf:params:acme:error:badNonce')
+      client.nonce = async () => String(replay.headers['replay-nonce'])
+      assert.equal((await client.newOrder(['replayed.test'])).status, 201)
+    })
+
+    test('starting validations is counted for the account, polling is not', async () => {
+      const client = await aClient()
+      const order = await client.newOrder(['one.test', 'two.test'])
+      const [first, second] = await Promise.all(
+        (order.json.authorizations as string[]).map(async () => undefined),
+      ).then(async () => {
+        const found: string[] = []
+        for (const url of order.json.authorizations as string[])
+          found.push((await client.post(url)).json.challenges[0].url)
+        return found
+      })
+      assert.equal((await client.post(first as string, {})).status, 200)
+      assertLimited(await client.post(second as string, {}), 'challenge_validation')
+      for (let i = 0; i < 3; i++) assert.equal((await client.post(second as string)).status, 200)
+    })
+  })
+}
+
+describe('rate limits by address', () => {
+  let service: TestService
+  before(async () => {
+    service = await startTestService({
+      config: limitsOf(
+        {
+          new_account: { requests: 2, window_seconds: HOUR },
+          new_order: { requests: 2, window_seconds: HOUR },
+          challenge: { requests: 2, window_seconds: HOUR },
+        },
+        'memory',
+      ),
+    })
+  })
+  after(async () => {
+    closeConnections()
+    await service.dispose()
+  })
+
+  test('new-account, new-order and challenge are counted, and a refusal does not use up the nonce', async () => {
+    const client = await registeredClient(service.directoryUrl)
+    for (let i = 0; i < 2; i++) assert.equal((await client.newOrder([`name${i}.test`])).status, 201)
+    const url = client.directory['newOrder'] as string
+    const nonce = await client.nonce()
+    const payload = { identifiers: [{ type: 'dns', value: 'more.test' }] }
+    assertLimited(await client.post(url, payload, { header: { nonce } }), 'new_order')
+    // The same nonce serves another request.
+    assert.equal((await client.post(client.kid, undefined, { header: { nonce } })).status, 200)
+
+    assert.equal((await (await createAcmeClient(service.directoryUrl)).newAccount()).status, 201)
+    assertLimited(await (await createAcmeClient(service.directoryUrl)).newAccount(), 'new_account')
+
+    const orders = await client.post(`${client.kid}/orders`)
+    const order = await client.post(orders.json.orders[0])
+    const challenge = (await client.post(order.json.authorizations[0])).json.challenges[0].url
+    for (let i = 0; i < 2; i++) assert.equal((await client.post(challenge)).status, 200)
+    assertLimited(await client.post(challenge), 'challenge')
+  })
+
+  test('a reload of security.rate_limits holds at once, and a changed limit counts anew', async () => {
+    const file = path.join(service.folder, 'config.yaml')
+    const running = readFileSync(file, 'utf8')
+    const client = await registeredClient(service.directoryUrl).catch((error: Error) => error)
+    assert.ok(client instanceof Error, 'new-account is still at its limit')
+    writeFileSync(file, running.replace(/(new_account:\n\s+requests: )2/, '$1200'))
+    service.process.kill('SIGHUP')
+    const deadline = Date.now() + 10_000
+    for (let status = 429; status !== 201; await pause(50)) {
+      assert.ok(Date.now() < deadline, 'the new limit is not in force')
+      status = (await (await createAcmeClient(service.directoryUrl)).newAccount()).status
+    }
+  })
+
+  test('the metrics count refusals by limit', async () => {
+    const { text } = await send({ method: 'GET', url: `${service.baseUrl}/metrics` })
+    assert.match(text, /service_rate_limited_total\{category="new_order"\} 1/)
+  })
+})
+
+describe('rate limits of two instances', () => {
+  test('with backend database they count together', async () => {
+    const rules = limitsOf({ new_nonce: { requests: 20, window_seconds: HOUR } }, 'database')
+    const config = { ...rules, nonce: { store: 'database' } }
+    const one = await startTestService({ config })
+    const two = await startTestService({ config, beside: one })
+    try {
+      const answers = await Promise.all(
+        Array.from({ length: 60 }, (_, i) => nonceFrom(i % 2 === 0 ? one : two, '203.0.113.9')),
+      )
+      assert.equal(answers.filter(({ status }) => status === 200).length, 20)
+    } finally {
+      closeConnections()
+      await two.dispose()
+      await one.dispose()
+    }
+  })
+})

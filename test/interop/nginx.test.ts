@@ -1,0 +1,240 @@
+/**
+ * Debian's nginx in front (doc 1, `proxy.*`): effective address and scheme, HSTS, rate-limit keys, and the `url` of a
+ * request, with the prefix passed on and with the prefix cut off.
+ */
+
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
+import {
+  type AcmeClient,
+  closeConnections,
+  createAcmeClient,
+  registeredClient,
+  send,
+  startResponder,
+} from '../support/acme-client.ts'
+import { requireCommand } from '../support/requirements.ts'
+import { freePort, startTestService, type TestService } from '../support/service.ts'
+
+const PREFIX = '/pki/acme'
+const START_TIMEOUT_MS = 10_000
+
+interface Nginx {
+  port: number
+  tlsPort: number
+  stop(): Promise<void>
+}
+
+/** @param location of the server block; what stands there beside the address of the service is the same in all tests. */
+async function startNginx(ports: { port: number; tlsPort: number }, location: string): Promise<Nginx> {
+  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-nginx-'))
+  selfSignedCertificate(folder)
+  const file = path.join(folder, 'nginx.conf')
+  const common = `
+      proxy_http_version 1.1;
+      proxy_set_header Host $host;
+      proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+      proxy_set_header X-Forwarded-Proto $scheme;
+      ${location}`
+  writeFileSync(
+    file,
+    `daemon off; master_process off; pid ${folder}/pid; error_log ${folder}/error.log;
+     events {}
+     http {
+       access_log off;
+       client_body_temp_path ${folder}/body; proxy_temp_path ${folder}/proxy; fastcgi_temp_path ${folder}/fastcgi;
+       uwsgi_temp_path ${folder}/uwsgi; scgi_temp_path ${folder}/scgi;
+       server { listen 127.0.0.1:${ports.port}; ${common} }
+       server {
+         listen 127.0.0.1:${ports.tlsPort} ssl;
+         ssl_certificate ${folder}/cert.pem; ssl_certificate_key ${folder}/key.pem;
+         ${common}
+       }
+     }`,
+  )
+  const child = spawn('nginx', ['-p', folder, '-e', `${folder}/error.log`, '-c', file], { stdio: 'ignore' })
+  await untilAnswering(child, ports.port)
+  return {
+    ...ports,
+    async stop() {
+      const ended = new Promise((resolve) => child.once('exit', resolve))
+      child.kill('SIGTERM')
+      await ended
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+function selfSignedCertificate(folder: string): void {
+  const made = spawnSync('openssl', [
+    ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2'],
+    ...['-subj', '/CN=localhost', '-keyout', `${folder}/key.pem`, '-out', `${folder}/cert.pem`],
+  ])
+  assert.equal(made.status, 0, String(made.stderr))
+}
+
+async function untilAnswering(child: ChildProcess, port: number): Promise<void> {
+  for (const deadline = Date.now() + START_TIMEOUT_MS; ; await pause(50)) {
+    assert.equal(child.exitCode, null, 'nginx has ended')
+    if (await send({ method: 'GET', url: `http://127.0.0.1:${port}/` }).catch(() => undefined)) return
+    assert.ok(Date.now() < deadline, 'nginx does not answer')
+  }
+}
+
+/** Two requests in an hour, so that a third one shows whose they were. */
+const LIMITS = {
+  enabled: true,
+  ...Object.fromEntries(
+    ['new_account', 'new_order', 'new_order_per_identifier', 'challenge', 'challenge_validation'].map((name) => [
+      name,
+      { requests: 10_000, window_seconds: 1 },
+    ]),
+  ),
+  new_nonce: { requests: 30, window_seconds: 3600 },
+}
+
+const FORMS = [
+  {
+    title: 'the prefix is passed on',
+    basePath: PREFIX,
+    external: '',
+    pass: (port: number) => `http://127.0.0.1:${port}`,
+  },
+  {
+    title: 'the prefix is cut off',
+    basePath: '',
+    external: PREFIX,
+    pass: (port: number) => `http://127.0.0.1:${port}/`,
+  },
+]
+
+for (const { title, basePath, external, pass } of FORMS) {
+  describe(`behind nginx, ${title}`, { ...requireCommand('nginx') }, () => {
+    let service: TestService
+    let nginx: Nginx
+    let directoryUrl: string
+    before(async () => {
+      const ports = { port: await freePort(), tlsPort: await freePort() }
+      service = await startTestService({
+        config: {
+          server: { external_url: `http://127.0.0.1:${ports.port}${external}` },
+          api: { base_path: basePath },
+          proxy: { enabled: true, trusted_proxies: ['127.0.0.1'] },
+          security: { rate_limits: LIMITS, hsts_max_age_seconds: 86_400 },
+        },
+      })
+      nginx = await startNginx(ports, `location ${PREFIX}${external ? '/' : ''} { proxy_pass ${pass(service.port)}; }`)
+      directoryUrl = `http://127.0.0.1:${ports.port}${PREFIX}/directory`
+    })
+    after(async () => {
+      closeConnections()
+      await nginx.stop()
+      await service.dispose()
+    })
+
+    /** As a client on another machine: nginx adds its peer, which is this machine, behind. */
+    const nonce = (forwardedFor?: string) =>
+      send({
+        method: 'HEAD',
+        url: `http://127.0.0.1:${nginx.port}${PREFIX}/new-nonce`,
+        headers: forwardedFor === undefined ? {} : { 'X-Forwarded-For': forwardedFor },
+      })
+
+    test('a certificate is obtained, every URL below the public one', async (context) => {
+      const responder = await startResponder(service.http01Port)
+      context.after(() => responder.close())
+      const client: AcmeClient = await registeredClient(directoryUrl)
+      const used: string[] = []
+      const fresh = client.nonce
+      let next: string | undefined
+      // Nonces from replies: new-nonce is what the tests below count.
+      client.nonce = async () => next ?? fresh()
+      const post = client.post
+      client.post = async (url, payload, parts) => {
+        used.push(url)
+        const answer = await post(url, payload, parts)
+        next = String(answer.headers['replay-nonce'])
+        return answer
+      }
+      const { chain } = await client.obtain(['proxied.test'], responder)
+      assert.match(chain, /BEGIN CERTIFICATE/)
+      for (const url of used) assert.ok(url.startsWith(`http://127.0.0.1:${nginx.port}${PREFIX}/`), url)
+    })
+
+    test('the url of a request is compared with the public URL, not with what nginx asks for (RFC 8555 §6.4)', async () => {
+      const client = await createAcmeClient(directoryUrl)
+      const url = client.directory['newAccount'] as string
+      const inner = `${service.baseUrl}${basePath}/new-account`
+      const refused = await client.post(url, {}, { withJwk: true, header: { url: inner } })
+      assert.equal(refused.status, 403)
+      assert.equal(refused.json.type, 'urn:ietf:params:acme:error:unauthorized')
+      assert.equal((await client.post(url, {}, { withJwk: true })).status, 201)
+    })
+
+    test('limits are counted for the client that nginx names, whatever is claimed before it', async () => {
+      for (let i = 0; i < 30; i++) await nonce(`203.0.113.${i}`)
+      // The last hop that is no trusted proxy is the claim itself, for nginx's peer is this machine, a trusted one.
+      assert.equal((await nonce('203.0.113.200')).status, 200)
+      let status = 200
+      for (let i = 0; i < 31; i++) status = (await nonce('192.0.2.1, 203.0.113.77')).status
+      assert.equal(status, 429)
+      assert.equal((await nonce('192.0.2.9, 203.0.113.77')).status, 429, 'what the client wrote before does not help')
+      assert.equal((await nonce('203.0.113.77, 192.0.2.9')).status, 200)
+    })
+
+    test('the log names the client', async () => {
+      await nonce('198.51.100.23')
+      const isLogged = () => service.log.some(({ address }) => address === '198.51.100.23')
+      for (const deadline = Date.now() + START_TIMEOUT_MS; !isLogged(); await pause(50))
+        assert.ok(Date.now() < deadline, 'no line of the log has the address')
+    })
+
+    test('HSTS goes by the scheme that nginx was asked with', async () => {
+      const plain = await fetch(`http://127.0.0.1:${nginx.port}${PREFIX}/directory`)
+      assert.equal(plain.headers.get('strict-transport-security'), null)
+      const tls = spawnSync('openssl', ['s_client', '-quiet', '-connect', `127.0.0.1:${nginx.tlsPort}`], {
+        input: `GET ${PREFIX}/directory HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`,
+        encoding: 'utf8',
+        timeout: 10_000,
+      })
+      assert.match(tls.stdout, /^HTTP\/1\.1 200/m)
+      assert.match(tls.stdout, /^strict-transport-security: max-age=86400/im)
+    })
+  })
+}
+
+describe('nginx that is not trusted', { ...requireCommand('nginx') }, () => {
+  test('its headers count for nothing: every client is nginx itself, over plain HTTP', async () => {
+    const ports = { port: await freePort(), tlsPort: await freePort() }
+    const service = await startTestService({
+      config: {
+        server: { external_url: `http://127.0.0.1:${ports.port}` },
+        proxy: { enabled: true, trusted_proxies: ['192.0.2.1'] },
+        security: { rate_limits: LIMITS, hsts_max_age_seconds: 86_400 },
+      },
+    })
+    const nginx = await startNginx(ports, `location / { proxy_pass http://127.0.0.1:${service.port}; }`)
+    try {
+      const statuses: number[] = []
+      for (let i = 0; i < 31; i++) {
+        const answer = await send({
+          method: 'HEAD',
+          url: `http://127.0.0.1:${nginx.port}/new-nonce`,
+          headers: { 'X-Forwarded-For': `203.0.113.${i}`, 'X-Forwarded-Proto': 'https' },
+        })
+        statuses.push(answer.status)
+        assert.equal(answer.headers['strict-transport-security'], undefined)
+      }
+      assert.equal(statuses.at(-1), 429)
+    } finally {
+      closeConnections()
+      await nginx.stop()
+      await service.dispose()
+    }
+  })
+})

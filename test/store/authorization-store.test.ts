@@ -1,0 +1,426 @@
+/** SQL of authorizations and their challenges: trigger, attempts, release, adoption, deactivation. */
+
+import assert from 'node:assert/strict'
+import { after, afterEach, before, describe, test } from 'node:test'
+import type { Authorization, ChallengeAttempt } from '../../src/domain/records.ts'
+import { type Requester, STALE_ACCOUNT } from '../../src/store/account-store.ts'
+import { announceInstance, type InstancePresence } from '../../src/store/instance-presence.ts'
+import {
+  aCandidate,
+  anAccount,
+  inHours,
+  newAuthorizationId,
+  openStores,
+  type StoreFixture,
+  winners,
+} from './support.ts'
+
+const VALID: ChallengeAttempt = { status: 'valid', tries: 0, validated: '2026-01-01T00:00:00Z' }
+const FAILED: ChallengeAttempt = {
+  status: 'invalid',
+  tries: 1,
+  error: { type: 'urn:ietf:params:acme:error:connection', detail: 'no', status: 400 },
+}
+const RETRY: ChallengeAttempt = { ...FAILED, status: 'processing' }
+
+describe('authorizations', () => {
+  let store: StoreFixture
+  let requester: Requester
+  before(async () => {
+    store = await openStores()
+    requester = (await anAccount(store)).requester
+  })
+  after(() => store.close())
+
+  async function anAuthorization(over: Parameters<typeof aCandidate>[0] = {}, by = requester): Promise<Authorization> {
+    const made = await store.authorizations.create(by, aCandidate(over))
+    assert.ok(typeof made !== 'symbol')
+    return made
+  }
+
+  async function find(authorizationId: string): Promise<Authorization> {
+    const found = await store.authorizations.find({ requester, authorizationId })
+    assert.ok(found && typeof found !== 'symbol')
+    return found
+  }
+
+  const triggering = (authorizationId: string, over: object = {}) => ({
+    requester,
+    authorizationId,
+    type: 'http-01' as const,
+    instanceId: 1,
+    ...over,
+  })
+  const recording = (authorizationId: string, over: object = {}) => ({
+    authorizationId,
+    type: 'http-01' as const,
+    attempt: VALID,
+    outcome: 'valid' as const,
+    ...over,
+  })
+
+  async function trigger(authorizationId: string, over: object = {}) {
+    const result = await store.authorizations.trigger(triggering(authorizationId, over))
+    assert.ok(result && typeof result !== 'symbol')
+    return result
+  }
+
+  const lock = (id: string) => ({ text: 'SELECT FROM authorizations WHERE id = $1 FOR UPDATE', values: [id] })
+  const expire = (id: string) =>
+    store.sql("UPDATE authorizations SET expires_at = now() - interval '1 second' WHERE id = $1", [id])
+  const claim = async (id: string) =>
+    (
+      await store.sql('SELECT validating_by, validating_since IS NOT NULL AS since FROM authorizations WHERE id = $1', [
+        id,
+      ])
+    )[0]
+
+  describe('creation and reading', () => {
+    test('one is read back as it was made', async () => {
+      const candidate = aCandidate({ wildcard: true, offered: ['dns-01'] })
+      const made = await store.authorizations.create(requester, candidate)
+      assert.deepEqual(made, {
+        id: candidate.id,
+        accountId: requester.accountId,
+        identifier: candidate.identifier,
+        wildcard: true,
+        status: 'pending',
+        expiresAt: candidate.expiresAt,
+        token: candidate.token,
+        offered: ['dns-01'],
+        attempts: {},
+      })
+      assert.deepEqual(await find(candidate.id), made)
+    })
+
+    test('a stale account makes none', async () => {
+      const candidate = aCandidate()
+      assert.equal(await store.authorizations.create({ ...requester, keyVersion: 3 }, candidate), STALE_ACCOUNT)
+      assert.equal(await store.authorizations.find({ requester, authorizationId: candidate.id }), undefined)
+    })
+
+    test('look-ups of one batch each get their own answer, and a bad id fails alone', async () => {
+      const one = await anAuthorization()
+      const results = await Promise.allSettled([
+        store.authorizations.find({ requester, authorizationId: newAuthorizationId() }),
+        store.authorizations.find({ requester: { ...requester, keyVersion: 3 }, authorizationId: one.id }),
+        store.authorizations.find({ requester, authorizationId: 'no uuid' }),
+        store.authorizations.find({ requester, authorizationId: one.id }),
+      ])
+      assert.deepEqual(
+        results.map((result) => (result.status === 'fulfilled' ? result.value : 'failed')),
+        [undefined, STALE_ACCOUNT, 'failed', one],
+      )
+    })
+
+    for (const status of ['pending', 'valid'] as const) {
+      test(`a ${status} one past its end reads as expired, and nothing moves it any more`, async () => {
+        const { id } = await anAuthorization()
+        await trigger(id)
+        if (status === 'valid') await store.authorizations.recordAttempt(recording(id))
+        await expire(id)
+        assert.equal((await find(id)).status, 'expired')
+        assert.equal(await store.authorizations.recordAttempt(recording(id)), false)
+        assert.equal(await store.authorizations.deactivate(requester, id), undefined)
+        assert.equal((await trigger(id, { type: 'dns-01' })).moved, false)
+      })
+    }
+  })
+
+  describe('trigger (RFC 8555 §7.5.1)', () => {
+    test('claims a pending challenge for the instance, once', async () => {
+      const { id } = await anAuthorization()
+      const first = await trigger(id, { instanceId: 77 })
+      assert.equal(first.moved, true)
+      assert.deepEqual(first.authorization.attempts, { 'http-01': { status: 'processing', tries: 0 } })
+      assert.deepEqual(await claim(id), { validating_by: 77, since: true })
+      const second = await trigger(id, { instanceId: 78 })
+      assert.equal(second.moved, false)
+      assert.deepEqual(second.authorization, first.authorization)
+      assert.deepEqual(await claim(id), { validating_by: 77, since: true })
+    })
+
+    test('of one challenge several times in one batch moves it once, and all see it processing', async () => {
+      const { id } = await anAuthorization()
+      const results = await Promise.all(Array.from({ length: 5 }, () => trigger(id)))
+      assert.equal(winners(results.map(({ moved }) => moved)), 1)
+      for (const { authorization } of results) assert.equal(authorization.attempts['http-01']?.status, 'processing')
+    })
+
+    test('of two challenges of one authorization in one batch moves both', async () => {
+      const { id } = await anAuthorization()
+      const results = await Promise.all([trigger(id), trigger(id, { type: 'dns-01' })])
+      assert.equal(winners(results.map(({ moved }) => moved)), 2)
+      assert.deepEqual(Object.keys((await find(id)).attempts).sort(), ['dns-01', 'http-01'])
+    })
+
+    test('by two instances: one wins, and both see it processing', async () => {
+      const { id } = await anAuthorization()
+      const results = await store.meetAt(lock(id), 2, () =>
+        Promise.all([
+          store.authorizations.trigger(triggering(id)),
+          store.other.authorizations.trigger(triggering(id, { instanceId: 2 })),
+        ]),
+      )
+      assert.equal(winners(results.map((result) => typeof result === 'object' && result.moved)), 1)
+      for (const result of results) {
+        assert.ok(typeof result === 'object')
+        assert.equal(result.authorization.attempts['http-01']?.status, 'processing')
+      }
+    })
+
+    test('while another instance deactivates the authorization sees it deactivated', async () => {
+      const { id } = await anAuthorization()
+      const result = await store.meetAt(
+        { text: "UPDATE authorizations SET status = 'deactivated' WHERE id = $1", values: [id] },
+        1,
+        () => trigger(id),
+      )
+      assert.equal(result.moved, false)
+      assert.equal(result.authorization.status, 'deactivated')
+    })
+
+    test('of a type that is not offered moves nothing', async () => {
+      const { id } = await anAuthorization({ offered: ['dns-01'] })
+      assert.equal((await trigger(id)).moved, false)
+      assert.deepEqual((await find(id)).attempts, {})
+    })
+
+    test('of another account is as if there were none, and by a stale account is stale', async () => {
+      const { id } = await anAuthorization()
+      const { requester: stranger } = await anAccount(store)
+      const [foreign, stale, unknown] = await Promise.all([
+        store.authorizations.trigger(triggering(id, { requester: stranger })),
+        store.authorizations.trigger(triggering(id, { requester: { ...requester, keyVersion: 4 } })),
+        store.authorizations.trigger(triggering(newAuthorizationId())),
+      ])
+      assert.deepEqual([foreign, stale, unknown], [undefined, STALE_ACCOUNT, undefined])
+      assert.deepEqual((await find(id)).attempts, {})
+    })
+
+    test('batches of two instances with the same challenges in opposite orders all end', async () => {
+      const ids = await Promise.all(Array.from({ length: 100 }, async () => (await anAuthorization()).id))
+      const results = await Promise.all([
+        ...ids.map((id) => store.authorizations.trigger(triggering(id))),
+        ...ids.toReversed().map((id) => store.other.authorizations.trigger(triggering(id))),
+      ])
+      assert.equal(winners(results.map((result) => typeof result === 'object' && result.moved)), ids.length)
+    })
+  })
+
+  describe('attempts', () => {
+    const CASES = [
+      { outcome: 'valid', attempt: VALID, status: 'valid' },
+      { outcome: 'invalid', attempt: FAILED, status: 'invalid' },
+      { outcome: null, attempt: RETRY, status: 'pending' },
+    ] as const
+
+    for (const { outcome, attempt, status } of CASES) {
+      test(`one that ends ${outcome ?? 'with another to follow'} leaves the authorization ${status}`, async () => {
+        const { id } = await anAuthorization()
+        await trigger(id)
+        assert.equal(await store.authorizations.recordAttempt(recording(id, { attempt, outcome })), true)
+        const found = await find(id)
+        assert.equal(found.status, status)
+        assert.deepEqual(found.attempts, { 'http-01': attempt })
+        assert.deepEqual(await claim(id), { validating_by: outcome ? null : 1, since: outcome === null })
+      })
+    }
+
+    test('of a challenge that was never triggered is not recorded', async () => {
+      const { id } = await anAuthorization()
+      assert.equal(await store.authorizations.recordAttempt(recording(id)), false)
+      assert.equal((await find(id)).status, 'pending')
+    })
+
+    test('in one batch for one challenge: the first decides', async () => {
+      const { id } = await anAuthorization()
+      await trigger(id)
+      const recorded = await Promise.all([
+        store.authorizations.recordAttempt(recording(id, { attempt: RETRY, outcome: null })),
+        store.authorizations.recordAttempt(recording(id)),
+        store.authorizations.recordAttempt(recording(id, { attempt: FAILED, outcome: 'invalid' })),
+      ])
+      assert.deepEqual(recorded, [true, true, false])
+      assert.equal((await find(id)).status, 'valid')
+    })
+
+    test('by two instances with opposite verdicts: one decides', async () => {
+      const { id } = await anAuthorization()
+      await trigger(id)
+      const recorded = await store.meetAt(lock(id), 2, () =>
+        Promise.all([
+          store.authorizations.recordAttempt(recording(id)),
+          store.other.authorizations.recordAttempt(recording(id, { attempt: FAILED, outcome: 'invalid' })),
+        ]),
+      )
+      assert.equal(winners(recorded), 1)
+      assert.equal((await find(id)).status, recorded[0] ? 'valid' : 'invalid')
+    })
+
+    test('that the database refuses fails alone in its batch', async () => {
+      const [good, bad] = [(await anAuthorization()).id, (await anAuthorization()).id]
+      await Promise.all([trigger(good), trigger(bad)])
+      const poisoned = { ...FAILED, error: { ...FAILED.error, detail: 'a \u0000 in the answer' } }
+      const results = await Promise.allSettled([
+        store.authorizations.recordAttempt(recording(bad, { attempt: poisoned, outcome: 'invalid' })),
+        store.authorizations.recordAttempt(recording(good)),
+      ])
+      assert.deepEqual(
+        results.map(({ status }) => status),
+        ['rejected', 'fulfilled'],
+      )
+      assert.equal((await find(good)).status, 'valid')
+      assert.equal((await find(bad)).status, 'pending')
+    })
+  })
+
+  describe('deactivation (RFC 8555 §7.5.2)', () => {
+    test('ends a pending and a valid one, and is final', async () => {
+      for (const validated of [false, true]) {
+        const { id } = await anAuthorization()
+        await trigger(id)
+        if (validated) await store.authorizations.recordAttempt(recording(id))
+        assert.equal((await store.authorizations.deactivate(requester, id))?.status, 'deactivated')
+        assert.deepEqual(await claim(id), { validating_by: null, since: false })
+        assert.equal(await store.authorizations.deactivate(requester, id), undefined)
+        assert.equal(await store.authorizations.recordAttempt(recording(id)), false)
+      }
+    })
+
+    test('is for the holder with its current key only', async () => {
+      const { id } = await anAuthorization()
+      const { requester: stranger } = await anAccount(store)
+      assert.equal(await store.authorizations.deactivate(stranger, id), undefined)
+      assert.equal(await store.authorizations.deactivate({ ...requester, keyVersion: 5 }, id), undefined)
+      assert.equal((await find(id)).status, 'pending')
+    })
+
+    test('by two instances: one wins', async () => {
+      const { id } = await anAuthorization()
+      const results = await store.meetAt(lock(id), 2, () =>
+        Promise.all([
+          store.authorizations.deactivate(requester, id),
+          store.other.authorizations.deactivate(requester, id),
+        ]),
+      )
+      assert.equal(results.filter((result) => result !== undefined).length, 1)
+    })
+  })
+
+  describe('release (doc 1, Signals)', () => {
+    test('makes the challenges of this instance pending again, and no others', async () => {
+      const mine = await anAuthorization()
+      const failed = await anAuthorization({ offered: ['http-01', 'dns-01'] })
+      const others = await anAuthorization()
+      await trigger(mine.id, { instanceId: 501 })
+      await trigger(failed.id, { instanceId: 501 })
+      await trigger(others.id, { instanceId: 502 })
+      assert.equal(await store.authorizations.release(501), 2)
+      assert.deepEqual((await find(mine.id)).attempts, {})
+      assert.deepEqual(await claim(mine.id), { validating_by: null, since: false })
+      assert.equal((await find(others.id)).attempts['http-01']?.status, 'processing')
+      assert.equal(await store.authorizations.release(501), 0)
+      assert.equal((await trigger(mine.id, { instanceId: 502 })).moved, true)
+    })
+
+    test('keeps what is decided', async () => {
+      const { id } = await anAuthorization()
+      await trigger(id, { instanceId: 503 })
+      await store.authorizations.recordAttempt(recording(id))
+      assert.equal(await store.authorizations.release(503), 0)
+      assert.equal((await find(id)).status, 'valid')
+    })
+  })
+
+  describe('adoption', () => {
+    const announced: InstancePresence[] = []
+    /** Live instances, with nothing left behind that they could take. */
+    async function instances(count: number): Promise<InstancePresence[]> {
+      const made = await Promise.all(
+        Array.from({ length: count }, () => announceInstance(store.settings, () => undefined)),
+      )
+      announced.push(...made)
+      await store.sql('UPDATE authorizations SET validating_by = NULL, validating_since = NULL')
+      return made
+    }
+    afterEach(async () => {
+      await Promise.all(announced.splice(0).map((presence) => presence.close()))
+    })
+
+    test('takes the challenges of a dead instance, whole, and leaves those of a live one', async () => {
+      const [me, dead, alive] = await instances(3)
+      assert.ok(me && dead && alive)
+      const left = await anAuthorization()
+      const worked = await anAuthorization()
+      await trigger(left.id, { instanceId: dead.instanceId })
+      await trigger(left.id, { instanceId: dead.instanceId, type: 'dns-01' })
+      await trigger(worked.id, { instanceId: alive.instanceId })
+      assert.deepEqual(await store.authorizations.adopt(me.instanceId, 600, 10), [])
+
+      // As a killed process leaves it: the connection is gone, nothing was said.
+      await store.sql('SELECT pg_terminate_backend(pid) FROM pg_locks WHERE classid = 712100 AND objid = $1', [
+        dead.instanceId,
+      ])
+      await waitUntil(async () => !(await me.liveInstances()).includes(dead.instanceId))
+      const adopted = await store.authorizations.adopt(me.instanceId, 600, 10)
+      assert.deepEqual(adopted.map(({ type }) => type).sort(), ['dns-01', 'http-01'])
+      const [{ authorization, accountThumbprint }] = adopted as [(typeof adopted)[0]]
+      assert.equal(authorization.id, left.id)
+      assert.equal(accountThumbprint, (await store.accounts.find(requester.accountId))?.thumbprint)
+      assert.equal((await claim(left.id))?.['validating_by'], me.instanceId)
+      assert.equal((await claim(worked.id))?.['validating_by'], alive.instanceId)
+      assert.deepEqual(await store.authorizations.adopt(me.instanceId, 600, 10), [])
+    })
+
+    test('takes its own without news for too long, once', async () => {
+      await instances(0)
+      const { id } = await anAuthorization()
+      await trigger(id, { instanceId: 601 })
+      await store.sql("UPDATE authorizations SET validating_since = now() - interval '1 minute' WHERE id = $1", [id])
+      assert.deepEqual(await store.authorizations.adopt(601, 61, 10), [])
+      assert.equal((await store.authorizations.adopt(601, 59, 10)).length, 1)
+      assert.deepEqual(await store.authorizations.adopt(601, 59, 10), [])
+    })
+
+    test('by two instances of the same challenges: each is taken by one, at most as many as asked for', async () => {
+      const [a, b] = (await instances(2)) as [InstancePresence, InstancePresence]
+      const ids = await Promise.all(
+        Array.from({ length: 12 }, async () => {
+          const { id } = await anAuthorization()
+          await trigger(id, { instanceId: 602 })
+          return id
+        }),
+      )
+      const [mine, others] = await Promise.all([
+        store.authorizations.adopt(a.instanceId, 600, 8),
+        store.other.authorizations.adopt(b.instanceId, 600, 8),
+      ])
+      assert.ok(mine.length <= 8 && others.length <= 8)
+      const taken = [...mine, ...others].map(({ authorization }) => authorization.id)
+      assert.equal(new Set(taken).size, taken.length)
+      const rest = await store.authorizations.adopt(a.instanceId, 600, 100)
+      assert.deepEqual([...taken, ...rest.map(({ authorization }) => authorization.id)].sort(), ids.sort())
+    })
+
+    test('leaves alone what is decided, expired or nobody’s', async () => {
+      await instances(0)
+      const decided = await anAuthorization()
+      await trigger(decided.id, { instanceId: 603 })
+      await store.authorizations.recordAttempt(recording(decided.id))
+      const expired = await anAuthorization({ expiresAt: inHours(1) })
+      await trigger(expired.id, { instanceId: 603 })
+      await expire(expired.id)
+      await anAuthorization()
+      assert.deepEqual(await store.authorizations.adopt(604, 0, 100), [])
+    })
+  })
+
+  async function waitUntil(condition: () => Promise<boolean>): Promise<void> {
+    for (let i = 0; i < 200; i++) {
+      if (await condition()) return
+      await new Promise((resolve) => setTimeout(resolve, 10))
+    }
+    throw new Error('the condition did not come true')
+  }
+})

@@ -1,0 +1,163 @@
+/** SQL of certificates, revocation, issuers and blocked keys. */
+
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { after, before, describe, test } from 'node:test'
+import { type Requester, STALE_ACCOUNT } from '../../src/store/account-store.ts'
+import {
+  aCandidate,
+  aName,
+  anAccount,
+  anIntent,
+  anIssued,
+  aReadyOrder,
+  newId,
+  openStores,
+  type StoreFixture,
+  winners,
+} from './support.ts'
+
+describe('certificates', () => {
+  let store: StoreFixture
+  let requester: Requester
+  before(async () => {
+    store = await openStores()
+    requester = (await anAccount(store)).requester
+  })
+  after(() => store.close())
+
+  async function aCertificate() {
+    const order = await aReadyOrder(store, requester)
+    const intent = anIntent({ id: order.id, requester })
+    await store.issuance.begin(intent)
+    assert.equal(await store.issuance.complete(anIssued(intent)), true)
+    return intent
+  }
+
+  const revocation = (certificateId: string, over: object = {}) => ({
+    certificateId,
+    reason: 4,
+    blockedKey: undefined,
+    requester,
+    ...over,
+  })
+
+  test('one is found by its serial number, and by each of a batch in its own place', async () => {
+    const { certificateId, serialNumber } = await aCertificate()
+    assert.equal((await store.certificates.findBySerial(serialNumber))?.id, certificateId)
+    assert.equal(await store.certificates.findBySerial(randomBytes(16)), undefined)
+    const found = await Promise.allSettled([
+      store.certificates.find({ requester, certificateId: newId() }),
+      store.certificates.find({ requester: { ...requester, keyVersion: 2 }, certificateId }),
+      store.certificates.find({ requester, certificateId: 'no uuid' }),
+      store.certificates.find({ requester, certificateId }),
+    ])
+    assert.deepEqual(
+      found.map((result) =>
+        result.status === 'rejected' ? 'failed' : typeof result.value === 'object' ? result.value.id : result.value,
+      ),
+      [undefined, STALE_ACCOUNT, 'failed', certificateId],
+    )
+  })
+
+  describe('revocation', () => {
+    test('is recorded once, with its reason and in whole seconds', async () => {
+      const { certificateId, serialNumber } = await aCertificate()
+      assert.equal(await store.certificates.revoke(revocation(certificateId)), true)
+      assert.equal(await store.certificates.revoke(revocation(certificateId, { reason: 1 })), false)
+      const revokedAt = (await store.certificates.findBySerial(serialNumber))?.revokedAt
+      assert.equal(revokedAt?.getMilliseconds(), 0)
+      const [row] = await store.sql('SELECT revocation_reason FROM certificates WHERE id = $1', [certificateId])
+      assert.equal(row?.['revocation_reason'], 4)
+    })
+
+    test('by two instances: one wins', async () => {
+      const { certificateId } = await aCertificate()
+      const outcomes = await store.meetAt(
+        { text: 'SELECT FROM certificates WHERE id = $1 FOR UPDATE', values: [certificateId] },
+        2,
+        () =>
+          Promise.all([
+            store.certificates.revoke(revocation(certificateId)),
+            store.other.certificates.revoke(revocation(certificateId, { requester: undefined })),
+          ]),
+      )
+      assert.equal(winners(outcomes), 1)
+    })
+
+    test('by an account whose key has changed or that is deactivated is stale and changes nothing', async () => {
+      const { certificateId, serialNumber } = await aCertificate()
+      const { requester: leaver } = await anAccount(store)
+      await store.other.accounts.deactivate(leaver)
+      for (const by of [{ ...requester, keyVersion: 2 }, leaver])
+        assert.equal(await store.certificates.revoke(revocation(certificateId, { requester: by })), STALE_ACCOUNT)
+      assert.equal((await store.certificates.findBySerial(serialNumber))?.revokedAt, undefined)
+    })
+
+    test('blocks the key when it is asked to, and only when it revokes', async () => {
+      const { certificateId } = await aCertificate()
+      const [key, late] = [randomBytes(32), randomBytes(32)]
+      assert.equal(await store.certificates.isKeyBlocked(key), false)
+      await store.certificates.revoke(revocation(certificateId, { reason: 1, blockedKey: key, requester: undefined }))
+      assert.equal(await store.certificates.isKeyBlocked(key), true)
+      await store.certificates.revoke(revocation(certificateId, { reason: 1, blockedKey: late }))
+      assert.equal(await store.certificates.isKeyBlocked(late), false)
+      const again = await aCertificate()
+      assert.equal(await store.certificates.revoke(revocation(again.certificateId, { blockedKey: key })), true)
+    })
+  })
+
+  describe('authorized for all names (RFC 8555 §7.6)', () => {
+    const names = { plain: aName(), wild: aName(), pending: aName(), gone: aName(), ip: '192.0.2.9' }
+    let holder: Requester
+    before(async () => {
+      holder = (await anAccount(store)).requester
+      await aReadyOrder(store, holder, {}, [names.plain, `*.${names.wild}`, names.gone])
+      await aReadyOrder(
+        store,
+        holder,
+        { authorizations: [aCandidate({ identifier: { type: 'ip', value: names.ip } })] },
+        [names.ip],
+      )
+      await store.authorizations.create(holder, aCandidate({ identifier: { type: 'dns', value: names.pending } }))
+      await store.sql(
+        "UPDATE authorizations SET expires_at = now() - interval '1 second' WHERE identifier_value = $1",
+        [names.gone],
+      )
+    })
+
+    const cases: [string, () => string[], boolean][] = [
+      ['a name with a valid authorization', () => [names.plain], true],
+      ['a wildcard with a valid wildcard authorization', () => [`*.${names.wild}`], true],
+      ['an address with a valid authorization', () => [names.ip], true],
+      ['several, all authorized', () => [names.plain, `*.${names.wild}`, names.ip], true],
+      ['several, one of them pending', () => [names.plain, names.pending], false],
+      ['several, one of them expired', () => [names.plain, names.gone], false],
+      ['the name under a wildcard authorization', () => [names.wild], false],
+      ['a wildcard under a name’s authorization', () => [`*.${names.plain}`], false],
+      ['an unknown name', () => [aName()], false],
+      ['no name at all', () => [], false],
+    ]
+    for (const [which, list, expected] of cases) {
+      test(`${which}: ${expected}`, async () => {
+        assert.equal(await store.certificates.isAuthorizedForAll(holder.accountId, list()), expected)
+      })
+    }
+
+    test('another account is authorized for none of them', async () => {
+      assert.equal(await store.certificates.isAuthorizedForAll(requester.accountId, [names.plain]), false)
+    })
+  })
+
+  test('an issuer is remembered once and its chain comes back in order', async () => {
+    const fingerprint = randomBytes(32)
+    const chain = [randomBytes(40), randomBytes(50)]
+    await Promise.all([
+      store.certificates.saveIssuer(fingerprint, chain[0] as Buffer, chain),
+      store.other.certificates.saveIssuer(fingerprint, chain[0] as Buffer, chain),
+    ])
+    await store.certificates.saveIssuer(fingerprint, chain[0] as Buffer, [])
+    assert.deepEqual(await store.certificates.findIssuerChain(fingerprint.toString('hex')), chain)
+    assert.equal(await store.certificates.findIssuerChain('00'), undefined)
+  })
+})

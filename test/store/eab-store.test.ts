@@ -1,0 +1,280 @@
+/** SQL of binding credentials on a real database: one use, races with registration and revocation, what is handed on. */
+
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { after, before, describe, test } from 'node:test'
+import type { NewAccount } from '../../src/store/account-store.ts'
+import { type AllowlistStore, createAllowlistStore } from '../../src/store/allowlist-store.ts'
+import { type CsrProfileStore, createCsrProfileStore } from '../../src/store/csr-profile-store.ts'
+import { type Database, openDatabase } from '../../src/store/database.ts'
+import { createEabStore, type EabCredential, type EabStore } from '../../src/store/eab-store.ts'
+import {
+  aName,
+  aNewAccount,
+  anAccount,
+  anOrder,
+  newId,
+  openStores,
+  requesterOf,
+  type StoreFixture,
+  winners,
+} from './support.ts'
+
+describe('binding credentials', () => {
+  let store: StoreFixture
+  let otherDb: Database
+  let eab: EabStore
+  /** Of a second instance. */
+  let otherEab: EabStore
+  let allowlists: AllowlistStore
+  let profiles: CsrProfileStore
+  before(async () => {
+    store = await openStores()
+    otherDb = openDatabase(store.settings, () => undefined)
+    eab = createEabStore(store.db)
+    otherEab = createEabStore(otherDb)
+    allowlists = createAllowlistStore(store.db)
+    profiles = createCsrProfileStore(store.db)
+  })
+  after(async () => {
+    await otherDb.close()
+    await store.close()
+  })
+
+  const binding = { protected: 'aa', payload: 'bb', signature: 'cc' }
+  let kids = 0
+
+  async function aCredential(): Promise<EabCredential> {
+    const sealedKey = randomBytes(61)
+    const made = await eab.create({
+      id: newId(),
+      kid: `kid-${++kids}`,
+      label: undefined,
+      sealedKey,
+      createdBy: undefined,
+    })
+    assert.ok(made)
+    return made
+  }
+
+  const register = (instance: EabStore, credential: EabCredential, account: NewAccount, reusable = false) =>
+    instance.register({ account, credentialId: credential.id, binding, reusable })
+
+  const lockCredential = ({ id }: EabCredential) => ({
+    text: 'SELECT FROM eab_credentials WHERE id = $1 FOR UPDATE',
+    values: [id],
+  })
+
+  async function aProfile(): Promise<string> {
+    const id = newId()
+    assert.ok(
+      await profiles.create({ id, name: id, description: undefined, data: { san_maximum: 3 }, createdBy: undefined }),
+    )
+    return id
+  }
+
+  const profileOf = async (accountId: string) =>
+    (await store.sql('SELECT csr_profile_id FROM account_csr_profiles WHERE account_id = $1', [accountId]))[0]
+      ?.csr_profile_id
+
+  test('a credential is as it was made, its key aside, and a kid is taken once', async () => {
+    const made = await aCredential()
+    assert.deepEqual(await eab.findByKid(made.kid), made)
+    assert.deepEqual([made.used, made.revoked, made.accountId, made.usedAt], [false, false, undefined, undefined])
+    const twin = { id: newId(), kid: made.kid, label: 'x', sealedKey: randomBytes(61), createdBy: undefined }
+    assert.equal(await eab.create(twin), undefined)
+    assert.ok(!('sealedKey' in made))
+  })
+
+  test('look-ups of one batch each get their own answer, unknown kids and repeats included', async () => {
+    const [one, two] = [await aCredential(), await aCredential()]
+    const found = await Promise.all([two.kid, 'nobody', one.kid, two.kid].map((kid) => eab.findForVerification(kid)))
+    assert.deepEqual(
+      found.map((credential) => credential?.id),
+      [two.id, undefined, one.id, two.id],
+    )
+  })
+
+  test('registration makes the account with its binding and uses the credential up', async () => {
+    const credential = await aCredential()
+    const account = aNewAccount({ contacts: ['mailto:a@example.com'] })
+    assert.equal(await register(eab, credential, account), true)
+    const found = await store.accounts.find(account.id)
+    assert.deepEqual(found, { ...account, status: 'valid', keyVersion: 1, externalAccountBinding: binding })
+    const used = await eab.findByKid(credential.kid)
+    assert.equal(used?.used, true)
+    assert.equal(used?.accountId, account.id)
+    assert.ok(used?.usedAt instanceof Date)
+    assert.equal(await register(eab, credential, aNewAccount()), false)
+  })
+
+  test('of two instances that register with one credential at once, one makes an account', async () => {
+    const credential = await aCredential()
+    const accounts = Array.from({ length: 4 }, () => aNewAccount())
+    const outcomes = await store.meetAt(lockCredential(credential), accounts.length, () =>
+      Promise.all(accounts.map((account, index) => register(index % 2 ? eab : otherEab, credential, account))),
+    )
+    assert.equal(winners(outcomes), 1)
+    const made = await Promise.all(accounts.map(({ id }) => store.accounts.find(id)))
+    assert.deepEqual(made.map(Boolean), outcomes)
+    assert.equal((await eab.findByKid(credential.kid))?.accountId, accounts[outcomes.indexOf(true)]?.id)
+  })
+
+  test('a reusable credential makes an account for each of them, and names the last', async () => {
+    const credential = await aCredential()
+    const accounts = Array.from({ length: 4 }, () => aNewAccount())
+    const outcomes = await store.meetAt(lockCredential(credential), accounts.length, () =>
+      Promise.all(accounts.map((account, index) => register(index % 2 ? eab : otherEab, credential, account, true))),
+    )
+    assert.equal(winners(outcomes), 4)
+    const last = (await eab.findByKid(credential.kid))?.accountId
+    assert.ok(accounts.some(({ id }) => id === last))
+  })
+
+  test('a key that has an account uses no credential up, also when two credentials race for one key', async () => {
+    const { account: existing } = await anAccount(store)
+    const credential = await aCredential()
+    assert.equal(await register(eab, credential, aNewAccount({ thumbprint: existing.thumbprint })), false)
+    assert.equal((await eab.findByKid(credential.kid))?.used, false)
+
+    const wanted = aNewAccount()
+    const two = [await aCredential(), await aCredential()]
+    const outcomes = await Promise.all(
+      two.map((one, index) => register(index ? eab : otherEab, one, { ...wanted, id: newId() })),
+    )
+    assert.equal(winners(outcomes), 1)
+    const used = await Promise.all(two.map(async ({ kid }) => (await eab.findByKid(kid))?.used))
+    assert.deepEqual(used, outcomes)
+  })
+
+  test('an existing account is never bound: its row is as it was', async () => {
+    const { account } = await anAccount(store)
+    await register(eab, await aCredential(), aNewAccount({ thumbprint: account.thumbprint }), true)
+    assert.deepEqual(await store.accounts.find(account.id), account)
+  })
+
+  test('an account that registers while its credential is being revoked is either refused or revoked', async () => {
+    for (let round = 0; round < 6; round++) {
+      const credential = await aCredential()
+      const account = aNewAccount()
+      const [made, revocation] = await store.meetAt(lockCredential(credential), 2, () =>
+        round % 2
+          ? Promise.all([register(eab, credential, account), otherEab.revoke(credential.id)])
+          : Promise.all([otherEab.revoke(credential.id), register(eab, credential, account)]).then(
+              ([revoked, registered]) => [registered, revoked] as const,
+            ),
+      )
+      const found = await store.accounts.find(account.id)
+      assert.equal(found?.status, made ? 'revoked' : undefined)
+      assert.deepEqual(revocation?.revokedAccounts, made ? [account.id] : [])
+    }
+  })
+
+  test('revocation takes valid accounts and their authorizations, and names them once', async () => {
+    const credential = await aCredential()
+    const [first, second] = [aNewAccount(), aNewAccount()]
+    for (const account of [first, second]) await register(eab, credential, account, true)
+    const found = await store.accounts.find(first.id)
+    assert.ok(found)
+    const order = await anOrder(store, requesterOf(found))
+    const deactivated = await store.accounts.find(second.id)
+    assert.ok(deactivated)
+    await store.accounts.deactivate(requesterOf(deactivated))
+
+    const revocation = await eab.revoke(credential.id)
+    assert.deepEqual(revocation?.linkedAccounts, [first.id])
+    assert.deepEqual(revocation?.revokedAccounts, [first.id])
+    assert.equal(revocation?.credential.revoked, true)
+    assert.equal((await store.accounts.find(second.id))?.status, 'deactivated')
+    const rows = await store.sql('SELECT status FROM authorizations WHERE id = ANY ($1)', [order.authorizationIds])
+    assert.deepEqual(rows, [{ status: 'deactivated' }])
+
+    const again = await eab.revoke(credential.id)
+    assert.deepEqual(again?.linkedAccounts, [])
+    assert.equal(await eab.revoke(newId()), undefined)
+    assert.equal(await register(eab, credential, aNewAccount(), true), false)
+  })
+
+  test('identifiers and CSR profile of the credential are handed on at registration', async () => {
+    const credential = await aCredential()
+    const name = aName()
+    await allowlists.allowToCredential(credential.id, [{ id: newId(), type: 'dns', value: name }])
+    const profile = await aProfile()
+    await profiles.assignToCredential(profile, credential.id)
+    const account = aNewAccount()
+    await register(eab, credential, account)
+    assert.deepEqual(await allowlists.find(account.id), [{ type: 'dns', value: name }])
+    assert.equal(await profileOf(account.id), profile)
+  })
+
+  test('what a credential gets while an account registers with it, the account gets', async () => {
+    for (let round = 0; round < 4; round++) {
+      const credential = await aCredential()
+      const account = aNewAccount()
+      const name = aName()
+      const profile = await aProfile()
+      const outcomes = await store.meetAt(lockCredential(credential), 3, () =>
+        Promise.all([
+          register(otherEab, credential, account),
+          allowlists.allowToCredential(credential.id, [{ id: newId(), type: 'dns', value: name }]),
+          profiles.assignToCredential(profile, credential.id),
+        ]),
+      )
+      assert.deepEqual(outcomes, [true, true, true])
+      assert.deepEqual(await allowlists.find(account.id), [{ type: 'dns', value: name }])
+      assert.equal(await profileOf(account.id), profile)
+    }
+  })
+
+  test("an account's own profile stays when its credential gets another", async () => {
+    const credential = await aCredential()
+    const account = aNewAccount()
+    await register(eab, credential, account)
+    const [own, handedOn] = [await aProfile(), await aProfile()]
+    assert.equal(await profiles.assignToAccount(own, account.id), true)
+    await profiles.assignToCredential(handedOn, credential.id)
+    assert.equal(await profileOf(account.id), own)
+    assert.equal(await profiles.assignToAccount(own, newId()), false)
+    assert.equal(await profiles.assignToCredential(own, newId()), false)
+  })
+})
+
+describe('allowlists', () => {
+  let store: StoreFixture
+  let allowlists: AllowlistStore
+  before(async () => {
+    store = await openStores()
+    allowlists = createAllowlistStore(store.db)
+  })
+  after(() => store.close())
+
+  const entry = (value: string) => ({ id: newId(), type: 'dns' as const, value })
+
+  test('each account of a batch gets its own list; one without entries an empty one', async () => {
+    const [one, two, three] = [await anAccount(store), await anAccount(store), await anAccount(store)]
+    await allowlists.allow(one.account.id, [entry('b.example'), entry('a.example')])
+    await allowlists.allow(two.account.id, [entry('a.example')])
+    const ids = [three, one, two, one].map(({ account }) => account.id)
+    const lists = await Promise.all(ids.map((id) => allowlists.find(id)))
+    const both = [
+      { type: 'dns', value: 'a.example' },
+      { type: 'dns', value: 'b.example' },
+    ]
+    assert.deepEqual(lists, [[], both, [both[0]], both])
+    const rows = await store.sql(
+      "SELECT count(*)::integer AS n FROM allowed_identifiers WHERE identifier_value = 'a.example'",
+    )
+    assert.equal(rows[0]?.n, 1)
+  })
+
+  test('allowing is idempotent, also by two instances at once; taking away names what went', async () => {
+    const { account } = await anAccount(store)
+    await Promise.all(
+      Array.from({ length: 6 }, () => allowlists.allow(account.id, [entry('x.example'), entry('y.example')])),
+    )
+    assert.equal((await allowlists.find(account.id)).length, 2)
+    const gone = await allowlists.disallow(account.id, [entry('x.example'), entry('z.example')])
+    assert.deepEqual(gone, [{ type: 'dns', value: 'x.example' }])
+    assert.equal(await allowlists.allow(newId(), [entry('x.example')]), false)
+  })
+})

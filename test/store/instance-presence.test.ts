@@ -1,0 +1,128 @@
+/** Presence and leader locks: who is alive is known from connections alone, and one instance leads. */
+
+import assert from 'node:assert/strict'
+import { after, afterEach, before, describe, test } from 'node:test'
+import { announceInstance, type InstancePresence } from '../../src/store/instance-presence.ts'
+import { openStores, type StoreFixture, sleep } from './support.ts'
+
+describe('instances', () => {
+  let store: StoreFixture
+  const announced: InstancePresence[] = []
+  before(async () => {
+    store = await openStores()
+  })
+  afterEach(async () => {
+    await Promise.all(announced.splice(0).map((presence) => presence.close()))
+  })
+  after(() => store.close())
+
+  async function announce(onLost: (error: Error) => void = () => undefined): Promise<InstancePresence> {
+    const presence = await announceInstance(store.settings, onLost)
+    announced.push(presence)
+    return presence
+  }
+
+  const kill = ({ instanceId }: InstancePresence) =>
+    store.sql('SELECT pg_terminate_backend(pid) FROM pg_locks WHERE classid = 712100 AND objid = $1', [instanceId])
+
+  async function waitUntil(condition: () => Promise<boolean>): Promise<void> {
+    for (let i = 0; i < 300; i++) {
+      if (await condition()) return
+      await sleep(10)
+    }
+    throw new Error('the condition did not come true')
+  }
+
+  test('all running instances see each other, and one that closed is gone', async () => {
+    const [a, b] = await Promise.all([announce(), announce()])
+    assert.deepEqual(
+      await a.liveInstances(),
+      [a.instanceId, b.instanceId].sort((x, y) => x - y),
+    )
+    await b.close()
+    await waitUntil(async () => (await a.liveInstances()).length === 1)
+  })
+
+  test('instances of another database are not seen', async () => {
+    const elsewhere = await openStores()
+    const other = await announceInstance(elsewhere.settings, () => undefined)
+    const here = await announce()
+    assert.deepEqual(await here.liveInstances(), [here.instanceId])
+    await other.close()
+    await elsewhere.close()
+  })
+
+  test('one whose connection was killed is gone at once, says so, and comes back by itself', async () => {
+    const losses: Error[] = []
+    const witness = await announce()
+    const victim = await announce((error) => losses.push(error))
+    await kill(victim)
+    await waitUntil(async () => !(await witness.liveInstances()).includes(victim.instanceId))
+    await waitUntil(async () => (await witness.liveInstances()).includes(victim.instanceId))
+    assert.ok(losses.length > 0)
+    assert.ok((await victim.liveInstances()).includes(victim.instanceId))
+  })
+
+  test('closing while the connection is being made again leaves none behind', async () => {
+    const witness = await announce()
+    const victim = await announce()
+    await kill(victim)
+    await waitUntil(async () => !(await witness.liveInstances()).includes(victim.instanceId))
+    await victim.close()
+    await sleep(800)
+    assert.deepEqual(await witness.liveInstances(), [witness.instanceId])
+  })
+
+  describe('leading', () => {
+    test('two instances never do the same work at the same time', async () => {
+      const instances = await Promise.all([announce(), announce(), announce()])
+      let leading = 0
+      let most = 0
+      let rounds = 0
+      const work = async () => {
+        leading++
+        rounds++
+        most = Math.max(most, leading)
+        await sleep(5)
+        leading--
+      }
+      const outcomes: boolean[] = []
+      await Promise.all(
+        instances.map(async (instance) => {
+          for (let i = 0; i < 6; i++) outcomes.push(await instance.lead('cleanup', work))
+        }),
+      )
+      assert.equal(most, 1)
+      assert.equal(outcomes.filter(Boolean).length, rounds)
+      assert.ok(rounds > 0)
+    })
+
+    test('one who leads keeps the others of that role out, not those of another', async () => {
+      const [a, b] = await Promise.all([announce(), announce()])
+      const led = await a.lead('cleanup', async () => {
+        assert.equal(await b.lead('cleanup', () => assert.fail('two leaders')), false)
+        assert.equal(await b.lead('challenge', async () => undefined), true)
+      })
+      assert.equal(led, true)
+      assert.equal(await b.lead('cleanup', async () => undefined), true)
+    })
+
+    test('work that fails gives the lock back', async () => {
+      const [a, b] = await Promise.all([announce(), announce()])
+      await assert.rejects(
+        a.lead('crl', () => Promise.reject(new Error('broken round'))),
+        /broken round/,
+      )
+      assert.equal(await b.lead('crl', async () => undefined), true)
+    })
+
+    test('a leader whose connection was killed is followed by another', async () => {
+      const [a, b] = await Promise.all([announce(), announce()])
+      const first = a.lead('expiration', async () => {
+        await kill(a)
+        await waitUntil(() => b.lead('expiration', async () => undefined))
+      })
+      assert.equal(await first, true)
+    })
+  })
+})

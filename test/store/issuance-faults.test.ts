@@ -1,0 +1,485 @@
+/**
+ * Faults of the issuance pipeline (ARCHITECTURE.md, life of an issuance): each external write fails once without having
+ * been done and once after it was done, on a real database. Afterwards: what the order is, what recovery makes of it, and
+ * that a certificate is recorded once and never delivered unrecorded.
+ */
+
+import assert from 'node:assert/strict'
+import { createHash, generateKeyPairSync, type KeyObject, sign, type webcrypto } from 'node:crypto'
+import { after, before, beforeEach, describe, test } from 'node:test'
+import { type CaBackend, CaError, type CaIssuer } from '../../src/ca/backend.ts'
+import type { Order } from '../../src/domain/records.ts'
+import { accountRulesPolicy, issuancePolicy } from '../../src/main/settings.ts'
+import { SIGNATURE_ALGORITHMS } from '../../src/pki/algorithms.ts'
+import { assembleCertificate, parseCertificate } from '../../src/pki/certificate.ts'
+import { parseSpki } from '../../src/pki/spki.ts'
+import { parseAccountKey } from '../../src/protocol/jwk.ts'
+import type { KnownAccount } from '../../src/services/account-cache.ts'
+import { createAccountRules } from '../../src/services/account-rules.ts'
+import {
+  createIssuance,
+  type Issuance,
+  type IssuanceDependencies,
+  type IssuanceOutcome,
+} from '../../src/services/issuance.ts'
+import { recoverIssuances } from '../../src/services/recovery.ts'
+import { randomSerialNumbers } from '../../src/services/serial-number.ts'
+import type { Requester } from '../../src/store/account-store.ts'
+import { createAllowlistStore } from '../../src/store/allowlist-store.ts'
+import { createCsrProfileStore } from '../../src/store/csr-profile-store.ts'
+import { makeAuthority } from '../signer/authority.ts'
+import { aConfig } from '../unit/config/support.ts'
+import { x509 } from '../unit/pki/support.ts'
+import { aName, anAccount, aReadyOrder, openStores, type StoreFixture, sleep } from './support.ts'
+
+const CURVE = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
+const INSTANCE = 4711
+const authority = makeAuthority()
+const config = aConfig()
+
+const ISSUER: CaIssuer = {
+  id: 'default',
+  certificate: authority.certificate,
+  chain: [authority.certificate],
+  alternateChains: [],
+  nameDer: authority.nameDer,
+  keyIdentifier: authority.keyIdentifier,
+  signatureAlgorithm: authority.algorithm,
+  notBefore: authority.notBefore,
+  notAfter: authority.notAfter,
+}
+
+type Write = (...words: never[]) => Promise<unknown>
+
+/** `before`: the write is not done. `after`: it is done, and only the answer is lost. */
+type Fault = 'before' | 'after'
+
+/** Fails the first call of `write` and passes on the others. */
+function failingOnce<W extends Write>(write: W, fault: Fault, error: Error): W {
+  let failed = false
+  return (async (...words: never[]) => {
+    if (failed) return write(...words)
+    failed = true
+    if (fault === 'after') await write(...words)
+    throw error
+  }) as unknown as W
+}
+
+const LOST = Object.assign(new Error('Connection terminated unexpectedly'), { code: 'ECONNRESET' })
+
+describe('issuance under faults', () => {
+  let store: StoreFixture
+  let csr: Buffer
+  let names: string[]
+  let spkiSha256: Buffer
+  let known: KnownAccount
+  let requester: Requester
+  let signed: Buffer[]
+  let alarms: string[]
+  let signingErrors: CaError[]
+  let announced: string[]
+
+  before(async () => {
+    store = await openStores()
+  })
+  after(() => store.close())
+
+  beforeEach(async () => {
+    await store.sql('DELETE FROM issuance_intents')
+    const jwk = generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({ format: 'jwk' })
+    const key = parseAccountKey(jwk as Record<string, string>, {
+      minRsaBits: 2048,
+      maxRsaBits: 4096,
+      curves: ['P-256'],
+    })
+    const made = await anAccount(store, { jwk: key.jwk, thumbprint: key.thumbprint })
+    requester = made.requester
+    known = { account: made.account, key, requester }
+    names = [aName(), aName()]
+    ;({ csr, spkiSha256 } = await aCsr(names))
+    signed = []
+    alarms = []
+    signingErrors = []
+    announced = []
+  })
+
+  async function aCsr(dnsNames: string[]): Promise<{ csr: Buffer; spkiSha256: Buffer }> {
+    const keys = (await x509.cryptoProvider
+      .get()
+      .subtle.generateKey(CURVE, true, ['sign', 'verify'])) as webcrypto.CryptoKeyPair
+    const request = await x509.Pkcs10CertificateRequestGenerator.create({
+      name: '',
+      keys,
+      signingAlgorithm: CURVE,
+      extensions: [
+        new x509.SubjectAlternativeNameExtension(dnsNames.map((value) => ({ type: 'dns' as const, value }))),
+      ],
+    })
+    const spki = Buffer.from(request.publicKey.rawData)
+    return { csr: Buffer.from(request.rawData), spkiSha256: createHash('sha256').update(spki).digest() }
+  }
+
+  async function signTbs(_issuer: string, tbs: Buffer): Promise<Buffer> {
+    const { hash } = SIGNATURE_ALGORITHMS[authority.algorithm]
+    const der = assembleCertificate(tbs, authority.algorithm, sign(hash, tbs, authority.privateKey as KeyObject))
+    signed.push(der)
+    return der
+  }
+
+  /** A CA that signs, or does what the test says instead. */
+  const aCa = (signCertificate: CaBackend['signCertificate'] = signTbs): CaBackend => ({
+    kind: 'scripted',
+    issuers: () => [ISSUER],
+    signCertificate,
+    testSign: async () => [],
+    close: async () => undefined,
+  })
+
+  function anIssuance(over: Partial<IssuanceDependencies> = {}, finalizeWaitMs = 2_000): Issuance {
+    const dependencies: IssuanceDependencies = {
+      ca: aCa(),
+      store: store.issuance,
+      certificates: store.certificates,
+      rules: createAccountRules(
+        createAllowlistStore(store.db),
+        createCsrProfileStore(store.db),
+        accountRulesPolicy(config),
+      ),
+      quotas: { within: (_kind, _accountId, work) => work() },
+      serialNumber: randomSerialNumbers(),
+      instanceId: INSTANCE,
+      events: {
+        issued: ({ id }) => announced.push(id),
+        signingFailed: (error) => signingErrors.push(error),
+        alarm: (message) => alarms.push(message),
+      },
+      ...over,
+    }
+    return createIssuance(dependencies, { ...issuancePolicy(config), finalizeWaitMs })
+  }
+
+  const ready = () => aReadyOrder(store, requester, {}, names)
+  const fresh = async (order: Order) => {
+    const found = await store.orders.find({ requester, orderId: order.id })
+    assert.ok(found && typeof found !== 'symbol')
+    return found
+  }
+  const finalize = async (issuance: Issuance, order: Order) =>
+    issuance.finalize(known, await fresh(order), csr, new Date(), () => fresh(order))
+
+  /** Everything left behind is old enough at once. */
+  async function recover(issuance: Issuance, failOver: Partial<StoreFixture['issuance']> = {}) {
+    const outcomes: (IssuanceOutcome | 'expired')[] = []
+    await recoverIssuances({
+      store: { ...store.issuance, ...failOver },
+      complete: issuance.complete,
+      instanceId: INSTANCE,
+      ownAfterSeconds: 0,
+      onRecovered: (_orderId, outcome) => outcomes.push(outcome),
+    })
+    return outcomes
+  }
+
+  const recorded = (order: Order) =>
+    store.sql<{ id: string; der: Buffer; names: string[] }>(
+      'SELECT id, der, names FROM certificates WHERE order_id = $1',
+      [order.id],
+    )
+  const intents = async (order: Order) =>
+    (await store.sql('SELECT FROM issuance_intents WHERE order_id = $1', [order.id])).length
+
+  /** The order is valid, its one certificate is recorded and was signed by the CA, and nothing is left to do. */
+  async function requireIssuedOnce(order: Order): Promise<void> {
+    const now = await fresh(order)
+    assert.equal(now.status, 'valid')
+    const certificates = await recorded(order)
+    assert.deepEqual(
+      certificates.map(({ id }) => id),
+      [now.certificateId],
+    )
+    const [{ der, names: recordedNames }] = certificates as [(typeof certificates)[0]]
+    assert.ok(signed.some((one) => one.equals(der)))
+    assert.deepEqual(recordedNames.toSorted(), names.toSorted())
+    assert.equal(await intents(order), 0)
+    const serials = new Set(signed.map((one) => parseCertificate(one).tbs.serialNumber.toString('hex')))
+    assert.equal(serials.size, 1, 'every signature is over the same serial number')
+    const tbs = new Set(signed.map((one) => parseCertificate(one).tbs.spki.der.toString('hex')))
+    assert.equal(tbs.size, 1)
+  }
+
+  async function requireInvalid(order: Order): Promise<void> {
+    const now = await fresh(order)
+    assert.equal(now.status, 'invalid')
+    assert.equal(now.error?.type, 'urn:ietf:params:acme:error:serverInternal')
+    assert.deepEqual(await recorded(order), [])
+    assert.equal(await intents(order), 0)
+  }
+
+  test('without a fault the order is valid, and recovery finds nothing', async () => {
+    const order = await ready()
+    const issuance = anIssuance()
+    assert.equal((await finalize(issuance, order)).status, 'valid')
+    assert.deepEqual(await recover(issuance), [])
+    await requireIssuedOnce(order)
+    assert.equal(announced.length, 1)
+    assert.equal(issuance.inFlight(), 0)
+  })
+
+  test('finalizes of one order by two threads issue once, and both get the order', async () => {
+    const order = await ready()
+    const current = await fresh(order)
+    const attempts = [anIssuance(), anIssuance({ store: store.other.issuance })].map((issuance) =>
+      issuance.finalize(known, current, csr, new Date(), () => fresh(order)),
+    )
+    const results = await Promise.all(attempts)
+    assert.ok(results.every(({ status }) => status === 'valid' || status === 'processing'))
+    await sleep(50)
+    await requireIssuedOnce(order)
+    assert.equal(signed.length, 1)
+  })
+
+  describe('begin', () => {
+    test('not done: the order stays ready and the next finalize issues', async () => {
+      const order = await ready()
+      const issuance = anIssuance({
+        store: { ...store.issuance, begin: failingOnce(store.issuance.begin, 'before', LOST) },
+      })
+      await assert.rejects(finalize(issuance, order), /Connection terminated/)
+      assert.equal((await fresh(order)).status, 'ready')
+      assert.deepEqual(await recover(issuance), [])
+      assert.equal((await finalize(issuance, order)).status, 'valid')
+      await requireIssuedOnce(order)
+    })
+
+    test('done and reported as failed: the order is processing, and recovery issues', async () => {
+      const order = await ready()
+      const issuance = anIssuance({
+        store: { ...store.issuance, begin: failingOnce(store.issuance.begin, 'after', LOST) },
+      })
+      await assert.rejects(finalize(issuance, order), /Connection terminated/)
+      assert.equal((await fresh(order)).status, 'processing')
+      assert.deepEqual(signed, [])
+      assert.deepEqual(await recover(issuance), ['recorded'])
+      await requireIssuedOnce(order)
+    })
+  })
+
+  test('the issuer that cannot be remembered leaves the order ready', async () => {
+    const order = await ready()
+    const saveIssuer = failingOnce(store.certificates.saveIssuer, 'before', LOST)
+    const issuance = anIssuance({ certificates: { ...store.certificates, saveIssuer } })
+    await assert.rejects(finalize(issuance, order), /Connection terminated/)
+    assert.equal((await fresh(order)).status, 'ready')
+    assert.equal((await finalize(issuance, order)).status, 'valid')
+    await requireIssuedOnce(order)
+  })
+
+  describe('sign', () => {
+    const AWAY = new CaError('the signer is away', { retryable: true })
+    for (const [what, fault, error] of [
+      ['not done', 'before', AWAY],
+      ['done and reported as failed', 'after', AWAY],
+      ['not done, with an error that is none of the backend', 'before', new TypeError('oops')],
+    ] as const) {
+      test(`${what}: the order is processing, and recovery issues over the same TBSCertificate`, async () => {
+        const order = await ready()
+        const issuance = anIssuance({ ca: aCa(failingOnce(signTbs, fault, error)) })
+        assert.equal((await finalize(issuance, order)).status, 'processing')
+        assert.deepEqual(await recorded(order), [])
+        assert.equal(signingErrors.length, 1)
+        assert.deepEqual(await recover(issuance), ['recorded'])
+        await requireIssuedOnce(order)
+        assert.equal(signed.length, fault === 'after' ? 2 : 1)
+      })
+    }
+
+    test('refused for good: the order is invalid with an error, and recovery finds nothing', async () => {
+      const order = await ready()
+      const refusal = new CaError('validity too long', { retryable: false })
+      const issuance = anIssuance({ ca: aCa(() => Promise.reject(refusal)) })
+      assert.equal((await finalize(issuance, order)).status, 'invalid')
+      await requireInvalid(order)
+      assert.deepEqual(await recover(issuance), [])
+      assert.doesNotMatch(JSON.stringify((await fresh(order)).error), /validity too long/, 'the cause is for the log')
+    })
+
+    test('still away when recovery tries: the order stays processing until it is back', async () => {
+      const order = await ready()
+      let away = true
+      const issuance = anIssuance({
+        ca: aCa(async (issuer, tbs) => (away ? Promise.reject(AWAY) : signTbs(issuer, tbs))),
+      })
+      assert.equal((await finalize(issuance, order)).status, 'processing')
+      assert.deepEqual(await recover(issuance), ['left to recovery'])
+      assert.equal((await fresh(order)).status, 'processing')
+      away = false
+      assert.deepEqual(await recover(issuance), ['recorded'])
+      await requireIssuedOnce(order)
+    })
+
+    test('away until the order has expired: recovery makes it invalid', async () => {
+      const order = await ready()
+      const issuance = anIssuance({ ca: aCa(() => Promise.reject(AWAY)) })
+      await finalize(issuance, order)
+      await store.sql("UPDATE orders SET expires_at = now() - interval '1 second' WHERE id = $1", [order.id])
+      assert.deepEqual(await recover(issuance), ['expired'])
+      await requireInvalid(order)
+    })
+
+    test('slower than the reply waits: the order is processing, then valid by itself', async () => {
+      const order = await ready()
+      const issuance = anIssuance(
+        {
+          ca: aCa(async (issuer, tbs) => {
+            await sleep(80)
+            return signTbs(issuer, tbs)
+          }),
+        },
+        10,
+      )
+      assert.equal((await finalize(issuance, order)).status, 'processing')
+      assert.equal(issuance.inFlight(), 1)
+      while (issuance.inFlight() > 0) await sleep(5)
+      await requireIssuedOnce(order)
+    })
+  })
+
+  describe('record', () => {
+    test('not done: nothing is delivered, and recovery records', async () => {
+      const order = await ready()
+      const complete = failingOnce(store.issuance.complete, 'before', LOST)
+      const issuance = anIssuance({ store: { ...store.issuance, complete } })
+      const reply = await finalize(issuance, order)
+      assert.deepEqual([reply.status, reply.certificateId], ['processing', undefined])
+      assert.equal(alarms.length, 1)
+      assert.deepEqual(announced, [])
+      assert.deepEqual(await recorded(order), [])
+      assert.deepEqual(await recover(issuance), ['recorded'])
+      await requireIssuedOnce(order)
+      assert.equal(announced.length, 1)
+    })
+
+    test('done and reported as failed: the order is valid already, and recovery finds nothing', async () => {
+      const order = await ready()
+      const complete = failingOnce(store.issuance.complete, 'after', LOST)
+      const issuance = anIssuance({ store: { ...store.issuance, complete } })
+      assert.equal((await finalize(issuance, order)).status, 'processing')
+      assert.deepEqual(await recover(issuance), [])
+      await requireIssuedOnce(order)
+    })
+
+    test('while recovery records its own signature: the reply names the certificate that is recorded', async () => {
+      const order = await ready()
+      const issuance = anIssuance({
+        ca: aCa(async (issuer, tbs) => {
+          const der = await signTbs(issuer, tbs)
+          if (signed.length === 1) assert.deepEqual(await recover(issuance), ['recorded'])
+          return der
+        }),
+      })
+      const reply = await finalize(issuance, order)
+      assert.equal(reply.status, 'valid')
+      assert.equal(signed.length, 2)
+      await requireIssuedOnce(order)
+      assert.equal(reply.certificateId, (await recorded(order))[0]?.id)
+      assert.equal(announced.length, 1)
+    })
+
+    test('after recovery has failed the expired order: the reply is the invalid order, and nothing is recorded', async () => {
+      const order = await ready()
+      const issuance = anIssuance({
+        ca: aCa(async (issuer, tbs) => {
+          await store.sql("UPDATE orders SET expires_at = now() - interval '1 second' WHERE id = $1", [order.id])
+          assert.deepEqual(await recover(issuance), ['expired'])
+          return signTbs(issuer, tbs)
+        }),
+      })
+      const reply = await finalize(issuance, order)
+      assert.deepEqual([reply.status, reply.certificateId], ['invalid', undefined])
+      await requireInvalid(order)
+      assert.deepEqual(announced, [])
+    })
+  })
+
+  describe('fail', () => {
+    const refusing = () => aCa(() => Promise.reject(new CaError('refused', { retryable: false })))
+
+    test('not done: the order stays processing, and recovery fails it', async () => {
+      const order = await ready()
+      const fail = failingOnce(store.issuance.fail, 'before', LOST)
+      const issuance = anIssuance({ ca: refusing(), store: { ...store.issuance, fail } })
+      assert.equal((await finalize(issuance, order)).status, 'processing')
+      assert.equal(await intents(order), 1)
+      assert.deepEqual(await recover(issuance), ['failed'])
+      await requireInvalid(order)
+    })
+
+    test('done and reported as failed: the order is invalid already, and recovery finds nothing', async () => {
+      const order = await ready()
+      const fail = failingOnce(store.issuance.fail, 'after', LOST)
+      const issuance = anIssuance({ ca: refusing(), store: { ...store.issuance, fail } })
+      await finalize(issuance, order)
+      assert.deepEqual(await recover(issuance), [])
+      await requireInvalid(order)
+    })
+
+    test('of one order by recovery does not keep the others from theirs', async () => {
+      const [expired, good] = [await ready(), await aReadyOrder(store, requester, {}, names)]
+      const away = anIssuance({ ca: aCa(() => Promise.reject(new CaError('away', { retryable: true }))) })
+      await finalize(away, expired)
+      await finalize(away, good)
+      await store.sql("UPDATE orders SET expires_at = now() - interval '1 second' WHERE id = $1", [expired.id])
+      const issuance = anIssuance({
+        ca: aCa(async (issuer, tbs) => {
+          await sleep(40)
+          return signTbs(issuer, tbs)
+        }),
+      })
+      await assert.rejects(recover(issuance, { fail: failingOnce(store.issuance.fail, 'before', LOST) }))
+      assert.equal((await fresh(good)).status, 'valid', 'the round ends when all of it has ended')
+      assert.deepEqual(await recover(issuance), ['expired'])
+      await requireInvalid(expired)
+    })
+  })
+
+  test('a crash after begin: another instance issues what it finds', async () => {
+    const order = await ready()
+    const crashed = anIssuance({ instanceId: 9001, ca: aCa(() => new Promise(() => undefined)) }, 10)
+    assert.equal((await finalize(crashed, order)).status, 'processing')
+    assert.deepEqual(await recover(anIssuance()), ['recorded'])
+    await requireIssuedOnce(order)
+  })
+
+  test('a blocked key is badCSR and leaves the order ready', async () => {
+    const order = await ready()
+    await store.sql('INSERT INTO blocked_keys (spki_sha256) VALUES ($1)', [spkiSha256])
+    await assert.rejects(finalize(anIssuance(), order), { type: 'badCSR' })
+    assert.equal((await fresh(order)).status, 'ready')
+    assert.equal(signed.length, 0)
+  })
+
+  test('an order whose authorization was deactivated since it was read is not issued', async () => {
+    const order = await ready()
+    const read = await fresh(order)
+    await store.authorizations.deactivate(requester, order.authorizationIds[0] as string)
+    await assert.rejects(
+      anIssuance().finalize(known, read, csr, new Date(), () => fresh(order)),
+      { type: 'orderNotReady' },
+    )
+    assert.equal(signed.length, 0)
+  })
+
+  test('a certificate of the service itself is recorded before it is given out', async () => {
+    const spki = parseSpki(
+      generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({ type: 'spki', format: 'der' }),
+    )
+    const identifiers = [{ type: 'dns' as const, value: 'localhost' }]
+    const { der } = await anIssuance().issueToSelf(identifiers, spki, new Date())
+    const serial = parseCertificate(der).tbs.serialNumber
+    assert.ok((await store.certificates.findBySerial(serial))?.der.equals(der))
+    const complete = failingOnce(store.issuance.complete, 'before', LOST)
+    const failing = anIssuance({ store: { ...store.issuance, complete } })
+    await assert.rejects(failing.issueToSelf(identifiers, spki, new Date()), { name: 'CaError' })
+    assert.deepEqual(await recover(anIssuance()), ['recorded'])
+  })
+})

@@ -1,0 +1,118 @@
+/** Schema migrations: from nothing, again, by several starters, and what stops them. */
+
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
+import pg from 'pg'
+import type { DatabaseSettings } from '../../src/store/database.ts'
+import {
+  listMigrations,
+  migrate,
+  readSchemaState,
+  requireCurrentSchema,
+  SchemaMismatch,
+} from '../../src/store/migrate.ts'
+import { type TestDatabase, testDatabase } from '../support/database.ts'
+import { settingsFor } from './support.ts'
+
+const MIGRATIONS = path.resolve(import.meta.dirname, '../../../migrations')
+
+describe('migrations', () => {
+  let migrated: TestDatabase
+  let settings: DatabaseSettings
+  let folder: string
+  before(async () => {
+    migrated = await testDatabase()
+  })
+  after(() => migrated.drop())
+
+  /** An empty database for each test, made beside the migrated one. */
+  beforeEach(async () => {
+    const database = `empty_${randomBytes(6).toString('hex')}`
+    settings = settingsFor({ ...migrated.connection, database }, 1)
+    await sql(`CREATE DATABASE ${database}`, migrated.connection.database)
+    folder = mkdtempSync(path.join(tmpdir(), 'chancery-migrations-'))
+    cpSync(MIGRATIONS, folder, { recursive: true })
+  })
+  afterEach(async () => {
+    await sql(`DROP DATABASE ${settings.database} WITH (FORCE)`, migrated.connection.database)
+    rmSync(folder, { recursive: true })
+  })
+
+  async function sql(text: string, database = settings.database): Promise<Record<string, unknown>[]> {
+    const client = new pg.Client({ ...migrated.connection, database })
+    await client.connect()
+    try {
+      return (await client.query(text)).rows
+    } finally {
+      await client.end()
+    }
+  }
+
+  const tables = () => sql("SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'")
+  const addMigration = (name: string, text: string) => writeFileSync(path.join(folder, name), text)
+
+  test('an empty database gets all of them, in order, each with its row', async () => {
+    const known = await listMigrations()
+    assert.ok(known.length > 0)
+    assert.deepEqual(await readSchemaState(settings), { applied: [], pending: known, unknown: [] })
+    await assert.rejects(requireCurrentSchema(settings), SchemaMismatch)
+    assert.deepEqual(await migrate(settings), known)
+    assert.deepEqual(await sql('SELECT version, name FROM schema_migrations ORDER BY version'), known)
+    assert.deepEqual(await readSchemaState(settings), { applied: known, pending: [], unknown: [] })
+    await requireCurrentSchema(settings)
+  })
+
+  test('a second run does nothing', async () => {
+    await migrate(settings)
+    assert.deepEqual(await migrate(settings), [])
+  })
+
+  test('five starters at once: each migration is applied by one of them', async () => {
+    const applied = await Promise.all(Array.from({ length: 5 }, () => migrate(settings)))
+    assert.deepEqual(applied.flat(), await listMigrations())
+    await requireCurrentSchema(settings)
+  })
+
+  test('only what is missing is applied', async () => {
+    await migrate(settings)
+    addMigration('9001_more.sql', 'CREATE TABLE more (id integer)')
+    addMigration('notes.txt', 'no migration')
+    assert.deepEqual(await migrate(settings, folder), [{ version: 9001, name: '9001_more.sql' }])
+  })
+
+  test('a schema of a newer release is refused, and the sentence says so', async () => {
+    await migrate(settings)
+    await sql("INSERT INTO schema_migrations (version, name) VALUES (9999, '9999_later.sql')")
+    const refusal = { name: 'SchemaMismatch', message: /9999.*newer release/ }
+    await assert.rejects(migrate(settings), refusal)
+    await assert.rejects(requireCurrentSchema(settings), refusal)
+    assert.deepEqual((await readSchemaState(settings)).unknown, [9999])
+  })
+
+  test('a failing one leaves nothing of itself, keeps those before it, and is repeated by the next run', async () => {
+    addMigration('9001_good.sql', 'CREATE TABLE good (id integer)')
+    addMigration('9002_bad.sql', 'CREATE TABLE bad (id integer); INSERT INTO nowhere VALUES (1)')
+    addMigration('9003_after.sql', 'CREATE TABLE never (id integer)')
+    await assert.rejects(migrate(settings, folder), /migration 9002_bad\.sql failed: .*nowhere/)
+    const names = (await tables()).map(({ relname }) => relname)
+    assert.ok(names.includes('good') && !names.includes('bad') && !names.includes('never'))
+    const [last] = await sql('SELECT max(version) AS version FROM schema_migrations')
+    assert.equal(last?.['version'], 9001)
+    addMigration('9002_bad.sql', 'CREATE TABLE bad (id integer)')
+    assert.deepEqual(
+      (await migrate(settings, folder)).map(({ version }) => version),
+      [9002, 9003],
+    )
+  })
+
+  test('a long one is not cut off by the bound of ordinary statements', async () => {
+    addMigration('9001_slow.sql', 'SELECT pg_sleep(0.6)')
+    const impatient = { ...settings, statementTimeoutMs: 100 }
+    const [first, second] = await Promise.all([migrate(impatient, folder), migrate(impatient, folder)])
+    assert.equal(first.length + second.length, (await listMigrations()).length + 1)
+  })
+})

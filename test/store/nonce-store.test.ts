@@ -1,0 +1,168 @@
+/** Nonces that instances share: used once whoever asks, and never again when it cannot be proven. */
+
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { after, before, describe, test } from 'node:test'
+import { epochLifeSeconds, openSharedNonces } from '../../src/services/shared-nonces.ts'
+import { type Database, openDatabase } from '../../src/store/database.ts'
+import { createNonceStore, type NonceStore } from '../../src/store/nonce-store.ts'
+import { type TestDatabase, testDatabase } from '../support/database.ts'
+import { settingsFor } from './support.ts'
+
+const EXPIRY_SECONDS = 600
+const LIFE_SECONDS = epochLifeSeconds(EXPIRY_SECONDS)
+const makeKey = () => randomBytes(32)
+
+describe('shared nonces', () => {
+  let database: TestDatabase
+  let databases: Database[]
+  let one: NonceStore
+  let two: NonceStore
+  before(async () => {
+    database = await testDatabase()
+    databases = [1, 2].map(() => openDatabase(settingsFor(database.connection), () => undefined))
+    ;[one, two] = databases.map(createNonceStore) as [NonceStore, NonceStore]
+  })
+  after(async () => {
+    await Promise.all(databases.map((db) => db.close()))
+    await database.drop()
+  })
+
+  const sql = (text: string) => (databases[0] as Database).query<Record<string, unknown>>({ name: '', text }, [])
+  const newestId = async () => (await one.epochs()).at(-1)?.id as number
+
+  test('without an epoch nothing is issued', async () => {
+    await assert.rejects(openSharedNonces(one, EXPIRY_SECONDS), /no key for nonces/)
+  })
+
+  test('of all instances that want to make an epoch one does', async () => {
+    const made = await Promise.all(
+      Array.from({ length: 6 }, (_, i) => (i % 2 ? one : two).renew(makeKey, LIFE_SECONDS)),
+    )
+    assert.equal(made.filter(Boolean).length, 1)
+    assert.equal((await one.epochs()).length, 1)
+    assert.equal(await two.renew(makeKey, LIFE_SECONDS), false)
+  })
+
+  test('threads never issue the same nonce', async () => {
+    const threads = await Promise.all([1, 2, 3, 4].map((i) => openSharedNonces(i % 2 ? one : two, EXPIRY_SECONDS)))
+    const now = Date.now()
+    const issued = threads.flatMap((thread) => Array.from({ length: 500 }, () => thread.issue(now)))
+    assert.equal(new Set(issued).size, 2000)
+    for (const nonce of issued) assert.match(nonce, /^[A-Za-z0-9_-]{23}$/)
+  })
+
+  test('a nonce of one instance is accepted by another, and by all of them together once', async () => {
+    const [mine, yours] = [await openSharedNonces(one, EXPIRY_SECONDS), await openSharedNonces(two, EXPIRY_SECONDS)]
+    const now = Date.now()
+    for (let i = 0; i < 20; i++) {
+      const nonce = mine.issue(now)
+      assert.equal(yours.isAuthentic(nonce, now), true)
+      const tries = Array.from({ length: 8 }, (_, n) => (n % 2 ? mine : yours).redeem(nonce, now))
+      assert.equal((await Promise.all(tries)).filter(Boolean).length, 1)
+      assert.equal(await mine.redeem(nonce, now), false)
+    }
+  })
+
+  test('many replays of many nonces in different orders do not get in each other’s way', async () => {
+    const [mine, yours] = [await openSharedNonces(one, EXPIRY_SECONDS), await openSharedNonces(two, EXPIRY_SECONDS)]
+    const now = Date.now()
+    const nonces = Array.from({ length: 100 }, () => mine.issue(now))
+    const results = await Promise.all([
+      ...nonces.map((nonce) => mine.redeem(nonce, now)),
+      ...nonces.toReversed().map((nonce) => yours.redeem(nonce, now)),
+    ])
+    assert.equal(results.filter(Boolean).length, 100)
+  })
+
+  test('another text, another character and an expired nonce are refused', async () => {
+    const nonces = await openSharedNonces(one, EXPIRY_SECONDS)
+    const now = Date.now()
+    const nonce = nonces.issue(now)
+    const altered = nonce.slice(0, 10) + (nonce[10] === 'A' ? 'B' : 'A') + nonce.slice(11)
+    for (const text of ['', 'A', altered, nonce.slice(1), `${nonce}A`, `z${nonce.slice(1)}`]) {
+      assert.equal(nonces.isAuthentic(text, now), false)
+      assert.equal(await nonces.redeem(text, now), false)
+    }
+    assert.equal(nonces.isAuthentic(nonce, now + (EXPIRY_SECONDS - 2) * 1000), true)
+    assert.equal(nonces.isAuthentic(nonce, now + (EXPIRY_SECONDS + 2) * 1000), false)
+  })
+
+  test('an epoch whose redemptions are lost accepts nothing more, and is followed by another at once', async () => {
+    const nonces = await openSharedNonces(one, EXPIRY_SECONDS)
+    const now = Date.now()
+    const [used, fresh] = [nonces.issue(now), nonces.issue(now)]
+    assert.equal(await nonces.redeem(used, now), true)
+    const lost = await newestId()
+    await sql(`TRUNCATE nonce_redemptions_${lost % 4}`)
+
+    assert.equal(await nonces.redeem(used, now), false)
+    assert.equal(await nonces.redeem(fresh, now), false)
+    await nonces.refresh()
+    assert.equal(nonces.isAuthentic(nonces.issue(now), now), false, 'between two epochs there is no valid nonce')
+
+    assert.equal(await one.renew(makeKey, LIFE_SECONDS), true)
+    await nonces.refresh()
+    assert.equal(await newestId(), lost + 1)
+    assert.equal(nonces.isAuthentic(fresh, now), false)
+    assert.equal(await nonces.redeem(nonces.issue(Date.now()), Date.now()), true)
+  })
+
+  test('redemptions that were copied back into a new table do not count as known', async () => {
+    const id = await newestId()
+    const table = `nonce_redemptions_${id % 4}`
+    const nonces = await openSharedNonces(one, EXPIRY_SECONDS)
+    const nonce = nonces.issue(Date.now())
+    // As a logical restore does.
+    await sql(`ALTER TABLE ${table} RENAME TO former`)
+    await sql(`CREATE UNLOGGED TABLE ${table} (LIKE former INCLUDING ALL)`)
+    await sql(`INSERT INTO ${table} SELECT * FROM former`)
+    assert.equal(await createNonceStore(databases[1] as Database).redeem({ epochId: id, tick: 1, counter: 1 }), false)
+    assert.equal(await two.epochs().then((epochs) => epochs.some((epoch) => epoch.id === id)), false)
+    await sql('DROP TABLE former')
+    await one.renew(makeKey, LIFE_SECONDS)
+    await nonces.refresh()
+    assert.equal(nonces.isAuthentic(nonce, Date.now()), false)
+  })
+
+  test('an old epoch is followed by one that begins later, and both are accepted', async () => {
+    const nonces = await openSharedNonces(one, EXPIRY_SECONDS)
+    const before = nonces.issue(Date.now())
+    const old = await newestId()
+    await sql(`UPDATE nonce_epochs SET made_at = made_at - interval '${LIFE_SECONDS} seconds' WHERE id = ${old}`)
+    assert.equal(await one.renew(makeKey, LIFE_SECONDS), true)
+    await nonces.refresh()
+    const during = nonces.issue(Date.now())
+    assert.equal(during[0], before[0], 'the new epoch is not in use yet')
+    const later = nonces.issue(Date.now() + 6_000)
+    assert.notEqual(later[0], before[0])
+    assert.equal(await nonces.redeem(later, Date.now()), true)
+  })
+
+  test('the sweep empties the tables of epochs whose nonces have all expired', async () => {
+    const newest = await newestId()
+    const filled = async () =>
+      (await sql(`SELECT count(*)::integer AS n FROM nonce_redemptions_${(newest - 1) % 4}`))[0]?.['n']
+    assert.equal(await one.sweep(EXPIRY_SECONDS), 0)
+    assert.ok(Number(await filled()) > 0)
+    await sql(
+      `UPDATE nonce_epochs SET active_from = now() - interval '${EXPIRY_SECONDS + 1} seconds' WHERE id = ${newest}`,
+    )
+    assert.ok((await one.sweep(EXPIRY_SECONDS)) >= 1)
+    assert.equal(await filled(), 0)
+    assert.deepEqual(
+      (await one.epochs()).map(({ id }) => id),
+      [newest],
+    )
+  })
+
+  test('four epochs later the same table is used again', async () => {
+    for (let i = 0; i < 5; i++) {
+      await sql(`UPDATE nonce_epochs SET made_at = now() - interval '${LIFE_SECONDS + 1} seconds', active_from = now()`)
+      assert.equal(await one.renew(makeKey, LIFE_SECONDS), true)
+    }
+    assert.ok((await one.epochs()).length <= 4)
+    const nonces = await openSharedNonces(one, EXPIRY_SECONDS)
+    assert.equal(await nonces.redeem(nonces.issue(Date.now()), Date.now()), true)
+  })
+})

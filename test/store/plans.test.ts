@@ -1,0 +1,221 @@
+/**
+ * Plans of the hot statements over tables that are large enough for the planner to care: each uses the indexes that its
+ * comment names, for the values at hand and in the generic plan that a prepared statement ends up with.
+ */
+
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import type { Requester } from '../../src/store/account-store.ts'
+import type { Database, Statement } from '../../src/store/database.ts'
+import {
+  aCandidate,
+  aNewAccount,
+  aNewOrder,
+  anAccount,
+  anIntent,
+  anIssued,
+  aReadyOrder,
+  newId,
+  openStores,
+  type StoreFixture,
+  type Stores,
+  storesOn,
+} from './support.ts'
+
+/** Rows beside the few that a test works with. */
+const FILL = `
+  INSERT INTO accounts (id, thumbprint, jwk)
+    SELECT gen_random_uuid(), 'thumbprint ' || n, '{}' FROM generate_series(1, 5000) n;
+  INSERT INTO authorizations (id, account_id, identifier_type, identifier_value, wildcard, status, expires_at, token, offered)
+    SELECT gen_random_uuid(), a.id, 'dns', 'host' || n || '.example', false, (ARRAY['valid', 'pending', 'invalid'])[1 + n % 3],
+           now() + interval '1 day', 'token', '{http-01}'
+      FROM accounts a, generate_series(1, 4) n;
+  INSERT INTO orders (id, account_id, identifiers, authorization_ids, profile, expires_at, status)
+    SELECT gen_random_uuid(), account_id, '[]', ARRAY[id], 'default', expires_at, (ARRAY['open', 'valid'])[1 + (random() < 0.5)::integer]
+      FROM authorizations;
+  INSERT INTO certificates (id, account_id, order_id, serial_number, issuer_fingerprint, names, not_before, not_after, der)
+    SELECT gen_random_uuid(), account_id, id, decode(md5(id::text), 'hex'), '\\x00', '{}', now(), now(), '\\x00' FROM orders;
+  INSERT INTO blocked_keys (spki_sha256) SELECT decode(md5(n::text), 'hex') FROM generate_series(1, 5000) n;
+  INSERT INTO issuance_intents (certificate_id, order_id, serial_number, issuer_fingerprint, issuer_id, tbs, instance_id)
+    SELECT gen_random_uuid(), gen_random_uuid(), '\\x01', '\\x00', 'default', '\\x00', 1 FROM generate_series(1, 3000);
+  ANALYZE`
+
+const LARGE = ['accounts', 'authorizations', 'orders', 'certificates', 'blocked_keys', 'issuance_intents']
+
+describe('plans', () => {
+  let store: StoreFixture
+  let spied: Stores
+  let requester: Requester
+  let generic: boolean
+  const sent: { statement: Statement; values: readonly unknown[] }[] = []
+
+  before(async () => {
+    store = await openStores()
+    const spying: Database = {
+      ...store.db,
+      async query(statement, values) {
+        sent.push({ statement, values })
+        return store.db.query(statement, values)
+      },
+    }
+    spied = storesOn(spying)
+    requester = (await anAccount(store)).requester
+    await store.sql(FILL)
+    const [version] = await store.sql<{ v: number }>("SELECT current_setting('server_version_num')::integer AS v")
+    generic = (version?.v ?? 0) >= 160_000
+  })
+  after(() => store.close())
+
+  async function plansOf({ statement, values }: (typeof sent)[number]): Promise<string[]> {
+    const read = async (text: string, given: unknown[]) =>
+      (await store.sql<{ 'QUERY PLAN': string }>(text, given)).map((row) => row['QUERY PLAN']).join('\n')
+    const plans = [await read(`EXPLAIN ${statement.text}`, [...values])]
+    // PostgreSQL 16 and newer plan without values.
+    if (generic) plans.push(await read(`EXPLAIN (GENERIC_PLAN) ${statement.text}`, []))
+    return plans
+  }
+
+  /** Runs a command and looks at the statement of this name that it sent. */
+  async function requireIndexes(
+    name: string,
+    command: () => Promise<unknown>,
+    indexes: readonly string[],
+  ): Promise<void> {
+    sent.length = 0
+    await command()
+    const found = sent.find(({ statement }) => statement.name === name)
+    assert.ok(found, `${name} was sent`)
+    for (const plan of await plansOf(found)) {
+      for (const index of indexes) assert.match(plan, new RegExp(`\\b${index}\\b`), plan)
+      for (const table of LARGE) assert.doesNotMatch(plan, new RegExp(`Seq Scan on ${table}\\b`), plan)
+    }
+  }
+
+  const authorizationId = async () => (await aReadyOrder(store, requester)).authorizationIds[0] as string
+  const anOrderFor = async () => ({ id: (await aReadyOrder(store, requester)).id, requester })
+  async function begun() {
+    const intent = anIntent(await anOrderFor())
+    await store.issuance.begin(intent)
+    return intent
+  }
+
+  const CASES: Record<string, { command: () => Promise<unknown>; indexes: string[] }> = {
+    'account-find': { command: () => spied.accounts.find(requester.accountId), indexes: ['accounts_pkey'] },
+    'account-find-by-thumbprint': {
+      command: () => spied.accounts.findByThumbprint('thumbprint 7'),
+      indexes: ['accounts_thumbprint_key'],
+    },
+    'account-create': { command: () => spied.accounts.create(aNewAccount()), indexes: [] },
+    'account-update-contacts': {
+      command: () => spied.accounts.updateContacts(requester, []),
+      indexes: ['accounts_pkey'],
+    },
+    'account-deactivate': {
+      command: async () => spied.accounts.deactivate((await anAccount(store)).requester),
+      indexes: ['accounts_pkey', 'authorizations_reusable'],
+    },
+    'account-change-key': {
+      command: async () => spied.accounts.changeKey((await anAccount(store)).requester, aNewAccount()),
+      indexes: ['accounts_pkey', 'accounts_thumbprint_key'],
+    },
+    'order-create': {
+      command: () => spied.orders.create(aNewOrder(requester)),
+      indexes: ['accounts_pkey', 'authorizations_reusable'],
+    },
+    'order-find': {
+      command: async () => spied.orders.find({ requester, orderId: (await anOrderFor()).id }),
+      indexes: ['accounts_pkey', 'orders_pkey', 'authorizations_pkey'],
+    },
+    'order-list': {
+      command: () => spied.orders.list(requester, undefined, 50),
+      indexes: ['accounts_pkey', 'orders_account', 'authorizations_pkey'],
+    },
+    'authorization-find': {
+      command: async () => spied.authorizations.find({ requester, authorizationId: await authorizationId() }),
+      indexes: ['accounts_pkey', 'authorizations_pkey'],
+    },
+    'authorization-create': {
+      command: () => spied.authorizations.create(requester, aCandidate()),
+      indexes: ['accounts_pkey'],
+    },
+    'authorization-deactivate': {
+      command: async () => spied.authorizations.deactivate(requester, await authorizationId()),
+      indexes: ['accounts_pkey', 'authorizations_pkey'],
+    },
+    'challenge-trigger': {
+      command: async () =>
+        spied.authorizations.trigger({
+          requester,
+          authorizationId: await authorizationId(),
+          type: 'dns-01',
+          instanceId: 1,
+        }),
+      indexes: ['accounts_pkey', 'authorizations_pkey'],
+    },
+    'challenge-record-attempt': {
+      command: async () =>
+        spied.authorizations.recordAttempt({
+          authorizationId: await authorizationId(),
+          type: 'http-01',
+          attempt: { status: 'valid', tries: 0 },
+          outcome: 'valid',
+        }),
+      indexes: ['authorizations_pkey'],
+    },
+    'challenge-release': { command: () => spied.authorizations.release(1), indexes: ['authorizations_validating'] },
+    'challenge-adopt': {
+      command: () => spied.authorizations.adopt(1, 600, 10),
+      indexes: ['authorizations_validating', 'accounts_pkey'],
+    },
+    'issuance-begin': {
+      command: async () => spied.issuance.begin(anIntent(await anOrderFor())),
+      // Both columns of orders_account are given: one row, like orders_pkey.
+      indexes: ['accounts_pkey', '(?:orders_pkey|orders_account)', 'authorizations_pkey', 'blocked_keys_pkey'],
+    },
+    'issuance-complete': {
+      command: async () => spied.issuance.complete(anIssued(await begun())),
+      indexes: ['issuance_intents_pkey', 'orders_pkey'],
+    },
+    'issuance-fail': {
+      command: async () =>
+        spied.issuance.fail((await begun()).certificateId, { type: 'about:blank', detail: 'no', status: 500 }),
+      indexes: ['issuance_intents_pkey', 'orders_pkey'],
+    },
+    'certificate-find': {
+      command: () => spied.certificates.find({ requester, certificateId: newId() }),
+      indexes: ['accounts_pkey', 'certificates_pkey'],
+    },
+    'certificate-find-by-serial': {
+      command: () => spied.certificates.findBySerial(Buffer.alloc(16, 1)),
+      indexes: ['certificates_serial_number_key'],
+    },
+    'certificate-authorized-names': {
+      command: () => spied.certificates.isAuthorizedForAll(requester.accountId, ['host1.example', 'host2.example']),
+      indexes: ['authorizations_reusable'],
+    },
+    'certificate-revoke': {
+      command: () =>
+        spied.certificates.revoke({ certificateId: newId(), reason: 0, blockedKey: Buffer.alloc(32), requester }),
+      indexes: ['certificates_pkey', 'accounts_pkey'],
+    },
+    'blocked-key-find': {
+      command: () => spied.certificates.isKeyBlocked(Buffer.alloc(32)),
+      indexes: ['blocked_keys_pkey'],
+    },
+  }
+  for (const [name, { command, indexes }] of Object.entries(CASES)) {
+    test(`${name}: ${indexes.join(', ') || 'no scan'}`, () => requireIndexes(name, command, indexes))
+  }
+
+  test('batches as large as they get are planned alike', async () => {
+    const ids = (await store.sql<{ id: string }>('SELECT id FROM orders LIMIT 128')).map(({ id }) => id)
+    await requireIndexes(
+      'order-find',
+      () => Promise.all(ids.map((orderId) => spied.orders.find({ requester, orderId }))),
+      ['orders_pkey', 'authorizations_pkey'],
+    )
+    await requireIndexes('order-create', () => Promise.all(ids.map(() => spied.orders.create(aNewOrder(requester)))), [
+      'authorizations_reusable',
+    ])
+  })
+})

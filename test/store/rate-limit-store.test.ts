@@ -1,0 +1,114 @@
+/** Rate-limit counters that instances share: exact, all keys of a request or none, removed when they limit nothing. */
+
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import fc from 'fast-check'
+import { charged, fitting, paceOf } from '../../src/domain/rate-limit.ts'
+import { type Database, openDatabase } from '../../src/store/database.ts'
+import { createRateLimitStore } from '../../src/store/rate-limit-store.ts'
+import { type TestDatabase, testDatabase } from '../support/database.ts'
+import { settingsFor } from './support.ts'
+
+describe('rate limits in the database', () => {
+  let database: TestDatabase
+  let instances: Database[]
+  before(async () => {
+    database = await testDatabase()
+    instances = [1, 2].map(() => openDatabase(settingsFor(database.connection), () => undefined))
+  })
+  after(async () => {
+    for (const db of instances) await db.close()
+    await database.drop()
+  })
+
+  const stores = () =>
+    instances.map(createRateLimitStore) as [
+      ReturnType<typeof createRateLimitStore>,
+      ReturnType<typeof createRateLimitStore>,
+    ]
+  /** An interval so long that nothing is earned back during a test. */
+  const pace = (requests: number) => paceOf({ requests, windowSeconds: requests * 3600 })
+
+  test('two instances that charge one key at once let exactly the limit through', async () => {
+    const both = stores()
+    const charges = Array.from({ length: 120 }, (_, i) =>
+      (both[i % 2] as (typeof both)[0]).charge([{ key: 'shared', pace: pace(50) }]),
+    )
+    const passed = (await Promise.all(charges)).filter((exceeded) => exceeded === undefined)
+    assert.equal(passed.length, 50)
+  })
+
+  test('a refusal names the key and the wait', async () => {
+    const [store] = stores()
+    const one = { key: 'single', pace: paceOf({ requests: 1, windowSeconds: 600 }) }
+    assert.equal(await store.charge([one]), undefined)
+    const exceeded = await store.charge([one])
+    assert.equal(exceeded?.key, 'single')
+    assert.ok(exceeded.wait > 590e6 && exceeded.wait <= 600e6, String(exceeded.wait))
+  })
+
+  test('a request that one key refuses charges none of its other keys', async () => {
+    const [store] = stores()
+    const empty = { key: 'empty', pace: pace(1) }
+    const other = { key: 'other', pace: pace(3) }
+    await store.charge([empty])
+    for (let i = 0; i < 5; i++) assert.equal((await store.charge([other, empty]))?.key, 'empty')
+    const results = await Promise.all([1, 2, 3, 4].map(() => store.charge([other])))
+    assert.deepEqual(
+      results.map((exceeded) => exceeded?.key),
+      [undefined, undefined, undefined, 'other'],
+    )
+  })
+
+  test('requests with the same keys in opposite orders on two instances do not deadlock', async () => {
+    const both = stores()
+    const keys = ['x', 'y', 'z'].map((key) => ({ key, pace: pace(1000) }))
+    const work = Array.from({ length: 200 }, (_, i) =>
+      (both[i % 2] as (typeof both)[0]).charge(i % 3 === 0 ? keys : keys.toReversed()),
+    )
+    for (const exceeded of await Promise.all(work)) assert.equal(exceeded, undefined)
+  })
+
+  test('the SQL of what passes agrees with the arithmetic of the domain', async () => {
+    const [db] = instances as [Database]
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: 1, max: 1000 }),
+        fc.integer({ min: 1, max: 100_000 }),
+        fc.integer({ min: -10_000_000_000, max: 10_000_000_000 }),
+        async (requests, windowSeconds, ahead) => {
+          const limit = paceOf({ requests, windowSeconds })
+          const now = 1.7e15
+          const [row] = await db.query<{ n: number }>(
+            { name: 'fitting', text: 'SELECT rate_limit_fitting($1, $2, $3, $4)::integer AS n' },
+            [now + ahead, limit.interval, limit.tolerance, now],
+          )
+          assert.equal(row?.n, fitting(now + ahead, limit, now))
+        },
+      ),
+      { numRuns: 100 },
+    )
+    assert.ok(charged(0, pace(1), 5) > 5)
+  })
+
+  test('the sweep removes what limits nothing any more and nothing else', async () => {
+    const [store] = stores()
+    const [db] = instances as [Database]
+    await store.charge([{ key: 'young', pace: pace(5) }])
+    await db.query(
+      {
+        name: 'age',
+        text: `INSERT INTO rate_limits (key, tat, step, tolerance, granted)
+               SELECT 'old ' || n, (extract(epoch FROM now()) * 1000000)::bigint - 4 * 3600000000, 1, 1, 1
+                 FROM generate_series(1, 1500) AS n`,
+      },
+      [],
+    )
+    assert.equal(await store.sweep(7200), 1500)
+    const rows = await db.query<{ key: string }>(
+      { name: 'left', text: "SELECT key FROM rate_limits WHERE key = 'young'" },
+      [],
+    )
+    assert.equal(rows.length, 1)
+  })
+})

@@ -1,0 +1,241 @@
+/** What the tests of the store share: stores of two instances on one database, builders of rows, and forced races. */
+
+import { randomBytes } from 'node:crypto'
+import pg from 'pg'
+import type { Account, Order } from '../../src/domain/records.ts'
+import { uuidv7 } from '../../src/lib/uuid.ts'
+import type { Identifier } from '../../src/protocol/identifier.ts'
+import {
+  type AccountStore,
+  createAccountStore,
+  type NewAccount,
+  type Requester,
+} from '../../src/store/account-store.ts'
+import { type AuthorizationStore, createAuthorizationStore } from '../../src/store/authorization-store.ts'
+import { type CertificateStore, createCertificateStore } from '../../src/store/certificate-store.ts'
+import { type Database, type DatabaseSettings, openDatabase } from '../../src/store/database.ts'
+import { createIssuanceStore, type IssuanceIntent, type IssuanceStore } from '../../src/store/issuance-store.ts'
+import {
+  type AuthorizationCandidate,
+  createOrderStore,
+  type NewOrder,
+  type OrderStore,
+} from '../../src/store/order-store.ts'
+import { type TestDatabase, testDatabase } from '../support/database.ts'
+import type { DatabaseConnection } from '../support/postgres.ts'
+
+export interface Stores {
+  accounts: AccountStore
+  orders: OrderStore
+  authorizations: AuthorizationStore
+  certificates: CertificateStore
+  issuance: IssuanceStore
+}
+
+export interface StoreFixture extends Stores {
+  /** The same stores of a second instance, with connections and batches of its own. */
+  other: Stores
+  db: Database
+  settings: DatabaseSettings
+  /** Any statement, beside the stores. */
+  sql<Row extends pg.QueryResultRow = pg.QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]>
+  /**
+   * Starts `work` while a row is locked, waits until `waiters` sessions of this database wait for a lock, and lets go: the
+   * statements then meet at that row, whatever the speed of the machine.
+   */
+  meetAt<T>(lock: { text: string; values: unknown[] }, waiters: number, work: () => Promise<T>): Promise<T>
+  close(): Promise<void>
+}
+
+export function settingsFor(connection: DatabaseConnection, maxConnections = 4): DatabaseSettings {
+  return {
+    password: '',
+    ...connection,
+    sslmode: 'disable',
+    maxConnections,
+    connectionTimeoutMs: 10_000,
+    idleTimeoutMs: 10_000,
+    statementTimeoutMs: 30_000,
+  }
+}
+
+export function storesOn(db: Database): Stores {
+  return {
+    accounts: createAccountStore(db),
+    orders: createOrderStore(db),
+    authorizations: createAuthorizationStore(db),
+    certificates: createCertificateStore(db),
+    issuance: createIssuanceStore(db),
+  }
+}
+
+export async function openStores(): Promise<StoreFixture> {
+  const database: TestDatabase = await testDatabase()
+  const settings = settingsFor(database.connection)
+  const ignore = () => undefined
+  const db = openDatabase(settings, ignore)
+  const otherDb = openDatabase(settings, ignore)
+  const beside = new pg.Pool({ ...database.connection, max: 4 })
+  beside.on('error', ignore)
+
+  async function waitForWaiters(count: number): Promise<void> {
+    const deadline = Date.now() + 10_000
+    while (Date.now() < deadline) {
+      const { rows } = await beside.query(
+        "SELECT count(*)::integer AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+      )
+      if (rows[0].n >= count) return
+      await sleep(5)
+    }
+    throw new Error(`${count} sessions did not come to wait for the locked row`)
+  }
+
+  return {
+    ...storesOn(db),
+    other: storesOn(otherDb),
+    db,
+    settings,
+    async sql(text, values = []) {
+      return (await beside.query(text, values)).rows
+    },
+    async meetAt({ text, values }, waiters, work) {
+      const holder = await beside.connect()
+      try {
+        await holder.query('BEGIN')
+        await holder.query(text, values)
+        const working = work()
+        await waitForWaiters(waiters)
+        await holder.query('COMMIT')
+        return await working
+      } finally {
+        holder.release()
+      }
+    },
+    async close() {
+      await Promise.all([db.close(), otherDb.close(), beside.end()])
+      await database.drop()
+    },
+  }
+}
+
+export const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
+
+const HOUR_MS = 3_600_000
+export const inHours = (hours: number) => new Date(Date.now() + hours * HOUR_MS)
+
+let counter = 0
+/** A name that no other test of this process uses. */
+export const aName = (label = 'host') => `${label}${++counter}.example`
+export const newId = () => uuidv7(Date.now())
+export const newAuthorizationId = () => `${newId().slice(0, -1)}0`
+
+export function aNewAccount(over: Partial<NewAccount> = {}): NewAccount {
+  const thumbprint = randomBytes(32).toString('base64url')
+  return {
+    id: newId(),
+    thumbprint,
+    jwk: `{"kty":"test","x":"${thumbprint}"}`,
+    contacts: [],
+    termsAgreed: true,
+    ...over,
+  }
+}
+
+export const requesterOf = ({ id, keyVersion }: Account): Requester => ({ accountId: id, keyVersion })
+
+export async function anAccount({ accounts }: Pick<Stores, 'accounts'>, over: Partial<NewAccount> = {}) {
+  const { account } = await accounts.create(aNewAccount(over))
+  return { account, requester: requesterOf(account) }
+}
+
+export function aCandidate(over: Partial<AuthorizationCandidate> = {}): AuthorizationCandidate {
+  return {
+    id: newAuthorizationId(),
+    identifier: { type: 'dns', value: aName() },
+    wildcard: false,
+    token: randomBytes(32).toString('base64url'),
+    offered: ['http-01', 'dns-01'],
+    expiresAt: inHours(24),
+    ...over,
+  }
+}
+
+/** An order for `names`, each with a candidate; a leading `*.` makes a wildcard. */
+export function aNewOrder(requester: Requester, over: Partial<NewOrder> = {}, names = [aName()]): NewOrder {
+  const identifiers: Identifier[] = names.map((value) => ({ type: 'dns', value }))
+  return {
+    id: newId(),
+    requester,
+    identifiers,
+    profile: 'default',
+    notBefore: undefined,
+    notAfter: undefined,
+    expiresAt: inHours(24),
+    authorizations: names.map((value) =>
+      aCandidate({
+        identifier: { type: 'dns', value: value.replace(/^\*\./, '') },
+        wildcard: value.startsWith('*.'),
+      }),
+    ),
+    reuseUntil: inHours(1),
+    ...over,
+  }
+}
+
+/** @throws Error when the store says that the account is stale */
+export async function anOrder(fixture: Stores, requester: Requester, over: Partial<NewOrder> = {}, names?: string[]) {
+  const order = await fixture.orders.create(aNewOrder(requester, over, names))
+  if (typeof order === 'symbol') throw new Error('the account of the order is stale')
+  return order
+}
+
+/** Makes every authorization of an order valid, as a validation does. */
+export async function authorize({ authorizations }: Stores, requester: Requester, order: Order): Promise<void> {
+  for (const authorizationId of order.authorizationIds) {
+    await authorizations.trigger({ requester, authorizationId, type: 'http-01', instanceId: 1 })
+    await authorizations.recordAttempt({
+      authorizationId,
+      type: 'http-01',
+      attempt: { status: 'valid', tries: 0, validated: '2026-01-01T00:00:00Z' },
+      outcome: 'valid',
+    })
+  }
+}
+
+export async function aReadyOrder(
+  fixture: Stores,
+  requester: Requester,
+  over: Partial<NewOrder> = {},
+  names?: string[],
+) {
+  const order = await anOrder(fixture, requester, over, names)
+  await authorize(fixture, requester, order)
+  return order
+}
+
+export function anIntent(order: { id: string; requester: Requester } | undefined, over: Partial<IssuanceIntent> = {}) {
+  return {
+    certificateId: newId(),
+    order,
+    serialNumber: Buffer.concat([Buffer.from([1]), randomBytes(15)]),
+    issuerId: 'default',
+    issuerFingerprint: Buffer.alloc(32, 7),
+    tbs: randomBytes(64),
+    spkiSha256: randomBytes(32),
+    instanceId: 1,
+    ...over,
+  }
+}
+
+export function anIssued({ certificateId, tbs }: IssuanceIntent, names = ['host.example']) {
+  return {
+    certificateId,
+    der: Buffer.concat([Buffer.from('signed '), tbs]),
+    names,
+    notBefore: new Date('2026-01-01T00:00:00Z'),
+    notAfter: new Date('2026-04-01T00:00:00Z'),
+  }
+}
+
+/** As many as there are `true` among the outcomes of a race. */
+export const winners = (outcomes: readonly unknown[]) => outcomes.filter((outcome) => outcome === true).length

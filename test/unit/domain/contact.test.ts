@@ -1,0 +1,82 @@
+/** Account contacts (RFC 8555 §7.3; decisions 8). */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type ContactPolicy, checkContacts } from '../../../src/domain/contact.ts'
+import { Problem } from '../../../src/protocol/problem.ts'
+
+const POLICY: ContactPolicy = { required: false, allowedDomains: [] }
+const refusal = (type: string) => (error: unknown) => error instanceof Problem && error.type === type
+
+const accepted = [
+  'mailto:admin@example.org',
+  'mailto:a.b+c_d@sub.example.org',
+  "mailto:o'hara@xn--bcher-kva.example",
+  `mailto:${'a'.repeat(236)}@example.org`,
+]
+for (const contact of accepted)
+  test(`${contact.slice(0, 50)} is accepted as it is`, () =>
+    assert.deepEqual(checkContacts([contact], POLICY), [contact]))
+
+test('the scheme is read in any case and written in one', () => {
+  assert.deepEqual(checkContacts(['MAILTO:Admin@example.org'], POLICY), ['mailto:Admin@example.org'])
+})
+
+test('a contact that is listed twice is kept once', () => {
+  assert.deepEqual(checkContacts(['mailto:a@b.org', 'mailto:a@b.org'], POLICY), ['mailto:a@b.org'])
+})
+
+for (const contact of [
+  '',
+  'admin@example.org',
+  'tel:+12015550123',
+  'https://example.org',
+  ' mailto:a@b.org',
+  'mailtoo:a@b.org',
+])
+  test(`${JSON.stringify(contact)} is unsupportedContact`, () =>
+    assert.throws(() => checkContacts([contact], POLICY), refusal('unsupportedContact')))
+
+const invalid = [
+  'mailto:',
+  'mailto:a',
+  'mailto:@b.org',
+  'mailto:a@',
+  'mailto:a@b',
+  'mailto:a@b.',
+  'mailto:a@.org',
+  'mailto:a@-b.org',
+  'mailto:a@b-.org',
+  'mailto:a@b@c.org',
+  'mailto:a b@c.org',
+  'mailto:a@b.org\n',
+  'mailto:a@b.org,c@d.org',
+  'mailto:a@b.org?subject=x',
+  'mailto:a@b.org?',
+  'mailto:ä@b.org',
+  'mailto:a@bü.org',
+  'mailto:"a"@b.org',
+  'mailto:a@[127.0.0.1]',
+  `mailto:${'a'.repeat(237)}@example.org`,
+]
+for (const contact of invalid)
+  test(`${JSON.stringify(contact.slice(0, 40))} is invalidContact`, () =>
+    assert.throws(() => checkContacts([contact], POLICY), refusal('invalidContact')))
+
+test('at most ten contacts', () => {
+  const contacts = Array.from({ length: 11 }, (_, i) => `mailto:a${i}@b.org`)
+  checkContacts(contacts.slice(1), POLICY)
+  assert.throws(() => checkContacts(contacts, POLICY), refusal('invalidContact'))
+})
+
+test('none is enough unless one is required', () => {
+  assert.deepEqual(checkContacts([], POLICY), [])
+  assert.throws(() => checkContacts([], { ...POLICY, required: true }), refusal('invalidContact'))
+})
+
+test('domains outside the allowed ones are refused, those below them too', () => {
+  const policy = { ...POLICY, allowedDomains: ['Example.org'] }
+  checkContacts(['mailto:a@EXAMPLE.org'], policy)
+  for (const contact of ['mailto:a@example.com', 'mailto:a@sub.example.org', 'mailto:a@badexample.org'])
+    assert.throws(() => checkContacts([contact], policy), refusal('invalidContact'))
+})

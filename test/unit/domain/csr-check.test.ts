@@ -1,0 +1,119 @@
+/** The CSR of a finalize request against its order (RFC 8555 §7.4; decisions 15, 17). */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type CsrPolicy, checkCsr, commonNameOf } from '../../../src/domain/csr-check.ts'
+import { parseCsr } from '../../../src/pki/csr.ts'
+import { DEFAULT_SUBJECT_KEY_POLICY } from '../../../src/pki/weak-key.ts'
+import type { Identifier } from '../../../src/protocol/identifier.ts'
+import { Problem } from '../../../src/protocol/problem.ts'
+import { ALL_KEYS, aCsr, ED25519_KEY, P256_KEY, P384_KEY, RSA_KEY, type TestKey, x509 } from '../pki/support.ts'
+
+const POLICY: CsrPolicy = {
+  signatureAlgorithms: ['SHA256withRSA', 'SHA256withECDSA', 'SHA384withECDSA', 'SHA512withECDSA', 'Ed25519'],
+  key: DEFAULT_SUBJECT_KEY_POLICY,
+  keyTypes: ['RSA', 'P-256', 'P-384', 'P-521', 'Ed25519'],
+}
+const ACCOUNT_SPKI = P384_KEY.spki
+const A: Identifier = { type: 'dns', value: 'a.example' }
+const WILD: Identifier = { type: 'dns', value: '*.a.example' }
+const IP: Identifier = { type: 'ip', value: '2001:db8::1' }
+
+type Options = Parameters<typeof aCsr>[1]
+const csrOf = async (options: Options = {}, key: TestKey = P256_KEY) => parseCsr(await aCsr(key, options))
+const names = (...values: string[]): Options => ({
+  names: values.map((value) => ({ type: value.includes(':') ? ('ip' as const) : ('dns' as const), value })),
+})
+
+for (const key of ALL_KEYS.filter(({ label }) => label !== 'P-384'))
+  test(`a ${key.label} key that its profile has is accepted`, async () => {
+    checkCsr(await csrOf({}, key), [A], ACCOUNT_SPKI, POLICY)
+  })
+
+const accepted: [why: string, options: Options, order: Identifier[]][] = [
+  ['names in another order and case', names('*.A.example', 'a.EXAMPLE'), [A, WILD]],
+  ['an address in another spelling', names('2001:db8:0::1'), [IP]],
+  ['a common name that the SAN repeats', { ...names('a.example'), subject: 'CN=A.example' }, [A]],
+  ['a name that only the common name has', { names: [], subject: 'CN=a.example' }, [A]],
+  ['an address as common name', { names: [], subject: 'CN=2001:db8::1' }, [IP]],
+  ['other attributes of the subject, which are ignored', { ...names('a.example'), subject: 'O=Example, C=DE' }, [A]],
+]
+for (const [why, options, order] of accepted)
+  test(`${why} is accepted`, async () => checkCsr(await csrOf(options), order, ACCOUNT_SPKI, POLICY))
+
+const email = new x509.SubjectAlternativeNameExtension([
+  { type: 'dns', value: 'a.example' },
+  { type: 'email', value: 'a@a.example' },
+])
+const uri = new x509.SubjectAlternativeNameExtension([
+  { type: 'dns', value: 'a.example' },
+  { type: 'url', value: 'https://a.example/' },
+])
+const refused: [
+  why: string,
+  options: Options,
+  order: Identifier[],
+  key: TestKey,
+  policy: Partial<CsrPolicy>,
+  detail: RegExp,
+][] = [
+  ['no name', { names: [] }, [A], P256_KEY, {}, /lacks a\.example/],
+  ['a name less', names('a.example'), [A, WILD], P256_KEY, {}, /lacks \*\.a\.example/],
+  ['a name more', names('a.example', 'b.example'), [A], P256_KEY, {}, /1 name/],
+  ['the wildcard in place of the name', names('*.a.example'), [A], P256_KEY, {}, /lacks/],
+  ['an address more', names('a.example', '2001:db8::1'), [A], P256_KEY, {}, /1 name/],
+  ['another common name', { ...names('a.example'), subject: 'CN=b.example' }, [A], P256_KEY, {}, /1 name/],
+  ['an e-mail address', { names: [], extensions: [email] }, [A], P256_KEY, {}, /names of type/],
+  ['a URI', { names: [], extensions: [uri] }, [A], P256_KEY, {}, /names of type/],
+  ['a name twice', names('a.example', 'a.example'), [A], P256_KEY, {}, /twice/],
+  ['the account key', {}, [A], P384_KEY, {}, /account key/],
+  ['a key type that the profile has not', {}, [A], ED25519_KEY, { keyTypes: ['P-256'] }, /Ed25519/],
+  [
+    'a signature algorithm that is not allowed',
+    {},
+    [A],
+    RSA_KEY,
+    { signatureAlgorithms: ['SHA256withECDSA'] },
+    /SHA256withRSA/,
+  ],
+  [
+    'an RSA key under the minimum',
+    {},
+    [A],
+    RSA_KEY,
+    { key: { ...DEFAULT_SUBJECT_KEY_POLICY, rsaMinBits: 3072 } },
+    /2048/,
+  ],
+  [
+    'a curve that is not allowed',
+    {},
+    [A],
+    P256_KEY,
+    { key: { ...DEFAULT_SUBJECT_KEY_POLICY, curves: ['P-384'] } },
+    /P-256/,
+  ],
+]
+for (const [why, options, order, key, policy, detail] of refused)
+  test(`a CSR with ${why} is badCSR`, async () => {
+    const csr = await csrOf(options, key)
+    assert.throws(
+      () => checkCsr(csr, order, ACCOUNT_SPKI, { ...POLICY, ...policy }),
+      (error) => error instanceof Problem && error.type === 'badCSR' && detail.test(error.message),
+    )
+  })
+
+test('a CSR that its own key did not sign is badCSR', async () => {
+  const csr = await csrOf()
+  const other = await csrOf({}, P256_KEY)
+  other.signature = Buffer.from(csr.signature)
+  other.signature[10] = (other.signature[10] as number) ^ 1
+  assert.throws(() => checkCsr(other, [A], ACCOUNT_SPKI, POLICY), /signature/)
+})
+
+test('the common name is the first one asked for that fits 64 characters', async () => {
+  const long = `${'a'.repeat(60)}.example`
+  assert.equal(commonNameOf(await csrOf({ subject: 'CN=B.example' })), 'b.example')
+  assert.equal(commonNameOf(await csrOf({ subject: '' })), undefined)
+  assert.equal(commonNameOf(await csrOf({ subject: `CN=${long}` })), undefined)
+  assert.equal(commonNameOf(await csrOf({ subject: `CN=${long}, CN=b.example` })), 'b.example')
+})

@@ -1,0 +1,429 @@
+/** CSR profiles: every field of `profile_data` (doc 2), collected violations, and what is no profile. */
+
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import {
+  asksForHistory,
+  CsrProfileError,
+  csrProfileProblem,
+  csrProfileViolations,
+  historyViolations,
+  parseCsrProfile,
+} from '../../../src/domain/csr-profile.ts'
+import { type Csr, CsrError, parseCsr } from '../../../src/pki/csr.ts'
+import { aCsr, ED25519_KEY, mutated, P256_KEY, P521_KEY, RSA_KEY, x509 } from '../pki/support.ts'
+
+type Options = Parameters<typeof aCsr>[1]
+const dns = (...values: string[]) => ({ names: values.map((value) => ({ type: 'dns' as const, value })) })
+const csrOf = async (options: Options = {}, key = P256_KEY): Promise<Csr> => parseCsr(await aCsr(key, options))
+const violations = (csr: Csr, data: object) => csrProfileViolations(csr, parseCsrProfile(data))
+
+const usages = (...flags: number[]) => new x509.KeyUsagesExtension(flags.reduce((sum, flag) => sum | flag, 0))
+const { digitalSignature, keyCertSign, keyEncipherment } = x509.KeyUsageFlags
+const purposes = (...oids: string[]) => new x509.ExtendedKeyUsageExtension(oids)
+const SERVER = '1.3.6.1.5.5.7.3.1'
+
+describe('CSR profile checks', () => {
+  type Case = [what: string, data: object, csr: () => Promise<Csr>, expected: (RegExp | string)[]]
+  const cases: Case[] = [
+    ['an empty profile asks nothing', {}, () => csrOf(), []],
+    ['null members ask nothing', { san_regex: null, authorized_keys: null }, () => csrOf(), []],
+    ['unknown members are passed over', { future_rule: [1], __proto__x: 1 }, () => csrOf(), []],
+
+    ['an authorized key type', { authorized_keys: { 'EC.secp256r1': 256 } }, () => csrOf(), []],
+    [
+      'a key type that is not listed',
+      { authorized_keys: { RSA: 2048, Ed25519: 0 } },
+      () => csrOf(),
+      ['keys of type EC.secp256r1 are not authorized; use RSA, Ed25519'],
+    ],
+    [
+      'no key type at all',
+      { authorized_keys: {} },
+      () => csrOf(),
+      ['keys of type EC.secp256r1 are not authorized; use none'],
+    ],
+    [
+      'a key that is too small',
+      { authorized_keys: { RSA: 3072 } },
+      () => csrOf({}, RSA_KEY),
+      ['the RSA key has 2048 bits; the minimum is 3072'],
+    ],
+    ['size 0 is no minimum', { authorized_keys: { RSA: 0 } }, () => csrOf({}, RSA_KEY), []],
+    [
+      'a key of P-521 has 521 bits',
+      { authorized_keys: { 'EC.secp521r1': 522 } },
+      () => csrOf({}, P521_KEY),
+      [/has 521 bits/],
+    ],
+    ['Ed25519 has no size', { authorized_keys: { Ed25519: 256 } }, () => csrOf({}, ED25519_KEY), []],
+    [
+      'labels that Object.prototype knows authorize nothing',
+      { authorized_keys: { toString: 1 } },
+      () => csrOf(),
+      [/not authorized/],
+    ],
+
+    ['an authorized signature algorithm', { authorized_signature_algorithms: ['SHA256withECDSA'] }, () => csrOf(), []],
+    [
+      'algorithm names are case-sensitive',
+      { authorized_signature_algorithms: ['sha256withecdsa'] },
+      () => csrOf(),
+      [/^signature algorithm SHA256withECDSA is not authorized; use sha256/],
+    ],
+    ['Ed25519 as an algorithm', { authorized_signature_algorithms: ['Ed25519'] }, () => csrOf({}, ED25519_KEY), []],
+
+    ['key usages are not looked at when the CSR has none', { authorized_key_usages: [] }, () => csrOf(), []],
+    [
+      'authorized key usages',
+      { authorized_key_usages: ['digital_signature', 'crl_sign'] },
+      () => csrOf({ extensions: [usages(digitalSignature)] }),
+      [],
+    ],
+    [
+      'every key usage that is too much',
+      { authorized_key_usages: ['digital_signature'] },
+      () => csrOf({ extensions: [usages(digitalSignature, keyCertSign, keyEncipherment)] }),
+      ['key usage key_encipherment is not authorized', 'key usage key_cert_sign is not authorized'],
+    ],
+    [
+      'authorized extended key usages, by RFC name',
+      { authorized_extended_key_usages: ['serverAuth'] },
+      () => csrOf({ extensions: [purposes(SERVER)] }),
+      [],
+    ],
+    [
+      'an extended key usage that is too much',
+      { authorized_extended_key_usages: ['serverAuth'] },
+      () => csrOf({ extensions: [purposes(SERVER, '1.3.6.1.5.5.7.3.9')] }),
+      ['extended key usage OCSPSigning is not authorized'],
+    ],
+    [
+      'an unknown extended key usage goes by its OID',
+      { authorized_extended_key_usages: ['serverAuth'] },
+      () => csrOf({ extensions: [purposes('1.2.3.4')] }),
+      ['extended key usage 1.2.3.4 is not authorized'],
+    ],
+    [
+      'an OID can be authorized',
+      { authorized_extended_key_usages: ['1.2.3.4'] },
+      () => csrOf({ extensions: [purposes('1.2.3.4')] }),
+      [],
+    ],
+
+    ['a common name is missing', { common_name_minimum: 1 }, () => csrOf(), ['0 common names; the minimum is 1']],
+    [
+      'too many common names',
+      { common_name_maximum: 1 },
+      () => csrOf({ subject: 'CN=a.example,CN=b.example' }),
+      ['2 common names; the maximum is 1'],
+    ],
+    [
+      'common name bounds of -1 are none',
+      { common_name_minimum: -1, common_name_maximum: -1 },
+      () => csrOf({ subject: 'CN=a,CN=b' }),
+      [],
+    ],
+    [
+      'no common name wanted',
+      { common_name_maximum: 0 },
+      () => csrOf({ subject: 'CN=a' }),
+      ['1 common names; the maximum is 0'],
+    ],
+    [
+      'every common name has to match wholly',
+      { common_name_regex: '[a-z]+\\.example' },
+      () => csrOf({ subject: 'CN=a.example,CN=b.example.org' }),
+      ['common name b.example.org does not match [a-z]+\\.example'],
+    ],
+    ['the pattern is not asked without a common name', { common_name_regex: 'x' }, () => csrOf(), []],
+
+    [
+      'too few SANs',
+      { san_minimum: 2 },
+      () => csrOf(dns('a.example')),
+      ['1 subject alternative names; the minimum is 2'],
+    ],
+    [
+      'too many SANs of the four kinds together',
+      { san_maximum: 3 },
+      () =>
+        csrOf({
+          names: [
+            { type: 'dns', value: 'a.example' },
+            { type: 'ip', value: '192.0.2.1' },
+            { type: 'email', value: 'a@example' },
+            { type: 'url', value: 'http://a' },
+          ],
+        }),
+      ['4 subject alternative names; the maximum is 3'],
+    ],
+    [
+      'other kinds of SAN are not counted',
+      { san_maximum: 1, san_types: ['DNS_NAME'] },
+      () =>
+        csrOf({
+          names: [
+            { type: 'dns', value: 'a.example' },
+            { type: 'id', value: '1.2.3' },
+          ],
+        }),
+      [],
+    ],
+    ['SAN bounds of -1 are none', { san_minimum: -1, san_maximum: -1 }, () => csrOf({ names: [] }), []],
+    [
+      'every SAN of the four kinds has to match',
+      { san_regex: '.*\\.example' },
+      () =>
+        csrOf({
+          names: [
+            { type: 'dns', value: 'a.example' },
+            { type: 'dns', value: 'b.test' },
+            { type: 'ip', value: '192.0.2.1' },
+          ],
+        }),
+      [/^subject alternative name b\.test does not match/, /^subject alternative name 192\.0\.2\.1 does not/],
+    ],
+    [
+      'SAN types',
+      { san_types: ['DNS_NAME', 'RFC822_NAME'] },
+      () =>
+        csrOf({
+          names: [
+            { type: 'dns', value: 'a.example' },
+            { type: 'ip', value: '192.0.2.1' },
+            { type: 'ip', value: '192.0.2.2' },
+            { type: 'url', value: 'http://a' },
+            { type: 'email', value: 'a@example' },
+          ],
+        }),
+      [
+        'subject alternative names of type IP_ADDRESS are not authorized',
+        'subject alternative names of type URI are not authorized',
+      ],
+    ],
+    ['a SAN listed twice', {}, () => csrOf(dns('a.example', 'A.example')), ['a.example is listed twice']],
+
+    [
+      'the subject matches in RFC 4514 order',
+      { subject_regex: 'CN=a,O=Ex' },
+      () => csrOf({ subject: 'O=Ex,CN=a' }),
+      [],
+    ],
+    [
+      'the subject does not match',
+      { subject_regex: 'O=Ex' },
+      () => csrOf({ subject: 'O=Ex,CN=a' }),
+      ['subject CN=a,O=Ex does not match O=Ex'],
+    ],
+    ['an empty subject is matched too', { subject_regex: '.+' }, () => csrOf(), [/^subject {2}does not match/]],
+
+    [
+      'wildcards are allowed by true',
+      { wildcard_in_common_name: true, wildcard_in_san: true },
+      () => csrOf({ ...dns('*.a.example'), subject: 'CN=*.a.example' }),
+      [],
+    ],
+    [
+      'wildcards are forbidden by false',
+      { wildcard_in_common_name: false, wildcard_in_san: false },
+      () => csrOf({ ...dns('*.a.example', 'b.example'), subject: 'CN=*.a.example' }),
+      ['common name *.a.example is a wildcard', 'subject alternative name *.a.example is a wildcard'],
+    ],
+
+    ['depth needs both members', { max_subdomain_depth: 0 }, () => csrOf(dns('a.b.example')), []],
+    ['bases alone ask nothing', { depth_base_domains: ['x.test'] }, () => csrOf(dns('a.b.example')), []],
+    [
+      'depth 0 is the base itself',
+      { max_subdomain_depth: 0, depth_base_domains: ['Example.'] },
+      () => csrOf(dns('example', 'a.example')),
+      ['a.example is 1 labels below its base domain; the maximum is 0'],
+    ],
+    [
+      'the longest base counts',
+      { max_subdomain_depth: 1, depth_base_domains: ['example', 'b.example'] },
+      () => csrOf(dns('a.b.example')),
+      [],
+    ],
+    [
+      'a wildcard label counts',
+      { max_subdomain_depth: 1, depth_base_domains: ['example'] },
+      () => csrOf(dns('*.a.example')),
+      [/is 2 labels/],
+    ],
+    [
+      'a name below no base',
+      { max_subdomain_depth: 9, depth_base_domains: ['example', 'test'] },
+      () => csrOf(dns('notexample')),
+      ['notexample lies below none of example, test'],
+    ],
+    [
+      'common names have a depth as well',
+      { max_subdomain_depth: 1, depth_base_domains: ['example'] },
+      () => csrOf({ ...dns('a.example'), subject: 'CN=a.b.example' }),
+      [/^a\.b\.example is 2 labels/],
+    ],
+    [
+      'IP addresses have none',
+      { max_subdomain_depth: 1, depth_base_domains: ['example'] },
+      () => csrOf({ names: [{ type: 'ip', value: '192.0.2.1' }] }),
+      [],
+    ],
+  ]
+  for (const [what, data, csr, expected] of cases) {
+    test(what, async () => {
+      const found = violations(await csr(), data)
+      assert.equal(found.length, expected.length, found.join('\n'))
+      for (const [index, wanted] of expected.entries())
+        if (typeof wanted === 'string') assert.equal(found[index], wanted)
+        else assert.match(found[index] as string, wanted)
+    })
+  }
+
+  test('violations of several rules are collected in one badCSR, none naming an identifier (RFC 8555 §6.7.1)', async () => {
+    const csr = await csrOf(dns('*.a.example'))
+    const found = violations(csr, { authorized_keys: {}, wildcard_in_san: false, san_minimum: 5 })
+    const { status, ...problem } = csrProfileProblem(found).toJSON()
+    assert.equal(status, 400)
+    assert.equal(problem.type, 'urn:ietf:params:acme:error:badCSR')
+    assert.equal(problem.subproblems?.length, 3)
+    assert.ok(problem.subproblems?.every((sub) => sub.type === problem.type && !('identifier' in sub)))
+    assert.ok(problem.detail.endsWith(found.join('; ')))
+  })
+
+  test('history is asked only where a field needs it, and only false forbids a key to come back', () => {
+    const cases: [object, boolean][] = [
+      [{}, false],
+      [{ reuse_key: true }, false],
+      [{ reuse_key: false }, true],
+      [{ renewal_window_days: 0 }, false],
+      [{ renewal_window_days: -1 }, false],
+      [{ renewal_window_days: 30 }, true],
+    ]
+    for (const [data, asks] of cases) assert.equal(asksForHistory(parseCsrProfile(data)), asks, JSON.stringify(data))
+    const seen = { keyCertified: true, notDue: true }
+    assert.deepEqual(historyViolations(parseCsrProfile({}), seen), [])
+    assert.equal(historyViolations(parseCsrProfile({ reuse_key: false }), seen).length, 1)
+    assert.match(historyViolations(parseCsrProfile({ renewal_window_days: 30 }), seen)[0] ?? '', /more than 30 days/)
+    assert.deepEqual(
+      historyViolations(parseCsrProfile({ reuse_key: false, renewal_window_days: 1 }), {
+        keyCertified: false,
+        notDue: false,
+      }),
+      [],
+    )
+  })
+})
+
+describe('what is no CSR profile', () => {
+  const wrong: [data: unknown, fault: RegExp][] = [
+    [null, /^profile_data must be an object$/],
+    [[], /^profile_data must be an object$/],
+    ['x', /^profile_data must be an object$/],
+    [{ authorized_keys: ['RSA'] }, /authorized_keys must be an object of/],
+    [{ authorized_keys: { RSA: '2048' } }, /authorized_keys/],
+    [{ authorized_keys: { RSA: -1 } }, /authorized_keys/],
+    [{ authorized_signature_algorithms: 'Ed25519' }, /must be a list of texts/],
+    [{ authorized_key_usages: [1] }, /must be a list of texts/],
+    [{ common_name_minimum: 1.5 }, /common_name_minimum must be an integer/],
+    [{ san_maximum: -2 }, /san_maximum must be an integer from -1/],
+    [{ san_maximum: '3' }, /san_maximum/],
+    [{ san_regex: '(' }, /^san_regex is not a regular expression of this server \(RE2 syntax\): missing/],
+    [{ subject_regex: 7 }, /subject_regex must be a regular expression/],
+    [{ wildcard_in_san: 'no' }, /wildcard_in_san must be true or false/],
+    [{ max_subdomain_depth: -1 }, /max_subdomain_depth must be an integer from 0/],
+    [{ depth_base_domains: [''] }, /depth_base_domains must be a list of texts that are not empty/],
+    [{ reuse_key: 0 }, /reuse_key must be true or false/],
+    [{ renewal_window_days: 1e300 }, /renewal_window_days must be an integer/],
+  ]
+  for (const [data, fault] of wrong) {
+    test(JSON.stringify(data), () => {
+      assert.throws(
+        () => parseCsrProfile(data),
+        (error) => error instanceof CsrProfileError && error.faults.length === 1 && fault.test(error.faults[0] ?? ''),
+      )
+    })
+  }
+
+  test('all faults are named at once', () => {
+    const data = { san_regex: '(', common_name_regex: '[', reuse_key: 'x' }
+    assert.throws(
+      () => parseCsrProfile(data),
+      (error) => error instanceof CsrProfileError && error.faults.length === 3,
+    )
+  })
+
+  test('any JSON is a profile or a CsrProfileError', () => {
+    const member = fc.constantFrom(
+      'authorized_keys',
+      'san_types',
+      'san_minimum',
+      'san_regex',
+      'reuse_key',
+      'depth_base_domains',
+      'max_subdomain_depth',
+      'renewal_window_days',
+      'wildcard_in_san',
+    )
+    fc.assert(
+      fc.property(fc.oneof(fc.jsonValue(), fc.dictionary(member, fc.jsonValue())), (data) => {
+        try {
+          parseCsrProfile(data)
+        } catch (error) {
+          assert.ok(error instanceof CsrProfileError, String(error))
+        }
+      }),
+    )
+  })
+})
+
+describe('CSR profile checks are total', () => {
+  test('for any CSR that parses and a profile of all rules the answer is a list of short sentences', async () => {
+    const profile = parseCsrProfile({
+      authorized_keys: { RSA: 4096 },
+      authorized_signature_algorithms: [],
+      authorized_key_usages: [],
+      authorized_extended_key_usages: [],
+      common_name_minimum: 2,
+      common_name_maximum: 0,
+      common_name_regex: '(a|a?)+$',
+      san_regex: '([a-z]+)*[0-9]',
+      san_types: [],
+      subject_regex: '(x+x+)+y',
+      wildcard_in_common_name: false,
+      wildcard_in_san: false,
+      max_subdomain_depth: 0,
+      depth_base_domains: ['example'],
+    })
+    const originals = [
+      await aCsr(P256_KEY, { ...dns('a.example', '*.b.example'), subject: 'CN=a.example,O=Ex' }),
+      await aCsr(RSA_KEY, { extensions: [usages(digitalSignature), purposes(SERVER)] }),
+    ]
+    let judged = 0
+    fc.assert(
+      fc.property(fc.oneof(fc.constantFrom(...originals), mutated(originals)), (der) => {
+        let csr: Csr
+        try {
+          csr = parseCsr(der)
+        } catch (error) {
+          assert.ok(error instanceof CsrError)
+          return
+        }
+        for (const sentence of csrProfileViolations(csr, profile)) assert.match(sentence, /^[\x20-\x7e…]{1,400}$/)
+        judged++
+      }),
+      { numRuns: 1000 },
+    )
+    assert.ok(judged > 100, `${judged} judged`)
+  })
+
+  test('names too long for the patterns of the profile are a violation, not a wait', async () => {
+    const csr = await csrOf({ ...dns('a.example'), subject: `O=${'ab'.repeat(8_000)}` })
+    const startedAt = process.cpuUsage()
+    const found = violations(csr, { subject_regex: '.*a[ab]{900}.*' })
+    const { user } = process.cpuUsage(startedAt)
+    assert.deepEqual(found, ['its names are too long for the regular expressions of the profile'])
+    assert.ok(user < 2_000_000)
+  })
+})

@@ -1,0 +1,112 @@
+/** Which identifiers may be ordered (decisions 7, 11, 12). */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { checkIdentifiers, type IdentifierPolicy } from '../../../src/domain/identifier-policy.ts'
+import { matchesPattern } from '../../../src/domain/name-pattern.ts'
+import { Problem } from '../../../src/protocol/problem.ts'
+
+const POLICY: IdentifierPolicy = {
+  allowedDomains: [],
+  forbiddenDomains: [],
+  allowWildcards: true,
+  allowIp: true,
+  allowSingleLabel: false,
+  maxIdentifiers: 3,
+  maxValueLength: 253,
+  enabledChallenges: ['http-01', 'dns-01'],
+}
+const dns = (value: string) => ({ type: 'dns', value })
+
+function refusalOf(values: { type: string; value: string }[], policy: Partial<IdentifierPolicy> = {}): Problem {
+  try {
+    checkIdentifiers(values, { ...POLICY, ...policy })
+  } catch (error) {
+    if (error instanceof Problem) return error
+    throw error
+  }
+  throw new Error('accepted')
+}
+
+test('identifiers come back in order and in normal form', () => {
+  assert.deepEqual(
+    checkIdentifiers([dns('*.B.example'), dns('b.EXAMPLE'), { type: 'ip', value: '2001:DB8::1' }], POLICY),
+    [dns('*.b.example'), dns('b.example'), { type: 'ip', value: '2001:db8::1' }],
+  )
+})
+
+const patterns: [name: string, pattern: string, matches: boolean][] = [
+  ['a.example', 'a.example', true],
+  ['a.example', 'A.EXAMPLE.', true],
+  ['b.a.example', 'a.example', false],
+  ['a.example', '*.a.example', true],
+  ['c.b.a.example', '*.a.example', true],
+  ['ba.example', '*.a.example', false],
+  ['example', '*.a.example', false],
+]
+for (const [name, pattern, matches] of patterns)
+  test(`${name} ${matches ? 'matches' : 'does not match'} ${pattern}`, () =>
+    assert.equal(matchesPattern(name, pattern), matches))
+
+const refused: [
+  why: string,
+  value: { type: string; value: string },
+  policy: Partial<IdentifierPolicy>,
+  type: string,
+][] = [
+  ['a forbidden name', dns('x.bad.example'), { forbiddenDomains: ['*.bad.example'] }, 'rejectedIdentifier'],
+  [
+    'a wildcard above a forbidden name',
+    dns('*.bad.example'),
+    { forbiddenDomains: ['*.bad.example'] },
+    'rejectedIdentifier',
+  ],
+  ['a name outside the allowed ones', dns('x.example'), { allowedDomains: ['*.good.example'] }, 'rejectedIdentifier'],
+  ['a wildcard where there are none', dns('*.a.example'), { allowWildcards: false }, 'rejectedIdentifier'],
+  ['a wildcard without a DNS challenge', dns('*.a.example'), { enabledChallenges: ['http-01'] }, 'rejectedIdentifier'],
+  [
+    'an address with only DNS challenges',
+    { type: 'ip', value: '192.0.2.1' },
+    { enabledChallenges: ['dns-01'] },
+    'rejectedIdentifier',
+  ],
+  ['an address where there are none', { type: 'ip', value: '192.0.2.1' }, { allowIp: false }, 'unsupportedIdentifier'],
+  ['a single label', dns('intranet'), {}, 'rejectedIdentifier'],
+  ['another type', { type: 'tn', value: 'x' }, {}, 'unsupportedIdentifier'],
+  ['a type that names a member of Object', { type: 'constructor', value: 'x' }, {}, 'unsupportedIdentifier'],
+  ['a long value', dns('aaaaa.example'), { maxValueLength: 5 }, 'rejectedIdentifier'],
+]
+for (const [why, value, policy, type] of refused)
+  test(`${why} is ${type}, without subproblems`, () => {
+    const problem = refusalOf([value], policy)
+    assert.equal(problem.type, type)
+    assert.equal(problem.toJSON().subproblems, undefined)
+  })
+
+test('a single label is accepted where it is allowed', () => {
+  assert.deepEqual(checkIdentifiers([dns('intranet')], { ...POLICY, allowSingleLabel: true }), [dns('intranet')])
+})
+
+test('several refusals are one compound problem, each with its identifier as it was sent', () => {
+  const { type, options } = refusalOf([dns('Bad..example'), dns('fine.example'), dns('one')])
+  assert.equal(type, 'compound')
+  assert.deepEqual(
+    options.subproblems?.map((sub) => [sub.type, sub.identifier]),
+    [
+      ['malformed', dns('Bad..example')],
+      ['rejectedIdentifier', dns('one')],
+    ],
+  )
+})
+
+test('none, too many and equal ones are malformed', () => {
+  assert.equal(refusalOf([]).type, 'malformed')
+  assert.equal(refusalOf(Array.from({ length: 4 }, (_, i) => dns(`a${i}.example`))).type, 'malformed')
+  assert.equal(refusalOf([dns('a.example'), dns('A.example')]).type, 'malformed')
+})
+
+test('what a client sent is shown to it short and printable', () => {
+  const { message } = refusalOf([dns(`\u001b[31m\r\n${'x'.repeat(200)}`)])
+  assert.match(message, /^[\x20-\x7e…]+$/)
+  assert.ok(message.length < 250)
+})

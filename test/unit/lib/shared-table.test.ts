@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { describe, test } from 'node:test'
+import { Worker } from 'node:worker_threads'
+import { allocateSharedTable, openSharedTable } from '../../../src/lib/shared-table.ts'
+
+const MODULE = new URL('../../../src/lib/shared-table.js', import.meta.url).href
+
+function read(memory: SharedArrayBuffer, key: string): number {
+  let found = 0
+  openSharedTable(memory).update(key, (value) => {
+    found = value
+    return value
+  })
+  return found
+}
+
+describe('shared table', () => {
+  test('an unknown key is zero, and keeps what it is given', () => {
+    const memory = allocateSharedTable(4)
+    assert.equal(read(memory, 'a'), 0)
+    openSharedTable(memory).update('a', (value) => value + 1.5)
+    assert.equal(read(memory, 'a'), 1.5)
+    assert.equal(read(memory, 'b'), 0)
+  })
+
+  test('no update is lost among threads', async () => {
+    const memory = allocateSharedTable(1)
+    const source = `
+      const { workerData } = require('node:worker_threads')
+      import(workerData.module).then(({ openSharedTable }) => {
+        const table = openSharedTable(workerData.memory)
+        for (let i = 0; i < 20000; i++) table.update('key ' + (i % 5), (value) => value + 1)
+      })`
+    const threads = [1, 2, 3].map(() => new Worker(source, { eval: true, workerData: { memory, module: MODULE } }))
+    for (const [code] of await Promise.all(threads.map((thread) => once(thread, 'exit')))) assert.equal(code, 0)
+    for (let i = 0; i < 5; i++) assert.equal(read(memory, `key ${i}`), 12_000)
+  })
+
+  test('a full bucket forgets the smallest number first', () => {
+    const memory = allocateSharedTable(0)
+    const table = openSharedTable(memory)
+    for (let i = 1; i <= 16; i++) table.update(`key ${i}`, () => 100 + i)
+    table.update('late', () => 200)
+    assert.equal(read(memory, 'late'), 200)
+    assert.equal(read(memory, 'key 16'), 116)
+  })
+
+  test('a lock that a dead thread left behind is taken over', () => {
+    const memory = allocateSharedTable(0)
+    Atomics.store(new Int32Array(memory, 32, 1), 0, 12_345)
+    const startedAt = performance.now()
+    openSharedTable(memory).update('key', () => 1)
+    assert.ok(performance.now() - startedAt < 2_000)
+    assert.equal(read(memory, 'key'), 1)
+  })
+})

@@ -1,0 +1,44 @@
+/** What the log writes and what it must never write (doc 1, Logging). */
+
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { test } from 'node:test'
+
+const LOGGING = new URL('../../../src/main/logging.js', import.meta.url).href
+
+/** What a process of its own writes to standard output when it logs these facts. */
+function written(format: 'json' | 'human', facts: object): string {
+  const program = `
+    const { createLogger } = await import(${JSON.stringify(LOGGING)})
+    const { log, flush } = createLogger({ level: 'INFO', format: ${JSON.stringify(format)} }, 'main', false)
+    log.info(${JSON.stringify(facts)}, 'something happened')
+    flush()`
+  const { status, stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
+    encoding: 'utf8',
+  })
+  assert.equal(status, 0, stderr)
+  return stdout
+}
+
+const SECRETS = ['password', 'secret', 'pin', 'token_secret', 'hmac_key', 'eab_hmac_key', 'auth_value', 'd']
+
+for (const format of ['json', 'human'] as const) {
+  test(`secrets are cut out at every depth that is promised, in ${format}`, () => {
+    const facts = Object.fromEntries(SECRETS.map((name) => [name, `hush-${name}`]))
+    const text = written(format, { ...facts, database: facts, config: { database: facts }, kept: 'visible' })
+    assert.doesNotMatch(text, /hush/)
+    assert.equal(text.match(/\[redacted\]/g)?.length, 3 * SECRETS.length)
+    assert.match(text, /visible/)
+  })
+
+  test(`control characters of a client never reach a terminal or make a second line, in ${format}`, () => {
+    const text = written(format, {
+      path: '/a\u001b[31mb\r\nc\u0007\u0085\u009b2J',
+      nested: { path: '\u001b]0;x\u0007\u009b' },
+    })
+    assert.equal(text.split('\n').length, 2)
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+    assert.doesNotMatch(text.slice(0, -1), format === 'json' ? /[\u0000-\u001f]/ : /[\u0000-\u001f\u007f-\u009f]/)
+    assert.match(text, /something happened/)
+  })
+}

@@ -1,0 +1,273 @@
+/** The dispatcher of validations: once at a time, retries with backoff, interruptions, bounds, drain. */
+
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { ChallengeType } from '../../../src/protocol/challenge.ts'
+import type { ValidationRequest } from '../../../src/services/validation.ts'
+import { createValidationDispatcher, type DispatcherOptions } from '../../../src/services/validation-dispatcher.ts'
+import type { AttemptResult } from '../../../src/store/authorization-store.ts'
+import type { ValidationJob, ValidationVerdict } from '../../../workers/job.ts'
+
+const GOOD: ValidationVerdict = { ok: true, evidence: [] }
+const bad = (retryable: boolean): ValidationVerdict => ({
+  ok: false,
+  problem: 'connection',
+  detail: 'nobody answers',
+  retryable,
+  evidence: [],
+})
+
+let counter = 0
+function aRequest(over: Partial<ValidationRequest> = {}): ValidationRequest {
+  return {
+    authorizationId: `authorization-${++counter}`,
+    accountId: 'account',
+    type: 'http-01',
+    identifier: { type: 'dns', value: 'host.example' },
+    token: 'token',
+    thumbprint: 'thumbprint',
+    tries: 0,
+    requestId: 'request',
+    ...over,
+  }
+}
+
+/** A dispatcher over a scripted validator and a store that keeps what it is told. */
+function aDispatcher(
+  validate: (job: ValidationJob, run: number) => Promise<ValidationVerdict>,
+  over: Partial<DispatcherOptions> = {},
+) {
+  const recorded: AttemptResult[] = []
+  const results: string[] = []
+  const interruptions: unknown[] = []
+  const startedAt: number[] = []
+  const everyType = (tries: number) =>
+    Object.fromEntries(
+      ['http-01', 'dns-01', 'tls-alpn-01', 'dns-persist-01', 'dns-account-01'].map((type) => [type, tries]),
+    ) as Record<ChallengeType, number>
+  const dispatcher = createValidationDispatcher({
+    async validate(job) {
+      startedAt.push(performance.now())
+      return validate(job, startedAt.length)
+    },
+    jobFor: ({ authorizationId }) => ({ token: authorizationId }) as ValidationJob,
+    store: {
+      async recordAttempt(result) {
+        recorded.push(result)
+        return true
+      },
+    },
+    policy: { maxRetries: everyType(2), backoffBaseMs: 40, backoffMaxMs: 60 },
+    concurrency: 4,
+    maxWaiting: 100,
+    events: {
+      attempted: (_request, result) => results.push(result),
+      interrupted: (_request, error) => interruptions.push(error),
+    },
+    ...over,
+  })
+  return { dispatcher, recorded, results, interruptions, startedAt }
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  for (let i = 0; i < 1000; i++) {
+    if (condition()) return
+    await sleep(5)
+  }
+  throw new Error('the condition did not come true')
+}
+const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
+const outcomes = (recorded: readonly AttemptResult[]) => recorded.map(({ outcome }) => outcome)
+
+describe('validation dispatcher', () => {
+  test('a good verdict is recorded as valid, with its time', async () => {
+    const { dispatcher, recorded, results } = aDispatcher(async () => GOOD)
+    const request = aRequest()
+    assert.equal(dispatcher.dispatch(request), true)
+    await until(() => dispatcher.waiting() === 0)
+    assert.deepEqual(outcomes(recorded), ['valid'])
+    assert.equal(recorded[0]?.authorizationId, request.authorizationId)
+    assert.equal(recorded[0]?.attempt.status, 'valid')
+    assert.match(recorded[0]?.attempt.validated ?? '', /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/)
+    assert.deepEqual(results, ['success'])
+  })
+
+  test('a verdict that is final is recorded as invalid at once', async () => {
+    const { dispatcher, recorded, results } = aDispatcher(async () => bad(false))
+    dispatcher.dispatch(aRequest())
+    await until(() => dispatcher.waiting() === 0)
+    assert.deepEqual(outcomes(recorded), ['invalid'])
+    assert.equal(recorded[0]?.attempt.error?.type, 'urn:ietf:params:acme:error:connection')
+    assert.deepEqual(results, ['failure'])
+  })
+
+  test('a verdict that may change is retried with growing delays, processing meanwhile, then invalid', async () => {
+    const { dispatcher, recorded, results, startedAt } = aDispatcher(async () => bad(true))
+    dispatcher.dispatch(aRequest())
+    await until(() => dispatcher.waiting() === 0)
+    assert.deepEqual(outcomes(recorded), [null, null, 'invalid'])
+    assert.deepEqual(
+      recorded.map(({ attempt: { status, tries } }) => `${status} ${tries}`),
+      ['processing 1', 'processing 2', 'invalid 3'],
+    )
+    assert.deepEqual(results, ['retry', 'retry', 'failure'])
+    const [first, second, third] = startedAt as [number, number, number]
+    assert.ok(second - first >= 39, `${second - first}`)
+    assert.ok(third - second >= 59, `${third - second}`)
+  })
+
+  test('tries of a former instance count', async () => {
+    const { dispatcher, recorded } = aDispatcher(async () => bad(true))
+    dispatcher.dispatch(aRequest({ tries: 2 }))
+    await until(() => dispatcher.waiting() === 0)
+    assert.deepEqual(outcomes(recorded), ['invalid'])
+  })
+
+  test('a challenge that waits or runs is not validated twice; afterwards it can be again', async () => {
+    const { dispatcher, startedAt } = aDispatcher(async () => {
+      await sleep(20)
+      return GOOD
+    })
+    const request = aRequest()
+    for (let i = 0; i < 5; i++) assert.equal(dispatcher.dispatch({ ...request, requestId: `${i}` }), true)
+    dispatcher.dispatch({ ...request, type: 'dns-01' })
+    assert.equal(dispatcher.waiting(), 2)
+    await until(() => dispatcher.waiting() === 0)
+    assert.equal(startedAt.length, 2)
+    dispatcher.dispatch(request)
+    await until(() => dispatcher.waiting() === 0)
+    assert.equal(startedAt.length, 3)
+  })
+
+  test('an attempt without a verdict is repeated and does not count as a try', async () => {
+    const { dispatcher, recorded, interruptions } = aDispatcher(async (_job, run) => {
+      if (run === 1) throw new Error('the thread died')
+      return bad(false)
+    })
+    dispatcher.dispatch(aRequest())
+    await until(() => dispatcher.waiting() === 0)
+    assert.equal(interruptions.length, 1)
+    assert.equal(recorded[0]?.attempt.tries, 1)
+  })
+
+  test('an attempt that could not be recorded is repeated', async () => {
+    let writes = 0
+    const { dispatcher, interruptions, startedAt } = aDispatcher(async () => GOOD, {
+      store: {
+        async recordAttempt() {
+          if (++writes === 1) throw new Error('the database is away')
+          return true
+        },
+      },
+    })
+    dispatcher.dispatch(aRequest())
+    await until(() => dispatcher.waiting() === 0)
+    assert.deepEqual([writes, interruptions.length, startedAt.length], [2, 1, 2])
+  })
+
+  test('an authorization that was decided elsewhere is not tried again', async () => {
+    const { dispatcher, results, startedAt } = aDispatcher(async () => bad(true), {
+      store: { recordAttempt: async () => false },
+    })
+    dispatcher.dispatch(aRequest())
+    await until(() => dispatcher.waiting() === 0)
+    await sleep(100)
+    assert.equal(startedAt.length, 1)
+    assert.deepEqual(results, ['failure'])
+  })
+
+  test('no more run at once than allowed', async () => {
+    let running = 0
+    let most = 0
+    const { dispatcher } = aDispatcher(async () => {
+      most = Math.max(most, ++running)
+      await sleep(5)
+      running--
+      return GOOD
+    })
+    for (let i = 0; i < 40; i++) dispatcher.dispatch(aRequest())
+    await until(() => dispatcher.waiting() === 0)
+    assert.equal(most, 4)
+  })
+
+  test('a full queue refuses what is new, not what it has', async () => {
+    let open: (() => void) | undefined
+    const gate = new Promise<void>((resolve) => {
+      open = resolve
+    })
+    const { dispatcher, recorded } = aDispatcher(
+      async () => {
+        await gate
+        return GOOD
+      },
+      { maxWaiting: 3 },
+    )
+    const known = aRequest()
+    assert.deepEqual(
+      [known, aRequest(), aRequest(), aRequest(), known].map((request) => dispatcher.dispatch(request)),
+      [true, true, true, false, true],
+    )
+    open?.()
+    await until(() => dispatcher.waiting() === 0)
+    assert.equal(recorded.length, 3)
+    assert.equal(dispatcher.dispatch(aRequest()), true)
+    await until(() => dispatcher.waiting() === 0)
+  })
+
+  describe('drain', () => {
+    test('lets running attempts end, starts no others and takes nothing new', async () => {
+      const { dispatcher, recorded, startedAt } = aDispatcher(
+        async () => {
+          await sleep(60)
+          return GOOD
+        },
+        { concurrency: 2 },
+      )
+      for (let i = 0; i < 6; i++) dispatcher.dispatch(aRequest())
+      await until(() => startedAt.length === 2)
+      const draining = dispatcher.drain(5_000)
+      assert.equal(dispatcher.dispatch(aRequest()), false)
+      await draining
+      assert.equal(recorded.length, 2)
+      await sleep(100)
+      assert.equal(startedAt.length, 2)
+    })
+
+    test('leaves no timer behind, also of an attempt that ends meanwhile and would be retried', async () => {
+      const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
+      const before = timers()
+      const { dispatcher, startedAt } = aDispatcher(
+        async (_job, run) => {
+          if (run > 1) await sleep(50)
+          return bad(true)
+        },
+        {
+          policy: {
+            maxRetries: { 'http-01': 9 } as Record<ChallengeType, number>,
+            backoffBaseMs: 60_000,
+            backoffMaxMs: 60_000,
+          },
+        },
+      )
+      dispatcher.dispatch(aRequest())
+      await until(() => startedAt.length === 1)
+      dispatcher.dispatch(aRequest())
+      await until(() => startedAt.length === 2)
+      await dispatcher.drain(5_000)
+      await sleep(50)
+      assert.ok(timers() <= before, `${timers()} timers after, ${before} before`)
+    })
+
+    test('does not wait longer than allowed', async () => {
+      const { dispatcher, startedAt } = aDispatcher(async () => {
+        await sleep(400)
+        return GOOD
+      })
+      dispatcher.dispatch(aRequest())
+      await until(() => startedAt.length === 1)
+      const begunAt = performance.now()
+      await dispatcher.drain(50)
+      assert.ok(performance.now() - begunAt < 300)
+    })
+  })
+})
