@@ -424,9 +424,11 @@ describe('issuance under faults', () => {
     })
 
     test('of one order by recovery does not keep the others from theirs', async () => {
-      const [expired, good] = [await ready(), await aReadyOrder(store, requester, {}, names)]
       const away = anIssuance({ ca: aCa(() => Promise.reject(new CaError('away', { retryable: true }))) })
+      const expired = await ready()
       await finalize(away, expired)
+      // Not the same order again: that one is open no more.
+      const good = await aReadyOrder(store, requester, {}, names)
       await finalize(away, good)
       await store.sql("UPDATE orders SET expires_at = now() - interval '1 second' WHERE id = $1", [expired.id])
       const issuance = anIssuance({
