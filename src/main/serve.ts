@@ -4,37 +4,29 @@ import { randomBytes } from 'node:crypto'
 import path from 'node:path'
 import type { Logger } from 'pino'
 import { createWorkerPool } from '../../workers/pool.ts'
-import { startLoop } from '../background/loop.ts'
-import { type BackgroundEvents, type BackgroundTask, startBackgroundTasks } from '../background/tasks.ts'
-import type { CaBackend } from '../ca/backend.ts'
+import { startBackgroundTasks } from '../background/tasks.ts'
 import type { Config } from '../config/schema.ts'
 import { assertPortFree } from '../http/port-check.ts'
 import { allocateReplayWindow } from '../lib/replay-window.ts'
 import { allocateSharedTable } from '../lib/shared-table.ts'
 import { createMetrics } from '../ops/metrics.ts'
-import { type SupervisedThread, superviseThread, type ThreadEvent } from '../runtime/thread.ts'
-import { adoptChallenges } from '../services/challenge-adoption.ts'
-import { type ExpiringKind, expireOverdue } from '../services/expiry.ts'
-import { allocateInstanceBoard, type InstanceBoard, openInstanceBoard } from '../services/instance-board.ts'
-import type { Issuance } from '../services/issuance.ts'
-import { recoverIssuances } from '../services/recovery.ts'
-import { createValidationDispatcher, type DispatcherEvents } from '../services/validation-dispatcher.ts'
-import { type Database, openDatabase } from '../store/database.ts'
-import type { ExpiryPage } from '../store/expiry-store.ts'
+import { type SupervisedThread, superviseThread } from '../runtime/thread.ts'
+import { allocateInstanceBoard, openInstanceBoard } from '../services/instance-board.ts'
+import { createValidationDispatcher } from '../services/validation-dispatcher.ts'
+import { openDatabase } from '../store/database.ts'
 import { announceInstance, type InstancePresence } from '../store/instance-presence.ts'
 import { migrate, requireCurrentSchema } from '../store/migrate.ts'
-import { createServerSettings } from '../store/server-settings.ts'
+import { backgroundEvents, backgroundTasks } from './background.ts'
 import { PINO_LEVELS } from './logging.ts'
+import { followMaintenance } from './maintenance-flag.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from './messages.ts'
 import { keepNonceEpochs } from './nonces.ts'
-import { ensureServerCertificate } from './server-certificate.ts'
+import { dispatcherEvents, threadEvents } from './service-events.ts'
 import {
   createJobFactory,
   databaseSettings,
   eabSecretBox,
   liveSettings,
-  nonceLifetimeSeconds,
-  orderingPolicy,
   threadConnections,
   urlSettings,
   validationPolicy,
@@ -42,6 +34,7 @@ import {
 import { requireTestSignatures } from './signer-check.ts'
 import { type SignerPlace, startSignerProcess } from './signer-process.ts'
 import { spawnSupervisor } from './supervisor.ts'
+import { refreshServerCertificate, renewServerCertificate, tlsFiles } from './tls.ts'
 import { connectSigner, createStores, createThreadIssuance } from './wiring.ts'
 
 export interface ServeOptions {
@@ -68,11 +61,6 @@ const VALIDATION_THREADS = 2
 const VALIDATIONS_PER_THREAD = 200
 const MAX_WAITING_VALIDATIONS = 20_000
 
-const RECOVERY_INTERVAL_MS = 2_000
-const CERTIFICATE_CHECK_INTERVAL_MS = 3_600_000
-/** doc 1 wants every thread to know within two seconds. */
-const MAINTENANCE_POLL_MS = 1_000
-const QUOTA_SWEEP_INTERVAL_MS = 3_600_000
 const SIGNER_FIRST_ANSWER_MS = 15_000
 const THREAD_READY_TIMEOUT_MS = 30_000
 const SIGNER_STOP_MS = 10_000
@@ -143,7 +131,10 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   const stores = createStores(db)
   const { instanceId } = presence
   const issuance = createThreadIssuance({ config, db, stores, ca, instanceId, metrics, log })
-  const tls = await serverCertificate(config, ca, issuance, onStep)
+  if (config.server.tls.self_issued_names.length > 0) onStep('checking the server certificate')
+  const refreshCertificate = () => refreshServerCertificate(config, ca, issuance)
+  await refreshCertificate()
+  const tls = tlsFiles(config)
 
   onStep('starting the validation workers')
   const pool = createWorkerPool({
@@ -165,7 +156,8 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
 
   const boardMemory = allocateInstanceBoard(config.server.workers)
   const board = openInstanceBoard(boardMemory)
-  await followMaintenance({ db, board, log, teardown })
+  const maintenance = await followMaintenance(db, board, log)
+  teardown.add(() => maintenance.stop())
 
   const fronts: SupervisedThread<FrontMessages>[] = []
   const background = startBackgroundTasks(
@@ -249,7 +241,13 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     await Promise.all(fronts.map((front) => front.stop(gracefulMs)))
   })
   await Promise.all(fronts.map((front) => front.start()))
-  if (tls) renewServerCertificate({ config, ca, issuance, fronts, log, teardown })
+  if (tls) {
+    const recycleFronts = async () => {
+      for (const front of fronts) await front.recycle('server certificate renewed')
+    }
+    const renewal = renewServerCertificate(refreshCertificate, recycleFronts, log)
+    teardown.add(() => renewal.stop())
+  }
 
   return {
     directoryUrl: `${urlSettings(config).externalUrl}${config.api.base_path}${config.acme.paths.directory}`,
@@ -273,32 +271,6 @@ async function requireFreePort({ server }: Config): Promise<void> {
     const reason = code === 'EADDRINUSE' ? 'it is in use' : `${code}`
     throw new Error(`cannot listen on ${server.bind}:${server.port}: ${reason}`, { cause })
   }
-}
-
-interface MaintenanceParts {
-  db: Database
-  board: InstanceBoard
-  log: Logger
-  teardown: Teardown
-}
-
-/** Keeps the board's flag at what the database says; the last known value holds while the database is away. */
-async function followMaintenance({ db, board, log, teardown }: MaintenanceParts): Promise<void> {
-  const settings = createServerSettings(db)
-  const look = async () => {
-    const { enabled } = await settings.maintenance()
-    if (enabled === board.isInMaintenance()) return
-    board.setMaintenance(enabled)
-    log.warn({ event: 'maintenance_mode_changed', enabled }, enabled ? 'in maintenance' : 'maintenance has ended')
-  }
-  await look()
-  const loop = startLoop({
-    name: 'maintenance',
-    intervalMs: MAINTENANCE_POLL_MS,
-    round: look,
-    onError: (_, error) => log.debug({ err: error }, 'the maintenance flag could not be read'),
-  })
-  teardown.add(() => loop.stop())
 }
 
 async function prepareSchema(config: Config, log: Logger): Promise<void> {
@@ -332,171 +304,4 @@ async function signerPlace(
   const child = await startSignerProcess(config, log)
   teardown.add(() => child.stop(SIGNER_STOP_MS))
   return child
-}
-
-async function serverCertificate(config: Config, ca: CaBackend, issuance: Issuance, onStep: (title: string) => void) {
-  const { cert_path, key_path, self_issued_names: names } = config.server.tls
-  if (cert_path === null || key_path === null) return undefined
-  const files = { certPath: path.resolve(cert_path), keyPath: path.resolve(key_path) }
-  if (names.length > 0) {
-    onStep('checking the server certificate')
-    await ensureServerCertificate(files, names, ca.issuers()[0], issuance, new Date())
-  }
-  return files
-}
-
-interface RenewalParts {
-  config: Config
-  ca: CaBackend
-  issuance: Issuance
-  fronts: readonly SupervisedThread<FrontMessages>[]
-  log: Logger
-  teardown: Teardown
-}
-
-/** A front reads its certificate when it starts, so a renewed one is taken up by replacing the threads one by one. */
-function renewServerCertificate({ config, ca, issuance, fronts, log, teardown }: RenewalParts): void {
-  const loop = startLoop({
-    name: 'server certificate',
-    intervalMs: CERTIFICATE_CHECK_INTERVAL_MS,
-    async round() {
-      const { cert_path, key_path, self_issued_names: names } = config.server.tls
-      if (names.length === 0 || cert_path === null || key_path === null) return
-      const files = { certPath: path.resolve(cert_path), keyPath: path.resolve(key_path) }
-      if (!(await ensureServerCertificate(files, names, ca.issuers()[0], issuance, new Date()))) return
-      log.info('server certificate renewed')
-      for (const front of fronts) await front.recycle('server certificate renewed')
-    },
-    onError: (name, error) => log.error({ task: name, err: error }, 'background task failed'),
-  })
-  teardown.add(() => loop.stop())
-}
-
-interface BackgroundParts {
-  config: Config
-  instanceId: number
-  stores: ReturnType<typeof createStores>
-  issuance: Issuance
-  dispatcher: ReturnType<typeof createValidationDispatcher>
-  onRecovered(orderId: string | undefined, outcome: string): void
-  onExpired(kind: ExpiringKind, page: ExpiryPage): void
-  isStopping(): boolean
-}
-
-function backgroundTasks({
-  config,
-  instanceId,
-  stores,
-  issuance,
-  dispatcher,
-  onRecovered,
-  onExpired,
-  isStopping,
-}: BackgroundParts): BackgroundTask[] {
-  const { background_worker: challengeWorker } = config.challenges
-  const { rate_limits: limits } = config.security
-  return [
-    {
-      name: 'stale_processing_recovery',
-      role: 'cleanup',
-      intervalMs: RECOVERY_INTERVAL_MS,
-      round: () =>
-        recoverIssuances({
-          store: stores.issuance,
-          complete: issuance.complete,
-          instanceId,
-          // An intent that its own thread may still be working on is left alone.
-          ownAfterSeconds: config.ca.signer.timeout_seconds + 5,
-          onRecovered,
-        }),
-    },
-    {
-      name: 'order_expiry',
-      role: 'cleanup',
-      intervalMs: config.order.cleanup_interval_seconds * 1000,
-      round: () => expireOverdue({ store: stores.expiry, lifetimes: orderingPolicy(config), onExpired, isStopping }),
-    },
-    {
-      name: 'challenge_adoption',
-      role: 'challenge',
-      intervalMs: Math.min(RECOVERY_INTERVAL_MS, challengeWorker.poll_seconds * 1000),
-      round: () =>
-        adoptChallenges({
-          store: stores.authorizations,
-          instanceId,
-          staleSeconds: challengeWorker.stale_seconds,
-          dispatch: dispatcher.dispatch,
-        }),
-    },
-    {
-      name: 'rate_limit_gc',
-      role: 'cleanup',
-      intervalMs: limits.gc_interval_seconds * 1000,
-      round: () => stores.rateLimits.sweep(limits.gc_max_age_seconds),
-    },
-    { name: 'quota_gc', role: 'cleanup', intervalMs: QUOTA_SWEEP_INTERVAL_MS, round: () => stores.usage.sweep() },
-    {
-      name: 'nonce_gc',
-      role: 'cleanup',
-      intervalMs: config.nonce.gc_interval_seconds * 1000,
-      round: () => stores.nonces.sweep(nonceLifetimeSeconds(config)),
-    },
-  ]
-}
-
-function backgroundEvents(log: Logger, metrics: ReturnType<typeof createMetrics>): BackgroundEvents {
-  return {
-    began: (task) => metrics.workerRuns.inc({ task }),
-    ended(task, taken) {
-      if (taken > 0) log.info({ task, taken }, 'background task has found work')
-    },
-    failed(task, error) {
-      metrics.workerErrors.inc({ task })
-      log.error({ task, err: error }, 'background task failed')
-    },
-  }
-}
-
-function dispatcherEvents(log: Logger, metrics: ReturnType<typeof createMetrics>): DispatcherEvents {
-  return {
-    attempted({ authorizationId, accountId, type, identifier, requestId }, result, verdict, durationMs) {
-      metrics.challengesValidated.inc({ result })
-      const facts = {
-        event: 'validation',
-        result,
-        authorizationId,
-        accountId,
-        type,
-        identifier: identifier.value,
-        requestId,
-      }
-      const found = verdict.ok ? {} : { problem: verdict.problem, detail: verdict.detail }
-      log.info({ ...facts, ...found, ms: Math.round(durationMs), evidence: verdict.evidence }, 'validation attempt')
-    },
-    interrupted({ authorizationId, type }, error) {
-      log.error({ authorizationId, type, err: error }, 'a validation attempt gave no verdict; it is repeated')
-    },
-  }
-}
-
-function threadEvents(log: Logger, onBroken: (reason: string) => void): (event: ThreadEvent) => void {
-  return ({ type, name, ...facts }) => {
-    switch (type) {
-      case 'crashed':
-        log.error({ thread: name, ...facts }, 'thread crashed and is restarted')
-        break
-      case 'escalated':
-        log.fatal({ thread: name, ...facts }, 'thread crashes again and again')
-        onBroken(`${name} crashes again and again`)
-        break
-      case 'stuck':
-        log.fatal({ thread: name, ...facts }, 'thread does not end')
-        break
-      case 'refused':
-        log.warn({ thread: name, ...facts }, 'a message was refused')
-        break
-      default:
-        log.debug({ thread: name, ...facts }, `thread ${type}`)
-    }
-  }
 }

@@ -1,0 +1,102 @@
+/** The background tasks of this release, and how their rounds are counted and logged. */
+
+import type { Logger } from 'pino'
+import type { BackgroundEvents, BackgroundTask } from '../background/tasks.ts'
+import type { Config } from '../config/schema.ts'
+import type { Metrics } from '../ops/metrics.ts'
+import { adoptChallenges } from '../services/challenge-adoption.ts'
+import { type ExpiringKind, expireOverdue } from '../services/expiry.ts'
+import type { Issuance } from '../services/issuance.ts'
+import { recoverIssuances } from '../services/recovery.ts'
+import type { ValidationDispatcher } from '../services/validation-dispatcher.ts'
+import type { ExpiryPage } from '../store/expiry-store.ts'
+import { nonceLifetimeSeconds, orderingPolicy } from './settings.ts'
+import type { Stores } from './wiring.ts'
+
+const RECOVERY_INTERVAL_MS = 2_000
+const QUOTA_SWEEP_INTERVAL_MS = 3_600_000
+
+export interface BackgroundParts {
+  config: Config
+  instanceId: number
+  stores: Stores
+  issuance: Issuance
+  dispatcher: ValidationDispatcher
+  onRecovered(orderId: string | undefined, outcome: string): void
+  onExpired(kind: ExpiringKind, page: ExpiryPage): void
+  isStopping(): boolean
+}
+
+export function backgroundTasks({
+  config,
+  instanceId,
+  stores,
+  issuance,
+  dispatcher,
+  onRecovered,
+  onExpired,
+  isStopping,
+}: BackgroundParts): BackgroundTask[] {
+  const { background_worker: challengeWorker } = config.challenges
+  const { rate_limits: limits } = config.security
+  return [
+    {
+      name: 'stale_processing_recovery',
+      role: 'cleanup',
+      intervalMs: RECOVERY_INTERVAL_MS,
+      round: () =>
+        recoverIssuances({
+          store: stores.issuance,
+          complete: issuance.complete,
+          instanceId,
+          // An intent that its own thread may still be working on is left alone.
+          ownAfterSeconds: config.ca.signer.timeout_seconds + 5,
+          onRecovered,
+        }),
+    },
+    {
+      name: 'order_expiry',
+      role: 'cleanup',
+      intervalMs: config.order.cleanup_interval_seconds * 1000,
+      round: () => expireOverdue({ store: stores.expiry, lifetimes: orderingPolicy(config), onExpired, isStopping }),
+    },
+    {
+      name: 'challenge_adoption',
+      role: 'challenge',
+      intervalMs: Math.min(RECOVERY_INTERVAL_MS, challengeWorker.poll_seconds * 1000),
+      round: () =>
+        adoptChallenges({
+          store: stores.authorizations,
+          instanceId,
+          staleSeconds: challengeWorker.stale_seconds,
+          dispatch: dispatcher.dispatch,
+        }),
+    },
+    {
+      name: 'rate_limit_gc',
+      role: 'cleanup',
+      intervalMs: limits.gc_interval_seconds * 1000,
+      round: () => stores.rateLimits.sweep(limits.gc_max_age_seconds),
+    },
+    { name: 'quota_gc', role: 'cleanup', intervalMs: QUOTA_SWEEP_INTERVAL_MS, round: () => stores.usage.sweep() },
+    {
+      name: 'nonce_gc',
+      role: 'cleanup',
+      intervalMs: config.nonce.gc_interval_seconds * 1000,
+      round: () => stores.nonces.sweep(nonceLifetimeSeconds(config)),
+    },
+  ]
+}
+
+export function backgroundEvents(log: Logger, metrics: Metrics): BackgroundEvents {
+  return {
+    began: (task) => metrics.workerRuns.inc({ task }),
+    ended(task, taken) {
+      if (taken > 0) log.info({ task, taken }, 'background task has found work')
+    },
+    failed(task, error) {
+      metrics.workerErrors.inc({ task })
+      log.error({ task, err: error }, 'background task failed')
+    },
+  }
+}

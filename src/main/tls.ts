@@ -1,0 +1,44 @@
+/** TLS of the listening port: files that the operator keeps, or a certificate that the service issues to itself. */
+
+import path from 'node:path'
+import type { Logger } from 'pino'
+import { type Loop, startLoop } from '../background/loop.ts'
+import type { CaBackend } from '../ca/backend.ts'
+import type { Config } from '../config/schema.ts'
+import type { Issuance } from '../services/issuance.ts'
+import { ensureServerCertificate, type ServerCertificateFiles } from './server-certificate.ts'
+
+const CERTIFICATE_CHECK_INTERVAL_MS = 3_600_000
+
+/** Undefined: the port speaks plain HTTP. */
+export function tlsFiles({ server }: Config): ServerCertificateFiles | undefined {
+  const { cert_path, key_path } = server.tls
+  if (cert_path === null || key_path === null) return undefined
+  return { certPath: path.resolve(cert_path), keyPath: path.resolve(key_path) }
+}
+
+/** Keeps a self-issued certificate fresh; does nothing where the operator keeps the files. @returns whether it was renewed */
+export async function refreshServerCertificate(config: Config, ca: CaBackend, issuance: Issuance): Promise<boolean> {
+  const files = tlsFiles(config)
+  const { self_issued_names: names } = config.server.tls
+  if (files === undefined || names.length === 0) return false
+  return ensureServerCertificate(files, names, ca.issuers()[0], issuance, new Date())
+}
+
+/** A front reads its certificate when it starts: whoever is told of a renewed one replaces the threads one by one. */
+export function renewServerCertificate(
+  refresh: () => Promise<boolean>,
+  onRenewed: () => Promise<void>,
+  log: Logger,
+): Loop {
+  return startLoop({
+    name: 'server certificate',
+    intervalMs: CERTIFICATE_CHECK_INTERVAL_MS,
+    async round() {
+      if (!(await refresh())) return
+      log.info('server certificate renewed')
+      await onRenewed()
+    },
+    onError: (name, error) => log.error({ task: name, err: error }, 'background task failed'),
+  })
+}
