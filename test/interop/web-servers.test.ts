@@ -2,27 +2,17 @@
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
-import {
-  chmodSync,
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { connect } from 'node:tls'
-import { type Daemon, startDaemon, waitFor } from '../support/daemon.ts'
+import { type Apache, startApache } from '../support/apache.ts'
+import { caddyChain, startCaddy } from '../support/caddy.ts'
+import { type Daemon, waitFor } from '../support/daemon.ts'
 import { type EmbeddedService, startEmbedded } from '../support/embedded.ts'
 import { embeddedQuery } from '../support/embedded-database.ts'
 import { type IssuedChecks, issuedChecks } from '../support/issued.ts'
 import { requireCommand } from '../support/requirements.ts'
-import { mustRun } from '../support/run-command.ts'
 import { freePort } from '../support/service.ts'
 
 describe('web servers', { ...requireCommand('openssl'), timeout: 120_000 }, () => {
@@ -34,22 +24,29 @@ describe('web servers', { ...requireCommand('openssl'), timeout: 120_000 }, () =
   })
   after(() => service?.dispose())
 
-  /** What a browser that trusts the development root is shown for this name. */
-  function servedCertificate(port: number, servername: string): Promise<X509Certificate> {
-    return new Promise((resolve, reject) => {
+  /** The serial number that a browser which trusts the development root is shown; undefined when there is no such connection. */
+  function servedSerialNumber(port: number, servername: string): Promise<string | undefined> {
+    return new Promise((resolve) => {
       const socket = connect({ host: '127.0.0.1', port, servername, ca: readFileSync(service.rootFile) }, () => {
-        resolve(new X509Certificate(socket.getPeerCertificate().raw))
+        resolve(socket.getPeerCertificate().serialNumber)
         socket.end()
       })
-      socket.once('error', reject)
+      socket.once('error', () => resolve(undefined))
     })
+  }
+
+  /** Soon, that is: what is stored is put to use a moment later. */
+  async function assertServed(server: Daemon, port: number, name: string, leaf: X509Certificate): Promise<void> {
+    await waitFor(`${name} is served with ${leaf.serialNumber}`, server, async () =>
+      (await servedSerialNumber(port, name)) === leaf.serialNumber ? true : undefined,
+    )
   }
 
   /** The chain in this file, once it is there and another one than before. */
   function newChain(server: Daemon, file: () => string | undefined, former?: X509Certificate): Promise<string> {
     return waitFor('a new certificate', server, () => {
       const found = file()
-      if (found === undefined || !existsSync(found)) return undefined
+      if (found === undefined) return undefined
       const text = readFileSync(found, 'utf8')
       return /END CERTIFICATE/.test(text) && new X509Certificate(text).serialNumber !== former?.serialNumber
         ? found
@@ -59,85 +56,37 @@ describe('web servers', { ...requireCommand('openssl'), timeout: 120_000 }, () =
 
   describe('Apache mod_md', requireCommand('apache2'), () => {
     const names = ['apache-a.test', 'apache-b.test']
-    let folder: string
     let httpsPort: number
-    let apache: Daemon
+    let apache: Apache | undefined
     let first: X509Certificate
     before(async () => {
-      // Apache's children give up root; they must get through to what they read and store.
-      folder = mkdtempSync(path.join(tmpdir(), 'chancery-apache-'))
-      chmodSync(folder, 0o755)
-      copyFileSync(service.rootFile, path.join(folder, 'root.pem'))
       httpsPort = await freePort()
-      configure('33%')
-      apache = startDaemon('apache2', ['-d', folder, '-f', path.join(folder, 'apache.conf'), '-DFOREGROUND'], {
-        logFile: path.join(folder, 'log'),
+      apache = startApache({
+        ...{ names, httpsPort, directoryUrl: service.directoryUrl, rootFile: service.rootFile },
+        http01Port: service.http01Port,
       })
     })
-    after(async () => {
-      await apache?.stop()
-      if (folder) rmSync(folder, { recursive: true, force: true })
-    })
+    after(() => apache?.dispose())
 
-    function configure(renewWindow: string): void {
-      const modules = ['mpm_event', 'authz_core', 'ssl', 'md']
-      const lines = [
-        ...modules.map((name) => `LoadModule ${name}_module /usr/lib/apache2/modules/mod_${name}.so`),
-        `DefaultRuntimeDir "${folder}"`,
-        `Mutex "file:${folder}" default`,
-        `PidFile "${folder}/pid"`,
-        'ErrorLog /dev/stderr',
-        'LogLevel md:info',
-        'User www-data',
-        'Group www-data',
-        'ServerName localhost',
-        `Listen 127.0.0.1:${service.http01Port}`,
-        `Listen 127.0.0.1:${httpsPort} https`,
-        `MDPortMap http:${service.http01Port} https:${httpsPort}`,
-        `MDStoreDir "${folder}/md"`,
-        `MDCertificateAuthority ${service.directoryUrl}`,
-        `MDCACertificateFile "${folder}/root.pem"`,
-        'MDRetryDelay 1s',
-        'MDCertificateAgreement accepted',
-        'MDCAChallenges http-01',
-        'MDPrivateKeys P-256',
-        'MDStapling off',
-        'MDContactEmail admin@apache.test',
-        `MDRenewWindow ${renewWindow}`,
-        `MDomain ${names.join(' ')}`,
-        `<VirtualHost 127.0.0.1:${httpsPort}>`,
-        `  ServerName ${names[0]}`,
-        `  ServerAlias ${names[1]}`,
-        '  SSLEngine on',
-        '</VirtualHost>',
-      ]
-      writeFileSync(path.join(folder, 'apache.conf'), `${lines.join('\n')}\n`)
-    }
-
-    const stored = (group: 'domains' | 'staging') => {
-      const certificates = path.join(folder, 'md', group, names[0] ?? '')
-      if (!existsSync(certificates)) return undefined
-      const chain = readdirSync(certificates).find((name) => /^pubcert.*\.pem$/.test(name))
-      return chain && path.join(certificates, chain)
-    }
-
-    /** A certificate waits until Apache reads its configuration again, as `apachectl graceful` makes it. */
-    async function activate(former?: X509Certificate): Promise<X509Certificate> {
-      await newChain(apache, () => stored('staging'), former)
-      apache.process.kill('SIGUSR1')
-      return checks.checkFile(await newChain(apache, () => stored('domains'), former), names, former)
+    /** A new certificate waits until Apache reads its configuration again. */
+    async function activate({ daemon, chain, reload }: Apache, former?: X509Certificate): Promise<X509Certificate> {
+      await newChain(daemon, () => chain('staging'), former)
+      reload()
+      return checks.checkFile(await newChain(daemon, () => chain('domains'), former), names, former)
     }
 
     test('obtains a certificate for two names and serves it', async () => {
-      first = await activate()
-      assert.equal((await servedCertificate(httpsPort, names[1] ?? '')).serialNumber, first.serialNumber)
+      assert.ok(apache)
+      first = await activate(apache)
+      await assertServed(apache.daemon, httpsPort, names[1] ?? '', first)
     })
 
     test('renews it and serves the new one', async () => {
-      configure('4000d')
-      apache.process.kill('SIGUSR1')
-      const second = await activate(first)
-      assert.equal((await servedCertificate(httpsPort, names[0] ?? '')).serialNumber, second.serialNumber)
+      assert.ok(apache)
+      apache.setRenewWindow('4000d')
+      apache.reload()
+      const second = await activate(apache, first)
+      await assertServed(apache.daemon, httpsPort, names[0] ?? '', second)
     })
   })
 
@@ -149,54 +98,22 @@ describe('web servers', { ...requireCommand('openssl'), timeout: 120_000 }, () =
     const first = new Map<string, X509Certificate>()
     before(async () => {
       folder = path.join(service.dataDir, 'interop-caddy')
-      mkdirSync(folder)
       httpsPort = await freePort()
-      writeFileSync(path.join(folder, 'Caddyfile'), caddyfile())
     })
     after(() => caddy?.stop())
 
-    const caddyfile = () => `{
-      admin off
-      storage file_system "${folder}/store"
-      http_port ${service.http01Port}
-      https_port ${httpsPort}
-      default_bind 127.0.0.1
-      email admin@caddy.test
-      acme_ca ${service.directoryUrl}
-      acme_ca_root "${service.rootFile}"
-    }
-    ${names.join(', ')} {
-      respond "served"
-    }
-    `
-    const environment = () => ({ HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder })
-
-    /** @param renewalRatio the part of a certificate's life in which it is renewed; a Caddyfile cannot say it */
-    async function start(renewalRatio?: number): Promise<Daemon> {
-      const words = ['adapt', '--config', path.join(folder, 'Caddyfile'), '--adapter', 'caddyfile']
-      const output = await mustRun('caddy', words, { env: environment() })
-      const config = JSON.parse(output.split('\n').find((line) => line.startsWith('{"admin"')) ?? output)
-      if (renewalRatio) config.apps.tls.automation.policies[0].renewal_window_ratio = renewalRatio
-      const file = path.join(folder, 'caddy.json')
-      writeFileSync(file, JSON.stringify(config))
-      return startDaemon('caddy', ['run', '--config', file], { logFile: path.join(folder, 'log'), env: environment() })
-    }
-
-    const stored = (name: string) => {
-      const store = path.join(folder, 'store')
-      if (!existsSync(store)) return undefined
-      const found = readdirSync(store, { recursive: true, encoding: 'utf8' }).find((file) =>
-        file.endsWith(`${name}.crt`),
-      )
-      return found && path.join(store, found)
-    }
+    const start = (renewalRatio?: number) =>
+      startCaddy({
+        ...{ folder, names, httpsPort, directoryUrl: service.directoryUrl, rootFile: service.rootFile },
+        ...{ http01Port: service.http01Port, ...(renewalRatio && { renewalRatio }) },
+      })
 
     test('obtains a certificate for each of two names and serves them', async () => {
       caddy = await start()
       for (const name of names) {
-        const leaf = checks.checkFile(await newChain(caddy, () => stored(name)), [name])
+        const leaf = checks.checkFile(await newChain(caddy, () => caddyChain(folder, name)), [name])
         first.set(name, leaf)
-        assert.equal((await servedCertificate(httpsPort, name)).serialNumber, leaf.serialNumber)
+        await assertServed(caddy, httpsPort, name, leaf)
       }
       await caddy.stop()
     })
@@ -205,7 +122,8 @@ describe('web servers', { ...requireCommand('openssl'), timeout: 120_000 }, () =
       caddy = await start(1)
       for (const name of names) {
         const former = first.get(name)
-        checks.checkFile(await newChain(caddy, () => stored(name), former), [name], former)
+        const leaf = checks.checkFile(await newChain(caddy, () => caddyChain(folder, name), former), [name], former)
+        await assertServed(caddy, httpsPort, name, leaf)
       }
     })
   })

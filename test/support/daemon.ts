@@ -52,12 +52,12 @@ function killGroup({ pid }: ChildProcess): void {
 export async function waitFor<T>(
   what: string,
   { process: child, output }: Daemon,
-  ask: () => T | undefined,
+  ask: () => T | undefined | Promise<T | undefined>,
   timeoutMs = 30_000,
 ): Promise<T> {
   const deadline = Date.now() + timeoutMs
   for (;;) {
-    const answer = ask()
+    const answer = await ask()
     if (answer !== undefined) return answer
     const ended = child.exitCode !== null || child.signalCode !== null
     if (ended || Date.now() > deadline)
