@@ -79,6 +79,9 @@ const Issuer = z.strictObject({
     .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'must be 1 to 64 letters, digits, dots, dashes or underscores'),
   certificate: File.meta({ description: 'PEM file whose first certificate is the issuer; more make up the chain.' }),
   chain: File.optional().meta({ description: 'PEM file with the certificates above the issuer, in order.' }),
+  alternate_chains: z.array(File).max(9).default([]).meta({
+    description: 'PEM files with whole chains to other roots; each begins with a certificate of the same name and key.',
+  }),
   hash: z.enum(['sha256', 'sha384', 'sha512']).default('sha256').meta({ description: 'Ignored by Ed25519.' }),
   key: z
     .strictObject({
@@ -184,6 +187,7 @@ function withAbsolutePaths(config: SignerConfig, base: string): SignerConfig {
       ...issuer,
       certificate: absolute(issuer.certificate),
       ...(issuer.chain !== undefined && { chain: absolute(issuer.chain) }),
+      alternate_chains: issuer.alternate_chains.map(absolute),
       key: {
         ...issuer.key,
         file: absolute(issuer.key.file),

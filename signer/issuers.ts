@@ -19,6 +19,8 @@ export interface Issuer {
   algorithm: SignatureAlgorithm
   /** DER, the issuer's own certificate first. */
   chain: readonly Buffer[]
+  /** Chains to other roots; each begins with a certificate of the same name and key. */
+  alternateChains: readonly (readonly Buffer[])[]
   key: SigningKey
   /** Undefined for a key that signs in place. */
   queue: SignQueue | undefined
@@ -49,6 +51,7 @@ async function loadIssuer(config: IssuerConfig): Promise<Issuer> {
   const own = certificates[0]!
   checkIssuerCertificate(config.certificate, own)
   checkChain(certificates)
+  const alternateChains = config.alternate_chains.map((file) => loadAlternateChain(file, own))
 
   const publicKey = createPublicKey({ key: own.tbs.spki.der, format: 'der', type: 'spki' })
   const algorithm = findAlgorithm(publicKey, config.hash)
@@ -66,6 +69,7 @@ async function loadIssuer(config: IssuerConfig): Promise<Issuer> {
     id: config.id,
     algorithm,
     chain: certificates.map(({ der }) => der),
+    alternateChains,
     key,
     queue: key.concurrency > 0 ? new SignQueue(key.concurrency) : undefined,
     bucket: perSecond === undefined ? undefined : new TokenBucket(perSecond),
@@ -78,6 +82,20 @@ async function loadIssuer(config: IssuerConfig): Promise<Issuer> {
     }),
     notAfter: own.tbs.notAfter,
   }
+}
+
+/** What the leaf says of its issuer (name, key identifier) has to fit the first certificate of every chain. */
+function loadAlternateChain(file: string, own: Certificate): Buffer[] {
+  const certificates = readCertificates(file)
+  const first = certificates[0]!
+  checkIssuerCertificate(file, first)
+  const isSameIssuer =
+    first.tbs.subjectDer.equals(own.tbs.subjectDer) &&
+    first.tbs.spki.der.equals(own.tbs.spki.der) &&
+    first.tbs.subjectKeyIdentifier!.equals(own.tbs.subjectKeyIdentifier!)
+  if (!isSameIssuer) throw new Error(`${file}: its first certificate has not the name and key of the issuer`)
+  checkChain(certificates)
+  return certificates.map(({ der }) => der)
 }
 
 function readCertificates(file: string): Certificate[] {

@@ -59,7 +59,8 @@ const Count = z.int().min(0)
 /**
  * Every method with its code on the wire and the strict schemas of its meta parts. Payloads: `signCertificate` takes
  * the DER of a TBSCertificate and returns the signature value; `testSign` returns a signature over TEST_MESSAGE;
- * `describe` returns the certificates of all issuers one after the other, `chain` giving the length of each.
+ * `describe` returns the certificates of all issuers one after the other, `chain` giving the length of each, and after it
+ * `alternates` those of its further chains.
  */
 export const METHODS = {
   describe: {
@@ -67,7 +68,14 @@ export const METHODS = {
     params: Nothing,
     result: z.strictObject({
       version: z.string(),
-      issuers: z.array(z.strictObject({ id: IssuerId, algorithm: z.string(), chain: z.array(Count).min(1) })),
+      issuers: z.array(
+        z.strictObject({
+          id: IssuerId,
+          algorithm: z.string(),
+          chain: z.array(Count).min(1),
+          alternates: z.array(z.array(Count).min(1)).optional(),
+        }),
+      ),
     }),
   },
   health: {

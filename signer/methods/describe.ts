@@ -8,9 +8,19 @@ export function describeMethod(version: string, issuers: ReadonlyMap<string, Iss
   const reply = {
     meta: {
       version,
-      issuers: all.map(({ id, algorithm, chain }) => ({ id, algorithm, chain: chain.map(({ length }) => length) })),
+      issuers: all.map(({ id, algorithm, chain, alternateChains }) => ({
+        id,
+        algorithm,
+        chain: lengths(chain),
+        // Left out when there are none, so that a front of the previous release understands the reply.
+        ...(alternateChains.length > 0 && { alternates: alternateChains.map(lengths) }),
+      })),
     },
-    payload: Buffer.concat(all.flatMap(({ chain }) => chain)),
+    payload: Buffer.concat(all.flatMap(({ chain, alternateChains }) => [...chain, ...alternateChains.flat()])),
   }
   return () => reply
+}
+
+function lengths(chain: readonly Buffer[]): number[] {
+  return chain.map(({ length }) => length)
 }

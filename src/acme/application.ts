@@ -3,12 +3,13 @@
 import type { Header } from '../http/common-headers.ts'
 import type { HttpReply, HttpRequest } from '../http/message.ts'
 import { Problem } from '../protocol/problem.ts'
-import type { ResourceMatch } from '../protocol/urls.ts'
+import type { ResourceMatch, ResourceName } from '../protocol/urls.ts'
 import type { AcmeContext } from './context.ts'
 import { renderDirectory } from './directory.ts'
 import { type AcmeReply, noSuchResource, runEndpoint } from './endpoint.ts'
+import { renewalInfo } from './renewal-info.ts'
 import { problemReply, renderReply } from './reply.ts'
-import { ENDPOINTS } from './routes.ts'
+import { ENDPOINTS, type SignedResource } from './routes.ts'
 
 export interface AcmeExchange {
   requestId: string
@@ -29,7 +30,13 @@ export interface AcmeApplication {
 }
 
 const PLAIN_METHODS = ['GET', 'HEAD', 'POST']
+const UNSIGNED_METHODS = ['GET', 'HEAD']
 const SIGNED_METHODS = ['POST']
+
+function methodsOf(resource: ResourceName): readonly string[] {
+  if (resource === 'renewalInfo') return UNSIGNED_METHODS
+  return resource === 'directory' || resource === 'newNonce' ? PLAIN_METHODS : SIGNED_METHODS
+}
 
 export function createAcmeApplication(context: AcmeContext): AcmeApplication {
   const { urls, nonces, limits } = context
@@ -46,15 +53,24 @@ export function createAcmeApplication(context: AcmeContext): AcmeApplication {
     return allow ? { ...rendered, headers: [...rendered.headers, ['Allow', allow.join(', ')] as const] } : rendered
   }
 
-  async function handleSigned(http: HttpRequest, match: ResourceMatch, exchange: AcmeExchange): Promise<HttpReply> {
-    const endpoint = ENDPOINTS[match.resource]
-    const { requestId, address, now } = exchange
+  async function replyTo(work: Promise<AcmeReply>, exchange: AcmeExchange): Promise<HttpReply> {
     try {
-      return render(await runEndpoint(endpoint, { http, match, requestId, address, now }, context), exchange)
+      return render(await work, exchange)
     } catch (error) {
       if (error instanceof Problem) return problem(error, exchange)
       throw error
     }
+  }
+
+  function handleSigned(http: HttpRequest, match: ResourceMatch, exchange: AcmeExchange): Promise<HttpReply> {
+    const endpoint = ENDPOINTS[match.resource as SignedResource]
+    const { requestId, address, now } = exchange
+    return replyTo(runEndpoint(endpoint, { http, match, requestId, address, now }, context), exchange)
+  }
+
+  async function handleRenewalInfo(match: ResourceMatch, exchange: AcmeExchange): Promise<HttpReply> {
+    const rendered = await replyTo(renewalInfo(match.id, context, exchange.now), exchange)
+    return { ...rendered, headers: [...rendered.headers, ALLOW_ANY_ORIGIN, EXPOSE_RETRY_AFTER] }
   }
 
   /** RFC 8555 §7.2: 200 to HEAD, 204 to GET. */
@@ -76,8 +92,7 @@ export function createAcmeApplication(context: AcmeContext): AcmeApplication {
     problem,
     notFound: (exchange) => problem(noSuchResource(), exchange),
     handle(http, match, exchange) {
-      const plain = match.resource === 'directory' || match.resource === 'newNonce'
-      const allowed = plain ? PLAIN_METHODS : SIGNED_METHODS
+      const allowed = methodsOf(match.resource)
       if (!allowed.includes(http.method)) {
         const detail = `this resource answers ${allowed.join(', ')}, not this method`
         return problem(new Problem('malformed', detail, { status: 405, allow: allowed }), exchange)
@@ -87,10 +102,13 @@ export function createAcmeApplication(context: AcmeContext): AcmeApplication {
         const rendered = render(directory, exchange)
         return { ...rendered, headers: [...rendered.headers, ALLOW_ANY_ORIGIN] }
       }
+      if (match.resource === 'renewalInfo') return handleRenewalInfo(match, exchange)
       return handleNewNonce(http.method, exchange)
     },
   }
 }
 
-/** Browsers may read the directory (decisions 21). */
+/** Browsers may read the directory and renewal information (decisions 21). */
 const ALLOW_ANY_ORIGIN: Header = ['Access-Control-Allow-Origin', '*']
+/** Without it a script of another origin does not see when to ask again. */
+const EXPOSE_RETRY_AFTER: Header = ['Access-Control-Expose-Headers', 'Retry-After']

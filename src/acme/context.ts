@@ -11,6 +11,7 @@ import type { Issuance } from '../services/issuance.ts'
 import type { Ordering } from '../services/ordering.ts'
 import type { RateLimiter } from '../services/rate-limiter.ts'
 import type { Registration } from '../services/registration.ts'
+import type { Renewal } from '../services/renewal.ts'
 import type { RevocationService } from '../services/revocation.ts'
 import type { ChallengeTriggers } from '../services/validation.ts'
 
@@ -46,4 +47,5 @@ export interface AcmeContext {
   issuance: Issuance
   chains: ChainDownload
   revocation: RevocationService
+  renewal: Renewal
 }

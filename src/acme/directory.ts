@@ -23,6 +23,7 @@ export function renderDirectory({ urls, settings }: Pick<AcmeContext, 'urls' | '
     newAuthz: urls.fixed('newAuthz'),
     revokeCert: urls.fixed('revokeCert'),
     keyChange: urls.fixed('keyChange'),
+    ...(urls.renewalInfo !== undefined && { renewalInfo: urls.renewalInfo }),
     ...(Object.keys(meta).length > 0 && { meta }),
   })
 }

@@ -38,7 +38,10 @@ export interface AcmeRequest<P, S extends SignedBy> {
   signer: Signer<S>
   /** The UUID in the path; empty for a resource that has none. */
   id: string
+  /** Number behind the UUID of a certificate; 0 when there is none. */
+  chain: number
   query: URLSearchParams
+  accept: string | undefined
   /** Undefined for a POST-as-GET. */
   payload: P
   /** Outer JWS, for key change, whose payload is a JWS of its own. */
@@ -114,6 +117,8 @@ export async function runEndpoint(
 
   const request = {
     id: match.id,
+    chain: match.chain ?? 0,
+    accept: http.header('accept'),
     query: new URLSearchParams(http.query),
     payload,
     jws,

@@ -1,4 +1,4 @@
-/** POST new-order (RFC 8555 §7.4; draft-ietf-acme-profiles). */
+/** POST new-order (RFC 8555 §7.4; RFC 9773 §5; draft-ietf-acme-profiles). */
 
 import { z } from 'zod/v4'
 import { parseTimestamp } from '../protocol/timestamp.ts'
@@ -24,10 +24,11 @@ export const newOrder = acmeEndpoint({
       notBefore: Timestamp.optional(),
       notAfter: Timestamp.optional(),
       profile: z.string().optional(),
+      replaces: z.string().optional(),
     }),
   },
-  async handle({ signer, payload, visit, now }, { ordering, urls }) {
-    const { identifiers, notBefore, notAfter, profile } = payload
+  async handle({ signer, payload, visit, now }, { ordering, urls, settings }) {
+    const { identifiers, notBefore, notAfter, profile, replaces } = payload
     const order = await ordering.createOrder(
       signer.requester,
       {
@@ -35,6 +36,7 @@ export const newOrder = acmeEndpoint({
         ...(notBefore && { notBefore }),
         ...(notAfter && { notAfter }),
         ...(profile !== undefined && { profile }),
+        ...(replaces !== undefined && { replaces }),
       },
       now,
       (admitted, isReplacement) =>
@@ -43,6 +45,7 @@ export const newOrder = acmeEndpoint({
           isReplacement,
         ),
     )
-    return { status: 201, body: renderOrder(order, urls), location: urls.numbered('order', order.id) }
+    // 201 also for an order that was there already: clients expect it of new-order, and Location says which order it is.
+    return { status: 201, body: renderOrder(order, urls, settings), location: urls.numbered('order', order.id) }
   },
 })

@@ -17,7 +17,7 @@ export const order = acmeEndpoint({
 export function orderReply(found: Order, { urls, settings }: AcmeContext): AcmeReply {
   return {
     status: 200,
-    body: renderOrder(found, urls),
+    body: renderOrder(found, urls, settings),
     location: urls.numbered('order', found.id),
     ...(found.status === 'processing' && { retryAfterSeconds: settings.orderRetryAfterSeconds }),
   }

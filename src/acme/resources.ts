@@ -5,6 +5,7 @@ import { CHALLENGE_TYPES, type ChallengeType, challengeId } from '../protocol/ch
 import type { ProblemDocument } from '../protocol/problem.ts'
 import { renderTimestamp } from '../protocol/timestamp.ts'
 import type { Urls } from '../protocol/urls.ts'
+import type { AcmeSettings } from './context.ts'
 
 /** Members that do not apply are absent, never null: certbot's parser does not survive a null `validated`. */
 export interface AccountObject {
@@ -25,13 +26,16 @@ export function renderAccount(account: Account, urls: Urls): AccountObject {
   }
 }
 
-export function renderOrder(order: Order, urls: Urls): object {
+export function renderOrder(order: Order, urls: Urls, settings: Pick<AcmeSettings, 'directoryMeta'>): object {
   return {
     status: order.status,
     expires: renderTimestamp(order.expiresAt),
     identifiers: order.identifiers,
     ...(order.notBefore && { notBefore: renderTimestamp(order.notBefore) }),
     ...(order.notAfter && { notAfter: renderTimestamp(order.notAfter) }),
+    // Pinned, chosen by the client or not; a server that advertises no profiles does not speak of them.
+    ...(settings.directoryMeta.profiles && { profile: order.profile }),
+    ...(order.replaces !== undefined && { replaces: order.replaces }),
     ...(order.error && { error: order.error }),
     authorizations: order.authorizationIds.map((id) => urls.numbered('authorization', id)),
     finalize: urls.numbered('finalize', order.id),

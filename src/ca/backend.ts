@@ -13,6 +13,8 @@ export interface CaIssuer {
   certificate: Buffer
   /** DER certificates from `certificate` upwards, itself included; whether the root is last is configuration. */
   chain: readonly Buffer[]
+  /** Other ways from the issuer's key to a root (cross-signatures), each as `chain` is; usually none. */
+  alternateChains: readonly (readonly Buffer[])[]
   /** DER of the issuer's subject Name, copied byte for byte into the TBSCertificate (RFC 5280 §4.1.2.4). */
   nameDer: Buffer
   /** The issuer's subjectKeyIdentifier; becomes the authorityKeyIdentifier. */

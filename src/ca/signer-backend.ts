@@ -70,7 +70,7 @@ export function createSignerBackend(options: SignerBackendOptions): CaBackend {
 }
 
 function readIssuers({ issuers }: SignerDescription): KnownIssuer[] {
-  return issuers.map(({ id, algorithm, chain }) => {
+  return issuers.map(({ id, algorithm, chain, alternateChains }) => {
     const certificate = chain[0]!
     const { tbs } = parseCertificate(certificate)
     if (!(algorithm in SIGNATURE_ALGORITHMS)) throw new Error(`issuer ${id}: unknown signature algorithm ${algorithm}`)
@@ -79,6 +79,7 @@ function readIssuers({ issuers }: SignerDescription): KnownIssuer[] {
       id,
       certificate,
       chain,
+      alternateChains,
       nameDer: tbs.subjectDer,
       keyIdentifier: tbs.subjectKeyIdentifier,
       signatureAlgorithm: algorithm as SignatureAlgorithm,

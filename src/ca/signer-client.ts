@@ -32,7 +32,12 @@ import {
 export interface SignerDescription {
   version: string
   /** `chain` holds DER certificates, the issuer's own first. */
-  issuers: readonly { id: string; algorithm: string; chain: readonly Buffer[] }[]
+  issuers: readonly {
+    id: string
+    algorithm: string
+    chain: readonly Buffer[]
+    alternateChains: readonly (readonly Buffer[])[]
+  }[]
 }
 
 export interface SignerClientOptions {
@@ -318,7 +323,12 @@ function readDescription({ meta, payload }: Frame): SignerDescription {
     offset = end
     return der
   }
-  const read = issuers.map(({ id, algorithm, chain }) => ({ id, algorithm, chain: chain.map(take) }))
+  const read = issuers.map(({ id, algorithm, chain, alternates = [] }) => ({
+    id,
+    algorithm,
+    chain: chain.map(take),
+    alternateChains: alternates.map((lengths) => lengths.map(take)),
+  }))
   if (offset !== payload.length) throw new SignerProtocolError('describe sends more bytes than it names')
   return { version, issuers: read }
 }

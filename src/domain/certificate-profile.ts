@@ -18,11 +18,18 @@ export interface CertificateProfile {
   issuerId: string | undefined
 }
 
-/** @throws Problem invalidProfile */
+/** With the default alone there is nothing to choose, and the directory advertises no profiles. */
+export function hasChoiceOfProfiles(profiles: ReadonlyMap<string, unknown>): boolean {
+  return profiles.size > 1
+}
+
+/** @throws Problem invalidProfile for a profile that the directory does not advertise (draft-ietf-acme-profiles) */
 export function chooseProfile(
   profiles: ReadonlyMap<string, CertificateProfile>,
   name: string | undefined,
 ): CertificateProfile {
+  if (name !== undefined && !hasChoiceOfProfiles(profiles))
+    throw new Problem('invalidProfile', 'this server has no profiles to choose from; leave profile out')
   const profile = profiles.get(name ?? DEFAULT_PROFILE)
   if (!profile)
     throw new Problem('invalidProfile', `there is no such profile; this server has ${[...profiles.keys()].join(', ')}`)

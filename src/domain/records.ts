@@ -33,6 +33,8 @@ export interface Order {
   notBefore?: Date
   notAfter?: Date
   profile: string
+  /** certID of the certificate it replaces (RFC 9773 §5). */
+  replaces?: string
   error?: ProblemDocument
   certificateId?: string
   /** CSR profile assigned to its account, as of when the order was read. */

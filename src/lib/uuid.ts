@@ -40,3 +40,9 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 export function isUuid(text: string): boolean {
   return UUID.test(text)
 }
+
+/** Below every version 7 UUID made at this Unix time in milliseconds or later, above every earlier one. */
+export function lowestUuidv7(ms: number): string {
+  const time = Math.max(0, Math.floor(ms)).toString(16).padStart(12, '0')
+  return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-000000000000`
+}

@@ -2,7 +2,7 @@
 /** chancery: the command line of the service. */
 
 import path from 'node:path'
-import sade from 'sade'
+import sade, { type Sade } from 'sade'
 import type { Config } from '../config/schema.ts'
 import { allowToAccount, disallowToAccount, listAllowed } from './commands/account.ts'
 import { testSign } from './commands/ca.ts'
@@ -12,6 +12,15 @@ import { databaseMigrate, databaseStatus } from './commands/db.ts'
 import { createCredential, listCredentials, revokeCredential } from './commands/eab.ts'
 import { inspectAccount, inspectCertificate, inspectOrder } from './commands/inspect.ts'
 import { switchMaintenance } from './commands/maintenance.ts'
+import {
+  type AdviceFlags,
+  ANY,
+  AT_ONCE,
+  adviseRenewal,
+  clearAdvice,
+  NO_EXPLANATION,
+  type SelectionFlags,
+} from './commands/renewal.ts'
 import { runService } from './commands/serve.ts'
 import { runEmbedded } from './dev.ts'
 import { VERSION } from './version.ts'
@@ -80,6 +89,34 @@ program
   .command('ca test-sign', 'Make one test signature with every issuer and verify it')
   .example('-c config.yaml ca test-sign')
   .action(run(async (options: GlobalOptions) => testSign(await readConfigFile(configOf(options)))))
+
+/** Defaults are texts, so that digits stay digits: a serial number is no number. */
+function withSelection(command: Sade): Sade {
+  return command
+    .option('--serial', 'Serial number in hexadecimal; may be given several times', ANY)
+    .option('--issuer', 'SHA-256 fingerprint of the issuer certificate', ANY)
+    .option('--issued-before', 'Date or RFC 3339 time', ANY)
+    .option('--all', 'Every certificate that has not expired', false)
+}
+
+withSelection(program.command('renewal advise', 'Tell clients to renew certificates now (RFC 9773)'))
+  .option('--window-end', 'Date or RFC 3339 time until which the renewals spread', AT_ONCE)
+  .option('--explanation', 'URL of a page that says why', NO_EXPLANATION)
+  .example('-c config.yaml renewal advise --serial 0a1b2c --explanation https://ca.example/incident')
+  .example('-c config.yaml renewal advise --issued-before 2026-01-31 --window-end 2026-02-03')
+  .action(
+    run(async (options: GlobalOptions & AdviceFlags) =>
+      adviseRenewal(await readConfigFile(configOf(options)), options),
+    ),
+  )
+
+withSelection(program.command('renewal clear', 'Take such advice back'))
+  .example('-c config.yaml renewal clear --all')
+  .action(
+    run(async (options: GlobalOptions & SelectionFlags) =>
+      clearAdvice(await readConfigFile(configOf(options)), options),
+    ),
+  )
 
 const MAINTENANCE_HELP = {
   on: 'Refuse new orders and pre-authorizations on all instances; what was begun goes on',
@@ -308,7 +345,7 @@ function complain(message: string): void {
  * behind a flag without a value for that value. Such flags are moved to the end.
  */
 function flagsLast(argv: readonly string[]): string[] {
-  const lone = new Set(['--debug', '--validate-only', '--dev', '--json', '-v', '--version', '-h', '--help'])
+  const lone = new Set(['--debug', '--validate-only', '--dev', '--json', '--all', '-v', '--version', '-h', '--help'])
   return [...argv.filter((word) => !lone.has(word)), ...argv.filter((word) => lone.has(word))]
 }
 

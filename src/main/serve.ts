@@ -14,11 +14,13 @@ import { allocateSharedTable } from '../lib/shared-table.ts'
 import { createMetrics } from '../ops/metrics.ts'
 import { type SupervisedThread, superviseThread, type ThreadEvent } from '../runtime/thread.ts'
 import { adoptChallenges } from '../services/challenge-adoption.ts'
+import { type ExpiringKind, expireOverdue } from '../services/expiry.ts'
 import { allocateInstanceBoard, type InstanceBoard, openInstanceBoard } from '../services/instance-board.ts'
 import type { Issuance } from '../services/issuance.ts'
 import { recoverIssuances } from '../services/recovery.ts'
 import { createValidationDispatcher, type DispatcherEvents } from '../services/validation-dispatcher.ts'
 import { type Database, openDatabase } from '../store/database.ts'
+import type { ExpiryPage } from '../store/expiry-store.ts'
 import { announceInstance, type InstancePresence } from '../store/instance-presence.ts'
 import { migrate, requireCurrentSchema } from '../store/migrate.ts'
 import { createServerSettings } from '../store/server-settings.ts'
@@ -32,6 +34,7 @@ import {
   eabSecretBox,
   liveSettings,
   nonceLifetimeSeconds,
+  orderingPolicy,
   threadConnections,
   urlSettings,
   validationPolicy,
@@ -176,6 +179,12 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
         metrics.issuancesRecovered.inc({ outcome })
         log.warn({ orderId, outcome }, 'interrupted issuance recovered')
       },
+      onExpired(kind, { expired, challenges }) {
+        const counter = { order: metrics.ordersExpired, authorization: metrics.authorizationsExpired }[kind]
+        counter.inc(expired)
+        metrics.challengesExpired.inc(challenges)
+      },
+      isStopping: () => stopping,
     }),
     presence.lead,
     backgroundEvents(log, metrics),
@@ -370,6 +379,8 @@ interface BackgroundParts {
   issuance: Issuance
   dispatcher: ReturnType<typeof createValidationDispatcher>
   onRecovered(orderId: string | undefined, outcome: string): void
+  onExpired(kind: ExpiringKind, page: ExpiryPage): void
+  isStopping(): boolean
 }
 
 function backgroundTasks({
@@ -379,6 +390,8 @@ function backgroundTasks({
   issuance,
   dispatcher,
   onRecovered,
+  onExpired,
+  isStopping,
 }: BackgroundParts): BackgroundTask[] {
   const { background_worker: challengeWorker } = config.challenges
   const { rate_limits: limits } = config.security
@@ -396,6 +409,12 @@ function backgroundTasks({
           ownAfterSeconds: config.ca.signer.timeout_seconds + 5,
           onRecovered,
         }),
+    },
+    {
+      name: 'order_expiry',
+      role: 'cleanup',
+      intervalMs: config.order.cleanup_interval_seconds * 1000,
+      round: () => expireOverdue({ store: stores.expiry, lifetimes: orderingPolicy(config), onExpired, isStopping }),
     },
     {
       name: 'challenge_adoption',

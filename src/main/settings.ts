@@ -5,7 +5,7 @@ import path from 'node:path'
 import type { DnsSettings, ValidationJob } from '../../workers/job.ts'
 import type { AcmeSettings, DirectoryMeta } from '../acme/context.ts'
 import type { Config } from '../config/schema.ts'
-import { type CertificateProfile, DEFAULT_PROFILE } from '../domain/certificate-profile.ts'
+import { type CertificateProfile, DEFAULT_PROFILE, hasChoiceOfProfiles } from '../domain/certificate-profile.ts'
 import type { IdentifierPolicy } from '../domain/identifier-policy.ts'
 import { RATE_CATEGORIES, type RateCategory } from '../domain/rate-limit.ts'
 import type { ValidationPolicy } from '../domain/validation-policy.ts'
@@ -24,6 +24,7 @@ import type { OrderingPolicy } from '../services/ordering.ts'
 import type { QuotaPolicy } from '../services/quotas.ts'
 import type { RateLimitSettings } from '../services/rate-limiter.ts'
 import type { RegistrationPolicy } from '../services/registration.ts'
+import type { RenewalPolicy } from '../services/renewal.ts'
 import type { ValidationRequest } from '../services/validation.ts'
 import type { DatabaseSettings } from '../store/database.ts'
 import type { LiveSettings } from './messages.ts'
@@ -69,7 +70,7 @@ export function liveSettings(config: Config): LiveSettings {
   }
 }
 
-export function urlSettings({ server, api, acme }: Config): UrlSettings {
+export function urlSettings({ server, api, acme, ari }: Config): UrlSettings {
   return {
     externalUrl: server.external_url.replace(/\/$/, ''),
     basePath: api.base_path.replace(/\/$/, ''),
@@ -81,6 +82,7 @@ export function urlSettings({ server, api, acme }: Config): UrlSettings {
       newAuthz: acme.paths.new_authz,
       revokeCert: acme.paths.revoke_cert,
       keyChange: acme.paths.key_change,
+      ...(ari.enabled && { renewalInfo: ari.path }),
     },
   }
 }
@@ -136,15 +138,14 @@ function accountKeyPolicy({ security }: Config): AccountKeyPolicy {
 }
 
 function directoryMeta({ tos, acme, ca }: Config): DirectoryMeta {
-  const profiles = Object.entries(ca.profiles)
+  const profiles = new Map(Object.entries(ca.profiles))
   return {
     ...(tos.url && { termsOfService: tos.url }),
     ...(acme.website_url && { website: acme.website_url }),
     ...(acme.caa_identities.length > 0 && { caaIdentities: acme.caa_identities }),
     ...(acme.eab_required && { externalAccountRequired: true }),
-    // With the default alone there is nothing to choose.
-    ...(profiles.length > 1 && {
-      profiles: Object.fromEntries(profiles.map(([name, { description }]) => [name, description ?? ''])),
+    ...(hasChoiceOfProfiles(profiles) && {
+      profiles: Object.fromEntries([...profiles].map(([name, { description }]) => [name, description ?? ''])),
     }),
   }
 }
@@ -244,6 +245,13 @@ export function orderingPolicy(config: Config): OrderingPolicy {
     orderLifetimeMs: order.expiry_seconds * SECOND_MS,
     authorizationLifetimeMs: order.authorization_expiry_seconds * SECOND_MS,
     preAuthorizationLifetimeMs: order.pre_authorization_lifetime_days * DAY_MS,
+  }
+}
+
+export function renewalPolicy({ ari }: Config): RenewalPolicy {
+  return {
+    renewalPercentage: ari.renewal_percentage,
+    maxRetryAfterSeconds: ari.max_retry_after_seconds ?? Number.POSITIVE_INFINITY,
   }
 }
 

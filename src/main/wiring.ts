@@ -20,6 +20,7 @@ import { createOrdering } from '../services/ordering.ts'
 import { createQuotas } from '../services/quotas.ts'
 import { createRateLimiter } from '../services/rate-limiter.ts'
 import { createRegistration } from '../services/registration.ts'
+import { createRenewal } from '../services/renewal.ts'
 import { createRevocation } from '../services/revocation.ts'
 import { databaseSerialNumbers, randomSerialNumbers } from '../services/serial-number.ts'
 import { createChallengeTriggers, type DispatchValidation } from '../services/validation.ts'
@@ -30,10 +31,12 @@ import { type CertificateStore, createCertificateStore } from '../store/certific
 import { createCsrProfileStore } from '../store/csr-profile-store.ts'
 import type { Database } from '../store/database.ts'
 import { createEabStore } from '../store/eab-store.ts'
+import { createExpiryStore, type ExpiryStore } from '../store/expiry-store.ts'
 import { createIssuanceStore, type IssuanceStore } from '../store/issuance-store.ts'
 import { createNonceStore, type NonceStore } from '../store/nonce-store.ts'
 import { createOrderStore } from '../store/order-store.ts'
 import { createRateLimitStore, type RateLimitStore } from '../store/rate-limit-store.ts'
+import { createRenewalStore } from '../store/renewal-store.ts'
 import { nextSerialRange } from '../store/serial-range.ts'
 import { createUsageStore, type UsageStore } from '../store/usage-store.ts'
 import type { FrontThreadData } from './messages.ts'
@@ -47,6 +50,7 @@ import {
   quotaPolicy,
   rateLimitSettings,
   registrationPolicy,
+  renewalPolicy,
   urlSettings,
 } from './settings.ts'
 
@@ -54,6 +58,7 @@ export interface Stores {
   issuance: IssuanceStore
   certificates: CertificateStore
   authorizations: AuthorizationStore
+  expiry: ExpiryStore
   rateLimits: RateLimitStore
   nonces: NonceStore
   usage: UsageStore
@@ -64,6 +69,7 @@ export function createStores(db: Database): Stores {
     issuance: createIssuanceStore(db),
     certificates: createCertificateStore(db),
     authorizations: createAuthorizationStore(db),
+    expiry: createExpiryStore(db),
     rateLimits: createRateLimitStore(db),
     nonces: createNonceStore(db),
     usage: createUsageStore(db),
@@ -158,6 +164,7 @@ export function createAcmeContext(
     eabSecretBox(config),
     externalAccountPolicy(config),
   )
+  const renewal = createRenewal(createRenewalStore(db), stores.certificates, renewalPolicy(config))
   return {
     urls: createUrls(urlSettings(config)),
     settings: acmeSettings(config),
@@ -188,6 +195,7 @@ export function createAcmeContext(
       createOrderStore(db),
       stores.authorizations,
       rules,
+      renewal,
       orderingPolicy(config),
       createThreadQuotas(shared),
       {
@@ -196,7 +204,11 @@ export function createAcmeContext(
     ),
     challenges: createChallengeTriggers(stores.authorizations, instanceId, dispatch),
     issuance: createThreadIssuance(shared, rules),
-    chains: createChainDownload(stores.certificates, { includeRoot: config.ca.include_root }),
+    chains: createChainDownload(stores.certificates, {
+      includeRoot: config.ca.include_root,
+      issuers: shared.ca.issuers,
+    }),
+    renewal,
     revocation: createRevocation(stores.certificates, {
       revoked(certificate, reason) {
         metrics.certificatesRevoked.inc()

@@ -17,11 +17,13 @@ export interface UrlSettings {
     newAuthz: string
     revokeCert: string
     keyChange: string
+    /** `ari.path`; absent where renewal information is off. */
+    renewalInfo?: string
   }
 }
 
 /** Resources with a path of their own. */
-export type FixedResource = keyof UrlSettings['paths']
+export type FixedResource = Exclude<keyof UrlSettings['paths'], 'renewalInfo'>
 
 /** Resources that are one of many: where the id stands between `prefix` and `suffix`. */
 export const NUMBERED_RESOURCES = {
@@ -36,18 +38,25 @@ export const NUMBERED_RESOURCES = {
 
 export type NumberedResource = keyof typeof NUMBERED_RESOURCES
 
-export type ResourceName = FixedResource | NumberedResource
+export type ResourceName = FixedResource | NumberedResource | 'renewalInfo'
 
 /** A path that was recognised: the resource, its id (empty for a fixed one) and the URL that names it. */
 export interface ResourceMatch {
   resource: ResourceName
+  /** A certID for renewalInfo; not checked here. */
   id: string
+  /** Number of an alternate chain of a certificate; absent for the default one. */
+  chain?: number
   url: string
 }
 
 export interface Urls {
   fixed(resource: FixedResource): string
   numbered(resource: NumberedResource, id: string): string
+  /** A certificate with one of its chains (RFC 8555 §7.4.2); 0 is the certificate's own URL. */
+  certificateChain(id: string, chain: number): string
+  /** Where certIDs are appended to (RFC 9773 §4.1); undefined where renewal information is off. */
+  readonly renewalInfo: string | undefined
   /** The account id inside a kid, if the kid is an account URL of this service. */
   accountIdOf(kid: string): string | undefined
   match(path: string): ResourceMatch | undefined
@@ -55,15 +64,19 @@ export interface Urls {
 
 const ID_LENGTH = 36
 
+/** Behind the id of a certificate; no issuer has a hundred chains. */
+const CHAIN_NUMBER = /^\/([1-9][0-9]?)$/
+
 export function createUrls(settings: UrlSettings): Urls {
   const root = settings.externalUrl + settings.basePath
+  const { renewalInfo, ...paths } = settings.paths
   const externalPath = new URL(settings.externalUrl).pathname.replace(/\/$/, '')
   // A proxy in front may strip the path of external_url or leave it; both arrive at the same resource.
   const mounts = [...new Set([externalPath + settings.basePath, settings.basePath])]
 
   const fixed = new Map<string, ResourceMatch>()
   for (const mount of mounts) {
-    for (const [resource, path] of Object.entries(settings.paths) as [FixedResource, string][]) {
+    for (const [resource, path] of Object.entries(paths) as [FixedResource, string][]) {
       fixed.set(mount + path, { resource, id: '', url: root + path })
     }
   }
@@ -74,13 +87,39 @@ export function createUrls(settings: UrlSettings): Urls {
     ),
   )
 
+  function matchChain(path: string): ResourceMatch | undefined {
+    for (const { resource, mounted, advertised } of numbered) {
+      if (resource !== 'certificate' || !path.startsWith(mounted)) continue
+      const id = path.slice(mounted.length, mounted.length + ID_LENGTH)
+      const [tail, number] = CHAIN_NUMBER.exec(path.slice(mounted.length + ID_LENGTH)) ?? []
+      if (tail !== undefined) return { resource, id, chain: Number(number), url: advertised + id + tail }
+    }
+    return undefined
+  }
+
+  function matchRenewalInfo(path: string): ResourceMatch | undefined {
+    if (renewalInfo === undefined) return undefined
+    for (const mount of mounts) {
+      const prefix = `${mount}${renewalInfo}/`
+      if (!path.startsWith(prefix)) continue
+      const id = path.slice(prefix.length)
+      return { resource: 'renewalInfo', id, url: `${root}${renewalInfo}/${id}` }
+    }
+    return undefined
+  }
+
   const accountPrefix = root + NUMBERED_RESOURCES.account.prefix
 
   return {
-    fixed: (resource) => root + settings.paths[resource],
+    fixed: (resource) => root + paths[resource],
+    renewalInfo: renewalInfo === undefined ? undefined : root + renewalInfo,
     numbered(resource, id) {
       const { prefix, suffix } = NUMBERED_RESOURCES[resource]
       return root + prefix + id + suffix
+    },
+    certificateChain(id, chain) {
+      const { prefix } = NUMBERED_RESOURCES.certificate
+      return chain === 0 ? root + prefix + id : `${root}${prefix}${id}/${chain}`
     },
     accountIdOf: (kid) =>
       kid.length === accountPrefix.length + ID_LENGTH && kid.startsWith(accountPrefix)
@@ -95,7 +134,7 @@ export function createUrls(settings: UrlSettings): Urls {
         const id = path.slice(mounted.length, mounted.length + ID_LENGTH)
         return { resource, id, url: advertised + id + suffix }
       }
-      return undefined
+      return matchChain(path) ?? matchRenewalInfo(path)
     },
   }
 }

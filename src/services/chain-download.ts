@@ -1,6 +1,7 @@
 /** Certificate chains as clients download them (RFC 8555 §7.4.2): leaf, then its issuers in order. */
 
-import { parseCertificate } from '../pki/certificate.ts'
+import type { CaIssuer } from '../ca/backend.ts'
+import { fingerprintSha256, parseCertificate } from '../pki/certificate.ts'
 import { encodePem } from '../pki/pem.ts'
 import { Problem } from '../protocol/problem.ts'
 import type { Requester } from '../store/account-store.ts'
@@ -8,13 +9,23 @@ import type { CertificateStore } from '../store/certificate-store.ts'
 import { unlessStale } from './stale-account.ts'
 
 export interface ChainDownload {
-  /** @throws Problem malformed 404, unauthorized when it is another account's */
-  download(requester: Requester, certificateId: string): Promise<string>
+  /**
+   * @param chain 0 for the default chain, else the number of an alternate one.
+   * @returns the leaf with that chain, and how many chains there are.
+   * @throws Problem malformed 404, unauthorized when it is another account's
+   */
+  download(requester: Requester, certificateId: string, chain: number): Promise<{ pem: string; chainCount: number }>
+}
+
+export interface ChainSettings {
+  includeRoot: boolean
+  /** The issuers of the backend at the moment: only these have alternate chains, which come and go with configuration. */
+  issuers(): readonly CaIssuer[]
 }
 
 const LABEL = 'CERTIFICATE'
 
-export function createChainDownload(store: CertificateStore, settings: { includeRoot: boolean }): ChainDownload {
+export function createChainDownload(store: CertificateStore, settings: ChainSettings): ChainDownload {
   /** By issuer fingerprint; an issuer's chain never changes under it. */
   const chains = new Map<string, string>()
 
@@ -28,13 +39,36 @@ export function createChainDownload(store: CertificateStore, settings: { include
     return pem
   }
 
+  let alternatesFrom: readonly CaIssuer[] = []
+  let alternates = new Map<string, string[]>()
+
+  /** Rendered once for each list of issuers, which is a new one whenever the backend reconnects. */
+  function alternateChains(fingerprint: string): string[] {
+    const issuers = settings.issuers()
+    if (issuers !== alternatesFrom) {
+      alternatesFrom = issuers
+      alternates = new Map(
+        issuers.map(({ certificate, alternateChains: chains }) => [
+          fingerprintSha256(certificate),
+          chains.map((chain) => renderIssuerChain(chain, settings.includeRoot)),
+        ]),
+      )
+    }
+    return alternates.get(fingerprint) ?? []
+  }
+
   return {
-    async download(requester, certificateId) {
+    async download(requester, certificateId, chain) {
       const certificate = unlessStale(await store.find({ requester, certificateId }))
       if (!certificate) throw new Problem('malformed', 'there is no such certificate', { status: 404 })
       if (certificate.accountId !== requester.accountId)
         throw new Problem('unauthorized', 'this certificate belongs to another account')
-      return encodePem(LABEL, certificate.der) + (await issuerChain(certificate.issuerFingerprint))
+      const { der, issuerFingerprint } = certificate
+      const others = alternateChains(issuerFingerprint)
+      const issuers = chain === 0 ? await issuerChain(issuerFingerprint) : others[chain - 1]
+      if (issuers === undefined)
+        throw new Problem('malformed', 'this certificate has no such alternate chain', { status: 404 })
+      return { pem: encodePem(LABEL, der) + issuers, chainCount: others.length + 1 }
     },
   }
 }

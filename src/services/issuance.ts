@@ -118,8 +118,9 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
 
   function profileOf(name: string): CertificateProfile {
     const profile = policy.profiles.get(name)
-    // Only an operator can cause it, by removing a profile that open orders are pinned to.
-    if (!profile) throw new Problem('serverInternal', `the profile ${name} of this order is not configured any more`)
+    // Only an operator can cause it, by removing a profile that open orders are pinned to (draft-ietf-acme-profiles).
+    if (!profile)
+      throw new Problem('invalidProfile', `this server no longer issues under the profile ${name}; make a new order`)
     return profile
   }
 

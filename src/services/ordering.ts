@@ -11,9 +11,10 @@ import { authorizedIdentifier, type Identifier, isWildcard } from '../protocol/i
 import { Problem } from '../protocol/problem.ts'
 import type { Requester } from '../store/account-store.ts'
 import type { AuthorizationStore } from '../store/authorization-store.ts'
-import type { AuthorizationCandidate, OrderStore } from '../store/order-store.ts'
+import { ALREADY_REPLACED, type AuthorizationCandidate, type OrderStore } from '../store/order-store.ts'
 import type { AccountRules } from './account-rules.ts'
 import type { Quotas } from './quotas.ts'
+import type { Renewal } from './renewal.ts'
 import { unlessStale } from './stale-account.ts'
 
 export interface OrderingPolicy {
@@ -27,9 +28,12 @@ export interface OrderingPolicy {
 export interface OrderRequest extends RequestedValidity {
   identifiers: readonly RequestedIdentifier[]
   profile?: string
+  /** certID of the certificate it replaces (RFC 9773 §5). */
+  replaces?: string
 }
 
 export interface OrderingEvents {
+  /** An order was made; not when an equal one was there. */
   ordered(order: Order): void
 }
 
@@ -37,7 +41,11 @@ export interface OrderingEvents {
 export type AdmitOrder = (identifiers: readonly Identifier[], isReplacement: boolean) => Promise<void> | undefined
 
 export interface Ordering {
-  /** @throws Problem malformed, unsupportedIdentifier, rejectedIdentifier, compound, invalidProfile, rateLimited */
+  /**
+   * A new order, or the account's open one that was asked for in the same way.
+   * @throws Problem malformed, unsupportedIdentifier, rejectedIdentifier, compound, invalidProfile, alreadyReplaced,
+   *   rateLimited, unauthorized when it replaces another account's certificate
+   */
   createOrder(requester: Requester, request: OrderRequest, now: Date, admit: AdmitOrder): Promise<Order>
   /** @throws Problem malformed 404, unauthorized when it is another account's */
   findOrder(requester: Requester, orderId: string): Promise<Order>
@@ -54,6 +62,7 @@ export function createOrdering(
   orders: OrderStore,
   authorizations: AuthorizationStore,
   rules: AccountRules,
+  renewal: Pick<Renewal, 'requirePredecessor'>,
   policy: OrderingPolicy,
   quotas: Quotas,
   events: OrderingEvents,
@@ -79,6 +88,14 @@ export function createOrdering(
     return authorization
   }
 
+  async function findPredecessor(requester: Requester, { replaces }: OrderRequest, identifiers: readonly Identifier[]) {
+    if (replaces === undefined) return undefined
+    return {
+      certId: replaces,
+      certificateId: await renewal.requirePredecessor(requester.accountId, replaces, identifiers),
+    }
+  }
+
   return {
     async createOrder(requester, request, now, admit) {
       const allowlist = await rules.allowlistOf(requester.accountId)
@@ -87,10 +104,14 @@ export function createOrdering(
       const lifetimeEnd = new Date(now.getTime() + policy.orderLifetimeMs)
       checkRequestedValidity(request, profile.validity, now, lifetimeEnd)
       const expiresAt = orderExpiry(request, lifetimeEnd)
-      await admit(identifiers, false)
+      const replaces = await findPredecessor(requester, request, identifiers)
+      // A checked predecessor is what exempts an order from the limits of new orders (decisions 19).
+      await admit(identifiers, replaces !== undefined)
+      const id = uuidv7(now.getTime())
+      let equal: Order | undefined
       const make = async () => {
         const made = await orders.create({
-          id: uuidv7(now.getTime()),
+          id,
           requester,
           identifiers,
           profile: profile.name,
@@ -99,10 +120,18 @@ export function createOrdering(
           expiresAt,
           authorizations: identifiers.map((identifier) => candidate(identifier, now, policy.authorizationLifetimeMs)),
           reuseUntil: new Date(now.getTime() + REUSE_MARGIN_MS),
+          ...(replaces && { replaces }),
         })
-        return unlessStale(made)
+        if (made === ALREADY_REPLACED)
+          throw new Problem('alreadyReplaced', 'another order replaces this certificate already (RFC 9773 §5)')
+        const order = unlessStale(made)
+        if (order.id === id) return order
+        // Nothing was made, so nothing counts towards the quota.
+        equal = order
+        return undefined
       }
       const order = await quotas.within('orders', requester.accountId, make)
+      if (order === undefined) return equal as Order
       events.ordered(order)
       return order
     },

@@ -56,7 +56,7 @@ export interface IssuanceStore {
 const BEGIN: Statement = {
   name: 'issuance-begin',
   // accounts_pkey, orders_pkey or orders_account (both columns), authorizations_pkey for each identifier,
-  // blocked_keys_pkey; one update, one insert.
+  // blocked_keys_pkey, order_claims_pkey; one update, one delete, one insert.
   text: `
     WITH i AS (
       SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::integer[], $5::bytea[], $6::text[], $7::bytea[],
@@ -71,7 +71,10 @@ const BEGIN: Statement = {
                WHERE z.id = ANY (o.authorization_ids) AND z.status = 'valid' AND z.expires_at > now())
              = cardinality(o.authorization_ids)
          AND NOT EXISTS (SELECT FROM blocked_keys b WHERE b.spki_sha256 = i.spki_sha256)
-      RETURNING i.ord
+      RETURNING i.ord, o.id, o.request_key
+    ), released AS (
+      -- From here on an equal new-order makes an order of its own.
+      DELETE FROM order_claims c USING moved WHERE c.request_key = moved.request_key AND c.order_id = moved.id
     ), begun AS (
       INSERT INTO issuance_intents (certificate_id, order_id, account_id, serial_number, issuer_id, issuer_fingerprint,
                                     tbs, spki_sha256, instance_id)

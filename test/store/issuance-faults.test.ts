@@ -41,6 +41,7 @@ const ISSUER: CaIssuer = {
   id: 'default',
   certificate: authority.certificate,
   chain: [authority.certificate],
+  alternateChains: [],
   nameDer: authority.nameDer,
   keyIdentifier: authority.keyIdentifier,
   signatureAlgorithm: authority.algorithm,

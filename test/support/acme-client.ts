@@ -302,7 +302,7 @@ export interface Responder {
 }
 
 /** The web server that http-01 asks: unknown tokens are 404. */
-export async function startResponder(port: number): Promise<Responder> {
+export async function startResponder(port: number, address = '127.0.0.1'): Promise<Responder> {
   const answers = new Map<string, { body: string; status: number }>()
   const seen = new Map<string, number>()
   const server = createServer((incoming, outgoing) => {
@@ -313,7 +313,7 @@ export async function startResponder(port: number): Promise<Responder> {
   })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
-    server.listen(port, '127.0.0.1', resolve)
+    server.listen(port, address, resolve)
   })
   return {
     answer: (token, body, status = 200) => void answers.set(token, { body, status }),

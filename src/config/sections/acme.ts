@@ -145,6 +145,11 @@ export const Ari = z
       z.number().min(0.01).max(1).default(0.6667),
       'Share of the lifetime of a certificate after which the renewal window opens.',
     ),
+    max_retry_after_seconds: setting(
+      optionalWhole(3600),
+      'Clients are told to ask again after this time at the latest; without it, when the window opens.',
+      { unit: 'seconds' },
+    ),
   })
   .prefault({})
   .meta({ description: 'ACME renewal information.' })

@@ -81,7 +81,7 @@ test('nothing rendered is null or undefined, timestamps are whole seconds in UTC
     expiresAt: EXPIRES,
     profile: 'default',
   }
-  assert.deepEqual(renderOrder(order, urls), {
+  assert.deepEqual(renderOrder(order, urls, { directoryMeta: {} }), {
     status: 'pending',
     expires: '2026-01-01T00:00:00Z',
     identifiers: [{ type: 'dns', value: 'a.example' }],
@@ -89,7 +89,7 @@ test('nothing rendered is null or undefined, timestamps are whole seconds in UTC
     finalize: `https://ca.example/order/${ID}/finalize`,
   })
   const full = { ...order, status: 'valid' as const, certificateId: ID, notBefore: EXPIRES, notAfter: EXPIRES }
-  const rendered = renderOrder(full, urls) as Record<string, unknown>
+  const rendered = renderOrder(full, urls, { directoryMeta: {} }) as Record<string, unknown>
   assert.equal(rendered['certificate'], `https://ca.example/cert/${ID}`)
   assert.equal(rendered['notAfter'], '2026-01-01T00:00:00Z')
 })

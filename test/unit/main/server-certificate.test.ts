@@ -22,6 +22,7 @@ function issuerOf(authority: Authority): CaIssuer {
     id: 'default',
     certificate,
     chain: [certificate],
+    alternateChains: [],
     nameDer,
     keyIdentifier,
     signatureAlgorithm: algorithm,

@@ -1,0 +1,29 @@
+/** When two new-order requests ask for the same (decisions, equal orders). Pure. */
+
+import { hash } from 'node:crypto'
+import type { Identifier } from '../protocol/identifier.ts'
+
+export interface OrderRequestFacts {
+  accountId: string
+  identifiers: readonly Identifier[]
+  profile: string
+  notBefore: Date | undefined
+  notAfter: Date | undefined
+  /** certID of the predecessor. */
+  replaces: string | undefined
+}
+
+/**
+ * A key that equal requests share, in the form of a UUID: the identifiers count as a set, everything else as it is.
+ *
+ * 128 bits of SHA-256 over a text that begins with the account: whoever finds a collision has found it among requests of
+ * their own, and gets an order of their own that they did not ask for.
+ */
+export function orderRequestKey(request: OrderRequestFacts): string {
+  const names = request.identifiers.map(({ type, value }) => `${type}:${value}`).sort()
+  const validity = [request.notBefore?.getTime() ?? '', request.notAfter?.getTime() ?? '']
+  // No member can hold a line feed: identifiers are normalised, and profile names stand in the configuration.
+  const text = [request.accountId, request.profile, ...validity, request.replaces ?? '', ...names].join('\n')
+  const digest = hash('sha256', text, 'hex')
+  return `${digest.slice(0, 8)}-${digest.slice(8, 12)}-${digest.slice(12, 16)}-${digest.slice(16, 20)}-${digest.slice(20, 32)}`
+}

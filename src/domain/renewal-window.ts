@@ -1,0 +1,69 @@
+/**
+ * When a certificate should be renewed (RFC 9773 §4.2; decisions 19). Pure: the clock is an argument.
+ *
+ * The operator's advice comes first, then revocation, then the lifetime. Every window ends after it starts, as §4.2
+ * demands, whatever the share of the lifetime and however late the question.
+ */
+
+export interface RenewalFacts {
+  notBefore: Date
+  notAfter: Date
+  revokedAt: Date | undefined
+  /** Set by the operator for this certificate. */
+  advice: RenewalAdvice | undefined
+}
+
+export interface RenewalAdvice {
+  window: RenewalWindow
+  explanationUrl: string | undefined
+}
+
+export interface RenewalWindow {
+  start: Date
+  end: Date
+}
+
+const SECOND_MS = 1000
+const HOUR_MS = 3_600_000
+
+/** Clients come back no sooner than this (doc 1, Limits). */
+const MIN_RETRY_AFTER_SECONDS = 3600
+
+/** @param renewalPercentage share of the lifetime after which the window opens, 0 to 1. */
+export function renewalWindow(facts: RenewalFacts, renewalPercentage: number, now: Date): RenewalWindow {
+  const { notBefore, notAfter, revokedAt, advice } = facts
+  if (advice) return openedBefore(advice.window.start, earlier(advice.window.end, notAfter))
+  if (revokedAt) return openedBefore(now, notAfter)
+  // notAfter is part of the lifetime (RFC 5280 §4.1.2.5).
+  const lifetimeMs = notAfter.getTime() + SECOND_MS - notBefore.getTime()
+  return openedBefore(new Date(notBefore.getTime() + lifetimeMs * renewalPercentage), notAfter)
+}
+
+/**
+ * Seconds until the window opens, at least an hour.
+ * @param maxSeconds of the operator, who wants advice to be noticed sooner.
+ */
+export function renewalRetryAfter({ start }: RenewalWindow, now: Date, maxSeconds: number): number {
+  const untilStart = Math.ceil((start.getTime() - now.getTime()) / SECOND_MS)
+  return Math.max(MIN_RETRY_AFTER_SECONDS, Math.min(untilStart, maxSeconds))
+}
+
+/**
+ * The window of advice to renew now. Without an end it lies wholly in the past, so that a client renews at its next
+ * look, even one whose clock is an hour slow; with one, clients spread over the time until then.
+ */
+export function advisedWindow(now: Date, end: Date | undefined): RenewalWindow {
+  if (end) return { start: now, end }
+  return { start: new Date(now.getTime() - 2 * HOUR_MS), end: new Date(now.getTime() - HOUR_MS) }
+}
+
+/** Whole seconds, and at least one of them. */
+function openedBefore(start: Date, end: Date): RenewalWindow {
+  const endMs = Math.floor(end.getTime() / SECOND_MS) * SECOND_MS
+  const startMs = Math.floor(start.getTime() / SECOND_MS) * SECOND_MS
+  return { start: new Date(Math.min(startMs, endMs - SECOND_MS)), end: new Date(endMs) }
+}
+
+function earlier(a: Date, b: Date): Date {
+  return a < b ? a : b
+}

@@ -1,0 +1,107 @@
+/** `chancery renewal advise` and `renewal clear`: "renew now" for a set of certificates (RFC 9773 §4.2). */
+
+import type { Config } from '../../config/schema.ts'
+import { advisedWindow } from '../../domain/renewal-window.ts'
+import { parseTimestamp, renderTimestamp } from '../../protocol/timestamp.ts'
+import { openDatabase } from '../../store/database.ts'
+import { type AdviceSelection, createRenewalStore, type RenewalStore } from '../../store/renewal-store.ts'
+import { databaseSettings } from '../settings.ts'
+import { CommandError } from './config-file.ts'
+
+/** What an option says when it is not given; an empty text would be a shell variable that was not set. */
+export const ANY = 'any'
+export const AT_ONCE = 'at once'
+export const NO_EXPLANATION = 'none'
+
+/** As typed; options given twice are lists. */
+export interface SelectionFlags {
+  serial: string | readonly string[]
+  issuer: string
+  'issued-before': string
+  all: boolean
+}
+
+export interface AdviceFlags extends SelectionFlags {
+  explanation: string
+  'window-end': string
+}
+
+export async function adviseRenewal(config: Config, flags: AdviceFlags): Promise<number> {
+  const now = new Date()
+  const end = flags['window-end'] === AT_ONCE ? undefined : instantOf('--window-end', flags['window-end'])
+  if (end && end <= now) throw new CommandError('--window-end must lie in the future; leave it out to renew at once')
+  const explanationUrl = flags.explanation === NO_EXPLANATION ? undefined : urlOf(flags.explanation)
+  return withStore(config, async (store) => {
+    const window = advisedWindow(now, end)
+    const count = await store.advise(await selectionOf(flags, store), { window, explanationUrl })
+    console.log(
+      `${count} certificate(s): window ${renderTimestamp(window.start)} to ${renderTimestamp(window.end)}, or to the end of a shorter lifetime`,
+    )
+    return count
+  })
+}
+
+export async function clearAdvice(config: Config, flags: SelectionFlags): Promise<number> {
+  return withStore(config, async (store) => {
+    const count = await store.clear(await selectionOf(flags, store))
+    console.log(`${count} certificate(s) have their usual renewal window again`)
+    return count
+  })
+}
+
+/** @returns the exit code: 1 when no certificate was concerned, which is hardly what was meant */
+async function withStore(config: Config, work: (store: RenewalStore) => Promise<number>): Promise<number> {
+  let lost: Error | undefined
+  const db = openDatabase(databaseSettings(config, 1), (error) => {
+    lost = error
+  })
+  try {
+    return (await work(createRenewalStore(db))) > 0 ? 0 : 1
+  } catch (error) {
+    throw lost ?? error
+  } finally {
+    await db.close()
+  }
+}
+
+async function selectionOf(flags: SelectionFlags, store: RenewalStore): Promise<AdviceSelection> {
+  const { serial, issuer, 'issued-before': issuedBefore } = flags
+  const selection: AdviceSelection = {
+    ...(serial !== ANY && { serialNumbers: [serial].flat().map((text) => hexOf('--serial', text)) }),
+    ...(issuer !== ANY && { issuerFingerprint: await issuerOf(issuer, store) }),
+    ...(issuedBefore !== ANY && { issuedBefore: instantOf('--issued-before', issuedBefore) }),
+  }
+  if ((Object.keys(selection).length === 0) !== flags.all)
+    throw new CommandError('say which certificates: --serial, --issuer, --issued-before, or --all')
+  return selection
+}
+
+async function issuerOf(text: string, store: RenewalStore): Promise<Buffer> {
+  const fingerprint = hexOf('--issuer', text)
+  const known = await store.listIssuers()
+  if (!known.includes(fingerprint.toString('hex')))
+    throw new CommandError(
+      `--issuer is the SHA-256 fingerprint of an issuer certificate; this database knows ${known.join(', ') || 'none'}`,
+    )
+  return fingerprint
+}
+
+/** Hexadecimal as openssl prints it: either case, with colons or without. */
+function hexOf(flag: string, text: string): Buffer {
+  const digits = text.replaceAll(':', '').toLowerCase()
+  if (!/^(?:[0-9a-f]{2})+$/.test(digits)) throw new CommandError(`${flag} takes pairs of hexadecimal digits`)
+  return Buffer.from(digits, 'hex')
+}
+
+function instantOf(flag: string, text: string): Date {
+  // A date alone is its midnight in UTC.
+  const at = parseTimestamp(/^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00:00Z` : text)
+  if (!at) throw new CommandError(`${flag} takes a date or an RFC 3339 time such as 2026-01-31T12:00:00Z`)
+  return at
+}
+
+function urlOf(text: string): string {
+  if (!/^https?:\/\//.test(text) || !URL.canParse(text))
+    throw new CommandError('--explanation takes an http or https URL')
+  return text
+}

@@ -1,0 +1,106 @@
+/**
+ * SQL of expiry: rows whose time is over get the status that readers derive already.
+ *
+ * Keys are time-ordered, and what is made under one configuration expires in the order of its making. So each task walks a
+ * primary key from where it stopped to the oldest key that may still be alive: no index on `expires_at`, which every new
+ * order would pay for, and no row is looked at twice.
+ */
+
+import { authorizationStatusesAllowing } from '../domain/authorization-state.ts'
+import { lowestUuidv7 } from '../lib/uuid.ts'
+import type { Database, Statement } from './database.ts'
+
+export interface ExpiryPage {
+  /** Rows that were marked. */
+  expired: number
+  /** Challenges that were offered with them and that nobody has met. */
+  challenges: number
+  /** Whether there may be more to do at once. */
+  full: boolean
+}
+
+export interface ExpiryTask {
+  /** Names the place in `cleanup_progress`. */
+  name: string
+  /** How long rows of this kind live; younger ones are not looked at. */
+  lifetimeMs: number
+  /**
+   * Stops at a row that is still alive, made under a longer lifetime, until its time has come. Of two tasks on one table the
+   * one with the shorter lifetime does not wait: the other one will meet the row.
+   */
+  waits: boolean
+}
+
+export interface ExpiryStore {
+  /** Orders open → invalid, one page. */
+  expireOrders(task: ExpiryTask, now: Date): Promise<ExpiryPage>
+  /** Authorizations pending or valid → expired, one page. */
+  expireAuthorizations(task: ExpiryTask, now: Date): Promise<ExpiryPage>
+}
+
+/** Rows of one statement: some milliseconds, and row locks for as long. */
+const PAGE_SIZE = 1000
+
+/** A row is committed this much after its key was made, at the latest; it bounds what a statement may take. */
+const COMMIT_DELAY_MS = 5_000
+
+const expireStatement = (name: string, table: string, alive: readonly string[], mark: string): Statement => ({
+  name,
+  // cleanup_progress_pkey, one range of the table's primary key, and updates by key.
+  text: `
+    WITH page AS (
+      SELECT id, status, status IN (${alive.map((status) => `'${status}'`).join(', ')}) AS open, expires_at <= now() AS over
+        FROM ${table}
+       WHERE id > coalesce((SELECT after_id FROM cleanup_progress WHERE task = $1), '00000000-0000-0000-0000-000000000000')
+         AND id < $2
+       ORDER BY id LIMIT ${PAGE_SIZE}
+    ), done AS (
+      SELECT id, open FROM page
+       WHERE NOT $3 OR id < coalesce((SELECT id FROM page WHERE open AND NOT over ORDER BY id LIMIT 1),
+                                     'ffffffff-ffff-ffff-ffff-ffffffffffff')
+    ), ${mark}, progress AS (
+      INSERT INTO cleanup_progress AS p (task, after_id) SELECT $1, id FROM done ORDER BY id DESC LIMIT 1
+      ON CONFLICT (task) DO UPDATE SET after_id = greatest(p.after_id, excluded.after_id)
+    )
+    SELECT count(*)::integer AS expired, coalesce(sum(challenges), 0)::integer AS challenges,
+           (SELECT count(*)::integer FROM done) AS seen
+      FROM marked`,
+})
+
+const EXPIRE_ORDERS = expireStatement(
+  'expire-orders',
+  'orders',
+  ['open'],
+  `marked AS (
+      UPDATE orders o SET status = 'invalid' FROM page
+       WHERE o.id = page.id AND page.open AND o.status = 'open' AND o.expires_at <= now()
+      RETURNING o.id, o.request_key, 0 AS challenges
+    ), released AS (
+      DELETE FROM order_claims c USING marked WHERE c.request_key = marked.request_key AND c.order_id = marked.id
+    )`,
+)
+
+const EXPIRE_AUTHORIZATIONS = expireStatement(
+  'expire-authorizations',
+  'authorizations',
+  authorizationStatusesAllowing('expire'),
+  `marked AS (
+      UPDATE authorizations z SET status = 'expired', validating_by = NULL, validating_since = NULL FROM page
+       WHERE z.id = page.id AND page.open AND z.status IN ('pending', 'valid') AND z.expires_at <= now()
+      RETURNING z.id, CASE page.status WHEN 'pending' THEN cardinality(z.offered) END AS challenges
+    )`,
+)
+
+export function createExpiryStore(db: Database): ExpiryStore {
+  async function expire(statement: Statement, task: ExpiryTask, now: Date): Promise<ExpiryPage> {
+    const end = lowestUuidv7(now.getTime() - task.lifetimeMs - COMMIT_DELAY_MS)
+    type Row = Omit<ExpiryPage, 'full'> & { seen: number }
+    const [row] = await db.query<Row>(statement, [task.name, end, task.waits])
+    const { expired, challenges, seen } = row as Row
+    return { expired, challenges, full: seen === PAGE_SIZE }
+  }
+  return {
+    expireOrders: (task, now) => expire(EXPIRE_ORDERS, task, now),
+    expireAuthorizations: (task, now) => expire(EXPIRE_AUTHORIZATIONS, task, now),
+  }
+}

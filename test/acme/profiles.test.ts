@@ -1,0 +1,105 @@
+/** Certificate profiles (draft-ietf-acme-profiles; decisions 16). */
+
+import assert from 'node:assert/strict'
+import { X509Certificate } from 'node:crypto'
+import { after, before, describe, test } from 'node:test'
+import {
+  type AcmeClient,
+  closeConnections,
+  csrFor,
+  locationOf,
+  type Responder,
+  registeredClient,
+  startResponder,
+} from '../support/acme-client.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+const PROBLEM = 'urn:ietf:params:acme:error:'
+const USAGES = { key_usages: ['digital_signature'], extended_key_usages: ['server_auth'] }
+const DEFAULT = { ...USAGES, description: 'For servers' }
+const SHORT = { ...USAGES, description: 'Six days', validity_days: 6 }
+
+const lifetimeDays = (der: Buffer) => {
+  const { validFrom, validTo } = new X509Certificate(der)
+  return Math.round((Date.parse(validTo) - Date.parse(validFrom)) / 86_400_000)
+}
+
+describe('profiles', () => {
+  let service: TestService
+  let responder: Responder
+  let client: AcmeClient
+  before(async () => {
+    service = await startTestService({ config: { ca: { profiles: { default: DEFAULT, short: SHORT } } } })
+    responder = await startResponder(service.http01Port)
+    client = await registeredClient(service.directoryUrl)
+  })
+  after(async () => {
+    closeConnections()
+    await responder.close()
+    await service.dispose()
+  })
+
+  test('the directory describes them in its meta (§3)', () => {
+    const { meta } = client.directory as unknown as { meta: { profiles: object } }
+    assert.deepEqual(meta.profiles, { default: 'For servers', short: 'Six days' })
+  })
+
+  test('the order shows the profile that was asked for, each time it is read (§4)', async () => {
+    const order = await client.newOrder(['short.test'], { profile: 'short' })
+    assert.equal(order.status, 201)
+    assert.equal(order.json.profile, 'short')
+    assert.equal((await client.post(locationOf(order))).json.profile, 'short')
+  })
+
+  test('an order without a profile is given the default one, and says so (§4)', async () => {
+    assert.equal((await client.newOrder(['default-profile.test'])).json.profile, 'default')
+  })
+
+  test('a profile that is not advertised is invalidProfile (§4)', async () => {
+    for (const profile of ['long', '', 'Default', '__proto__', 'toString']) {
+      const answer = await client.newOrder(['no-profile.test'], { profile })
+      assert.equal(answer.status, 400)
+      assert.equal(answer.json.type, `${PROBLEM}invalidProfile`, profile)
+    }
+  })
+
+  test('a profile that is no string is malformed', async () => {
+    for (const profile of [null, 1, ['short'], {}])
+      assert.equal((await client.newOrder(['no-profile.test'], { profile })).json.type, `${PROBLEM}malformed`)
+  })
+
+  test('the certificate is made under the profile of its order', async () => {
+    assert.equal(
+      lifetimeDays((await client.obtain(['six-days.test'], responder, { order: { profile: 'short' } })).der),
+      6,
+    )
+    assert.ok(lifetimeDays((await client.obtain(['ninety-days.test'], responder)).der) > 6)
+  })
+
+  test('the same names under another profile are another order', async () => {
+    const short = await client.newOrder(['two-profiles.test'], { profile: 'short' })
+    const normal = await client.newOrder(['two-profiles.test'])
+    assert.notEqual(locationOf(short), locationOf(normal))
+  })
+
+  test('finalize of an order whose profile is no longer there is invalidProfile (§4)', async () => {
+    const order = await client.newOrder(['gone.test'], { profile: 'short' })
+    await client.authorize(order, responder)
+    await service.stop()
+    const without = await startTestService({ continueFrom: service })
+    try {
+      const answer = await client.post(order.json.finalize, { csr: await csrFor(['gone.test']) })
+      assert.equal(answer.json.type, `${PROBLEM}invalidProfile`)
+      const read = await client.post(locationOf(order))
+      assert.equal(read.json.status, 'ready')
+
+      const { meta } = (await registeredClient(without.directoryUrl)).directory as unknown as { meta?: object }
+      assert.equal(meta && 'profiles' in meta, undefined)
+      assert.equal('profile' in read.json, false, 'a server without a choice of profiles does not speak of them')
+      const refused = await client.newOrder(['gone.test'], { profile: 'default' })
+      assert.equal(refused.json.type, `${PROBLEM}invalidProfile`, 'not even the default one is advertised')
+    } finally {
+      await without.dispose()
+    }
+  })
+})

@@ -1,0 +1,210 @@
+/** Renewal information (RFC 9773 §3, §4; decisions 19) and the operator's advice to renew. */
+
+import assert from 'node:assert/strict'
+import { X509Certificate } from 'node:crypto'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import {
+  type AcmeClient,
+  base64url,
+  closeConnections,
+  type Responder,
+  registeredClient,
+  send,
+  startResponder,
+} from '../support/acme-client.ts'
+import { certIdOf } from '../support/certificate-id.ts'
+import { runCommand } from '../support/run-command.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+const CLI = path.resolve(import.meta.dirname, '../../src/main/cli.js')
+
+describe('renewal information', () => {
+  let service: TestService
+  let responder: Responder
+  let client: AcmeClient
+  let renewalInfo: string
+  let certificate: { der: Buffer; certId: string }
+  before(async () => {
+    service = await startTestService({ config: { ari: { enabled: true } } })
+    responder = await startResponder(service.http01Port)
+    client = await registeredClient(service.directoryUrl)
+    renewalInfo = client.directory['renewalInfo'] as string
+    certificate = await issue('renewal.test')
+  })
+  after(async () => {
+    closeConnections()
+    await responder.close()
+    await service.dispose()
+  })
+
+  async function issue(name: string) {
+    const { der } = await client.obtain([name], responder)
+    return { der, certId: certIdOf(der), serial: new X509Certificate(der).serialNumber }
+  }
+
+  const get = (certId: string, method = 'GET') => send({ method, url: `${renewalInfo}/${certId}` })
+
+  async function windowOf(certId: string): Promise<{ start: Date; end: Date }> {
+    const { start, end } = (await get(certId)).json.suggestedWindow
+    return { start: new Date(start), end: new Date(end) }
+  }
+
+  function chancery(...words: string[]) {
+    return runCommand(process.execPath, [CLI, '-c', path.join(service.folder, 'config.yaml'), ...words])
+  }
+
+  test('the directory names the resource (§3)', () => assert.equal(renewalInfo, `${service.baseUrl}/renewalInfo`))
+
+  test('the window opens after two thirds of the lifetime and ends with it (§4.2)', async () => {
+    const { validFrom, validTo } = new X509Certificate(certificate.der)
+    const [notBefore, notAfter] = [Date.parse(validFrom), Date.parse(validTo)]
+    const { start, end } = await windowOf(certificate.certId)
+    assert.equal(end.getTime(), notAfter)
+    const share = (start.getTime() - notBefore) / (notAfter - notBefore)
+    assert.ok(Math.abs(share - 0.6667) < 0.0001, String(share))
+  })
+
+  test('retryAfter is in the body and in the header, the time until the window opens (§4.3)', async () => {
+    const answer = await get(certificate.certId)
+    const start = Date.parse(answer.json.suggestedWindow.start)
+    assert.equal(answer.headers['retry-after'], String(answer.json.retryAfter))
+    assert.ok(Math.abs(answer.json.retryAfter - (start - Date.now()) / 1000) < 30)
+    assert.equal('explanationURL' in answer.json, false)
+  })
+
+  test('anyone may ask, and a browser may read the answer; caches do not keep it', async () => {
+    const answer = await send({
+      method: 'GET',
+      url: `${renewalInfo}/${certificate.certId}`,
+      headers: { Origin: 'https://elsewhere.example', Accept: 'application/json' },
+    })
+    assert.equal(answer.status, 200)
+    assert.equal(answer.headers['content-type'], 'application/json')
+    assert.equal(answer.headers['access-control-allow-origin'], '*')
+    assert.equal(answer.headers['access-control-expose-headers'], 'Retry-After')
+    assert.equal(answer.headers['cache-control'], 'no-store')
+  })
+
+  test('HEAD has the headers and no body', async () => {
+    const answer = await get(certificate.certId, 'HEAD')
+    assert.equal(answer.status, 200)
+    assert.ok(Number(answer.headers['retry-after']) >= 3600)
+    assert.equal(answer.text, '')
+  })
+
+  test('POST is 405 with Allow', async () => {
+    const answer = await get(certificate.certId, 'POST')
+    assert.equal(answer.status, 405)
+    assert.equal(answer.headers.allow, 'GET, HEAD')
+  })
+
+  const unknown: Record<string, (certId: string) => string> = {
+    'an unknown serial number': (certId) => `${certId.split('.')[0]}.AQ`,
+    'the key identifier of another issuer': (certId) => `${base64url(Buffer.alloc(20, 7))}.${certId.split('.')[1]}`,
+  }
+  for (const [what, make] of Object.entries(unknown)) {
+    test(`${what} is 404 malformed, readable by a browser`, async () => {
+      const answer = await get(make(certificate.certId))
+      assert.equal(answer.status, 404)
+      assert.equal(answer.json.type, 'urn:ietf:params:acme:error:malformed')
+      assert.equal(answer.headers['content-type'], 'application/problem+json')
+      assert.equal(answer.headers['access-control-allow-origin'], '*')
+    })
+  }
+
+  test('a text that is no certID is 400 malformed (§4.1)', async () => {
+    for (const text of [
+      `${certificate.certId}=`,
+      `${certificate.certId}.AQ`,
+      'x',
+      '%2e',
+      '',
+      'a/b',
+      '00ff'.repeat(200),
+    ])
+      assert.equal((await get(text)).status, 400, text)
+  })
+
+  test('of a revoked certificate the window opens now (decisions 19)', async () => {
+    const { der, certId } = await issue('revoked-renewal.test')
+    await client.post(client.directory['revokeCert'] as string, { certificate: base64url(der) })
+    const { start, end } = await windowOf(certId)
+    assert.ok(Math.abs(start.getTime() - Date.now()) < 30_000)
+    assert.equal(end.getTime(), Date.parse(new X509Certificate(der).validTo))
+    assert.equal((await get(certId)).json.retryAfter, 3600)
+  })
+
+  test('"renewal advise --serial" puts the window of that certificate in the past and says why', async () => {
+    const { certId, serial } = await issue('advised.test')
+    const usual = await windowOf(certId)
+    const why = 'https://ca.example/incident'
+    const advised = await chancery('renewal', 'advise', '--serial', serial, '--explanation', why)
+    assert.equal(advised.code, 0, advised.output)
+    assert.match(advised.output, /^1 certificate/m)
+    const answer = await get(certId)
+    assert.ok(Date.parse(answer.json.suggestedWindow.end) < Date.now())
+    assert.equal(answer.json.explanationURL, why)
+    assert.equal(answer.json.retryAfter, 3600)
+    assert.notDeepEqual((await windowOf(certificate.certId)).end, (await windowOf(certId)).end)
+
+    const cleared = await chancery('renewal', 'clear', '--serial', serial)
+    assert.equal(cleared.code, 0, cleared.output)
+    assert.deepEqual(await windowOf(certId), usual)
+    assert.equal('explanationURL' in (await get(certId)).json, false)
+  })
+
+  test('"renewal advise --issuer --window-end" spreads the renewals of an issuer\'s certificates', async () => {
+    const end = new Date(Date.now() + 2 * 86_400_000)
+    const issuer = new X509Certificate(
+      (await client.obtain(['issuer.test'], responder)).chain.split(/(?=-----BEGIN)/)[1] as string,
+    )
+    const advised = await chancery(
+      ...['renewal', 'advise', '--issuer', issuer.fingerprint256, '--window-end', end.toISOString()],
+    )
+    assert.equal(advised.code, 0, advised.output)
+    const window = await windowOf(certificate.certId)
+    assert.ok(Math.abs(window.start.getTime() - Date.now()) < 30_000)
+    assert.equal(Math.floor(end.getTime() / 1000), window.end.getTime() / 1000)
+    assert.equal((await chancery('renewal', 'clear', '--all')).code, 0)
+  })
+
+  const wrongUsage: Record<string, string[]> = {
+    'no selection': [],
+    'a selection beside --all': ['--all', '--serial', '01'],
+    'an empty serial number': ['--serial', ''],
+    'an unknown issuer': ['--issuer', '00'.repeat(32)],
+    'a time that is none': ['--issued-before', 'yesterday'],
+    'a window that is over': ['--all', '--window-end', '2020-01-01'],
+    'an explanation that is no URL': ['--all', '--explanation', 'because'],
+  }
+  for (const [what, words] of Object.entries(wrongUsage)) {
+    test(`"renewal advise" with ${what} changes nothing and says so`, async () => {
+      const usual = await windowOf(certificate.certId)
+      const { code, output } = await chancery('renewal', 'advise', ...words)
+      assert.notEqual(code, 0)
+      assert.match(output, /^chancery: /m)
+      assert.deepEqual(await windowOf(certificate.certId), usual)
+    })
+  }
+})
+
+describe('renewal information at a path of its own', () => {
+  test('ari.path lies behind api.base_path, and without ari.enabled there is none', async () => {
+    const config = { api: { base_path: '/acme' }, ari: { enabled: true, path: '/ari/v1' } }
+    const service = await startTestService({ config })
+    try {
+      const directory = (await send({ method: 'GET', url: `${service.baseUrl}/acme/directory` })).json
+      assert.equal(directory.renewalInfo, `${service.baseUrl}/acme/ari/v1`)
+      assert.match((await send({ method: 'GET', url: `${directory.renewalInfo}/AQ.AQ` })).json.detail, /names no/)
+      await service.stop()
+      const without = await startTestService({ continueFrom: service })
+      assert.equal('renewalInfo' in (await send({ method: 'GET', url: without.directoryUrl })).json, false)
+      assert.equal((await send({ method: 'GET', url: `${without.baseUrl}/renewalInfo/AQ.AQ` })).status, 404)
+      await without.dispose()
+    } finally {
+      closeConnections()
+      await service.dispose()
+    }
+  })
+})
