@@ -27,25 +27,41 @@ export interface DevOptions {
 /** @returns the exit code. @throws Error in a plain sentence when something cannot start */
 export async function runEmbedded(options: DevOptions): Promise<number> {
   const progress = createProgress()
-  // Passable for the user PostgreSQL runs as; what is secret inside has modes of its own.
-  mkdirSync(options.dataDir, { recursive: true, mode: 0o755 })
-  progress.begin('creating the development CA')
-  const { files } = await ensureDevCa(path.join(options.dataDir, 'ca'), new Date())
-  progress.begin('starting PostgreSQL')
-  const postgres = await startEmbeddedPostgres({ dataDir: path.join(options.dataDir, 'postgres'), log: progress.note })
   try {
-    return await runService(devConfig(options, files, postgres), {
-      onStep: progress.begin,
-      onReady({ directoryUrl }) {
-        progress.end()
-        process.stderr.write(welcome(directoryUrl, files.root, postgres.folder, options))
-      },
-      onStop: () => process.stderr.write('\nStopping …\n'),
+    // Passable for the user PostgreSQL runs as; what is secret inside has modes of its own.
+    mkdirSync(options.dataDir, { recursive: true, mode: 0o755 })
+    progress.begin('creating the development CA')
+    const { files } = await ensureDevCa(path.join(options.dataDir, 'ca'), new Date())
+    progress.begin('starting PostgreSQL')
+    const postgres = await startEmbeddedPostgres({
+      dataDir: path.join(options.dataDir, 'postgres'),
+      log: progress.note,
     })
+    try {
+      return await serveEmbedded(options, files, postgres, progress)
+    } finally {
+      await postgres.stop()
+    }
   } finally {
+    // A step that failed ends its line before the reason is printed.
     progress.end()
-    await postgres.stop()
   }
+}
+
+function serveEmbedded(
+  options: DevOptions,
+  files: DevCaFiles,
+  postgres: EmbeddedPostgres,
+  progress: ReturnType<typeof createProgress>,
+): Promise<number> {
+  return runService(devConfig(options, files, postgres), {
+    onStep: progress.begin,
+    onReady({ directoryUrl }) {
+      progress.end()
+      process.stderr.write(welcome(directoryUrl, files.root, postgres.folder, options))
+    },
+    onStop: () => process.stderr.write('\nStopping …\n'),
+  })
 }
 
 function devConfig(options: DevOptions, ca: DevCaFiles, postgres: EmbeddedPostgres): Config {

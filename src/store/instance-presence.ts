@@ -58,6 +58,14 @@ export async function announceInstance(
     }
   }
 
+  /** One statement at a time: the roles share the connection, and pg will not queue for them any more (a warning in pg 8). */
+  let last: Promise<unknown> = Promise.resolve()
+  function query<R extends pg.QueryResultRow>(holder: pg.Client, text: string, values: unknown[] = []): Promise<R[]> {
+    const rows = last.then(async () => (await holder.query<R>(text, values)).rows)
+    last = rows.catch(() => undefined)
+    return rows
+  }
+
   async function reconnect(): Promise<void> {
     while (!closed) {
       await new Promise((resolve) => setTimeout(resolve, RECONNECT_DELAY_MS))
@@ -76,20 +84,19 @@ export async function announceInstance(
   return {
     instanceId,
     async liveInstances() {
-      const { rows } = await client.query<{ id: number }>('SELECT id FROM live_instances() AS id ORDER BY id')
+      const rows = await query<{ id: number }>(client, 'SELECT id FROM live_instances() AS id ORDER BY id')
       return rows.map((row) => row.id)
     },
     async lead(role, work) {
       const holder = client
-      const { rows } = await holder.query<{ mine: boolean }>('SELECT pg_try_advisory_lock($1) AS mine', [
-        LEADER_LOCKS[role],
-      ])
+      const lock = [LEADER_LOCKS[role]]
+      const rows = await query<{ mine: boolean }>(holder, 'SELECT pg_try_advisory_lock($1) AS mine', lock)
       if (!rows[0]?.mine) return false
       try {
         await work()
       } finally {
         // A connection that was lost has released the lock already.
-        if (holder === client && !down) await holder.query('SELECT pg_advisory_unlock($1)', [LEADER_LOCKS[role]])
+        if (holder === client && !down) await query(holder, 'SELECT pg_advisory_unlock($1)', lock)
       }
       return true
     },

@@ -107,6 +107,22 @@ describe('instances', () => {
       assert.equal(await b.lead('cleanup', async () => undefined), true)
     })
 
+    test('roles that begin at the same moment share the connection without a word on standard error', async () => {
+      const presence = await announce()
+      const warnings: Error[] = []
+      const keep = (warning: Error) => warnings.push(warning)
+      process.on('warning', keep)
+      try {
+        const roles = ['cleanup', 'challenge', 'expiration'] as const
+        const led = await Promise.all(roles.map((role) => presence.lead(role, () => sleep(5))))
+        assert.deepEqual(led, [true, true, true])
+        await sleep(5)
+        assert.deepEqual(warnings, [])
+      } finally {
+        process.off('warning', keep)
+      }
+    })
+
     test('work that fails gives the lock back', async () => {
       const [a, b] = await Promise.all([announce(), announce()])
       await assert.rejects(
