@@ -1426,10 +1426,11 @@ async function makeWorld(service: TestService, responder: Responder): Promise<Wo
 
   const obtained = await alice.obtain(['a.test'], responder)
   const pending = await alice.newOrder(['pending.test'])
-  const ready = await alice.newOrder(['a.test'])
-  assert.equal(ready.json.status, 'ready', ready.text)
+  // Before the ready one: as long as it is open, the same request is answered with it.
   const processing = await alice.newOrder(['a.test'])
   await markProcessing(service, locationOf(processing))
+  const ready = await alice.newOrder(['a.test'])
+  assert.equal(ready.json.status, 'ready', ready.text)
   const invalid = await alice.newOrder(['deactivated.test'])
   const deactivatedAuthorization = invalid.json.authorizations[0]
   await alice.post(deactivatedAuthorization, { status: 'deactivated' })

@@ -30,7 +30,7 @@ import { createCsrProfileStore } from '../../src/store/csr-profile-store.ts'
 import { makeAuthority } from '../signer/authority.ts'
 import { aConfig } from '../unit/config/support.ts'
 import { x509 } from '../unit/pki/support.ts'
-import { aName, anAccount, aReadyOrder, openStores, type StoreFixture, sleep } from './support.ts'
+import { aName, anAccount, aReadyOrder, inHours, openStores, type StoreFixture, sleep } from './support.ts'
 
 const CURVE = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
 const INSTANCE = 4711
@@ -424,7 +424,7 @@ describe('issuance under faults', () => {
     })
 
     test('of one order by recovery does not keep the others from theirs', async () => {
-      const [expired, good] = [await ready(), await aReadyOrder(store, requester, {}, names)]
+      const [expired, good] = [await ready(), await aReadyOrder(store, requester, { notAfter: inHours(48) }, names)]
       const away = anIssuance({ ca: aCa(() => Promise.reject(new CaError('away', { retryable: true }))) })
       await finalize(away, expired)
       await finalize(away, good)
