@@ -99,14 +99,15 @@ describe('orders', () => {
     const ANOTHER_ORDER = { profile: 'another' }
 
     async function reused(first: Order, over: Parameters<typeof aNewOrder>[1], names: string[], by = requester) {
-      const second = await anOrder(store, by, over, names)
+      // Under a profile of its own: an equal request would be answered with the first order.
+      const second = await anOrder(store, by, { profile: newId(), ...over }, names)
       return second.authorizationIds.map((id) => first.authorizationIds.includes(id))
     }
 
     test('a valid one of the same identifier is reused, and an order with nothing else is ready at once', async () => {
       const [name, more] = [aName(), aName()]
       const first = await aReadyOrder(store, requester, {}, [name])
-      const second = await anOrder(store, requester, {}, [name])
+      const second = await anOrder(store, requester, { profile: 'another' }, [name])
       assert.deepEqual(second.authorizationIds, first.authorizationIds)
       assert.equal(second.status, 'ready')
       assert.equal((await find(second.id)).status, 'ready')
@@ -157,6 +158,7 @@ describe('orders', () => {
     test('of several the one that lasts longest is taken', async () => {
       const name = aName()
       const lasting = (hours: number) => ({
+        profile: newId(),
         authorizations: [aCandidate({ identifier: { type: 'dns' as const, value: name }, expiresAt: inHours(hours) })],
         reuseUntil: inHours(1000),
       })

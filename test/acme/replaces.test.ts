@@ -1,0 +1,149 @@
+/** Replacement orders (RFC 9773 §5; decisions 19), and equal orders (decisions, 18). */
+
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import {
+  type AcmeClient,
+  type Answer,
+  closeConnections,
+  locationOf,
+  type Responder,
+  registeredClient,
+  send,
+  startResponder,
+} from '../support/acme-client.ts'
+import { certIdOf } from '../support/certificate-id.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+const PROBLEM = 'urn:ietf:params:acme:error:'
+
+/** So few that the orders of this file run into it, where they are not exempt. */
+const NEW_ORDERS = 3
+
+describe('replaces', () => {
+  let service: TestService
+  let responder: Responder
+  before(async () => {
+    service = await startTestService({ config: { ari: { enabled: true } } })
+    responder = await startResponder(service.http01Port)
+  })
+  after(async () => {
+    closeConnections()
+    await responder.close()
+    await service.dispose()
+  })
+
+  async function withCertificate(...names: string[]): Promise<{ client: AcmeClient; certId: string }> {
+    const client = await registeredClient(service.directoryUrl)
+    return { client, certId: certIdOf((await client.obtain(names, responder)).der) }
+  }
+
+  function requireProblem(answer: Answer, status: number, type: string): void {
+    assert.equal(`${answer.status} ${answer.json.type}`, `${status} ${PROBLEM}${type}`, answer.text)
+  }
+
+  test('is reflected in the order, each time it is read (§5)', async () => {
+    const { client, certId } = await withCertificate('reflected.test')
+    const order = await client.newOrder(['reflected.test'], { replaces: certId })
+    assert.equal(order.status, 201, order.text)
+    assert.equal(order.json.replaces, certId)
+    assert.equal((await client.post(locationOf(order))).json.replaces, certId)
+    assert.equal('replaces' in (await client.newOrder(['unrelated.test'])).json, false)
+  })
+
+  test('needs one identifier in common, not all of them (§5)', async () => {
+    const { client, certId } = await withCertificate('one.test', 'two.test')
+    requireProblem(await client.newOrder(['three.test'], { replaces: certId }), 400, 'malformed')
+    const order = await client.newOrder(['three.test', 'two.test'], { replaces: certId })
+    assert.equal(order.status, 201, order.text)
+  })
+
+  test('of a certificate that is replaced already is 409 alreadyReplaced, before and after the issuance (§5)', async () => {
+    const { client, certId } = await withCertificate('once.test')
+    const order = await client.newOrder(['once.test'], { replaces: certId })
+    const other = () => client.newOrder(['once.test', 'www.once.test'], { replaces: certId })
+    requireProblem(await other(), 409, 'alreadyReplaced')
+    const renewed = await client.obtain(['once.test'], responder, { order: { replaces: certId } })
+    assert.equal(renewed.orderUrl, locationOf(order), 'the same request is the same order')
+    requireProblem(await other(), 409, 'alreadyReplaced')
+    requireProblem(await client.newOrder(['once.test'], { replaces: certId }), 409, 'alreadyReplaced')
+    const next = await client.newOrder(['once.test'], { replaces: certIdOf(renewed.der) })
+    assert.equal(next.status, 201, 'the replacement can be replaced')
+  })
+
+  test('is possible again when the order that replaced it became invalid (§5)', async () => {
+    const { client, certId } = await withCertificate('again.test')
+    const failed = await client.newOrder(['again.test', 'fails.test'], { replaces: certId })
+    for (const url of failed.json.authorizations) {
+      const { json } = await client.post(url)
+      if (json.identifier.value === 'fails.test') await client.post(url, { status: 'deactivated' })
+    }
+    assert.equal((await client.post(locationOf(failed))).json.status, 'invalid')
+    const second = await client.newOrder(['again.test'], { replaces: certId })
+    assert.equal(second.status, 201, second.text)
+  })
+
+  test("of another account's certificate is unauthorized (§5)", async () => {
+    const { certId } = await withCertificate('hers.test')
+    const other = await registeredClient(service.directoryUrl)
+    requireProblem(await other.newOrder(['hers.test'], { replaces: certId }), 403, 'unauthorized')
+  })
+
+  test('that names no certificate of this server is 404 malformed', async () => {
+    const { client, certId } = await withCertificate('unknown.test')
+    const unknown = `${certId.split('.')[0]}.AQ`
+    requireProblem(await client.newOrder(['unknown.test'], { replaces: unknown }), 404, 'malformed')
+  })
+
+  test('that is no certID is malformed, of whatever type', async () => {
+    const { client, certId } = await withCertificate('form.test')
+    for (const replaces of ['', `${certId}=`, `${certId}.AQ`, 'f00', null, 7, [certId], {}])
+      requireProblem(await client.newOrder(['form.test'], { replaces }), 400, 'malformed')
+  })
+
+  test('of many requests at once for different orders one is accepted', async () => {
+    const { client, certId } = await withCertificate('race.test')
+    const answers = await Promise.all(
+      Array.from({ length: 12 }, (_, i) => client.newOrder(['race.test', `race-${i}.test`], { replaces: certId })),
+    )
+    const statuses = answers.map(({ status }) => status).sort()
+    assert.deepEqual(statuses, [201, ...Array.from({ length: 11 }, () => 409)])
+  })
+
+  test('the same new-order sent many times at once is one order, 201 each time', async () => {
+    const client = await registeredClient(service.directoryUrl)
+    const names = ['equal.test', 'also-equal.test']
+    const answers = await Promise.all(
+      Array.from({ length: 16 }, (_, i) => client.newOrder(i % 2 ? names : names.toReversed())),
+    )
+    assert.deepEqual([...new Set(answers.map(({ status }) => status))], [201])
+    assert.equal(new Set(answers.map(locationOf)).size, 1)
+    const orders = (await client.post((await client.post(client.kid)).json.orders)).json.orders
+    assert.deepEqual(orders, [locationOf(answers[0] as Answer)])
+    const metrics = await send({ method: 'GET', url: `${service.baseUrl}/metrics` })
+    assert.match(metrics.text, /^service_orders_created_total \d+$/m)
+  })
+})
+
+describe('limits of new orders', () => {
+  test('do not count an order that replaces a certificate, and count one that only says so (decisions 19)', async () => {
+    const limit = { requests: NEW_ORDERS, window_seconds: 3600 }
+    const config = { ari: { enabled: true }, security: { rate_limits: { enabled: true, new_order: limit } } }
+    const service = await startTestService({ config })
+    const responder = await startResponder(service.http01Port)
+    try {
+      const client = await registeredClient(service.directoryUrl)
+      let { der } = await client.obtain(['limited.test'], responder)
+      for (let i = 0; i < NEW_ORDERS; i++)
+        der = (await client.obtain(['limited.test'], responder, { order: { replaces: certIdOf(der) } })).der
+      for (let i = 0; i < NEW_ORDERS + 1; i++) await client.newOrder([`plain-${i}.test`])
+      assert.equal((await client.newOrder(['limited.test'])).status, 429)
+      const renewed = await client.newOrder(['limited.test'], { replaces: certIdOf(der) })
+      assert.equal(renewed.status, 201, renewed.text)
+    } finally {
+      closeConnections()
+      await responder.close()
+      await service.dispose()
+    }
+  })
+})

@@ -1,0 +1,189 @@
+/** Equal new-order requests are answered with one order (RFC 8555 §7.4), and a certificate is replaced once (RFC 9773 §5). */
+
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, describe, test } from 'node:test'
+import type { Order } from '../../src/domain/records.ts'
+import type { Requester } from '../../src/store/account-store.ts'
+import { ALREADY_REPLACED, type NewOrder } from '../../src/store/order-store.ts'
+import {
+  aName,
+  aNewOrder,
+  anAccount,
+  anIntent,
+  anOrder,
+  authorize,
+  inHours,
+  newId,
+  openStores,
+  type StoreFixture,
+} from './support.ts'
+
+let store: StoreFixture
+let requester: Requester
+before(async () => {
+  store = await openStores()
+})
+beforeEach(async () => {
+  ;({ requester } = await anAccount(store))
+})
+after(() => store.close())
+
+const isOrder = (result: unknown): result is Order => typeof result === 'object'
+const idOf = (result: unknown) => (isOrder(result) ? result.id : result)
+
+async function count(table: string, where: string, value: unknown): Promise<number> {
+  const [row] = await store.sql<{ n: number }>(`SELECT count(*)::integer AS n FROM ${table} WHERE ${where}`, [value])
+  return row?.n ?? 0
+}
+
+/** The claim of a request, made by the test itself and not yet committed, so that others wait for it. */
+const claimLock = {
+  text: 'SELECT FROM order_claims WHERE order_id = $1 FOR UPDATE',
+}
+
+describe('an equal new-order', () => {
+  test('is answered with the open order, and makes no authorizations', async () => {
+    const names = [aName(), aName()]
+    const first = await anOrder(store, requester, {}, names)
+    const second = await anOrder(store, requester, { expiresAt: inHours(48) }, names.toReversed())
+    assert.deepEqual(second, first)
+    assert.equal(await count('authorizations', 'account_id = $1', requester.accountId), 2)
+    await authorize(store, requester, first)
+    const third = await anOrder(store, requester, {}, names)
+    assert.deepEqual([third.id, third.status], [first.id, 'ready'])
+  })
+
+  const different: Record<string, Partial<NewOrder>> = {
+    'another profile': { profile: 'short' },
+    'a notBefore': { notBefore: inHours(1) },
+    'a notAfter': { notAfter: inHours(48) },
+  }
+  for (const [what, over] of Object.entries(different)) {
+    test(`with ${what} is not equal`, async () => {
+      const name = aName()
+      const first = await anOrder(store, requester, {}, [name])
+      assert.notEqual((await anOrder(store, requester, over, [name])).id, first.id)
+    })
+  }
+
+  test('of another account is not equal', async () => {
+    const name = aName()
+    const first = await anOrder(store, requester, {}, [name])
+    assert.notEqual((await anOrder(store, (await anAccount(store)).requester, {}, [name])).id, first.id)
+  })
+
+  const gone: Record<string, (order: Order) => Promise<unknown>> = {
+    'has expired': ({ id }) => store.sql("UPDATE orders SET expires_at = now() - interval '1 s' WHERE id = $1", [id]),
+    'failed an authorization': ({ authorizationIds }) =>
+      store.sql("UPDATE authorizations SET status = 'invalid' WHERE id = $1", [authorizationIds[0]]),
+    'has an expired authorization': ({ authorizationIds }) =>
+      store.sql("UPDATE authorizations SET expires_at = now() - interval '1 s' WHERE id = $1", [authorizationIds[0]]),
+    'is invalid': ({ id }) => store.sql("UPDATE orders SET status = 'invalid' WHERE id = $1", [id]),
+    'is being finalized': async (order) => {
+      await authorize(store, requester, order)
+      assert.equal(await store.issuance.begin(anIntent({ id: order.id, requester })), true)
+      assert.equal(await count('order_claims', 'order_id = $1', order.id), 0, 'its claim went with the finalize')
+    },
+  }
+  for (const [what, end] of Object.entries(gone)) {
+    test(`makes a new order when the old one ${what}, and is answered with that one from then on`, async () => {
+      const name = aName()
+      const first = await anOrder(store, requester, {}, [name])
+      await end(first)
+      const second = await anOrder(store, requester, {}, [name])
+      assert.notEqual(second.id, first.id)
+      assert.equal((await anOrder(store, requester, {}, [name])).id, second.id)
+    })
+  }
+
+  test('sent many times at once, to two instances, makes one order', async () => {
+    for (let round = 0; round < 10; round++) {
+      const names = [aName()]
+      const results = await Promise.all(
+        Array.from({ length: 40 }, (_, i) =>
+          (i % 2 ? store : store.other).orders.create(aNewOrder(requester, {}, names)),
+        ),
+      )
+      assert.equal(new Set(results.map(idOf)).size, 1)
+      assert.ok(isOrder(results[0]))
+    }
+    assert.equal(await count('orders', 'account_id = $1', requester.accountId), 10)
+  })
+
+  test('that waits for the other one to commit is answered with its order, which its snapshot does not show', async () => {
+    const names = [aName()]
+    const stale = await anOrder(store, requester, {}, names)
+    await store.sql("UPDATE orders SET status = 'invalid' WHERE id = $1", [stale.id])
+    const results = await store.meetAt({ ...claimLock, values: [stale.id] }, 2, () =>
+      Promise.all([
+        store.orders.create(aNewOrder(requester, {}, names)),
+        store.other.orders.create(aNewOrder(requester, {}, names)),
+      ]),
+    )
+    assert.equal(new Set(results.map(idOf)).size, 1)
+    assert.notEqual(idOf(results[0]), stale.id)
+  })
+
+  test('two instances that make the same orders in opposite sequence do not block each other', async () => {
+    const names = Array.from({ length: 60 }, () => aName())
+    const make = (orders: StoreFixture['orders'], sequence: readonly string[]) =>
+      Promise.all(sequence.map((name) => orders.create(aNewOrder(requester, {}, [name]))))
+    await Promise.all([make(store.orders, names), make(store.other.orders, names.toReversed())])
+    assert.equal(await count('orders', 'account_id = $1', requester.accountId), 60)
+  })
+})
+
+describe('a replacement', () => {
+  const replacing = (certificateId: string) => ({ replaces: { certificateId, certId: 'AQ.AQ' } })
+
+  test('is stored with its certID', async () => {
+    const order = await anOrder(store, requester, replacing(newId()))
+    assert.equal(order.replaces, 'AQ.AQ')
+    const found = await store.orders.find({ requester, orderId: order.id })
+    assert.ok(isOrder(found) && found.replaces === 'AQ.AQ')
+  })
+
+  test('of the same certificate by another order is refused, and leaves nothing behind', async () => {
+    const certificateId = newId()
+    await anOrder(store, requester, replacing(certificateId))
+    const before = await count('authorizations', 'account_id = $1', requester.accountId)
+    assert.equal(await store.orders.create(aNewOrder(requester, replacing(certificateId))), ALREADY_REPLACED)
+    assert.equal(await count('orders', 'account_id = $1', requester.accountId), 1)
+    assert.equal(await count('authorizations', 'account_id = $1', requester.accountId), before)
+  })
+
+  test('asked for once more in the same way is the same order, until it is finalized', async () => {
+    const [certificateId, names] = [newId(), [aName()]]
+    const first = await anOrder(store, requester, replacing(certificateId), names)
+    assert.deepEqual(await anOrder(store, requester, replacing(certificateId), names), first)
+    await authorize(store, requester, first)
+    await store.issuance.begin(anIntent({ id: first.id, requester }))
+    assert.equal(await store.orders.create(aNewOrder(requester, replacing(certificateId), names)), ALREADY_REPLACED)
+  })
+
+  test('is possible again when the order that replaced it is invalid', async () => {
+    const certificateId = newId()
+    const first = await anOrder(store, requester, replacing(certificateId))
+    await store.sql("UPDATE orders SET expires_at = now() - interval '1 s' WHERE id = $1", [first.id])
+    const second = await anOrder(store, requester, replacing(certificateId))
+    assert.notEqual(second.id, first.id)
+    assert.equal(await store.orders.create(aNewOrder(requester, replacing(certificateId))), ALREADY_REPLACED)
+  })
+
+  test('by many orders at once, at two instances, succeeds once', async () => {
+    const certificateId = newId()
+    const results = await Promise.all(
+      Array.from({ length: 20 }, (_, i) =>
+        (i % 2 ? store : store.other).orders.create(aNewOrder(requester, replacing(certificateId))),
+      ),
+    )
+    assert.equal(results.filter(isOrder).length, 1)
+    assert.equal(results.filter((result) => result === ALREADY_REPLACED).length, 19)
+  })
+
+  test('is not the plain order for the same names', async () => {
+    const names = [aName()]
+    const plain = await anOrder(store, requester, {}, names)
+    assert.notEqual((await anOrder(store, requester, replacing(newId()), names)).id, plain.id)
+  })
+})
