@@ -50,9 +50,12 @@ export const STUCK_MS = 1_000
 /**
  * Every statement of this path finds its rows by key. A prepared statement keeps the plan it got when its tables were
  * empty and a scan was cheapest, and until the next ANALYZE that plan reads whole tables that have grown since: with
- * 20,000 orders it took half of PostgreSQL's CPU. So the planner is told not to consider it.
+ * 20,000 orders it took half of PostgreSQL's CPU. So the planner is told not to consider it. Left to itself it would also
+ * plan anew at every execution, because the length of a batch's arrays is known only then and a plan for one row looks
+ * cheaper than one for any number; a plan costs several times what it then does.
  */
-const KEYED_PLANS = '-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off'
+const KEYED_PLANS =
+  '-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c plan_cache_mode=force_generic_plan'
 
 /** bytea and the other types come back as pg parses them; bigint is not used in rows. */
 export function openDatabase(settings: DatabaseSettings, onError: (error: Error) => void): Database {
