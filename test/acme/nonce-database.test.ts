@@ -17,7 +17,8 @@ import {
   send,
   startResponder,
 } from '../support/acme-client.ts'
-import { freePort, startTestService, type TestService } from '../support/service.ts'
+import { freePort } from '../support/free-port.ts'
+import { startTestService, type TestService } from '../support/service.ts'
 
 const NONCE = { store: 'database' }
 

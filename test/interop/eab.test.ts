@@ -10,10 +10,11 @@ import acme from 'acme-client'
 import { startApache } from '../support/apache.ts'
 import { caddyChain, startCaddy } from '../support/caddy.ts'
 import { waitFor } from '../support/daemon.ts'
+import { freePort } from '../support/free-port.ts'
 import { createCredential, operate } from '../support/operator.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { mustRun, runCommand } from '../support/run-command.ts'
-import { freePort, startTestService, type TestService } from '../support/service.ts'
+import { startTestService, type TestService } from '../support/service.ts'
 
 /**
  * Type or detail, as far as a client passes them on. certbot, dehydrated and uacme do not even ask: the directory says that a binding

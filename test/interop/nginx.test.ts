@@ -18,8 +18,9 @@ import {
   send,
   startResponder,
 } from '../support/acme-client.ts'
+import { freePort } from '../support/free-port.ts'
 import { requireCommand } from '../support/requirements.ts'
-import { freePort, startTestService, type TestService } from '../support/service.ts'
+import { startTestService, type TestService } from '../support/service.ts'
 
 const PREFIX = '/pki/acme'
 const START_TIMEOUT_MS = 10_000

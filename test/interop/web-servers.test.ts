@@ -11,9 +11,9 @@ import { caddyChain, startCaddy } from '../support/caddy.ts'
 import { type Daemon, waitFor } from '../support/daemon.ts'
 import { type EmbeddedService, startEmbedded } from '../support/embedded.ts'
 import { embeddedQuery } from '../support/embedded-database.ts'
+import { freePort } from '../support/free-port.ts'
 import { type IssuedChecks, issuedChecks } from '../support/issued.ts'
 import { requireCommand } from '../support/requirements.ts'
-import { freePort } from '../support/service.ts'
 
 describe('web servers', { ...requireCommand('openssl'), timeout: 120_000 }, () => {
   let service: EmbeddedService

@@ -9,8 +9,9 @@ import pg from 'pg'
 import { stringify } from 'yaml'
 import { type DevCaFiles, ensureDevCa } from '../../src/main/embedded/dev-ca.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
+import { freePort } from '../support/free-port.ts'
 import { type CommandResult, runCommand } from '../support/run-command.ts'
-import { freePort, startTestService } from '../support/service.ts'
+import { startTestService } from '../support/service.ts'
 
 const CLI = path.resolve(import.meta.dirname, '../../src/main/cli.js')
 const { version } = JSON.parse(readFileSync(path.resolve(import.meta.dirname, '../../../package.json'), 'utf8')) as {

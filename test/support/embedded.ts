@@ -7,7 +7,7 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
-import { freePort } from './service.ts'
+import { freePort } from './free-port.ts'
 
 export interface EmbeddedService {
   directoryUrl: string

@@ -5,13 +5,13 @@
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { stringify } from 'yaml'
 import { type DevCaFiles, ensureDevCa } from '../../src/main/embedded/dev-ca.ts'
 import { type TestDatabase, testDatabase } from './database.ts'
+import { freePort } from './free-port.ts'
 
 /** One line of the service's log. */
 export type LogLine = { message: string; level: string; [fact: string]: unknown }
@@ -182,15 +182,6 @@ function overlay(base: Record<string, unknown>, over: Record<string, unknown>): 
 
 function isSection(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-/** Free a moment ago: the service's URL must be known before it listens. */
-export async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }
 
 /** Text of the root certificate, for clients and openssl. */
