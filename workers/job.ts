@@ -40,5 +40,10 @@ export interface EvidenceStep {
 
 /** `detail` may reach the client: it never holds bytes of the target's answer. */
 export type ValidationVerdict =
-  | { ok: true; evidence: EvidenceStep[] }
+  | {
+      ok: true
+      evidence: EvidenceStep[]
+      /** How long the proof is good for, where what was found bounds it; seconds from now. */
+      validForSeconds?: number
+    }
   | { ok: false; problem: ProblemType; detail: string; retryable: boolean; evidence: EvidenceStep[] }

@@ -23,7 +23,6 @@ import type { FrontMessages, FrontThreadData, SupervisorMessages } from './messa
 import { keepNonceEpochs } from './nonces.ts'
 import { dispatcherEvents, threadEvents } from './service-events.ts'
 import {
-  createJobFactory,
   databaseSettings,
   eabSecretBox,
   liveSettings,
@@ -35,6 +34,7 @@ import { requireTestSignatures } from './signer-check.ts'
 import { type SignerPlace, startSignerProcess } from './signer-process.ts'
 import { spawnSupervisor } from './supervisor.ts'
 import { refreshServerCertificate, renewServerCertificate, tlsFiles } from './tls.ts'
+import { createJobFactory } from './validation-jobs.ts'
 import { connectSigner, createStores, createThreadIssuance } from './wiring.ts'
 
 export interface ServeOptions {

@@ -2,7 +2,6 @@
 
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
-import type { DnsSettings, ValidationJob } from '../../workers/job.ts'
 import type { AcmeSettings, DirectoryMeta } from '../acme/context.ts'
 import type { Config } from '../config/schema.ts'
 import { type CertificateProfile, DEFAULT_PROFILE, hasChoiceOfProfiles } from '../domain/certificate-profile.ts'
@@ -13,7 +12,7 @@ import type { ProxySettings } from '../http/forwarded.ts'
 import { keysOf } from '../lib/keys.ts'
 import { createSecretBox, type SecretBox } from '../lib/secret-box.ts'
 import { CURVES } from '../pki/algorithms.ts'
-import { type ChallengeType, isChallengeType, keyAuthorization } from '../protocol/challenge.ts'
+import { type ChallengeType, isChallengeType } from '../protocol/challenge.ts'
 import { normalizeDnsName } from '../protocol/identifier.ts'
 import type { AccountKeyPolicy } from '../protocol/jwk.ts'
 import type { UrlSettings } from '../protocol/urls.ts'
@@ -25,7 +24,6 @@ import type { QuotaPolicy } from '../services/quotas.ts'
 import type { RateLimitSettings } from '../services/rate-limiter.ts'
 import type { RegistrationPolicy } from '../services/registration.ts'
 import type { RenewalPolicy } from '../services/renewal.ts'
-import type { ValidationRequest } from '../services/validation.ts'
 import type { DatabaseSettings } from '../store/database.ts'
 import type { LiveSettings } from './messages.ts'
 
@@ -288,38 +286,5 @@ export function validationPolicy({ challenges }: Config): ValidationPolicy {
     },
     backoffBaseMs: challenges.backoff_base_seconds * SECOND_MS,
     backoffMaxMs: challenges.backoff_max_seconds * SECOND_MS,
-  }
-}
-
-/** Builds the job of a claimed challenge. */
-export function createJobFactory(
-  { challenges, dns, acme }: Config,
-  version: string,
-): (request: ValidationRequest) => ValidationJob {
-  const dnsSettings: DnsSettings = {
-    resolvers: dns.resolvers,
-    zones: dns.zones.map(({ zone, resolvers, addresses }) => ({
-      zone,
-      ...(resolvers.length > 0 && { resolvers }),
-      ...(addresses.length > 0 && { addresses }),
-    })),
-    timeoutMs: dns.timeout_seconds * SECOND_MS,
-  }
-  const userAgent = `chancery/${version}${acme.website_url ? ` (${acme.website_url})` : ''}`
-
-  return ({ type, identifier, token, thumbprint }) => {
-    if (type !== 'http-01') throw new Error(`no validator for ${type} in this release`)
-    return {
-      type,
-      identifier,
-      token,
-      keyAuthorization: keyAuthorization(token, thumbprint),
-      timeoutMs: challenges.http01.timeout_seconds * SECOND_MS,
-      port: challenges.http01.port,
-      maxResponseBytes: challenges.http01.max_response_bytes,
-      blockedNetworks: challenges.http01.blocked_networks,
-      userAgent,
-      dns: dnsSettings,
-    }
   }
 }
