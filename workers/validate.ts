@@ -1,13 +1,35 @@
-/** The task that the pool's threads run: one job in, one verdict out. */
+/** The tasks that the pool's threads run: one job in, one verdict out. */
 
-import type { ValidationJob, ValidationVerdict } from './job.ts'
+import { checkCaa } from './caa.ts'
+import type { CaaJob, ValidationJob, ValidationVerdict } from './job.ts'
 import { validateHttp01 } from './validate/http-01.ts'
+
+export { checkCaa } from './caa.ts'
 
 const VALIDATORS = {
   'http-01': validateHttp01,
 } satisfies { [T in ValidationJob['type']]: (job: Extract<ValidationJob, { type: T }>) => Promise<ValidationVerdict> }
 
 /** Total for whatever the outside world does; a rejection is a fault of this program. */
-export default function validate(job: ValidationJob): Promise<ValidationVerdict> {
-  return VALIDATORS[job.type](job)
+export default async function validate(job: ValidationJob): Promise<ValidationVerdict> {
+  const verdict = await VALIDATORS[job.type](job)
+  // Afterwards, with a time bound of its own: who cannot show control causes no further queries.
+  return verdict.ok && job.caa ? permittedByCaa(verdict, job.caa) : verdict
+}
+
+/** A refusal is final, for records do not change with the next attempt; a look-up that fails may do better then. */
+async function permittedByCaa(
+  verdict: Extract<ValidationVerdict, { ok: true }>,
+  job: CaaJob,
+): Promise<ValidationVerdict> {
+  const findings = await checkCaa(job)
+  const evidence = [...verdict.evidence, ...findings.flatMap((finding) => finding.evidence)]
+  for (const finding of findings) {
+    const { result } = finding
+    if (result === 'forbidden')
+      return { ok: false, problem: 'caa', detail: finding.detail, retryable: false, evidence, caa: result }
+    if (result === 'failed')
+      return { ok: false, problem: 'dns', detail: finding.detail, retryable: true, evidence, caa: result }
+  }
+  return { ...verdict, evidence, caa: findings.some(({ result }) => result === 'excepted') ? 'excepted' : 'permitted' }
 }

@@ -88,3 +88,10 @@ function admitsMethod(value: IssueValue, method: string | undefined): boolean {
   if (list === undefined) return true
   return more.length === 0 && method !== undefined && METHOD_LIST.test(list) && list.split(',').includes(method)
 }
+
+/** How long a check stands for issuances under the same authorization (BR 3.2.2.8). */
+const CHECK_LIFE_MS = 8 * 3_600_000
+
+export function isCaaCheckFresh(checkedAt: Date, now: Date): boolean {
+  return now.getTime() - checkedAt.getTime() < CHECK_LIFE_MS
+}

@@ -148,6 +148,11 @@ function directoryMeta({ tos, acme, ca }: Config): DirectoryMeta {
   }
 }
 
+/** Without a name that records could permit there is nothing to check them for. */
+export function isCaaEnforced({ acme }: Config): boolean {
+  return acme.caa_enforce && acme.caa_identities.length > 0
+}
+
 export function registrationPolicy({ email, tos, account }: Config): RegistrationPolicy {
   return {
     contacts: { required: email.require_contact, allowedDomains: email.allowed_domains },
@@ -193,7 +198,7 @@ function enabledChallenges({ challenges }: Config): ChallengeType[] {
 }
 
 /** As identifiers are compared: A-labels, lower case, no final dot. */
-function normalPattern(pattern: string): string {
+export function normalPattern(pattern: string): string {
   const normal = normalizeDnsName(pattern.replace(/\.$/, ''))
   if (!normal.ok) throw new Error(`the pattern ${pattern} ${normal.reason}`)
   return normal.value

@@ -1,14 +1,21 @@
 /** From a claimed challenge and the configuration to the job that the validation threads understand: one row a method. */
 
-import type { DnsSettings, ValidationJob } from '../../workers/job.ts'
+import type { CaaJob, CaaSubject, DnsSettings, ValidationJob } from '../../workers/job.ts'
 import type { Config } from '../config/schema.ts'
 import { type ChallengeType, keyAuthorization } from '../protocol/challenge.ts'
 import type { ValidationRequest } from '../services/validation.ts'
 
 const SECOND_MS = 1000
 
-/** Builds the job of a claimed challenge. */
-export function createJobFactory(config: Config, version: string): (request: ValidationRequest) => ValidationJob {
+/** The CAA check of these names for this account. */
+export type CaaJobFactory = (accountId: string, subjects: readonly CaaSubject[]) => CaaJob
+
+/** Builds the job of a claimed challenge. @param caaJob undefined where CAA is not enforced */
+export function createJobFactory(
+  config: Config,
+  version: string,
+  caaJob: CaaJobFactory | undefined,
+): (request: ValidationRequest) => ValidationJob {
   const { challenges, acme } = config
   const dns = dnsSettings(config)
   const userAgent = `chancery/${version}${acme.website_url ? ` (${acme.website_url})` : ''}`
@@ -31,12 +38,17 @@ export function createJobFactory(config: Config, version: string): (request: Val
   return (request) => {
     const job = jobs[request.type]
     if (!job) throw new Error(`no validator for ${request.type} in this release`)
-    return job(request)
+    const caa = request.identifier.type === 'dns' ? caaJob?.(request.accountId, [caaSubject(request)]) : undefined
+    return { ...job(request), ...(caa && { caa }) }
   }
 }
 
+function caaSubject({ identifier, wildcard, type }: ValidationRequest): CaaSubject {
+  return { name: identifier.value, wildcard, method: type }
+}
+
 /** `dns` as the workers take it (decisions 24a). */
-function dnsSettings({ dns }: Config): DnsSettings {
+export function dnsSettings({ dns }: Config): DnsSettings {
   return {
     resolvers: dns.resolvers,
     zones: dns.zones.map(({ zone, resolvers, addresses }) => ({

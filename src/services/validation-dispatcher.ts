@@ -82,11 +82,12 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
   async function attempt(request: ValidationRequest): Promise<void> {
     if (draining) return
     const startedAt = performance.now()
+    const begunAt = new Date()
     try {
       const verdict = await options.validate(options.jobFor(request))
       const tries = request.tries + (verdict.ok ? 0 : 1)
       const retryable = !verdict.ok && verdict.retryable && tries <= policy.maxRetries[request.type]
-      const recorded = await record(request, verdict, tries, retryable)
+      const recorded = await record(request, verdict, tries, retryable, begunAt)
       const again = retryable && recorded
       events.attempted(
         request,
@@ -107,9 +108,16 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
     verdict: ValidationVerdict,
     tries: number,
     again: boolean,
+    begunAt: Date,
   ): Promise<boolean> {
     const attempted: ChallengeAttempt = verdict.ok
-      ? { status: 'valid', tries, validated: renderTimestamp(new Date()) }
+      ? {
+          status: 'valid',
+          tries,
+          validated: renderTimestamp(new Date()),
+          // From the begin of the attempt: what the records said after that is not known.
+          ...(verdict.caa && { caaChecked: renderTimestamp(begunAt) }),
+        }
       : { status: again ? 'processing' : 'invalid', tries, error: problemDocument(verdict.problem, verdict.detail) }
     // False: the authorization was deactivated, decided by another challenge, or has expired meanwhile.
     return options.store.recordAttempt({

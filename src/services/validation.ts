@@ -15,6 +15,8 @@ export interface ValidationRequest {
   accountId: string
   type: ChallengeType
   identifier: Identifier
+  /** Ordered with `*.`, which the identifier of an authorization does not show. */
+  wildcard: boolean
   token: string
   /** Of the account key at the time of the trigger. */
   thumbprint: string
@@ -71,8 +73,8 @@ export function createChallengeTriggers(
       if (!triggered) return find(requester, challengeId)
       const authorization = offered(triggered.authorization, type)
       if (triggered.moved) {
-        const { identifier, token, accountId } = authorization
-        dispatch({ authorizationId, accountId, type, identifier, token, thumbprint, tries: 0, requestId })
+        const { identifier, wildcard, token, accountId } = authorization
+        dispatch({ authorizationId, accountId, type, identifier, wildcard, token, thumbprint, tries: 0, requestId })
       }
       return { authorization, type }
     },

@@ -143,7 +143,8 @@ async function lookUp<T extends DnsType>(name: string, type: T, context: LookUp)
   for (;;) {
     if (!isQueryableName(current))
       return { kind: 'failed', reason: 'not a name that can be looked up', retryable: false }
-    const source = context.sourceOf(current)
+    // A DS record stands in the zone above the one it is about (RFC 4035 §3.1.4.1).
+    const source = context.sourceOf(type === 'DS' ? current.slice(current.indexOf('.') + 1) : current)
     if (source.kind === 'fixed') return fixedAnswer(source, type, aliases)
 
     const asked = await askServers(source.servers, current, type, context)
