@@ -1,9 +1,11 @@
 /** From a claimed challenge and the configuration to the job that the validation threads understand: one row a method. */
 
-import type { DnsSettings, ValidationJob } from '../../workers/job.ts'
+import type { DnsSettings, DnsTxtJob, ValidationJob } from '../../workers/job.ts'
 import type { Config } from '../config/schema.ts'
 import { type ChallengeType, keyAuthorization } from '../protocol/challenge.ts'
+import { createUrls } from '../protocol/urls.ts'
 import type { ValidationRequest } from '../services/validation.ts'
+import { urlSettings } from './settings.ts'
 
 const SECOND_MS = 1000
 
@@ -11,6 +13,7 @@ const SECOND_MS = 1000
 export function createJobFactory(config: Config, version: string): (request: ValidationRequest) => ValidationJob {
   const { challenges, acme } = config
   const dns = dnsSettings(config)
+  const urls = createUrls(urlSettings(config))
   const userAgent = `chancery/${version}${acme.website_url ? ` (${acme.website_url})` : ''}`
 
   const jobs: Partial<Record<ChallengeType, (request: ValidationRequest) => ValidationJob>> = {
@@ -26,12 +29,36 @@ export function createJobFactory(config: Config, version: string): (request: Val
       userAgent,
       dns,
     }),
+    'dns-01': (request) => ({ type: 'dns-01', ...txtJob(config, challenges.dns01, request) }),
+    'dns-account-01': (request) => ({
+      type: 'dns-account-01',
+      ...txtJob(config, challenges.dnsaccount01, request),
+      accountUrl: urls.numbered('account', request.accountId),
+    }),
   }
 
   return (request) => {
     const job = jobs[request.type]
     if (!job) throw new Error(`no validator for ${request.type} in this release`)
     return job(request)
+  }
+}
+
+function txtJob(
+  config: Config,
+  method: Config['challenges']['dns01'],
+  { identifier, token, thumbprint, tries }: ValidationRequest,
+): DnsTxtJob {
+  return {
+    identifier,
+    keyAuthorization: keyAuthorization(token, thumbprint),
+    timeoutMs: method.timeout_seconds * SECOND_MS,
+    // Later attempts come after a backoff, which is the wait then.
+    propagationWaitMs: tries === 0 ? method.propagation_wait_seconds * SECOND_MS : 0,
+    requireDnssec: method.require_dnssec,
+    requireAuthoritative: method.require_authoritative,
+    blockedNetworks: config.challenges.http01.blocked_networks,
+    dns: dnsSettings(config, method.resolvers),
   }
 }
 
