@@ -84,6 +84,9 @@ const REASONS: Record<string, string> = {
   EHOSTUNREACH: 'host unreachable',
   ENETUNREACH: 'network unreachable',
   EADDRNOTAVAIL: 'address not available',
+  ERR_SSL_UNSUPPORTED_PROTOCOL: 'the server does not speak TLS 1.2 or later',
+  ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION: 'the server does not speak TLS 1.2 or later',
+  ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL: 'the server does not speak what ALPN offers',
 }
 
 /** From the error's code alone: messages can quote what the peer sent. */

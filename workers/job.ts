@@ -30,7 +30,21 @@ export interface Http01Job {
   dns: DnsSettings
 }
 
-export type ValidationJob = Http01Job
+export interface TlsAlpn01Job {
+  type: 'tls-alpn-01'
+  /** Never a wildcard. */
+  identifier: { type: IdentifierType; value: string }
+  /** SHA-256 of the key authorization, base64url. */
+  keyAuthorizationDigest: string
+  /** One bound for the whole attempt, look-ups and all addresses included; milliseconds from the start of the task. */
+  timeoutMs: number
+  port: number
+  /** CIDR list; an address inside it is never connected to. */
+  blockedNetworks: readonly string[]
+  dns: DnsSettings
+}
+
+export type ValidationJob = Http01Job | TlsAlpn01Job
 
 /** One step of an attempt, for the log and the audit record; never shown to the client. */
 export interface EvidenceStep {

@@ -2,12 +2,14 @@
 
 import type { ValidationJob, ValidationVerdict } from './job.ts'
 import { validateHttp01 } from './validate/http-01.ts'
-
-const VALIDATORS = {
-  'http-01': validateHttp01,
-} satisfies { [T in ValidationJob['type']]: (job: Extract<ValidationJob, { type: T }>) => Promise<ValidationVerdict> }
+import { validateTlsAlpn01 } from './validate/tls-alpn-01.ts'
 
 /** Total for whatever the outside world does; a rejection is a fault of this program. */
 export default function validate(job: ValidationJob): Promise<ValidationVerdict> {
-  return VALIDATORS[job.type](job)
+  switch (job.type) {
+    case 'http-01':
+      return validateHttp01(job)
+    case 'tls-alpn-01':
+      return validateTlsAlpn01(job)
+  }
 }
