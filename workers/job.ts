@@ -36,6 +36,20 @@ export interface Http01Job {
   dns: DnsSettings
 }
 
+export interface TlsAlpn01Job {
+  type: 'tls-alpn-01'
+  /** Never a wildcard. */
+  identifier: { type: IdentifierType; value: string }
+  /** SHA-256 of the key authorization, base64url. */
+  keyAuthorizationDigest: string
+  /** One bound for the whole attempt, look-ups and all addresses included; milliseconds from the start of the task. */
+  timeoutMs: number
+  port: number
+  /** CIDR list; an address inside it is never connected to. */
+  blockedNetworks: readonly string[]
+  dns: DnsSettings
+}
+
 /** What dns-01 and dns-account-01 have in common. */
 export interface DnsTxtJob {
   /** A DNS name; for a wildcard the name without `*.`. */
@@ -66,7 +80,7 @@ export interface DnsAccount01Job extends DnsTxtJob {
   accountUrl: string
 }
 
-export type ValidationJob = Http01Job | Dns01Job | DnsAccount01Job
+export type ValidationJob = Http01Job | TlsAlpn01Job | Dns01Job | DnsAccount01Job
 
 /** One step of an attempt, for the log and the audit record; never shown to the client. */
 export interface EvidenceStep {

@@ -1,5 +1,6 @@
 /** From a claimed challenge and the configuration to the job that the validation threads understand: one row a method. */
 
+import { hash } from 'node:crypto'
 import type { DnsSettings, DnsTxtJob, ValidationJob } from '../../workers/job.ts'
 import type { Config } from '../config/schema.ts'
 import { type ChallengeType, keyAuthorization } from '../protocol/challenge.ts'
@@ -24,6 +25,7 @@ export function createJobFactory(config: Config, version: string): (request: Val
       keyAuthorization: keyAuthorization(token, thumbprint),
       timeoutMs: challenges.http01.timeout_seconds * SECOND_MS,
       port: challenges.http01.port,
+      httpsPort: challenges.http01.https_port,
       maxResponseBytes: challenges.http01.max_response_bytes,
       blockedNetworks: challenges.http01.blocked_networks,
       userAgent,
@@ -34,6 +36,15 @@ export function createJobFactory(config: Config, version: string): (request: Val
       type: 'dns-account-01',
       ...txtJob(config, challenges.dnsaccount01, request),
       accountUrl: urls.numbered('account', request.accountId),
+    }),
+    'tls-alpn-01': ({ identifier, token, thumbprint }) => ({
+      type: 'tls-alpn-01',
+      identifier,
+      keyAuthorizationDigest: hash('sha256', keyAuthorization(token, thumbprint), 'base64url'),
+      timeoutMs: challenges.tlsalpn01.timeout_seconds * SECOND_MS,
+      port: challenges.tlsalpn01.port,
+      blockedNetworks: challenges.tlsalpn01.blocked_networks,
+      dns,
     }),
   }
 

@@ -17,24 +17,29 @@ const maxRetries = (count: number) =>
   setting(whole(0, count), 'Attempts after the first before the challenge fails for good.')
 const autoValidate = () => setting(flag(true), 'Validate as soon as the client asks for it.')
 
+/** Loopback and link-local addresses, where cloud machines find their metadata; private ones are what an internal CA serves. */
+const blockedNetworks = () =>
+  setting(
+    list(checkedText('an IP address or a network such as 10.0.0.0/8', isNetwork), [
+      '127.0.0.0/8',
+      '::1/128',
+      '169.254.0.0/16',
+      'fe80::/10',
+    ]),
+    'Networks that are never connected to; an empty list switches the guard off.',
+  )
+
 const Http01 = z
   .strictObject({
-    port: setting(port(80), 'Port that is asked.'),
+    port: setting(port(80), 'Port that is asked; redirects to http may go to it and to 80.'),
+    https_port: setting(port(443), 'Port that redirects to https may go to beside 443.'),
     timeout_seconds: timeout(10),
     max_retries: maxRetries(3),
     auto_validate: autoValidate(),
     max_response_bytes: setting(z.int().min(1024).max(10485760).default(1048576), 'Largest answer that is read.', {
       unit: 'bytes',
     }),
-    blocked_networks: setting(
-      list(checkedText('an IP address or a network such as 10.0.0.0/8', isNetwork), [
-        '127.0.0.0/8',
-        '::1/128',
-        '169.254.0.0/16',
-        'fe80::/10',
-      ]),
-      'Networks that are never connected to; an empty list switches the guard off.',
-    ),
+    blocked_networks: blockedNetworks(),
   })
   .prefault({})
   .meta({ description: 'http-01 (RFC 8555 §8.3).' })
@@ -73,6 +78,7 @@ const TlsAlpn01 = z
     timeout_seconds: timeout(10),
     max_retries: maxRetries(3),
     auto_validate: autoValidate(),
+    blocked_networks: blockedNetworks(),
   })
   .prefault({})
   .meta({ description: 'tls-alpn-01 (RFC 8737).' })
