@@ -30,7 +30,25 @@ export interface Http01Job {
   dns: DnsSettings
 }
 
-export type ValidationJob = Http01Job
+export interface DnsPersist01Job {
+  type: 'dns-persist-01'
+  identifier: { type: IdentifierType; value: string }
+  /** Ordered with `*.`, which `identifier` does not show. */
+  wildcard: boolean
+  accountUrl: string
+  /** Draft -02: the account's thumbprints, the current one first. */
+  hashed?: { prefix: string; thumbprints: readonly string[] }
+  issuerDomainNames: readonly string[]
+  allowWildcardPolicy: boolean
+  /** Names above the identifier are asked too. */
+  allowSubdomainPolicy: boolean
+  /** One bound for the whole attempt. */
+  timeoutMs: number
+  requireDnssec: boolean
+  dns: DnsSettings
+}
+
+export type ValidationJob = Http01Job | DnsPersist01Job
 
 /** One step of an attempt, for the log and the audit record; never shown to the client. */
 export interface EvidenceStep {

@@ -1,9 +1,12 @@
 /** From a claimed challenge and the configuration to the job that the validation threads understand: one row a method. */
 
 import type { DnsSettings, ValidationJob } from '../../workers/job.ts'
+import { issuerDomainNames } from '../config/issuer-names.ts'
 import type { Config } from '../config/schema.ts'
 import { type ChallengeType, keyAuthorization } from '../protocol/challenge.ts'
+import { createUrls } from '../protocol/urls.ts'
 import type { ValidationRequest } from '../services/validation.ts'
+import { urlSettings } from './settings.ts'
 
 const SECOND_MS = 1000
 
@@ -11,6 +14,7 @@ const SECOND_MS = 1000
 export function createJobFactory(config: Config, version: string): (request: ValidationRequest) => ValidationJob {
   const { challenges, acme } = config
   const dns = dnsSettings(config)
+  const urls = createUrls(urlSettings(config))
   const userAgent = `chancery/${version}${acme.website_url ? ` (${acme.website_url})` : ''}`
 
   const jobs: Partial<Record<ChallengeType, (request: ValidationRequest) => ValidationJob>> = {
@@ -26,6 +30,23 @@ export function createJobFactory(config: Config, version: string): (request: Val
       userAgent,
       dns,
     }),
+    'dns-persist-01': ({ identifier, wildcard, accountId, thumbprint, formerThumbprints }) => {
+      const method = challenges.dnspersist01
+      const thumbprints = [thumbprint, ...formerThumbprints.toReversed()]
+      return {
+        type: 'dns-persist-01',
+        identifier,
+        wildcard,
+        accountUrl: urls.numbered('account', accountId),
+        ...(method.draft === '02' && { hashed: { prefix: urls.accountHashPrefix, thumbprints } }),
+        issuerDomainNames: issuerDomainNames(config),
+        allowWildcardPolicy: method.allow_wildcard_policy,
+        allowSubdomainPolicy: method.allow_subdomain_policy,
+        timeoutMs: method.timeout_seconds * SECOND_MS,
+        requireDnssec: method.require_dnssec,
+        dns: method.resolvers.length > 0 ? { ...dns, resolvers: method.resolvers } : dns,
+      }
+    },
   }
 
   return (request) => {

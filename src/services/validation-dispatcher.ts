@@ -82,11 +82,12 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
   async function attempt(request: ValidationRequest): Promise<void> {
     if (draining) return
     const startedAt = performance.now()
+    const begunAt = new Date()
     try {
       const verdict = await options.validate(options.jobFor(request))
       const tries = request.tries + (verdict.ok ? 0 : 1)
       const retryable = !verdict.ok && verdict.retryable && tries <= policy.maxRetries[request.type]
-      const recorded = await record(request, verdict, tries, retryable)
+      const recorded = await record(request, verdict, tries, retryable, begunAt)
       const again = retryable && recorded
       events.attempted(
         request,
@@ -107,6 +108,7 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
     verdict: ValidationVerdict,
     tries: number,
     again: boolean,
+    begunAt: Date,
   ): Promise<boolean> {
     const attempted: ChallengeAttempt = verdict.ok
       ? { status: 'valid', tries, validated: renderTimestamp(new Date()) }
@@ -117,6 +119,11 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
       type: request.type,
       attempt: attempted,
       outcome: verdict.ok ? 'valid' : again ? null : 'invalid',
+      // Counted from the begin of the attempt, so that the way back adds nothing to what the verdict allows.
+      ...(verdict.ok &&
+        verdict.validForSeconds !== undefined && {
+          expiresAt: new Date(begunAt.getTime() + verdict.validForSeconds * 1000),
+        }),
     })
   }
 

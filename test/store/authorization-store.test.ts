@@ -208,6 +208,29 @@ describe('authorizations', () => {
     })
   })
 
+  test('who triggers or adopts is told of the keys the account had before', async () => {
+    const account = await anAccount(store)
+    const [first, second, third] = [account.account.thumbprint, 'second', 'third']
+    const change = async (keyVersion: number, thumbprint: string) => {
+      const key = { jwk: thumbprint, thumbprint: `${thumbprint}-${account.account.id}` }
+      assert.ok(await store.accounts.changeKey({ ...account.requester, keyVersion }, key))
+      return key.thumbprint
+    }
+    const formerly = [first, await change(1, second)]
+    await change(2, third)
+    const by = { ...account.requester, keyVersion: 3 }
+    const { id } = await anAuthorization({}, by)
+    for (const moved of [true, false]) {
+      const triggered = await store.authorizations.trigger(triggering(id, { requester: by, instanceId: 605 }))
+      assert.ok(typeof triggered === 'object')
+      assert.deepEqual([triggered.moved, triggered.formerThumbprints], [moved, formerly])
+    }
+    await store.sql("UPDATE authorizations SET validating_since = now() - interval '1 minute' WHERE id = $1", [id])
+    const adopted = await store.authorizations.adopt(605, 59, 10)
+    assert.deepEqual(adopted.find(({ authorization }) => authorization.id === id)?.formerThumbprints, formerly)
+    await store.authorizations.release(605)
+  })
+
   describe('attempts', () => {
     const CASES = [
       { outcome: 'valid', attempt: VALID, status: 'valid' },
@@ -226,6 +249,20 @@ describe('authorizations', () => {
         assert.deepEqual(await claim(id), { validating_by: outcome ? null : 1, since: outcome === null })
       })
     }
+
+    test('whose proof is good for a time only bring the end of the authorization forward, never back', async () => {
+      const ends = [new Date(Date.now() + 60_000), inHours(1000), undefined]
+      const found = await Promise.all(
+        ends.map(async (expiresAt) => {
+          const { id } = await anAuthorization({ expiresAt: inHours(2) })
+          await trigger(id)
+          assert.equal(await store.authorizations.recordAttempt(recording(id, { expiresAt })), true)
+          return find(id)
+        }),
+      )
+      const hours = found.map((one) => Math.round((one.expiresAt.getTime() - Date.now()) / 60_000))
+      assert.deepEqual(hours, [1, 120, 120])
+    })
 
     test('of a challenge that was never triggered is not recorded', async () => {
       const { id } = await anAuthorization()

@@ -24,8 +24,10 @@ function aRequest(over: Partial<ValidationRequest> = {}): ValidationRequest {
     accountId: 'account',
     type: 'http-01',
     identifier: { type: 'dns', value: 'host.example' },
+    wildcard: false,
     token: 'token',
     thumbprint: 'thumbprint',
+    formerThumbprints: [],
     tries: 0,
     requestId: 'request',
     ...over,
@@ -90,6 +92,18 @@ describe('validation dispatcher', () => {
     assert.equal(recorded[0]?.attempt.status, 'valid')
     assert.match(recorded[0]?.attempt.validated ?? '', /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/)
     assert.deepEqual(results, ['success'])
+  })
+
+  test('a proof that is good for a time bounds the authorization, counted from before the attempt', async () => {
+    const { dispatcher, recorded } = aDispatcher(async () => {
+      await sleep(30)
+      return { ...GOOD, validForSeconds: 60 }
+    })
+    const before = Date.now()
+    dispatcher.dispatch(aRequest())
+    await until(() => dispatcher.waiting() === 0)
+    const expiresAt = recorded[0]?.expiresAt?.getTime() ?? 0
+    assert.ok(expiresAt >= before + 60_000 && expiresAt < before + 60_030, `${expiresAt - before}`)
   })
 
   test('a verdict that is final is recorded as invalid at once', async () => {
