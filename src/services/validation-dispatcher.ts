@@ -40,6 +40,8 @@ export interface DispatcherOptions {
   jobFor(request: ValidationRequest): ValidationJob
   store: Pick<AuthorizationStore, 'recordAttempt'>
   policy: ValidationPolicy
+  /** Whose claims these are. */
+  instanceId: number
   /** Attempts at the same time. */
   concurrency: number
   /** Challenges queued, running or waiting for their next attempt. */
@@ -117,6 +119,8 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
       type: request.type,
       attempt: attempted,
       outcome: verdict.ok ? 'valid' : again ? null : 'invalid',
+      instanceId: options.instanceId,
+      ...(verdict.ok && verdict.validForSeconds !== undefined && { validForSeconds: verdict.validForSeconds }),
     })
   }
 

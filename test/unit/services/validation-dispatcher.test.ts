@@ -58,6 +58,7 @@ function aDispatcher(
       },
     },
     policy: { maxRetries: everyType(2), backoffBaseMs: 40, backoffMaxMs: 60 },
+    instanceId: 1,
     concurrency: 4,
     maxWaiting: 100,
     events: {
