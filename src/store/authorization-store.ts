@@ -2,6 +2,7 @@
 
 import type { AuthorizationStatus } from '../domain/authorization-state.ts'
 import type { Authorization, ChallengeAttempt } from '../domain/records.ts'
+import type { ValidationRecord } from '../domain/validation-evidence.ts'
 import type { Batched } from '../lib/batcher.ts'
 import type { ChallengeType } from '../protocol/challenge.ts'
 import type { IdentifierType } from '../protocol/identifier.ts'
@@ -16,9 +17,18 @@ export interface AttemptResult {
   attempt: ChallengeAttempt
   /** Null while another attempt will follow. */
   outcome: 'valid' | 'invalid' | null
-  /** The proof is good until then: the authorization ends no later. */
-  expiresAt?: Date
+  /** The claim it was made under: what another instance has taken over meanwhile is that one's to decide. */
+  instanceId: number
+  /** Of a valid outcome, where what was found bounds it: the authorization ends no later than this from now. */
+  validForSeconds?: number
+  /** Until the next attempt is due; the claim counts as fresh until then. */
+  retryInMs?: number
+  /** Kept with the authorization. */
+  evidence?: ValidationRecord
 }
+
+/** Nobody's claim: released by an instance that stopped, or left for the challenge worker. Instance ids are positive. */
+export const NOBODY = 0
 
 /** A challenge whose validation nobody is working on any more, with what a new attempt needs. */
 export interface AbandonedChallenge {
@@ -48,7 +58,10 @@ export interface AuthorizationStore {
     { requester: Requester; authorizationId: string; type: ChallengeType; instanceId: number },
     Triggered | StaleAccount | undefined
   >
-  /** Challenge processing → valid or invalid, or one try more; true where the authorization was still pending. */
+  /**
+   * Challenge processing → valid or invalid, or one try more. False where it was not this instance's to decide any more:
+   * the authorization is decided, expired or deactivated, or the claim was taken over.
+   */
   recordAttempt: Batched<AttemptResult, boolean>
   /** Gives up this instance's claims: its processing challenges are pending again (doc 1, Signals). @returns how many authorizations. */
   release(instanceId: number): Promise<number>
@@ -106,17 +119,21 @@ const TRIGGER: Statement = {
 
 const RECORD_ATTEMPT: Statement = {
   name: 'challenge-record-attempt',
-  // authorizations_pkey; a valid outcome also enters authorizations_reusable.
+  // authorizations_pkey, accounts_pkey; a valid outcome also enters authorizations_reusable. An account that is deactivated
+  // at this moment takes its pending authorizations with it, so one of the two statements finds the other's row.
   text: `
     UPDATE authorizations z
        SET attempts = z.attempts || jsonb_build_object(i.type, i.attempt),
            status = coalesce(i.outcome, z.status),
-           expires_at = least(z.expires_at, i.expires_at),
+           evidence = coalesce(i.evidence, z.evidence),
+           expires_at = least(z.expires_at, now() + make_interval(secs => i.valid_for)),
            validating_by = CASE WHEN i.outcome IS NULL THEN z.validating_by END,
-           validating_since = CASE WHEN i.outcome IS NULL THEN now() END
-      FROM unnest($1::uuid[], $2::text[], $3::jsonb[], $4::text[], $5::timestamptz[]) WITH ORDINALITY
-        AS i (id, type, attempt, outcome, expires_at, ord)
-     WHERE z.id = i.id AND z.status = 'pending' AND z.expires_at > now()
+           validating_since = CASE WHEN i.outcome IS NULL THEN now() + make_interval(secs => i.retry_in) END
+      FROM unnest($1::uuid[], $2::text[], $3::jsonb[], $4::text[], $5::integer[], $6::float8[], $7::float8[], $8::jsonb[])
+             WITH ORDINALITY AS i (id, type, attempt, outcome, instance_id, valid_for, retry_in, evidence, ord),
+           accounts a
+     WHERE z.id = i.id AND z.status = 'pending' AND z.expires_at > now() AND z.validating_by = i.instance_id
+       AND a.id = z.account_id AND a.status = 'valid'
        AND z.attempts -> i.type ->> 'status' = 'processing'
     RETURNING i.ord::integer`,
 }
@@ -259,7 +276,10 @@ export function createAuthorizationStore(db: Database): AuthorizationStore {
             commands.map((c) => c.type),
             commands.map((c) => JSON.stringify(c.attempt)),
             commands.map((c) => c.outcome),
-            commands.map((c) => c.expiresAt?.toISOString() ?? null),
+            commands.map((c) => c.instanceId),
+            commands.map((c) => c.validForSeconds ?? null),
+            commands.map((c) => (c.retryInMs ?? 0) / 1000),
+            commands.map((c) => (c.evidence ? JSON.stringify(c.evidence) : null)),
           ])
           const moved = new Set(rows.map((row) => row.ord))
           return commands.map((_, i) => moved.has(i + 1))
