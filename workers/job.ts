@@ -3,13 +3,19 @@
 import type { IdentifierType } from '../src/protocol/identifier.ts'
 import type { ProblemType } from '../src/protocol/problem.ts'
 
-/** Settings of name resolution: `dns.resolvers`, overridden for a zone by `dns.zones` (decisions 24a). */
+/** Settings of name resolution: the method's resolvers or `dns.resolvers`, overridden by `dns.zones` (decisions 24a). */
 export interface DnsSettings {
   /** `ip`, `ip:port` or `[v6]:port`; empty means the system's resolvers (/etc/resolv.conf). */
   resolvers: readonly string[]
-  /** Longest matching zone wins. A zone has resolvers of its own, or fixed addresses that answer without a query. */
+  /**
+   * Longest matching zone wins. A zone has resolvers of its own, or fixed addresses that answer without a query, or both:
+   * then the resolvers are asked for everything but addresses.
+   */
   zones: readonly { zone: string; resolvers?: readonly string[]; addresses?: readonly string[] }[]
+  /** Bound of one look-up, with its aliases and retries. */
   timeoutMs: number
+  /** How many times servers that stay silent are asked again. */
+  retries: number
 }
 
 export interface Http01Job {

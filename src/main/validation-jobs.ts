@@ -56,15 +56,19 @@ export function createJobFactory(config: Config, version: string): (request: Val
   }
 }
 
-/** `dns` as the workers take it (decisions 24a). */
-function dnsSettings({ dns }: Config): DnsSettings {
+/**
+ * `dns` as the workers take it (decisions 24a).
+ * @param ofMethod resolvers of a method, which override `dns.resolvers` where there are any
+ */
+function dnsSettings({ dns }: Config, ofMethod: readonly string[] = []): DnsSettings {
   return {
-    resolvers: dns.resolvers,
+    resolvers: ofMethod.length > 0 ? ofMethod : dns.resolvers,
     zones: dns.zones.map(({ zone, resolvers, addresses }) => ({
       zone,
       ...(resolvers.length > 0 && { resolvers }),
       ...(addresses.length > 0 && { addresses }),
     })),
     timeoutMs: dns.timeout_seconds * SECOND_MS,
+    retries: dns.retries,
   }
 }
