@@ -44,7 +44,7 @@ export function createJobFactory(config: Config, version: string): (request: Val
         allowSubdomainPolicy: method.allow_subdomain_policy,
         timeoutMs: method.timeout_seconds * SECOND_MS,
         requireDnssec: method.require_dnssec,
-        dns: method.resolvers.length > 0 ? { ...dns, resolvers: method.resolvers } : dns,
+        dns: dnsSettings(config, method.resolvers),
       }
     },
   }
