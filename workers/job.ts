@@ -36,9 +36,42 @@ export interface Http01Job {
   dns: DnsSettings
 }
 
-export interface DnsPersist01Job {
-  type: 'dns-persist-01'
+/** What the methods that look TXT records up have in common. */
+export interface DnsMethodJob {
+  /** A DNS name; for a wildcard the name without `*.`. */
   identifier: { type: IdentifierType; value: string }
+  /** One bound for the whole attempt, waits and aliases included; milliseconds from the start of the task. */
+  timeoutMs: number
+  /** How long after the start a record that is not there yet is looked for again; part of `timeoutMs`. */
+  propagationWaitMs: number
+  /** The resolvers have to set the AD bit. */
+  requireDnssec: boolean
+  /** The zone's own name servers are asked, and have to agree. */
+  requireAuthoritative: boolean
+  /** Of those servers; absent means 53. */
+  authoritativePort?: number
+  /** CIDR list; a zone's own name server inside it is not asked. Resolvers are the operator's choice. */
+  blockedNetworks: readonly string[]
+  dns: DnsSettings
+}
+
+/** What dns-01 and dns-account-01 have in common. */
+export interface DnsTxtJob extends DnsMethodJob {
+  keyAuthorization: string
+}
+
+export interface Dns01Job extends DnsTxtJob {
+  type: 'dns-01'
+}
+
+export interface DnsAccount01Job extends DnsTxtJob {
+  type: 'dns-account-01'
+  /** As the client got it in Location (RFC 8555 §7.3). */
+  accountUrl: string
+}
+
+export interface DnsPersist01Job extends DnsMethodJob {
+  type: 'dns-persist-01'
   /** Ordered with `*.`, which `identifier` does not show. */
   wildcard: boolean
   accountUrl: string
@@ -48,13 +81,9 @@ export interface DnsPersist01Job {
   allowWildcardPolicy: boolean
   /** Names above the identifier are asked too. */
   allowSubdomainPolicy: boolean
-  /** One bound for the whole attempt. */
-  timeoutMs: number
-  requireDnssec: boolean
-  dns: DnsSettings
 }
 
-export type ValidationJob = Http01Job | DnsPersist01Job
+export type ValidationJob = Http01Job | Dns01Job | DnsAccount01Job | DnsPersist01Job
 
 /** One step of an attempt, for the log and the audit record; never shown to the client. */
 export interface EvidenceStep {

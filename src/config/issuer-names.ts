@@ -2,9 +2,7 @@
 
 import { normalizeDnsName } from '../protocol/identifier.ts'
 import type { Config } from './schema.ts'
-
-/** Most that a challenge may list. */
-export const MAX_ISSUER_DOMAIN_NAMES = 10
+import { MAX_ISSUER_DOMAIN_NAMES } from './sections/challenges.ts'
 
 /**
  * What is configured; else the identities of CAA, which clients may publish before they have seen a challenge (draft -01

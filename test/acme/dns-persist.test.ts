@@ -59,6 +59,7 @@ const serviceWith = (zone: Zone, dnspersist01: object = {}) =>
           issuer_domain_names: ['CA.example.', 'second.example'],
           resolvers: [zone.dns.resolver],
           timeout_seconds: 3,
+          propagation_wait_seconds: 0,
           ...dnspersist01,
         },
       },
@@ -227,14 +228,14 @@ describe('dns-persist-01', () => {
     assert.equal(refused.order.json.status, 'invalid')
     const { type, detail } = errorOf(refused.authorizations[0] as Answer)
     assert.equal(type, `${PROBLEM}unauthorized`)
-    assert.match(detail, /^_validation-persist\.tame\.example: the record lacks policy=wildcard/)
+    assert.match(detail, /^TXT _validation-persist\.tame\.example: the record lacks policy=wildcard/)
     assert.equal((await authorize(client, ['tame.example'])).order.json.status, 'ready', 'the name itself is proven')
   })
 
   test('a record above is not asked for unless the operator allows it', async () => {
     zone.publish('above.example', `${record}; policy=wildcard`)
     const { detail } = await firstError(client, await client.newOrder(['www.above.example']))
-    assert.match(detail, /^_validation-persist\.www\.above\.example: /)
+    assert.match(detail, /^TXT _validation-persist\.www\.above\.example: /)
     assert.equal(zone.asked('above.example'), 0)
   })
 
@@ -242,7 +243,7 @@ describe('dns-persist-01', () => {
     const name = 'late.example'
     const order = await client.newOrder([name])
     const { detail } = await firstError(client, order)
-    assert.match(detail, /^_validation-persist\.late\.example: .*NXDOMAIN/)
+    assert.match(detail, /^TXT _validation-persist\.late\.example: .*NXDOMAIN/)
     const authorizationUrl = order.json.authorizations[0]
     const polled = await client.post(challengeOf(await client.post(authorizationUrl)).url)
     assert.equal(polled.json.status, 'processing')

@@ -8,11 +8,13 @@ import type { DnsPersist01Job, EvidenceStep, ValidationVerdict } from '../../wor
 import { validateDnsPersist01 } from '../../workers/validate/dns-persist-01.ts'
 import {
   type Asked,
+  a,
   cname,
   encodeReply,
   NXDOMAIN,
   type Reply,
   type Script,
+  type ScriptedDns,
   SERVFAIL,
   soa,
   startDns,
@@ -69,6 +71,9 @@ async function run(t: TestContext, script: Script, over: Partial<DnsPersist01Job
     allowSubdomainPolicy: false,
     timeoutMs: 4000,
     requireDnssec: false,
+    requireAuthoritative: false,
+    propagationWaitMs: 0,
+    blockedNetworks: [],
     dns: { resolvers: [dns.resolver], zones: [], timeoutMs: 1000, retries: 1 },
     ...over,
   })
@@ -112,7 +117,7 @@ describe('a right record', () => {
       result.asked.map(({ transport }) => transport),
       ['udp', 'tcp'],
     )
-    assert.equal(stepsOf(result, 'records')[0]?.['total'], 201)
+    assert.equal(stepsOf(result, 'looked-up')[0]?.['records'], 201)
   })
 
   test('may be cut into strings anywhere (RFC 1035 §3.3.14)', async (t) => {
@@ -129,7 +134,7 @@ describe('a right record', () => {
       answers: [cname(name, 'persist.hosting.test'), txt('persist.hosting.test', RIGHT)],
     }))
     assertValid(result, 60)
-    assert.deepEqual(stepsOf(result, 'records')[0]?.['aliases'], ['persist.hosting.test'])
+    assert.deepEqual(stepsOf(result, 'looked-up')[0]?.['aliases'], ['persist.hosting.test'])
   })
 
   test('may be answered in another case', async (t) => {
@@ -177,7 +182,7 @@ describe('names above', () => {
 
   test('are not asked unless allow_subdomain_policy is on', async (t) => {
     const result = await run(t, zone({ [TOP]: [WILD] }))
-    assertInvalid(result, 'unauthorized', true, /NXDOMAIN/)
+    assertInvalid(result, 'dns', true, /NXDOMAIN/)
     assert.deepEqual(names(result), [AT])
   })
   test('authorize with policy=wildcard, the closest first, down to two labels', async (t) => {
@@ -192,12 +197,17 @@ describe('names above', () => {
   })
   test('never include a top-level domain', async (t) => {
     const result = await run(t, zone({ '_validation-persist.test': [WILD] }), below)
-    assertInvalid(result, 'unauthorized', true, /NXDOMAIN/)
+    assertInvalid(result, 'dns', true, /NXDOMAIN/)
     assert.deepEqual(names(result), [AT, ABOVE, TOP])
   })
   test('do not authorize without policy=wildcard', async (t) => {
     const result = await run(t, zone({ [TOP]: [RIGHT] }), below)
-    assertInvalid(result, 'unauthorized', true, /^_validation-persist\.corp\.test: the record lacks policy=wildcard/)
+    assertInvalid(
+      result,
+      'unauthorized',
+      true,
+      /^TXT _validation-persist\.corp\.test: the record lacks policy=wildcard/,
+    )
   })
   test('authorize wildcards below them', async (t) => {
     assertValid(await run(t, zone({ [TOP]: [WILD] }), { ...below, wildcard: true }))
@@ -211,7 +221,7 @@ describe('names above', () => {
   })
   test('leave the client the word of the closest record that names this server', async (t) => {
     const result = await run(t, zone({ [AT]: ['v=1'], [ABOVE]: [EXPIRED], [TOP]: [ANOTHER] }), below)
-    assertInvalid(result, 'unauthorized', true, /^_validation-persist\.dept\.corp\.test: the record has expired/)
+    assertInvalid(result, 'unauthorized', true, /^TXT _validation-persist\.dept\.corp\.test: the record has expired/)
   })
   test('bring their own TTL', async (t) => {
     const script: Script = ({ name }) => (name === TOP ? { answers: [txt(TOP, WILD, 700)] } : { rcode: NXDOMAIN })
@@ -225,7 +235,7 @@ describe('names above', () => {
   })
   test('are given up with the deadline', async (t) => {
     const result = await run(t, () => 'drop', { ...below, timeoutMs: 300 })
-    assertInvalid(result, 'dns', true, /TXT look-up failed: no answer in time/)
+    assertInvalid(result, 'dns', true, /look-up failed: no answer in time/)
     assert.ok(result.ms < 1500, `${result.ms}`)
   })
 })
@@ -256,8 +266,8 @@ describe('draft 02', () => {
 
 describe('what does not authorize', () => {
   const rows: [what: string, script: Script, problem: string, retryable: boolean, detail: RegExp][] = [
-    ['no such name', zone({}), 'unauthorized', true, /NXDOMAIN/],
-    ['no TXT record', () => ({ authorities: [soa('corp.test')] }), 'unauthorized', true, /no TXT record$/],
+    ['no such name', zone({}), 'dns', true, /NXDOMAIN/],
+    ['no TXT record', () => ({ authorities: [soa('corp.test')] }), 'dns', true, /no TXT record$/],
     [
       'a record for another service',
       zone({ [AT]: ['other.example; x=y'] }),
@@ -279,8 +289,8 @@ describe('what does not authorize', () => {
       true,
       /loop/,
     ],
-    ['records of another name', () => ({ answers: [txt('x.test', RIGHT)] }), 'unauthorized', true, /no TXT record/],
-    ['an empty record', ({ name }) => ({ answers: [txt(name, '')] }), 'unauthorized', true, /no TXT record names/],
+    ['records of another name', () => ({ answers: [txt('x.test', RIGHT)] }), 'dns', true, /no TXT record/],
+    ['an empty record', ({ name }) => ({ answers: [txt(name, '')] }), 'unauthorized', true, /no record names/],
   ]
   for (const [what, script, problem, retryable, detail] of rows)
     test(what, async (t) => {
@@ -312,7 +322,51 @@ describe('DNSSEC', () => {
     assert.ok(result.asked[0]?.query.flag_ad)
   })
   test('an answer without it is refused', async (t) => {
-    assertInvalid(await run(t, zone({ [AT]: [RIGHT] }), required), 'dns', true, /DNSSEC/)
+    assertInvalid(await run(t, zone({ [AT]: [RIGHT] }), required), 'dns', false, /DNSSEC/)
+  })
+})
+
+describe("the zone's own name servers", () => {
+  const authority: Script = ({ name, type, query }) => {
+    // A server of the zone is asked without recursion, the resolver with it.
+    const flags = query.flag_rd ? dnsPacket.AUTHENTIC_DATA : dnsPacket.AUTHORITATIVE_ANSWER
+    if (type === 'NS' && name === 'corp.test')
+      return { flags, answers: [{ type: 'NS', name, ttl: 60, data: 'ns.corp.test' }] }
+    if (type === 'A' && name === 'ns.corp.test') return { flags, answers: [a(name, '127.0.0.1')] }
+    if (type === 'TXT' && name === AT) return { flags, answers: [txt(name, RIGHT, query.flag_rd ? 700 : 900)] }
+    return { flags, authorities: [soa('corp.test')] }
+  }
+  const port = (dns: ScriptedDns) => Number(dns.resolver.split(':')[1])
+
+  for (const requireDnssec of [false, true]) {
+    test(`are asked when that is required${requireDnssec ? ', and the resolver for the AD bit' : ''}`, async (t) => {
+      const servers = await startDns(authority)
+      t.after(() => servers.close())
+      const result = await run(t, () => 'drop', {
+        requireAuthoritative: true,
+        requireDnssec,
+        authoritativePort: port(servers),
+        dns: { resolvers: [servers.resolver], zones: [], timeoutMs: 2000, retries: 1 },
+      })
+      assertValid(result, requireDnssec ? 700 : 900)
+      const ways = stepsOf(result, 'looked-up').map(({ via }) => via)
+      assert.deepEqual(ways, requireDnssec ? ['authoritative', 'resolver'] : ['authoritative'])
+    })
+  }
+})
+
+describe('a record on its way', () => {
+  test('is waited for within propagation_wait_seconds', async (t) => {
+    let looks = 0
+    const script: Script = ({ name }) => (++looks < 2 ? { rcode: NXDOMAIN } : { answers: [txt(name, RIGHT)] })
+    const result = await run(t, script, { propagationWaitMs: 3000 })
+    assertValid(result)
+    assert.equal(result.asked.length, 2)
+  })
+  test('is not waited for where the record says no', async (t) => {
+    const result = await run(t, zone({ [AT]: [EXPIRED] }), { propagationWaitMs: 3000 })
+    assertInvalid(result, 'unauthorized', false, /expired/)
+    assert.equal(result.asked.length, 1)
   })
 })
 
@@ -324,11 +378,11 @@ describe('evidence', () => {
         ? encodeReply(query, { flags: dnsPacket.TRUNCATED_RESPONSE })
         : { answers: [...many.map((text) => txt(name, inStrings(text))), txt(name, 'v=1')] },
     )
-    const found = stepsOf(result, 'records')[0] as EvidenceStep
+    const found = stepsOf(result, 'looked-up')[0] as EvidenceStep
     const ours = found['ours'] as { text: string }[]
     assert.equal(found['name'], AT)
     assert.match(String(found['resolver']), /^127\.0\.0\.1:\d+$/)
-    assert.equal(found['total'], 31)
+    assert.equal(found['records'], 31)
     assert.equal(ours.length, 10)
     assert.ok(ours.every(({ text }) => text.length <= 512))
     assert.equal(typeof stepsOf(result, 'finished')[0]?.['durationMs'], 'number')

@@ -7,7 +7,8 @@
  */
 
 import { type Deadline, startDeadline } from '../deadline.ts'
-import { createDnsClient, type DnsClient, type DnsRecord, type DnsResult } from '../dns/client.ts'
+import type { DnsRecord, DnsResult } from '../dns/client.ts'
+import { lookUntilFound, lookUpFacts, type Way, waysOf } from '../dns/method.ts'
 import type { DnsPersist01Job, EvidenceStep, ValidationVerdict } from '../job.ts'
 import { evaluateRecords, namesUs, type TxtRecord } from './dns-persist-record.ts'
 
@@ -24,7 +25,7 @@ type NameFailure = Pick<Failure, 'problem' | 'detail' | 'retryable'> & { isAbout
 
 interface Attempt {
   job: DnsPersist01Job
-  dns: DnsClient
+  ways: readonly Way[]
   deadline: Deadline
   evidence: EvidenceStep[]
 }
@@ -34,13 +35,8 @@ interface Attempt {
  * @throws RangeError for a job whose settings do not parse (they were checked when the configuration was loaded).
  */
 export async function validateDnsPersist01(job: DnsPersist01Job): Promise<ValidationVerdict> {
-  const attempt: Attempt = {
-    job,
-    dns: createDnsClient(job.dns, { dnssec: job.requireDnssec }),
-    deadline: startDeadline(job.timeoutMs),
-    evidence: [],
-  }
-  const verdict = await searchNames(attempt)
+  const attempt: Attempt = { job, ways: waysOf(job), deadline: startDeadline(job.timeoutMs), evidence: [] }
+  const verdict = await lookUntilFound(() => searchNames(attempt), attempt.deadline, job.propagationWaitMs)
   attempt.evidence.push({ step: 'finished', durationMs: Math.round(attempt.deadline.elapsedMs()) })
   return verdict
 }
@@ -70,29 +66,38 @@ function recordNames({ identifier, allowSubdomainPolicy }: DnsPersist01Job): str
   return names
 }
 
+/** Every way has to find an authorization; the shortest lifetime counts. */
 async function judgeName(name: string, attempt: Attempt): Promise<Outcome> {
-  const { job, evidence } = attempt
-  const owner = `${LABEL}.${name}`
-  const found = await attempt.dns.query(owner, 'TXT', attempt.deadline)
-  if (found.kind !== 'answer') {
-    evidence.push({ step: 'no-records', name: owner, ...lookUpFacts(found) })
-    return failed(WITHOUT_RECORDS[found.kind], owner, found)
+  const lifetimes: number[] = []
+  for (const way of attempt.ways) {
+    const outcome = await judgeNameBy(way, name, attempt)
+    if (!outcome.authorized) return outcome
+    if (outcome.validForSeconds !== undefined) lifetimes.push(outcome.validForSeconds)
   }
+  return { authorized: true, validForSeconds: lifetimes.length > 0 ? Math.min(...lifetimes) : undefined }
+}
 
-  const records = found.records.map(readRecord)
+async function judgeNameBy({ via, dns }: Way, name: string, { job, deadline, evidence }: Attempt): Promise<Outcome> {
+  const owner = `${LABEL}.${name}`
+  const startedMs = deadline.elapsedMs()
+  const found = await dns.query(owner, 'TXT', deadline)
+  const durationMs = Math.round(deadline.elapsedMs() - startedMs)
+  const records = found.kind === 'answer' ? found.records.map(readRecord) : []
   const ours = records.filter(({ text }) => namesUs(text, job))
   const shown = ours.slice(0, MAX_EVIDENCE_RECORDS)
   evidence.push({
-    step: 'records',
+    step: 'looked-up',
     name: owner,
+    via,
     ...lookUpFacts(found),
-    total: records.length,
-    ours: shown.map(({ text, ttlSeconds }) => ({ text: text.slice(0, MAX_EVIDENCE_TEXT), ttlSeconds })),
+    ...(shown.length > 0 && {
+      ours: shown.map(({ text, ttlSeconds }) => ({ text: text.slice(0, MAX_EVIDENCE_TEXT), ttlSeconds })),
+    }),
+    durationMs,
   })
-  if (job.requireDnssec && !found.authenticated) {
-    const detail = `${owner}: the answer is not authenticated by DNSSEC, which this server requires`
-    return { authorized: false, problem: 'dns', detail, retryable: true, isAboutUs: ours.length > 0 }
-  }
+  if (found.kind !== 'answer') return withoutRecords(owner, found)
+  if (via === 'resolver' && job.requireDnssec && !found.authenticated)
+    return failed(owner, 'dns', 'the answer is not authenticated by DNSSEC', false, ours.length > 0)
   return judgeRecords(name, owner, records, job)
 }
 
@@ -108,38 +113,35 @@ function judgeRecords(name: string, owner: string, records: readonly TxtRecord[]
     ...(hashed && { hashed }),
   }
   const verdict = evaluateRecords(records, subject, new Date())
-  if (verdict.kind === 'authorized') return { authorized: true, validForSeconds: verdict.validForSeconds }
-  if (verdict.kind === 'none') {
-    const detail = `${owner}: no TXT record names ${issuerDomainNames.join(' or ')}`
-    return { authorized: false, problem: 'unauthorized', detail, retryable: true, isAboutUs: false }
+  switch (verdict.kind) {
+    case 'authorized':
+      return { authorized: true, validForSeconds: verdict.validForSeconds }
+    case 'none':
+      return failed(owner, 'unauthorized', `no record names ${issuerDomainNames.join(' or ')}`, true, false)
+    case 'refused':
+      return failed(owner, verdict.problem, `the record ${verdict.reason}`, verdict.retryable, true)
   }
-  const { problem, reason, retryable } = verdict
-  return { authorized: false, problem, detail: `${owner}: the record ${reason}`, retryable, isAboutUs: true }
 }
 
-type Missing = Exclude<DnsResult<'TXT'>, { kind: 'answer' }>
-
-/** A name without records lacks the authorization; only a look-up that went wrong is a matter of DNS (RFC 8555 §6.7). */
-const WITHOUT_RECORDS = {
-  nxdomain: { problem: 'unauthorized', what: 'there is no such name (NXDOMAIN)' },
-  nodata: { problem: 'unauthorized', what: 'the name has no TXT record' },
-  failed: { problem: 'dns', what: 'TXT look-up failed' },
-} as const satisfies Record<Missing['kind'], { problem: Failure['problem']; what: string }>
+function withoutRecords(owner: string, found: Exclude<DnsResult<'TXT'>, { kind: 'answer' }>): Outcome {
+  switch (found.kind) {
+    case 'failed':
+      return failed(owner, 'dns', `look-up failed: ${found.reason}`, found.retryable, false)
+    case 'nxdomain':
+      return failed(owner, 'dns', 'the name does not exist (NXDOMAIN)', true, false)
+    case 'nodata':
+      return failed(owner, 'dns', 'the name has no TXT record', true, false)
+  }
+}
 
 function failed(
-  { problem, what }: (typeof WITHOUT_RECORDS)[Missing['kind']],
   owner: string,
-  found: Missing,
+  problem: Failure['problem'],
+  what: string,
+  retryable: boolean,
+  isAboutUs: boolean,
 ): Outcome & { authorized: false } {
-  const detail = `${owner}: ${what}${found.kind === 'failed' ? `: ${found.reason}` : ''}`
-  const retryable = found.kind !== 'failed' || found.retryable
-  return { authorized: false, problem, detail, retryable, isAboutUs: false }
-}
-
-function lookUpFacts(found: DnsResult<'TXT'>): object {
-  if (found.kind === 'failed') return { reason: found.reason }
-  const { kind, resolver, authenticated, aliases } = found
-  return { ...(kind !== 'answer' && { reason: kind }), resolver, authenticated, aliases }
+  return { authorized: false, problem, detail: `TXT ${owner}: ${what}`, retryable, isAboutUs }
 }
 
 /** RFC 1035 §3.3.14: a text longer than 255 octets is written as several strings, which are one text. */
