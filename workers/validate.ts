@@ -2,6 +2,7 @@
 
 import type { ValidationJob, ValidationVerdict } from './job.ts'
 import { validateDns01, validateDnsAccount01 } from './validate/dns-01.ts'
+import { validateDnsPersist01 } from './validate/dns-persist-01.ts'
 import { validateHttp01 } from './validate/http-01.ts'
 import { validateTlsAlpn01 } from './validate/tls-alpn-01.ts'
 
@@ -16,5 +17,7 @@ export default function validate(job: ValidationJob): Promise<ValidationVerdict>
       return validateDnsAccount01(job)
     case 'tls-alpn-01':
       return validateTlsAlpn01(job)
+    case 'dns-persist-01':
+      return validateDnsPersist01(job)
   }
 }

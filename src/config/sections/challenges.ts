@@ -5,10 +5,10 @@ import { domainToASCII } from 'node:url'
 import { z } from 'zod/v4'
 import { keysOf } from '../../lib/keys.ts'
 import { CHALLENGE_TYPES, isChallengeType } from '../../protocol/challenge.ts'
-import { checkedText, flag, isDomain, isNetwork, list, port, resolverList, setting, whole } from '../field.ts'
+import { checkedText, choice, flag, isDomain, isNetwork, list, port, resolverList, setting, whole } from '../field.ts'
 
-/** Most issuer domain names that a dns-persist-01 challenge may list (draft-ietf-acme-dns-persist). */
-const MAX_ISSUER_DOMAIN_NAMES = 10
+/** Most issuer domain names that a dns-persist-01 challenge may list (draft-ietf-acme-dns-persist §3.1). */
+export const MAX_ISSUER_DOMAIN_NAMES = 10
 
 const isMethod = (value: string) => isChallengeType(value) || /^ext:\S+$/.test(value)
 
@@ -94,7 +94,12 @@ const DnsPersist01 = z
         .max(MAX_ISSUER_DOMAIN_NAMES)
         .default(() => [])
         .transform((names) => names.map(normaliseDomain)),
-      'Names of this service that a published record may carry.',
+      'Names of this service that a published record may carry; empty uses `acme.caa_identities`, or else the host of `server.external_url`.',
+    ),
+    draft: setting(
+      choice(['01', '02'], '01'),
+      'Version of the draft. With `02` the directory and the challenge carry its names too, and a record may carry its hashed account URI as well as the account URL.',
+      { expects: '"01" or "02", in quotes' },
     ),
     ...dnsMethod(),
     allow_wildcard_policy: setting(flag(true), 'Records with `policy=wildcard` authorize wildcard names.'),
