@@ -84,7 +84,9 @@ async function findRelevant(name: string, check: Check, evidence: EvidenceStep[]
     const asked = levels.slice(start, start + LEVELS_AT_ONCE).map((level) => [level, recordsOf(level, check)] as const)
     // In the order of the tree: what a parent says, or that it says nothing, must not decide before its child.
     for (const [level, result] of asked) {
-      const answer = await result
+      const first = await result
+      const zone = first.kind === 'failed' ? exceptedZone(level, check.job) : undefined
+      const [answer, isSigned] = zone === undefined ? [first, false] : await secondLook(level, zone, check)
       if (answer.kind === 'answer') {
         const records = answer.records.map(({ data }) => data)
         const { resolver, authenticated, aliases } = answer
@@ -93,8 +95,6 @@ async function findRelevant(name: string, check: Check, evidence: EvidenceStep[]
       }
       if (answer.kind !== 'failed') continue
       const { reason } = answer
-      const zone = exceptedZone(level, check.job)
-      const isSigned = zone !== undefined && (await isSignedZone(zone, check))
       evidence.push({ step: 'caa-not-found', at: level, reason, ...(zone !== undefined && { zone, isSigned }) })
       if (zone === undefined || isSigned) return { kind: 'failed', at: level, reason }
       excepted = true
@@ -125,6 +125,11 @@ function exceptedZone(name: string, { unreachableOk }: CaaJob): string | undefin
       (best, zone) => (best === undefined || zone.length > best.length ? zone : best),
       undefined,
     )
+}
+
+/** An exception needs a failure that was repeated (BR 3.2.2.8), and a zone that is not signed. */
+async function secondLook(name: string, zone: string, check: Check): Promise<[DnsResult<'CAA'>, boolean]> {
+  return Promise.all([check.dns.query(name, 'CAA', check.deadline), isSignedZone(zone, check)])
 }
 
 /** True when the zone above has a DS record for it. Where that cannot be learned either, the operator's word stands. */

@@ -3,6 +3,7 @@
 import type { Logger } from 'pino'
 import type { CaaFinding, CaaJob } from '../../workers/job.ts'
 import { WorkerPoolError } from '../../workers/pool.ts'
+import { caaIdentities } from '../config/issuer-names.ts'
 import type { Config } from '../config/schema.ts'
 import type { Metrics } from '../ops/metrics.ts'
 import { createUrls } from '../protocol/urls.ts'
@@ -24,11 +25,13 @@ export function createCaaJobFactory(config: Config): CaaJobFactory | undefined {
   if (!isCaaEnforced(config)) return undefined
   const { caa_identities, caa_unreachable_ok } = config.acme
   const urls = createUrls(urlSettings(config))
+  const dns = dnsSettings(config)
   const settings = {
-    identities: caa_identities.map(normalPattern),
+    identities: caaIdentities(caa_identities),
     unreachableOk: caa_unreachable_ok.map(normalPattern),
     timeoutMs: caaTimeoutMs(config),
-    dns: dnsSettings(config),
+    // A look-up counts as failed only when it was repeated (BR 3.2.2.8).
+    dns: { ...dns, retries: Math.max(1, dns.retries) },
   }
   return (accountId, subjects) => ({ ...settings, subjects, accountUri: urls.numbered('account', accountId) })
 }

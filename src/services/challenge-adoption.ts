@@ -23,7 +23,7 @@ export async function adoptChallenges({
   dispatch,
 }: ChallengeWorkerOptions): Promise<number> {
   const abandoned = await store.adopt(instanceId, staleSeconds, BATCH)
-  const taken = abandoned.filter(({ authorization, type, accountThumbprint }) =>
+  const taken = abandoned.filter(({ authorization, type, accountThumbprint, formerThumbprints }) =>
     dispatch({
       authorizationId: authorization.id,
       accountId: authorization.accountId,
@@ -32,6 +32,7 @@ export async function adoptChallenges({
       wildcard: authorization.wildcard,
       token: authorization.token,
       thumbprint: accountThumbprint,
+      formerThumbprints,
       tries: authorization.attempts[type]?.tries ?? 0,
       requestId: uuidv7(Date.now()),
     }),

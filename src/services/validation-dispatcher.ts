@@ -40,6 +40,8 @@ export interface DispatcherOptions {
   jobFor(request: ValidationRequest): ValidationJob
   store: Pick<AuthorizationStore, 'recordAttempt'>
   policy: ValidationPolicy
+  /** Whose claims these are. */
+  instanceId: number
   /** Attempts at the same time. */
   concurrency: number
   /** Challenges queued, running or waiting for their next attempt. */
@@ -82,12 +84,11 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
   async function attempt(request: ValidationRequest): Promise<void> {
     if (draining) return
     const startedAt = performance.now()
-    const begunAt = new Date()
     try {
       const verdict = await options.validate(options.jobFor(request))
       const tries = request.tries + (verdict.ok ? 0 : 1)
       const retryable = !verdict.ok && verdict.retryable && tries <= policy.maxRetries[request.type]
-      const recorded = await record(request, verdict, tries, retryable, begunAt)
+      const recorded = await record(request, verdict, tries, retryable, startedAt)
       const again = retryable && recorded
       events.attempted(
         request,
@@ -108,7 +109,7 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
     verdict: ValidationVerdict,
     tries: number,
     again: boolean,
-    begunAt: Date,
+    startedAt: number,
   ): Promise<boolean> {
     const attempted: ChallengeAttempt = verdict.ok
       ? {
@@ -116,7 +117,7 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
           tries,
           validated: renderTimestamp(new Date()),
           // From the begin of the attempt: what the records said after that is not known.
-          ...(verdict.caa && { caaChecked: renderTimestamp(begunAt) }),
+          ...(verdict.caa && { caaChecked: renderTimestamp(new Date(Date.now() - (performance.now() - startedAt))) }),
         }
       : { status: again ? 'processing' : 'invalid', tries, error: problemDocument(verdict.problem, verdict.detail) }
     // False: the authorization was deactivated, decided by another challenge, or has expired meanwhile.
@@ -125,6 +126,12 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
       type: request.type,
       attempt: attempted,
       outcome: verdict.ok ? 'valid' : again ? null : 'invalid',
+      instanceId: options.instanceId,
+      // Counted from the begin of the attempt, so that the way back adds nothing to what the verdict allows.
+      ...(verdict.ok &&
+        verdict.validForSeconds !== undefined && {
+          validForSeconds: Math.max(0, verdict.validForSeconds - (performance.now() - startedAt) / 1000),
+        }),
     })
   }
 

@@ -20,6 +20,8 @@ export interface ValidationRequest {
   token: string
   /** Of the account key at the time of the trigger. */
   thumbprint: string
+  /** Of the keys it had before, oldest first. */
+  formerThumbprints: readonly string[]
   /** Failed tries so far. */
   tries: number
   requestId: string
@@ -74,7 +76,18 @@ export function createChallengeTriggers(
       const authorization = offered(triggered.authorization, type)
       if (triggered.moved) {
         const { identifier, wildcard, token, accountId } = authorization
-        dispatch({ authorizationId, accountId, type, identifier, wildcard, token, thumbprint, tries: 0, requestId })
+        dispatch({
+          authorizationId,
+          accountId,
+          type,
+          identifier,
+          wildcard,
+          token,
+          thumbprint,
+          formerThumbprints: triggered.formerThumbprints,
+          tries: 0,
+          requestId,
+        })
       }
       return { authorization, type }
     },

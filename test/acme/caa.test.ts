@@ -179,7 +179,7 @@ describe('CAA', () => {
       assert.deepEqual(challenge.error, {
         type: `${PROBLEM}dns`,
         status: 400,
-        detail: 'CAA look-up of broken.example failed: the resolver answered SERVFAIL',
+        detail: 'CAA look-up of broken.example failed: the name server answered SERVFAIL',
       })
       const attempts = service.log.filter((line) => line['identifier'] === 'broken.example')
       assert.deepEqual(
