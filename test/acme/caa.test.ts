@@ -1,6 +1,7 @@
 /** CAA over the whole service: at validation, and again at finalize when the check is old (RFC 8659, RFC 8657). */
 
 import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import pg from 'pg'
 import {
@@ -25,6 +26,8 @@ describe('CAA', () => {
   /** Lines of CAA records by name, and names whose CAA look-ups fail; emptied before each test. */
   const zone: Record<string, string[]> = {}
   const failing = new Set<string>()
+  /** TXT records by name, for dns-01. */
+  const texts = new Map<string, string>()
   let silent = false
   let dns: ScriptedDns
   let service: TestService
@@ -36,6 +39,8 @@ describe('CAA', () => {
     const script = caaScript(zone)
     dns = await startDns((asked) => {
       if (asked.type === 'A') return { answers: [a(asked.name, '127.0.0.1')] }
+      const text = texts.get(asked.name)
+      if (asked.type === 'TXT' && text) return { answers: [{ type: 'TXT', name: asked.name, ttl: 60, data: text }] }
       if (asked.type === 'CAA' && silent) return 'drop'
       if (asked.type === 'CAA' && failing.has(asked.name)) return { rcode: SERVFAIL }
       return script(asked)
@@ -45,7 +50,7 @@ describe('CAA', () => {
         acme: { caa_identities: ['CA.example', 'ca2.example'], caa_unreachable_ok: ['corp.example'] },
         security: { identifier_policy: { allow_ip: true } },
         dns: { resolvers: [dns.resolver], timeout_seconds: 1 },
-        challenges: { http01: { max_retries: 1 } },
+        challenges: { enabled: ['http-01', 'dns-01'], http01: { max_retries: 1 } },
       },
     })
     responder = await startResponder(service.http01Port)
@@ -73,6 +78,19 @@ describe('CAA', () => {
     const ready = await as.post(locationOf(order))
     assert.equal(ready.json.status, 'ready', ready.text)
     return order
+  }
+  /** An order of one name or wildcard whose challenge was met, or tried, with dns-01. */
+  async function triedWithDns(name: string) {
+    const order = await client.newOrder([name])
+    const [url] = order.json.authorizations as [string]
+    const challenges = (await client.post(url)).json.challenges as { type: string; token: string; url: string }[]
+    const challenge = challenges.find(({ type }) => type === 'dns-01')
+    assert.ok(challenge)
+    const digest = createHash('sha256').update(`${challenge.token}.${client.key.thumbprint}`).digest('base64url')
+    texts.set(`_acme-challenge.${name.replace(/^\*\./, '')}`, digest)
+    await client.post(challenge.url, {})
+    const settled = await client.settled(url)
+    return { order, challenge: settled.json.challenges.find(({ type }: { type: string }) => type === 'dns-01') }
   }
   const finalize = async (order: Answer, names: readonly string[], as = client) =>
     as.post(order.json.finalize, { csr: await csrFor(names) })
@@ -153,6 +171,25 @@ describe('CAA', () => {
     test('issuewild says nothing about a name without *.', async () => {
       zone['wild.example'] = ['0 issuewild ";"']
       await client.obtain(['wild.example'], responder)
+    })
+    test('a wildcard is permitted by issuewild where issue forbids (RFC 8659 §4.3)', async () => {
+      zone['one.wild.example'] = ['0 issue ";"', '0 issuewild "ca.example; validationmethods=dns-01"']
+      const { order } = await triedWithDns('*.one.wild.example')
+      assert.equal((await finalize(order, ['*.one.wild.example'])).json.status, 'valid')
+      assert.ok(!caaQueries().some((name) => name.startsWith('*')))
+      const { challenge } = await triedWithDns('one.wild.example')
+      assert.equal(challenge.error.type, `${PROBLEM}caa`)
+    })
+    test('a wildcard is forbidden by issuewild where issue permits', async () => {
+      zone['two.wild.example'] = ['0 issue "ca.example"', '0 issuewild ";"']
+      const { challenge } = await triedWithDns('*.two.wild.example')
+      assert.equal(challenge.error.type, `${PROBLEM}caa`)
+      const { order } = await triedWithDns('two.wild.example')
+      assert.equal((await finalize(order, ['two.wild.example'])).json.status, 'valid')
+    })
+    test('a wildcard without issuewild goes by issue', async () => {
+      zone['three.wild.example'] = ['0 issue "other.example"']
+      assert.equal((await triedWithDns('*.three.wild.example')).challenge.error.type, `${PROBLEM}caa`)
     })
     test('an unknown critical property forbids', async () => {
       zone['critical.example'] = ['0 issue "ca.example"', '128 future "x"']
@@ -259,6 +296,17 @@ describe('CAA', () => {
       assert.match((await finalize(order, ['approved.example'])).json.detail, /validation method/)
       zone['approved.example'] = ['0 issue "ca.example"']
       assert.equal((await finalize(order, ['approved.example'])).json.status, 'valid')
+    })
+    test('a wildcard is checked as one, and the method is that of its validation', async () => {
+      const name = '*.aged.wild.example'
+      const { order } = await triedWithDns(name)
+      await database.query(
+        `UPDATE authorizations SET attempts = attempts #- '{dns-01,caaChecked}' WHERE identifier_value = 'aged.wild.example'`,
+      )
+      zone['aged.wild.example'] = ['0 issue "ca.example"', '0 issuewild ";"']
+      assert.equal((await finalize(order, [name])).json.type, `${PROBLEM}caa`)
+      zone['aged.wild.example'] = ['0 issue ";"', '0 issuewild "ca.example; validationmethods=dns-01"']
+      assert.equal((await finalize(order, [name])).json.status, 'valid')
     })
     test('only the aged names of an order are asked for', async () => {
       const names = ['one.mixed.example', 'two.mixed.example', '127.0.0.1']
