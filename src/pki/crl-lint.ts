@@ -3,8 +3,8 @@
  * one piece. Each function gives the first finding as a sentence, or undefined.
  */
 
-import type { CrlExtensions, CrlHeader, ReadCrlEntry } from './tbs-cert-list-reader.ts'
 import { CRL_EXTENSION } from './oids.ts'
+import type { CrlExtensions, CrlHeader, ReadCrlEntry } from './tbs-cert-list-reader.ts'
 import { MAX_SERIAL_OCTETS } from './tbs-certificate.ts'
 import { timeFormOf } from './time.ts'
 

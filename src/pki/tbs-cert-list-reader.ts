@@ -7,10 +7,10 @@
 
 import { type AlgorithmIdentifier, readAlgorithmIdentifier } from './algorithms.ts'
 import { contextConstructedTag, contextTag, DerError, DerReader, readSingle, TAG } from './der.ts'
-import { encodeCrlEntries } from './tbs-cert-list.ts'
 import { type Extension, parseAuthorityKeyIdentifier, readDistributionPointName, readExtensions } from './extensions.ts'
 import { type Name, readName } from './name.ts'
 import { CRL_EXTENSION } from './oids.ts'
+import { encodeCrlEntries } from './tbs-cert-list.ts'
 import { readTime, type Time } from './time.ts'
 
 /** What stands before the entries. Buffers are copies. */
@@ -211,7 +211,10 @@ function readTlv(bytes: Buffer, at: number, limit: number, maxOctets = MAX_VALUE
 }
 
 /** crlEntryExtensions with a reason and nothing else, without the octet of the reason: what nearly every entry has. */
-const REASON_ONLY = encodeCrlEntries([{ serialNumber: Buffer.of(1), revokedAt: new Date(0), reason: 1 }]).subarray(-14, -1)
+const REASON_ONLY = encodeCrlEntries([{ serialNumber: Buffer.of(1), revokedAt: new Date(0), reason: 1 }]).subarray(
+  -14,
+  -1,
+)
 
 /** The next value of `reader` as an entry. @throws DerError */
 export function readCrlEntry(outer: DerReader): ReadCrlEntry {
@@ -287,7 +290,8 @@ function parseIssuingDistributionPoint({ value, critical }: Extension): IssuingD
   const reader = readSingle(value, TAG.sequence, 'IssuingDistributionPoint')
   const urls = readDistributionPointName(reader)
   const isRestricted = !reader.done
-  for (let number = 1; number <= 5; number++) if (reader.peek() === contextTag(number)) reader.content(contextTag(number))
+  for (let number = 1; number <= 5; number++)
+    if (reader.peek() === contextTag(number)) reader.content(contextTag(number))
   reader.finish('IssuingDistributionPoint')
   return { critical, urls, isRestricted }
 }
