@@ -1,6 +1,6 @@
 /** Validity periods of certificates (RFC 5280 §4.1.2.5; decisions 15): what an order may ask for and what it gets. */
 
-import { Problem } from '../protocol/problem.ts'
+import { Problem, type ProblemType } from '../protocol/problem.ts'
 
 const DAY_MS = 86_400_000
 const SECOND_MS = 1_000
@@ -25,13 +25,16 @@ export interface Validity {
 /**
  * Checks at new-order what finalize will grant.
  * @param latestStart the order's expiry: a certificate that starts later could not be issued for it.
- * @throws Problem malformed
+ * @param tooLong what a longer period than the policy's is: invalidProfile where the client chose the profile that forbids
+ *   it (draft-ietf-acme-profiles §4).
+ * @throws Problem malformed, or `tooLong`
  */
 export function checkRequestedValidity(
   requested: RequestedValidity,
   policy: ValidityPolicy,
   now: Date,
   latestStart: Date,
+  tooLong: ProblemType = 'malformed',
 ): void {
   const { notBefore, notAfter } = requested
   if (notBefore && notBefore < earliestStart(policy, now))
@@ -43,7 +46,7 @@ export function checkRequestedValidity(
   if (notAfter <= now || notAfter <= start)
     throw new Problem('malformed', 'notAfter must lie in the future and after notBefore')
   if (inclusiveMs({ notBefore: start, notAfter }) > policy.maxValidityDays * DAY_MS)
-    throw new Problem('malformed', `a certificate may be valid for at most ${policy.maxValidityDays} days`)
+    throw new Problem(tooLong, `a certificate may be valid for at most ${policy.maxValidityDays} days`)
 }
 
 /** An order does not outlive the certificate it asks for: finalized later, it would get one that is over. */

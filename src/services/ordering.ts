@@ -102,7 +102,8 @@ export function createOrdering(
       const identifiers = checkIdentifiers(request.identifiers, policy.identifiers, allowlist)
       const profile = chooseProfile(policy.profiles, request.profile)
       const lifetimeEnd = new Date(now.getTime() + policy.orderLifetimeMs)
-      checkRequestedValidity(request, profile.validity, now, lifetimeEnd)
+      const tooLong = request.profile === undefined ? 'malformed' : 'invalidProfile'
+      checkRequestedValidity(request, profile.validity, now, lifetimeEnd, tooLong)
       const expiresAt = orderExpiry(request, lifetimeEnd)
       const replaces = await findPredecessor(requester, request, identifiers)
       // A checked predecessor is what exempts an order from the limits of new orders (decisions 19).

@@ -17,7 +17,7 @@ import { startTestService, type TestService } from '../support/service.ts'
 const PROBLEM = 'urn:ietf:params:acme:error:'
 const USAGES = { key_usages: ['digital_signature'], extended_key_usages: ['server_auth'] }
 const DEFAULT = { ...USAGES, description: 'For servers' }
-const SHORT = { ...USAGES, description: 'Six days', validity_days: 6 }
+const SHORT = { ...USAGES, description: 'Six days', validity_days: 6, max_validity_days: 7 }
 
 const lifetimeDays = (der: Buffer) => {
   const { validFrom, validTo } = new X509Certificate(der)
@@ -61,6 +61,17 @@ describe('profiles', () => {
       assert.equal(answer.status, 400)
       assert.equal(answer.json.type, `${PROBLEM}invalidProfile`, profile)
     }
+  })
+
+  test('a chosen profile that the requested period does not fit is invalidProfile, the default one malformed (§4)', async () => {
+    const notAfter = new Date(Date.now() + 30 * 86_400_000).toISOString()
+    const chosen = await client.newOrder(['month.test'], { profile: 'short', notAfter })
+    assert.equal(chosen.json.type, `${PROBLEM}invalidProfile`)
+    assert.match(chosen.json.detail ?? '', /at most 7 days/)
+
+    const tooLong = new Date(Date.now() + 4000 * 86_400_000).toISOString()
+    assert.equal((await client.newOrder(['month.test'], { notAfter: tooLong })).json.type, `${PROBLEM}malformed`)
+    assert.equal((await client.newOrder(['month.test'], { notAfter })).status, 201)
   })
 
   test('a profile that is no string is malformed', async () => {

@@ -1,5 +1,5 @@
 /**
- * The http-01 challenge (RFC 8555 §8.3; RFC 8738 §4 for IP identifiers).
+ * The http-01 challenge (RFC 8555 §8.3; RFC 8738 §5 for IP identifiers).
  *
  * Each hop is: look the name up, drop blocked addresses, connect to one of what is left, ask once. Nothing is looked up
  * twice, so a name that changes its address between the check and the connection gains nothing. Redirects are followed
@@ -76,7 +76,7 @@ async function followUntilAnswer(attempt: Attempt): Promise<ValidationVerdict> {
   }
 }
 
-/** RFC 8555 §8.3, RFC 8738 §4. */
+/** RFC 8555 §8.3, RFC 8738 §5. */
 function challengeUrl({ identifier, port, token }: Http01Job): string {
   const host = isIP(identifier.value) === 6 ? `[${identifier.value}]` : identifier.value
   return `http://${host}${port === 80 ? '' : `:${port}`}/.well-known/acme-challenge/${token}`
