@@ -90,7 +90,11 @@ const CASES: [string, Tree, string[]][] = [
     ['ca.profiles'],
   ],
   ['a profile that lasts too long', { ca: { profiles: { long: { validity_days: 398 } } } }, ['ca.profiles']],
-  ['a CRL of somebody else', { crl: { enabled: true }, ca: { backend: 'external' } }, ['crl.enabled']],
+  [
+    'a CRL of somebody else',
+    { crl: { enabled: true }, ca: { backend: 'external', external: { sign_url: 'https://ca.test/sign' } } },
+    ['crl.enabled'],
+  ],
   [
     'a CRL that runs out before the next',
     { crl: { enabled: true, next_update_seconds: 3600 } },
