@@ -11,6 +11,9 @@ import { CRL_PIECE_BYTES, SignerRefusal, SignerUnavailable } from './protocol.ts
 const MAX_UPLOADS = 8
 /** A client reads its next piece from a database; nobody takes longer and comes back. */
 const IDLE_MS = 60_000
+/** Within this a client that lost the answer with its connection has asked again, by its own deadline. */
+const ANSWERED_MS = 10_000
+const MAX_ANSWERED = 64
 
 export class CrlUpload {
   readonly issuer: Issuer
@@ -58,6 +61,8 @@ export class CrlUpload {
   finish(): { facts: CrlFacts; sha256: string; sign(): Buffer | Promise<Buffer> } {
     const facts = this.#examination.finish()
     const signing = this.#signing
+    // What it holds is not needed once it has signed, though the answer stays.
+    this.#signing = undefined
     // The examination ends only behind a header, and with that the signature has begun.
     if (!signing) throw new SignerRefusal('the CRL has no header')
     return { facts, sha256: this.#digest.digest('hex'), sign: () => signing.finish() }
@@ -78,6 +83,8 @@ function beginSignature({ key, policy }: Issuer, algorithm: SignatureAlgorithm):
 export class CrlUploads {
   readonly #maxBytes: number
   readonly #uploads = new Map<string, { upload: CrlUpload; timer: NodeJS.Timeout }>()
+  /** Signed, and kept for a repeated question; oldest first. */
+  readonly #answered = new Set<string>()
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes
@@ -88,7 +95,7 @@ export class CrlUploads {
     if (bytes > this.#maxBytes) {
       throw new SignerRefusal(`a TBSCertList of ${bytes} bytes; at most ${this.#maxBytes} are accepted`)
     }
-    if (this.#uploads.size >= MAX_UPLOADS) throw new SignerUnavailable('too many CRLs are being signed')
+    if (this.#uploads.size - this.#answered.size >= MAX_UPLOADS) throw new SignerUnavailable('too many CRLs are being signed')
     const id = randomBytes(16).toString('hex')
     const timer = setTimeout(() => this.forget(id), IDLE_MS).unref()
     this.#uploads.set(id, { upload: new CrlUpload(issuer, requester, bytes), timer })
@@ -103,7 +110,19 @@ export class CrlUploads {
     return known.upload
   }
 
+  /** Its signature is made: it no longer counts as one on its way in. */
+  answer(id: string): void {
+    const known = this.#uploads.get(id)
+    if (!known || this.#answered.has(id)) return
+    clearTimeout(known.timer)
+    known.timer = setTimeout(() => this.forget(id), ANSWERED_MS).unref()
+    this.#answered.add(id)
+    const [oldest] = this.#answered
+    if (this.#answered.size > MAX_ANSWERED && oldest !== undefined) this.forget(oldest)
+  }
+
   forget(id: string): void {
+    this.#answered.delete(id)
     clearTimeout(this.#uploads.get(id)?.timer)
     this.#uploads.delete(id)
   }

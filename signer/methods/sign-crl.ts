@@ -48,7 +48,9 @@ export function crlMethods(service: SigningService, numbers: CrlNumbers, uploads
       const upload = uploads.require(id)
       upload.signature ??= sign(upload, deadlineAt)
       const { signature } = upload
-      return { meta: {}, payload: await forgettingFailed(id, () => signature) }
+      const payload = await forgettingFailed(id, () => signature)
+      uploads.answer(id)
+      return { meta: {}, payload }
     },
   }
 }
