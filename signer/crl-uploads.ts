@@ -95,7 +95,8 @@ export class CrlUploads {
     if (bytes > this.#maxBytes) {
       throw new SignerRefusal(`a TBSCertList of ${bytes} bytes; at most ${this.#maxBytes} are accepted`)
     }
-    if (this.#uploads.size - this.#answered.size >= MAX_UPLOADS) throw new SignerUnavailable('too many CRLs are being signed')
+    if (this.#uploads.size - this.#answered.size >= MAX_UPLOADS)
+      throw new SignerUnavailable('too many CRLs are being signed')
     const id = randomBytes(16).toString('hex')
     const timer = setTimeout(() => this.forget(id), IDLE_MS).unref()
     this.#uploads.set(id, { upload: new CrlUpload(issuer, requester, bytes), timer })

@@ -136,7 +136,7 @@ export class TbsCertListReader {
     while (this.#entriesLeft > 0) {
       const tlv = readTlv(bytes, at, at + this.#entriesLeft)
       if (!tlv || tlv.end > bytes.length) break
-      this.#handlers.entry(readCrlEntry(new DerReader(bytes, at, tlv.end)))
+      this.#handlers.entry(readEntry(bytes, at, tlv))
       this.#entriesLeft -= tlv.end - at
       at = tlv.end
     }
@@ -216,16 +216,75 @@ const REASON_ONLY = encodeCrlEntries([{ serialNumber: Buffer.of(1), revokedAt: n
   -1,
 )
 
-/** The next value of `reader` as an entry. @throws DerError */
-export function readCrlEntry(outer: DerReader): ReadCrlEntry {
-  const reader = outer.sequence()
+const DAY_MS = 86_400_000
+/** Milliseconds of midnight by `YYMMDD` as a number: a list of a million entries knows some hundreds of days. */
+const MIDNIGHTS = new Map<number, number>()
+const MAX_MIDNIGHTS = 4096
+
+/**
+ * An entry of the shape that nearly all have: a serial number of less than 128 octets, a UTCTime, and a reason or nothing.
+ * Undefined for every other, which is then read the general way. (m) 0.7 µs, its lint included, against 3 µs for the general way,
+ * in which a million entries would keep the signer busy for seconds.
+ */
+function readPlainEntry(bytes: Buffer, { tag, contentAt, end }: Tlv): ReadCrlEntry | undefined {
+  if (tag !== TAG.sequence || bytes[contentAt] !== TAG.integer) return undefined
+  const serialLength = bytes[contentAt + 1]!
+  const serialAt = contentAt + 2
+  const timeAt = serialAt + serialLength
+  const behind = timeAt + 15
+  if (serialLength === 0 || serialLength >= 0x80 || behind > end) return undefined
+  const isPadded = serialLength > 1 && (bytes[serialAt] === 0) === bytes[serialAt + 1]! < 0x80
+  if (isPadded && (bytes[serialAt] === 0 || bytes[serialAt] === 0xff)) return undefined
+  const at = readPlainTime(bytes, timeAt)
+  if (at === undefined) return undefined
+  const hasReason = behind !== end
+  if (hasReason && (end - behind !== REASON_ONLY.length + 1 || !startsWith(bytes, behind, REASON_ONLY)))
+    return undefined
+  return {
+    serialNumber: bytes.subarray(serialAt, timeAt),
+    revokedAt: { at: new Date(at), form: 'UTCTime' },
+    reason: hasReason ? bytes[end - 1]! : undefined,
+    otherExtensions: NO_EXTENSIONS,
+  }
+}
+
+const NO_EXTENSIONS: readonly string[] = []
+
+/** A UTCTime of the one right length, in milliseconds; undefined for whatever is not obviously one. */
+function readPlainTime(bytes: Buffer, at: number): number | undefined {
+  if (bytes[at] !== TAG.utcTime || bytes[at + 1] !== 13 || bytes[at + 14] !== 0x5a) return undefined
+  const day = twoDigits(bytes, at + 2) * 10_000 + twoDigits(bytes, at + 4) * 100 + twoDigits(bytes, at + 6)
+  const [hour, minute, second] = [twoDigits(bytes, at + 8), twoDigits(bytes, at + 10), twoDigits(bytes, at + 12)]
+  if (!(hour < 24 && minute < 60 && second < 60)) return undefined
+  let midnight = MIDNIGHTS.get(day)
+  if (midnight === undefined) {
+    // The general way knows which days there are.
+    const time = readTime(new DerReader(bytes, at, at + 15)).at.getTime()
+    midnight = Math.floor(time / DAY_MS) * DAY_MS
+    if (MIDNIGHTS.size < MAX_MIDNIGHTS) MIDNIGHTS.set(day, midnight)
+  }
+  return midnight + hour * 3_600_000 + minute * 60_000 + second * 1000
+}
+
+/** NaN where there is something else than digits. */
+function twoDigits(bytes: Buffer, at: number): number {
+  const [tens, ones] = [bytes[at]! - 0x30, bytes[at + 1]! - 0x30]
+  return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 ? tens * 10 + ones : Number.NaN
+}
+
+function startsWith(bytes: Buffer, at: number, start: Buffer): boolean {
+  for (let i = 0; i < start.length; i++) if (bytes[at + i] !== start[i]) return false
+  return true
+}
+
+function readEntry(bytes: Buffer, at: number, tlv: Tlv): ReadCrlEntry {
+  return readPlainEntry(bytes, tlv) ?? readAnyEntry(new DerReader(bytes, at, tlv.end).sequence())
+}
+
+function readAnyEntry(reader: DerReader): ReadCrlEntry {
   const serialNumber = reader.integer()
   const revokedAt = readTime(reader)
-  if (reader.done) return { serialNumber, revokedAt, reason: undefined, otherExtensions: [] }
-  const { bytes, offset, end } = reader
-  if (end - offset === REASON_ONLY.length + 1 && REASON_ONLY.equals(bytes.subarray(offset, end - 1))) {
-    return { serialNumber, revokedAt, reason: bytes[end - 1]!, otherExtensions: [] }
-  }
+  if (reader.done) return { serialNumber, revokedAt, reason: undefined, otherExtensions: NO_EXTENSIONS }
   const extensions = readExtensions(reader.sequence())
   reader.finish('revokedCertificates entry')
   const reasonCode = extensions.find(({ oid }) => oid === CRL_EXTENSION.reasonCode)
@@ -249,9 +308,13 @@ function readReason({ value, critical }: Extension): number {
 
 /** The entries that fill the whole Buffer. @throws DerError */
 export function parseCrlEntries(der: Buffer): ReadCrlEntry[] {
-  const reader = new DerReader(der)
   const entries: ReadCrlEntry[] = []
-  while (!reader.done) entries.push(readCrlEntry(reader))
+  for (let at = 0; at < der.length; ) {
+    const tlv = readTlv(der, at, der.length)
+    if (!tlv) throw new DerError('an entry is cut off', at)
+    entries.push(readEntry(der, at, tlv))
+    at = tlv.end
+  }
   return entries
 }
 

@@ -89,7 +89,7 @@ const anEntry: fc.Arbitrary<CrlEntry> = fc.record({
     .uint8Array({ minLength: 1, maxLength: 19 })
     .map((octets) => Buffer.from(octets))
     .filter((octets) => octets[0] !== 0),
-  revokedAt: fc.integer({ min: 0, max: 4_000_000_000 }).map((seconds) => new Date(seconds * 1000)),
+  revokedAt: fc.integer({ min: -600_000_000, max: 4_000_000_000 }).map((seconds) => new Date(seconds * 1000)),
   reason: fc.constantFrom(...REASONS),
 })
 const someEntries = fc.array(anEntry, { maxLength: 40 })
