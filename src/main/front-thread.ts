@@ -16,7 +16,7 @@ import { createLogger, PINO_LEVELS } from './logging.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from './messages.ts'
 import { openThreadNonces } from './nonces.ts'
 import { crlMaxAgeSeconds, databaseSettings, defaultIssuerId, liveSettings, proxySettings } from './settings.ts'
-import { connectSigner, createAcmeContext, createStores } from './wiring.ts'
+import { connectCa, createAcmeContext, createStores } from './wiring.ts'
 
 /** The supervisor answers from memory; if it does not within this, it is stuck, and health must say so. */
 const SUPERVISOR_DEADLINE_MS = 2_000
@@ -34,7 +34,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
     )
     const board = openInstanceBoard(data.board)
     reportPoolTo(board, data.front, db)
-    const ca = connectSigner(data.signer, log)
+    const ca = connectCa({ config, signer: data.signer, board, metrics, log })
     const { nonces, close: closeNonces } = await openThreadNonces(config, data.nonce, db, (error) =>
       log.debug({ err: error }, 'nonce epochs could not be read'),
     )

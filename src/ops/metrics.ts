@@ -56,6 +56,16 @@ export function createMetrics() {
     crlNextUpdate: gauge('crl_next_update_seconds', 'nextUpdate of the list that is served, in seconds since 1970.', [
       'crl',
     ]),
+    signingStopped: new Gauge({
+      name: 'service_signing_stopped',
+      help: '1 while the operator has stopped all signing.',
+      registers,
+    }),
+    caCircuitOpened: new Counter({
+      name: 'service_ca_circuit_opened_total',
+      help: 'Times that a thread left the CA backend alone after failures in a row.',
+      registers,
+    }),
     maintenance: new Gauge({ name: 'service_maintenance_mode', help: '1 while in maintenance.', registers }),
     threads: new Gauge({ name: 'service_front_threads', help: 'Front threads that are running.', registers }),
     uptime: new Gauge({ name: 'service_uptime_seconds', help: 'Seconds since the service started.', registers }),
