@@ -17,11 +17,14 @@ export const DEBIAN_PACKAGES = {
   caddy: 'caddy',
   certbot: 'certbot',
   dehydrated: 'dehydrated',
+  'dnssec-signzone': 'bind9-utils',
+  knotd: 'knot',
   lego: 'lego',
   nginx: 'nginx-light',
   openssl: 'openssl',
   'softhsm2-util': 'softhsm2',
   uacme: 'uacme',
+  unbound: 'unbound',
 } as const
 
 export type RequiredCommand = keyof typeof DEBIAN_PACKAGES
