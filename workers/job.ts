@@ -36,11 +36,24 @@ export interface Http01Job {
   dns: DnsSettings
 }
 
-/** What dns-01 and dns-account-01 have in common. */
-export interface DnsTxtJob {
+export interface TlsAlpn01Job {
+  type: 'tls-alpn-01'
+  /** Never a wildcard. */
+  identifier: { type: IdentifierType; value: string }
+  /** SHA-256 of the key authorization, base64url. */
+  keyAuthorizationDigest: string
+  /** One bound for the whole attempt, look-ups and all addresses included; milliseconds from the start of the task. */
+  timeoutMs: number
+  port: number
+  /** CIDR list; an address inside it is never connected to. */
+  blockedNetworks: readonly string[]
+  dns: DnsSettings
+}
+
+/** What the methods that look TXT records up have in common. */
+export interface DnsMethodJob {
   /** A DNS name; for a wildcard the name without `*.`. */
   identifier: { type: IdentifierType; value: string }
-  keyAuthorization: string
   /** One bound for the whole attempt, waits and aliases included; milliseconds from the start of the task. */
   timeoutMs: number
   /** How long after the start a record that is not there yet is looked for again; part of `timeoutMs`. */
@@ -56,6 +69,11 @@ export interface DnsTxtJob {
   dns: DnsSettings
 }
 
+/** What dns-01 and dns-account-01 have in common. */
+export interface DnsTxtJob extends DnsMethodJob {
+  keyAuthorization: string
+}
+
 export interface Dns01Job extends DnsTxtJob {
   type: 'dns-01'
 }
@@ -66,7 +84,20 @@ export interface DnsAccount01Job extends DnsTxtJob {
   accountUrl: string
 }
 
-export type ValidationJob = Http01Job | Dns01Job | DnsAccount01Job
+export interface DnsPersist01Job extends DnsMethodJob {
+  type: 'dns-persist-01'
+  /** Ordered with `*.`, which `identifier` does not show. */
+  wildcard: boolean
+  accountUrl: string
+  /** Draft -02: the account's thumbprints, the current one first. */
+  hashed?: { prefix: string; thumbprints: readonly string[] }
+  issuerDomainNames: readonly string[]
+  allowWildcardPolicy: boolean
+  /** Names above the identifier are asked too. */
+  allowSubdomainPolicy: boolean
+}
+
+export type ValidationJob = Http01Job | TlsAlpn01Job | Dns01Job | DnsAccount01Job | DnsPersist01Job
 
 /** One step of an attempt, for the log and the audit record; never shown to the client. */
 export interface EvidenceStep {

@@ -1,9 +1,11 @@
 /** From a claimed challenge and the configuration to the job that the validation threads understand: one row a method. */
 
-import type { DnsSettings, DnsTxtJob, ValidationJob } from '../../workers/job.ts'
+import { hash } from 'node:crypto'
+import type { DnsMethodJob, DnsPersist01Job, DnsSettings, DnsTxtJob, ValidationJob } from '../../workers/job.ts'
+import { issuerDomainNames } from '../config/issuer-names.ts'
 import type { Config } from '../config/schema.ts'
 import { type ChallengeType, keyAuthorization } from '../protocol/challenge.ts'
-import { createUrls } from '../protocol/urls.ts'
+import { createUrls, type Urls } from '../protocol/urls.ts'
 import type { ValidationRequest } from '../services/validation.ts'
 import { urlSettings } from './settings.ts'
 
@@ -24,6 +26,7 @@ export function createJobFactory(config: Config, version: string): (request: Val
       keyAuthorization: keyAuthorization(token, thumbprint),
       timeoutMs: challenges.http01.timeout_seconds * SECOND_MS,
       port: challenges.http01.port,
+      httpsPort: challenges.http01.https_port,
       maxResponseBytes: challenges.http01.max_response_bytes,
       blockedNetworks: challenges.http01.blocked_networks,
       userAgent,
@@ -35,6 +38,16 @@ export function createJobFactory(config: Config, version: string): (request: Val
       ...txtJob(config, challenges.dnsaccount01, request),
       accountUrl: urls.numbered('account', request.accountId),
     }),
+    'tls-alpn-01': ({ identifier, token, thumbprint }) => ({
+      type: 'tls-alpn-01',
+      identifier,
+      keyAuthorizationDigest: hash('sha256', keyAuthorization(token, thumbprint), 'base64url'),
+      timeoutMs: challenges.tlsalpn01.timeout_seconds * SECOND_MS,
+      port: challenges.tlsalpn01.port,
+      blockedNetworks: challenges.tlsalpn01.blocked_networks,
+      dns,
+    }),
+    'dns-persist-01': (request) => persistJob(config, urls, request),
   }
 
   return (request) => {
@@ -44,14 +57,33 @@ export function createJobFactory(config: Config, version: string): (request: Val
   }
 }
 
-function txtJob(
+function txtJob(config: Config, method: Config['challenges']['dns01'], request: ValidationRequest): DnsTxtJob {
+  const { token, thumbprint } = request
+  return { ...dnsMethodJob(config, method, request), keyAuthorization: keyAuthorization(token, thumbprint) }
+}
+
+function persistJob(config: Config, urls: Urls, request: ValidationRequest): DnsPersist01Job {
+  const method = config.challenges.dnspersist01
+  const thumbprints = [request.thumbprint, ...request.formerThumbprints.toReversed()]
+  return {
+    type: 'dns-persist-01',
+    ...dnsMethodJob(config, method, request),
+    wildcard: request.wildcard,
+    accountUrl: urls.numbered('account', request.accountId),
+    ...(method.draft === '02' && { hashed: { prefix: urls.accountHashPrefix, thumbprints } }),
+    issuerDomainNames: issuerDomainNames(config),
+    allowWildcardPolicy: method.allow_wildcard_policy,
+    allowSubdomainPolicy: method.allow_subdomain_policy,
+  }
+}
+
+function dnsMethodJob(
   config: Config,
   method: Config['challenges']['dns01'],
-  { identifier, token, thumbprint, tries }: ValidationRequest,
-): DnsTxtJob {
+  { identifier, tries }: ValidationRequest,
+): DnsMethodJob {
   return {
     identifier,
-    keyAuthorization: keyAuthorization(token, thumbprint),
     timeoutMs: method.timeout_seconds * SECOND_MS,
     // Later attempts come after a backoff, which is the wait then.
     propagationWaitMs: tries === 0 ? method.propagation_wait_seconds * SECOND_MS : 0,

@@ -55,6 +55,8 @@ export interface Urls {
   numbered(resource: NumberedResource, id: string): string
   /** A certificate with one of its chains (RFC 8555 §7.4.2); 0 is the certificate's own URL. */
   certificateChain(id: string, chain: number): string
+  /** What hashed account URIs begin with (draft-ietf-acme-dns-persist-02 §4.1); nothing is served below it. */
+  readonly accountHashPrefix: string
   /** Where certIDs are appended to (RFC 9773 §4.1); undefined where renewal information is off. */
   readonly renewalInfo: string | undefined
   /** The account id inside a kid, if the kid is an account URL of this service. */
@@ -112,6 +114,7 @@ export function createUrls(settings: UrlSettings): Urls {
 
   return {
     fixed: (resource) => root + paths[resource],
+    accountHashPrefix: `${root}/account-hash/`,
     renewalInfo: renewalInfo === undefined ? undefined : root + renewalInfo,
     numbered(resource, id) {
       const { prefix, suffix } = NUMBERED_RESOURCES[resource]
