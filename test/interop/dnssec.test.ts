@@ -122,7 +122,8 @@ describe('DNSSEC', { skip, timeout: 120_000 }, () => {
     const line = service.log.find(
       ({ message, identifier }) => message === 'validation attempt' && identifier === 'signed.lab',
     )
-    const [look] = line?.['evidence'] as Record<string, unknown>[]
+    assert.ok(line)
+    const [look] = line['evidence'] as Record<string, unknown>[]
     assert.deepEqual(
       { ...look, durationMs: 0 },
       {
