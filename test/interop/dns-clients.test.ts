@@ -2,12 +2,14 @@
 
 import assert from 'node:assert/strict'
 import type { X509Certificate } from 'node:crypto'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import pg from 'pg'
+import { checkChain } from '../support/chain.ts'
 import { type DnsRecords, startDnsRecords } from '../support/dns-records.ts'
+import { startEmbedded } from '../support/embedded.ts'
 import { type IssuedChecks, issuedChecks } from '../support/issued.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { mustRun } from '../support/run-command.ts'
@@ -148,5 +150,37 @@ describe('wildcards through dns-01', { ...requireCommand('openssl'), timeout: 18
       await dehydrated('--cron', '--force', ...domains)
       checks.checkFile(file(), names, first)
     })
+  })
+})
+
+describe('the embedded mode with a name server', { ...requireCommand('lego'), timeout: 120_000 }, () => {
+  test('gives lego a wildcard certificate through dns-01', async (t) => {
+    const folder = mkdtempSync(path.join(tmpdir(), 'chancery-dns-dev-'))
+    const records = await startDnsRecords(folder)
+    const service = await startEmbedded(undefined, ['--dns01-port', records.server.resolver.split(':')[1] ?? ''])
+    t.after(async () => {
+      await service.dispose()
+      await records.close()
+      rmSync(folder, { recursive: true, force: true })
+    })
+    const own = path.join(folder, 'lego')
+    await mustRun(
+      'lego',
+      [
+        ...['--server', service.directoryUrl, '--email', 'admin@wild.test', '--accept-tos', '--path', own],
+        ...['--dns', 'exec', '--dns.disable-cp', '--dns.resolvers', records.server.resolver],
+        ...['--domains', '*.wild.test', 'run'],
+      ],
+      {
+        env: {
+          ...records.env,
+          LEGO_CA_CERTIFICATES: service.rootFile,
+          EXEC_PATH: records.hookFile,
+          EXEC_POLLING_INTERVAL: '1',
+        },
+      },
+    )
+    const chainPem = readFileSync(path.join(own, 'certificates', '_.wild.test.crt'), 'utf8')
+    checkChain({ chainPem, rootFile: service.rootFile, names: ['*.wild.test'] })
   })
 })
