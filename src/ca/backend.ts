@@ -32,6 +32,14 @@ export interface SignOptions {
   requester: string
 }
 
+/** A TBSCertList that is too long to be held: read once, from front to back. */
+export interface StreamedTbs {
+  signatureAlgorithm: SignatureAlgorithm
+  /** Bytes of all pieces together. */
+  length: number
+  pieces: AsyncIterable<Buffer>
+}
+
 export interface CaBackend {
   readonly kind: string
   /** Current issuers; refreshed when the backend reconnects. Empty while it has never been reached. */
@@ -41,6 +49,11 @@ export interface CaBackend {
    * @throws CaError
    */
   signCertificate(issuerId: string, tbs: Buffer, options: SignOptions): Promise<Buffer>
+  /**
+   * Signs one TBSCertList (RFC 5280 §5.1.2) and returns the signature value, verified.
+   * @throws CaError; whatever the reason, the number of the list may be used up
+   */
+  signCrl(issuerId: string, tbs: StreamedTbs, options: SignOptions): Promise<Buffer>
   /** Makes one real signature over test data with every issuer key. @throws CaError */
   testSign(options: { timeoutMs: number }): Promise<{ issuer: string; durationMs: number }[]>
   close(): Promise<void>

@@ -148,11 +148,6 @@ export const WARNINGS: readonly WarningRule[] = [
     'is true, but both limits are 0, which is no limit',
   ),
   warn(
-    'crl.enabled',
-    (c) => c.crl.enabled && c.ca.backend !== 'internal' && c.ca.backend !== 'hsm',
-    'is true, but the CRL is signed with the key of ca.backend internal or hsm, which is not in use',
-  ),
-  warn(
     'admin_api.enabled',
     (c) => c.admin_api.enabled && !c.smtp.enabled,
     'is true while smtp.enabled is false; administrators get no mail',

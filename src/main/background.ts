@@ -5,6 +5,7 @@ import type { BackgroundEvents, BackgroundTask } from '../background/tasks.ts'
 import type { Config } from '../config/schema.ts'
 import type { Metrics } from '../ops/metrics.ts'
 import { adoptChallenges } from '../services/challenge-adoption.ts'
+import type { CrlBuilder } from '../services/crl-builder.ts'
 import { type ExpiringKind, expireOverdue } from '../services/expiry.ts'
 import type { Issuance } from '../services/issuance.ts'
 import { recoverIssuances } from '../services/recovery.ts'
@@ -14,6 +15,8 @@ import { nonceLifetimeSeconds, orderingPolicy } from './settings.ts'
 import type { Stores } from './wiring.ts'
 
 const RECOVERY_INTERVAL_MS = 2_000
+/** A revocation is in the served list within 5 s; until the next look, those that follow it join it. */
+const CRL_LOOK_MS = 1_000
 const QUOTA_SWEEP_INTERVAL_MS = 3_600_000
 
 export interface BackgroundParts {
@@ -24,6 +27,8 @@ export interface BackgroundParts {
   dispatcher: ValidationDispatcher
   onRecovered(orderId: string | undefined, outcome: string): void
   onExpired(kind: ExpiringKind, page: ExpiryPage): void
+  /** Undefined where no CRL is published. */
+  crls: CrlBuilder | undefined
   isStopping(): boolean
 }
 
@@ -35,6 +40,7 @@ export function backgroundTasks({
   dispatcher,
   onRecovered,
   onExpired,
+  crls,
   isStopping,
 }: BackgroundParts): BackgroundTask[] {
   const { background_worker: challengeWorker } = config.challenges
@@ -78,6 +84,7 @@ export function backgroundTasks({
       intervalMs: limits.gc_interval_seconds * 1000,
       round: () => stores.rateLimits.sweep(limits.gc_max_age_seconds),
     },
+    ...(crls ? [{ name: 'crl_rebuild', role: 'crl' as const, intervalMs: CRL_LOOK_MS, round: crls.round }] : []),
     { name: 'quota_gc', role: 'cleanup', intervalMs: QUOTA_SWEEP_INTERVAL_MS, round: () => stores.usage.sweep() },
     {
       name: 'nonce_gc',

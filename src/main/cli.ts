@@ -7,6 +7,7 @@ import type { Config } from '../config/schema.ts'
 import { allowToAccount, disallowToAccount, listAllowed } from './commands/account.ts'
 import { testSign } from './commands/ca.ts'
 import { loadConfigFile, readConfigFile } from './commands/config-file.ts'
+import { rebuildCrls } from './commands/crl.ts'
 import { assignProfile, createProfile, listProfiles } from './commands/csr-profile.ts'
 import { databaseMigrate, databaseStatus } from './commands/db.ts'
 import { createCredential, listCredentials, revokeCredential } from './commands/eab.ts'
@@ -119,6 +120,11 @@ withSelection(program.command('renewal clear', 'Take such advice back'))
       clearAdvice(await readConfigFile(configOf(options)), options),
     ),
   )
+
+program
+  .command('crl rebuild', 'Have a new CRL built and wait until it is published (needs crl.enabled)')
+  .example('-c config.yaml crl rebuild')
+  .action(run(async (options: GlobalOptions) => rebuildCrls(await readConfigFile(configOf(options)))))
 
 const MAINTENANCE_HELP = {
   on: 'Refuse new orders and pre-authorizations on all instances; what was begun goes on',

@@ -17,6 +17,7 @@ import { openDatabase } from '../store/database.ts'
 import { announceInstance, type InstancePresence } from '../store/instance-presence.ts'
 import { migrate, requireCurrentSchema } from '../store/migrate.ts'
 import { backgroundEvents, backgroundTasks } from './background.ts'
+import { startCrls } from './crl.ts'
 import { PINO_LEVELS } from './logging.ts'
 import { followMaintenance } from './maintenance-flag.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from './messages.ts'
@@ -161,6 +162,10 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   teardown.add(() => maintenance.stop())
 
   const fronts: SupervisedThread<FrontMessages>[] = []
+  const crl = config.crl.enabled
+    ? await startCrls({ config, stores, ca, metrics, log, isStopping: () => stopping })
+    : undefined
+  if (crl) teardown.add(() => crl.stop())
   const background = startBackgroundTasks(
     backgroundTasks({
       config,
@@ -177,6 +182,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
         counter.inc(expired)
         metrics.challengesExpired.inc(challenges)
       },
+      crls: crl?.builder,
       isStopping: () => stopping,
     }),
     presence.lead,
@@ -195,6 +201,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
       cleanup: background.isHealthy('cleanup'),
       expiration: false,
     }),
+    crl: () => crl?.health(),
     isStopping: () => stopping,
   })
   teardown.add(async () => supervisor.stop())
@@ -218,9 +225,16 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     rateTable: allocateSharedTable(),
     board: boardMemory,
     databaseConnections: threadConnections(config),
+    crls: crl?.served() ?? [],
     tls,
   }
   const threads = Array.from({ length: config.server.workers }, (_, front): FrontThreadData => ({ ...shared, front }))
+  // For running threads, and for those that will be started in their place.
+  crl?.follow((crls) => {
+    for (const data of threads) data.crls = crls
+    // A thread that is just being replaced gets them with its start, or the next time.
+    void Promise.allSettled(fronts.map(({ ref }) => ref.ask('crls', crls, FRONT_APPLY_MS)))
+  })
   const gracefulMs = config.server.graceful_timeout * 1000
   for (const data of threads) {
     fronts.push(

@@ -21,6 +21,8 @@ export interface SupervisorParts {
   dispatcher: ValidationDispatcher
   fronts(): readonly SupervisedThread<FrontMessages>[]
   workers(): HealthReport['checks']['workers']
+  /** Undefined where no CRL is published. */
+  crl(): HealthReport['checks']['crl']
   isStopping(): boolean
 }
 
@@ -88,12 +90,17 @@ async function probeOnce(parts: SupervisorParts): Promise<HealthReport> {
     checks: {
       database: isExhausted ? 'pool_exhausted' : { status: database ? 'ok' : 'error', pool },
       ca_backend: { status: signatures ? 'ok' : 'error' },
+      ...withCrl(parts.crl()),
       workers: parts.workers(),
     },
     pool,
     maintenance_mode: parts.board.isInMaintenance(),
     shutting_down: parts.isStopping(),
   }
+}
+
+function withCrl(crl: HealthReport['checks']['crl']): Pick<HealthReport['checks'], 'crl'> {
+  return crl === undefined ? {} : { crl }
 }
 
 /** A thread that is just being replaced does not answer; its share is missing for that moment. */

@@ -28,6 +28,7 @@ import { createAccountStore } from '../store/account-store.ts'
 import { createAllowlistStore } from '../store/allowlist-store.ts'
 import { type AuthorizationStore, createAuthorizationStore } from '../store/authorization-store.ts'
 import { type CertificateStore, createCertificateStore } from '../store/certificate-store.ts'
+import { type CrlStore, createCrlStore } from '../store/crl-store.ts'
 import { createCsrProfileStore } from '../store/csr-profile-store.ts'
 import type { Database } from '../store/database.ts'
 import { createEabStore } from '../store/eab-store.ts'
@@ -62,6 +63,7 @@ export interface Stores {
   rateLimits: RateLimitStore
   nonces: NonceStore
   usage: UsageStore
+  crls: CrlStore
 }
 
 export function createStores(db: Database): Stores {
@@ -73,6 +75,7 @@ export function createStores(db: Database): Stores {
     rateLimits: createRateLimitStore(db),
     nonces: createNonceStore(db),
     usage: createUsageStore(db),
+    crls: createCrlStore(db),
   }
 }
 

@@ -16,6 +16,8 @@ export interface HealthReport {
   checks: {
     database: { status: CheckStatus; pool: PoolHealth } | 'pool_exhausted'
     ca_backend: { status: CheckStatus }
+    /** Absent where no CRL is published. */
+    crl?: { status: CheckStatus; stale: boolean }
     workers: { challenge: boolean; cleanup: boolean; expiration: boolean }
   }
   /** Shown by /readyz when it is the reason. */
@@ -25,7 +27,10 @@ export interface HealthReport {
 }
 
 export function isHealthy({ checks }: HealthReport): boolean {
-  return checks.database !== 'pool_exhausted' && checks.database.status === 'ok' && checks.ca_backend.status === 'ok'
+  const { database, ca_backend, crl } = checks
+  return (
+    database !== 'pool_exhausted' && database.status === 'ok' && ca_backend.status === 'ok' && crl?.status !== 'error'
+  )
 }
 
 export function livezReply(version: string, headers: readonly Header[]): HttpReply {
@@ -40,7 +45,7 @@ export function healthzReply(report: HealthReport, headers: readonly Header[]): 
 }
 
 export function readyzReply(report: HealthReport, headers: readonly Header[]): HttpReply {
-  const { database, ca_backend } = report.checks
+  const { database, ca_backend, crl } = report.checks
   const pool = database === 'pool_exhausted' ? { pool: report.pool } : {}
   const reason =
     database === 'pool_exhausted'
@@ -49,9 +54,11 @@ export function readyzReply(report: HealthReport, headers: readonly Header[]): H
         ? 'database unavailable'
         : ca_backend.status !== 'ok'
           ? 'CA backend unavailable'
-          : report.shutting_down
-            ? 'shutting down'
-            : undefined
+          : crl?.status === 'error'
+            ? 'CRL is stale'
+            : report.shutting_down
+              ? 'shutting down'
+              : undefined
   return reason === undefined
     ? jsonReply(200, { ready: true }, headers)
     : jsonReply(503, { ready: false, reason, ...pool }, headers)

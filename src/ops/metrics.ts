@@ -11,6 +11,8 @@ export function createMetrics() {
   const registers = [registry]
   const counter = <L extends string>(name: string, help: string, labelNames: readonly L[] = []) =>
     new Counter<L>({ name: `service_${name}`, help, labelNames, registers })
+  const gauge = <L extends string>(name: string, help: string, labelNames: readonly L[]) =>
+    new Gauge<L>({ name: `service_${name}`, help, labelNames, registers })
 
   return {
     registry,
@@ -38,6 +40,22 @@ export function createMetrics() {
       buckets: DURATION_BUCKETS,
       registers,
     }),
+    crlBuilds: counter('crl_builds_total', 'Lists that were built, signed and published.', ['crl']),
+    crlFailures: counter('crl_build_failures_total', 'Lists that could not be built or signed.', ['crl']),
+    crlBuildSeconds: gauge(
+      'crl_build_seconds',
+      'Seconds that the newest list took, from its first row to its publication.',
+      ['crl'],
+    ),
+    crlNumber: gauge('crl_number', 'Number of the list that is served.', ['crl']),
+    crlEntries: gauge('crl_entries', 'Revoked certificates in the list that is served.', ['crl']),
+    crlBytes: gauge('crl_bytes', 'Length of the list that is served.', ['crl']),
+    crlThisUpdate: gauge('crl_this_update_seconds', 'thisUpdate of the list that is served, in seconds since 1970.', [
+      'crl',
+    ]),
+    crlNextUpdate: gauge('crl_next_update_seconds', 'nextUpdate of the list that is served, in seconds since 1970.', [
+      'crl',
+    ]),
     maintenance: new Gauge({ name: 'service_maintenance_mode', help: '1 while in maintenance.', registers }),
     threads: new Gauge({ name: 'service_front_threads', help: 'Front threads that are running.', registers }),
     uptime: new Gauge({ name: 'service_uptime_seconds', help: 'Seconds since the service started.', registers }),

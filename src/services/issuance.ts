@@ -40,6 +40,8 @@ export interface IssuancePolicy {
   profiles: ReadonlyMap<string, CertificateProfile>
   caIssuersUrls: readonly string[]
   policyOids: readonly string[]
+  /** The CRL distribution point of a certificate; undefined: none has one. */
+  crlUrl: ((issuerId: string, serialNumber: Buffer) => string) | undefined
   /** How long a finalize reply waits for the certificate before it says `processing`. */
   finalizeWaitMs: number
   /** How long the backend may take before the intent is left to recovery. */
@@ -170,6 +172,7 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       extendedKeyUsages: profile.extendedKeyUsages,
       caIssuersUrls: policy.caIssuersUrls,
       policyOids: policy.policyOids,
+      ...(policy.crlUrl && { crlDistributionPointUrls: [policy.crlUrl(issuer.id, serialNumber)] }),
     })
     const findings = lintTbsCertificate(parseTbsCertificate(tbs))
     if (findings.length > 0) {

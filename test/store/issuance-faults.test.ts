@@ -131,6 +131,7 @@ describe('issuance under faults', () => {
     kind: 'scripted',
     issuers: () => [ISSUER],
     signCertificate,
+    signCrl: () => Promise.reject(new Error('no CRLs here')),
     testSign: async () => [],
     close: async () => undefined,
   })

@@ -16,6 +16,7 @@ export const DEBIAN_PACKAGES = {
   apache2: 'apache2-bin',
   caddy: 'caddy',
   certbot: 'certbot',
+  certtool: 'gnutls-bin',
   dehydrated: 'dehydrated',
   'dnssec-signzone': 'bind9-utils',
   knotd: 'knot',

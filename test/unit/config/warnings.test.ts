@@ -63,7 +63,6 @@ const CASES: [string, Tree, string[]][] = [
     ['hooks.registered'],
   ],
   ['quotas without a limit', { quotas: { enabled: true } }, ['quotas.enabled']],
-  ['a CRL of somebody else', { crl: { enabled: true }, ca: { backend: 'external' } }, ['crl.enabled']],
   [
     'an Admin API without mail',
     { admin_api: { enabled: true }, smtp: { enabled: false }, notifications: { enabled: false } },
