@@ -28,7 +28,31 @@ const warn = (
   check: (c, isSet) => (applies(c, isSet) ? message : undefined),
 })
 
+/** The sections of the methods that look TXT records up. */
+const DNS_METHODS = { 'dns-01': 'dns01', 'dns-persist-01': 'dnspersist01', 'dns-account-01': 'dnsaccount01' } as const
+
+const dnsMethodWarnings = Object.entries(DNS_METHODS).flatMap(([type, section]) => {
+  const inUse = ({ challenges }: Config) => challenges.enabled.includes(type)
+  return [
+    warn(
+      `challenges.${section}.require_dnssec`,
+      (c) =>
+        inUse(c) &&
+        c.challenges[section].require_dnssec &&
+        c.challenges[section].resolvers.length === 0 &&
+        c.dns.resolvers.length === 0,
+      'believes the name servers of the system; name a validating resolver in resolvers, best one on this machine',
+    ),
+    warn(
+      `challenges.${section}.propagation_wait_seconds`,
+      (c) => inUse(c) && c.challenges[section].propagation_wait_seconds >= c.challenges[section].timeout_seconds,
+      'is not below timeout_seconds of the method, which ends the attempt before the wait is over',
+    ),
+  ]
+})
+
 export const WARNINGS: readonly WarningRule[] = [
+  ...dnsMethodWarnings,
   {
     path: 'server.worker_class',
     check: ({ server }) =>

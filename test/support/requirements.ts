@@ -18,11 +18,14 @@ export const DEBIAN_PACKAGES = {
   certbot: 'certbot',
   certtool: 'gnutls-bin',
   dehydrated: 'dehydrated',
+  'dnssec-signzone': 'bind9-utils',
+  knotd: 'knot',
   lego: 'lego',
   nginx: 'nginx-light',
   openssl: 'openssl',
   'softhsm2-util': 'softhsm2',
   uacme: 'uacme',
+  unbound: 'unbound',
 } as const
 
 export type RequiredCommand = keyof typeof DEBIAN_PACKAGES
