@@ -10,6 +10,7 @@ import { type Actor, spawn } from '../runtime/actor.ts'
 import { runThread } from '../runtime/thread-entry.ts'
 import { type InstanceBoard, openInstanceBoard } from '../services/instance-board.ts'
 import { type Database, openDatabase } from '../store/database.ts'
+import { caaAnswerDeadlineMs } from './caa-checks.ts'
 import { createFront, KEPT_HEADERS } from './front.ts'
 import { createFrontCrls } from './front-crls.ts'
 import { createLogger, PINO_LEVELS } from './logging.ts'
@@ -50,6 +51,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
           log.warn({ authorizationId: request.authorizationId, err: error }, 'a validation could not be handed over')
         }
       },
+      (request) => supervisor.ask('caa', request, caaAnswerDeadlineMs(config)),
     )
     const acme = createAcmeApplication(context)
     const crls = createFrontCrls(data.crls, () => defaultIssuerId(config, ca), crlMaxAgeSeconds(config))

@@ -17,6 +17,7 @@ import { openDatabase } from '../store/database.ts'
 import { announceInstance, type InstancePresence } from '../store/instance-presence.ts'
 import { migrate, requireCurrentSchema } from '../store/migrate.ts'
 import { backgroundEvents, backgroundTasks } from './background.ts'
+import { createCaaChecks, createCaaJobFactory } from './caa-checks.ts'
 import { startCrls } from './crl.ts'
 import { PINO_LEVELS } from './logging.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from './messages.ts'
@@ -147,9 +148,10 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     onThreadError: (error) => log.error({ err: error }, 'validation thread failed'),
   })
   teardown.add(() => pool.close(1_000))
+  const caaJob = createCaaJobFactory(config)
   const dispatcher = createValidationDispatcher({
     validate: pool.validate,
-    jobFor: createJobFactory(config, version),
+    jobFor: createJobFactory(config, version, caaJob),
     store: stores.authorizations,
     policy: validationPolicy(config),
     instanceId,
@@ -196,6 +198,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     ca,
     board,
     dispatcher,
+    checkCaa: createCaaChecks({ jobFor: caaJob, checkCaa: pool.checkCaa, metrics, log }),
     fronts: () => fronts,
     workers: () => ({
       challenge: background.isHealthy('challenge'),

@@ -1,4 +1,4 @@
-/** The supervisor's own actor: validation hand-over, health and metrics for the front threads. */
+/** The supervisor's own actor: validation hand-over, CAA checks, health and metrics for the front threads. */
 
 import type { Logger } from 'pino'
 import type { CaBackend } from '../ca/backend.ts'
@@ -7,6 +7,7 @@ import type { CheckStatus, HealthReport } from '../ops/health.ts'
 import { type Metrics, renderMetrics, takeSnapshot } from '../ops/metrics.ts'
 import { type Actor, spawn } from '../runtime/actor.ts'
 import type { SupervisedThread } from '../runtime/thread.ts'
+import type { AskForCaa } from '../services/caa-freshness.ts'
 import type { InstanceBoard } from '../services/instance-board.ts'
 import type { ValidationDispatcher } from '../services/validation-dispatcher.ts'
 import type { Database, Statement } from '../store/database.ts'
@@ -19,6 +20,7 @@ export interface SupervisorParts {
   ca: CaBackend
   board: InstanceBoard
   dispatcher: ValidationDispatcher
+  checkCaa: AskForCaa
   fronts(): readonly SupervisedThread<FrontMessages>[]
   workers(): HealthReport['checks']['workers']
   /** Undefined where no CRL is published. */
@@ -52,6 +54,7 @@ export function spawnSupervisor(parts: SupervisorParts): Actor<SupervisorMessage
           log.warn({ authorizationId: request.authorizationId }, 'the validation queue is full')
         return undefined
       },
+      caa: parts.checkCaa,
       health: probe,
       async metrics() {
         metrics.uptime.set(Math.floor((Date.now() - startedAt) / 1000))

@@ -14,6 +14,7 @@ import type { Nonces } from '../protocol/nonce.ts'
 import { createUrls } from '../protocol/urls.ts'
 import { createAccountCache } from '../services/account-cache.ts'
 import { type AccountRules, createAccountRules } from '../services/account-rules.ts'
+import { type AskForCaa, createCaaFreshness, type RequireFreshCaa } from '../services/caa-freshness.ts'
 import { createChainDownload } from '../services/chain-download.ts'
 import { createExternalAccounts } from '../services/external-accounts.ts'
 import { type InstanceBoard, openInstanceBoard } from '../services/instance-board.ts'
@@ -48,6 +49,7 @@ import {
   acmeSettings,
   eabSecretBox,
   externalAccountPolicy,
+  isCaaEnforced,
   issuancePolicy,
   orderingPolicy,
   quotaPolicy,
@@ -153,6 +155,7 @@ function createThreadAccountRules({ config, db }: Pick<Shared, 'config' | 'db'>)
 export function createThreadIssuance(
   { config, db, stores, ca, instanceId, metrics, log }: Shared,
   rules = createThreadAccountRules({ config, db }),
+  requireFreshCaa?: RequireFreshCaa,
 ): Issuance {
   const serialNumber =
     config.ca.serial_source === 'database' ? databaseSerialNumbers(() => nextSerialRange(db)) : randomSerialNumbers()
@@ -178,7 +181,17 @@ export function createThreadIssuance(
   }
   const quotas = createThreadQuotas({ config, stores, metrics, log })
   return createIssuance(
-    { ca, store: stores.issuance, certificates: stores.certificates, rules, serialNumber, instanceId, quotas, events },
+    {
+      ca,
+      store: stores.issuance,
+      certificates: stores.certificates,
+      rules,
+      serialNumber,
+      instanceId,
+      quotas,
+      requireFreshCaa,
+      events,
+    },
     issuancePolicy(config),
   )
 }
@@ -188,6 +201,7 @@ export function createAcmeContext(
   { rateTable, board }: Pick<FrontThreadData, 'rateTable' | 'board'>,
   nonces: Nonces,
   dispatch: DispatchValidation,
+  askForCaa: AskForCaa,
 ): AcmeContext {
   const { config, db, stores, instanceId, metrics, log } = shared
   const accountStore = createAccountStore(db)
@@ -198,6 +212,7 @@ export function createAcmeContext(
     eabSecretBox(config),
     externalAccountPolicy(config),
   )
+  const requireFreshCaa = isCaaEnforced(config) ? createCaaFreshness(stores.authorizations, askForCaa) : undefined
   const renewal = createRenewal(createRenewalStore(db), stores.certificates, renewalPolicy(config))
   return {
     urls: createUrls(urlSettings(config)),
@@ -237,7 +252,7 @@ export function createAcmeContext(
       },
     ),
     challenges: createChallengeTriggers(stores.authorizations, instanceId, dispatch),
-    issuance: createThreadIssuance(shared, rules),
+    issuance: createThreadIssuance(shared, rules, requireFreshCaa),
     chains: createChainDownload(stores.certificates, {
       includeRoot: config.ca.include_root,
       issuers: shared.ca.issuers,

@@ -22,6 +22,7 @@ export function createMetrics() {
     certificatesIssued: counter('certificates_issued_total', 'Certificates signed and recorded.'),
     certificatesRevoked: counter('certificates_revoked_total', 'Certificates revoked.'),
     challengesValidated: counter('challenges_validated_total', 'Finished validation attempts.', ['result']),
+    caaChecks: counter('caa_checks_total', 'CAA checks of a name, at validation and at finalize.', ['result']),
     ordersExpired: counter('orders_expired_total', 'Orders that were not finalized in time.'),
     authorizationsExpired: counter('authorizations_expired_total', 'Authorizations whose time was over.'),
     challengesExpired: counter('challenges_expired_total', 'Challenges that nobody met in time.'),
