@@ -43,7 +43,6 @@ export const ABSENT_FEATURES: readonly AbsentFeature[] = [
   },
   when('nonce.audit_consumed', 'the record of used nonces is', (c) => c.nonce.audit_consumed),
   when('admin_api.enabled', 'the Admin API is', (c) => c.admin_api.enabled),
-  when('crl.enabled', 'the CRL is', (c) => c.crl.enabled),
   when('metrics.auth_required', 'an admin token is', (c) => c.metrics.auth_required),
   when('ct_logging.enabled', 'certificate transparency is', (c) => c.ct_logging.enabled),
   when('audit_retention.enabled', 'the audit log is', (c) => c.audit_retention.enabled),

@@ -267,6 +267,27 @@ const CA: Rule[] = [
   },
 ]
 
+const CRL: Rule[] = [
+  not(
+    'crl.enabled',
+    ['ca.backend'],
+    (c) => c.crl.enabled && c.ca.backend !== 'internal' && c.ca.backend !== 'hsm',
+    'is true, but only ca.backend internal and hsm sign a CRL',
+  ),
+  not(
+    'crl.next_update_seconds',
+    ['crl.rebuild_interval_seconds'],
+    (c) => c.crl.enabled && c.crl.next_update_seconds <= c.crl.rebuild_interval_seconds,
+    'must be more than crl.rebuild_interval_seconds, or each list runs out before the next',
+  ),
+  not(
+    'ca.crl_url',
+    ['crl.enabled', 'crl.shards'],
+    (c) => c.crl.enabled && c.crl.shards > 1 && c.ca.crl_url !== null && !c.ca.crl_url.includes('{crl}'),
+    'must contain {crl}, because crl.shards makes lists of several names',
+  ),
+]
+
 const AROUND: Rule[] = [
   required(
     'smtp.host',
@@ -323,4 +344,4 @@ const AROUND: Rule[] = [
   ),
 ]
 
-export const RULES: readonly Rule[] = [...SERVER, ...ACME, ...CA, ...AROUND]
+export const RULES: readonly Rule[] = [...SERVER, ...ACME, ...CA, ...CRL, ...AROUND]

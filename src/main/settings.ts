@@ -3,9 +3,11 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import type { AcmeSettings, DirectoryMeta } from '../acme/context.ts'
+import type { CaBackend } from '../ca/backend.ts'
 import { issuerDomainNames } from '../config/issuer-names.ts'
 import type { Config } from '../config/schema.ts'
 import { type CertificateProfile, DEFAULT_PROFILE, hasChoiceOfProfiles } from '../domain/certificate-profile.ts'
+import { crlName, shardOf } from '../domain/crl-shard.ts'
 import type { IdentifierPolicy } from '../domain/identifier-policy.ts'
 import { RATE_CATEGORIES, type RateCategory } from '../domain/rate-limit.ts'
 import type { ValidationPolicy } from '../domain/validation-policy.ts'
@@ -18,6 +20,7 @@ import { normalizeDnsName } from '../protocol/identifier.ts'
 import type { AccountKeyPolicy } from '../protocol/jwk.ts'
 import { createUrls, type UrlSettings } from '../protocol/urls.ts'
 import type { AccountRulesPolicy } from '../services/account-rules.ts'
+import type { CrlPolicy } from '../services/crl-builder.ts'
 import type { ExternalAccountPolicy } from '../services/external-accounts.ts'
 import type { IssuancePolicy } from '../services/issuance.ts'
 import type { OrderingPolicy } from '../services/ordering.ts'
@@ -69,7 +72,7 @@ export function liveSettings(config: Config): LiveSettings {
   }
 }
 
-export function urlSettings({ server, api, acme, ari }: Config): UrlSettings {
+export function urlSettings({ server, api, acme, ari, crl }: Config): UrlSettings {
   return {
     externalUrl: server.external_url.replace(/\/$/, ''),
     basePath: api.base_path.replace(/\/$/, ''),
@@ -82,6 +85,7 @@ export function urlSettings({ server, api, acme, ari }: Config): UrlSettings {
       revokeCert: acme.paths.revoke_cert,
       keyChange: acme.paths.key_change,
       ...(ari.enabled && { renewalInfo: ari.path }),
+      ...(crl.enabled && { crl: crl.path }),
     },
   }
 }
@@ -269,6 +273,51 @@ export function renewalPolicy({ ari }: Config): RenewalPolicy {
   }
 }
 
+/** A certificate may outlive the configuration it was issued under by this much. */
+const CRL_MARGIN_DAYS = 31
+
+export function crlPolicy(config: Config): CrlPolicy {
+  const { crl, ca } = config
+  return {
+    intervalMs: crl.schedule === null ? crl.rebuild_interval_seconds * SECOND_MS : undefined,
+    lifetimeMs: crl.next_update_seconds * SECOND_MS,
+    hash: crl.hash_algorithm,
+    shards: crl.shards,
+    maxValidityDays: ca.max_validity_days + CRL_MARGIN_DAYS,
+    urlOf: crlUrls(config),
+    signTimeoutMs: ca.signer.timeout_seconds * SECOND_MS,
+  }
+}
+
+/** A cache asks again as often as a new list comes by itself; one that came by a revocation is seen by then at the latest. */
+export function crlMaxAgeSeconds({ crl }: Config): number {
+  return crl.rebuild_interval_seconds
+}
+
+/** The issuer of the default profile, whose list the bare `crl.path` serves. */
+export function defaultIssuerId({ ca: { profiles } }: Config, ca: Pick<CaBackend, 'issuers'>): string | undefined {
+  return profiles[DEFAULT_PROFILE]?.issuer ?? ca.issuers()[0]?.id
+}
+
+/** The name of a list in its URL: where we serve it, or where the operator says that it can be fetched. */
+function crlUrls(config: Config): CrlPolicy['urlOf'] {
+  const { crl_url: elsewhere } = config.ca
+  const urls = createUrls(urlSettings(config))
+  return (issuerId, shards, shard) => {
+    const name = crlName(issuerId, { shards, shard })
+    return elsewhere?.replaceAll('{crl}', name) ?? urls.crl(name) ?? ''
+  }
+}
+
+/** The CRLDP of a certificate; undefined where it gets none. */
+function certificateCrlUrl(config: Config): IssuancePolicy['crlUrl'] {
+  const { crl, ca } = config
+  if (!crl.enabled && ca.crl_url === null) return undefined
+  const urlOf = crlUrls(config)
+  const shards = crl.enabled ? crl.shards : 1
+  return (issuerId, serialNumber) => urlOf(issuerId, shards, shards === 1 ? 0 : shardOf(serialNumber, shards))
+}
+
 export function issuancePolicy(config: Config): IssuancePolicy {
   const { security, ca, order } = config
   return {
@@ -286,6 +335,7 @@ export function issuancePolicy(config: Config): IssuancePolicy {
     profiles: certificateProfiles(config),
     caIssuersUrls: ca.aia_issuer_urls,
     policyOids: ca.policy_oids,
+    crlUrl: certificateCrlUrl(config),
     finalizeWaitMs: order.finalize_wait_ms,
     signTimeoutMs: ca.signer.timeout_seconds * SECOND_MS,
   }

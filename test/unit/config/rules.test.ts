@@ -121,6 +121,26 @@ const CASES: [string, Tree, string[]][] = [
     ['ca.profiles'],
   ],
   ['a profile that lasts too long', { ca: { profiles: { long: { validity_days: 398 } } } }, ['ca.profiles']],
+  [
+    'a CRL of somebody else',
+    { crl: { enabled: true }, ca: { backend: 'external', external: { sign_url: 'https://ca.test/sign' } } },
+    ['crl.enabled'],
+  ],
+  [
+    'a CRL that runs out before the next',
+    { crl: { enabled: true, next_update_seconds: 3600 } },
+    ['crl.next_update_seconds'],
+  ],
+  [
+    'parts of a CRL under one URL',
+    { crl: { enabled: true, shards: 4 }, ca: { crl_url: 'http://crl.test/all.crl' } },
+    ['ca.crl_url'],
+  ],
+  [
+    'parts of a CRL under URLs of their own',
+    { crl: { enabled: true, shards: 4 }, ca: { crl_url: 'http://crl.test/{crl}.crl' } },
+    [],
+  ],
   ['mail without server and sender', { smtp: { enabled: true } }, ['smtp.host', 'smtp.from_address']],
   ['transparency without a log', { ct_logging: { enabled: true } }, ['ct_logging.logs']],
   [
