@@ -39,6 +39,7 @@ interface DevFlags {
   'data-dir'?: string
   port?: number
   'http01-port'?: number
+  'tlsalpn01-port'?: number
   'log-level'?: Config['logging']['level']
   workers?: number
 }
@@ -68,6 +69,7 @@ program
   .option('--data-dir', 'With --dev: where the CA and the database live', process.env.CHANCERY_DATA ?? 'data')
   .option('--port', 'With --dev: port of the ACME interface', 8443)
   .option('--http01-port', 'With --dev: port that http-01 asks', 5002)
+  .option('--tlsalpn01-port', 'With --dev: port that tls-alpn-01 asks', 5001)
   .option('--workers', 'With --dev: number of front threads')
   .option('--log-level', 'With --dev: DEBUG, INFO, WARNING, ERROR or CRITICAL', 'WARNING')
   .example('-c /etc/chancery/config.yaml serve')
@@ -256,6 +258,7 @@ async function serveCommand(options: GlobalOptions & DevFlags): Promise<number> 
       dataDir: path.resolve(options['data-dir'] ?? 'data'),
       port: portOf(options.port, '--port'),
       http01Port: portOf(options['http01-port'], '--http01-port'),
+      tlsAlpn01Port: portOf(options['tlsalpn01-port'], '--tlsalpn01-port'),
       logLevel: options.debug ? 'DEBUG' : (options['log-level'] ?? 'WARNING'),
       workers: options.workers,
     })
