@@ -76,3 +76,55 @@ export function verifyWithOpenssl({ chain, rootFile, crl, revoked }: Judged): vo
     assert.equal(status === 0, !revoked, stdout + stderr)
   })
 }
+
+/** The verdict of GnuTLS: on the CRL's own signature first, then on the chain with it. */
+export function verifyWithGnutls({ chain, rootFile, crl, revoked }: Judged): void {
+  withCrlFiles(chain, crl, (folder) => {
+    const certtool = (...args: string[]) => spawnSync('certtool', args, { cwd: folder, encoding: 'utf8' })
+    const own = certtool('--verify-crl', '--load-ca-certificate', 'issuer.pem', '--infile', 'crl.pem')
+    assert.match(own.stdout + own.stderr, /Verification output: Verified\./)
+    writeFileSync(path.join(folder, 'chain.pem'), chain)
+    const judgement = certtool(
+      '--verify',
+      '--load-ca-certificate',
+      rootFile,
+      '--load-crl',
+      'crl.pem',
+      '--infile',
+      'chain.pem',
+    )
+    const said = judgement.stdout + judgement.stderr
+    if (revoked) assert.match(said, /revoked/i)
+    else assert.match(said, /Chain verification output: Verified\./)
+    assert.equal(judgement.status === 0, !revoked, said)
+  })
+}
+
+const PYTHON = `
+import sys
+from cryptography import x509
+leaf, issuer = (x509.load_pem_x509_certificate(open(name, "rb").read()) for name in ("leaf.pem", "issuer.pem"))
+crl = x509.load_der_x509_crl(open("crl.der", "rb").read())
+assert crl.is_signature_valid(issuer.public_key())
+assert crl.issuer == issuer.subject == leaf.issuer
+extension = lambda of, kind: of.extensions.get_extension_for_class(kind).value
+key = extension(issuer, x509.SubjectKeyIdentifier).digest
+assert extension(crl, x509.AuthorityKeyIdentifier).key_identifier == key
+assert extension(crl, x509.CRLNumber).crl_number > 0
+points = [point.full_name for point in extension(leaf, x509.CRLDistributionPoints)]
+try:
+    found = crl.extensions.get_extension_for_class(x509.IssuingDistributionPoint)
+    assert found.critical and [found.value.full_name] == points
+except x509.ExtensionNotFound:
+    pass
+entry = crl.get_revoked_certificate_by_serial_number(leaf.serial_number)
+print("good" if entry is None else extension(entry, x509.CRLReason).reason.value)
+`
+
+/** What Python's cryptography reads in it, and whether it verifies. The reason of a revoked certificate is superseded. */
+export function verifyWithPython({ chain, crl, revoked }: Judged): void {
+  withCrlFiles(chain, crl, (folder) => {
+    const { stdout, stderr } = spawnSync('/usr/bin/python3', ['-c', PYTHON], { cwd: folder, encoding: 'utf8' })
+    assert.equal(stdout.trim(), revoked ? 'superseded' : 'good', stderr)
+  })
+}
