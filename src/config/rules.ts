@@ -1,5 +1,6 @@
 /** Errors that need more than one key to see: a table of pure functions over the finished values. */
 
+import { caaIdentities, issuerDomainNames } from './issuer-names.ts'
 import type { Config } from './schema.ts'
 
 /** Whether the file itself gives the key a value; null and an empty text do not count. */
@@ -40,6 +41,7 @@ const not = (
 const withoutSlash = (path: string) => path.replace(/\/+$/, '')
 const ownKey = (c: Config) => c.ca.backend === 'internal' && c.ca.signer.socket === null
 const proxied = (c: Config) => c.ca.backend === 'acme_proxy'
+const persists = (c: Config) => c.challenges.enabled.includes('dns-persist-01')
 const token = (c: Config) => c.ca.backend === 'hsm'
 const OWN_KEY = 'ca.backend internal needs it, or ca.signer.socket in its place'
 const MIN_TOKEN_SECRET = 16
@@ -110,11 +112,21 @@ const ACME: Rule[] = [
   },
   not(
     'challenges.dnspersist01.issuer_domain_names',
-    ['challenges.enabled'],
-    (c) =>
-      c.challenges.enabled.includes('dns-persist-01') && c.challenges.dnspersist01.issuer_domain_names.length === 0,
-    'is empty; dns-persist-01 needs at least one issuer domain name',
+    ['challenges.enabled', 'acme.caa_identities', 'server.external_url'],
+    (c) => persists(c) && issuerDomainNames(c).length === 0,
+    'is empty, and the host of server.external_url is no domain name; dns-persist-01 needs at least one issuer domain name',
   ),
+  {
+    path: 'challenges.dnspersist01.issuer_domain_names',
+    reads: ['challenges.enabled', 'challenges.dnspersist01.draft', 'acme.caa_identities'],
+    // draft-ietf-acme-dns-persist-02 §3.2: its clients refuse such a challenge.
+    check(c) {
+      const identities = caaIdentities(c.acme.caa_identities)
+      if (!persists(c) || c.challenges.dnspersist01.draft === '01' || identities.length === 0) return undefined
+      const strange = issuerDomainNames(c).find((name) => !identities.includes(name))
+      return strange && `has ${strange}, which acme.caa_identities lacks; draft 02 wants every name in both`
+    },
+  },
   not(
     'challenges.auto_accept',
     ['ca.backend', 'security.identifier_policy.enforce_account_allowlist'],

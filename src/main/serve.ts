@@ -150,6 +150,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     jobFor: createJobFactory(config, version),
     store: stores.authorizations,
     policy: validationPolicy(config),
+    instanceId,
     concurrency: VALIDATION_THREADS * VALIDATIONS_PER_THREAD,
     maxWaiting: MAX_WAITING_VALIDATIONS,
     events: dispatcherEvents(log, metrics),

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import type { AcmeSettings, DirectoryMeta } from '../acme/context.ts'
 import type { CaBackend } from '../ca/backend.ts'
+import { issuerDomainNames } from '../config/issuer-names.ts'
 import type { Config } from '../config/schema.ts'
 import { type CertificateProfile, DEFAULT_PROFILE, hasChoiceOfProfiles } from '../domain/certificate-profile.ts'
 import { crlName, shardOf } from '../domain/crl-shard.ts'
@@ -125,6 +126,7 @@ export function acmeSettings(config: Config): AcmeSettings {
     algorithms: security.allowed_algorithms,
     accountKeys: accountKeyPolicy(config),
     directoryMeta: directoryMeta(config),
+    dnsPersist: { issuerDomainNames: issuerDomainNames(config), draft: challenges.dnspersist01.draft },
     orderRetryAfterSeconds: order.retry_after_seconds,
     challengeRetryAfterSeconds: challenges.retry_after_seconds,
     ordersPageSize: acme.orders_page_size,
@@ -139,7 +141,8 @@ function accountKeyPolicy({ security }: Config): AccountKeyPolicy {
   }
 }
 
-function directoryMeta({ tos, acme, ca }: Config): DirectoryMeta {
+function directoryMeta(config: Config): DirectoryMeta {
+  const { tos, acme, ca } = config
   const profiles = new Map(Object.entries(ca.profiles))
   return {
     ...(tos.url && { termsOfService: tos.url }),
@@ -149,7 +152,15 @@ function directoryMeta({ tos, acme, ca }: Config): DirectoryMeta {
     ...(hasChoiceOfProfiles(profiles) && {
       profiles: Object.fromEntries([...profiles].map(([name, { description }]) => [name, description ?? ''])),
     }),
+    ...persistMeta(config),
   }
+}
+
+function persistMeta(config: Config): Pick<DirectoryMeta, 'issuerDomainNames' | 'accountHashPrefix'> {
+  const { enabled, dnspersist01 } = config.challenges
+  if (!enabled.includes('dns-persist-01') || dnspersist01.draft === '01') return {}
+  const { accountHashPrefix } = createUrls(urlSettings(config))
+  return { issuerDomainNames: issuerDomainNames(config), accountHashPrefix }
 }
 
 export function registrationPolicy({ email, tos, account }: Config): RegistrationPolicy {

@@ -57,6 +57,8 @@ export interface Urls {
   numbered(resource: NumberedResource, id: string): string
   /** A certificate with one of its chains (RFC 8555 §7.4.2); 0 is the certificate's own URL. */
   certificateChain(id: string, chain: number): string
+  /** What hashed account URIs begin with (draft-ietf-acme-dns-persist-02 §4.1); nothing is served below it. */
+  readonly accountHashPrefix: string
   /** Where certIDs are appended to (RFC 9773 §4.1); undefined where renewal information is off. */
   readonly renewalInfo: string | undefined
   /** Where a CRL is published: the path of its name. Undefined where none is. */
@@ -127,6 +129,7 @@ export function createUrls(settings: UrlSettings): Urls {
 
   return {
     fixed: (resource) => root + paths[resource],
+    accountHashPrefix: `${root}/account-hash/`,
     renewalInfo: renewalInfo === undefined ? undefined : root + renewalInfo,
     crl: (name) => (crl === undefined ? undefined : `${root}${crl}/${name}`),
     numbered(resource, id) {

@@ -27,8 +27,37 @@ const CASES: [string, Tree, string[]][] = [
   ['one path for two resources', { acme: { paths: { new_order: '/new-account' } } }, ['acme.paths']],
   [
     'dns-persist-01 without an issuer name',
-    { challenges: { enabled: ['dns-persist-01'] } },
+    { challenges: { enabled: ['dns-persist-01'] }, server: { external_url: 'https://192.0.2.1' } },
     ['challenges.dnspersist01.issuer_domain_names'],
+  ],
+  ['dns-persist-01 under the name of the service', { challenges: { enabled: ['dns-persist-01'] } }, []],
+  [
+    'dns-persist-01 under an identity of CAA',
+    {
+      challenges: { enabled: ['dns-persist-01'] },
+      acme: { caa_identities: ['ca.example'] },
+      server: { external_url: 'https://192.0.2.1' },
+    },
+    [],
+  ],
+  [
+    'draft 02 of dns-persist-01 with a name that is no CAA identity',
+    {
+      challenges: {
+        enabled: ['dns-persist-01'],
+        dnspersist01: { draft: '02', issuer_domain_names: ['ca.example', 'other.example'] },
+      },
+      acme: { caa_identities: ['CA.example.'] },
+    },
+    ['challenges.dnspersist01.issuer_domain_names'],
+  ],
+  [
+    'draft 02 of dns-persist-01 with names that are CAA identities',
+    {
+      challenges: { enabled: ['dns-persist-01'], dnspersist01: { draft: '02', issuer_domain_names: ['ca.example'] } },
+      acme: { caa_identities: ['CA.example.', 'other.example'] },
+    },
+    [],
   ],
   ['accepting everything with an own CA', { challenges: { auto_accept: true } }, ['challenges.auto_accept']],
   [
