@@ -89,6 +89,7 @@ describe('building CRLs', () => {
     })
     const ca: CaBackend = {
       kind: 'scripted',
+      outage: () => undefined,
       issuers: () => [issuer],
       signCertificate: () => Promise.reject(new Error('no certificates here')),
       signCrl: options.signCrl ?? signWithAuthority,
