@@ -43,7 +43,10 @@ export async function serve(config: SignerConfig, version: string, withParent: b
 async function serveUntil(stop: Promise<string>, config: SignerConfig, version: string, log: Logger): Promise<void> {
   const issuers = await checkSetup(config)
   const crlNumbers = openCrlNumbers(config.crl_numbers_file ?? `${config.audit.file}.crl-numbers`)
-  const { chain: audit, keptAside } = await openAuditChain(config.audit.file)
+  const { chain: audit, keptAside } = await openAuditChain({
+    path: config.audit.file,
+    maxBytes: config.audit.max_bytes,
+  })
   if (keptAside !== undefined) log.warn({ keptAside }, 'the last audit line was torn; it is kept aside')
 
   const counters = createCounters()
