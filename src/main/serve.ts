@@ -24,8 +24,10 @@ import { keepNonceEpochs } from './nonces.ts'
 import { dispatcherEvents, threadEvents } from './service-events.ts'
 import {
   databaseSettings,
+  dispatchLimits,
   eabSecretBox,
   liveSettings,
+  staleSeconds,
   threadConnections,
   urlSettings,
   validationPolicy,
@@ -56,10 +58,8 @@ export interface RunningService {
   stop(): Promise<void>
 }
 
-/** A validation takes milliseconds of CPU and seconds of waiting: few threads, many at once. */
+/** A validation takes half a millisecond of CPU and up to seconds of waiting: few threads, many at once. */
 const VALIDATION_THREADS = 2
-const VALIDATIONS_PER_THREAD = 200
-const MAX_WAITING_VALIDATIONS = 20_000
 
 const SIGNER_FIRST_ANSWER_MS = 15_000
 const THREAD_READY_TIMEOUT_MS = 30_000
@@ -137,10 +137,11 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   const tls = tlsFiles(config)
 
   onStep('starting the validation workers')
+  const limits = dispatchLimits(config)
   const pool = createWorkerPool({
     threads: VALIDATION_THREADS,
-    concurrentTasksPerThread: VALIDATIONS_PER_THREAD,
-    maxQueue: MAX_WAITING_VALIDATIONS,
+    concurrentTasksPerThread: Math.ceil(limits.total / VALIDATION_THREADS),
+    maxQueue: limits.total,
     onThreadError: (error) => log.error({ err: error }, 'validation thread failed'),
   })
   teardown.add(() => pool.close(1_000))
@@ -150,8 +151,9 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     store: stores.authorizations,
     policy: validationPolicy(config),
     instanceId,
-    concurrency: VALIDATION_THREADS * VALIDATIONS_PER_THREAD,
-    maxWaiting: MAX_WAITING_VALIDATIONS,
+    presentSince: presence.presentSince,
+    limits,
+    claimFreshMs: (staleSeconds(config) / 2) * 1000,
     events: dispatcherEvents(log, metrics),
   })
 
@@ -177,6 +179,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
         counter.inc(expired)
         metrics.challengesExpired.inc(challenges)
       },
+      presentSince: presence.presentSince,
       isStopping: () => stopping,
     }),
     presence.lead,

@@ -46,6 +46,7 @@ import {
   eabSecretBox,
   externalAccountPolicy,
   issuancePolicy,
+  isValidatedHere,
   orderingPolicy,
   quotaPolicy,
   rateLimitSettings,
@@ -202,7 +203,12 @@ export function createAcmeContext(
         ordered: () => metrics.ordersCreated.inc(),
       },
     ),
-    challenges: createChallengeTriggers(stores.authorizations, instanceId, dispatch),
+    challenges: createChallengeTriggers({
+      store: stores.authorizations,
+      instanceId,
+      isValidatedHere: isValidatedHere(config),
+      dispatch,
+    }),
     issuance: createThreadIssuance(shared, rules),
     chains: createChainDownload(stores.certificates, {
       includeRoot: config.ca.include_root,
