@@ -235,7 +235,7 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
       if (challenges.size >= limits.maxWaiting || ofAccount >= limits.maxWaiting / ACCOUNT_SHARE) return false
       perAccount.set(request.accountId, ofAccount + 1)
       const now = performance.now()
-      const freshUntil = now + options.claimFreshMs
+      const freshUntil = request.isRepeat ? 0 : now + options.claimFreshMs
       const made: Known = { request, claimedAt: now, freshUntil, queuedAt: now, lastEndedAt: now, interruptions: 0 }
       challenges.set(key, made)
       queue.push(made)

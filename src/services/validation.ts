@@ -21,6 +21,8 @@ export interface ValidationRequest {
   /** Failed tries so far. */
   tries: number
   requestId: string
+  /** The claim is older than the request, and what it was made for may be over. */
+  isRepeat?: boolean
 }
 
 /** Hands over without waiting and without throwing: what gets lost is adopted by the challenge worker. */
@@ -82,7 +84,8 @@ export function createChallengeTriggers(options: ChallengeTriggerOptions): Chall
       // Also on a repeat: the client asks for a retry (RFC 8555 §8.2), or it was told of a failure when the claim stood.
       if (instanceId !== NOBODY && triggered.mine && status === 'pending' && attempt?.status === 'processing') {
         const { tries, thumbprint = requesterThumbprint } = attempt
-        dispatch({ authorizationId, accountId, type, identifier, token, thumbprint, tries, requestId })
+        const isRepeat = !triggered.moved
+        dispatch({ authorizationId, accountId, type, identifier, token, thumbprint, tries, requestId, isRepeat })
       }
       return { authorization, type }
     },
