@@ -1,9 +1,11 @@
 /** From a claimed challenge and the configuration to the job that the validation threads understand: one row a method. */
 
-import type { DnsSettings, ValidationJob } from '../../workers/job.ts'
+import type { DnsSettings, DnsTxtJob, ValidationJob } from '../../workers/job.ts'
 import type { Config } from '../config/schema.ts'
 import { type ChallengeType, keyAuthorization } from '../protocol/challenge.ts'
+import { createUrls } from '../protocol/urls.ts'
 import type { ValidationRequest } from '../services/validation.ts'
+import { urlSettings } from './settings.ts'
 
 const SECOND_MS = 1000
 
@@ -11,6 +13,7 @@ const SECOND_MS = 1000
 export function createJobFactory(config: Config, version: string): (request: ValidationRequest) => ValidationJob {
   const { challenges, acme } = config
   const dns = dnsSettings(config)
+  const urls = createUrls(urlSettings(config))
   const userAgent = `chancery/${version}${acme.website_url ? ` (${acme.website_url})` : ''}`
 
   const jobs: Partial<Record<ChallengeType, (request: ValidationRequest) => ValidationJob>> = {
@@ -26,6 +29,12 @@ export function createJobFactory(config: Config, version: string): (request: Val
       userAgent,
       dns,
     }),
+    'dns-01': (request) => ({ type: 'dns-01', ...txtJob(config, challenges.dns01, request) }),
+    'dns-account-01': (request) => ({
+      type: 'dns-account-01',
+      ...txtJob(config, challenges.dnsaccount01, request),
+      accountUrl: urls.numbered('account', request.accountId),
+    }),
   }
 
   return (request) => {
@@ -35,15 +44,37 @@ export function createJobFactory(config: Config, version: string): (request: Val
   }
 }
 
-/** `dns` as the workers take it (decisions 24a). */
-function dnsSettings({ dns }: Config): DnsSettings {
+function txtJob(
+  config: Config,
+  method: Config['challenges']['dns01'],
+  { identifier, token, thumbprint, tries }: ValidationRequest,
+): DnsTxtJob {
   return {
-    resolvers: dns.resolvers,
+    identifier,
+    keyAuthorization: keyAuthorization(token, thumbprint),
+    timeoutMs: method.timeout_seconds * SECOND_MS,
+    // Later attempts come after a backoff, which is the wait then.
+    propagationWaitMs: tries === 0 ? method.propagation_wait_seconds * SECOND_MS : 0,
+    requireDnssec: method.require_dnssec,
+    requireAuthoritative: method.require_authoritative,
+    blockedNetworks: config.challenges.http01.blocked_networks,
+    dns: dnsSettings(config, method.resolvers),
+  }
+}
+
+/**
+ * `dns` as the workers take it (decisions 24a).
+ * @param ofMethod resolvers of a method, which override `dns.resolvers` where there are any
+ */
+function dnsSettings({ dns }: Config, ofMethod: readonly string[] = []): DnsSettings {
+  return {
+    resolvers: ofMethod.length > 0 ? ofMethod : dns.resolvers,
     zones: dns.zones.map(({ zone, resolvers, addresses }) => ({
       zone,
       ...(resolvers.length > 0 && { resolvers }),
       ...(addresses.length > 0 && { addresses }),
     })),
     timeoutMs: dns.timeout_seconds * SECOND_MS,
+    retries: dns.retries,
   }
 }
