@@ -83,3 +83,14 @@ export type ValidationVerdict =
       validForSeconds?: number
     }
   | { ok: false; problem: ProblemType; detail: string; retryable: boolean; evidence: EvidenceStep[] }
+
+/**
+ * A job on its way to a thread. The threads have the settings that all jobs share since they started (`workerData`); a job
+ * names them by their place there, because copying them with each job costs as much as the rest of the hand-over.
+ */
+export interface SentJob {
+  /** With places where the objects of `shared` stood. */
+  job: ValidationJob
+  /** Names of the members that are places. */
+  shared: readonly string[]
+}

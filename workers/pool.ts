@@ -8,13 +8,15 @@
  */
 
 import { Piscina } from 'piscina'
-import type { ValidationJob, ValidationVerdict } from './job.ts'
+import type { SentJob, ValidationJob, ValidationVerdict } from './job.ts'
 
 export interface WorkerPoolOptions {
   threads: number
   concurrentTasksPerThread: number
   /** Jobs that may wait while all threads are full. */
   maxQueue: number
+  /** Objects that stand in many jobs, the very same ones: they cross to the threads once. */
+  shared?: readonly object[]
   /** Called with what stopped a thread, for the log. */
   onThreadError?: (error: Error) => void
   /** Compiled module whose default export is the task. */
@@ -64,6 +66,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
   const { threads, concurrentTasksPerThread, maxQueue, graceMs = GRACE_MS } = options
   const capacity = threads * concurrentTasksPerThread
   const counts = { running: 0, completed: 0, lost: 0, refused: 0 }
+  const places = new Map(options.shared?.map((part, place) => [part, place]))
   let waiting: Waiter[] = []
   let piscina = startThreads(options)
   let closing: Promise<void> | undefined
@@ -88,7 +91,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
     const current = piscina
     const overdue = setTimeout(() => replaceThreads(current), job.timeoutMs + graceMs)
     try {
-      const verdict: ValidationVerdict = await current.run(job)
+      const verdict: ValidationVerdict = await current.run(sent(job, places))
       counts.completed++
       return verdict
     } catch (cause) {
@@ -138,18 +141,31 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
   }
 }
 
+function sent(job: ValidationJob, places: ReadonlyMap<unknown, number>): SentJob {
+  const copy: ValidationJob & { [member: string]: unknown } = { ...job }
+  const shared: string[] = []
+  for (const member in copy) {
+    const place = places.get(copy[member])
+    if (place === undefined) continue
+    copy[member] = place
+    shared.push(member)
+  }
+  return { job: copy, shared }
+}
+
 interface Waiter {
   start(): void
   refuse(error: WorkerPoolError): void
 }
 
 function startThreads(options: WorkerPoolOptions): Piscina {
-  const { taskFile = new URL('./validate.js', import.meta.url) } = options
+  const { taskFile = new URL('./task.js', import.meta.url) } = options
   const piscina = new Piscina({
     filename: taskFile.href,
     minThreads: options.threads,
     maxThreads: options.threads,
     concurrentTasksPerWorker: options.concurrentTasksPerThread,
+    workerData: options.shared ?? [],
     // Otherwise an idle thread sleeps in Atomics.wait with its event loop stopped, and what is still closing stays open.
     atomics: 'disabled',
     // The zone that strangers' bytes come into sees none of the service's environment.

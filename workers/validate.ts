@@ -1,4 +1,4 @@
-/** The task that the pool's threads run: one job in, one verdict out. */
+/** From a job to its validator: one job in, one verdict out. */
 
 import type { ValidationJob, ValidationVerdict } from './job.ts'
 import { validateDns01, validateDnsAccount01 } from './validate/dns-01.ts'

@@ -137,17 +137,19 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   const tls = tlsFiles(config)
 
   onStep('starting the validation workers')
+  const jobs = createJobFactory(config, version)
   const limits = dispatchLimits(config)
   const pool = createWorkerPool({
     threads: VALIDATION_THREADS,
     concurrentTasksPerThread: Math.ceil(limits.total / VALIDATION_THREADS),
     maxQueue: limits.total,
+    shared: jobs.shared,
     onThreadError: (error) => log.error({ err: error }, 'validation thread failed'),
   })
   teardown.add(() => pool.close(1_000))
   const dispatcher = createValidationDispatcher({
     validate: pool.validate,
-    jobFor: createJobFactory(config, version),
+    jobFor: jobs.jobFor,
     store: stores.authorizations,
     policy: validationPolicy(config),
     instanceId,

@@ -9,10 +9,24 @@ import { urlSettings } from './settings.ts'
 
 const SECOND_MS = 1000
 
-/** Builds the job of a claimed challenge. */
-export function createJobFactory(config: Config, version: string): (request: ValidationRequest) => ValidationJob {
+export interface JobFactory {
+  /** Builds the job of a claimed challenge. */
+  jobFor(request: ValidationRequest): ValidationJob
+  /** Settings that stand in every job of a method; the threads get them once, when they start. */
+  shared: readonly object[]
+}
+
+export function createJobFactory(config: Config, version: string): JobFactory {
   const { challenges, acme } = config
-  const dns = dnsSettings(config)
+  const shared: object[] = []
+  const share = <T extends object>(settings: T): T => {
+    shared.push(settings)
+    return settings
+  }
+  const dns = share(dnsSettings(config))
+  const dns01 = share(dnsSettings(config, challenges.dns01.resolvers))
+  const dnsAccount01 = share(dnsSettings(config, challenges.dnsaccount01.resolvers))
+  const blockedNetworks = share(challenges.http01.blocked_networks)
   const urls = createUrls(urlSettings(config))
   const userAgent = `chancery/${version}${acme.website_url ? ` (${acme.website_url})` : ''}`
 
@@ -25,30 +39,39 @@ export function createJobFactory(config: Config, version: string): (request: Val
       timeoutMs: challenges.http01.timeout_seconds * SECOND_MS,
       port: challenges.http01.port,
       maxResponseBytes: challenges.http01.max_response_bytes,
-      blockedNetworks: challenges.http01.blocked_networks,
+      blockedNetworks,
       userAgent,
       dns,
     }),
-    'dns-01': (request) => ({ type: 'dns-01', ...txtJob(config, challenges.dns01, request) }),
+    'dns-01': (request) => ({
+      type: 'dns-01',
+      ...txtJob(challenges.dns01, request),
+      blockedNetworks,
+      dns: dns01,
+    }),
     'dns-account-01': (request) => ({
       type: 'dns-account-01',
-      ...txtJob(config, challenges.dnsaccount01, request),
+      ...txtJob(challenges.dnsaccount01, request),
+      blockedNetworks,
+      dns: dnsAccount01,
       accountUrl: urls.numbered('account', request.accountId),
     }),
   }
 
-  return (request) => {
-    const job = jobs[request.type]
-    if (!job) throw new Error(`no validator for ${request.type} in this release`)
-    return job(request)
+  return {
+    jobFor(request) {
+      const job = jobs[request.type]
+      if (!job) throw new Error(`no validator for ${request.type} in this release`)
+      return job(request)
+    },
+    shared,
   }
 }
 
 function txtJob(
-  config: Config,
   method: Config['challenges']['dns01'],
   { identifier, token, thumbprint, tries }: ValidationRequest,
-): DnsTxtJob {
+): Omit<DnsTxtJob, 'blockedNetworks' | 'dns'> {
   return {
     identifier,
     keyAuthorization: keyAuthorization(token, thumbprint),
@@ -57,8 +80,6 @@ function txtJob(
     propagationWaitMs: tries === 0 ? method.propagation_wait_seconds * SECOND_MS : 0,
     requireDnssec: method.require_dnssec,
     requireAuthoritative: method.require_authoritative,
-    blockedNetworks: config.challenges.http01.blocked_networks,
-    dns: dnsSettings(config, method.resolvers),
   }
 }
 

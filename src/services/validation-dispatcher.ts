@@ -18,7 +18,7 @@ import { problemDocument } from '../protocol/problem.ts'
 import { renderTimestamp } from '../protocol/timestamp.ts'
 import type { AttemptResult, AuthorizationStore } from '../store/authorization-store.ts'
 import type { ValidationRequest } from './validation.ts'
-import { createValidationQueue } from './validation-queue.ts'
+import { createValidationQueue, type Keyed } from './validation-queue.ts'
 
 export interface DispatcherEvents {
   /** After each attempt that was recorded. */
@@ -84,7 +84,7 @@ const INTERRUPTED_MAX_DELAY_MS = 60_000
 const ACCOUNT_SHARE = 4
 
 /** A challenge from its dispatch to its last attempt. */
-interface Known {
+interface Known extends Keyed {
   request: ValidationRequest
   /** Milliseconds of `performance.now()`, as all of these. */
   claimedAt: number
@@ -105,7 +105,6 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
   let onIdle: (() => void) | undefined
 
   const queue = createValidationQueue<Known>({
-    keyOf: ({ request }) => keyOf(request),
     ownerOf: ({ request }) => request.accountId,
     targetOf: ({ request }) => request.identifier.value,
     perOwner: limits.perAccount,
@@ -130,8 +129,8 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
     if (!draining) known.timer = setTimeout(enqueue, delayMs, known)
   }
 
-  function forget({ request }: Known): void {
-    challenges.delete(keyOf(request))
+  function forget({ key, request }: Known): void {
+    challenges.delete(key)
     const left = (perAccount.get(request.accountId) ?? 1) - 1
     if (left === 0) perAccount.delete(request.accountId)
     else perAccount.set(request.accountId, left)
@@ -146,7 +145,8 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
 
   async function attempt(known: Known): Promise<void> {
     try {
-      const next = (await holdsClaim(known)) ? await attemptOnce(known) : undefined
+      const isHeld = isClaimFresh(known) || (await renewClaim(known))
+      const next = isHeld ? await attemptOnce(known) : undefined
       known.lastEndedAt = performance.now()
       known.interruptions = 0
       if (next === undefined) forget(known)
@@ -159,10 +159,12 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
     }
   }
 
-  async function holdsClaim(known: Known): Promise<boolean> {
+  function isClaimFresh({ claimedAt, freshUntil }: Known): boolean {
+    return claimedAt > (options.presentSince() ?? Number.POSITIVE_INFINITY) && freshUntil > performance.now()
+  }
+
+  async function renewClaim(known: Known): Promise<boolean> {
     const now = performance.now()
-    const seenSince = options.presentSince() ?? Number.POSITIVE_INFINITY
-    if (known.claimedAt > seenSince && known.freshUntil > now) return true
     const { authorizationId } = known.request
     const renewed = await options.store.renew({ authorizationId, instanceId })
     if (renewed) refresh(known, now)
@@ -179,10 +181,10 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
   /** @returns milliseconds until the next attempt; undefined when there is none */
   async function attemptOnce(known: Known): Promise<number | undefined> {
     const { request } = known
-    const at = renderTimestamp(new Date())
     const startedAt = performance.now()
     const verdict = await options.validate(options.jobFor(request))
     const ms = Math.round(performance.now() - startedAt)
+    const at = renderTimestamp(new Date())
     const tries = request.tries + (verdict.ok ? 0 : 1)
     const again = !verdict.ok && verdict.retryable && tries <= policy.maxRetries[request.type]
     const retryInMs = again ? retryDelayMs(tries, policy) : undefined
@@ -205,7 +207,7 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
   ): AttemptResult {
     const base = { authorizationId, type, instanceId }
     if (verdict.ok) {
-      const attempt: ChallengeAttempt = { status: 'valid', tries, validated: renderTimestamp(new Date()) }
+      const attempt: ChallengeAttempt = { status: 'valid', tries, validated: evidence.at }
       const { validForSeconds } = verdict
       return { ...base, attempt, outcome: 'valid', evidence, ...(validForSeconds !== undefined && { validForSeconds }) }
     }
@@ -236,7 +238,15 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
       perAccount.set(request.accountId, ofAccount + 1)
       const now = performance.now()
       const freshUntil = request.isRepeat ? 0 : now + options.claimFreshMs
-      const made: Known = { request, claimedAt: now, freshUntil, queuedAt: now, lastEndedAt: now, interruptions: 0 }
+      const made: Known = {
+        key,
+        request,
+        claimedAt: now,
+        freshUntil,
+        queuedAt: now,
+        lastEndedAt: now,
+        interruptions: 0,
+      }
       challenges.set(key, made)
       queue.push(made)
       return true
