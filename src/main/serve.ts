@@ -61,6 +61,9 @@ export interface RunningService {
 /** A validation takes half a millisecond of CPU and up to seconds of waiting: few threads, many at once. */
 const VALIDATION_THREADS = 2
 
+/** For attempts that outlast `server.graceful_timeout`. */
+const VALIDATION_STOP_MS = 1_000
+
 const SIGNER_FIRST_ANSWER_MS = 15_000
 const THREAD_READY_TIMEOUT_MS = 30_000
 const SIGNER_STOP_MS = 10_000
@@ -136,6 +139,12 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   await refreshCertificate()
   const tls = tlsFiles(config)
 
+  // Once nothing is validated here any more: another instance takes up at once what is released.
+  teardown.add(async () => {
+    const released = await stores.authorizations.release(instanceId)
+    if (released > 0) log.info({ released }, 'challenges in processing are pending again')
+  })
+
   onStep('starting the validation workers')
   const jobs = createJobFactory(config, version)
   const limits = dispatchLimits(config)
@@ -146,7 +155,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     shared: jobs.shared,
     onThreadError: (error) => log.error({ err: error }, 'validation thread failed'),
   })
-  teardown.add(() => pool.close(1_000))
+  teardown.add(() => pool.close(VALIDATION_STOP_MS))
   const dispatcher = createValidationDispatcher({
     validate: pool.validate,
     jobFor: jobs.jobFor,
@@ -203,10 +212,6 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     isStopping: () => stopping,
   })
   teardown.add(async () => supervisor.stop())
-  teardown.add(async () => {
-    const released = await stores.authorizations.release(instanceId)
-    if (released > 0) log.info({ released }, 'challenges in processing are pending again')
-  })
   teardown.add(() => dispatcher.drain(config.server.graceful_timeout * 1000))
   // Before the release: a round of adoption would claim challenges again.
   teardown.add(() => background.stop())
