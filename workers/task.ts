@@ -1,14 +1,14 @@
-/** The module that the pool's threads load: puts a job together again and has it validated. */
+/** The tasks that the pool's threads run: one job in, with the settings that all jobs share put back, one answer out. */
 
 import { workerData } from 'node:worker_threads'
-import type { SentJob, ValidationVerdict } from './job.ts'
-import validate from './validate.ts'
+import type { CaaFinding, CaaJob, ValidationJob, ValidationVerdict } from './job.ts'
+import { withShared } from './shared-settings.ts'
+import validate, { checkCaa as check } from './validate.ts'
 
-export default function task({ job, shared }: SentJob): Promise<ValidationVerdict> {
-  const settings = workerData as readonly object[]
-  for (const member of shared) {
-    const place = Reflect.get(job, member) as number
-    Reflect.set(job, member, settings[place])
-  }
-  return validate(job)
+export default function task(job: ValidationJob): Promise<ValidationVerdict> {
+  return validate(withShared(job, workerData))
+}
+
+export function checkCaa(job: CaaJob): Promise<CaaFinding[]> {
+  return check(withShared(job, workerData))
 }

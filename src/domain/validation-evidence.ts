@@ -28,6 +28,8 @@ export interface ValidationRecord {
   result: 'valid' | 'invalid' | 'retry'
   problem?: ProblemType
   detail?: string
+  /** What the CAA records said, where they were looked up (workers/job.ts). */
+  caa?: 'permitted' | 'excepted' | 'forbidden' | 'failed'
   /** How long the proof is good for, where what was found bounds it. */
   validForSeconds?: number
   /** Of the request that triggered the challenge. */

@@ -1,32 +1,35 @@
 /** From a claimed challenge and the configuration to the job that the validation threads understand: one row a method. */
 
-import type { DnsSettings, DnsTxtJob, ValidationJob } from '../../workers/job.ts'
+import { hash } from 'node:crypto'
+import type {
+  CaaJob,
+  CaaSubject,
+  DnsMethodJob,
+  DnsPersist01Job,
+  DnsSettings,
+  DnsTxtJob,
+  ValidationJob,
+} from '../../workers/job.ts'
+import { issuerDomainNames } from '../config/issuer-names.ts'
 import type { Config } from '../config/schema.ts'
 import { type ChallengeType, keyAuthorization } from '../protocol/challenge.ts'
-import { createUrls } from '../protocol/urls.ts'
+import { createUrls, type Urls } from '../protocol/urls.ts'
 import type { ValidationRequest } from '../services/validation.ts'
 import { urlSettings } from './settings.ts'
 
 const SECOND_MS = 1000
 
-export interface JobFactory {
-  /** Builds the job of a claimed challenge. */
-  jobFor(request: ValidationRequest): ValidationJob
-  /** Settings that stand in every job of a method; the threads get them once, when they start. */
-  shared: readonly object[]
-}
+/** The CAA check of these names for this account. */
+export type CaaJobFactory = (accountId: string, subjects: readonly CaaSubject[]) => CaaJob
 
-export function createJobFactory(config: Config, version: string): JobFactory {
+/** Builds the job of a claimed challenge. @param caaJob undefined where CAA is not enforced */
+export function createJobFactory(
+  config: Config,
+  version: string,
+  caaJob: CaaJobFactory | undefined,
+): (request: ValidationRequest) => ValidationJob {
   const { challenges, acme } = config
-  const shared: object[] = []
-  const share = <T extends object>(settings: T): T => {
-    shared.push(settings)
-    return settings
-  }
-  const dns = share(dnsSettings(config))
-  const dns01 = share(dnsSettings(config, challenges.dns01.resolvers))
-  const dnsAccount01 = share(dnsSettings(config, challenges.dnsaccount01.resolvers))
-  const blockedNetworks = share(challenges.http01.blocked_networks)
+  const dns = dnsSettings(config)
   const urls = createUrls(urlSettings(config))
   const userAgent = `chancery/${version}${acme.website_url ? ` (${acme.website_url})` : ''}`
 
@@ -38,58 +41,89 @@ export function createJobFactory(config: Config, version: string): JobFactory {
       keyAuthorization: keyAuthorization(token, thumbprint),
       timeoutMs: challenges.http01.timeout_seconds * SECOND_MS,
       port: challenges.http01.port,
+      httpsPort: challenges.http01.https_port,
       maxResponseBytes: challenges.http01.max_response_bytes,
-      blockedNetworks,
+      blockedNetworks: challenges.http01.blocked_networks,
       userAgent,
       dns,
     }),
-    'dns-01': (request) => ({
-      type: 'dns-01',
-      ...txtJob(challenges.dns01, request),
-      blockedNetworks,
-      dns: dns01,
-    }),
+    'dns-01': (request) => ({ type: 'dns-01', ...txtJob(config, challenges.dns01, request) }),
     'dns-account-01': (request) => ({
       type: 'dns-account-01',
-      ...txtJob(challenges.dnsaccount01, request),
-      blockedNetworks,
-      dns: dnsAccount01,
+      ...txtJob(config, challenges.dnsaccount01, request),
       accountUrl: urls.numbered('account', request.accountId),
     }),
+    'tls-alpn-01': ({ identifier, token, thumbprint }) => ({
+      type: 'tls-alpn-01',
+      identifier,
+      keyAuthorizationDigest: hash('sha256', keyAuthorization(token, thumbprint), 'base64url'),
+      timeoutMs: challenges.tlsalpn01.timeout_seconds * SECOND_MS,
+      port: challenges.tlsalpn01.port,
+      blockedNetworks: challenges.tlsalpn01.blocked_networks,
+      dns,
+    }),
+    'dns-persist-01': (request) => persistJob(config, urls, request),
   }
 
-  return {
-    jobFor(request) {
-      const job = jobs[request.type]
-      if (!job) throw new Error(`no validator for ${request.type} in this release`)
-      return job(request)
-    },
-    shared,
+  return (request) => {
+    const job = jobs[request.type]
+    if (!job) throw new Error(`no validator for ${request.type} in this release`)
+    const caa = request.identifier.type === 'dns' ? caaJob?.(request.accountId, [caaSubject(request)]) : undefined
+    return { ...job(request), ...(caa && { caa }) }
   }
 }
 
-function txtJob(
+function caaSubject({ identifier, wildcard, type }: ValidationRequest): CaaSubject {
+  return { name: identifier.value, wildcard, method: type }
+}
+
+function txtJob(config: Config, method: Config['challenges']['dns01'], request: ValidationRequest): DnsTxtJob {
+  const { token, thumbprint } = request
+  return { ...dnsMethodJob(config, method, request), keyAuthorization: keyAuthorization(token, thumbprint) }
+}
+
+function persistJob(config: Config, urls: Urls, request: ValidationRequest): DnsPersist01Job {
+  const method = config.challenges.dnspersist01
+  const thumbprints = [request.thumbprint, ...request.formerThumbprints.toReversed()]
+  return {
+    type: 'dns-persist-01',
+    ...dnsMethodJob(config, method, request),
+    wildcard: request.wildcard,
+    accountUrl: urls.numbered('account', request.accountId),
+    ...(method.draft === '02' && { hashed: { prefix: urls.accountHashPrefix, thumbprints } }),
+    issuerDomainNames: issuerDomainNames(config),
+    allowWildcardPolicy: method.allow_wildcard_policy,
+    allowSubdomainPolicy: method.allow_subdomain_policy,
+  }
+}
+
+function dnsMethodJob(
+  config: Config,
   method: Config['challenges']['dns01'],
-  { identifier, token, thumbprint, tries }: ValidationRequest,
-): Omit<DnsTxtJob, 'blockedNetworks' | 'dns'> {
+  { identifier, tries }: ValidationRequest,
+): DnsMethodJob {
   return {
     identifier,
-    keyAuthorization: keyAuthorization(token, thumbprint),
     timeoutMs: method.timeout_seconds * SECOND_MS,
     // Later attempts come after a backoff, which is the wait then.
     propagationWaitMs: tries === 0 ? method.propagation_wait_seconds * SECOND_MS : 0,
     requireDnssec: method.require_dnssec,
     requireAuthoritative: method.require_authoritative,
+    blockedNetworks: config.challenges.http01.blocked_networks,
+    dns: dnsSettings(config, method.resolvers),
   }
 }
 
 /**
- * `dns` as the workers take it (decisions 24a).
+ * `dns` as the workers take it (decisions 24a); the same object for the same list, so that it crosses to the threads once.
  * @param ofMethod resolvers of a method, which override `dns.resolvers` where there are any
  */
-function dnsSettings({ dns }: Config, ofMethod: readonly string[] = []): DnsSettings {
-  return {
-    resolvers: ofMethod.length > 0 ? ofMethod : dns.resolvers,
+export function dnsSettings({ dns }: Config, ofMethod: readonly string[] = []): DnsSettings {
+  const resolvers = ofMethod.length > 0 ? ofMethod : dns.resolvers
+  const known = settingsByResolvers.get(resolvers)
+  if (known) return known
+  const settings: DnsSettings = {
+    resolvers,
     zones: dns.zones.map(({ zone, resolvers, addresses }) => ({
       zone,
       ...(resolvers.length > 0 && { resolvers }),
@@ -98,4 +132,17 @@ function dnsSettings({ dns }: Config, ofMethod: readonly string[] = []): DnsSett
     timeoutMs: dns.timeout_seconds * SECOND_MS,
     retries: dns.retries,
   }
+  settingsByResolvers.set(resolvers, settings)
+  return settings
+}
+
+/** By the list in the configuration itself, which is of one configuration only. */
+const settingsByResolvers = new WeakMap<readonly string[], DnsSettings>()
+
+/** What stands in job after job; the validation threads get it once, when they start. */
+export function sharedSettings(config: Config): readonly object[] {
+  const { dns01, dnsaccount01, dnspersist01, http01, tlsalpn01 } = config.challenges
+  const resolverLists = [[], dns01.resolvers, dnsaccount01.resolvers, dnspersist01.resolvers]
+  const dns = new Set(resolverLists.map((resolvers) => dnsSettings(config, resolvers)))
+  return [...dns, http01.blocked_networks, tlsalpn01.blocked_networks]
 }

@@ -45,12 +45,23 @@ export async function adoptChallenges(options: ChallengeWorkerOptions): Promise<
 }
 
 function take(
-  { authorization, type, thumbprint }: AdoptedChallenge,
+  { authorization, type, thumbprint, formerThumbprints }: AdoptedChallenge,
   dispatcher: ChallengeWorkerOptions['dispatcher'],
 ): boolean {
-  const { id: authorizationId, accountId, identifier, token, attempts } = authorization
+  const { id: authorizationId, accountId, identifier, wildcard, token, attempts } = authorization
   if (dispatcher.knows({ authorizationId, type })) return false
   const tries = attempts[type]?.tries ?? 0
   const requestId = uuidv7(Date.now())
-  return dispatcher.dispatch({ authorizationId, accountId, type, identifier, token, thumbprint, tries, requestId })
+  return dispatcher.dispatch({
+    authorizationId,
+    accountId,
+    type,
+    identifier,
+    wildcard,
+    token,
+    thumbprint,
+    formerThumbprints,
+    tries,
+    requestId,
+  })
 }

@@ -183,13 +183,15 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
     const { request } = known
     const startedAt = performance.now()
     const verdict = await options.validate(options.jobFor(request))
+    const endedAt = Date.now()
     const ms = Math.round(performance.now() - startedAt)
-    const at = renderTimestamp(new Date())
+    const at = renderTimestamp(new Date(endedAt))
     const tries = request.tries + (verdict.ok ? 0 : 1)
     const again = !verdict.ok && verdict.retryable && tries <= policy.maxRetries[request.type]
     const retryInMs = again ? retryDelayMs(tries, policy) : undefined
     const record = boundRecord(recordOf(request, verdict, { attempt: request.tries + 1, at, ms, again }))
-    if (!(await options.store.recordAttempt(resultOf(request, verdict, record, retryInMs)))) {
+    const began = new Date(endedAt - ms)
+    if (!(await options.store.recordAttempt(resultOf(request, verdict, record, began, retryInMs)))) {
       events.superseded(request)
       return undefined
     }
@@ -203,13 +205,19 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
     { authorizationId, type, tries, thumbprint }: ValidationRequest,
     verdict: ValidationVerdict,
     evidence: ValidationRecord,
+    began: Date,
     retryInMs: number | undefined,
   ): AttemptResult {
     const base = { authorizationId, type, instanceId }
     if (verdict.ok) {
-      const attempt: ChallengeAttempt = { status: 'valid', tries, validated: evidence.at }
-      const { validForSeconds } = verdict
-      return { ...base, attempt, outcome: 'valid', evidence, ...(validForSeconds !== undefined && { validForSeconds }) }
+      // From the begin of the attempt: what the records said after that is not known.
+      const caaChecked = verdict.caa && { caaChecked: renderTimestamp(began) }
+      const attempt: ChallengeAttempt = { status: 'valid', tries, validated: evidence.at, ...caaChecked }
+      // Likewise, so that the way back adds nothing to what the verdict allows.
+      const bound = verdict.validForSeconds !== undefined && {
+        validForSeconds: Math.max(0, verdict.validForSeconds - (Date.now() - began.getTime()) / 1000),
+      }
+      return { ...base, attempt, outcome: 'valid', evidence, ...bound }
     }
     const failed = { tries: tries + 1, error: problemDocument(verdict.problem, verdict.detail) }
     return retryInMs === undefined
@@ -280,7 +288,7 @@ function recordOf(
   verdict: ValidationVerdict,
   { attempt, at, ms, again }: { attempt: number; at: string; ms: number; again: boolean },
 ): ValidationRecord {
-  const facts = { type, attempt, at, ms, requestId, steps: verdict.evidence }
+  const facts = { type, attempt, at, ms, requestId, steps: verdict.evidence, ...(verdict.caa && { caa: verdict.caa }) }
   if (verdict.ok) {
     const { validForSeconds } = verdict
     return { ...facts, result: 'valid', ...(validForSeconds !== undefined && { validForSeconds }) }

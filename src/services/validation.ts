@@ -15,9 +15,13 @@ export interface ValidationRequest {
   accountId: string
   type: ChallengeType
   identifier: Identifier
+  /** Ordered with `*.`, which the identifier of an authorization does not show. */
+  wildcard: boolean
   token: string
   /** Of the account key at the time of the trigger. */
   thumbprint: string
+  /** Of the keys it had before, oldest first. */
+  formerThumbprints: readonly string[]
   /** Failed tries so far. */
   tries: number
   requestId: string
@@ -79,13 +83,26 @@ export function createChallengeTriggers(options: ChallengeTriggerOptions): Chall
       // Not this account's, or not there: the plain look-up tells which.
       if (!triggered) return find(requester, challengeId)
       const authorization = offered(triggered.authorization, type)
-      const { status, identifier, token, accountId } = authorization
+      const { status, identifier, wildcard, token, accountId } = authorization
       const attempt = authorization.attempts[type]
       // Also on a repeat: the client asks for a retry (RFC 8555 §8.2), or it was told of a failure when the claim stood.
       if (instanceId !== NOBODY && triggered.mine && status === 'pending' && attempt?.status === 'processing') {
         const { tries, thumbprint = requesterThumbprint } = attempt
         const isRepeat = !triggered.moved
-        dispatch({ authorizationId, accountId, type, identifier, token, thumbprint, tries, requestId, isRepeat })
+        const { formerThumbprints } = triggered
+        dispatch({
+          authorizationId,
+          accountId,
+          type,
+          identifier,
+          wildcard,
+          token,
+          thumbprint,
+          formerThumbprints,
+          tries,
+          requestId,
+          isRepeat,
+        })
       }
       return { authorization, type }
     },

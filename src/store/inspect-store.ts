@@ -34,6 +34,7 @@ const Evidence = z.object({
   result: z.string(),
   problem: z.string().optional(),
   detail: z.string().optional(),
+  caa: z.string().optional(),
   validForSeconds: z.number().optional(),
   requestId: z.string(),
   steps: z.array(z.looseObject({ step: z.string() })),

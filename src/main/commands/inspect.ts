@@ -123,13 +123,14 @@ function reportAuthorization(authorization: InspectedAuthorization): Report {
 
 /** In the order of a story, which jsonb does not keep. */
 function reportEvidence(evidence: NonNullable<InspectedAuthorization['evidence']>): Report {
-  const { type, attempt, result, problem, detail, at, ms, validForSeconds, requestId, steps, omitted } = evidence
+  const { type, attempt, result, problem, detail, caa, at, ms, validForSeconds, requestId, steps, omitted } = evidence
   return {
     type,
     attempt,
     result,
     problem,
     detail,
+    caa,
     finished_at: at,
     duration_ms: ms,
     valid_for_seconds: validForSeconds,
