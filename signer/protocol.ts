@@ -29,6 +29,9 @@ import { z } from 'zod/v4'
 
 export const PROTOCOL_VERSION = 1
 
+/** The daemon ends with this code when a token refused its PIN: a parent must not start it again by itself. */
+export const PIN_REFUSED_EXIT_CODE = 3
+
 /** Bytes of a frame after its length field. A TBSCertificate with 100 long names has about 30 KiB. */
 export const DEFAULT_MAX_FRAME_BYTES = 1024 * 1024
 /** Before the handshake is through, nobody may make the other end hold more than this. */
@@ -91,6 +94,16 @@ export const METHODS = {
       auditSequence: Count,
       auditSyncs: Count,
       lastError: z.strictObject({ at: z.string(), message: z.string() }).optional(),
+      tokens: z
+        .array(
+          z.strictObject({
+            issuer: IssuerId,
+            status: z.enum(['ready', 'away', 'refused']),
+            since: z.string(),
+            reason: z.string().optional(),
+          }),
+        )
+        .optional(),
     }),
   },
   signCertificate: {

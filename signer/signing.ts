@@ -35,10 +35,14 @@ export async function signAndRecord(
     throw new SignerUnavailable(`issuer ${issuer.id} has reached its signatures per second`)
   }
   const { key, queue } = issuer
-  const made = queue ? queue.run(deadlineAt, () => key.sign(data)) : key.sign(data)
+  const made = queue ? queue.run(waitUntil(key, deadlineAt), () => key.sign(data)) : key.sign(data)
   // No `await` for what is there already: it would put off the audit line until the whole chunk has been signed.
   const signature = Buffer.isBuffer(made) ? made : await made
   await audit.append({ ...record, issuer: issuer.id })
   counters.signatures += 1
   return signature
+}
+
+function waitUntil({ maxWaitMs }: Issuer['key'], deadlineAt: number): number {
+  return maxWaitMs === undefined ? deadlineAt : Math.min(deadlineAt, performance.now() + maxWaitMs)
 }

@@ -25,7 +25,7 @@ export interface SignerProcess extends SignerPlace {
   stop(deadlineMs: number): Promise<void>
 }
 
-const PROGRAM = fileURLToPath(new URL('../../signer/main.js', import.meta.url))
+const PROGRAM = fileURLToPath(new URL('../../signer/start.cjs', import.meta.url))
 const READY_TIMEOUT_MS = 15_000
 /** A signer that keeps dying is started again for ever: without it nothing is issued, and nothing else depends on it. */
 const RESTART = { initialDelayMs: 100, maxDelayMs: 10_000, maxRestarts: 1_000_000, windowMs: 60_000 }
