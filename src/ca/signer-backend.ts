@@ -60,11 +60,18 @@ export function createSignerBackend(options: SignerBackendOptions): CaBackend {
     )
   }
 
+  /** The reason stays with the signer's log: it may name slots and other keys, and health is public. */
+  async function tokenStates(timeoutMs: number) {
+    const { tokens = [] } = (await client.call('health', {}, { timeoutMs })).meta
+    return tokens.map(({ issuer, status, since }) => ({ issuer, status, since }))
+  }
+
   return {
     kind: 'signer',
     issuers: () => issuers,
     signCertificate: (id, tbs, { timeoutMs, requester }) => asCaError(signCertificate(id, tbs, requester, timeoutMs)),
     testSign: ({ timeoutMs }) => asCaError(testSign(timeoutMs)),
+    tokenStates: ({ timeoutMs }) => asCaError(tokenStates(timeoutMs)),
     close: () => client.close(),
   }
 }

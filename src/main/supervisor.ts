@@ -84,10 +84,12 @@ async function probeOnce(parts: SupervisorParts): Promise<HealthReport> {
     isExhausted || isOk(withDeadline(parts.db.query(PING, []))),
     isOk(parts.ca.testSign({ timeoutMs: PROBE_TIMEOUT_MS })),
   ])
+  // After the signature, which is what finds a token gone. A signer that does not answer has no tokens to show.
+  const tokens = await parts.ca.tokenStates({ timeoutMs: PROBE_TIMEOUT_MS }).catch(() => [])
   return {
     checks: {
       database: isExhausted ? 'pool_exhausted' : { status: database ? 'ok' : 'error', pool },
-      ca_backend: { status: signatures ? 'ok' : 'error' },
+      ca_backend: { status: signatures ? 'ok' : 'error', ...(tokens.length > 0 && { tokens }) },
       workers: parts.workers(),
     },
     pool,

@@ -15,7 +15,8 @@ export interface PoolHealth {
 export interface HealthReport {
   checks: {
     database: { status: CheckStatus; pool: PoolHealth } | 'pool_exhausted'
-    ca_backend: { status: CheckStatus }
+    /** `tokens` only where keys are in tokens. */
+    ca_backend: { status: CheckStatus; tokens?: readonly { issuer: string; status: string; since: string }[] }
     workers: { challenge: boolean; cleanup: boolean; expiration: boolean }
   }
   /** Shown by /readyz when it is the reason. */

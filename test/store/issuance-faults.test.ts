@@ -132,6 +132,7 @@ describe('issuance under faults', () => {
     issuers: () => [ISSUER],
     signCertificate,
     testSign: async () => [],
+    tokenStates: async () => [],
     close: async () => undefined,
   })
 

@@ -16,7 +16,10 @@ export const DEBIAN_PACKAGES = {
   apache2: 'apache2-bin',
   caddy: 'caddy',
   certbot: 'certbot',
+  certtool: 'gnutls-bin',
   dehydrated: 'dehydrated',
+  // Also what compiles the native half of graphene-pk11, together with make and python3.
+  'g++': 'g++',
   lego: 'lego',
   nginx: 'nginx-light',
   openssl: 'openssl',

@@ -2,7 +2,7 @@
 
 import { execFileSync } from 'node:child_process'
 import type { KeyObject } from 'node:crypto'
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 
@@ -53,4 +53,39 @@ export function makeToken(label = 'ca'): TestToken {
   }
   token.addToken(label)
   return token
+}
+
+const ROOT = path.resolve(import.meta.dirname, '../../..')
+
+export type Fault = 'removed' | 'lost' | 'crash' | 'hang' | 'last-try' | 'no-hash'
+
+/** The library of `test/fixtures/pkcs11-faults.cc` around SoftHSM. */
+export interface FaultyLibrary {
+  file: string
+  env: { FAULTS_LIBRARY: string; FAULTS_FOLDER: string }
+  set(fault: Fault): void
+  clear(fault: Fault): void
+  /** Calls of C_Login so far. */
+  logins(): number
+  /** The most signatures that were under way at once. */
+  mostParallel(): number
+}
+
+export function buildFaultyLibrary({ folder }: TestToken): FaultyLibrary {
+  const file = path.join(folder, 'faults.so')
+  const source = path.join(ROOT, 'test/fixtures/pkcs11-faults.cc')
+  const headers = path.join(ROOT, 'node_modules/pkcs11js/includes/pkcs11')
+  execFileSync('g++', ['-std=c++17', '-shared', '-fPIC', '-I', headers, '-o', file, source, '-ldl'])
+  const faults = path.join(folder, 'faults')
+  mkdirSync(faults)
+  const at = (name: string) => path.join(faults, name)
+  const textOf = (name: string) => (existsSync(at(name)) ? readFileSync(at(name), 'utf8') : '')
+  return {
+    file,
+    env: { FAULTS_LIBRARY: SOFTHSM_LIBRARY, FAULTS_FOLDER: faults },
+    set: (fault) => writeFileSync(at(fault), ''),
+    clear: (fault) => rmSync(at(fault), { force: true }),
+    logins: () => textOf('logins').length,
+    mostParallel: () => Number(textOf('parallel')),
+  }
 }

@@ -75,15 +75,16 @@ class TokenKey implements SigningKey {
     return this.#state
   }
 
-  /** @throws SignerUnavailable while the token is away; TokenError when it cannot do what is asked of it */
+  /** @throws SignerUnavailable: the token is away, or did not sign */
   async sign(data: Buffer): Promise<Buffer> {
     // Each attempt replaces the session it found lost, so at the latest the one after all of them has a good one.
     for (let lost = 0; ; lost++) {
       try {
         return await this.#signOnce(data)
       } catch (error) {
-        const sessionLost = error instanceof TokenError && error.kind === 'session'
-        if (!sessionLost || lost > this.concurrency) throw error
+        if (!(error instanceof TokenError)) throw error
+        if (error.kind === 'session' && lost <= this.concurrency) continue
+        throw new SignerUnavailable(error.message, { cause: error })
       }
     }
   }
