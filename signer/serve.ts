@@ -4,6 +4,8 @@ import pino, { type Logger } from 'pino'
 import { type AuditChain, openAuditChain } from './audit-chain.ts'
 import type { SignerConfig } from './config.ts'
 import { createCounters } from './counters.ts'
+import { type CrlNumbers, openCrlNumbers } from './crl-numbers.ts'
+import { CrlUploads } from './crl-uploads.ts'
 import { closeKeys, type Issuer, loadIssuers } from './issuers.ts'
 import { KeyLoader } from './keys/load-key.ts'
 import type { KeyState } from './keys/signing-key.ts'
@@ -11,6 +13,7 @@ import { describeMethod } from './methods/describe.ts'
 import { healthMethod } from './methods/health.ts'
 import type { MethodHandlers } from './methods/method.ts'
 import { signCertificateMethod } from './methods/sign-certificate.ts'
+import { crlMethods } from './methods/sign-crl.ts'
 import { testSignMethod } from './methods/test-sign.ts'
 import { readSharedSecret } from './protocol.ts'
 import { listen } from './server.ts'
@@ -54,6 +57,7 @@ async function serveUntil(stop: Promise<string>, config: SignerConfig, version: 
   const secret = readSharedSecret(config.secret_file)
   const keys = new KeyLoader()
   const issuers = await loadIssuers(config.issuers, { keys, onKeyState: keyStateLogger(log) })
+  const crlNumbers = openCrlNumbers(config.crl_numbers_file ?? `${config.audit.file}.crl-numbers`)
   const { chain: audit, keptAside } = await openAuditChain(config.audit.file)
   if (keptAside !== undefined) log.warn({ keptAside }, 'the last audit line was torn; it is kept aside')
 
@@ -69,7 +73,7 @@ async function serveUntil(stop: Promise<string>, config: SignerConfig, version: 
       handshakeTimeoutMs: config.limits.handshake_timeout * 1000,
       gracefulTimeoutMs: config.limits.graceful_timeout * 1000,
     },
-    handlers: createHandlers(service, version),
+    handlers: createHandlers(service, version, crlNumbers, new CrlUploads(config.limits.crl_bytes)),
     counters,
     log,
   })
@@ -84,12 +88,18 @@ async function serveUntil(stop: Promise<string>, config: SignerConfig, version: 
   log.info({ signatures: counters.signatures, refusals: counters.refusals }, 'signer stopped')
 }
 
-function createHandlers(service: SigningService, version: string): MethodHandlers {
+function createHandlers(
+  service: SigningService,
+  version: string,
+  crlNumbers: CrlNumbers,
+  uploads: CrlUploads,
+): MethodHandlers {
   return {
     describe: describeMethod(version, service.issuers),
     health: healthMethod(service),
     signCertificate: signCertificateMethod(service),
     testSign: testSignMethod(service),
+    ...crlMethods(service, crlNumbers, uploads),
   }
 }
 

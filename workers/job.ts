@@ -3,13 +3,19 @@
 import type { IdentifierType } from '../src/protocol/identifier.ts'
 import type { ProblemType } from '../src/protocol/problem.ts'
 
-/** Settings of name resolution: `dns.resolvers`, overridden for a zone by `dns.zones` (decisions 24a). */
+/** Settings of name resolution: the method's resolvers or `dns.resolvers`, overridden by `dns.zones` (decisions 24a). */
 export interface DnsSettings {
   /** `ip`, `ip:port` or `[v6]:port`; empty means the system's resolvers (/etc/resolv.conf). */
   resolvers: readonly string[]
-  /** Longest matching zone wins. A zone has resolvers of its own, or fixed addresses that answer without a query. */
+  /**
+   * Longest matching zone wins. A zone has resolvers of its own, or fixed addresses that answer without a query, or both:
+   * then the resolvers are asked for everything but addresses.
+   */
   zones: readonly { zone: string; resolvers?: readonly string[]; addresses?: readonly string[] }[]
+  /** Bound of one look-up, with its aliases and retries. */
   timeoutMs: number
+  /** How many times servers that stay silent are asked again. */
+  retries: number
 }
 
 export interface Http01Job {
@@ -30,7 +36,68 @@ export interface Http01Job {
   dns: DnsSettings
 }
 
-export type ValidationJob = Http01Job
+export interface TlsAlpn01Job {
+  type: 'tls-alpn-01'
+  /** Never a wildcard. */
+  identifier: { type: IdentifierType; value: string }
+  /** SHA-256 of the key authorization, base64url. */
+  keyAuthorizationDigest: string
+  /** One bound for the whole attempt, look-ups and all addresses included; milliseconds from the start of the task. */
+  timeoutMs: number
+  port: number
+  /** CIDR list; an address inside it is never connected to. */
+  blockedNetworks: readonly string[]
+  dns: DnsSettings
+}
+
+/** What the methods that look TXT records up have in common. */
+export interface DnsMethodJob {
+  /** A DNS name; for a wildcard the name without `*.`. */
+  identifier: { type: IdentifierType; value: string }
+  /** One bound for the whole attempt, waits and aliases included; milliseconds from the start of the task. */
+  timeoutMs: number
+  /** How long after the start a record that is not there yet is looked for again; part of `timeoutMs`. */
+  propagationWaitMs: number
+  /** The resolvers have to set the AD bit. */
+  requireDnssec: boolean
+  /** The zone's own name servers are asked, and have to agree. */
+  requireAuthoritative: boolean
+  /** Of those servers; absent means 53. */
+  authoritativePort?: number
+  /** CIDR list; a zone's own name server inside it is not asked. Resolvers are the operator's choice. */
+  blockedNetworks: readonly string[]
+  dns: DnsSettings
+}
+
+/** What dns-01 and dns-account-01 have in common. */
+export interface DnsTxtJob extends DnsMethodJob {
+  keyAuthorization: string
+}
+
+export interface Dns01Job extends DnsTxtJob {
+  type: 'dns-01'
+}
+
+export interface DnsAccount01Job extends DnsTxtJob {
+  type: 'dns-account-01'
+  /** As the client got it in Location (RFC 8555 §7.3). */
+  accountUrl: string
+}
+
+export interface DnsPersist01Job extends DnsMethodJob {
+  type: 'dns-persist-01'
+  /** Ordered with `*.`, which `identifier` does not show. */
+  wildcard: boolean
+  accountUrl: string
+  /** Draft -02: the account's thumbprints, the current one first. */
+  hashed?: { prefix: string; thumbprints: readonly string[] }
+  issuerDomainNames: readonly string[]
+  allowWildcardPolicy: boolean
+  /** Names above the identifier are asked too. */
+  allowSubdomainPolicy: boolean
+}
+
+export type ValidationJob = Http01Job | TlsAlpn01Job | Dns01Job | DnsAccount01Job | DnsPersist01Job
 
 /** One step of an attempt, for the log and the audit record; never shown to the client. */
 export interface EvidenceStep {

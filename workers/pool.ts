@@ -143,7 +143,10 @@ interface Waiter {
   refuse(error: WorkerPoolError): void
 }
 
-function startThreads(options: WorkerPoolOptions): Piscina {
+/** Threads that run one task module, and know nothing of the service but what a task is given. */
+export function startThreads(
+  options: Pick<WorkerPoolOptions, 'threads' | 'concurrentTasksPerThread' | 'taskFile' | 'onThreadError'>,
+): Piscina {
   const { taskFile = new URL('./validate.js', import.meta.url) } = options
   const piscina = new Piscina({
     filename: taskFile.href,

@@ -28,7 +28,31 @@ const warn = (
   check: (c, isSet) => (applies(c, isSet) ? message : undefined),
 })
 
+/** The sections of the methods that look TXT records up. */
+const DNS_METHODS = { 'dns-01': 'dns01', 'dns-persist-01': 'dnspersist01', 'dns-account-01': 'dnsaccount01' } as const
+
+const dnsMethodWarnings = Object.entries(DNS_METHODS).flatMap(([type, section]) => {
+  const inUse = ({ challenges }: Config) => challenges.enabled.includes(type)
+  return [
+    warn(
+      `challenges.${section}.require_dnssec`,
+      (c) =>
+        inUse(c) &&
+        c.challenges[section].require_dnssec &&
+        c.challenges[section].resolvers.length === 0 &&
+        c.dns.resolvers.length === 0,
+      'believes the name servers of the system; name a validating resolver in resolvers, best one on this machine',
+    ),
+    warn(
+      `challenges.${section}.propagation_wait_seconds`,
+      (c) => inUse(c) && c.challenges[section].propagation_wait_seconds >= c.challenges[section].timeout_seconds,
+      'is not below timeout_seconds of the method, which ends the attempt before the wait is over',
+    ),
+  ]
+})
+
 export const WARNINGS: readonly WarningRule[] = [
+  ...dnsMethodWarnings,
   {
     path: 'server.worker_class',
     check: ({ server }) =>
@@ -127,11 +151,6 @@ export const WARNINGS: readonly WarningRule[] = [
       c.quotas.max_orders_per_account_per_day === 0 &&
       c.quotas.max_certificates_per_account_per_day === 0,
     'is true, but both limits are 0, which is no limit',
-  ),
-  warn(
-    'crl.enabled',
-    (c) => c.crl.enabled && c.ca.backend !== 'internal' && c.ca.backend !== 'hsm',
-    'is true, but the CRL is signed with the key of ca.backend internal or hsm, which is not in use',
   ),
   warn(
     'admin_api.enabled',

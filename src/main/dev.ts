@@ -20,6 +20,8 @@ export interface DevOptions {
   dataDir: string
   port: number
   http01Port: number
+  /** Of a name server on this machine, for wildcards; without it dns-01 is not offered. */
+  dns01Port: number | undefined
   logLevel: Config['logging']['level']
   workers: number | undefined
 }
@@ -65,7 +67,8 @@ function serveEmbedded(
 }
 
 function devConfig(options: DevOptions, ca: DevCaFiles, postgres: EmbeddedPostgres): Config {
-  const { dataDir, port, http01Port } = options
+  const { dataDir, port, http01Port, dns01Port } = options
+  const resolvers = dns01Port === undefined ? [] : [`127.0.0.1:${dns01Port}`]
   const text = stringify({
     server: {
       external_url: `https://localhost:${port}`,
@@ -83,10 +86,13 @@ function devConfig(options: DevOptions, ca: DevCaFiles, postgres: EmbeddedPostgr
       internal: { root_cert_path: ca.intermediate, root_key_path: ca.intermediateKey, chain_path: ca.root },
       signer: { audit_file: path.join(dataDir, 'signer-audit.jsonl') },
     },
-    challenges: { http01: { port: http01Port, blocked_networks: ['169.254.0.0/16', 'fe80::/10'] } },
+    challenges: {
+      enabled: ['http-01', ...(dns01Port === undefined ? [] : ['dns-01'])],
+      http01: { port: http01Port, blocked_networks: ['169.254.0.0/16', 'fe80::/10'] },
+    },
     dns: {
       zones: [
-        { zone: 'test', addresses: ['127.0.0.1'] },
+        { zone: 'test', addresses: ['127.0.0.1'], resolvers },
         { zone: 'localhost', addresses: ['127.0.0.1'] },
       ],
     },

@@ -3,6 +3,7 @@
 import type { Config } from '../config/schema.ts'
 import type { HealthReport } from '../ops/health.ts'
 import type { MetricsSnapshot } from '../ops/metrics.ts'
+import type { ServedCrl } from '../services/crl-cache.ts'
 import type { RateLimitSettings } from '../services/rate-limiter.ts'
 import type { ValidationRequest } from '../services/validation.ts'
 
@@ -25,6 +26,7 @@ export interface LiveSettings {
 export type FrontMessages = {
   metrics: { message: undefined; reply: MetricsSnapshot }
   live: { message: LiveSettings; reply: undefined }
+  crls: { message: readonly ServedCrl[]; reply: undefined }
 }
 
 /** Worker data of a front thread; the shared memory stays shared. */
@@ -40,5 +42,7 @@ export interface FrontThreadData {
   board: SharedArrayBuffer
   front: number
   databaseConnections: number
+  /** Published lists as of the thread's start; later ones come as messages. */
+  crls: readonly ServedCrl[]
   tls: { certPath: string; keyPath: string } | undefined
 }

@@ -17,10 +17,11 @@ import { openDatabase } from '../store/database.ts'
 import { announceInstance, type InstancePresence } from '../store/instance-presence.ts'
 import { migrate, requireCurrentSchema } from '../store/migrate.ts'
 import { backgroundEvents, backgroundTasks } from './background.ts'
+import { startCrls } from './crl.ts'
 import { PINO_LEVELS } from './logging.ts'
-import { followMaintenance } from './maintenance-flag.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from './messages.ts'
 import { keepNonceEpochs } from './nonces.ts'
+import { followSwitches } from './server-switches.ts'
 import { dispatcherEvents, threadEvents } from './service-events.ts'
 import {
   databaseSettings,
@@ -35,7 +36,7 @@ import { type SignerPlace, startSignerProcess } from './signer-process.ts'
 import { spawnSupervisor } from './supervisor.ts'
 import { refreshServerCertificate, renewServerCertificate, tlsFiles } from './tls.ts'
 import { createJobFactory } from './validation-jobs.ts'
-import { connectSigner, createStores, createThreadIssuance } from './wiring.ts'
+import { connectCa, createStores, createThreadIssuance } from './wiring.ts'
 
 export interface ServeOptions {
   config: Config
@@ -123,7 +124,9 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
 
   onStep('starting the signer')
   const signer = await signerPlace(config, log, teardown)
-  const ca = connectSigner(signer, log)
+  const boardMemory = allocateInstanceBoard(config.server.workers)
+  const board = openInstanceBoard(boardMemory)
+  const ca = connectCa({ config, signer, board, metrics, log })
   teardown.add(() => ca.close())
   // Early and in words: a service that cannot sign answers orders it will never finish.
   await requireTestSignatures(ca, signer.socketPath, SIGNER_FIRST_ANSWER_MS)
@@ -149,23 +152,27 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     jobFor: createJobFactory(config, version),
     store: stores.authorizations,
     policy: validationPolicy(config),
+    instanceId,
     concurrency: VALIDATION_THREADS * VALIDATIONS_PER_THREAD,
     maxWaiting: MAX_WAITING_VALIDATIONS,
     events: dispatcherEvents(log, metrics),
   })
 
-  const boardMemory = allocateInstanceBoard(config.server.workers)
-  const board = openInstanceBoard(boardMemory)
-  const maintenance = await followMaintenance(db, board, log)
-  teardown.add(() => maintenance.stop())
+  const switches = await followSwitches(db, board, log)
+  teardown.add(() => switches.stop())
 
   const fronts: SupervisedThread<FrontMessages>[] = []
+  const crl = config.crl.enabled
+    ? await startCrls({ config, stores, ca, metrics, log, isStopping: () => stopping })
+    : undefined
+  if (crl) teardown.add(() => crl.stop())
   const background = startBackgroundTasks(
     backgroundTasks({
       config,
       instanceId,
       stores,
       issuance,
+      ca,
       dispatcher,
       onRecovered(orderId, outcome) {
         metrics.issuancesRecovered.inc({ outcome })
@@ -176,6 +183,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
         counter.inc(expired)
         metrics.challengesExpired.inc(challenges)
       },
+      crls: crl?.builder,
       isStopping: () => stopping,
     }),
     presence.lead,
@@ -194,6 +202,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
       cleanup: background.isHealthy('cleanup'),
       expiration: false,
     }),
+    crl: () => crl?.health(),
     isStopping: () => stopping,
   })
   teardown.add(async () => supervisor.stop())
@@ -217,9 +226,16 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     rateTable: allocateSharedTable(),
     board: boardMemory,
     databaseConnections: threadConnections(config),
+    crls: crl?.served() ?? [],
     tls,
   }
   const threads = Array.from({ length: config.server.workers }, (_, front): FrontThreadData => ({ ...shared, front }))
+  // For running threads, and for those that will be started in their place.
+  crl?.follow((crls) => {
+    for (const data of threads) data.crls = crls
+    // A thread that is just being replaced gets them with its start, or the next time.
+    void Promise.allSettled(fronts.map(({ ref }) => ref.ask('crls', crls, FRONT_APPLY_MS)))
+  })
   const gracefulMs = config.server.graceful_timeout * 1000
   for (const data of threads) {
     fronts.push(

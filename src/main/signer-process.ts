@@ -78,10 +78,7 @@ export async function startSignerProcess(config: Config, log: Logger): Promise<S
     log.error({ reason, restartInMs: delayMs }, 'the signer has ended')
     setTimeout(() => {
       if (stopping) return
-      start().then(
-        () => log.info({ pid: child.pid }, 'signer restarted'),
-        restartUnlessPinRefused,
-      )
+      start().then(() => log.info({ pid: child.pid }, 'signer restarted'), restartUnlessPinRefused)
     }, delayMs).unref()
   }
 
@@ -125,7 +122,11 @@ class SignerDidNotStart extends Error {
 function signerEnvironment({ backend, hsm }: Config['ca']): NodeJS.ProcessEnv {
   const { PATH } = process.env
   if (backend !== 'hsm') return { PATH, NODE_OPTIONS: '' }
-  return { ...process.env, NODE_OPTIONS: '', ...(hsm.login_required && hsm.pin !== null && { [PIN_VARIABLE]: hsm.pin }) }
+  return {
+    ...process.env,
+    NODE_OPTIONS: '',
+    ...(hsm.login_required && hsm.pin !== null && { [PIN_VARIABLE]: hsm.pin }),
+  }
 }
 
 function signerConfig({ ca, order, logging }: Config, place: SignerPlace): object {

@@ -1,9 +1,13 @@
 /** From a claimed challenge and the configuration to the job that the validation threads understand: one row a method. */
 
-import type { DnsSettings, ValidationJob } from '../../workers/job.ts'
+import { hash } from 'node:crypto'
+import type { DnsMethodJob, DnsPersist01Job, DnsSettings, DnsTxtJob, ValidationJob } from '../../workers/job.ts'
+import { issuerDomainNames } from '../config/issuer-names.ts'
 import type { Config } from '../config/schema.ts'
 import { type ChallengeType, keyAuthorization } from '../protocol/challenge.ts'
+import { createUrls, type Urls } from '../protocol/urls.ts'
 import type { ValidationRequest } from '../services/validation.ts'
+import { urlSettings } from './settings.ts'
 
 const SECOND_MS = 1000
 
@@ -11,6 +15,7 @@ const SECOND_MS = 1000
 export function createJobFactory(config: Config, version: string): (request: ValidationRequest) => ValidationJob {
   const { challenges, acme } = config
   const dns = dnsSettings(config)
+  const urls = createUrls(urlSettings(config))
   const userAgent = `chancery/${version}${acme.website_url ? ` (${acme.website_url})` : ''}`
 
   const jobs: Partial<Record<ChallengeType, (request: ValidationRequest) => ValidationJob>> = {
@@ -21,11 +26,28 @@ export function createJobFactory(config: Config, version: string): (request: Val
       keyAuthorization: keyAuthorization(token, thumbprint),
       timeoutMs: challenges.http01.timeout_seconds * SECOND_MS,
       port: challenges.http01.port,
+      httpsPort: challenges.http01.https_port,
       maxResponseBytes: challenges.http01.max_response_bytes,
       blockedNetworks: challenges.http01.blocked_networks,
       userAgent,
       dns,
     }),
+    'dns-01': (request) => ({ type: 'dns-01', ...txtJob(config, challenges.dns01, request) }),
+    'dns-account-01': (request) => ({
+      type: 'dns-account-01',
+      ...txtJob(config, challenges.dnsaccount01, request),
+      accountUrl: urls.numbered('account', request.accountId),
+    }),
+    'tls-alpn-01': ({ identifier, token, thumbprint }) => ({
+      type: 'tls-alpn-01',
+      identifier,
+      keyAuthorizationDigest: hash('sha256', keyAuthorization(token, thumbprint), 'base64url'),
+      timeoutMs: challenges.tlsalpn01.timeout_seconds * SECOND_MS,
+      port: challenges.tlsalpn01.port,
+      blockedNetworks: challenges.tlsalpn01.blocked_networks,
+      dns,
+    }),
+    'dns-persist-01': (request) => persistJob(config, urls, request),
   }
 
   return (request) => {
@@ -35,15 +57,56 @@ export function createJobFactory(config: Config, version: string): (request: Val
   }
 }
 
-/** `dns` as the workers take it (decisions 24a). */
-function dnsSettings({ dns }: Config): DnsSettings {
+function txtJob(config: Config, method: Config['challenges']['dns01'], request: ValidationRequest): DnsTxtJob {
+  const { token, thumbprint } = request
+  return { ...dnsMethodJob(config, method, request), keyAuthorization: keyAuthorization(token, thumbprint) }
+}
+
+function persistJob(config: Config, urls: Urls, request: ValidationRequest): DnsPersist01Job {
+  const method = config.challenges.dnspersist01
+  const thumbprints = [request.thumbprint, ...request.formerThumbprints.toReversed()]
   return {
-    resolvers: dns.resolvers,
+    type: 'dns-persist-01',
+    ...dnsMethodJob(config, method, request),
+    wildcard: request.wildcard,
+    accountUrl: urls.numbered('account', request.accountId),
+    ...(method.draft === '02' && { hashed: { prefix: urls.accountHashPrefix, thumbprints } }),
+    issuerDomainNames: issuerDomainNames(config),
+    allowWildcardPolicy: method.allow_wildcard_policy,
+    allowSubdomainPolicy: method.allow_subdomain_policy,
+  }
+}
+
+function dnsMethodJob(
+  config: Config,
+  method: Config['challenges']['dns01'],
+  { identifier, tries }: ValidationRequest,
+): DnsMethodJob {
+  return {
+    identifier,
+    timeoutMs: method.timeout_seconds * SECOND_MS,
+    // Later attempts come after a backoff, which is the wait then.
+    propagationWaitMs: tries === 0 ? method.propagation_wait_seconds * SECOND_MS : 0,
+    requireDnssec: method.require_dnssec,
+    requireAuthoritative: method.require_authoritative,
+    blockedNetworks: config.challenges.http01.blocked_networks,
+    dns: dnsSettings(config, method.resolvers),
+  }
+}
+
+/**
+ * `dns` as the workers take it (decisions 24a).
+ * @param ofMethod resolvers of a method, which override `dns.resolvers` where there are any
+ */
+function dnsSettings({ dns }: Config, ofMethod: readonly string[] = []): DnsSettings {
+  return {
+    resolvers: ofMethod.length > 0 ? ofMethod : dns.resolvers,
     zones: dns.zones.map(({ zone, resolvers, addresses }) => ({
       zone,
       ...(resolvers.length > 0 && { resolvers }),
       ...(addresses.length > 0 && { addresses }),
     })),
     timeoutMs: dns.timeout_seconds * SECOND_MS,
+    retries: dns.retries,
   }
 }

@@ -4,6 +4,8 @@ import type { Logger } from 'pino'
 import { readSharedSecret } from '../../signer/protocol.ts'
 import type { AcmeContext } from '../acme/context.ts'
 import type { CaBackend } from '../ca/backend.ts'
+import { createCircuitBreaker } from '../ca/circuit-breaker.ts'
+import { guardBackend } from '../ca/guarded-backend.ts'
 import { createSignerBackend } from '../ca/signer-backend.ts'
 import type { Config } from '../config/schema.ts'
 import { openSharedTable } from '../lib/shared-table.ts'
@@ -14,7 +16,7 @@ import { createAccountCache } from '../services/account-cache.ts'
 import { type AccountRules, createAccountRules } from '../services/account-rules.ts'
 import { createChainDownload } from '../services/chain-download.ts'
 import { createExternalAccounts } from '../services/external-accounts.ts'
-import { openInstanceBoard } from '../services/instance-board.ts'
+import { type InstanceBoard, openInstanceBoard } from '../services/instance-board.ts'
 import { createIssuance, type Issuance } from '../services/issuance.ts'
 import { createOrdering } from '../services/ordering.ts'
 import { createQuotas } from '../services/quotas.ts'
@@ -28,6 +30,7 @@ import { createAccountStore } from '../store/account-store.ts'
 import { createAllowlistStore } from '../store/allowlist-store.ts'
 import { type AuthorizationStore, createAuthorizationStore } from '../store/authorization-store.ts'
 import { type CertificateStore, createCertificateStore } from '../store/certificate-store.ts'
+import { type CrlStore, createCrlStore } from '../store/crl-store.ts'
 import { createCsrProfileStore } from '../store/csr-profile-store.ts'
 import type { Database } from '../store/database.ts'
 import { createEabStore } from '../store/eab-store.ts'
@@ -62,6 +65,7 @@ export interface Stores {
   rateLimits: RateLimitStore
   nonces: NonceStore
   usage: UsageStore
+  crls: CrlStore
 }
 
 export function createStores(db: Database): Stores {
@@ -73,6 +77,7 @@ export function createStores(db: Database): Stores {
     rateLimits: createRateLimitStore(db),
     nonces: createNonceStore(db),
     usage: createUsageStore(db),
+    crls: createCrlStore(db),
   }
 }
 
@@ -91,6 +96,35 @@ export function connectSigner(signer: FrontThreadData['signer'], log: Logger): C
       logged = message
     },
   })
+}
+
+/** The CA as issuance uses it: behind the stop switch and the circuit breaker (`ca.circuit_breaker_*`). */
+export function connectCa({
+  config,
+  signer,
+  board,
+  metrics,
+  log,
+}: {
+  config: Config
+  signer: FrontThreadData['signer']
+  board: InstanceBoard
+  metrics: Metrics
+  log: Logger
+}): CaBackend {
+  const failures = config.ca.circuit_breaker_failure_threshold
+  const recoveryMs = config.ca.circuit_breaker_recovery_timeout * 1000
+  const breaker = createCircuitBreaker(
+    { failures, recoveryMs },
+    {
+      opened() {
+        metrics.caCircuitOpened.inc()
+        log.error({ failures, recoveryMs }, 'the CA backend failed again and again; it is left alone for a while')
+      },
+      closed: () => log.warn('the CA backend is available again'),
+    },
+  )
+  return guardBackend(connectSigner(signer, log), breaker, () => board.isOn('stopSigning'))
 }
 
 export interface Shared {

@@ -11,6 +11,8 @@ export function createMetrics() {
   const registers = [registry]
   const counter = <L extends string>(name: string, help: string, labelNames: readonly L[] = []) =>
     new Counter<L>({ name: `service_${name}`, help, labelNames, registers })
+  const gauge = <L extends string>(name: string, help: string, labelNames: readonly L[]) =>
+    new Gauge<L>({ name: `service_${name}`, help, labelNames, registers })
 
   return {
     registry,
@@ -36,6 +38,32 @@ export function createMetrics() {
       help: 'Time from the request to its reply.',
       labelNames: ['resource'],
       buckets: DURATION_BUCKETS,
+      registers,
+    }),
+    crlBuilds: counter('crl_builds_total', 'Lists that were built, signed and published.', ['crl']),
+    crlFailures: counter('crl_build_failures_total', 'Lists that could not be built or signed.', ['crl']),
+    crlBuildSeconds: gauge(
+      'crl_build_seconds',
+      'Seconds that the newest list took, from its first row to its publication.',
+      ['crl'],
+    ),
+    crlNumber: gauge('crl_number', 'Number of the list that is served.', ['crl']),
+    crlEntries: gauge('crl_entries', 'Revoked certificates in the list that is served.', ['crl']),
+    crlBytes: gauge('crl_bytes', 'Length of the list that is served.', ['crl']),
+    crlThisUpdate: gauge('crl_this_update_seconds', 'thisUpdate of the list that is served, in seconds since 1970.', [
+      'crl',
+    ]),
+    crlNextUpdate: gauge('crl_next_update_seconds', 'nextUpdate of the list that is served, in seconds since 1970.', [
+      'crl',
+    ]),
+    signingStopped: new Gauge({
+      name: 'service_signing_stopped',
+      help: '1 while the operator has stopped all signing.',
+      registers,
+    }),
+    caCircuitOpened: new Counter({
+      name: 'service_ca_circuit_opened_total',
+      help: 'Times that a thread left the CA backend alone after failures in a row.',
       registers,
     }),
     maintenance: new Gauge({ name: 'service_maintenance_mode', help: '1 while in maintenance.', registers }),

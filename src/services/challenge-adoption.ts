@@ -23,14 +23,16 @@ export async function adoptChallenges({
   dispatch,
 }: ChallengeWorkerOptions): Promise<number> {
   const abandoned = await store.adopt(instanceId, staleSeconds, BATCH)
-  const taken = abandoned.filter(({ authorization, type, accountThumbprint }) =>
+  const taken = abandoned.filter(({ authorization, type, accountThumbprint, formerThumbprints }) =>
     dispatch({
       authorizationId: authorization.id,
       accountId: authorization.accountId,
       type,
       identifier: authorization.identifier,
+      wildcard: authorization.wildcard,
       token: authorization.token,
       thumbprint: accountThumbprint,
+      formerThumbprints,
       tries: authorization.attempts[type]?.tries ?? 0,
       requestId: uuidv7(Date.now()),
     }),

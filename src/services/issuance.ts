@@ -12,7 +12,7 @@
  */
 
 import { createHash } from 'node:crypto'
-import { type CaBackend, CaError, type CaIssuer } from '../ca/backend.ts'
+import { type CaBackend, CaError, type CaIssuer, type CaOutage } from '../ca/backend.ts'
 import { type CertificateProfile, DEFAULT_PROFILE } from '../domain/certificate-profile.ts'
 import { type CsrPolicy, checkCsr, commonNameOf } from '../domain/csr-check.ts'
 import { checkIdentifiers, type IdentifierPolicy } from '../domain/identifier-policy.ts'
@@ -40,6 +40,8 @@ export interface IssuancePolicy {
   profiles: ReadonlyMap<string, CertificateProfile>
   caIssuersUrls: readonly string[]
   policyOids: readonly string[]
+  /** The CRL distribution point of a certificate; undefined: none has one. */
+  crlUrl: ((issuerId: string, serialNumber: Buffer) => string) | undefined
   /** How long a finalize reply waits for the certificate before it says `processing`. */
   finalizeWaitMs: number
   /** How long the backend may take before the intent is left to recovery. */
@@ -109,6 +111,12 @@ export interface Issuance {
 }
 
 /** Nothing can be signed for the moment, and the order stays as it is. */
+function requireSigning(outage: CaOutage | undefined): void {
+  if (!outage) return
+  const { reason, retryAfterSeconds } = outage
+  throw new Problem('serverInternal', `${reason}; the order stays ready`, { status: 503, retryAfterSeconds })
+}
+
 const ISSUER_RETRY_SECONDS = 5
 
 export function createIssuance(dependencies: IssuanceDependencies, policy: IssuancePolicy): Issuance {
@@ -170,6 +178,7 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       extendedKeyUsages: profile.extendedKeyUsages,
       caIssuersUrls: policy.caIssuersUrls,
       policyOids: policy.policyOids,
+      ...(policy.crlUrl && { crlDistributionPointUrls: [policy.crlUrl(issuer.id, serialNumber)] }),
     })
     const findings = lintTbsCertificate(parseTbsCertificate(tbs))
     if (findings.length > 0) {
@@ -255,6 +264,7 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
   return {
     async finalize({ key, requester }, order, csrDer, now, reread) {
       requireReady(order)
+      requireSigning(ca.outage())
       const csr = readCsr(csrDer)
       const profile = profileOf(order.profile)
       checkCsr(csr, order.identifiers, key.spki(), { ...policy.csr, keyTypes: profile.keyTypes })

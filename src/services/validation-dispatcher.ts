@@ -40,6 +40,8 @@ export interface DispatcherOptions {
   jobFor(request: ValidationRequest): ValidationJob
   store: Pick<AuthorizationStore, 'recordAttempt'>
   policy: ValidationPolicy
+  /** Whose claims these are. */
+  instanceId: number
   /** Attempts at the same time. */
   concurrency: number
   /** Challenges queued, running or waiting for their next attempt. */
@@ -86,7 +88,7 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
       const verdict = await options.validate(options.jobFor(request))
       const tries = request.tries + (verdict.ok ? 0 : 1)
       const retryable = !verdict.ok && verdict.retryable && tries <= policy.maxRetries[request.type]
-      const recorded = await record(request, verdict, tries, retryable)
+      const recorded = await record(request, verdict, tries, retryable, startedAt)
       const again = retryable && recorded
       events.attempted(
         request,
@@ -107,6 +109,7 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
     verdict: ValidationVerdict,
     tries: number,
     again: boolean,
+    startedAt: number,
   ): Promise<boolean> {
     const attempted: ChallengeAttempt = verdict.ok
       ? { status: 'valid', tries, validated: renderTimestamp(new Date()) }
@@ -117,6 +120,12 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
       type: request.type,
       attempt: attempted,
       outcome: verdict.ok ? 'valid' : again ? null : 'invalid',
+      instanceId: options.instanceId,
+      // Counted from the begin of the attempt, so that the way back adds nothing to what the verdict allows.
+      ...(verdict.ok &&
+        verdict.validForSeconds !== undefined && {
+          validForSeconds: Math.max(0, verdict.validForSeconds - (performance.now() - startedAt) / 1000),
+        }),
     })
   }
 

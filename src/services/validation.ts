@@ -15,9 +15,13 @@ export interface ValidationRequest {
   accountId: string
   type: ChallengeType
   identifier: Identifier
+  /** Ordered with `*.`, which the identifier of an authorization does not show. */
+  wildcard: boolean
   token: string
   /** Of the account key at the time of the trigger. */
   thumbprint: string
+  /** Of the keys it had before, oldest first. */
+  formerThumbprints: readonly string[]
   /** Failed tries so far. */
   tries: number
   requestId: string
@@ -71,8 +75,19 @@ export function createChallengeTriggers(
       if (!triggered) return find(requester, challengeId)
       const authorization = offered(triggered.authorization, type)
       if (triggered.moved) {
-        const { identifier, token, accountId } = authorization
-        dispatch({ authorizationId, accountId, type, identifier, token, thumbprint, tries: 0, requestId })
+        const { identifier, wildcard, token, accountId } = authorization
+        dispatch({
+          authorizationId,
+          accountId,
+          type,
+          identifier,
+          wildcard,
+          token,
+          thumbprint,
+          formerThumbprints: triggered.formerThumbprints,
+          tries: 0,
+          requestId,
+        })
       }
       return { authorization, type }
     },

@@ -2,6 +2,7 @@
 
 import type { AuthorizationStatus } from '../domain/authorization-state.ts'
 import type { Authorization, ChallengeAttempt } from '../domain/records.ts'
+import type { ValidationRecord } from '../domain/validation-evidence.ts'
 import type { Batched } from '../lib/batcher.ts'
 import type { ChallengeType } from '../protocol/challenge.ts'
 import type { IdentifierType } from '../protocol/identifier.ts'
@@ -16,13 +17,32 @@ export interface AttemptResult {
   attempt: ChallengeAttempt
   /** Null while another attempt will follow. */
   outcome: 'valid' | 'invalid' | null
+  /** The claim it was made under: what another instance has taken over meanwhile is that one's to decide. */
+  instanceId: number
+  /** Of a valid outcome, where what was found bounds it: the authorization ends no later than this from now. */
+  validForSeconds?: number
+  /** Until the next attempt is due; the claim counts as fresh until then. */
+  retryInMs?: number
+  /** Kept with the authorization. */
+  evidence?: ValidationRecord
 }
+
+/** Nobody's claim: released by an instance that stopped, or left for the challenge worker. Instance ids are positive. */
+export const NOBODY = 0
 
 /** A challenge whose validation nobody is working on any more, with what a new attempt needs. */
 export interface AbandonedChallenge {
   authorization: Authorization
   type: ChallengeType
   accountThumbprint: string
+  /** Of the keys it had before, oldest first. */
+  formerThumbprints: readonly string[]
+}
+
+export interface Triggered {
+  authorization: Authorization
+  moved: boolean
+  formerThumbprints: readonly string[]
 }
 
 export interface AuthorizationStore {
@@ -32,12 +52,16 @@ export interface AuthorizationStore {
   /**
    * Challenge pending → processing, claimed by this instance. `moved` is true for exactly one of several callers; the
    * authorization is as it is after the call. Undefined when there is none, or it is another account's.
+   * `formerThumbprints`: of the keys the account had before, oldest first.
    */
   trigger: Batched<
     { requester: Requester; authorizationId: string; type: ChallengeType; instanceId: number },
-    { authorization: Authorization; moved: boolean } | StaleAccount | undefined
+    Triggered | StaleAccount | undefined
   >
-  /** Challenge processing → valid or invalid, or one try more; true where the authorization was still pending. */
+  /**
+   * Challenge processing → valid or invalid, or one try more. False where it was not this instance's to decide any more:
+   * the authorization is decided, expired or deactivated, or the claim was taken over.
+   */
   recordAttempt: Batched<AttemptResult, boolean>
   /** Gives up this instance's claims: its processing challenges are pending again (doc 1, Signals). @returns how many authorizations. */
   release(instanceId: number): Promise<number>
@@ -75,7 +99,7 @@ const TRIGGER: Statement = {
   // accounts_pkey, authorizations_pkey; one heap-only update each.
   text: `
     WITH i AS (
-      SELECT n.*, a.id IS NULL AS stale
+      SELECT n.*, a.id IS NULL AS stale, a.former_thumbprints
         FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::text[], $5::integer[]) WITH ORDINALITY
           AS n (id, account_id, key_version, type, instance_id, ord)
         LEFT JOIN accounts a ON a.id = n.account_id AND a.key_version = n.key_version AND a.status = 'valid'
@@ -88,21 +112,28 @@ const TRIGGER: Statement = {
          AND z.status = 'pending' AND z.expires_at > now() AND i.type = ANY (z.offered) AND NOT z.attempts ? i.type
       RETURNING i.ord, z.attempts
     )
-    SELECT i.ord::integer, i.stale, moved.ord IS NOT NULL AS moved, moved.attempts AS new_attempts, ${COLUMNS}
+    SELECT i.ord::integer, i.stale, i.former_thumbprints, moved.ord IS NOT NULL AS moved,
+           moved.attempts AS new_attempts, ${COLUMNS}
       FROM i LEFT JOIN moved USING (ord) LEFT JOIN authorizations z ON z.id = i.id AND z.account_id = i.account_id`,
 }
 
 const RECORD_ATTEMPT: Statement = {
   name: 'challenge-record-attempt',
-  // authorizations_pkey; a valid outcome also enters authorizations_reusable.
+  // authorizations_pkey, accounts_pkey; a valid outcome also enters authorizations_reusable. An account that is deactivated
+  // at this moment takes its pending authorizations with it, so one of the two statements finds the other's row.
   text: `
     UPDATE authorizations z
        SET attempts = z.attempts || jsonb_build_object(i.type, i.attempt),
            status = coalesce(i.outcome, z.status),
+           evidence = coalesce(i.evidence, z.evidence),
+           expires_at = least(z.expires_at, now() + make_interval(secs => i.valid_for)),
            validating_by = CASE WHEN i.outcome IS NULL THEN z.validating_by END,
-           validating_since = CASE WHEN i.outcome IS NULL THEN now() END
-      FROM unnest($1::uuid[], $2::text[], $3::jsonb[], $4::text[]) WITH ORDINALITY AS i (id, type, attempt, outcome, ord)
-     WHERE z.id = i.id AND z.status = 'pending' AND z.expires_at > now()
+           validating_since = CASE WHEN i.outcome IS NULL THEN now() + make_interval(secs => i.retry_in) END
+      FROM unnest($1::uuid[], $2::text[], $3::jsonb[], $4::text[], $5::integer[], $6::float8[], $7::float8[], $8::jsonb[])
+             WITH ORDINALITY AS i (id, type, attempt, outcome, instance_id, valid_for, retry_in, evidence, ord),
+           accounts a
+     WHERE z.id = i.id AND z.status = 'pending' AND z.expires_at > now() AND z.validating_by = i.instance_id
+       AND a.id = z.account_id AND a.status = 'valid'
        AND z.attempts -> i.type ->> 'status' = 'processing'
     RETURNING i.ord::integer`,
 }
@@ -131,7 +162,7 @@ const ADOPT: Statement = {
     )
     UPDATE authorizations z SET validating_by = $1, validating_since = now()
       FROM abandoned, accounts a WHERE z.id = abandoned.id AND a.id = z.account_id
-    RETURNING a.thumbprint, ${COLUMNS}`,
+    RETURNING a.thumbprint, a.former_thumbprints, ${COLUMNS}`,
 }
 
 const RELEASE: Statement = {
@@ -196,6 +227,7 @@ export function createAuthorizationStore(db: Database): AuthorizationStore {
             ord: number
             stale: boolean
             moved: boolean
+            former_thumbprints: string[]
             new_attempts: AuthorizationRow['attempts'] | null
           }
           const rows = await db.query<Row>(TRIGGER, [
@@ -205,15 +237,14 @@ export function createAuthorizationStore(db: Database): AuthorizationStore {
             commands.map((c) => c.type),
             commands.map((c) => c.instanceId),
           ])
-          const results: ({ authorization: Authorization; moved: boolean } | StaleAccount | undefined)[] = commands.map(
-            () => undefined,
-          )
+          const results: (Triggered | StaleAccount | undefined)[] = commands.map(() => undefined)
           for (const row of rows) {
             if (row.stale) results[row.ord - 1] = STALE_ACCOUNT
             else if (row.id !== null)
               results[row.ord - 1] = {
                 moved: row.moved,
                 authorization: decode({ ...row, attempts: row.new_attempts ?? row.attempts }),
+                formerThumbprints: row.former_thumbprints,
               }
           }
           // What could have moved and did not was changed while the statement waited for its row, which it read before.
@@ -228,7 +259,7 @@ export function createAuthorizationStore(db: Database): AuthorizationStore {
               )
                 return
               const current = await find(command)
-              results[i] = typeof current === 'object' ? { moved: false, authorization: current } : current
+              results[i] = typeof current === 'object' ? { ...result, authorization: current } : current
             }),
           )
           return results
@@ -245,6 +276,10 @@ export function createAuthorizationStore(db: Database): AuthorizationStore {
             commands.map((c) => c.type),
             commands.map((c) => JSON.stringify(c.attempt)),
             commands.map((c) => c.outcome),
+            commands.map((c) => c.instanceId),
+            commands.map((c) => c.validForSeconds ?? null),
+            commands.map((c) => (c.retryInMs ?? 0) / 1000),
+            commands.map((c) => (c.evidence ? JSON.stringify(c.evidence) : null)),
           ])
           const moved = new Set(rows.map((row) => row.ord))
           return commands.map((_, i) => moved.has(i + 1))
@@ -263,11 +298,20 @@ export function createAuthorizationStore(db: Database): AuthorizationStore {
     },
 
     async adopt(instanceId, staleSeconds, limit) {
-      const rows = await db.query<AuthorizationRow & { thumbprint: string }>(ADOPT, [instanceId, staleSeconds, limit])
+      const rows = await db.query<AuthorizationRow & { thumbprint: string; former_thumbprints: string[] }>(ADOPT, [
+        instanceId,
+        staleSeconds,
+        limit,
+      ])
       return rows.flatMap((row) =>
         (Object.keys(row.attempts) as ChallengeType[])
           .filter((type) => row.attempts[type]?.status === 'processing')
-          .map((type) => ({ authorization: decode(row), type, accountThumbprint: row.thumbprint })),
+          .map((type) => ({
+            authorization: decode(row),
+            type,
+            accountThumbprint: row.thumbprint,
+            formerThumbprints: row.former_thumbprints,
+          })),
       )
     },
   }

@@ -1,14 +1,16 @@
 /** Keys in a SoftHSM token, through the daemon and its socket. */
 
 import assert from 'node:assert/strict'
-import { X509Certificate } from 'node:crypto'
+import { verify, X509Certificate } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
 import type { CaBackend } from '../../src/ca/backend.ts'
 import { createSignerBackend } from '../../src/ca/signer-backend.ts'
 import { SignerClient } from '../../src/ca/signer-client.ts'
+import { SIGNATURE_ALGORITHMS } from '../../src/pki/algorithms.ts'
 import { type AuthorityKind, leafTbs, makeAuthority, type SignerFiles, writeSignerFiles } from '../signer/authority.ts'
 import { type Daemon, startDaemon } from '../signer/daemon.ts'
+import { rawTbsList } from '../signer/raw-tbs-list.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { makeToken, SOFTHSM_LIBRARY, type TestToken } from '../support/softhsm.ts'
 
@@ -53,6 +55,26 @@ describe('a key in a token', requireCommand('softhsm2-util'), () => {
       const certificate = await backend.signCertificate(id, leafTbs(authority), { timeoutMs, requester: 'order 1' })
       assert.ok(new X509Certificate(certificate).verify(new X509Certificate(authority.certificate).publicKey))
     })
+  }
+
+  // The hash of CRLs is a setting of its own (`crl.hash_algorithm`).
+  for (const [id, algorithm] of [
+    ['P-256-sha256', 'SHA256withECDSA'],
+    ['P-521-sha256', 'SHA512withECDSA'],
+    ['RSA-sha512', 'SHA384withRSA'],
+  ] as const) {
+    test(`signs a CRL in pieces as ${id} with ${algorithm}`, async () => {
+      const authority = authorities[id]!
+      const tbs = rawTbsList(authority, { number: 7n, algorithm })
+      const list = { signatureAlgorithm: algorithm, length: tbs.length, pieces: oneByOne(tbs) }
+      const signature = await backend.signCrl(id, list, { timeoutMs, requester: 'crl' })
+      const { publicKey } = new X509Certificate(authority.certificate)
+      assert.ok(verify(SIGNATURE_ALGORITHMS[algorithm].hash, tbs, publicKey, signature))
+    })
+  }
+
+  async function* oneByOne(tbs: Buffer): AsyncIterable<Buffer> {
+    for (let at = 0; at < tbs.length; at += 100) yield tbs.subarray(at, at + 100)
   }
 
   test('answers 500 requests at once with its 32 sessions', async () => {

@@ -56,6 +56,7 @@ describe('authorizations', () => {
     type: 'http-01' as const,
     attempt: VALID,
     outcome: 'valid' as const,
+    instanceId: 1,
     ...over,
   })
 
@@ -208,6 +209,29 @@ describe('authorizations', () => {
     })
   })
 
+  test('who triggers or adopts is told of the keys the account had before', async () => {
+    const account = await anAccount(store)
+    const [first, second, third] = [account.account.thumbprint, 'second', 'third']
+    const change = async (keyVersion: number, thumbprint: string) => {
+      const key = { jwk: thumbprint, thumbprint: `${thumbprint}-${account.account.id}` }
+      assert.ok(await store.accounts.changeKey({ ...account.requester, keyVersion }, key))
+      return key.thumbprint
+    }
+    const formerly = [first, await change(1, second)]
+    await change(2, third)
+    const by = { ...account.requester, keyVersion: 3 }
+    const { id } = await anAuthorization({}, by)
+    for (const moved of [true, false]) {
+      const triggered = await store.authorizations.trigger(triggering(id, { requester: by, instanceId: 605 }))
+      assert.ok(typeof triggered === 'object')
+      assert.deepEqual([triggered.moved, triggered.formerThumbprints], [moved, formerly])
+    }
+    await store.sql("UPDATE authorizations SET validating_since = now() - interval '1 minute' WHERE id = $1", [id])
+    const adopted = await store.authorizations.adopt(605, 59, 10)
+    assert.deepEqual(adopted.find(({ authorization }) => authorization.id === id)?.formerThumbprints, formerly)
+    await store.authorizations.release(605)
+  })
+
   describe('attempts', () => {
     const CASES = [
       { outcome: 'valid', attempt: VALID, status: 'valid' },
@@ -231,6 +255,26 @@ describe('authorizations', () => {
       const { id } = await anAuthorization()
       assert.equal(await store.authorizations.recordAttempt(recording(id)), false)
       assert.equal((await find(id)).status, 'pending')
+    })
+
+    test('a proof that is good for less long ends the authorization sooner, one for longer does not prolong it', async () => {
+      for (const [validForSeconds, expected] of [
+        [60, 60],
+        [1e9, 3600],
+      ] as const) {
+        const { id } = await anAuthorization({ expiresAt: inHours(1) })
+        await trigger(id)
+        assert.equal(await store.authorizations.recordAttempt(recording(id, { validForSeconds })), true)
+        const seconds = ((await find(id)).expiresAt.getTime() - Date.now()) / 1000
+        assert.ok(Math.abs(seconds - expected) < 10, `${seconds}`)
+      }
+    })
+
+    test('under a claim that was taken over is not recorded', async () => {
+      const { id } = await anAuthorization()
+      await trigger(id, { instanceId: 7 })
+      assert.equal(await store.authorizations.recordAttempt(recording(id, { instanceId: 8 })), false)
+      assert.equal(await store.authorizations.recordAttempt(recording(id, { instanceId: 7 })), true)
     })
 
     test('in one batch for one challenge: the first decides', async () => {
@@ -327,7 +371,7 @@ describe('authorizations', () => {
     test('keeps what is decided', async () => {
       const { id } = await anAuthorization()
       await trigger(id, { instanceId: 503 })
-      await store.authorizations.recordAttempt(recording(id))
+      await store.authorizations.recordAttempt(recording(id, { instanceId: 503 }))
       assert.equal(await store.authorizations.release(503), 0)
       assert.equal((await find(id)).status, 'valid')
     })
@@ -407,7 +451,7 @@ describe('authorizations', () => {
       await instances(0)
       const decided = await anAuthorization()
       await trigger(decided.id, { instanceId: 603 })
-      await store.authorizations.recordAttempt(recording(decided.id))
+      await store.authorizations.recordAttempt(recording(decided.id, { instanceId: 603 }))
       const expired = await anAuthorization({ expiresAt: inHours(1) })
       await trigger(expired.id, { instanceId: 603 })
       await expire(expired.id)

@@ -160,6 +160,7 @@ describe('plans', () => {
           type: 'http-01',
           attempt: { status: 'valid', tries: 0 },
           outcome: 'valid',
+          instanceId: 1,
         }),
       indexes: ['authorizations_pkey'],
     },

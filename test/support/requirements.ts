@@ -18,6 +18,8 @@ export const DEBIAN_PACKAGES = {
   certbot: 'certbot',
   certtool: 'gnutls-bin',
   dehydrated: 'dehydrated',
+  'dnssec-signzone': 'bind9-utils',
+  knotd: 'knot',
   // Also what compiles the native half of graphene-pk11, together with make and python3.
   'g++': 'g++',
   lego: 'lego',
@@ -25,6 +27,7 @@ export const DEBIAN_PACKAGES = {
   openssl: 'openssl',
   'softhsm2-util': 'softhsm2',
   uacme: 'uacme',
+  unbound: 'unbound',
 } as const
 
 export type RequiredCommand = keyof typeof DEBIAN_PACKAGES

@@ -7,15 +7,16 @@
  * refuses the PIN is left alone until the daemon is started again, because each attempt may be the last.
  */
 
-import type { SignatureAlgorithm } from '../../../src/pki/algorithms.ts'
+import { createHash } from 'node:crypto'
+import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../../../src/pki/algorithms.ts'
 import { verifySignature } from '../../../src/pki/signature.ts'
-import { parseSpki } from '../../../src/pki/spki.ts'
+import { parseSpki, type Spki } from '../../../src/pki/spki.ts'
 import { SignerUnavailable, TEST_MESSAGE } from '../../protocol.ts'
-import type { KeyState, SigningKey } from '../signing-key.ts'
+import type { KeyState, SigningKey, StreamedSignature } from '../signing-key.ts'
 import { poolThreads } from '../thread-pool.ts'
 import { TokenError } from './error.ts'
 import type { KeyPlace, Pkcs11Library, Session, Token, TokenPlace } from './library.ts'
-import { chooseOperation, type TokenOperation } from './mechanism.ts'
+import { chooseOperation, type TokenInput, type TokenOperation } from './mechanism.ts'
 
 export interface TokenKeyOptions {
   library: Pkcs11Library
@@ -34,7 +35,6 @@ export interface TokenKeyOptions {
 
 interface Connection {
   token: Token
-  operation: TokenOperation
   free: PooledSession[]
 }
 
@@ -60,6 +60,9 @@ class TokenKey implements SigningKey {
   readonly concurrency: number
   readonly maxWaitMs: number
   readonly #options: TokenKeyOptions
+  readonly #spki: Spki
+  /** Of the token as it was last seen. */
+  #mechanisms: ReadonlySet<string> = new Set()
   #connection: Connection | undefined
   #state: KeyState = { status: 'away', since: new Date(), reason: 'not connected yet' }
   #retry: NodeJS.Timeout | undefined
@@ -67,6 +70,7 @@ class TokenKey implements SigningKey {
 
   constructor(options: TokenKeyOptions) {
     this.#options = options
+    this.#spki = parseSpki(options.spki)
     this.concurrency = Math.min(options.sessions, poolThreads() - 1)
     this.maxWaitMs = options.sessionWaitMs
   }
@@ -76,11 +80,32 @@ class TokenKey implements SigningKey {
   }
 
   /** @throws SignerUnavailable: the token is away, or did not sign */
-  async sign(data: Buffer): Promise<Buffer> {
+  sign(data: Buffer): Promise<Buffer> {
+    const operation = this.#operation(this.#options.algorithm)
+    return this.#run(operation, operation.prepare(data))
+  }
+
+  begin(algorithm: SignatureAlgorithm): StreamedSignature | undefined {
+    if (SIGNATURE_ALGORITHMS[algorithm].keyKind !== this.#spki.kind) return undefined
+    const operation = this.#operation(algorithm)
+    const { prepareDigest } = operation
+    if (!prepareDigest) return undefined
+    const hashing = createHash(operation.hash)
+    return {
+      update: (piece) => void hashing.update(piece),
+      finish: () => this.#run(operation, prepareDigest(hashing.digest())),
+    }
+  }
+
+  #operation(algorithm: SignatureAlgorithm): TokenOperation {
+    return chooseOperation(algorithm, this.#spki, this.#mechanisms)
+  }
+
+  async #run(operation: TokenOperation, input: TokenInput): Promise<Buffer> {
     // Each attempt replaces the session it found lost, so at the latest the one after all of them has a good one.
     for (let lost = 0; ; lost++) {
       try {
-        return await this.#signOnce(data)
+        return operation.finish(await this.#signOnce(input))
       } catch (error) {
         if (!(error instanceof TokenError)) throw error
         if (error.kind === 'session' && lost <= this.concurrency) continue
@@ -89,14 +114,14 @@ class TokenKey implements SigningKey {
     }
   }
 
-  async #signOnce(data: Buffer): Promise<Buffer> {
+  async #signOnce({ mechanism, input }: TokenInput): Promise<Buffer> {
     const connection = this.#connection
     const pooled = connection?.free.pop()
     if (!connection) throw new SignerUnavailable(describeAbsence(this.#state))
     // Fewer sessions than `concurrency` are left only while a token is being lost.
     if (!pooled) throw new SignerUnavailable('no session with the token is free')
     try {
-      const signature = await signWith(pooled, connection.operation, data)
+      const signature = await pooled.session.sign(mechanism, pooled.key, input)
       this.#giveBack(connection, pooled)
       return signature
     } catch (error) {
@@ -164,24 +189,30 @@ class TokenKey implements SigningKey {
 
   /** All or nothing: on failure no session stays open. @throws Error */
   async connect(): Promise<void> {
-    const { library, algorithm, sessions } = this.#options
-    const spki = parseSpki(this.#options.spki)
+    const { library, sessions } = this.#options
     const token = library.findToken(this.#options.token)
     const free: PooledSession[] = []
     try {
       free.push(openSession(token, this.#options))
-      requireKind(free[0]!, spki.kind)
-      const operation = chooseOperation(algorithm, spki, token.mechanisms())
-      if (!verifySignature(algorithm, TEST_MESSAGE, spki, await signWith(free[0]!, operation, TEST_MESSAGE))) {
-        throw new TokenError('the key in the token is not the key of the issuer certificate', 'request')
-      }
+      requireKind(free[0]!, this.#spki.kind)
+      this.#mechanisms = token.mechanisms()
+      await this.#requireMatch(free[0]!)
       while (free.length < sessions) free.push(openSession(token, this.#options))
-      this.#connection = { token, operation, free }
+      this.#connection = { token, free }
       this.#state = { status: 'ready', since: new Date() }
     } catch (error) {
       for (const { session } of free) closeQuietly(session)
       throw error
     }
+  }
+
+  async #requireMatch({ session, key }: PooledSession): Promise<void> {
+    const { algorithm } = this.#options
+    const operation = this.#operation(algorithm)
+    const { mechanism, input } = operation.prepare(TEST_MESSAGE)
+    const signature = operation.finish(await session.sign(mechanism, key, input))
+    if (verifySignature(algorithm, TEST_MESSAGE, this.#spki, signature)) return
+    throw new TokenError('the key in the token is not the key of the issuer certificate', 'request')
   }
 
   async close(): Promise<void> {
@@ -212,11 +243,6 @@ function requireKind({ session, key }: PooledSession, kind: string): void {
     `the key in the token is of kind ${found.kind}, the key of the issuer certificate of kind ${kind}`,
     'request',
   )
-}
-
-async function signWith({ session, key }: PooledSession, operation: TokenOperation, data: Buffer): Promise<Buffer> {
-  const { mechanism, input } = operation.prepare(data)
-  return operation.finish(await session.sign(mechanism, key, input))
 }
 
 /** Of a session that is gone the token says so; there is nothing to do about it. */

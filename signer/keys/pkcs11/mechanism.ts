@@ -10,14 +10,22 @@ import {
 import { encodeDer } from '../../../src/pki/der-writer.ts'
 import type { Spki } from '../../../src/pki/spki.ts'
 
+export type HashName = NonNullable<SignatureAlgorithmFacts['hash']>
+
+/** A mechanism, a name without its `CKM_`, and what C_Sign is given. */
+export interface TokenInput {
+  mechanism: string
+  input: Buffer
+}
+
 export interface TokenOperation {
-  /** The mechanism, a name without its `CKM_`, and what C_Sign is given for these bytes. */
-  prepare(data: Buffer): { mechanism: string; input: Buffer }
+  hash: HashName
+  prepare(data: Buffer): TokenInput
+  /** For bytes that were hashed already; absent when the token wants to hash them itself. */
+  prepareDigest?(digest: Buffer): TokenInput
   /** The signature value of X.509. @throws Error when the token gave something else than a signature */
   finish(raw: Buffer): Buffer
 }
-
-type HashName = NonNullable<SignatureAlgorithmFacts['hash']>
 
 /** Every TBSCertificate of a leaf is shorter; bytes. */
 const MAX_HASHED_BY_TOKEN = 32 * 1024
@@ -54,9 +62,12 @@ function requireMechanism(mechanisms: ReadonlySet<string>, name: string, more = 
 }
 
 function ecdsa(hashName: HashName, fieldOctets: number): TokenOperation {
+  // FIPS 186-4 §6.4: of a digest longer than the order its leftmost bits. Some tokens refuse to cut it themselves.
+  const prepareDigest = (digest: Buffer) => ({ mechanism: 'ECDSA', input: digest.subarray(0, fieldOctets) })
   return {
-    // FIPS 186-4 §6.4: of a digest longer than the order its leftmost bits. Some tokens refuse to cut it themselves.
-    prepare: (data) => ({ mechanism: 'ECDSA', input: hash(hashName, data, 'buffer').subarray(0, fieldOctets) }),
+    hash: hashName,
+    prepare: (data) => prepareDigest(hash(hashName, data, 'buffer')),
+    prepareDigest,
     finish: (raw) => encodeEcdsaSignature(ofLength(raw, 2 * fieldOctets)),
   }
 }
@@ -70,17 +81,19 @@ function rsa(hashName: HashName, modulusOctets: number, mechanisms: ReadonlySet<
   const hashesItself = mechanisms.has(hashing)
   const signsDigests = mechanisms.has('RSA_PKCS')
   if (!hashesItself) requireMechanism(mechanisms, 'RSA_PKCS', `nor CKM_${hashing}`)
+  const prepareDigest = (digest: Buffer) => ({
+    mechanism: 'RSA_PKCS',
+    input: Buffer.concat([DIGEST_INFO_PREFIX[hashName], digest]),
+  })
   return {
+    hash: hashName,
     prepare: (data) =>
       hashesItself && !(signsDigests && data.length > MAX_HASHED_BY_TOKEN)
         ? { mechanism: hashing, input: data }
-        : { mechanism: 'RSA_PKCS', input: digestInfo(hashName, data) },
+        : prepareDigest(hash(hashName, data, 'buffer')),
+    ...(signsDigests && { prepareDigest }),
     finish: (raw) => ofLength(raw, modulusOctets),
   }
-}
-
-function digestInfo(hashName: HashName, data: Buffer): Buffer {
-  return Buffer.concat([DIGEST_INFO_PREFIX[hashName], hash(hashName, data, 'buffer')])
 }
 
 /** PKCS #11 gives r and s side by side, X.509 wants Ecdsa-Sig-Value (RFC 3279 §2.2.3). */

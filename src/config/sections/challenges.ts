@@ -5,10 +5,10 @@ import { domainToASCII } from 'node:url'
 import { z } from 'zod/v4'
 import { keysOf } from '../../lib/keys.ts'
 import { CHALLENGE_TYPES, isChallengeType } from '../../protocol/challenge.ts'
-import { checkedText, flag, isDomain, isNetwork, list, port, resolverList, setting, whole } from '../field.ts'
+import { checkedText, choice, flag, isDomain, isNetwork, list, port, resolverList, setting, whole } from '../field.ts'
 
-/** Most issuer domain names that a dns-persist-01 challenge may list (draft-ietf-acme-dns-persist). */
-const MAX_ISSUER_DOMAIN_NAMES = 10
+/** Most issuer domain names that a dns-persist-01 challenge may list (draft-ietf-acme-dns-persist §3.1). */
+export const MAX_ISSUER_DOMAIN_NAMES = 10
 
 const isMethod = (value: string) => isChallengeType(value) || /^ext:\S+$/.test(value)
 
@@ -17,39 +17,52 @@ const maxRetries = (count: number) =>
   setting(whole(0, count), 'Attempts after the first before the challenge fails for good.')
 const autoValidate = () => setting(flag(true), 'Validate as soon as the client asks for it.')
 
+/** Loopback and link-local addresses, where cloud machines find their metadata; private ones are what an internal CA serves. */
+const blockedNetworks = () =>
+  setting(
+    list(checkedText('an IP address or a network such as 10.0.0.0/8', isNetwork), [
+      '127.0.0.0/8',
+      '::1/128',
+      '169.254.0.0/16',
+      'fe80::/10',
+    ]),
+    'Networks that are never connected to; an empty list switches the guard off.',
+  )
+
 const Http01 = z
   .strictObject({
-    port: setting(port(80), 'Port that is asked.'),
+    port: setting(port(80), 'Port that is asked; redirects to http may go to it and to 80.'),
+    https_port: setting(port(443), 'Port that redirects to https may go to beside 443.'),
     timeout_seconds: timeout(10),
     max_retries: maxRetries(3),
     auto_validate: autoValidate(),
     max_response_bytes: setting(z.int().min(1024).max(10485760).default(1048576), 'Largest answer that is read.', {
       unit: 'bytes',
     }),
-    blocked_networks: setting(
-      list(checkedText('an IP address or a network such as 10.0.0.0/8', isNetwork), [
-        '127.0.0.0/8',
-        '::1/128',
-        '169.254.0.0/16',
-        'fe80::/10',
-      ]),
-      'Networks that are never connected to; an empty list switches the guard off.',
-    ),
+    blocked_networks: blockedNetworks(),
   })
   .prefault({})
   .meta({ description: 'http-01 (RFC 8555 §8.3).' })
 
 /** What the DNS methods have in common. */
 const dnsMethod = () => ({
-  resolvers: setting(resolverList(), 'Name servers of this method; empty uses `dns.resolvers`.'),
+  resolvers: setting(
+    resolverList(),
+    'Name servers of this method; empty uses `dns.resolvers`. `dns.zones` overrides both.',
+  ),
   timeout_seconds: timeout(30),
-  propagation_wait_seconds: setting(whole(0, 10), 'Wait before the first look-up after the client asked for it.', {
-    unit: 'seconds',
-  }),
+  propagation_wait_seconds: setting(
+    whole(0, 10),
+    'How long the first attempt looks again for a record that is not there yet; part of timeout_seconds.',
+    { unit: 'seconds' },
+  ),
   max_retries: maxRetries(5),
   auto_validate: autoValidate(),
-  require_dnssec: setting(flag(false), 'Accept only answers that the resolver marks as authenticated.'),
-  require_authoritative: setting(flag(false), 'Ask the authoritative name servers of the zone.'),
+  require_dnssec: setting(
+    flag(false),
+    'Accept only answers that the resolver, which must be a validating one, marks as authenticated (AD bit).',
+  ),
+  require_authoritative: setting(flag(false), 'Ask the name servers of the zone itself; those that answer must agree.'),
 })
 
 const Dns01 = z.strictObject(dnsMethod()).prefault({}).meta({ description: 'dns-01 (RFC 8555 §8.4).' })
@@ -65,6 +78,7 @@ const TlsAlpn01 = z
     timeout_seconds: timeout(10),
     max_retries: maxRetries(3),
     auto_validate: autoValidate(),
+    blocked_networks: blockedNetworks(),
   })
   .prefault({})
   .meta({ description: 'tls-alpn-01 (RFC 8737).' })
@@ -80,7 +94,12 @@ const DnsPersist01 = z
         .max(MAX_ISSUER_DOMAIN_NAMES)
         .default(() => [])
         .transform((names) => names.map(normaliseDomain)),
-      'Names of this service that a published record may carry.',
+      'Names of this service that a published record may carry; empty uses `acme.caa_identities`, or else the host of `server.external_url`.',
+    ),
+    draft: setting(
+      choice(['01', '02'], '01'),
+      'Version of the draft. With `02` the directory and the challenge carry its names too, and a record may carry its hashed account URI as well as the account URL.',
+      { expects: '"01" or "02", in quotes' },
     ),
     ...dnsMethod(),
     allow_wildcard_policy: setting(flag(true), 'Records with `policy=wildcard` authorize wildcard names.'),
@@ -134,7 +153,7 @@ const Zone = z
     resolvers: setting(resolverList(), 'Name servers asked for names of this zone.'),
     addresses: setting(
       list(checkedText('an IP address', (value) => isIP(value) !== 0)),
-      'Fixed addresses of every name of this zone; no name server is asked for them.',
+      'Fixed addresses of every name of this zone; no name server is asked for them, nor for anything else where `resolvers` is empty.',
     ),
   })
   .meta({ description: 'One zone.' })
@@ -142,8 +161,10 @@ const Zone = z
 export const Dns = z
   .strictObject({
     resolvers: setting(resolverList(), 'Name servers for every look-up of validation; empty uses those of the system.'),
-    timeout_seconds: setting(whole(1, 10), 'Time one question may take.', { unit: 'seconds' }),
-    retries: setting(whole(0, 3), 'Questions after the first when no answer comes.'),
+    timeout_seconds: setting(whole(1, 10), 'Time one look-up may take, with its aliases and retries.', {
+      unit: 'seconds',
+    }),
+    retries: setting(whole(0, 3), 'How many times name servers that stay silent are asked again.'),
     zones: setting(list(Zone), 'Zones with resolvers or addresses of their own; they override the lists elsewhere.'),
   })
   .prefault({})

@@ -24,6 +24,39 @@ const CASES: [string, Tree, string[]][] = [
     { ca: { signer: { socket: 's', secret_file: 'k' } } },
     ['ca.internal.root_key_path'],
   ],
+  [
+    'a PIN beside a running signer',
+    {
+      ca: {
+        backend: 'hsm',
+        signer: { socket: 's', secret_file: 'k' },
+        hsm: { pin: '1234' },
+        internal: { root_key_path: null },
+      },
+    },
+    ['ca.hsm.pin'],
+  ],
+  ...['dns01', 'dnspersist01', 'dnsaccount01'].flatMap((section): [string, Tree, string[]][] => {
+    const enabled = ['dns-01', 'dns-persist-01', 'dns-account-01']
+    const path = `challenges.${section}`
+    return [
+      [
+        `DNSSEC by the resolvers of the system (${section})`,
+        { challenges: { enabled, [section]: { require_dnssec: true } } },
+        [`${path}.require_dnssec`],
+      ],
+      [
+        `DNSSEC by a resolver of its own (${section})`,
+        { challenges: { enabled, [section]: { require_dnssec: true, resolvers: ['127.0.0.1'] } } },
+        [],
+      ],
+      [
+        `a wait that outlasts the attempt (${section})`,
+        { challenges: { enabled, [section]: { propagation_wait_seconds: 30 } } },
+        [`${path}.propagation_wait_seconds`],
+      ],
+    ]
+  }),
   ['MX checks with the resolvers of the system', { email: { validate_mx: true } }, ['email.validate_mx']],
   ['fewer connections than threads', { server: { workers: 60 } }, ['database.max_connections']],
   ['few connections for the threads', { server: { workers: 23 } }, ['database.max_connections']],
@@ -42,7 +75,6 @@ const CASES: [string, Tree, string[]][] = [
     ['hooks.registered'],
   ],
   ['quotas without a limit', { quotas: { enabled: true } }, ['quotas.enabled']],
-  ['a CRL of somebody else', { crl: { enabled: true }, ca: { backend: 'external' } }, ['crl.enabled']],
   [
     'an Admin API without mail',
     { admin_api: { enabled: true }, smtp: { enabled: false }, notifications: { enabled: false } },

@@ -24,8 +24,10 @@ function aRequest(over: Partial<ValidationRequest> = {}): ValidationRequest {
     accountId: 'account',
     type: 'http-01',
     identifier: { type: 'dns', value: 'host.example' },
+    wildcard: false,
     token: 'token',
     thumbprint: 'thumbprint',
+    formerThumbprints: [],
     tries: 0,
     requestId: 'request',
     ...over,
@@ -58,6 +60,7 @@ function aDispatcher(
       },
     },
     policy: { maxRetries: everyType(2), backoffBaseMs: 40, backoffMaxMs: 60 },
+    instanceId: 1,
     concurrency: 4,
     maxWaiting: 100,
     events: {
@@ -90,6 +93,17 @@ describe('validation dispatcher', () => {
     assert.equal(recorded[0]?.attempt.status, 'valid')
     assert.match(recorded[0]?.attempt.validated ?? '', /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/)
     assert.deepEqual(results, ['success'])
+  })
+
+  test('a proof that is good for a time bounds the authorization, counted from before the attempt', async () => {
+    const { dispatcher, recorded } = aDispatcher(async () => {
+      await sleep(30)
+      return { ...GOOD, validForSeconds: 60 }
+    })
+    dispatcher.dispatch(aRequest())
+    await until(() => dispatcher.waiting() === 0)
+    const validForSeconds = recorded[0]?.validForSeconds ?? 0
+    assert.ok(validForSeconds > 59 && validForSeconds < 59.98, `${validForSeconds}`)
   })
 
   test('a verdict that is final is recorded as invalid at once', async () => {
