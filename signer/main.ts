@@ -9,10 +9,13 @@ import { type AuditSelection, describeLine, exportAudit, followLines, lastLines 
 import { closedSegments } from './audit-segments.ts'
 import { verifyAuditChain } from './audit-verify.ts'
 import { ConfigError, loadConfig } from './config.ts'
+import { PinRefused } from './issuers.ts'
+import { PIN_REFUSED_EXIT_CODE } from './protocol.ts'
 import { checkSetup, serve } from './serve.ts'
 import { readVersion } from './version.ts'
 
-const EXIT = { ok: 0, failed: 1 } as const
+/** `pinRefused` has a code of its own so that whoever restarts the daemon can leave that to people. */
+const EXIT = { ok: 0, failed: 1, pinRefused: PIN_REFUSED_EXIT_CODE } as const
 const DEFAULT_CONFIG = '/etc/chancery/signer.yaml'
 
 interface ServeOptions {
@@ -29,7 +32,8 @@ const program = sade('chancery-signer')
   .describe([
     'Holds the CA keys and signs what its policy allows, over a Unix socket.',
     '',
-    'Exit codes: 0 done; 1 wrong usage, could not start, or found something wrong.',
+    'Exit codes: 0 done; 1 wrong usage, could not start, or found something wrong; 3 a token refused the PIN: do not',
+    'start again before it is corrected, each attempt brings the token nearer to its lock.',
     'A running daemon prints one line "signer ready" (JSON) when it accepts connections.',
     'SIGTERM or SIGINT: finish what is in flight, then stop.',
   ])
@@ -79,9 +83,7 @@ async function serveCommand(options: ServeOptions): Promise<number> {
     await serve(config, version, options['with-parent'] ?? false)
     return EXIT.ok
   }
-  for (const { id, algorithm, key, notAfter } of (await checkSetup(config)).values()) {
-    console.log(`issuer ${id}: ${algorithm}, ${key.kind} key, valid until ${notAfter.toISOString()}`)
-  }
+  for (const line of await checkSetup(config)) console.log(line)
   console.log(`${options.config}: configuration is valid`)
   return EXIT.ok
 }
@@ -165,7 +167,7 @@ function run<A extends unknown[]>(command: (...args: A) => Promise<number>): (..
       const lines =
         error instanceof ConfigError ? error.problems : [error instanceof Error ? error.message : String(error)]
       for (const line of lines.flatMap((text) => text.split('\n'))) console.error(`chancery-signer: ${line}`)
-      process.exitCode = EXIT.failed
+      process.exitCode = error instanceof PinRefused ? EXIT.pinRefused : EXIT.failed
     }
   }
 }
