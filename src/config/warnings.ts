@@ -51,7 +51,19 @@ const dnsMethodWarnings = Object.entries(DNS_METHODS).flatMap(([type, section]) 
   ]
 })
 
+/** The sections of all methods. */
+const METHODS = { ...DNS_METHODS, 'http-01': 'http01', 'tls-alpn-01': 'tlsalpn01' } as const
+
 export const WARNINGS: readonly WarningRule[] = [
+  warn(
+    'challenges.background_worker.enabled',
+    ({ challenges }) =>
+      !challenges.background_worker.enabled &&
+      Object.entries(METHODS).some(
+        ([type, section]) => challenges.enabled.includes(type) && !challenges[section].auto_validate,
+      ),
+    'is false while auto_validate of an enabled method is false; its challenges wait for another instance to validate them',
+  ),
   ...dnsMethodWarnings,
   {
     path: 'server.worker_class',

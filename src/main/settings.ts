@@ -382,6 +382,11 @@ export function isValidatedHere(config: Config): (type: ChallengeType) => boolea
   return (type) => methods[type].auto_validate
 }
 
+/** One silent name server costs the time of one question; as much again is left for the zones above it. */
+export function caaTimeoutMs({ dns }: Config): number {
+  return 2 * dns.timeout_seconds * 1000
+}
+
 /** Past the longest timeout; the pool's own grace for a thread that does not answer, and the record in the database. */
 const ATTEMPT_GRACE_SECONDS = 10
 
@@ -391,7 +396,8 @@ const ATTEMPT_GRACE_SECONDS = 10
  */
 export function staleSeconds(config: Config): number {
   const longest = Math.max(...Object.values(methodSettings(config)).map(({ timeout_seconds }) => timeout_seconds))
-  return Math.max(config.challenges.background_worker.stale_seconds, 2 * (longest + ATTEMPT_GRACE_SECONDS))
+  const caa = isCaaEnforced(config) ? caaTimeoutMs(config) / SECOND_MS : 0
+  return Math.max(config.challenges.background_worker.stale_seconds, 2 * (longest + caa + ATTEMPT_GRACE_SECONDS))
 }
 
 export function adoptionRules(config: Config): Omit<AdoptionRules, 'limit'> {

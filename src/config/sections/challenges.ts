@@ -121,7 +121,7 @@ const BackgroundWorker = z
     poll_seconds: setting(whole(1, 10), 'Pause between two looks for such challenges.', { unit: 'seconds' }),
     stale_seconds: setting(
       whole(1, 300),
-      'Time without news after which a challenge in processing counts as lost; never less than twice the longest timeout of a method.',
+      'Time without news after which a challenge in processing counts as lost; never less than twice what the longest attempt may take.',
       { unit: 'seconds' },
     ),
   })

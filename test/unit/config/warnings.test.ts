@@ -12,6 +12,16 @@ const QUIET: Tree = {
 
 const CASES: [string, Tree, string[]][] = [
   ['nothing unusual', {}, []],
+  [
+    'a method that is validated by nobody here',
+    { challenges: { http01: { auto_validate: false } } },
+    ['challenges.background_worker.enabled'],
+  ],
+  [
+    'a method that the challenge worker validates',
+    { challenges: { http01: { auto_validate: false }, background_worker: { enabled: true } } },
+    [],
+  ],
   ['another worker class', { server: { worker_class: 'gthread' } }, ['server.worker_class']],
   ['trusted proxies that nobody asks', { proxy: { trusted_proxies: ['192.0.2.1'] } }, ['proxy.trusted_proxies']],
   ['HSTS of less than a day', { security: { hsts_max_age_seconds: 86399 } }, ['security.hsts_max_age_seconds']],
