@@ -35,7 +35,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'src/hooks': LOOPS,
   'src/runtime': ['src/lib'],
   'src/config': CORE,
-  'src/main': ['src', 'workers/pool.ts', 'workers/job.ts', 'signer/protocol.ts'],
+  'src/main': ['src', 'workers/pool.ts', 'workers/job.ts', 'workers/extension', 'signer/protocol.ts'],
   signer: ['src/lib', 'src/pki'],
   workers: CORE,
   bench: ['src/lib'],

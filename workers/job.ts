@@ -30,7 +30,28 @@ export interface Http01Job {
   dns: DnsSettings
 }
 
-export type ValidationJob = Http01Job
+/** A challenge that a validator module decides (workers/extension). */
+export interface ExtensionJob {
+  type: 'extension'
+  challenge: {
+    /** Of the method, on the wire. */
+    type: string
+    /** Without the `*.` of a wildcard. */
+    identifier: { type: IdentifierType; value: string }
+    wildcard: boolean
+    token: string
+    keyAuthorization: string
+    accountUrl: string
+    timeoutMs: number
+  }
+  /** The same. */
+  timeoutMs: number
+}
+
+/** What `validate.ts` does itself. */
+export type BuiltInJob = Http01Job
+
+export type ValidationJob = BuiltInJob | ExtensionJob
 
 /** One step of an attempt, for the log and the audit record; never shown to the client. */
 export interface EvidenceStep {

@@ -19,6 +19,9 @@ export interface WorkerPoolOptions {
   onThreadError?: (error: Error) => void
   /** Compiled module whose default export is the task. */
   taskFile?: URL
+  /** Worker data of the threads. */
+  threadData?: object
+  heapLimits?: { maxOldGenerationSizeMb: number; maxYoungGenerationSizeMb: number }
   /** How long past its own deadline a task may stay silent before its thread counts as stuck. */
   graceMs?: number
 }
@@ -93,6 +96,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
       return verdict
     } catch (cause) {
       counts.lost++
+      if (closing) throw new WorkerPoolError('closed', 'the server is shutting down', { cause })
       throw new WorkerPoolError('lost', 'the validation did not come to an end', { cause })
     } finally {
       clearTimeout(overdue)
@@ -154,6 +158,8 @@ function startThreads(options: WorkerPoolOptions): Piscina {
     atomics: 'disabled',
     // The zone that strangers' bytes come into sees none of the service's environment.
     env: coverageOnly(process.env),
+    ...(options.threadData && { workerData: options.threadData }),
+    ...(options.heapLimits && { resourceLimits: options.heapLimits }),
   })
   // Without a listener a thread that dies between two tasks would end the process.
   piscina.on('error', (error: Error) => options.onThreadError?.(error))

@@ -1,7 +1,7 @@
 /** Account, order, authorization and challenge objects as clients see them (RFC 8555 §7.1; decisions 3, 9). */
 
 import type { Account, Authorization, Order } from '../domain/records.ts'
-import { CHALLENGE_TYPES, type ChallengeType, challengeId } from '../protocol/challenge.ts'
+import { type ChallengeType, challengeId, hasToken } from '../protocol/challenge.ts'
 import type { ProblemDocument } from '../protocol/problem.ts'
 import { renderTimestamp } from '../protocol/timestamp.ts'
 import type { Urls } from '../protocol/urls.ts'
@@ -75,9 +75,9 @@ export function renderChallenge(authorization: Authorization, type: ChallengeTyp
   const attempt = authorization.attempts[type]
   return {
     type,
-    url: urls.numbered('challenge', challengeId(authorization.id, type)),
+    url: urls.numbered('challenge', challengeId(authorization, type)),
     status: attempt?.status ?? 'pending',
-    ...(CHALLENGE_TYPES[type].hasToken && { token: authorization.token }),
+    ...(hasToken(type) && { token: authorization.token }),
     ...(attempt?.validated && { validated: attempt.validated }),
     ...(attempt?.error && { error: attempt.error }),
   }

@@ -31,7 +31,7 @@ export const ABSENT_FEATURES: readonly AbsentFeature[] = [
     feature: 'this challenge method is',
     uses: (c) =>
       c.challenges.enabled.flatMap((type, index) =>
-        VALIDATED_METHODS.includes(type) ? [] : [`challenges.enabled[${index}]`],
+        VALIDATED_METHODS.includes(type) || type.startsWith('ext:') ? [] : [`challenges.enabled[${index}]`],
       ),
   },
   when('challenges.auto_accept', 'accepting without validation is', (c) => c.challenges.auto_accept),

@@ -10,7 +10,7 @@ import type { Issuance } from '../services/issuance.ts'
 import { recoverIssuances } from '../services/recovery.ts'
 import type { ValidationDispatcher } from '../services/validation-dispatcher.ts'
 import type { ExpiryPage } from '../store/expiry-store.ts'
-import { nonceLifetimeSeconds, orderingPolicy } from './settings.ts'
+import { expiryLifetimes, nonceLifetimeSeconds } from './settings.ts'
 import type { Stores } from './wiring.ts'
 
 const RECOVERY_INTERVAL_MS = 2_000
@@ -58,7 +58,7 @@ export function backgroundTasks({
       name: 'order_expiry',
       role: 'cleanup',
       intervalMs: config.order.cleanup_interval_seconds * 1000,
-      round: () => expireOverdue({ store: stores.expiry, lifetimes: orderingPolicy(config), onExpired, isStopping }),
+      round: () => expireOverdue({ store: stores.expiry, lifetimes: expiryLifetimes(config), onExpired, isStopping }),
     },
     {
       name: 'challenge_adoption',

@@ -4,6 +4,7 @@
 import path from 'node:path'
 import sade, { type Sade } from 'sade'
 import type { Config } from '../config/schema.ts'
+import { typeOf } from '../protocol/challenge.ts'
 import { allowToAccount, disallowToAccount, listAllowed } from './commands/account.ts'
 import { testSign } from './commands/ca.ts'
 import { loadConfigFile, readConfigFile } from './commands/config-file.ts'
@@ -23,6 +24,7 @@ import {
 } from './commands/renewal.ts'
 import { runService } from './commands/serve.ts'
 import { runEmbedded } from './dev.ts'
+import { loadChallengeMethods } from './extensions.ts'
 import { VERSION } from './version.ts'
 
 interface GlobalOptions {
@@ -277,12 +279,15 @@ function withFlags(config: Config, { debug, dev }: GlobalOptions): Config {
 }
 
 async function validateOnly(options: GlobalOptions): Promise<number> {
-  const { server, ca, database } = await readConfigFile(configOf(options), 'said')
+  const config = await readConfigFile(configOf(options), 'said')
+  const { server, ca, database } = config
+  const { enabled } = await loadChallengeMethods(config)
   console.log(`chancery ${VERSION}`)
   console.log(
     `listens on ${server.bind}:${server.port} (${server.tls.cert_path === null ? 'HTTP' : 'HTTPS'}) as ${server.external_url}`,
   )
   console.log(`CA backend ${ca.backend}, signer ${ca.signer.socket ?? 'started by the service'}`)
+  console.log(`challenges ${enabled.map(typeOf).join(', ')}`)
   console.log(`database ${database.database} at ${database.host}:${database.port}`)
   console.log('the configuration is valid')
   return 0

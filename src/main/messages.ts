@@ -3,6 +3,7 @@
 import type { Config } from '../config/schema.ts'
 import type { HealthReport } from '../ops/health.ts'
 import type { MetricsSnapshot } from '../ops/metrics.ts'
+import type { EnabledMethod } from '../protocol/challenge.ts'
 import type { RateLimitSettings } from '../services/rate-limiter.ts'
 import type { ValidationRequest } from '../services/validation.ts'
 
@@ -30,6 +31,8 @@ export type FrontMessages = {
 /** Worker data of a front thread; the shared memory stays shared. */
 export interface FrontThreadData {
   config: Config
+  /** `challenges.enabled` with what its modules say of themselves. */
+  enabledMethods: readonly EnabledMethod[]
   version: string
   instanceId: number
   signer: { socketPath: string; secretFile: string }

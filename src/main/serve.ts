@@ -3,7 +3,6 @@
 import { randomBytes } from 'node:crypto'
 import path from 'node:path'
 import type { Logger } from 'pino'
-import { createWorkerPool } from '../../workers/pool.ts'
 import { startBackgroundTasks } from '../background/tasks.ts'
 import type { Config } from '../config/schema.ts'
 import { assertPortFree } from '../http/port-check.ts'
@@ -17,6 +16,7 @@ import { openDatabase } from '../store/database.ts'
 import { announceInstance, type InstancePresence } from '../store/instance-presence.ts'
 import { migrate, requireCurrentSchema } from '../store/migrate.ts'
 import { backgroundEvents, backgroundTasks } from './background.ts'
+import { loadChallengeMethods } from './extensions.ts'
 import { PINO_LEVELS } from './logging.ts'
 import { followMaintenance } from './maintenance-flag.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from './messages.ts'
@@ -35,6 +35,7 @@ import { type SignerPlace, startSignerProcess } from './signer-process.ts'
 import { spawnSupervisor } from './supervisor.ts'
 import { refreshServerCertificate, renewServerCertificate, tlsFiles } from './tls.ts'
 import { createJobFactory } from './validation-jobs.ts'
+import { createValidationPools } from './validation-pools.ts'
 import { connectSigner, createStores, createThreadIssuance } from './wiring.ts'
 
 export interface ServeOptions {
@@ -103,6 +104,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   await requireFreePort(config)
   // Every front reads it for itself; what is wrong with it is said here, once, and refuses the start.
   eabSecretBox(config)
+  const methods = await loadChallengeMethods(config)
   onStep('checking the database')
   await prepareSchema(config, log)
   const db = openDatabase(databaseSettings(config), (error) =>
@@ -130,25 +132,37 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
 
   const stores = createStores(db)
   const { instanceId } = presence
-  const issuance = createThreadIssuance({ config, db, stores, ca, instanceId, metrics, log })
+  const issuance = createThreadIssuance({
+    config,
+    enabledMethods: methods.enabled,
+    db,
+    stores,
+    ca,
+    instanceId,
+    metrics,
+    log,
+  })
   if (config.server.tls.self_issued_names.length > 0) onStep('checking the server certificate')
   const refreshCertificate = () => refreshServerCertificate(config, ca, issuance)
   await refreshCertificate()
   const tls = tlsFiles(config)
 
   onStep('starting the validation workers')
-  const pool = createWorkerPool({
-    threads: VALIDATION_THREADS,
-    concurrentTasksPerThread: VALIDATIONS_PER_THREAD,
-    maxQueue: MAX_WAITING_VALIDATIONS,
-    onThreadError: (error) => log.error({ err: error }, 'validation thread failed'),
-  })
+  const pool = createValidationPools(
+    methods,
+    {
+      threads: VALIDATION_THREADS,
+      concurrentTasksPerThread: VALIDATIONS_PER_THREAD,
+      maxQueue: MAX_WAITING_VALIDATIONS,
+    },
+    (error) => log.error({ err: error }, 'validation thread failed'),
+  )
   teardown.add(() => pool.close(1_000))
   const dispatcher = createValidationDispatcher({
     validate: pool.validate,
-    jobFor: createJobFactory(config, version),
+    jobFor: createJobFactory(config, methods, version),
     store: stores.authorizations,
-    policy: validationPolicy(config),
+    policy: validationPolicy(config, methods.extensions),
     concurrency: VALIDATION_THREADS * VALIDATIONS_PER_THREAD,
     maxWaiting: MAX_WAITING_VALIDATIONS,
     events: dispatcherEvents(log, metrics),
@@ -210,6 +224,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= '16384'
   const shared: Omit<FrontThreadData, 'front'> = {
     config,
+    enabledMethods: methods.enabled,
     version,
     instanceId,
     signer: { socketPath: signer.socketPath, secretFile: signer.secretFile },

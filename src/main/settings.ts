@@ -2,8 +2,10 @@
 
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
+import type { ExtensionThreadData } from '../../workers/extension/task.ts'
 import type { AcmeSettings, DirectoryMeta } from '../acme/context.ts'
 import type { Config } from '../config/schema.ts'
+import { EXTENSION_DEFAULTS } from '../config/sections/challenges.ts'
 import { type CertificateProfile, DEFAULT_PROFILE, hasChoiceOfProfiles } from '../domain/certificate-profile.ts'
 import type { IdentifierPolicy } from '../domain/identifier-policy.ts'
 import { RATE_CATEGORIES, type RateCategory } from '../domain/rate-limit.ts'
@@ -12,11 +14,12 @@ import type { ProxySettings } from '../http/forwarded.ts'
 import { keysOf } from '../lib/keys.ts'
 import { createSecretBox, type SecretBox } from '../lib/secret-box.ts'
 import { CURVES } from '../pki/algorithms.ts'
-import { type ChallengeType, isChallengeType } from '../protocol/challenge.ts'
+import type { EnabledMethod } from '../protocol/challenge.ts'
 import { normalizeDnsName } from '../protocol/identifier.ts'
 import type { AccountKeyPolicy } from '../protocol/jwk.ts'
 import type { UrlSettings } from '../protocol/urls.ts'
 import type { AccountRulesPolicy } from '../services/account-rules.ts'
+import type { ExpiryLifetimes } from '../services/expiry.ts'
 import type { ExternalAccountPolicy } from '../services/external-accounts.ts'
 import type { IssuancePolicy } from '../services/issuance.ts'
 import type { OrderingPolicy } from '../services/ordering.ts'
@@ -188,10 +191,6 @@ export function accountRulesPolicy({ security }: Config): AccountRulesPolicy {
   }
 }
 
-function enabledChallenges({ challenges }: Config): ChallengeType[] {
-  return challenges.enabled.filter(isChallengeType)
-}
-
 /** As identifiers are compared: A-labels, lower case, no final dot. */
 function normalPattern(pattern: string): string {
   const normal = normalizeDnsName(pattern.replace(/\.$/, ''))
@@ -199,8 +198,8 @@ function normalPattern(pattern: string): string {
   return normal.value
 }
 
-export function identifierPolicy(config: Config): IdentifierPolicy {
-  const { identifier_policy: policy } = config.security
+export function identifierPolicy({ security }: Config, enabled: readonly EnabledMethod[]): IdentifierPolicy {
+  const { identifier_policy: policy } = security
   return {
     allowedDomains: policy.allowed_domains.map(normalPattern),
     forbiddenDomains: policy.forbidden_domains.map(normalPattern),
@@ -209,7 +208,7 @@ export function identifierPolicy(config: Config): IdentifierPolicy {
     allowSingleLabel: policy.allow_single_label,
     maxIdentifiers: policy.max_identifiers_per_order,
     maxValueLength: policy.max_identifier_value_length,
-    enabledChallenges: enabledChallenges(config),
+    enabledChallenges: enabled,
   }
 }
 
@@ -235,11 +234,16 @@ export function certificateProfiles({ ca }: Config): ReadonlyMap<string, Certifi
   return byName
 }
 
-export function orderingPolicy(config: Config): OrderingPolicy {
-  const { order } = config
+export function orderingPolicy(config: Config, enabled: readonly EnabledMethod[]): OrderingPolicy {
   return {
-    identifiers: identifierPolicy(config),
+    identifiers: identifierPolicy(config, enabled),
     profiles: certificateProfiles(config),
+    ...expiryLifetimes(config),
+  }
+}
+
+export function expiryLifetimes({ order }: Config): ExpiryLifetimes {
+  return {
     orderLifetimeMs: order.expiry_seconds * SECOND_MS,
     authorizationLifetimeMs: order.authorization_expiry_seconds * SECOND_MS,
     preAuthorizationLifetimeMs: order.pre_authorization_lifetime_days * DAY_MS,
@@ -253,7 +257,7 @@ export function renewalPolicy({ ari }: Config): RenewalPolicy {
   }
 }
 
-export function issuancePolicy(config: Config): IssuancePolicy {
+export function issuancePolicy(config: Config, enabled: readonly EnabledMethod[]): IssuancePolicy {
   const { security, ca, order } = config
   return {
     csr: {
@@ -266,7 +270,7 @@ export function issuancePolicy(config: Config): IssuancePolicy {
         ed25519: true,
       },
     },
-    identifiers: identifierPolicy(config),
+    identifiers: identifierPolicy(config, enabled),
     profiles: certificateProfiles(config),
     caIssuersUrls: ca.aia_issuer_urls,
     policyOids: ca.policy_oids,
@@ -275,7 +279,16 @@ export function issuancePolicy(config: Config): IssuancePolicy {
   }
 }
 
-export function validationPolicy({ challenges }: Config): ValidationPolicy {
+/** `challenges.extensions.<type>` */
+export function extensionSettings({ challenges }: Pick<Config, 'challenges'>, type: string) {
+  return Object.hasOwn(challenges.extensions, type)
+    ? (challenges.extensions[type] ?? EXTENSION_DEFAULTS)
+    : EXTENSION_DEFAULTS
+}
+
+/** A module may stand in for a built-in method: its own numbers then count. */
+export function validationPolicy({ challenges }: Config, { modules }: ExtensionThreadData): ValidationPolicy {
+  const ofModules = modules.map(({ type }) => [type, extensionSettings({ challenges }, type).max_retries])
   return {
     maxRetries: {
       'http-01': challenges.http01.max_retries,
@@ -283,6 +296,7 @@ export function validationPolicy({ challenges }: Config): ValidationPolicy {
       'tls-alpn-01': challenges.tlsalpn01.max_retries,
       'dns-persist-01': challenges.dnspersist01.max_retries,
       'dns-account-01': challenges.dnsaccount01.max_retries,
+      ...Object.fromEntries(ofModules),
     },
     backoffBaseMs: challenges.backoff_base_seconds * SECOND_MS,
     backoffMaxMs: challenges.backoff_max_seconds * SECOND_MS,

@@ -8,6 +8,7 @@ import { createSignerBackend } from '../ca/signer-backend.ts'
 import type { Config } from '../config/schema.ts'
 import { openSharedTable } from '../lib/shared-table.ts'
 import type { Metrics } from '../ops/metrics.ts'
+import type { EnabledMethod } from '../protocol/challenge.ts'
 import type { Nonces } from '../protocol/nonce.ts'
 import { createUrls } from '../protocol/urls.ts'
 import { createAccountCache } from '../services/account-cache.ts'
@@ -95,6 +96,7 @@ export function connectSigner(signer: FrontThreadData['signer'], log: Logger): C
 
 export interface Shared {
   config: Config
+  enabledMethods: readonly EnabledMethod[]
   db: Database
   stores: Stores
   ca: CaBackend
@@ -117,7 +119,7 @@ function createThreadAccountRules({ config, db }: Pick<Shared, 'config' | 'db'>)
 }
 
 export function createThreadIssuance(
-  { config, db, stores, ca, instanceId, metrics, log }: Shared,
+  { config, enabledMethods, db, stores, ca, instanceId, metrics, log }: Shared,
   rules = createThreadAccountRules({ config, db }),
 ): Issuance {
   const serialNumber =
@@ -145,7 +147,7 @@ export function createThreadIssuance(
   const quotas = createThreadQuotas({ config, stores, metrics, log })
   return createIssuance(
     { ca, store: stores.issuance, certificates: stores.certificates, rules, serialNumber, instanceId, quotas, events },
-    issuancePolicy(config),
+    issuancePolicy(config, enabledMethods),
   )
 }
 
@@ -196,7 +198,7 @@ export function createAcmeContext(
       stores.authorizations,
       rules,
       renewal,
-      orderingPolicy(config),
+      orderingPolicy(config, shared.enabledMethods),
       createThreadQuotas(shared),
       {
         ordered: () => metrics.ordersCreated.inc(),

@@ -29,6 +29,7 @@ export async function adoptChallenges({
       accountId: authorization.accountId,
       type,
       identifier: authorization.identifier,
+      wildcard: authorization.wildcard,
       token: authorization.token,
       thumbprint: accountThumbprint,
       tries: authorization.attempts[type]?.tries ?? 0,

@@ -85,7 +85,7 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
     try {
       const verdict = await options.validate(options.jobFor(request))
       const tries = request.tries + (verdict.ok ? 0 : 1)
-      const retryable = !verdict.ok && verdict.retryable && tries <= policy.maxRetries[request.type]
+      const retryable = !verdict.ok && verdict.retryable && tries <= (policy.maxRetries[request.type] ?? 0)
       const recorded = await record(request, verdict, tries, retryable)
       const again = retryable && recorded
       events.attempted(

@@ -1,8 +1,13 @@
 /** Triggering challenges (RFC 8555 §7.5.1): the claim in the database, then the hand-over to whoever validates. */
 
 import type { Authorization } from '../domain/records.ts'
-import type { ChallengeType } from '../protocol/challenge.ts'
-import { parseChallengeId } from '../protocol/challenge.ts'
+import {
+  type BuiltInType,
+  type ChallengeType,
+  keyedType,
+  type OfferedPlace,
+  parseChallengeId,
+} from '../protocol/challenge.ts'
 import type { Identifier } from '../protocol/identifier.ts'
 import { Problem } from '../protocol/problem.ts'
 import type { Requester } from '../store/account-store.ts'
@@ -14,7 +19,9 @@ export interface ValidationRequest {
   authorizationId: string
   accountId: string
   type: ChallengeType
+  /** Without the `*.` of a wildcard. */
   identifier: Identifier
+  wildcard: boolean
   token: string
   /** Of the account key at the time of the trigger. */
   thumbprint: string
@@ -49,30 +56,31 @@ export function createChallengeTriggers(
     return located
   }
 
-  function offered(authorization: Authorization | undefined, type: ChallengeType): Authorization {
-    if (!authorization?.offered.includes(type)) throw noSuchChallenge()
-    return authorization
+  function offered(authorization: Authorization | undefined, key: BuiltInType | OfferedPlace) {
+    const type = authorization && keyedType(key, authorization.offered)
+    if (!authorization || type === undefined) throw noSuchChallenge()
+    return { authorization, type }
   }
 
   async function find(requester: Requester, challengeId: string) {
-    const { authorizationId, type } = locate(challengeId)
-    const authorization = offered(unlessStale(await store.find({ requester, authorizationId })), type)
-    if (authorization.accountId !== requester.accountId)
+    const { authorizationId, key } = locate(challengeId)
+    const found = offered(unlessStale(await store.find({ requester, authorizationId })), key)
+    if (found.authorization.accountId !== requester.accountId)
       throw new Problem('unauthorized', 'this challenge belongs to another account')
-    return { authorization, type }
+    return found
   }
 
   return {
     find,
     async trigger(requester, challengeId, thumbprint, requestId) {
-      const { authorizationId, type } = locate(challengeId)
-      const triggered = unlessStale(await store.trigger({ requester, authorizationId, type, instanceId }))
+      const { authorizationId, key } = locate(challengeId)
+      const triggered = unlessStale(await store.trigger({ requester, authorizationId, type: key, instanceId }))
       // Not this account's, or not there: the plain look-up tells which.
       if (!triggered) return find(requester, challengeId)
-      const authorization = offered(triggered.authorization, type)
+      const { authorization, type } = offered(triggered.authorization, key)
       if (triggered.moved) {
-        const { identifier, token, accountId } = authorization
-        dispatch({ authorizationId, accountId, type, identifier, token, thumbprint, tries: 0, requestId })
+        const { identifier, wildcard, token, accountId } = authorization
+        dispatch({ authorizationId, accountId, type, identifier, wildcard, token, thumbprint, tries: 0, requestId })
       }
       return { authorization, type }
     },

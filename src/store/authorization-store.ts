@@ -3,7 +3,13 @@
 import type { AuthorizationStatus } from '../domain/authorization-state.ts'
 import type { Authorization, ChallengeAttempt } from '../domain/records.ts'
 import type { Batched } from '../lib/batcher.ts'
-import type { ChallengeType } from '../protocol/challenge.ts'
+import {
+  type BuiltInType,
+  CHALLENGE_TYPES,
+  type ChallengeType,
+  keyedType,
+  type OfferedPlace,
+} from '../protocol/challenge.ts'
 import type { IdentifierType } from '../protocol/identifier.ts'
 import { type Requester, STALE_ACCOUNT, type StaleAccount } from './account-store.ts'
 import { batched, type Database, inRounds, type Statement } from './database.ts'
@@ -31,10 +37,11 @@ export interface AuthorizationStore {
   create(requester: Requester, candidate: AuthorizationCandidate): Promise<Authorization | StaleAccount>
   /**
    * Challenge pending → processing, claimed by this instance. `moved` is true for exactly one of several callers; the
-   * authorization is as it is after the call. Undefined when there is none, or it is another account's.
+   * authorization is as it is after the call. Undefined when there is none, or it is another account's. `type` is as in
+   * the challenge's id.
    */
   trigger: Batched<
-    { requester: Requester; authorizationId: string; type: ChallengeType; instanceId: number },
+    { requester: Requester; authorizationId: string; type: BuiltInType | OfferedPlace; instanceId: number },
     { authorization: Authorization; moved: boolean } | StaleAccount | undefined
   >
   /** Challenge processing → valid or invalid, or one try more; true where the authorization was still pending. */
@@ -76,16 +83,19 @@ const TRIGGER: Statement = {
   text: `
     WITH i AS (
       SELECT n.*, a.id IS NULL AS stale
-        FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::text[], $5::integer[]) WITH ORDINALITY
-          AS n (id, account_id, key_version, type, instance_id, ord)
+        FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::text[], $5::integer[], $6::integer[]) WITH ORDINALITY
+          AS n (id, account_id, key_version, type, place, instance_id, ord)
         LEFT JOIN accounts a ON a.id = n.account_id AND a.key_version = n.key_version AND a.status = 'valid'
     ), moved AS (
       UPDATE authorizations z
-         SET attempts = z.attempts || jsonb_build_object(i.type, '{"status": "processing", "tries": 0}'::jsonb),
+         SET attempts = z.attempts || jsonb_build_object(coalesce(i.type, z.offered[i.place]),
+                                                         '{"status": "processing", "tries": 0}'::jsonb),
              validating_by = i.instance_id, validating_since = now()
         FROM i
        WHERE z.id = i.id AND z.account_id = i.account_id AND NOT i.stale
-         AND z.status = 'pending' AND z.expires_at > now() AND i.type = ANY (z.offered) AND NOT z.attempts ? i.type
+         AND z.status = 'pending' AND z.expires_at > now()
+         AND (i.type = ANY (z.offered) OR z.offered[i.place] <> ALL ('{${Object.keys(CHALLENGE_TYPES)}}'::text[]))
+         AND NOT z.attempts ? coalesce(i.type, z.offered[i.place])
       RETURNING i.ord, z.attempts
     )
     SELECT i.ord::integer, i.stale, moved.ord IS NOT NULL AS moved, moved.attempts AS new_attempts, ${COLUMNS}
@@ -202,7 +212,8 @@ export function createAuthorizationStore(db: Database): AuthorizationStore {
             commands.map((c) => c.authorizationId),
             commands.map((c) => c.requester.accountId),
             commands.map((c) => c.requester.keyVersion),
-            commands.map((c) => c.type),
+            commands.map((c) => (typeof c.type === 'string' ? c.type : null)),
+            commands.map((c) => (typeof c.type === 'number' ? c.type : null)),
             commands.map((c) => c.instanceId),
           ])
           const results: ({ authorization: Authorization; moved: boolean } | StaleAccount | undefined)[] = commands.map(
@@ -273,8 +284,9 @@ export function createAuthorizationStore(db: Database): AuthorizationStore {
   }
 }
 
-function isPending({ status, offered, attempts }: Authorization, type: ChallengeType): boolean {
-  return status === 'pending' && offered.includes(type) && !(type in attempts)
+function isPending({ status, offered, attempts }: Authorization, key: BuiltInType | OfferedPlace): boolean {
+  const type = keyedType(key, offered)
+  return status === 'pending' && type !== undefined && !(type in attempts)
 }
 
 function decode(row: AuthorizationRow): Authorization {

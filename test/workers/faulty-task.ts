@@ -1,9 +1,9 @@
 /** A task that fails in the ways a thread can fail; which one stands in the job's token. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ValidationJob, ValidationVerdict } from '../../workers/job.ts'
+import type { Http01Job, ValidationVerdict } from '../../workers/job.ts'
 
-export default async function faulty(job: ValidationJob): Promise<ValidationVerdict> {
+export default async function faulty(job: Http01Job): Promise<ValidationVerdict> {
   switch (job.token) {
     case 'exit':
       return process.exit(3)

@@ -109,7 +109,7 @@ function reportAuthorization(authorization: InspectedAuthorization): Report {
     status: authorization.status,
     expires_at: renderTimestamp(authorization.expires_at),
     challenges: authorization.offered.map((offered) => ({
-      id: challengeId(authorization.id, offered as ChallengeType),
+      id: challengeId(authorization, offered as ChallengeType),
       type: offered,
       status: attempts[offered]?.status ?? 'pending',
       token: `${token.slice(0, TOKEN_SHOWN)}…`,

@@ -148,7 +148,7 @@ describe('rules between keys', () => {
     ],
     [
       { challenges: { enabled: [] } },
-      'challenges.enabled (line 1): is an empty list; must be a list of at least 1, each entry one of http-01, dns-01, tls-alpn-01, dns-persist-01, dns-account-01, or ext: and a module',
+      'challenges.enabled (line 1): is an empty list; must be a list of at least 1, at most 10, each entry one of http-01, dns-01, tls-alpn-01, dns-persist-01, dns-account-01, or ext: and a module',
     ],
     [
       { hooks: { registered: [{ class: 'no class', enabled: false }] } },

@@ -24,6 +24,7 @@ function aRequest(over: Partial<ValidationRequest> = {}): ValidationRequest {
     accountId: 'account',
     type: 'http-01',
     identifier: { type: 'dns', value: 'host.example' },
+    wildcard: false,
     token: 'token',
     thumbprint: 'thumbprint',
     tries: 0,
