@@ -3,13 +3,19 @@
 import type { IdentifierType } from '../src/protocol/identifier.ts'
 import type { ProblemType } from '../src/protocol/problem.ts'
 
-/** Settings of name resolution: `dns.resolvers`, overridden for a zone by `dns.zones` (decisions 24a). */
+/** Settings of name resolution: the method's resolvers or `dns.resolvers`, overridden by `dns.zones` (decisions 24a). */
 export interface DnsSettings {
   /** `ip`, `ip:port` or `[v6]:port`; empty means the system's resolvers (/etc/resolv.conf). */
   resolvers: readonly string[]
-  /** Longest matching zone wins. A zone has resolvers of its own, or fixed addresses that answer without a query. */
+  /**
+   * Longest matching zone wins. A zone has resolvers of its own, or fixed addresses that answer without a query, or both:
+   * then the resolvers are asked for everything but addresses.
+   */
   zones: readonly { zone: string; resolvers?: readonly string[]; addresses?: readonly string[] }[]
+  /** Bound of one look-up, with its aliases and retries. */
   timeoutMs: number
+  /** How many times servers that stay silent are asked again. */
+  retries: number
 }
 
 export interface Http01Job {
@@ -48,8 +54,38 @@ export interface ExtensionJob {
   timeoutMs: number
 }
 
+/** What dns-01 and dns-account-01 have in common. */
+export interface DnsTxtJob {
+  /** A DNS name; for a wildcard the name without `*.`. */
+  identifier: { type: IdentifierType; value: string }
+  keyAuthorization: string
+  /** One bound for the whole attempt, waits and aliases included; milliseconds from the start of the task. */
+  timeoutMs: number
+  /** How long after the start a record that is not there yet is looked for again; part of `timeoutMs`. */
+  propagationWaitMs: number
+  /** The resolvers have to set the AD bit. */
+  requireDnssec: boolean
+  /** The zone's own name servers are asked, and have to agree. */
+  requireAuthoritative: boolean
+  /** Of those servers; absent means 53. */
+  authoritativePort?: number
+  /** CIDR list; a zone's own name server inside it is not asked. Resolvers are the operator's choice. */
+  blockedNetworks: readonly string[]
+  dns: DnsSettings
+}
+
+export interface Dns01Job extends DnsTxtJob {
+  type: 'dns-01'
+}
+
+export interface DnsAccount01Job extends DnsTxtJob {
+  type: 'dns-account-01'
+  /** As the client got it in Location (RFC 8555 §7.3). */
+  accountUrl: string
+}
+
 /** What `validate.ts` does itself. */
-export type BuiltInJob = Http01Job
+export type BuiltInJob = Http01Job | Dns01Job | DnsAccount01Job
 
 export type ValidationJob = BuiltInJob | ExtensionJob
 

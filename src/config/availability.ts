@@ -16,7 +16,7 @@ export interface AbsentFeature {
 }
 
 /** Challenge methods that this version validates. */
-const VALIDATED_METHODS: readonly string[] = ['http-01'] satisfies ChallengeType[]
+const VALIDATED_METHODS: readonly string[] = ['http-01', 'dns-01', 'dns-account-01'] satisfies ChallengeType[]
 
 const when = (path: string, feature: string, used: (config: Config) => boolean): AbsentFeature => ({
   path,

@@ -1,6 +1,6 @@
 /** From a claimed challenge and the configuration to the job that the validation threads understand: one row a method. */
 
-import type { DnsSettings, ValidationJob } from '../../workers/job.ts'
+import type { DnsSettings, DnsTxtJob, ValidationJob } from '../../workers/job.ts'
 import type { Config } from '../config/schema.ts'
 import { type BuiltInType, isChallengeType, keyAuthorization } from '../protocol/challenge.ts'
 import { createUrls } from '../protocol/urls.ts'
@@ -18,6 +18,7 @@ export function createJobFactory(
 ): (request: ValidationRequest) => ValidationJob {
   const { challenges, acme } = config
   const dns = dnsSettings(config)
+  const urls = createUrls(urlSettings(config))
   const userAgent = `chancery/${version}${acme.website_url ? ` (${acme.website_url})` : ''}`
 
   const jobs: Partial<Record<BuiltInType, (request: ValidationRequest) => ValidationJob>> = {
@@ -33,9 +34,14 @@ export function createJobFactory(
       userAgent,
       dns,
     }),
+    'dns-01': (request) => ({ type: 'dns-01', ...txtJob(config, challenges.dns01, request) }),
+    'dns-account-01': (request) => ({
+      type: 'dns-account-01',
+      ...txtJob(config, challenges.dnsaccount01, request),
+      accountUrl: urls.numbered('account', request.accountId),
+    }),
   }
 
-  const urls = createUrls(urlSettings(config))
   const moduleTypes = new Set<string>(extensions.modules.map(({ type }) => type))
   const extensionJob = (request: ValidationRequest): ValidationJob => {
     const { type, identifier, wildcard, token, thumbprint, accountId } = request
@@ -61,15 +67,37 @@ export function createJobFactory(
   }
 }
 
-/** `dns` as the workers take it (decisions 24a). */
-function dnsSettings({ dns }: Config): DnsSettings {
+function txtJob(
+  config: Config,
+  method: Config['challenges']['dns01'],
+  { identifier, token, thumbprint, tries }: ValidationRequest,
+): DnsTxtJob {
   return {
-    resolvers: dns.resolvers,
+    identifier,
+    keyAuthorization: keyAuthorization(token, thumbprint),
+    timeoutMs: method.timeout_seconds * SECOND_MS,
+    // Later attempts come after a backoff, which is the wait then.
+    propagationWaitMs: tries === 0 ? method.propagation_wait_seconds * SECOND_MS : 0,
+    requireDnssec: method.require_dnssec,
+    requireAuthoritative: method.require_authoritative,
+    blockedNetworks: config.challenges.http01.blocked_networks,
+    dns: dnsSettings(config, method.resolvers),
+  }
+}
+
+/**
+ * `dns` as the workers take it (decisions 24a).
+ * @param ofMethod resolvers of a method, which override `dns.resolvers` where there are any
+ */
+function dnsSettings({ dns }: Config, ofMethod: readonly string[] = []): DnsSettings {
+  return {
+    resolvers: ofMethod.length > 0 ? ofMethod : dns.resolvers,
     zones: dns.zones.map(({ zone, resolvers, addresses }) => ({
       zone,
       ...(resolvers.length > 0 && { resolvers }),
       ...(addresses.length > 0 && { addresses }),
     })),
     timeoutMs: dns.timeout_seconds * SECOND_MS,
+    retries: dns.retries,
   }
 }

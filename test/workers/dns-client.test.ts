@@ -27,7 +27,7 @@ async function serve(t: TestContext, script: Script, host?: string): Promise<Scr
 }
 
 function clientOf(resolvers: readonly string[], settings: Partial<DnsSettings> = {}, options?: DnsClientOptions) {
-  const dns = createDnsClient({ resolvers, zones: [], timeoutMs: 2000, ...settings }, options)
+  const dns = createDnsClient({ resolvers, zones: [], timeoutMs: 2000, retries: 2, ...settings }, options)
   const timeoutMs = settings.timeoutMs ?? 2000
   return {
     addresses: (name: string) => dns.resolveAddresses(name, startDeadline(timeoutMs)),
@@ -85,8 +85,9 @@ describe('address look-up', () => {
     const server = await serve(t, () => ({ rcode: SERVFAIL }))
     assert.deepEqual(await clientOf([server.resolver]).addresses('four.example'), {
       kind: 'failed',
-      reason: 'the resolver answered SERVFAIL',
+      reason: 'the name server answered SERVFAIL',
       retryable: true,
+      asked: [server.resolver],
     })
   })
   test('one family is enough when the other fails', async (t) => {
@@ -124,7 +125,12 @@ describe('address look-up', () => {
     test(`${JSON.stringify(name).slice(0, 30)} is not sent to anybody`, async (t) => {
       const server = await serve(t, zoneScript(zone))
       const found = await clientOf([server.resolver]).addresses(name)
-      assert.deepEqual(found, { kind: 'failed', reason: 'not a name that can be looked up', retryable: false })
+      assert.deepEqual(found, {
+        kind: 'failed',
+        reason: 'not a name that can be looked up',
+        retryable: false,
+        asked: [],
+      })
       assert.equal(server.asked.length, 0)
     })
   }
@@ -317,7 +323,7 @@ describe('transport', () => {
     const [found, ms] = await timed(() =>
       clientOf([server.resolver, server.resolver], { timeoutMs: 500 }).addresses('x.example'),
     )
-    assert.deepEqual(found, { kind: 'failed', reason: 'no answer in time', retryable: true })
+    assert.deepEqual(found, { kind: 'failed', reason: 'no answer in time', retryable: true, asked: [server.resolver] })
     assert.ok(ms >= 450 && ms < 2500, `${ms} ms`)
   })
   test('TCP that sends a length and then nothing ends within the time given', async (t) => {

@@ -33,12 +33,13 @@ const fixed = (...addresses: string[]): Http01Job['dns'] => ({
   resolvers: [],
   zones: [{ zone: 'test', addresses }],
   timeoutMs: 2000,
+  retries: 2,
 })
 
 /** A job whose names are answered by a scripted server. */
 async function dnsOf(t: TestContext, script: Script): Promise<Http01Job['dns']> {
   const { resolver } = await kept(t, startDns(script))
-  return { resolvers: [resolver], zones: [], timeoutMs: 1000 }
+  return { resolvers: [resolver], zones: [], timeoutMs: 1000, retries: 2 }
 }
 
 async function timed(job: Http01Job): Promise<[ValidationVerdict, number]> {

@@ -39,10 +39,14 @@ export interface DnsResponse {
   truncated: boolean
   /** The resolver says it validated the answer (RFC 4035 §3.2.3). */
   authenticated: boolean
+  /** The server answers for its own zone (AA). */
+  authoritative: boolean
+  /** No answer, but name servers closer to the name (RFC 2308 §2.2): this server does not know. */
+  isReferral: boolean
   /** An SOA stands in the authority section: "no such data" is definite (RFC 2308 §2.2). */
   hasSoa: boolean
   /** Records of the answer section in its order, of the type asked for or CNAME; owner in lower case. */
-  answers: readonly ({ owner: string; cname: string } | { owner: string; record: DnsRecord })[]
+  answers: readonly ({ owner: string; cname: string; ttlSeconds: number } | { owner: string; record: DnsRecord })[]
 }
 
 /** Over UDP: 1232 octets fit every path without fragments, which could be forged. */
@@ -59,11 +63,15 @@ export function isQueryableName(name: string): boolean {
  * A query with random id and randomly cased letters (0x20: an off-path forger has to guess those as well).
  * `name` is a queryable name.
  */
-export function buildQuery(name: string, type: DnsType, options: { edns: boolean; dnssec: boolean }): DnsQuery {
+export function buildQuery(
+  name: string,
+  type: DnsType,
+  options: { edns: boolean; dnssec: boolean; recursion: boolean },
+): DnsQuery {
   const bytes = dnsPacket.encode({
     type: 'query',
     id: randomInt(0x10000),
-    flags: dnsPacket.RECURSION_DESIRED | (options.dnssec ? dnsPacket.AUTHENTIC_DATA : 0),
+    flags: (options.recursion ? dnsPacket.RECURSION_DESIRED : 0) | (options.dnssec ? dnsPacket.AUTHENTIC_DATA : 0),
     questions: [{ type, name: randomCase(name), class: 'IN' }],
     additionals: options.edns ? [optRecord(options.dnssec)] : [],
   })
@@ -106,7 +114,8 @@ function randomCase(name: string): string {
 export function matchQuestion(message: Buffer, query: DnsQuery): 'exact' | 'recased' | 'foreign' {
   const end = HEADER_BYTES + query.question.length
   if (message.length < end) return 'foreign'
-  const isResponse = (message[2]! & 0x80) !== 0
+  // QR set, and the opcode of a query.
+  const isResponse = (message[2]! & 0xf8) === 0x80
   const isOneQuestion = message.readUInt16BE(4) === 1
   if (!isResponse || !isOneQuestion || message.readUInt16BE(0) !== query.bytes.readUInt16BE(0)) return 'foreign'
 
@@ -125,15 +134,19 @@ export function parseResponse(message: Buffer, query: DnsQuery): DnsResponse | u
   const answers: DnsResponse['answers'][number][] = []
   for (const answer of packet.answers ?? []) {
     if (answer.type !== 'CNAME' && answer.type !== query.type) continue
+    if (answer.class !== 'IN') continue
     const read = readAnswer(answer)
     if (!read) return undefined
     answers.push(read)
   }
+  const has = (type: string) => (packet.authorities ?? []).some((record) => record.type === type)
   return {
     rcode: responseCode(packet),
     truncated: packet.flag_tc,
     authenticated: packet.flag_ad,
-    hasSoa: (packet.authorities ?? []).some((record) => record.type === 'SOA'),
+    authoritative: packet.flag_aa,
+    isReferral: !packet.flag_aa && (packet.answers ?? []).length === 0 && has('NS') && !has('SOA'),
+    hasSoa: has('SOA'),
     answers,
   }
 }
@@ -151,14 +164,17 @@ function decode(message: Buffer): dnsPacket.DecodedPacket | undefined {
 
 function readAnswer(answer: dnsPacket.Answer): DnsResponse['answers'][number] | undefined {
   const owner = answer.name.toLowerCase()
+  const ttlSeconds = 'ttl' in answer ? ttlOf(answer.ttl) : 0
   if (answer.type === 'CNAME') {
     const cname = answer.data.toLowerCase()
-    return isQueryableName(cname) ? { owner, cname } : undefined
+    return isQueryableName(cname) ? { owner, cname, ttlSeconds } : undefined
   }
   const data = readData(answer)
-  if (data === undefined) return undefined
-  return { owner, record: { ttlSeconds: 'ttl' in answer ? (answer.ttl ?? 0) : 0, data } }
+  return data === undefined ? undefined : { owner, record: { ttlSeconds, data } }
 }
+
+/** A value with the top bit set counts as zero (RFC 2181 §8). */
+const ttlOf = (ttl = 0) => (ttl < 2 ** 31 ? ttl : 0)
 
 function readData(answer: dnsPacket.Answer): DnsData[DnsType] | undefined {
   switch (answer.type) {

@@ -43,15 +43,23 @@ const Http01 = z
 
 /** What the DNS methods have in common. */
 const dnsMethod = () => ({
-  resolvers: setting(resolverList(), 'Name servers of this method; empty uses `dns.resolvers`.'),
+  resolvers: setting(
+    resolverList(),
+    'Name servers of this method; empty uses `dns.resolvers`. `dns.zones` overrides both.',
+  ),
   timeout_seconds: timeout(30),
-  propagation_wait_seconds: setting(whole(0, 10), 'Wait before the first look-up after the client asked for it.', {
-    unit: 'seconds',
-  }),
+  propagation_wait_seconds: setting(
+    whole(0, 10),
+    'How long the first attempt looks again for a record that is not there yet; part of timeout_seconds.',
+    { unit: 'seconds' },
+  ),
   max_retries: maxRetries(5),
   auto_validate: autoValidate(),
-  require_dnssec: setting(flag(false), 'Accept only answers that the resolver marks as authenticated.'),
-  require_authoritative: setting(flag(false), 'Ask the authoritative name servers of the zone.'),
+  require_dnssec: setting(
+    flag(false),
+    'Accept only answers that the resolver, which must be a validating one, marks as authenticated (AD bit).',
+  ),
+  require_authoritative: setting(flag(false), 'Ask the name servers of the zone itself; those that answer must agree.'),
 })
 
 const Dns01 = z.strictObject(dnsMethod()).prefault({}).meta({ description: 'dns-01 (RFC 8555 §8.4).' })
@@ -153,7 +161,7 @@ const Zone = z
     resolvers: setting(resolverList(), 'Name servers asked for names of this zone.'),
     addresses: setting(
       list(checkedText('an IP address', (value) => isIP(value) !== 0)),
-      'Fixed addresses of every name of this zone; no name server is asked for them.',
+      'Fixed addresses of every name of this zone; no name server is asked for them, nor for anything else where `resolvers` is empty.',
     ),
   })
   .meta({ description: 'One zone.' })
@@ -161,8 +169,10 @@ const Zone = z
 export const Dns = z
   .strictObject({
     resolvers: setting(resolverList(), 'Name servers for every look-up of validation; empty uses those of the system.'),
-    timeout_seconds: setting(whole(1, 10), 'Time one question may take.', { unit: 'seconds' }),
-    retries: setting(whole(0, 3), 'Questions after the first when no answer comes.'),
+    timeout_seconds: setting(whole(1, 10), 'Time one look-up may take, with its aliases and retries.', {
+      unit: 'seconds',
+    }),
+    retries: setting(whole(0, 3), 'How many times name servers that stay silent are asked again.'),
     zones: setting(list(Zone), 'Zones with resolvers or addresses of their own; they override the lists elsewhere.'),
   })
   .prefault({})

@@ -25,7 +25,7 @@ const ENV = {
 const EXAMPLES: Record<string, readonly string[]> = {
   'acme-proxy-eab': ['ca.backend'],
   'admin-api': ['admin_api.enabled'],
-  'all-challenges': ['challenges.enabled[1]', 'challenges.enabled[2]', 'challenges.enabled[3]'],
+  'all-challenges': ['challenges.enabled[2]', 'challenges.enabled[3]'],
   'audit-export': [
     'audit_export.webhook_url',
     'audit_export.syslog_host',

@@ -4,7 +4,7 @@ import dnsPacket from 'dns-packet'
 import fc from 'fast-check'
 import { buildQuery, isQueryableName, matchQuestion, parseResponse } from '../../../workers/dns/message.ts'
 
-const EDNS = { edns: true, dnssec: false }
+const EDNS = { edns: true, dnssec: false, recursion: true }
 
 function reply(query: Buffer, changes: Partial<dnsPacket.Packet> = {}): Buffer {
   return dnsPacket.encode({ ...dnsPacket.decode(query), type: 'response', additionals: [], ...changes })
@@ -21,7 +21,7 @@ describe('DNS queries', () => {
     assert.equal(packet.questions![0]!.name.toLowerCase(), 'www.example.org')
   })
   test('with dnssec the DO and AD bits are set', () => {
-    const packet = dnsPacket.decode(buildQuery('example.org', 'TXT', { edns: true, dnssec: true }).bytes)
+    const packet = dnsPacket.decode(buildQuery('example.org', 'TXT', { ...EDNS, dnssec: true }).bytes)
     const opt = packet.additionals![0]!
     assert.equal(opt.type === 'OPT' && opt.flag_do, true)
     assert.equal(packet.flag_ad, true)
