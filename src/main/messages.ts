@@ -3,9 +3,9 @@
 import type { Config } from '../config/schema.ts'
 import type { HealthReport } from '../ops/health.ts'
 import type { MetricsSnapshot } from '../ops/metrics.ts'
-import type { EnabledMethod } from '../protocol/challenge.ts'
 import type { RateLimitSettings } from '../services/rate-limiter.ts'
 import type { ValidationRequest } from '../services/validation.ts'
+import type { ChallengeMethods } from './extensions.ts'
 
 /** The supervisor, as front threads see it. */
 export type SupervisorMessages = {
@@ -32,7 +32,7 @@ export type FrontMessages = {
 export interface FrontThreadData {
   config: Config
   /** `challenges.enabled` with what its modules say of themselves. */
-  enabledMethods: readonly EnabledMethod[]
+  methods: ChallengeMethods
   version: string
   instanceId: number
   signer: { socketPath: string; secretFile: string }

@@ -24,8 +24,10 @@ import { keepNonceEpochs } from './nonces.ts'
 import { dispatcherEvents, threadEvents } from './service-events.ts'
 import {
   databaseSettings,
+  dispatchLimits,
   eabSecretBox,
   liveSettings,
+  staleSeconds,
   threadConnections,
   urlSettings,
   validationPolicy,
@@ -57,10 +59,8 @@ export interface RunningService {
   stop(): Promise<void>
 }
 
-/** A validation takes milliseconds of CPU and seconds of waiting: few threads, many at once. */
+/** A validation takes half a millisecond of CPU and up to seconds of waiting: few threads, many at once. */
 const VALIDATION_THREADS = 2
-const VALIDATIONS_PER_THREAD = 200
-const MAX_WAITING_VALIDATIONS = 20_000
 
 const SIGNER_FIRST_ANSWER_MS = 15_000
 const THREAD_READY_TIMEOUT_MS = 30_000
@@ -134,7 +134,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   const { instanceId } = presence
   const issuance = createThreadIssuance({
     config,
-    enabledMethods: methods.enabled,
+    methods,
     db,
     stores,
     ca,
@@ -148,12 +148,13 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   const tls = tlsFiles(config)
 
   onStep('starting the validation workers')
+  const limits = dispatchLimits(config)
   const pool = createValidationPools(
     methods,
     {
       threads: VALIDATION_THREADS,
-      concurrentTasksPerThread: VALIDATIONS_PER_THREAD,
-      maxQueue: MAX_WAITING_VALIDATIONS,
+      concurrentTasksPerThread: Math.ceil(limits.total / VALIDATION_THREADS),
+      maxQueue: limits.total,
     },
     (error) => log.error({ err: error }, 'validation thread failed'),
   )
@@ -163,8 +164,10 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     jobFor: createJobFactory(config, methods, version),
     store: stores.authorizations,
     policy: validationPolicy(config, methods.extensions),
-    concurrency: VALIDATION_THREADS * VALIDATIONS_PER_THREAD,
-    maxWaiting: MAX_WAITING_VALIDATIONS,
+    instanceId,
+    presentSince: presence.presentSince,
+    limits,
+    claimFreshMs: (staleSeconds(config, methods.extensions) / 2) * 1000,
     events: dispatcherEvents(log, metrics),
   })
 
@@ -177,6 +180,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   const background = startBackgroundTasks(
     backgroundTasks({
       config,
+      extensions: methods.extensions,
       instanceId,
       stores,
       issuance,
@@ -190,6 +194,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
         counter.inc(expired)
         metrics.challengesExpired.inc(challenges)
       },
+      presentSince: presence.presentSince,
       isStopping: () => stopping,
     }),
     presence.lead,
@@ -224,7 +229,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= '16384'
   const shared: Omit<FrontThreadData, 'front'> = {
     config,
-    enabledMethods: methods.enabled,
+    methods,
     version,
     instanceId,
     signer: { socketPath: signer.socketPath, secretFile: signer.secretFile },

@@ -14,7 +14,7 @@ import type { ProxySettings } from '../http/forwarded.ts'
 import { keysOf } from '../lib/keys.ts'
 import { createSecretBox, type SecretBox } from '../lib/secret-box.ts'
 import { CURVES } from '../pki/algorithms.ts'
-import type { EnabledMethod } from '../protocol/challenge.ts'
+import type { BuiltInType, ChallengeType, EnabledMethod } from '../protocol/challenge.ts'
 import { normalizeDnsName } from '../protocol/identifier.ts'
 import type { AccountKeyPolicy } from '../protocol/jwk.ts'
 import type { UrlSettings } from '../protocol/urls.ts'
@@ -27,6 +27,8 @@ import type { QuotaPolicy } from '../services/quotas.ts'
 import type { RateLimitSettings } from '../services/rate-limiter.ts'
 import type { RegistrationPolicy } from '../services/registration.ts'
 import type { RenewalPolicy } from '../services/renewal.ts'
+import type { DispatchLimits } from '../services/validation-dispatcher.ts'
+import type { AdoptionRules } from '../store/authorization-store.ts'
 import type { DatabaseSettings } from '../store/database.ts'
 import type { LiveSettings } from './messages.ts'
 
@@ -286,19 +288,71 @@ export function extensionSettings({ challenges }: Pick<Config, 'challenges'>, ty
     : EXTENSION_DEFAULTS
 }
 
-/** A module may stand in for a built-in method: its own numbers then count. */
-export function validationPolicy({ challenges }: Config, { modules }: ExtensionThreadData): ValidationPolicy {
-  const ofModules = modules.map(({ type }) => [type, extensionSettings({ challenges }, type).max_retries])
+interface MethodSettings {
+  max_retries: number
+  auto_validate: boolean
+  timeout_seconds: number
+}
+
+/** What every method has, by type. A module may stand in for a built-in method: its own settings then count. */
+function methodSettings({ challenges }: Config, { modules }: ExtensionThreadData): Map<ChallengeType, MethodSettings> {
+  const builtIn = {
+    'http-01': challenges.http01,
+    'dns-01': challenges.dns01,
+    'tls-alpn-01': challenges.tlsalpn01,
+    'dns-persist-01': challenges.dnspersist01,
+    'dns-account-01': challenges.dnsaccount01,
+  } satisfies Record<BuiltInType, MethodSettings>
+  const ofModules = modules.map(({ type }): [ChallengeType, MethodSettings] => [
+    type as ChallengeType,
+    { ...extensionSettings({ challenges }, type), auto_validate: true },
+  ])
+  return new Map([...(Object.entries(builtIn) as [BuiltInType, MethodSettings][]), ...ofModules])
+}
+
+export function validationPolicy(config: Config, extensions: ExtensionThreadData): ValidationPolicy {
+  const methods = methodSettings(config, extensions)
+  const { backoff_base_seconds, backoff_max_seconds } = config.challenges
   return {
-    maxRetries: {
-      'http-01': challenges.http01.max_retries,
-      'dns-01': challenges.dns01.max_retries,
-      'tls-alpn-01': challenges.tlsalpn01.max_retries,
-      'dns-persist-01': challenges.dnspersist01.max_retries,
-      'dns-account-01': challenges.dnsaccount01.max_retries,
-      ...Object.fromEntries(ofModules),
-    },
-    backoffBaseMs: challenges.backoff_base_seconds * SECOND_MS,
-    backoffMaxMs: challenges.backoff_max_seconds * SECOND_MS,
+    maxRetries: Object.fromEntries([...methods].map(([type, { max_retries }]) => [type, max_retries])),
+    backoffBaseMs: backoff_base_seconds * SECOND_MS,
+    backoffMaxMs: backoff_max_seconds * SECOND_MS,
+  }
+}
+
+export function dispatchLimits({ challenges }: Config): DispatchLimits {
+  return {
+    total: challenges.max_concurrent,
+    perAccount: challenges.max_concurrent_per_account,
+    perTarget: challenges.max_concurrent_per_target,
+    maxWaiting: challenges.max_waiting,
+  }
+}
+
+/** `auto_validate`: whether a challenge of this type is validated by the instance that is asked for it. */
+export function isValidatedHere(config: Config, extensions: ExtensionThreadData): (type: ChallengeType) => boolean {
+  const methods = methodSettings(config, extensions)
+  return (type) => methods.get(type)?.auto_validate ?? true
+}
+
+/** Past the longest timeout; the pool's own grace for a thread that does not answer, and the record in the database. */
+const ATTEMPT_GRACE_SECONDS = 10
+
+/**
+ * After how long without news a challenge in processing is lost to another instance. An attempt begins in the first half
+ * of it (`claimFreshMs`) and is over in the second.
+ */
+export function staleSeconds(config: Config, extensions: ExtensionThreadData): number {
+  const methods = [...methodSettings(config, extensions).values()]
+  const longest = Math.max(...methods.map(({ timeout_seconds }) => timeout_seconds))
+  return Math.max(config.challenges.background_worker.stale_seconds, 2 * (longest + ATTEMPT_GRACE_SECONDS))
+}
+
+export function adoptionRules(config: Config, extensions: ExtensionThreadData): Omit<AdoptionRules, 'limit'> {
+  const { enabled } = config.challenges.background_worker
+  const isHere = isValidatedHere(config, extensions)
+  return {
+    types: [...methodSettings(config, extensions).keys()].filter((type) => enabled || isHere(type)),
+    staleSeconds: enabled ? staleSeconds(config, extensions) : undefined,
   }
 }

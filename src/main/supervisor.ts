@@ -3,12 +3,13 @@
 import type { Logger } from 'pino'
 import type { CaBackend } from '../ca/backend.ts'
 import { pressureTier } from '../domain/pool-pressure.ts'
+import { keysOf } from '../lib/keys.ts'
 import type { HealthReport } from '../ops/health.ts'
 import { type Metrics, renderMetrics, takeSnapshot } from '../ops/metrics.ts'
 import { type Actor, spawn } from '../runtime/actor.ts'
 import type { SupervisedThread } from '../runtime/thread.ts'
 import type { InstanceBoard } from '../services/instance-board.ts'
-import type { ValidationDispatcher } from '../services/validation-dispatcher.ts'
+import type { DispatcherLoad, ValidationDispatcher } from '../services/validation-dispatcher.ts'
 import type { Database, Statement } from '../store/database.ts'
 import type { FrontMessages, SupervisorMessages } from './messages.ts'
 
@@ -54,12 +55,20 @@ export function spawnSupervisor(parts: SupervisorParts): Actor<SupervisorMessage
       async metrics() {
         metrics.uptime.set(Math.floor((Date.now() - startedAt) / 1000))
         metrics.maintenance.set(parts.board.isInMaintenance() ? 1 : 0)
+        reportLoad(dispatcher.load(), metrics)
         metrics.threads.set(parts.fronts().filter(({ status }) => status === 'running').length)
         const answers = parts.fronts().map(({ ref }) => ref.ask('metrics', undefined, FRONT_DEADLINE_MS))
         return renderMetrics([await takeSnapshot(metrics), ...answered(await Promise.allSettled(answers))])
       },
     }),
   })
+}
+
+function reportLoad({ known, running, waiting, oldestWaitMs }: DispatcherLoad, metrics: Metrics): void {
+  metrics.validationsKnown.set(known)
+  metrics.validationsRunning.set(running)
+  for (const reason of keysOf(waiting)) metrics.validationsWaiting.set({ for: reason }, waiting[reason])
+  metrics.validationOldestWait.set(oldestWaitMs / 1000)
 }
 
 /** One run at a time serves everybody who asks meanwhile, and for a few seconds after. */

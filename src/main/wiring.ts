@@ -8,7 +8,6 @@ import { createSignerBackend } from '../ca/signer-backend.ts'
 import type { Config } from '../config/schema.ts'
 import { openSharedTable } from '../lib/shared-table.ts'
 import type { Metrics } from '../ops/metrics.ts'
-import type { EnabledMethod } from '../protocol/challenge.ts'
 import type { Nonces } from '../protocol/nonce.ts'
 import { createUrls } from '../protocol/urls.ts'
 import { createAccountCache } from '../services/account-cache.ts'
@@ -40,6 +39,7 @@ import { createRateLimitStore, type RateLimitStore } from '../store/rate-limit-s
 import { createRenewalStore } from '../store/renewal-store.ts'
 import { nextSerialRange } from '../store/serial-range.ts'
 import { createUsageStore, type UsageStore } from '../store/usage-store.ts'
+import type { ChallengeMethods } from './extensions.ts'
 import type { FrontThreadData } from './messages.ts'
 import {
   accountRulesPolicy,
@@ -47,6 +47,7 @@ import {
   eabSecretBox,
   externalAccountPolicy,
   issuancePolicy,
+  isValidatedHere,
   orderingPolicy,
   quotaPolicy,
   rateLimitSettings,
@@ -96,7 +97,7 @@ export function connectSigner(signer: FrontThreadData['signer'], log: Logger): C
 
 export interface Shared {
   config: Config
-  enabledMethods: readonly EnabledMethod[]
+  methods: ChallengeMethods
   db: Database
   stores: Stores
   ca: CaBackend
@@ -119,7 +120,7 @@ function createThreadAccountRules({ config, db }: Pick<Shared, 'config' | 'db'>)
 }
 
 export function createThreadIssuance(
-  { config, enabledMethods, db, stores, ca, instanceId, metrics, log }: Shared,
+  { config, methods, db, stores, ca, instanceId, metrics, log }: Shared,
   rules = createThreadAccountRules({ config, db }),
 ): Issuance {
   const serialNumber =
@@ -147,7 +148,7 @@ export function createThreadIssuance(
   const quotas = createThreadQuotas({ config, stores, metrics, log })
   return createIssuance(
     { ca, store: stores.issuance, certificates: stores.certificates, rules, serialNumber, instanceId, quotas, events },
-    issuancePolicy(config, enabledMethods),
+    issuancePolicy(config, methods.enabled),
   )
 }
 
@@ -157,7 +158,7 @@ export function createAcmeContext(
   nonces: Nonces,
   dispatch: DispatchValidation,
 ): AcmeContext {
-  const { config, db, stores, instanceId, metrics, log } = shared
+  const { config, methods, db, stores, instanceId, metrics, log } = shared
   const accountStore = createAccountStore(db)
   const accounts = createAccountCache(accountStore.find)
   const rules = createThreadAccountRules(shared)
@@ -198,13 +199,18 @@ export function createAcmeContext(
       stores.authorizations,
       rules,
       renewal,
-      orderingPolicy(config, shared.enabledMethods),
+      orderingPolicy(config, methods.enabled),
       createThreadQuotas(shared),
       {
         ordered: () => metrics.ordersCreated.inc(),
       },
     ),
-    challenges: createChallengeTriggers(stores.authorizations, instanceId, dispatch),
+    challenges: createChallengeTriggers({
+      store: stores.authorizations,
+      instanceId,
+      isValidatedHere: isValidatedHere(config, methods.extensions),
+      dispatch,
+    }),
     issuance: createThreadIssuance(shared, rules),
     chains: createChainDownload(stores.certificates, {
       includeRoot: config.ca.include_root,

@@ -30,7 +30,7 @@ export interface AccountStore {
   create(account: NewAccount): Promise<{ created: boolean; account: Account }>
   /** Undefined when the account is not valid any more. */
   updateContacts(requester: Requester, contacts: readonly string[]): Promise<Account | undefined>
-  /** Valid → deactivated, its valid authorizations with it; undefined when it was not valid. */
+  /** Valid → deactivated, with its authorizations that are valid or being validated; undefined when it was not valid. */
   deactivate(requester: Requester): Promise<Account | undefined>
   /** Undefined when the account is not valid or its key changed meanwhile; `taken` is the account that has the new key. */
   changeKey(
@@ -85,13 +85,15 @@ const UPDATE_CONTACTS: Statement = {
 
 const DEACTIVATE: Statement = {
   name: 'account-deactivate',
-  // accounts_pkey, one row; authorizations_reusable for the account's valid authorizations. Its pending ones need no
-  // write: whatever they belong to can only be reached through the account.
+  // accounts_pkey, one row; authorizations_reusable for the account's valid authorizations, authorizations_validating for
+  // those with a validation under way, which would make them valid. Its other pending ones need no write: whatever they
+  // belong to can only be reached through the account.
   text: `
     WITH gone AS (
       UPDATE accounts SET status = 'deactivated' WHERE id = $1 AND key_version = $2 AND status = 'valid' RETURNING ${COLUMNS}
     ), authorizations_gone AS (
-      UPDATE authorizations SET status = 'deactivated' WHERE account_id = (SELECT id FROM gone) AND status = 'valid'
+      UPDATE authorizations SET status = 'deactivated', validating_by = NULL, validating_since = NULL
+       WHERE account_id = (SELECT id FROM gone) AND (status = 'valid' OR status = 'pending' AND validating_by IS NOT NULL)
     )
     SELECT ${COLUMNS} FROM gone`,
 }

@@ -75,6 +75,7 @@ describe('inspect', () => {
       type: 'dns-01',
       attempt: { status: 'processing', tries: 2, error },
       outcome: null,
+      instanceId: 1,
     })
 
     const report = await inspectJson('order', order.id)

@@ -17,6 +17,8 @@ const bad = (retryable: boolean): ValidationVerdict => ({
   evidence: [],
 })
 
+const LIMITS = { total: 4, perAccount: 4, perTarget: 4, maxWaiting: 400 }
+
 let counter = 0
 function aRequest(over: Partial<ValidationRequest> = {}): ValidationRequest {
   return {
@@ -57,12 +59,16 @@ function aDispatcher(
         recorded.push(result)
         return true
       },
+      renew: async () => true,
     },
     policy: { maxRetries: everyType(2), backoffBaseMs: 40, backoffMaxMs: 60 },
-    concurrency: 4,
-    maxWaiting: 100,
+    instanceId: 1,
+    presentSince: () => 0,
+    limits: { ...LIMITS },
+    claimFreshMs: 60_000,
     events: {
-      attempted: (_request, result) => results.push(result),
+      attempted: (_request, { result }) => results.push(result),
+      superseded: () => results.push('superseded'),
       interrupted: (_request, error) => interruptions.push(error),
     },
     ...over,
@@ -85,33 +91,33 @@ describe('validation dispatcher', () => {
     const { dispatcher, recorded, results } = aDispatcher(async () => GOOD)
     const request = aRequest()
     assert.equal(dispatcher.dispatch(request), true)
-    await until(() => dispatcher.waiting() === 0)
+    await until(() => dispatcher.load().known === 0)
     assert.deepEqual(outcomes(recorded), ['valid'])
     assert.equal(recorded[0]?.authorizationId, request.authorizationId)
     assert.equal(recorded[0]?.attempt.status, 'valid')
     assert.match(recorded[0]?.attempt.validated ?? '', /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/)
-    assert.deepEqual(results, ['success'])
+    assert.deepEqual(results, ['valid'])
   })
 
   test('a verdict that is final is recorded as invalid at once', async () => {
     const { dispatcher, recorded, results } = aDispatcher(async () => bad(false))
     dispatcher.dispatch(aRequest())
-    await until(() => dispatcher.waiting() === 0)
+    await until(() => dispatcher.load().known === 0)
     assert.deepEqual(outcomes(recorded), ['invalid'])
     assert.equal(recorded[0]?.attempt.error?.type, 'urn:ietf:params:acme:error:connection')
-    assert.deepEqual(results, ['failure'])
+    assert.deepEqual(results, ['invalid'])
   })
 
   test('a verdict that may change is retried with growing delays, processing meanwhile, then invalid', async () => {
     const { dispatcher, recorded, results, startedAt } = aDispatcher(async () => bad(true))
     dispatcher.dispatch(aRequest())
-    await until(() => dispatcher.waiting() === 0)
+    await until(() => dispatcher.load().known === 0)
     assert.deepEqual(outcomes(recorded), [null, null, 'invalid'])
     assert.deepEqual(
       recorded.map(({ attempt: { status, tries } }) => `${status} ${tries}`),
       ['processing 1', 'processing 2', 'invalid 3'],
     )
-    assert.deepEqual(results, ['retry', 'retry', 'failure'])
+    assert.deepEqual(results, ['retry', 'retry', 'invalid'])
     const [first, second, third] = startedAt as [number, number, number]
     assert.ok(second - first >= 39, `${second - first}`)
     assert.ok(third - second >= 59, `${third - second}`)
@@ -120,7 +126,7 @@ describe('validation dispatcher', () => {
   test('tries of a former instance count', async () => {
     const { dispatcher, recorded } = aDispatcher(async () => bad(true))
     dispatcher.dispatch(aRequest({ tries: 2 }))
-    await until(() => dispatcher.waiting() === 0)
+    await until(() => dispatcher.load().known === 0)
     assert.deepEqual(outcomes(recorded), ['invalid'])
   })
 
@@ -132,11 +138,11 @@ describe('validation dispatcher', () => {
     const request = aRequest()
     for (let i = 0; i < 5; i++) assert.equal(dispatcher.dispatch({ ...request, requestId: `${i}` }), true)
     dispatcher.dispatch({ ...request, type: 'dns-01' })
-    assert.equal(dispatcher.waiting(), 2)
-    await until(() => dispatcher.waiting() === 0)
+    assert.equal(dispatcher.load().known, 2)
+    await until(() => dispatcher.load().known === 0)
     assert.equal(startedAt.length, 2)
     dispatcher.dispatch(request)
-    await until(() => dispatcher.waiting() === 0)
+    await until(() => dispatcher.load().known === 0)
     assert.equal(startedAt.length, 3)
   })
 
@@ -146,7 +152,7 @@ describe('validation dispatcher', () => {
       return bad(false)
     })
     dispatcher.dispatch(aRequest())
-    await until(() => dispatcher.waiting() === 0)
+    await until(() => dispatcher.load().known === 0)
     assert.equal(interruptions.length, 1)
     assert.equal(recorded[0]?.attempt.tries, 1)
   })
@@ -159,22 +165,23 @@ describe('validation dispatcher', () => {
           if (++writes === 1) throw new Error('the database is away')
           return true
         },
+        renew: async () => true,
       },
     })
     dispatcher.dispatch(aRequest())
-    await until(() => dispatcher.waiting() === 0)
+    await until(() => dispatcher.load().known === 0)
     assert.deepEqual([writes, interruptions.length, startedAt.length], [2, 1, 2])
   })
 
   test('an authorization that was decided elsewhere is not tried again', async () => {
     const { dispatcher, results, startedAt } = aDispatcher(async () => bad(true), {
-      store: { recordAttempt: async () => false },
+      store: { recordAttempt: async () => false, renew: async () => true },
     })
     dispatcher.dispatch(aRequest())
-    await until(() => dispatcher.waiting() === 0)
+    await until(() => dispatcher.load().known === 0)
     await sleep(100)
     assert.equal(startedAt.length, 1)
-    assert.deepEqual(results, ['failure'])
+    assert.deepEqual(results, ['superseded'])
   })
 
   test('no more run at once than allowed', async () => {
@@ -187,7 +194,7 @@ describe('validation dispatcher', () => {
       return GOOD
     })
     for (let i = 0; i < 40; i++) dispatcher.dispatch(aRequest())
-    await until(() => dispatcher.waiting() === 0)
+    await until(() => dispatcher.load().known === 0)
     assert.equal(most, 4)
   })
 
@@ -201,7 +208,7 @@ describe('validation dispatcher', () => {
         await gate
         return GOOD
       },
-      { maxWaiting: 3 },
+      { limits: { ...LIMITS, maxWaiting: 3 * 4 } },
     )
     const known = aRequest()
     assert.deepEqual(
@@ -209,10 +216,10 @@ describe('validation dispatcher', () => {
       [true, true, true, false, true],
     )
     open?.()
-    await until(() => dispatcher.waiting() === 0)
+    await until(() => dispatcher.load().known === 0)
     assert.equal(recorded.length, 3)
     assert.equal(dispatcher.dispatch(aRequest()), true)
-    await until(() => dispatcher.waiting() === 0)
+    await until(() => dispatcher.load().known === 0)
   })
 
   describe('drain', () => {
@@ -222,7 +229,7 @@ describe('validation dispatcher', () => {
           await sleep(60)
           return GOOD
         },
-        { concurrency: 2 },
+        { limits: { ...LIMITS, total: 2 } },
       )
       for (let i = 0; i < 6; i++) dispatcher.dispatch(aRequest())
       await until(() => startedAt.length === 2)
