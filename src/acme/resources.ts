@@ -1,6 +1,7 @@
 /** Account, order, authorization and challenge objects as clients see them (RFC 8555 §7.1; decisions 3, 9). */
 
-import type { Account, Authorization, Order } from '../domain/records.ts'
+import type { Account, Authorization, ChallengeAttempt, Order } from '../domain/records.ts'
+import { uuidTime } from '../lib/uuid.ts'
 import { type ChallengeType, challengeId, hasToken } from '../protocol/challenge.ts'
 import type { ProblemDocument } from '../protocol/problem.ts'
 import { renderTimestamp } from '../protocol/timestamp.ts'
@@ -62,6 +63,19 @@ function shownChallenges({ status, offered, attempts }: Authorization): Challeng
   return attempted.length > 0 ? attempted : [...offered]
 }
 
+/**
+ * What is valid without a challenge has none to show (RFC 8555 §7.1.4 has no case for it). Those that were offered are shown
+ * as met, so that a client which goes by its challenge finds nothing left to do.
+ */
+function unattempted({
+  id,
+  status,
+  attempts,
+}: Authorization): Pick<ChallengeAttempt, 'status' | 'validated' | 'error'> {
+  const isMet = status === 'valid' && !Object.values(attempts).some((attempt) => attempt?.status === 'valid')
+  return isMet ? { status: 'valid', validated: renderTimestamp(uuidTime(id)) } : { status: 'pending' }
+}
+
 export interface ChallengeObject {
   type: ChallengeType
   url: string
@@ -72,13 +86,13 @@ export interface ChallengeObject {
 }
 
 export function renderChallenge(authorization: Authorization, type: ChallengeType, urls: Urls): ChallengeObject {
-  const attempt = authorization.attempts[type]
+  const attempt = authorization.attempts[type] ?? unattempted(authorization)
   return {
     type,
     url: urls.numbered('challenge', challengeId(authorization, type)),
-    status: attempt?.status ?? 'pending',
+    status: attempt.status,
     ...(hasToken(type) && { token: authorization.token }),
-    ...(attempt?.validated && { validated: attempt.validated }),
-    ...(attempt?.error && { error: attempt.error }),
+    ...(attempt.validated && { validated: attempt.validated }),
+    ...(attempt.error && { error: attempt.error }),
   }
 }

@@ -34,7 +34,6 @@ export const ABSENT_FEATURES: readonly AbsentFeature[] = [
         VALIDATED_METHODS.includes(type) || type.startsWith('ext:') ? [] : [`challenges.enabled[${index}]`],
       ),
   },
-  when('challenges.auto_accept', 'accepting without validation is', (c) => c.challenges.auto_accept),
   when('ca.backend', 'this backend is', (c) => c.ca.backend !== 'internal'),
   when('email.validate_mx', 'the MX check of contacts is', (c) => c.email.validate_mx),
   when('smtp.enabled', 'sending mail is', (c) => c.smtp.enabled),

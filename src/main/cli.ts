@@ -153,6 +153,8 @@ interface CredentialFlags {
   label?: Text
   allow?: Text
   'csr-profile'?: Text
+  profile?: Text
+  preapprove?: Text
 }
 
 interface AssignmentFlags {
@@ -171,14 +173,21 @@ program
   .option('--label', 'A note for the operator')
   .option('--allow', 'Identifiers its accounts may ask for: a name, *.name, an address, a network; several may follow')
   .option('--csr-profile', 'Name of the CSR profile its accounts get')
+  .option(
+    '--profile',
+    'CA profile its accounts may order, the one for orders without a choice first; repeat for several',
+  )
+  .option('--preapprove', 'Network from which allowed identifiers need no challenge; repeat for several')
   .example("-c config.yaml eab create --kid team-a --allow '*.a.example.com' 10.1.0.0/16")
   .action(
     run(
       async (options: GlobalOptions & CredentialFlags & FurtherWords) =>
         createCredential(await readConfigFile(configOf(options)), {
+          profiles: valuesOf(options.profile),
+          preapprove: valuesOf(options.preapprove),
           kid: textOf(options.kid, '--kid'),
           label: textOf(options.label, '--label'),
-          allow: [...valuesOf(options.allow), ...options._],
+          allow: [...valuesOf(options.allow), ...furtherIdentifiers(options)],
           csrProfile: textOf(options['csr-profile'], '--csr-profile'),
         }),
       'further',
@@ -262,10 +271,10 @@ async function serveCommand(options: GlobalOptions & DevFlags): Promise<number> 
       workers: options.workers,
     })
   }
-  const config = await readConfigFile(configOf(options), 'said')
+  const config = await readConfigFile(configOf(options), 'said', options.dev)
   return runService(withFlags(config, options), {
     async reread() {
-      const loaded = await loadConfigFile(configOf(options))
+      const loaded = await loadConfigFile(configOf(options), options.dev)
       return loaded.ok ? { ...loaded, config: withFlags(loaded.config, options) } : loaded
     },
   })
@@ -279,7 +288,7 @@ function withFlags(config: Config, { debug, dev }: GlobalOptions): Config {
 }
 
 async function validateOnly(options: GlobalOptions): Promise<number> {
-  const config = await readConfigFile(configOf(options), 'said')
+  const config = await readConfigFile(configOf(options), 'said', options.dev)
   const { server, ca, database } = config
   const { enabled } = await loadChallengeMethods(config)
   console.log(`chancery ${VERSION}`)
@@ -301,6 +310,15 @@ function portOf(value: number | undefined, flag: string): number {
 
 function valuesOf(value: Text | undefined): string[] {
   return value === undefined ? [] : [value].flat()
+}
+
+/** Words behind --allow. Where another flag takes several values, too, it is not said whose they are. */
+function furtherIdentifiers({ _: words, profile, preapprove }: CredentialFlags & FurtherWords): string[] {
+  if (words.length > 0 && (profile !== undefined || preapprove !== undefined))
+    throw new UsageError(
+      `${words[0]} has no flag: beside --profile and --preapprove, give --allow once for each identifier`,
+    )
+  return words
 }
 
 function textOf(value: Text | undefined, flag: string): string | undefined {
@@ -362,7 +380,7 @@ const parsing = {
   },
   lazy: true as const,
   // Values that stay as typed, where the parser would make a number of 007.
-  string: ['kid', 'label', 'allow', 'csr-profile', 'account', 'eab'],
+  string: ['kid', 'label', 'allow', 'csr-profile', 'profile', 'preapprove', 'account', 'eab'],
 }
 // An argument that is missing makes the parser say so and end the process with 1.
 const wrongUsage = () => {

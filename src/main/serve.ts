@@ -105,6 +105,11 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   // Every front reads it for itself; what is wrong with it is said here, once, and refuses the start.
   eabSecretBox(config)
   const methods = await loadChallengeMethods(config)
+  if (config.challenges.auto_accept)
+    log.warn(
+      { event: 'auto_accept' },
+      'challenges.auto_accept is on: NO CONTROL OVER IDENTIFIERS IS CHECKED; every name that may be asked for is valid at once',
+    )
   onStep('checking the database')
   await prepareSchema(config, log)
   const db = openDatabase(databaseSettings(config), (error) =>
@@ -151,6 +156,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   const limits = dispatchLimits(config)
   const pool = createValidationPools(
     methods,
+    config.challenges.auto_accept,
     {
       threads: VALIDATION_THREADS,
       concurrentTasksPerThread: Math.ceil(limits.total / VALIDATION_THREADS),

@@ -240,6 +240,7 @@ export function orderingPolicy(config: Config, enabled: readonly EnabledMethod[]
   return {
     identifiers: identifierPolicy(config, enabled),
     profiles: certificateProfiles(config),
+    autoAccept: config.challenges.auto_accept,
     ...expiryLifetimes(config),
   }
 }

@@ -203,6 +203,10 @@ export function createAcmeContext(
       createThreadQuotas(shared),
       {
         ordered: () => metrics.ordersCreated.inc(),
+        approved({ by, ...facts }, { requester: { accountId }, address, requestId }, orderId) {
+          const line = { event: 'identifiers_approved', by, accountId, orderId, ...facts, address, requestId }
+          log.info(line, 'identifiers are valid without a challenge')
+        },
       },
     ),
     challenges: createChallengeTriggers({

@@ -5,6 +5,8 @@
  * for, and one that comes later finds what was made here.
  */
 
+import type { Approval } from '../domain/approval.ts'
+
 /** What was approved, for the log. */
 export interface Approved {
   by: 'pre-approval' | 'auto_accept'
@@ -12,6 +14,19 @@ export interface Approved {
   kid?: string
   network?: string
   identifiers: readonly string[]
+}
+
+export interface ApproverRow {
+  kid?: string | null
+  network?: string | null
+}
+
+export function approvedBy(
+  approval: Approval,
+  { kid, network }: ApproverRow,
+  identifiers: readonly string[],
+): Approved {
+  return { by: approval.record.type, identifiers, ...(kid && { kid }), ...(network && { network }) }
 }
 
 /** Rows (ord, id, kid, network) of the credentials that approve. @param requests has ord, account_id and address */

@@ -1,5 +1,6 @@
 /** SQL of authorizations and of the challenges inside them. */
 
+import type { Approval } from '../domain/approval.ts'
 import type { AuthorizationStatus } from '../domain/authorization-state.ts'
 import type { Authorization, ChallengeAttempt } from '../domain/records.ts'
 import type { ValidationRecord } from '../domain/validation-evidence.ts'
@@ -14,6 +15,7 @@ import {
 } from '../protocol/challenge.ts'
 import type { IdentifierType } from '../protocol/identifier.ts'
 import { type Requester, STALE_ACCOUNT, type StaleAccount } from './account-store.ts'
+import { APPROVAL_EVIDENCE, type Approved, type ApproverRow, approvedBy, approversOf, IS_APPROVED } from './approval.ts'
 import { batched, type Database, inRounds, type Statement } from './database.ts'
 import type { AuthorizationCandidate } from './order-store.ts'
 
@@ -55,8 +57,12 @@ export interface AdoptionRules {
 
 export interface AuthorizationStore {
   find: Batched<{ requester: Requester; authorizationId: string }, Authorization | StaleAccount | undefined>
-  /** Pre-authorization (RFC 8555 §7.4.1). */
-  create(requester: Requester, candidate: AuthorizationCandidate): Promise<Authorization | StaleAccount>
+  /** Pre-authorization (RFC 8555 §7.4.1); `approved` where it is valid at once. */
+  create(
+    requester: Requester,
+    candidate: AuthorizationCandidate,
+    approval?: Approval,
+  ): Promise<{ authorization: Authorization; approved?: Approved } | StaleAccount>
   /**
    * Challenge pending → processing. Whoever validates one challenge of an authorization validates the others as well, so
    * the claim is this instance's (or `NOBODY`'s) unless another has one already. `moved` is true for exactly one of several
@@ -120,6 +126,30 @@ const CREATE: Statement = {
            (id, account_id, identifier_type, identifier_value, wildcard, expires_at, token, offered)
     SELECT $3, a.id, $4, $5, $6, $7, $8, $9 FROM accounts a WHERE a.id = $1 AND a.key_version = $2 AND a.status = 'valid'
     RETURNING ${COLUMNS}`,
+}
+
+const CREATE_APPROVED: Statement = {
+  name: 'authorization-create-approved',
+  // accounts_pkey, eab_credentials_pkey, the credential's allowlist
+  text: `
+    WITH i AS (
+      SELECT 1 AS ord, a.id AS account_id, $10::inet AS address, $11::jsonb AS record
+        FROM accounts a WHERE a.id = $1 AND a.key_version = $2 AND a.status = 'valid'
+    ), approver AS MATERIALIZED (${approversOf('i')}
+    ), n AS (
+      SELECT $3::uuid AS id, $4::text AS type, $5::text AS value, $6::boolean AS wildcard
+    ), made AS (
+      SELECT n.*, i.account_id, p.kid, p.network, ${IS_APPROVED} AS approved, ${APPROVAL_EVIDENCE} AS evidence
+        FROM n, i LEFT JOIN approver p USING (ord)
+    ), z AS (
+      INSERT INTO authorizations (id, account_id, identifier_type, identifier_value, wildcard, expires_at, token, offered,
+                                  status, approved, evidence)
+      SELECT id, account_id, type, value, wildcard, $7, $8, $9, CASE WHEN approved THEN 'valid' ELSE 'pending' END, approved,
+             CASE WHEN approved THEN evidence END
+        FROM made
+      RETURNING *
+    )
+    SELECT ${COLUMNS}, z.approved, made.kid, made.network::text FROM z, made`,
 }
 
 /** A method of the table by its name, a module's by its place among those that are offered. */
@@ -266,6 +296,8 @@ interface AuthorizationRow {
   attempts: Partial<Record<ChallengeType, ChallengeAttempt>>
 }
 
+type ApprovedRow = AuthorizationRow & { approved?: boolean } & ApproverRow
+
 export function createAuthorizationStore(db: Database): AuthorizationStore {
   const find: AuthorizationStore['find'] = batched(async (commands) => {
     const rows = await db.query<AuthorizationRow & { ord: number; stale: boolean }>(FIND, [
@@ -281,8 +313,8 @@ export function createAuthorizationStore(db: Database): AuthorizationStore {
   return {
     find,
 
-    async create({ accountId, keyVersion }, candidate) {
-      const rows = await db.query<AuthorizationRow>(CREATE, [
+    async create({ accountId, keyVersion }, candidate, approval) {
+      const values = [
         accountId,
         keyVersion,
         candidate.id,
@@ -292,8 +324,13 @@ export function createAuthorizationStore(db: Database): AuthorizationStore {
         candidate.expiresAt,
         candidate.token,
         candidate.offered,
-      ])
-      return rows[0] ? decode(rows[0]) : STALE_ACCOUNT
+      ]
+      const [row] = await (approval
+        ? db.query<ApprovedRow>(CREATE_APPROVED, [...values, approval.address ?? null, JSON.stringify(approval.record)])
+        : db.query<ApprovedRow>(CREATE, values))
+      if (!row) return STALE_ACCOUNT
+      const approved = approval && row.approved ? approvedBy(approval, row, [row.identifier_value]) : undefined
+      return { authorization: decode(row), ...(approved && { approved }) }
     },
 
     trigger: batched(

@@ -63,7 +63,8 @@ const APPROVING: Approving = {
              CASE WHEN approved THEN 'valid' ELSE 'pending' END, approved, CASE WHEN approved THEN evidence END`,
   ],
   isReady: 'reused IS NOT NULL OR approved',
-  linked: ', array_agg(value) FILTER (WHERE reused IS NULL AND approved) AS approved_values',
+  linked:
+    ", array_agg(CASE WHEN wildcard THEN '*.' || value ELSE value END) FILTER (WHERE reused IS NULL AND approved) AS approved_values",
   result: ', approved_values, p.kid, p.network::text',
 }
 

@@ -10,7 +10,7 @@ import type { ChallengeType } from '../protocol/challenge.ts'
 import type { Identifier } from '../protocol/identifier.ts'
 import type { ProblemDocument } from '../protocol/problem.ts'
 import { type Requester, STALE_ACCOUNT, type StaleAccount } from './account-store.ts'
-import type { Approved } from './approval.ts'
+import { type Approved, type ApproverRow, approvedBy } from './approval.ts'
 import { batched, type Database, inRounds, type Statement } from './database.ts'
 import { CREATE } from './order-create.ts'
 
@@ -226,7 +226,7 @@ function approvalParameters(commands: readonly Claiming[]): unknown[] {
   return [commands.map((c) => c.approval?.address ?? null), commands.map((c) => JSON.stringify(c.approval?.record))]
 }
 
-interface CreatedRow {
+interface CreatedRow extends ApproverRow {
   ord: number
   order_id: string
   /** Whether the order of the claim was asked for in the same way; always, but where a certificate is replaced. */
@@ -234,22 +234,15 @@ interface CreatedRow {
   ids: string[] | null
   ready: boolean | null
   approved_values?: string[] | null
-  kid?: string | null
-  network?: string | null
 }
 
 function created(command: NewOrder, row: CreatedRow): Created {
   if (row.ids !== null) {
-    const approved = approvedBy(command, row)
+    const { approval } = command
+    const approved = approval && row.approved_values ? approvedBy(approval, row, row.approved_values) : undefined
     return { ...made(command, row.ids, row.ready ? 'ready' : 'pending'), ...(approved && { approved }) }
   }
   return row.equal ? { equal: row.order_id } : ALREADY_REPLACED
-}
-
-function approvedBy({ approval }: NewOrder, { approved_values, kid, network }: CreatedRow): Approved | undefined {
-  if (!approval || !approved_values) return undefined
-  const by = approval.record.type
-  return { by, identifiers: approved_values, ...(kid && { kid }), ...(network && { network }) }
 }
 
 function made(command: NewOrder, authorizationIds: string[], status: OrderStatus): Order {

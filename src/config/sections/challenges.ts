@@ -141,7 +141,10 @@ export const Challenges = z
         .default(() => ['http-01']),
       'Methods offered to clients. `ext:./path/file.js#ExportName` or `ext:package#ExportName` is a validator module (docs/validators.md).',
     ),
-    auto_accept: setting(flag(false), 'Regard every identifier as validated.'),
+    auto_accept: setting(
+      flag(false),
+      'Accept every identifier without a challenge, at once. Refused unless allowlists of accounts are enforced, or with `--dev`.',
+    ),
     retry_after_seconds: setting(whole(1, 3), 'Retry-After of challenges in processing.', { unit: 'seconds' }),
     backoff_base_seconds: setting(whole(1, 5), 'Wait before the second attempt; doubles with each further one.', {
       unit: 'seconds',

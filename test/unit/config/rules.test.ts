@@ -30,7 +30,7 @@ const CASES: [string, Tree, string[]][] = [
     { challenges: { enabled: ['dns-persist-01'] } },
     ['challenges.dnspersist01.issuer_domain_names'],
   ],
-  ['accepting everything with an own CA', { challenges: { auto_accept: true } }, ['challenges.auto_accept']],
+  ['accepting everything without allowlists', { challenges: { auto_accept: true } }, ['challenges.auto_accept']],
   [
     'accepting everything within allowlists',
     { challenges: { auto_accept: true }, security: { identifier_policy: { enforce_account_allowlist: true } } },
@@ -39,7 +39,7 @@ const CASES: [string, Tree, string[]][] = [
   [
     'accepting everything for another CA',
     { challenges: { auto_accept: true }, ca: { backend: 'external', external: { sign_url: 'https://x.example' } } },
-    [],
+    ['challenges.auto_accept'],
   ],
   ['first wait above the longest', { challenges: { backoff_base_seconds: 301 } }, ['challenges.backoff_base_seconds']],
   ['terms required but not named', { tos: { require_agreement: true } }, ['tos.url']],
