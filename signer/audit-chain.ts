@@ -34,11 +34,11 @@ import { SignerUnavailable } from './protocol.ts'
 
 /** What a line says, apart from its place in the chain. */
 export interface AuditRecord {
-  method: 'signCertificate' | 'testSign' | 'auditRepair'
+  method: 'signCertificate' | 'signCrl' | 'testSign' | 'auditRepair'
   issuer: string
-  /** Lower-case hex; empty where nothing with a serial number was signed. */
+  /** Serial number of a certificate or number of a CRL, lower-case hex; empty where nothing with a number was signed. */
   serial: string
-  /** `dns:…` and `ip:…` of the certificate. */
+  /** `dns:…` and `ip:…` of the certificate; of a CRL `entries:…`, and `url:…` when it covers one distribution point only. */
   names: readonly string[]
   /** Hex SHA-256 of the bytes that were signed (for auditRepair: that were kept aside). */
   sha256: string

@@ -70,6 +70,15 @@ const Policy = z.strictObject({
     .array(z.string().regex(OID, 'must be an OID'))
     .default([])
     .meta({ description: 'Non-critical extensions accepted unread, beside those every leaf has.' }),
+  max_crl_validity_days: z.number().positive().max(3660).default(32).meta({
+    description: 'From thisUpdate to nextUpdate of a CRL.',
+  }),
+  crl_urls: z
+    .array(z.url({ protocol: /^https?$/ }))
+    .optional()
+    .meta({
+      description: 'What the URLs of CRLs begin with, in certificates and in CRLs; without it any URL is accepted.',
+    }),
   max_signatures_per_second: z.number().positive().optional(),
 })
 
@@ -97,6 +106,9 @@ const Config = z.strictObject({
   socket: File.meta({ description: 'Unix socket; its directory is made with mode 0750 when missing.' }),
   secret_file: File.meta({ description: 'At least 32 bytes, mode 600 or 640; the same file that the front reads.' }),
   audit: z.strictObject({ file: File }),
+  crl_numbers_file: File.optional().meta({
+    description: 'Keeps the number of the newest CRL of each issuer; the audit file with `.crl-numbers` when absent.',
+  }),
   log: z
     .strictObject({ level: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info') })
     .prefault({}),
@@ -109,6 +121,12 @@ const Config = z.strictObject({
         .min(16_384)
         .max(256 * 1024 * 1024)
         .default(DEFAULT_MAX_FRAME_BYTES),
+      crl_bytes: z
+        .int()
+        .min(65_536)
+        .max(2 ** 32 - 1)
+        .default(256 * 1024 * 1024)
+        .meta({ description: 'Of one TBSCertList; a million entries have about 48 MB.' }),
       handshake_timeout: Seconds.default(5),
       graceful_timeout: Seconds.default(10),
     })
@@ -183,6 +201,7 @@ function withAbsolutePaths(config: SignerConfig, base: string): SignerConfig {
     socket: absolute(config.socket),
     secret_file: absolute(config.secret_file),
     audit: { file: absolute(config.audit.file) },
+    ...(config.crl_numbers_file !== undefined && { crl_numbers_file: absolute(config.crl_numbers_file) }),
     issuers: config.issuers.map((issuer) => ({
       ...issuer,
       certificate: absolute(issuer.certificate),

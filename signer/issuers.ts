@@ -79,6 +79,7 @@ async function loadIssuer(config: IssuerConfig): Promise<Issuer> {
       signatureAlgorithm: algorithm,
       notBefore: own.tbs.notBefore,
       notAfter: own.tbs.notAfter,
+      maySignCrls: own.tbs.keyUsages.length === 0 || own.tbs.keyUsages.includes('crl_sign'),
     }),
     notAfter: own.tbs.notAfter,
   }

@@ -4,11 +4,14 @@ import pino, { type Logger } from 'pino'
 import { type AuditChain, openAuditChain } from './audit-chain.ts'
 import type { SignerConfig } from './config.ts'
 import { createCounters } from './counters.ts'
+import { type CrlNumbers, openCrlNumbers } from './crl-numbers.ts'
+import { CrlUploads } from './crl-uploads.ts'
 import { type Issuer, loadIssuers } from './issuers.ts'
 import { describeMethod } from './methods/describe.ts'
 import { healthMethod } from './methods/health.ts'
 import type { MethodHandlers } from './methods/method.ts'
 import { signCertificateMethod } from './methods/sign-certificate.ts'
+import { crlMethods } from './methods/sign-crl.ts'
 import { testSignMethod } from './methods/test-sign.ts'
 import { readSharedSecret } from './protocol.ts'
 import { listen } from './server.ts'
@@ -39,6 +42,7 @@ export async function serve(config: SignerConfig, version: string, withParent: b
 
 async function serveUntil(stop: Promise<string>, config: SignerConfig, version: string, log: Logger): Promise<void> {
   const issuers = await checkSetup(config)
+  const crlNumbers = openCrlNumbers(config.crl_numbers_file ?? `${config.audit.file}.crl-numbers`)
   const { chain: audit, keptAside } = await openAuditChain(config.audit.file)
   if (keptAside !== undefined) log.warn({ keptAside }, 'the last audit line was torn; it is kept aside')
 
@@ -54,7 +58,7 @@ async function serveUntil(stop: Promise<string>, config: SignerConfig, version: 
       handshakeTimeoutMs: config.limits.handshake_timeout * 1000,
       gracefulTimeoutMs: config.limits.graceful_timeout * 1000,
     },
-    handlers: createHandlers(service, version),
+    handlers: createHandlers(service, version, crlNumbers, new CrlUploads(config.limits.crl_bytes)),
     counters,
     log,
   })
@@ -68,12 +72,18 @@ async function serveUntil(stop: Promise<string>, config: SignerConfig, version: 
   log.info({ signatures: counters.signatures, refusals: counters.refusals }, 'signer stopped')
 }
 
-function createHandlers(service: SigningService, version: string): MethodHandlers {
+function createHandlers(
+  service: SigningService,
+  version: string,
+  crlNumbers: CrlNumbers,
+  uploads: CrlUploads,
+): MethodHandlers {
   return {
     describe: describeMethod(version, service.issuers),
     health: healthMethod(service.counters, service.audit),
     signCertificate: signCertificateMethod(service),
     testSign: testSignMethod(service),
+    ...crlMethods(service, crlNumbers, uploads),
   }
 }
 

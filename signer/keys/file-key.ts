@@ -1,10 +1,10 @@
 /** Private keys in PEM files: PKCS #8, SEC 1 or PKCS #1, encrypted or not. */
 
-import { createPrivateKey, type KeyObject, sign } from 'node:crypto'
+import { createPrivateKey, createSign, type KeyObject, sign } from 'node:crypto'
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../../src/pki/algorithms.ts'
-import type { SigningKey } from './signing-key.ts'
+import type { SigningKey, StreamedSignature } from './signing-key.ts'
 
 export interface FileKeyOptions {
   file: string
@@ -36,14 +36,27 @@ export function loadFileKey({ file, passphraseFile, passphraseEnv, algorithm }: 
   checkKind(file, key, algorithm)
 
   const { hash } = SIGNATURE_ALGORITHMS[algorithm]
+  const begin = (wanted: SignatureAlgorithm) => beginSignature(key, wanted)
   if (isFast(key)) {
-    return { kind: 'file', concurrency: 0, sign: (data) => sign(hash, data, key), close: async () => {} }
+    return { kind: 'file', concurrency: 0, sign: (data) => sign(hash, data, key), begin, close: async () => {} }
   }
   const signInPool = (data: Buffer) =>
     new Promise<Buffer>((resolve, reject) => {
       sign(hash, data, key, (error, signature) => (error ? reject(error) : resolve(signature)))
     })
-  return { kind: 'file', concurrency: poolSlots(), sign: signInPool, close: async () => {} }
+  return { kind: 'file', concurrency: poolSlots(), sign: signInPool, begin, close: async () => {} }
+}
+
+/** Ed25519 hashes its message twice (RFC 8032 §5.1.6), so it needs the whole of it. */
+function beginSignature(key: KeyObject, algorithm: SignatureAlgorithm): StreamedSignature | undefined {
+  const { hash, keyKind } = SIGNATURE_ALGORITHMS[algorithm]
+  if (hash === null || key.asymmetricKeyType !== keyKind) return undefined
+  const signing = createSign(hash)
+  return {
+    update: (piece) => void signing.update(piece),
+    // In place, whatever the key: a CRL is signed now and then, and the slowest key takes a few milliseconds.
+    finish: () => signing.sign(key),
+  }
 }
 
 /** The file is opened once, so that what was checked is what is read. */

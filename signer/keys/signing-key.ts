@@ -1,5 +1,12 @@
 /** What the daemon asks of a private key, wherever it lives: signatures over bytes, and nothing that shows the key. */
 
+import type { SignatureAlgorithm } from '../../src/pki/algorithms.ts'
+
+export interface StreamedSignature {
+  update(piece: Buffer): void
+  finish(): Buffer | Promise<Buffer>
+}
+
 export interface SigningKey {
   /** For people: `file`, later `pkcs11`. */
   readonly kind: string
@@ -10,5 +17,10 @@ export interface SigningKey {
   readonly concurrency: number
   /** The signature value as it stands in a certificate (for ECDSA the DER form, RFC 3279 §2.2.3) over the hash of `data`. */
   sign(data: Buffer): Buffer | Promise<Buffer>
+  /**
+   * A signature over bytes that come in pieces and are hashed as they come, for a CRL too long to be held. Undefined when
+   * the key cannot sign so with this algorithm; absent when it never can. Such a key gets the whole as one Buffer.
+   */
+  begin?(algorithm: SignatureAlgorithm): StreamedSignature | undefined
   close(): Promise<void>
 }

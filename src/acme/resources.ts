@@ -6,7 +6,7 @@ import { type ChallengeType, challengeId, hasToken } from '../protocol/challenge
 import type { ProblemDocument } from '../protocol/problem.ts'
 import { renderTimestamp } from '../protocol/timestamp.ts'
 import type { Urls } from '../protocol/urls.ts'
-import type { AcmeSettings } from './context.ts'
+import type { AcmeSettings, DnsPersistSettings } from './context.ts'
 
 /** Members that do not apply are absent, never null: certbot's parser does not survive a null `validated`. */
 export interface AccountObject {
@@ -44,13 +44,17 @@ export function renderOrder(order: Order, urls: Urls, settings: Pick<AcmeSetting
   }
 }
 
-export function renderAuthorization(authorization: Authorization, urls: Urls): object {
+export function renderAuthorization(
+  authorization: Authorization,
+  urls: Urls,
+  settings: Pick<AcmeSettings, 'dnsPersist'>,
+): object {
   return {
     status: authorization.status,
     expires: renderTimestamp(authorization.expiresAt),
     identifier: authorization.identifier,
     ...(authorization.wildcard && { wildcard: true }),
-    challenges: shownChallenges(authorization).map((type) => renderChallenge(authorization, type, urls)),
+    challenges: shownChallenges(authorization).map((type) => renderChallenge(authorization, type, urls, settings)),
   }
 }
 
@@ -81,18 +85,36 @@ export interface ChallengeObject {
   url: string
   status: string
   token?: string
+  /** draft-ietf-acme-dns-persist §3.1; the first two in the names of -01, the last in that of -02. */
+  accounturi?: string
+  'issuer-domain-names'?: readonly string[]
+  issuerDomainNames?: readonly string[]
   validated?: string
   error?: ProblemDocument
 }
 
-export function renderChallenge(authorization: Authorization, type: ChallengeType, urls: Urls): ChallengeObject {
+export function renderChallenge(
+  authorization: Authorization,
+  type: ChallengeType,
+  urls: Urls,
+  { dnsPersist }: Pick<AcmeSettings, 'dnsPersist'>,
+): ChallengeObject {
   const attempt = authorization.attempts[type] ?? unattempted(authorization)
   return {
     type,
     url: urls.numbered('challenge', challengeId(authorization, type)),
     status: attempt.status,
     ...(hasToken(type) && { token: authorization.token }),
+    ...(type === 'dns-persist-01' && persistMembers(authorization, urls, dnsPersist)),
     ...(attempt.validated && { validated: attempt.validated }),
     ...(attempt.error && { error: attempt.error }),
+  }
+}
+
+function persistMembers({ accountId }: Authorization, urls: Urls, { issuerDomainNames, draft }: DnsPersistSettings) {
+  return {
+    accounturi: urls.numbered('account', accountId),
+    'issuer-domain-names': issuerDomainNames,
+    ...(draft === '02' && { issuerDomainNames }),
   }
 }

@@ -1,5 +1,6 @@
 /** Errors that need more than one key to see: a table of pure functions over the finished values. */
 
+import { caaIdentities, issuerDomainNames } from './issuer-names.ts'
 import type { Config } from './schema.ts'
 
 /** Whether the file itself gives the key a value; null and an empty text do not count. */
@@ -44,6 +45,7 @@ const not = (
 const withoutSlash = (path: string) => path.replace(/\/+$/, '')
 const ownKey = (c: Config) => c.ca.backend === 'internal' && c.ca.signer.socket === null
 const proxied = (c: Config) => c.ca.backend === 'acme_proxy'
+const persists = (c: Config) => c.challenges.enabled.includes('dns-persist-01')
 const token = (c: Config) => c.ca.backend === 'hsm'
 const OWN_KEY = 'ca.backend internal needs it, or ca.signer.socket in its place'
 const MIN_TOKEN_SECRET = 16
@@ -105,6 +107,14 @@ const ACME: Rule[] = [
     'is true, and there is no secret to store binding credentials under; set acme.eab_key_file or admin_api.token_secret',
   ),
   {
+    path: 'acme.caa_enforce',
+    reads: ['acme.caa_identities'],
+    check: (c, isSet) =>
+      isSet('acme.caa_enforce') && c.acme.caa_enforce && c.acme.caa_identities.length === 0
+        ? 'is true, and acme.caa_identities is empty: no record could permit this service; list its issuer domain names there'
+        : undefined,
+  },
+  {
     path: 'acme.paths',
     check(c) {
       const paths = Object.values(c.acme.paths)
@@ -114,11 +124,21 @@ const ACME: Rule[] = [
   },
   not(
     'challenges.dnspersist01.issuer_domain_names',
-    ['challenges.enabled'],
-    (c) =>
-      c.challenges.enabled.includes('dns-persist-01') && c.challenges.dnspersist01.issuer_domain_names.length === 0,
-    'is empty; dns-persist-01 needs at least one issuer domain name',
+    ['challenges.enabled', 'acme.caa_identities', 'server.external_url'],
+    (c) => persists(c) && issuerDomainNames(c).length === 0,
+    'is empty, and the host of server.external_url is no domain name; dns-persist-01 needs at least one issuer domain name',
   ),
+  {
+    path: 'challenges.dnspersist01.issuer_domain_names',
+    reads: ['challenges.enabled', 'challenges.dnspersist01.draft', 'acme.caa_identities'],
+    // draft-ietf-acme-dns-persist-02 §3.2: its clients refuse such a challenge.
+    check(c) {
+      const identities = caaIdentities(c.acme.caa_identities)
+      if (!persists(c) || c.challenges.dnspersist01.draft === '01' || identities.length === 0) return undefined
+      const strange = issuerDomainNames(c).find((name) => !identities.includes(name))
+      return strange && `has ${strange}, which acme.caa_identities lacks; draft 02 wants every name in both`
+    },
+  },
   not(
     'challenges.auto_accept',
     ['security.identifier_policy.enforce_account_allowlist'],
@@ -249,6 +269,27 @@ const CA: Rule[] = [
   },
 ]
 
+const CRL: Rule[] = [
+  not(
+    'crl.enabled',
+    ['ca.backend'],
+    (c) => c.crl.enabled && c.ca.backend !== 'internal' && c.ca.backend !== 'hsm',
+    'is true, but only ca.backend internal and hsm sign a CRL',
+  ),
+  not(
+    'crl.next_update_seconds',
+    ['crl.rebuild_interval_seconds'],
+    (c) => c.crl.enabled && c.crl.next_update_seconds <= c.crl.rebuild_interval_seconds,
+    'must be more than crl.rebuild_interval_seconds, or each list runs out before the next',
+  ),
+  not(
+    'ca.crl_url',
+    ['crl.enabled', 'crl.shards'],
+    (c) => c.crl.enabled && c.crl.shards > 1 && c.ca.crl_url !== null && !c.ca.crl_url.includes('{crl}'),
+    'must contain {crl}, because crl.shards makes lists of several names',
+  ),
+]
+
 const AROUND: Rule[] = [
   required(
     'smtp.host',
@@ -305,4 +346,4 @@ const AROUND: Rule[] = [
   ),
 ]
 
-export const RULES: readonly Rule[] = [...SERVER, ...ACME, ...CA, ...AROUND]
+export const RULES: readonly Rule[] = [...SERVER, ...ACME, ...CA, ...CRL, ...AROUND]

@@ -3,9 +3,11 @@
 import type { Logger } from 'pino'
 import type { ExtensionThreadData } from '../../workers/extension/task.ts'
 import type { BackgroundEvents, BackgroundTask } from '../background/tasks.ts'
+import type { CaBackend } from '../ca/backend.ts'
 import type { Config } from '../config/schema.ts'
 import type { Metrics } from '../ops/metrics.ts'
 import { adoptChallenges } from '../services/challenge-adoption.ts'
+import type { CrlBuilder } from '../services/crl-builder.ts'
 import { type ExpiringKind, expireOverdue } from '../services/expiry.ts'
 import type { Issuance } from '../services/issuance.ts'
 import { recoverIssuances } from '../services/recovery.ts'
@@ -16,6 +18,8 @@ import type { Stores } from './wiring.ts'
 
 const RECOVERY_INTERVAL_MS = 2_000
 const ADOPTION = 'challenge_adoption'
+/** A revocation is in the served list within 5 s; until the next look, those that follow it join it. */
+const CRL_LOOK_MS = 1_000
 const QUOTA_SWEEP_INTERVAL_MS = 3_600_000
 
 export interface BackgroundParts {
@@ -28,6 +32,9 @@ export interface BackgroundParts {
   onRecovered(orderId: string | undefined, outcome: string): void
   onExpired(kind: ExpiringKind, page: ExpiryPage): void
   presentSince(): number | undefined
+  /** Undefined where no CRL is published. */
+  ca: Pick<CaBackend, 'outage'>
+  crls: CrlBuilder | undefined
   isStopping(): boolean
 }
 
@@ -37,20 +44,24 @@ export function backgroundTasks({
   instanceId,
   stores,
   issuance,
+  ca,
   dispatcher,
   onRecovered,
   onExpired,
   presentSince,
+  crls,
   isStopping,
 }: BackgroundParts): BackgroundTask[] {
   const { background_worker: challengeWorker } = config.challenges
   const { rate_limits: limits } = config.security
+  /** What needs signatures waits while there are none to be had. */
+  const whileSigning = (round: () => Promise<number>) => async () => (ca.outage() ? 0 : round())
   return [
     {
       name: 'stale_processing_recovery',
       role: 'cleanup',
       intervalMs: RECOVERY_INTERVAL_MS,
-      round: () =>
+      round: whileSigning(() =>
         recoverIssuances({
           store: stores.issuance,
           complete: issuance.complete,
@@ -59,6 +70,7 @@ export function backgroundTasks({
           ownAfterSeconds: config.ca.signer.timeout_seconds + 5,
           onRecovered,
         }),
+      ),
     },
     {
       name: 'order_expiry',
@@ -85,6 +97,9 @@ export function backgroundTasks({
       intervalMs: limits.gc_interval_seconds * 1000,
       round: () => stores.rateLimits.sweep(limits.gc_max_age_seconds),
     },
+    ...(crls
+      ? [{ name: 'crl_rebuild', role: 'crl' as const, intervalMs: CRL_LOOK_MS, round: whileSigning(crls.round) }]
+      : []),
     { name: 'quota_gc', role: 'cleanup', intervalMs: QUOTA_SWEEP_INTERVAL_MS, round: () => stores.usage.sweep() },
     {
       name: 'nonce_gc',

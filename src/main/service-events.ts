@@ -12,10 +12,11 @@ export function dispatcherEvents(log: Logger, metrics: Metrics): DispatcherEvent
       const { type, result, ms } = record
       metrics.challengesValidated.inc({ result: RESULT_LABELS[result] })
       metrics.validationDuration.observe({ type }, ms / 1000)
+      if (record.caa) metrics.caaChecks.inc({ result: record.caa })
       log.info({ event: 'validation', ...subjectOf(request), ...record }, 'validation attempt')
     },
     superseded(request) {
-      log.info(
+      log.debug(
         { event: 'validation_superseded', ...subjectOf(request) },
         'the challenge is not this instance’s any more',
       )

@@ -4,9 +4,12 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import type { ExtensionThreadData } from '../../workers/extension/task.ts'
 import type { AcmeSettings, DirectoryMeta } from '../acme/context.ts'
+import type { CaBackend } from '../ca/backend.ts'
+import { issuerDomainNames } from '../config/issuer-names.ts'
 import type { Config } from '../config/schema.ts'
 import { EXTENSION_DEFAULTS } from '../config/sections/challenges.ts'
 import { type CertificateProfile, DEFAULT_PROFILE, hasChoiceOfProfiles } from '../domain/certificate-profile.ts'
+import { crlName, shardOf } from '../domain/crl-shard.ts'
 import type { IdentifierPolicy } from '../domain/identifier-policy.ts'
 import { RATE_CATEGORIES, type RateCategory } from '../domain/rate-limit.ts'
 import type { ValidationPolicy } from '../domain/validation-policy.ts'
@@ -17,8 +20,9 @@ import { CURVES } from '../pki/algorithms.ts'
 import type { BuiltInType, ChallengeType, EnabledMethod } from '../protocol/challenge.ts'
 import { normalizeDnsName } from '../protocol/identifier.ts'
 import type { AccountKeyPolicy } from '../protocol/jwk.ts'
-import type { UrlSettings } from '../protocol/urls.ts'
+import { createUrls, type UrlSettings } from '../protocol/urls.ts'
 import type { AccountRulesPolicy } from '../services/account-rules.ts'
+import type { CrlPolicy } from '../services/crl-builder.ts'
 import type { ExpiryLifetimes } from '../services/expiry.ts'
 import type { ExternalAccountPolicy } from '../services/external-accounts.ts'
 import type { IssuancePolicy } from '../services/issuance.ts'
@@ -73,7 +77,7 @@ export function liveSettings(config: Config): LiveSettings {
   }
 }
 
-export function urlSettings({ server, api, acme, ari }: Config): UrlSettings {
+export function urlSettings({ server, api, acme, ari, crl }: Config): UrlSettings {
   return {
     externalUrl: server.external_url.replace(/\/$/, ''),
     basePath: api.base_path.replace(/\/$/, ''),
@@ -86,6 +90,7 @@ export function urlSettings({ server, api, acme, ari }: Config): UrlSettings {
       revokeCert: acme.paths.revoke_cert,
       keyChange: acme.paths.key_change,
       ...(ari.enabled && { renewalInfo: ari.path }),
+      ...(crl.enabled && { crl: crl.path }),
     },
   }
 }
@@ -126,6 +131,7 @@ export function acmeSettings(config: Config): AcmeSettings {
     algorithms: security.allowed_algorithms,
     accountKeys: accountKeyPolicy(config),
     directoryMeta: directoryMeta(config),
+    dnsPersist: { issuerDomainNames: issuerDomainNames(config), draft: challenges.dnspersist01.draft },
     orderRetryAfterSeconds: order.retry_after_seconds,
     challengeRetryAfterSeconds: challenges.retry_after_seconds,
     ordersPageSize: acme.orders_page_size,
@@ -140,7 +146,8 @@ function accountKeyPolicy({ security }: Config): AccountKeyPolicy {
   }
 }
 
-function directoryMeta({ tos, acme, ca }: Config): DirectoryMeta {
+function directoryMeta(config: Config): DirectoryMeta {
+  const { tos, acme, ca } = config
   const profiles = new Map(Object.entries(ca.profiles))
   return {
     ...(tos.url && { termsOfService: tos.url }),
@@ -150,7 +157,20 @@ function directoryMeta({ tos, acme, ca }: Config): DirectoryMeta {
     ...(hasChoiceOfProfiles(profiles) && {
       profiles: Object.fromEntries([...profiles].map(([name, { description }]) => [name, description ?? ''])),
     }),
+    ...persistMeta(config),
   }
+}
+
+/** Without a name that records could permit there is nothing to check them for. */
+export function isCaaEnforced({ acme }: Config): boolean {
+  return acme.caa_enforce && acme.caa_identities.length > 0
+}
+
+function persistMeta(config: Config): Pick<DirectoryMeta, 'issuerDomainNames' | 'accountHashPrefix'> {
+  const { enabled, dnspersist01 } = config.challenges
+  if (!enabled.includes('dns-persist-01') || dnspersist01.draft === '01') return {}
+  const { accountHashPrefix } = createUrls(urlSettings(config))
+  return { issuerDomainNames: issuerDomainNames(config), accountHashPrefix }
 }
 
 export function registrationPolicy({ email, tos, account }: Config): RegistrationPolicy {
@@ -194,7 +214,7 @@ export function accountRulesPolicy({ security }: Config): AccountRulesPolicy {
 }
 
 /** As identifiers are compared: A-labels, lower case, no final dot. */
-function normalPattern(pattern: string): string {
+export function normalPattern(pattern: string): string {
   const normal = normalizeDnsName(pattern.replace(/\.$/, ''))
   if (!normal.ok) throw new Error(`the pattern ${pattern} ${normal.reason}`)
   return normal.value
@@ -260,6 +280,51 @@ export function renewalPolicy({ ari }: Config): RenewalPolicy {
   }
 }
 
+/** A certificate may outlive the configuration it was issued under by this much. */
+const CRL_MARGIN_DAYS = 31
+
+export function crlPolicy(config: Config): CrlPolicy {
+  const { crl, ca } = config
+  return {
+    intervalMs: crl.schedule === null ? crl.rebuild_interval_seconds * SECOND_MS : undefined,
+    lifetimeMs: crl.next_update_seconds * SECOND_MS,
+    hash: crl.hash_algorithm,
+    shards: crl.shards,
+    maxValidityDays: ca.max_validity_days + CRL_MARGIN_DAYS,
+    urlOf: crlUrls(config),
+    signTimeoutMs: ca.signer.timeout_seconds * SECOND_MS,
+  }
+}
+
+/** A cache asks again as often as a new list comes by itself; one that came by a revocation is seen by then at the latest. */
+export function crlMaxAgeSeconds({ crl }: Config): number {
+  return crl.rebuild_interval_seconds
+}
+
+/** The issuer of the default profile, whose list the bare `crl.path` serves. */
+export function defaultIssuerId({ ca: { profiles } }: Config, ca: Pick<CaBackend, 'issuers'>): string | undefined {
+  return profiles[DEFAULT_PROFILE]?.issuer ?? ca.issuers()[0]?.id
+}
+
+/** The name of a list in its URL: where we serve it, or where the operator says that it can be fetched. */
+function crlUrls(config: Config): CrlPolicy['urlOf'] {
+  const { crl_url: elsewhere } = config.ca
+  const urls = createUrls(urlSettings(config))
+  return (issuerId, shards, shard) => {
+    const name = crlName(issuerId, { shards, shard })
+    return elsewhere?.replaceAll('{crl}', name) ?? urls.crl(name) ?? ''
+  }
+}
+
+/** The CRLDP of a certificate; undefined where it gets none. */
+function certificateCrlUrl(config: Config): IssuancePolicy['crlUrl'] {
+  const { crl, ca } = config
+  if (!crl.enabled && ca.crl_url === null) return undefined
+  const urlOf = crlUrls(config)
+  const shards = crl.enabled ? crl.shards : 1
+  return (issuerId, serialNumber) => urlOf(issuerId, shards, shards === 1 ? 0 : shardOf(serialNumber, shards))
+}
+
 export function issuancePolicy(config: Config, enabled: readonly EnabledMethod[]): IssuancePolicy {
   const { security, ca, order } = config
   return {
@@ -277,6 +342,7 @@ export function issuancePolicy(config: Config, enabled: readonly EnabledMethod[]
     profiles: certificateProfiles(config),
     caIssuersUrls: ca.aia_issuer_urls,
     policyOids: ca.policy_oids,
+    crlUrl: certificateCrlUrl(config),
     finalizeWaitMs: order.finalize_wait_ms,
     signTimeoutMs: ca.signer.timeout_seconds * SECOND_MS,
   }

@@ -1,13 +1,15 @@
 /** The threads that validate: a pool for the built-in methods, and one for validator modules where there are any. */
 
+import { judgedByCaa } from '../../workers/caa-verdict.ts'
 import { EXTENSION_LIMITS } from '../../workers/extension/probe.ts'
-import type { ExtensionJob, ValidationJob, ValidationVerdict } from '../../workers/job.ts'
+import type { CaaFinding, CaaJob, ExtensionJob, ValidationJob, ValidationVerdict } from '../../workers/job.ts'
 import { createWorkerPool, type WorkerPool, WorkerPoolError, type WorkerPoolOptions } from '../../workers/pool.ts'
 import type { ChallengeMethods } from './extensions.ts'
 
 export interface ValidationPools {
   /** @throws WorkerPoolError; the job may be given again later. */
   validate(job: ValidationJob): Promise<ValidationVerdict>
+  checkCaa(job: CaaJob): Promise<CaaFinding[]>
   close(timeoutMs: number): Promise<void>
 }
 
@@ -18,9 +20,10 @@ export function createValidationPools(
   { extensions }: ChallengeMethods,
   autoAccept: boolean,
   sizes: Sizes,
+  shared: readonly object[],
   onThreadError: (error: Error) => void,
 ): ValidationPools {
-  const builtIn = createWorkerPool({ ...sizes, onThreadError })
+  const builtIn = createWorkerPool({ ...sizes, shared, onThreadError })
   const modules =
     extensions.modules.length === 0
       ? undefined
@@ -40,8 +43,11 @@ export function createValidationPools(
       if (job.type !== 'extension') return builtIn.validate(job)
       // Offered by an authorization from before the configuration changed.
       if (!modules || !types.has(job.challenge.type)) return noValidator(job)
-      return decideByModule(modules, job)
+      const { caa, ...alone } = job
+      const verdict = await decideByModule(modules, alone)
+      return verdict.ok && caa ? judgedByCaa(verdict, await builtIn.checkCaa(caa)) : verdict
     },
+    checkCaa: builtIn.checkCaa,
     async close(timeoutMs) {
       await Promise.all([builtIn.close(timeoutMs), modules?.close(timeoutMs)])
     },

@@ -39,6 +39,7 @@ export function createMetrics() {
     validationOldestWait: gauge('validation_oldest_wait_seconds', 'Longest wait for a place among those that run.'),
     challengeWorkerPolls: counter('challenge_worker_polls_total', 'Rounds of the challenge worker.'),
     challengeWorkerErrors: counter('challenge_worker_errors_total', 'Failed rounds of the challenge worker.'),
+    caaChecks: counter('caa_checks_total', 'CAA checks of a name, at validation and at finalize.', ['result']),
     ordersExpired: counter('orders_expired_total', 'Orders that were not finalized in time.'),
     authorizationsExpired: counter('authorizations_expired_total', 'Authorizations whose time was over.'),
     challengesExpired: counter('challenges_expired_total', 'Challenges that nobody met in time.'),
@@ -60,6 +61,32 @@ export function createMetrics() {
     maintenance: gauge('maintenance_mode', '1 while in maintenance.'),
     threads: gauge('front_threads', 'Front threads that are running.'),
     uptime: gauge('uptime_seconds', 'Seconds since the service started.'),
+    crlBuilds: counter('crl_builds_total', 'Lists that were built, signed and published.', ['crl']),
+    crlFailures: counter('crl_build_failures_total', 'Lists that could not be built or signed.', ['crl']),
+    crlBuildSeconds: gauge(
+      'crl_build_seconds',
+      'Seconds that the newest list took, from its first row to its publication.',
+      ['crl'],
+    ),
+    crlNumber: gauge('crl_number', 'Number of the list that is served.', ['crl']),
+    crlEntries: gauge('crl_entries', 'Revoked certificates in the list that is served.', ['crl']),
+    crlBytes: gauge('crl_bytes', 'Length of the list that is served.', ['crl']),
+    crlThisUpdate: gauge('crl_this_update_seconds', 'thisUpdate of the list that is served, in seconds since 1970.', [
+      'crl',
+    ]),
+    crlNextUpdate: gauge('crl_next_update_seconds', 'nextUpdate of the list that is served, in seconds since 1970.', [
+      'crl',
+    ]),
+    signingStopped: new Gauge({
+      name: 'service_signing_stopped',
+      help: '1 while the operator has stopped all signing.',
+      registers,
+    }),
+    caCircuitOpened: new Counter({
+      name: 'service_ca_circuit_opened_total',
+      help: 'Times that a thread left the CA backend alone after failures in a row.',
+      registers,
+    }),
   }
 }
 

@@ -45,7 +45,7 @@ export async function adoptChallenges(options: ChallengeWorkerOptions): Promise<
 }
 
 function take(
-  { authorization, type, thumbprint }: AdoptedChallenge,
+  { authorization, type, thumbprint, formerThumbprints }: AdoptedChallenge,
   dispatcher: ChallengeWorkerOptions['dispatcher'],
 ): boolean {
   const { id: authorizationId, accountId, identifier, wildcard, token, attempts } = authorization
@@ -60,6 +60,7 @@ function take(
     wildcard,
     token,
     thumbprint,
+    formerThumbprints,
     tries,
     requestId,
   })

@@ -18,7 +18,7 @@ import { problemDocument } from '../protocol/problem.ts'
 import { renderTimestamp } from '../protocol/timestamp.ts'
 import type { AttemptResult, AuthorizationStore } from '../store/authorization-store.ts'
 import type { ValidationRequest } from './validation.ts'
-import { createValidationQueue } from './validation-queue.ts'
+import { createValidationQueue, type Keyed } from './validation-queue.ts'
 
 export interface DispatcherEvents {
   /** After each attempt that was recorded. */
@@ -84,7 +84,7 @@ const INTERRUPTED_MAX_DELAY_MS = 60_000
 const ACCOUNT_SHARE = 4
 
 /** A challenge from its dispatch to its last attempt. */
-interface Known {
+interface Known extends Keyed {
   request: ValidationRequest
   /** Milliseconds of `performance.now()`, as all of these. */
   claimedAt: number
@@ -105,7 +105,6 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
   let onIdle: (() => void) | undefined
 
   const queue = createValidationQueue<Known>({
-    keyOf: ({ request }) => keyOf(request),
     ownerOf: ({ request }) => request.accountId,
     targetOf: ({ request }) => request.identifier.value,
     perOwner: limits.perAccount,
@@ -130,8 +129,8 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
     if (!draining) known.timer = setTimeout(enqueue, delayMs, known)
   }
 
-  function forget({ request }: Known): void {
-    challenges.delete(keyOf(request))
+  function forget({ key, request }: Known): void {
+    challenges.delete(key)
     const left = (perAccount.get(request.accountId) ?? 1) - 1
     if (left === 0) perAccount.delete(request.accountId)
     else perAccount.set(request.accountId, left)
@@ -146,7 +145,8 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
 
   async function attempt(known: Known): Promise<void> {
     try {
-      const next = (await holdsClaim(known)) ? await attemptOnce(known) : undefined
+      const isHeld = isClaimFresh(known) || (await renewClaim(known))
+      const next = isHeld ? await attemptOnce(known) : undefined
       known.lastEndedAt = performance.now()
       known.interruptions = 0
       if (next === undefined) forget(known)
@@ -159,10 +159,12 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
     }
   }
 
-  async function holdsClaim(known: Known): Promise<boolean> {
+  function isClaimFresh({ claimedAt, freshUntil }: Known): boolean {
+    return claimedAt > (options.presentSince() ?? Number.POSITIVE_INFINITY) && freshUntil > performance.now()
+  }
+
+  async function renewClaim(known: Known): Promise<boolean> {
     const now = performance.now()
-    const seenSince = options.presentSince() ?? Number.POSITIVE_INFINITY
-    if (known.claimedAt > seenSince && known.freshUntil > now) return true
     const { authorizationId } = known.request
     const renewed = await options.store.renew({ authorizationId, instanceId })
     if (renewed) refresh(known, now)
@@ -179,15 +181,17 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
   /** @returns milliseconds until the next attempt; undefined when there is none */
   async function attemptOnce(known: Known): Promise<number | undefined> {
     const { request } = known
-    const at = renderTimestamp(new Date())
     const startedAt = performance.now()
     const verdict = await options.validate(options.jobFor(request))
+    const endedAt = Date.now()
     const ms = Math.round(performance.now() - startedAt)
+    const at = renderTimestamp(new Date(endedAt))
     const tries = request.tries + (verdict.ok ? 0 : 1)
     const again = !verdict.ok && verdict.retryable && tries <= (policy.maxRetries[request.type] ?? 0)
     const retryInMs = again ? retryDelayMs(tries, policy) : undefined
     const record = boundRecord(recordOf(request, verdict, { attempt: request.tries + 1, at, ms, again }))
-    if (!(await options.store.recordAttempt(resultOf(request, verdict, record, retryInMs)))) {
+    const began = new Date(endedAt - ms)
+    if (!(await options.store.recordAttempt(resultOf(request, verdict, record, began, retryInMs)))) {
       events.superseded(request)
       return undefined
     }
@@ -201,13 +205,19 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
     { authorizationId, type, tries, thumbprint }: ValidationRequest,
     verdict: ValidationVerdict,
     evidence: ValidationRecord,
+    began: Date,
     retryInMs: number | undefined,
   ): AttemptResult {
     const base = { authorizationId, type, instanceId }
     if (verdict.ok) {
-      const attempt: ChallengeAttempt = { status: 'valid', tries, validated: renderTimestamp(new Date()) }
-      const { validForSeconds } = verdict
-      return { ...base, attempt, outcome: 'valid', evidence, ...(validForSeconds !== undefined && { validForSeconds }) }
+      // From the begin of the attempt: what the records said after that is not known.
+      const caaChecked = verdict.caa && { caaChecked: renderTimestamp(began) }
+      const attempt: ChallengeAttempt = { status: 'valid', tries, validated: evidence.at, ...caaChecked }
+      // Likewise, so that the way back adds nothing to what the verdict allows.
+      const bound = verdict.validForSeconds !== undefined && {
+        validForSeconds: Math.max(0, verdict.validForSeconds - (Date.now() - began.getTime()) / 1000),
+      }
+      return { ...base, attempt, outcome: 'valid', evidence, ...bound }
     }
     const failed = { tries: tries + 1, error: problemDocument(verdict.problem, verdict.detail) }
     return retryInMs === undefined
@@ -236,7 +246,15 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
       perAccount.set(request.accountId, ofAccount + 1)
       const now = performance.now()
       const freshUntil = request.isRepeat ? 0 : now + options.claimFreshMs
-      const made: Known = { request, claimedAt: now, freshUntil, queuedAt: now, lastEndedAt: now, interruptions: 0 }
+      const made: Known = {
+        key,
+        request,
+        claimedAt: now,
+        freshUntil,
+        queuedAt: now,
+        lastEndedAt: now,
+        interruptions: 0,
+      }
       challenges.set(key, made)
       queue.push(made)
       return true
@@ -270,7 +288,7 @@ function recordOf(
   verdict: ValidationVerdict,
   { attempt, at, ms, again }: { attempt: number; at: string; ms: number; again: boolean },
 ): ValidationRecord {
-  const facts = { type, attempt, at, ms, requestId, steps: verdict.evidence }
+  const facts = { type, attempt, at, ms, requestId, steps: verdict.evidence, ...(verdict.caa && { caa: verdict.caa }) }
   if (verdict.ok) {
     const { validForSeconds } = verdict
     return { ...facts, result: 'valid', ...(validForSeconds !== undefined && { validForSeconds }) }

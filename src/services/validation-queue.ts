@@ -9,9 +9,12 @@
 import Queue from 'better-queue'
 import { createFairQueue, type FairQueueOptions, type WaitReason } from '../lib/fair-queue.ts'
 
-export interface ValidationQueueOptions<T> extends FairQueueOptions<T> {
+export interface Keyed {
   /** Unique among what waits and runs. */
-  keyOf(item: T): string
+  key: string
+}
+
+export interface ValidationQueueOptions<T extends Keyed> extends FairQueueOptions<T> {
   concurrency: number
   /** Resolves when the item has ended, and never rejects. */
   run(item: T): Promise<void>
@@ -25,7 +28,7 @@ export interface ValidationQueue<T> {
   stop(): void
 }
 
-export function createValidationQueue<T>(options: ValidationQueueOptions<T>): ValidationQueue<T> {
+export function createValidationQueue<T extends Keyed>(options: ValidationQueueOptions<T>): ValidationQueue<T> {
   const fair = createFairQueue<T>(options)
   const running = new Map<string, T>()
 
@@ -33,7 +36,7 @@ export function createValidationQueue<T>(options: ValidationQueueOptions<T>): Va
   const store: Queue.Store<T> = {
     connect: (done) => done(null, 0),
     // Nothing is pushed twice, so there is nothing to merge with.
-    getTask: (_key, done) => done(null, undefined as T),
+    getTask: (_key, done) => done(null, undefined as unknown as T),
     putTask(_key, item, _priority, done) {
       fair.push(item)
       done(null)
@@ -41,11 +44,15 @@ export function createValidationQueue<T>(options: ValidationQueueOptions<T>): Va
     takeFirstN(_count, done) {
       const item = fair.take()
       if (item === undefined) return done(null, undefined as unknown as string)
-      const key = options.keyOf(item)
-      running.set(key, item)
-      done(null, key)
+      running.set(item.key, item)
+      done(null, item.key)
     },
-    getLock: (key, done) => done(null, { [key]: running.get(key) as T }),
+    getLock(key, done) {
+      // Without a prototype: an object literal with a new name each time leaves V8 a hidden class for each.
+      const batch = Object.create(null) as { [key: string]: T }
+      batch[key] = running.get(key) as T
+      done(null, batch)
+    },
     releaseLock(key, done) {
       fair.giveBack(running.get(key) as T)
       running.delete(key)
@@ -59,7 +66,7 @@ export function createValidationQueue<T>(options: ValidationQueueOptions<T>): Va
 
   const queue = new Queue<T, void>((item: T, done: () => void) => void options.run(item).then(done), {
     concurrent: options.concurrency,
-    id: ((item: T, done: (error: null, key: string) => void) => done(null, options.keyOf(item))) as never,
+    id: 'key',
     store: { ...store, getRunningTasks } as Queue.Store<T>,
   })
 

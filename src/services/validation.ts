@@ -25,6 +25,8 @@ export interface ValidationRequest {
   token: string
   /** Of the account key at the time of the trigger. */
   thumbprint: string
+  /** Of the keys it had before, oldest first. */
+  formerThumbprints: readonly string[]
   /** Failed tries so far. */
   tries: number
   requestId: string
@@ -95,8 +97,20 @@ export function createChallengeTriggers(options: ChallengeTriggerOptions): Chall
       if (instanceId !== NOBODY && triggered.mine && status === 'pending' && attempt?.status === 'processing') {
         const { tries, thumbprint = requesterThumbprint } = attempt
         const isRepeat = !triggered.moved
-        const challenge = { authorizationId, accountId, type, identifier, wildcard, token, thumbprint }
-        dispatch({ ...challenge, tries, requestId, isRepeat })
+        const { formerThumbprints } = triggered
+        dispatch({
+          authorizationId,
+          accountId,
+          type,
+          identifier,
+          wildcard,
+          token,
+          thumbprint,
+          formerThumbprints,
+          tries,
+          requestId,
+          isRepeat,
+        })
       }
       return { authorization, type }
     },

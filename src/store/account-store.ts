@@ -104,7 +104,8 @@ const DEACTIVATE: Statement = {
 const CHANGE_KEY: Statement = {
   name: 'account-change-key',
   text: `
-    UPDATE accounts SET jwk = $3, thumbprint = $4, key_version = key_version + 1
+    UPDATE accounts SET jwk = $3, thumbprint = $4, key_version = key_version + 1,
+           former_thumbprints = former_thumbprints || thumbprint
      WHERE id = $1 AND key_version = $2 AND status = 'valid'
        AND NOT EXISTS (SELECT FROM accounts other WHERE other.thumbprint = $4)
     RETURNING ${COLUMNS}`,

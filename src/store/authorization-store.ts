@@ -45,6 +45,8 @@ export interface AdoptedChallenge {
   type: ChallengeType
   /** Of the account key that triggered it. */
   thumbprint: string
+  /** Of the other keys it has had, oldest first. */
+  formerThumbprints: readonly string[]
 }
 
 export interface AdoptionRules {
@@ -67,7 +69,8 @@ export interface AuthorizationStore {
    * Challenge pending → processing. Whoever validates one challenge of an authorization validates the others as well, so
    * the claim is this instance's (or `NOBODY`'s) unless another has one already. `moved` is true for exactly one of several
    * callers, `mine` where the claim is `instanceId`'s; the authorization is as it is after the call. Undefined when there
-   * is none, or it is another account's. `type` is as in the challenge's id.
+   * is none, or it is another account's. `type` is as in the challenge's id,
+   * `formerThumbprints`: of the keys the account had before, oldest first.
    */
   trigger: Batched<Trigger, Triggered | StaleAccount | undefined>
   /**
@@ -103,6 +106,7 @@ export interface Triggered {
   authorization: Authorization
   moved: boolean
   mine: boolean
+  formerThumbprints: readonly string[]
 }
 
 const COLUMNS = `z.id, z.account_id, z.identifier_type, z.identifier_value, z.wildcard, z.expires_at, z.token, z.offered,
@@ -160,7 +164,7 @@ const TRIGGER: Statement = {
   // accounts_pkey, authorizations_pkey; one heap-only update each.
   text: `
     WITH i AS (
-      SELECT n.*, a.id IS NULL AS stale, a.thumbprint
+      SELECT n.*, a.id IS NULL AS stale, a.thumbprint, a.former_thumbprints
         FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::text[], $5::integer[], $6::integer[]) WITH ORDINALITY
           AS n (id, account_id, key_version, type, place, instance_id, ord)
         LEFT JOIN accounts a ON a.id = n.account_id AND a.key_version = n.key_version AND a.status = 'valid'
@@ -176,7 +180,7 @@ const TRIGGER: Statement = {
          AND coalesce(z.attempts -> ${TRIGGERED} ->> 'status', 'pending') = 'pending'
       RETURNING i.ord, z.attempts, z.validating_by
     )
-    SELECT i.ord::integer, i.stale, moved.ord IS NOT NULL AS moved, moved.attempts AS new_attempts,
+    SELECT i.ord::integer, i.stale, i.former_thumbprints, moved.ord IS NOT NULL AS moved, moved.attempts AS new_attempts,
            coalesce(coalesce(moved.validating_by, z.validating_by) = i.instance_id, false) AS mine, ${COLUMNS}
       FROM i LEFT JOIN moved USING (ord) LEFT JOIN authorizations z ON z.id = i.id AND z.account_id = i.account_id`,
 }
@@ -234,7 +238,7 @@ const ADOPT: Statement = {
     )
     UPDATE authorizations z SET ${CLAIM}
       FROM abandoned, accounts a WHERE z.id = abandoned.id AND a.id = z.account_id AND a.status = 'valid'
-    RETURNING a.thumbprint, ${COLUMNS}`,
+    RETURNING a.thumbprint, a.former_thumbprints, ${COLUMNS}`,
 }
 
 /** A trigger takes milliseconds from its commit to the dispatcher; what is unknown there after this long got lost. */
@@ -260,7 +264,7 @@ const READOPT: Statement = {
       FROM accounts a
      WHERE z.id = ANY ($2::uuid[]) AND z.validating_by = $1 AND z.status = 'pending' AND z.expires_at > now()
        AND a.id = z.account_id AND a.status = 'valid'
-    RETURNING a.thumbprint, ${COLUMNS}`,
+    RETURNING a.thumbprint, a.former_thumbprints, ${COLUMNS}`,
 }
 
 const RENEW: Statement = {
@@ -341,6 +345,7 @@ export function createAuthorizationStore(db: Database): AuthorizationStore {
             stale: boolean
             moved: boolean
             mine: boolean
+            former_thumbprints: string[]
             new_attempts: AuthorizationRow['attempts'] | null
           }
           const rows = await db.query<Row>(TRIGGER, [
@@ -359,6 +364,7 @@ export function createAuthorizationStore(db: Database): AuthorizationStore {
                 moved: row.moved,
                 mine: row.mine,
                 authorization: decode({ ...row, attempts: row.new_attempts ?? row.attempts }),
+                formerThumbprints: row.former_thumbprints,
               }
           }
           // What could have moved and did not was changed while the statement waited for its row, which it read before.
@@ -373,7 +379,7 @@ export function createAuthorizationStore(db: Database): AuthorizationStore {
               )
                 return
               const current = await find(command)
-              results[i] = typeof current === 'object' ? { moved: false, mine: false, authorization: current } : current
+              results[i] = typeof current === 'object' ? { ...result, mine: false, authorization: current } : current
             }),
           )
           return results
@@ -440,15 +446,15 @@ export function createAuthorizationStore(db: Database): AuthorizationStore {
   }
 }
 
-type AdoptedRow = AuthorizationRow & { thumbprint: string }
+type AdoptedRow = AuthorizationRow & { thumbprint: string; former_thumbprints: string[] }
 
 function decodeAdopted(rows: readonly AdoptedRow[]): AdoptedChallenge[] {
   return rows.flatMap((row) =>
-    processing(row.attempts).map((type) => ({
-      authorization: decode(row),
-      type,
-      thumbprint: row.attempts[type]?.thumbprint ?? row.thumbprint,
-    })),
+    processing(row.attempts).map((type) => {
+      const thumbprint = row.attempts[type]?.thumbprint ?? row.thumbprint
+      const formerThumbprints = [...row.former_thumbprints, row.thumbprint].filter((other) => other !== thumbprint)
+      return { authorization: decode(row), type, thumbprint, formerThumbprints }
+    }),
   )
 }
 

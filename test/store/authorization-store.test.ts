@@ -233,6 +233,28 @@ describe('authorizations', () => {
     })
   })
 
+  test('who triggers or adopts is told of the keys the account had before', async () => {
+    const account = await anAccount(store)
+    const [first, second, third] = [account.account.thumbprint, 'second', 'third']
+    const change = async (keyVersion: number, thumbprint: string) => {
+      const key = { jwk: thumbprint, thumbprint: `${thumbprint}-${account.account.id}` }
+      assert.ok(await store.accounts.changeKey({ ...account.requester, keyVersion }, key))
+      return key.thumbprint
+    }
+    const formerly = [first, await change(1, second)]
+    await change(2, third)
+    const by = { ...account.requester, keyVersion: 3 }
+    const { id } = await anAuthorization({}, by)
+    for (const moved of [true, false]) {
+      const triggered = await store.authorizations.trigger(triggering(id, { requester: by, instanceId: 605 }))
+      assert.ok(typeof triggered === 'object')
+      assert.deepEqual([triggered.moved, triggered.formerThumbprints], [moved, formerly])
+    }
+    const adopted = await store.authorizations.readopt(605, [id])
+    assert.deepEqual(adopted.find(({ authorization }) => authorization.id === id)?.formerThumbprints, formerly)
+    await store.authorizations.release(605)
+  })
+
   describe('attempts', () => {
     const CASES = [
       { outcome: 'valid', attempt: VALID, status: 'valid' },

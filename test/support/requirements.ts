@@ -16,12 +16,18 @@ export const DEBIAN_PACKAGES = {
   apache2: 'apache2-bin',
   caddy: 'caddy',
   certbot: 'certbot',
+  certtool: 'gnutls-bin',
   dehydrated: 'dehydrated',
+  'dnssec-signzone': 'bind9-utils',
+  knotd: 'knot',
   lego: 'lego',
   nginx: 'nginx-light',
   openssl: 'openssl',
+  // Debian's own, which sees the Python packages of Debian.
+  python3: 'python3-cryptography',
   'softhsm2-util': 'softhsm2',
   uacme: 'uacme',
+  unbound: 'unbound',
 } as const
 
 export type RequiredCommand = keyof typeof DEBIAN_PACKAGES

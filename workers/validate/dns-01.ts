@@ -8,15 +8,10 @@
  */
 
 import { createHash } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { createAddressPolicy } from '../address-policy.ts'
 import { type Deadline, startDeadline } from '../deadline.ts'
-import { createDnsClient, type DnsClient, type DnsResult } from '../dns/client.ts'
+import { lookUntilFound, lookUpFacts, type Way, waysOf } from '../dns/method.ts'
+import type { DnsResult } from '../dns/result.ts'
 import type { Dns01Job, DnsAccount01Job, DnsTxtJob, EvidenceStep, ValidationVerdict } from '../job.ts'
-
-/** Pause before the second look; the next ones are twice as long each. */
-const FIRST_PAUSE_MS = 1000
-const MAX_PAUSE_MS = 10_000
 
 type Failure = Extract<ValidationVerdict, { ok: false }>
 
@@ -28,12 +23,6 @@ interface Attempt {
   ways: readonly Way[]
   deadline: Deadline
   evidence: EvidenceStep[]
-}
-
-/** One way to look the record up. Every way of an attempt must find it. */
-interface Way {
-  via: 'resolver' | 'authoritative'
-  dns: DnsClient
 }
 
 /** RFC 8555 §8.4. */
@@ -70,57 +59,22 @@ async function validateTxt(name: string, job: DnsTxtJob): Promise<ValidationVerd
     deadline: startDeadline(job.timeoutMs),
     evidence: [],
   }
-  const verdict = await lookUntilFound(attempt, job.propagationWaitMs)
+  const verdict = await lookUntilFound(() => look(attempt), attempt.deadline, job.propagationWaitMs)
   attempt.evidence.push({ step: 'finished', durationMs: Math.round(attempt.deadline.elapsedMs()) })
   return verdict
 }
 
-/** Zone servers never set the AD bit, so with both settings the record is looked up both ways. */
-function waysOf({ dns, blockedNetworks, requireDnssec, requireAuthoritative, authoritativePort }: DnsTxtJob): Way[] {
-  const ways: Way[] = []
-  if (requireAuthoritative) {
-    const authoritative = {
-      policy: createAddressPolicy(blockedNetworks),
-      ...(authoritativePort !== undefined && { port: authoritativePort }),
-    }
-    ways.push({ via: 'authoritative', dns: createDnsClient(dns, { authoritative }) })
-  }
-  if (requireDnssec || !requireAuthoritative) {
-    ways.push({ via: 'resolver', dns: createDnsClient(dns, { dnssec: requireDnssec }) })
-  }
-  return ways
-}
-
-async function lookUntilFound(attempt: Attempt, propagationWaitMs: number): Promise<ValidationVerdict> {
-  const { deadline } = attempt
-  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
-    const failure = await look(attempt)
-    if (!failure) return { ok: true, evidence: attempt.evidence }
-    // The last look comes when the wait is over, not before.
-    const leftMs = propagationWaitMs - deadline.elapsedMs()
-    const nextMs = Math.min(pauseMs, leftMs)
-    if (!failure.retryable || leftMs <= 0 || nextMs >= deadline.remainingMs()) return failure
-    await sleep(nextMs)
-  }
-}
-
-/** Undefined when every way finds the record. */
-async function look(attempt: Attempt): Promise<Failure | undefined> {
+/** Good when every way finds the record. */
+async function look(attempt: Attempt): Promise<ValidationVerdict> {
   for (const way of attempt.ways) {
     const startedMs = attempt.deadline.elapsedMs()
     const found = await way.dns.query(attempt.name, 'TXT', attempt.deadline)
     const durationMs = Math.round(attempt.deadline.elapsedMs() - startedMs)
-    attempt.evidence.push({ step: 'looked-up', name: attempt.name, via: way.via, ...factsOf(found), durationMs })
+    attempt.evidence.push({ step: 'looked-up', name: attempt.name, via: way.via, ...lookUpFacts(found), durationMs })
     const failure = judge(found, way, attempt)
     if (failure) return failure
   }
-  return undefined
-}
-
-function factsOf(found: DnsResult<'TXT'>): Record<string, unknown> {
-  if (found.kind === 'failed') return { result: found.kind, reason: found.reason, resolver: found.asked.join(', ') }
-  const { kind, resolver, authenticated, aliases } = found
-  return { result: kind, resolver, authenticated, aliases, records: kind === 'answer' ? found.records.length : 0 }
+  return { ok: true, evidence: attempt.evidence }
 }
 
 function judge(found: DnsResult<'TXT'>, { via }: Way, attempt: Attempt): Failure | undefined {

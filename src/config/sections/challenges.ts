@@ -6,10 +6,10 @@ import { z } from 'zod/v4'
 import { keysOf } from '../../lib/keys.ts'
 import { parseModuleReference } from '../../lib/module-reference.ts'
 import { CHALLENGE_TYPES, isChallengeType, MAX_ENABLED_METHODS } from '../../protocol/challenge.ts'
-import { checkedText, flag, isDomain, isNetwork, list, port, resolverList, setting, whole } from '../field.ts'
+import { checkedText, choice, flag, isDomain, isNetwork, list, port, resolverList, setting, whole } from '../field.ts'
 
-/** Most issuer domain names that a dns-persist-01 challenge may list (draft-ietf-acme-dns-persist). */
-const MAX_ISSUER_DOMAIN_NAMES = 10
+/** Most issuer domain names that a dns-persist-01 challenge may list (draft-ietf-acme-dns-persist §3.1). */
+export const MAX_ISSUER_DOMAIN_NAMES = 10
 
 const isMethod = (value: string) =>
   isChallengeType(value) || (value.startsWith('ext:') && parseModuleReference(value.slice(4)) !== undefined)
@@ -23,24 +23,29 @@ const autoValidate = () =>
     'Validate as soon as the client asks for it. Off: this instance leaves such challenges to the next round of an enabled `challenges.background_worker`, its own or another instance’s.',
   )
 
+/** Loopback and link-local addresses, where cloud machines find their metadata; private ones are what an internal CA serves. */
+const blockedNetworks = () =>
+  setting(
+    list(checkedText('an IP address or a network such as 10.0.0.0/8', isNetwork), [
+      '127.0.0.0/8',
+      '::1/128',
+      '169.254.0.0/16',
+      'fe80::/10',
+    ]),
+    'Networks that are never connected to; an empty list switches the guard off.',
+  )
+
 const Http01 = z
   .strictObject({
-    port: setting(port(80), 'Port that is asked.'),
+    port: setting(port(80), 'Port that is asked; redirects to http may go to it and to 80.'),
+    https_port: setting(port(443), 'Port that redirects to https may go to beside 443.'),
     timeout_seconds: timeout(10),
     max_retries: maxRetries(3),
     auto_validate: autoValidate(),
     max_response_bytes: setting(z.int().min(1024).max(10485760).default(1048576), 'Largest answer that is read.', {
       unit: 'bytes',
     }),
-    blocked_networks: setting(
-      list(checkedText('an IP address or a network such as 10.0.0.0/8', isNetwork), [
-        '127.0.0.0/8',
-        '::1/128',
-        '169.254.0.0/16',
-        'fe80::/10',
-      ]),
-      'Networks that are never connected to; an empty list switches the guard off.',
-    ),
+    blocked_networks: blockedNetworks(),
   })
   .prefault({})
   .meta({ description: 'http-01 (RFC 8555 §8.3).' })
@@ -79,6 +84,7 @@ const TlsAlpn01 = z
     timeout_seconds: timeout(10),
     max_retries: maxRetries(3),
     auto_validate: autoValidate(),
+    blocked_networks: blockedNetworks(),
   })
   .prefault({})
   .meta({ description: 'tls-alpn-01 (RFC 8737).' })
@@ -94,7 +100,12 @@ const DnsPersist01 = z
         .max(MAX_ISSUER_DOMAIN_NAMES)
         .default(() => [])
         .transform((names) => names.map(normaliseDomain)),
-      'Names of this service that a published record may carry.',
+      'Names of this service that a published record may carry; empty uses `acme.caa_identities`, or else the host of `server.external_url`.',
+    ),
+    draft: setting(
+      choice(['01', '02'], '01'),
+      'Version of the draft. With `02` the directory and the challenge carry its names too, and a record may carry its hashed account URI as well as the account URL.',
+      { expects: '"01" or "02", in quotes' },
     ),
     ...dnsMethod(),
     allow_wildcard_policy: setting(flag(true), 'Records with `policy=wildcard` authorize wildcard names.'),

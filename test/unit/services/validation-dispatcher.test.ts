@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import type { ValidationRecord } from '../../../src/domain/validation-evidence.ts'
 import type { ChallengeType } from '../../../src/protocol/challenge.ts'
 import type { ValidationRequest } from '../../../src/services/validation.ts'
 import { createValidationDispatcher, type DispatcherOptions } from '../../../src/services/validation-dispatcher.ts'
@@ -29,6 +30,7 @@ function aRequest(over: Partial<ValidationRequest> = {}): ValidationRequest {
     wildcard: false,
     token: 'token',
     thumbprint: 'thumbprint',
+    formerThumbprints: [],
     tries: 0,
     requestId: 'request',
     ...over,
@@ -97,6 +99,17 @@ describe('validation dispatcher', () => {
     assert.equal(recorded[0]?.attempt.status, 'valid')
     assert.match(recorded[0]?.attempt.validated ?? '', /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/)
     assert.deepEqual(results, ['valid'])
+  })
+
+  test('a proof that is good for a time bounds the authorization, counted from before the attempt', async () => {
+    const { dispatcher, recorded } = aDispatcher(async () => {
+      await sleep(30)
+      return { ...GOOD, validForSeconds: 60 }
+    })
+    dispatcher.dispatch(aRequest())
+    await until(() => dispatcher.load().known === 0)
+    const validForSeconds = recorded[0]?.validForSeconds ?? 0
+    assert.ok(validForSeconds > 59 && validForSeconds < 59.98, `${validForSeconds}`)
   })
 
   test('a verdict that is final is recorded as invalid at once', async () => {
@@ -196,6 +209,126 @@ describe('validation dispatcher', () => {
     for (let i = 0; i < 40; i++) dispatcher.dispatch(aRequest())
     await until(() => dispatcher.load().known === 0)
     assert.equal(most, 4)
+  })
+
+  test('an account with slow targets delays nobody else', async () => {
+    const ended: string[] = []
+    const { dispatcher } = aDispatcher(
+      async (job) => {
+        if ((job as { token: string }).token.startsWith('slow')) await sleep(150)
+        return GOOD
+      },
+      {
+        limits: { ...LIMITS, perAccount: 3 },
+        events: { attempted: ({ accountId }) => ended.push(accountId), superseded() {}, interrupted() {} },
+      },
+    )
+    for (let i = 0; i < 30; i++) dispatcher.dispatch(aRequest({ authorizationId: `slow-${i}`, accountId: 'slow' }))
+    await sleep(20)
+    for (let i = 0; i < 30; i++) dispatcher.dispatch(aRequest({ accountId: `other-${i % 3}` }))
+    await until(() => ended.filter((account) => account !== 'slow').length === 30)
+    assert.equal(ended.includes('slow'), false)
+    const { known, running, waiting } = dispatcher.load()
+    assert.deepEqual([known, running, waiting], [30, 3, { capacity: 0, account: 27, target: 0, backoff: 0 }])
+    assert.ok(dispatcher.load().oldestWaitMs > 10)
+    await dispatcher.drain(1_000)
+  })
+
+  test('an account may have a quarter of what can wait', () => {
+    const { dispatcher } = aDispatcher(() => new Promise(() => undefined), { limits: { ...LIMITS, maxWaiting: 8 } })
+    assert.deepEqual(
+      ['a', 'a', 'a', 'b'].map((accountId) => dispatcher.dispatch(aRequest({ accountId }))),
+      [true, true, false, true],
+    )
+  })
+
+  describe('claims', () => {
+    function withClaim(renew: () => Promise<boolean>, over: Partial<DispatcherOptions> = {}) {
+      const store = { recordAttempt: async () => true, renew }
+      return aDispatcher(async () => GOOD, { store, ...over })
+    }
+
+    test('a fresh one is not renewed', async () => {
+      let renewals = 0
+      const { dispatcher, results } = withClaim(async () => ++renewals > 0)
+      dispatcher.dispatch(aRequest())
+      await until(() => dispatcher.load().known === 0)
+      assert.deepEqual([renewals, results], [0, ['valid']])
+    })
+
+    const DOUBTFUL: [string, Partial<DispatcherOptions>, Partial<ValidationRequest>][] = [
+      ['that has waited for long', { claimFreshMs: 0 }, {}],
+      ['from before this instance was seen to live', { presentSince: () => performance.now() + 60_000 }, {}],
+      ['of an instance that is not seen to live', { presentSince: () => undefined }, {}],
+      ['of an earlier request', {}, { isRepeat: true }],
+    ]
+    for (const [title, options, over] of DOUBTFUL) {
+      test(`one ${title} is renewed before the attempt, and without it there is none`, async () => {
+        for (const renewed of [true, false]) {
+          let renewals = 0
+          const { dispatcher, results, startedAt } = withClaim(async () => {
+            renewals++
+            return renewed
+          }, options)
+          dispatcher.dispatch(aRequest(over))
+          await until(() => dispatcher.load().known === 0)
+          assert.deepEqual([renewals, startedAt.length], [1, renewed ? 1 : 0])
+          assert.deepEqual(results, [renewed ? 'valid' : 'superseded'])
+        }
+      })
+    }
+
+    test('one is renewed after an attempt without a verdict', async () => {
+      let renewals = 0
+      const store = { recordAttempt: async () => true, renew: async () => ++renewals < 0 }
+      const { dispatcher, results } = aDispatcher(() => Promise.reject(new Error('the thread died')), { store })
+      dispatcher.dispatch(aRequest())
+      await until(() => dispatcher.load().known === 0)
+      assert.deepEqual([renewals, results], [1, ['superseded']])
+    })
+  })
+
+  test('a client that asks again has the next attempt sooner, but not at once (RFC 8555 §8.2)', async () => {
+    const { dispatcher, startedAt } = aDispatcher(async (_job, run) => (run === 3 ? GOOD : bad(true)), {
+      policy: {
+        maxRetries: { 'http-01': 5 } as Record<ChallengeType, number>,
+        backoffBaseMs: 60,
+        backoffMaxMs: 60_000,
+      },
+    })
+    const request = aRequest()
+    dispatcher.dispatch(request)
+    await until(() => startedAt.length === 2)
+    await sleep(10)
+    for (let i = 0; i < 5; i++) assert.equal(dispatcher.dispatch({ ...request, isRepeat: true }), true)
+    await until(() => dispatcher.load().known === 0)
+    const [, second, third] = startedAt as [number, number, number]
+    // Twice the base is when it would have been without.
+    assert.ok(third - second >= 59 && third - second < 110, `${third - second}`)
+    assert.equal(startedAt.length, 3)
+  })
+
+  test('the record of each attempt is reported, and the last one kept', async () => {
+    const records: ValidationRecord[] = []
+    const { dispatcher, recorded } = aDispatcher(async (_job, run) => (run === 1 ? bad(true) : GOOD), {
+      events: { attempted: (_request, record) => records.push(record), superseded() {}, interrupted() {} },
+    })
+    dispatcher.dispatch(aRequest())
+    await until(() => dispatcher.load().known === 0)
+    assert.deepEqual(
+      records.map(({ attempt, result, problem }) => [attempt, result, problem]),
+      [
+        [1, 'retry', 'connection'],
+        [2, 'valid', undefined],
+      ],
+    )
+    assert.deepEqual(
+      recorded.map(({ evidence, retryInMs, attempt }) => [evidence, retryInMs, attempt.thumbprint]),
+      [
+        [undefined, 40, 'thumbprint'],
+        [records[1], undefined, undefined],
+      ],
+    )
   })
 
   test('a full queue refuses what is new, not what it has', async () => {
