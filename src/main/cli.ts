@@ -43,6 +43,7 @@ interface DevFlags {
   port?: number
   'http01-port'?: number
   'dns01-port'?: number
+  validator?: Text
   'tlsalpn01-port'?: number
   'log-level'?: Config['logging']['level']
   workers?: number
@@ -74,6 +75,7 @@ program
   .option('--port', 'With --dev: port of the ACME interface', 8443)
   .option('--http01-port', 'With --dev: port that http-01 asks', 5002)
   .option('--dns01-port', 'With --dev: offer dns-01, and ask a name server at this port of 127.0.0.1 about .test')
+  .option('--validator', 'With --dev: offer the method of a validator module, ./path/file.js#ExportName')
   .option('--tlsalpn01-port', 'With --dev: port that tls-alpn-01 asks', 5001)
   .option('--workers', 'With --dev: number of front threads')
   .option('--log-level', 'With --dev: DEBUG, INFO, WARNING, ERROR or CRITICAL', 'WARNING')
@@ -305,6 +307,7 @@ async function serveCommand(options: GlobalOptions & DevFlags): Promise<number> 
       dataDir: path.resolve(options['data-dir'] ?? 'data'),
       port: portOf(options.port, '--port'),
       http01Port: portOf(options['http01-port'], '--http01-port'),
+      validator: textOf(options.validator, '--validator'),
       dns01Port: options['dns01-port'] === undefined ? undefined : portOf(options['dns01-port'], '--dns01-port'),
       tlsAlpn01Port: portOf(options['tlsalpn01-port'], '--tlsalpn01-port'),
       logLevel: options.debug ? 'DEBUG' : (options['log-level'] ?? 'WARNING'),
@@ -420,7 +423,7 @@ const parsing = {
   },
   lazy: true as const,
   // Values that stay as typed, where the parser would make a number of 007.
-  string: ['kid', 'label', 'allow', 'csr-profile', 'profile', 'preapprove', 'account', 'eab'],
+  string: ['validator', 'kid', 'label', 'allow', 'csr-profile', 'profile', 'preapprove', 'account', 'eab'],
 }
 // An argument that is missing makes the parser say so and end the process with 1.
 const wrongUsage = () => {
