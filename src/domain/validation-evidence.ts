@@ -24,8 +24,8 @@ export interface ValidationRecord {
   at: string
   /** From the hand-over to the verdict. */
   ms: number
-  /** `retry`: failed, and another attempt follows. */
-  result: 'valid' | 'invalid' | 'retry'
+  /** In the words of the metric (doc 1); `retry`: failed, and another attempt follows. */
+  result: 'success' | 'retry' | 'failure'
   problem?: ProblemType
   detail?: string
   /** What the CAA records said, where they were looked up (workers/job.ts). */

@@ -9,11 +9,12 @@ import type { DispatcherEvents } from '../services/validation-dispatcher.ts'
 export function dispatcherEvents(log: Logger, metrics: Metrics): DispatcherEvents {
   return {
     attempted(request, record) {
-      const { type, result, ms } = record
-      metrics.challengesValidated.inc({ result: RESULT_LABELS[result] })
+      const { steps: evidence, ...facts } = record
+      const { type, result, ms } = facts
+      metrics.challengesValidated.inc({ result })
       metrics.validationDuration.observe({ type }, ms / 1000)
       if (record.caa) metrics.caaChecks.inc({ result: record.caa })
-      log.info({ event: 'validation', ...subjectOf(request), ...record }, 'validation attempt')
+      log.info({ event: 'validation', ...subjectOf(request), ...facts, evidence }, 'validation attempt')
     },
     superseded(request) {
       log.debug(
@@ -27,9 +28,6 @@ export function dispatcherEvents(log: Logger, metrics: Metrics): DispatcherEvent
     },
   }
 }
-
-/** Doc 1, Metrics exposed. */
-const RESULT_LABELS = { valid: 'success', retry: 'retry', invalid: 'failure' } as const
 
 function subjectOf({ authorizationId, accountId, type, identifier, requestId }: ValidationRequest) {
   return { authorizationId, accountId, type, identifier: identifier.value, requestId }

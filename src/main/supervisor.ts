@@ -103,10 +103,12 @@ async function probeOnce(parts: SupervisorParts): Promise<HealthReport> {
       ? ('stopped' as const)
       : checkOf(parts.ca.testSign({ timeoutMs: PROBE_TIMEOUT_MS })),
   ])
+  // After the signature, which is what finds a token gone. A signer that does not answer has no tokens to show.
+  const tokens = await parts.ca.tokenStates({ timeoutMs: PROBE_TIMEOUT_MS }).catch(() => [])
   return {
     checks: {
       database: isExhausted ? 'pool_exhausted' : { status: database ? 'ok' : 'error', pool },
-      ca_backend: { status: signatures },
+      ca_backend: { status: signatures, ...(tokens.length > 0 && { tokens }) },
       ...withCrl(parts.crl()),
       workers: parts.workers(),
     },

@@ -291,9 +291,9 @@ function recordOf(
   const facts = { type, attempt, at, ms, requestId, steps: verdict.evidence, ...(verdict.caa && { caa: verdict.caa }) }
   if (verdict.ok) {
     const { validForSeconds } = verdict
-    return { ...facts, result: 'valid', ...(validForSeconds !== undefined && { validForSeconds }) }
+    return { ...facts, result: 'success', ...(validForSeconds !== undefined && { validForSeconds }) }
   }
-  return { ...facts, result: again ? 'retry' : 'invalid', problem: verdict.problem, detail: verdict.detail }
+  return { ...facts, result: again ? 'retry' : 'failure', problem: verdict.problem, detail: verdict.detail }
 }
 
 function keyOf({ authorizationId, type }: Pick<ValidationRequest, 'authorizationId' | 'type'>): string {

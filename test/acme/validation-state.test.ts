@@ -119,7 +119,7 @@ describe('a challenge in processing', { timeout: 60_000 }, () => {
     assert.ok(waited < 1_700, `${waited} ms`)
     assert.equal(requests(), 3)
     const { evidence } = await row(token)
-    assert.equal(evidence.result, 'valid')
+    assert.equal(evidence.result, 'success')
     assert.equal(evidence.attempt, 3)
     assert.ok(evidence.steps.some(({ step }: { step: string }) => step === 'connected'))
   })

@@ -110,7 +110,7 @@ describe('inspect', () => {
       attempt: 2,
       at: '2026-01-01T00:00:00Z',
       ms: 31,
-      result: 'invalid',
+      result: 'failure',
       problem: 'unauthorized',
       detail: 'status 404 instead of 200',
       requestId: 'request-7',

@@ -10,7 +10,7 @@ const aRecord = (over: Partial<ValidationRecord> = {}): ValidationRecord => ({
   attempt: 1,
   at: '2026-01-01T00:00:00Z',
   ms: 12,
-  result: 'valid',
+  result: 'success',
   requestId: 'request',
   steps: [{ step: 'connected', address: '192.0.2.1', port: 80 }],
   ...over,

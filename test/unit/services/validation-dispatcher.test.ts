@@ -98,7 +98,7 @@ describe('validation dispatcher', () => {
     assert.equal(recorded[0]?.authorizationId, request.authorizationId)
     assert.equal(recorded[0]?.attempt.status, 'valid')
     assert.match(recorded[0]?.attempt.validated ?? '', /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/)
-    assert.deepEqual(results, ['valid'])
+    assert.deepEqual(results, ['success'])
   })
 
   test('a proof that is good for a time bounds the authorization, counted from before the attempt', async () => {
@@ -118,7 +118,7 @@ describe('validation dispatcher', () => {
     await until(() => dispatcher.load().known === 0)
     assert.deepEqual(outcomes(recorded), ['invalid'])
     assert.equal(recorded[0]?.attempt.error?.type, 'urn:ietf:params:acme:error:connection')
-    assert.deepEqual(results, ['invalid'])
+    assert.deepEqual(results, ['failure'])
   })
 
   test('a verdict that may change is retried with growing delays, processing meanwhile, then invalid', async () => {
@@ -130,7 +130,7 @@ describe('validation dispatcher', () => {
       recorded.map(({ attempt: { status, tries } }) => `${status} ${tries}`),
       ['processing 1', 'processing 2', 'invalid 3'],
     )
-    assert.deepEqual(results, ['retry', 'retry', 'invalid'])
+    assert.deepEqual(results, ['retry', 'retry', 'failure'])
     const [first, second, third] = startedAt as [number, number, number]
     assert.ok(second - first >= 39, `${second - first}`)
     assert.ok(third - second >= 59, `${third - second}`)
@@ -253,7 +253,7 @@ describe('validation dispatcher', () => {
       const { dispatcher, results } = withClaim(async () => ++renewals > 0)
       dispatcher.dispatch(aRequest())
       await until(() => dispatcher.load().known === 0)
-      assert.deepEqual([renewals, results], [0, ['valid']])
+      assert.deepEqual([renewals, results], [0, ['success']])
     })
 
     const DOUBTFUL: [string, Partial<DispatcherOptions>, Partial<ValidationRequest>][] = [
@@ -273,7 +273,7 @@ describe('validation dispatcher', () => {
           dispatcher.dispatch(aRequest(over))
           await until(() => dispatcher.load().known === 0)
           assert.deepEqual([renewals, startedAt.length], [1, renewed ? 1 : 0])
-          assert.deepEqual(results, [renewed ? 'valid' : 'superseded'])
+          assert.deepEqual(results, [renewed ? 'success' : 'superseded'])
         }
       })
     }
@@ -319,7 +319,7 @@ describe('validation dispatcher', () => {
       records.map(({ attempt, result, problem }) => [attempt, result, problem]),
       [
         [1, 'retry', 'connection'],
-        [2, 'valid', undefined],
+        [2, 'success', undefined],
       ],
     )
     assert.deepEqual(
