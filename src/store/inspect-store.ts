@@ -25,12 +25,12 @@ const Attempt = z.object({
   error: z.record(z.string(), z.unknown()).optional(),
 })
 
-/** The record of the attempt that decided (src/domain/validation-evidence.ts). */
+/** The record of the attempt that decided (src/domain/validation-evidence.ts), or why there was none (src/domain/approval.ts). */
 const Evidence = z.object({
   type: z.string(),
-  attempt: z.int(),
+  attempt: z.int().optional(),
   at: z.string(),
-  ms: z.number(),
+  ms: z.number().optional(),
   result: z.string(),
   problem: z.string().optional(),
   detail: z.string().optional(),

@@ -109,7 +109,7 @@ describe('methods of validator modules', () => {
       const tried = service.log.filter((line) => line['identifier'] === `${behaviour}.no-verdict.test`)
       assert.deepEqual(
         tried.map((line) => line['result']),
-        ['retry', 'invalid'],
+        ['retry', 'failure'],
       )
     })
 

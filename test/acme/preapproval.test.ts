@@ -3,7 +3,6 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
-import pg from 'pg'
 import {
   type AcmeClient,
   type Answer,
@@ -103,16 +102,10 @@ describe('pre-approval', () => {
         orderId: idOf(locationOf(order)),
       },
     )
-    const database = new pg.Client(service.database.connection)
-    await database.connect()
-    const { rows } = await database.query('SELECT evidence FROM authorizations WHERE id = $1', [
-      idOf(order.json.authorizations[0]),
-    ])
-    await database.end()
-    const [row] = rows as { evidence: { type: string; requestId: string; steps: object[] } }[]
-    assert.equal(row?.evidence.type, 'pre-approval')
-    assert.equal(row?.evidence.requestId, line['requestId'])
-    assert.deepEqual(row?.evidence.steps, [{ step: 'credential', kid, network: '10.1.0.0/16', address: TRUSTED }])
+    const printed = await operate(service, 'inspect', 'order', idOf(locationOf(order)), '--json')
+    const { type, result, request_id, steps } = JSON.parse(printed).authorizations[0].evidence
+    assert.deepEqual([type, result, request_id], ['pre-approval', 'valid', line['requestId']])
+    assert.deepEqual(steps, [{ step: 'credential', kid, network: '10.1.0.0/16', address: TRUSTED }])
   })
 
   let fromEverywhere: Awaited<ReturnType<typeof aClient>> | undefined

@@ -132,6 +132,23 @@ describe('modules at work', () => {
     assert.equal(!verdict.ok && verdict.detail, 'right')
   })
 
+  test('what a module approves of counts only when the CAA records can be read and permit it', async () => {
+    const caa = {
+      subjects: [{ name: 'good.example', wildcard: false, method: 'faulty-01' }],
+      identities: ['ca.example'],
+      accountUri: 'https://acme.example/acct/1',
+      unreachableOk: [],
+      timeoutMs: 1_000,
+      dns: { resolvers: ['127.0.0.1:1'], zones: [], timeoutMs: 200, retries: 0 },
+    }
+    const verdict = await pools.validate({ ...job('good'), caa })
+    assert.deepEqual([verdict.ok, verdict.caa], [false, 'failed'])
+    assert.deepEqual(verdict.evidence[0], { step: 'looked', at: 'nothing' })
+    const excepted = await pools.validate({ ...job('good'), caa: { ...caa, unreachableOk: ['example'] } })
+    assert.deepEqual([excepted.ok, excepted.caa], [true, 'excepted'])
+    assert.equal((await pools.validate({ ...job('bad'), caa })).caa, undefined, 'nobody is asked for nothing')
+  })
+
   async function assertNoVerdict(behaviour: string, detail: RegExp, over = {}): Promise<void> {
     const startedAt = performance.now()
     const verdict = await pools.validate(job(behaviour, { timeoutMs: 1_000, ...over }))
@@ -139,7 +156,7 @@ describe('modules at work', () => {
     assert.equal(verdict.problem, 'serverInternal')
     assert.equal(verdict.retryable, true)
     assert.match(verdict.detail, detail)
-    assert.ok(performance.now() - startedAt < 8_000)
+    assert.ok(performance.now() - startedAt < 30_000)
     assert.doesNotMatch(verdict.detail, /secret/, 'what a module throws is for the log')
   }
 
@@ -187,7 +204,7 @@ describe('modules at work', () => {
 
   for (const behaviour of ['exits', 'stray', 'grows'])
     test(`a module that ends its thread has decided nothing, and the next one is asked: ${behaviour}`, async () => {
-      await assertNoVerdict(behaviour, /^the validator of faulty-01 broke off$/, { timeoutMs: 5_000 })
+      await assertNoVerdict(behaviour, /^the validator of faulty-01 broke off$/, { timeoutMs: 20_000 })
       assert.equal((await pools.validate(job('good'))).ok, true)
     })
 
