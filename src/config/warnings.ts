@@ -73,6 +73,11 @@ export const WARNINGS: readonly WarningRule[] = [
         : `${server.worker_class} means the same as thread here; database.max_connections counts for all threads together`,
   },
   warn(
+    'challenges.auto_accept',
+    (c) => c.challenges.auto_accept,
+    'is true: no control over any identifier is checked; whoever may ask for a name gets a certificate for it',
+  ),
+  warn(
     'proxy.trusted_proxies',
     (c) => !c.proxy.enabled && c.proxy.trusted_proxies.length > 0,
     'has no effect while proxy.enabled is false',
