@@ -15,7 +15,7 @@ import { createFrontCrls } from './front-crls.ts'
 import { createLogger, PINO_LEVELS } from './logging.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from './messages.ts'
 import { openThreadNonces } from './nonces.ts'
-import { crlMaxAgeSeconds, databaseSettings, defaultIssuerId, liveSettings, proxySettings } from './settings.ts'
+import { crlMaxAgeSeconds, databaseSettings, liveSettings, proxySettings } from './settings.ts'
 import { connectSigner, createAcmeContext, createStores } from './wiring.ts'
 
 /** The supervisor answers from memory; if it does not within this, it is stuck, and health must say so. */
@@ -52,7 +52,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       },
     )
     const acme = createAcmeApplication(context)
-    const crls = createFrontCrls(data.crls, () => defaultIssuerId(config, ca), crlMaxAgeSeconds(config))
+    const crls = createFrontCrls(data.crls, crlMaxAgeSeconds(config))
     const proxy = proxySettings(config)
     const front = createFront({
       acme,
