@@ -8,6 +8,7 @@ export const newAuthz = acmeEndpoint({
   resource: 'newAuthz',
   signedBy: 'kid',
   pausedInMaintenance: true,
+  needsCurrentTerms: true,
   payload: { schema: z.object({ identifier: z.object({ type: z.string(), value: z.string() }) }) },
   async handle({ signer, payload, now }, { ordering, urls, settings }) {
     const made = await ordering.preAuthorize(signer.requester, payload.identifier, now)
