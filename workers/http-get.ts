@@ -1,29 +1,12 @@
 /**
- * One HTTP GET to one given address, without trust in the other side (RFC 9112).
+ * One HTTP GET over a connection that is open already, without trust in the other side (RFC 9112).
  *
- * Connecting and asking are two functions so that the caller can try another address only while nothing was sent. There
- * is no agent, no proxy, no look-up, no cookie, no decoding: the socket goes to the address given and nowhere else.
+ * There is no agent, no proxy, no look-up, no cookie, no decoding: the request goes to the socket given and nowhere else.
  */
 
 import { request as httpRequest, type IncomingMessage } from 'node:http'
-import { connect as connectTcp, isIP, type Socket } from 'node:net'
-import { connect as connectTls } from 'node:tls'
-
-export interface Endpoint {
-  /** IP address; never a name. */
-  address: string
-  port: number
-  /** Host name of an https URL; its certificate is not verified (see connect). Undefined for plain http. */
-  tlsServerName: string | undefined
-}
-
-export type FailedPhase = 'connect' | 'tls' | 'exchange'
-export interface HttpFailure {
-  kind: 'failed'
-  phase: FailedPhase
-  /** Words of ours, never of the peer. */
-  reason: string
-}
+import type { Socket } from 'node:net'
+import { type ConnectionFailure, errorReason } from './connection.ts'
 
 export interface GetRequest {
   /** Host header, port included where it is not the default. */
@@ -45,59 +28,11 @@ export interface HttpResponse {
   isTooLong: boolean
 }
 
-/**
- * Opens a connection; `timeoutMs` covers the TLS handshake. A certificate is not verified: the answer proves control by
- * the key authorization in it, and a host that is about to get its first certificate cannot have a good one yet.
- */
-export async function connect(endpoint: Endpoint, timeoutMs: number): Promise<Socket | HttpFailure> {
-  const startedAt = performance.now()
-  const socket = connectTcp({ host: endpoint.address, port: endpoint.port, noDelay: true })
-  const failure = await opened(socket, 'connect', 'connect', timeoutMs)
-  if (failure) return failure
-  if (endpoint.tlsServerName === undefined) return socket
-
-  const secured = connectTls({
-    socket,
-    rejectUnauthorized: false,
-    ALPNProtocols: ['http/1.1'],
-    // An IP address is not a server name (RFC 6066 §3).
-    ...(isIP(endpoint.tlsServerName) === 0 && { servername: endpoint.tlsServerName }),
-  })
-  const leftMs = timeoutMs - (performance.now() - startedAt)
-  return (await opened(secured, 'secureConnect', 'tls', leftMs)) ?? secured
-}
-
-/** Undefined once the event came; otherwise the socket is destroyed and the failure told. */
-function opened(
-  socket: Socket,
-  event: string,
-  phase: FailedPhase,
-  timeoutMs: number,
-): Promise<HttpFailure | undefined> {
-  return new Promise((resolve) => {
-    const finish = (failure: HttpFailure | undefined) => {
-      clearTimeout(timer)
-      socket.removeAllListeners(event).removeListener('error', onError).removeListener('close', onClose)
-      // Errors keep coming after we lost interest, and before the request takes over.
-      socket.on('error', () => {})
-      if (failure) socket.destroy()
-      resolve(failure)
-    }
-    const fail = (reason: string) => finish({ kind: 'failed', phase, reason })
-    const onError = (error: Error) => fail(errorReason(error))
-    const onClose = () => fail('connection closed')
-    const timer = setTimeout(() => fail('timed out'), Math.max(0, timeoutMs))
-    socket.once(event, () => finish(undefined))
-    socket.once('error', onError)
-    socket.once('close', onClose)
-  })
-}
-
 /** Sends the request and reads the response; takes the socket over and destroys it. Total within `timeoutMs`. */
-export function get(socket: Socket, what: GetRequest, timeoutMs: number): Promise<HttpResponse | HttpFailure> {
+export function get(socket: Socket, what: GetRequest, timeoutMs: number): Promise<HttpResponse | ConnectionFailure> {
   return new Promise((resolve) => {
     let finished = false
-    const finish = (outcome: HttpResponse | HttpFailure) => {
+    const finish = (outcome: HttpResponse | ConnectionFailure) => {
       if (finished) return
       finished = true
       clearTimeout(timer)
@@ -152,23 +87,4 @@ function readResponse(
     chunks.push(chunk)
   })
   response.on('end', () => (response.complete ? done(Buffer.concat(chunks), false) : fail('the body was cut off')))
-}
-
-const REASONS: Record<string, string> = {
-  ECONNREFUSED: 'connection refused',
-  ECONNRESET: 'connection reset',
-  EPIPE: 'connection reset',
-  ETIMEDOUT: 'timed out',
-  EHOSTUNREACH: 'host unreachable',
-  ENETUNREACH: 'network unreachable',
-  EADDRNOTAVAIL: 'address not available',
-}
-
-/** From the error's code alone: messages can quote what the peer sent. */
-function errorReason(error: Error): string {
-  const code = (error as NodeJS.ErrnoException).code ?? ''
-  if (REASONS[code] !== undefined) return REASONS[code]
-  if (code.startsWith('HPE_')) return 'not an HTTP response'
-  if (code.startsWith('ERR_SSL_') || code.startsWith('ERR_TLS_') || code === 'EPROTO') return 'TLS handshake failed'
-  return 'connection failed'
 }

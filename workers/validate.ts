@@ -1,20 +1,49 @@
-/** The task that the pool's threads run: one job in, one verdict out. */
+/** From a job to its validator: one job in, one verdict out. */
 
-import type { ValidationJob, ValidationVerdict } from './job.ts'
+import { checkCaa } from './caa.ts'
+import type { CaaJob, ValidationJob, ValidationVerdict } from './job.ts'
 import { validateDns01, validateDnsAccount01 } from './validate/dns-01.ts'
 import { validateDnsPersist01 } from './validate/dns-persist-01.ts'
 import { validateHttp01 } from './validate/http-01.ts'
+import { validateTlsAlpn01 } from './validate/tls-alpn-01.ts'
 
-const VALIDATORS = {
-  'http-01': validateHttp01,
-  'dns-01': validateDns01,
-  'dns-account-01': validateDnsAccount01,
-  'dns-persist-01': validateDnsPersist01,
-} satisfies { [T in ValidationJob['type']]: (job: Extract<ValidationJob, { type: T }>) => Promise<ValidationVerdict> }
+export { checkCaa } from './caa.ts'
 
 /** Total for whatever the outside world does; a rejection is a fault of this program. */
-export default function validate(job: ValidationJob): Promise<ValidationVerdict> {
-  // The table pairs each type with its job; TypeScript cannot follow that through a union.
-  const validator = VALIDATORS[job.type] as (job: ValidationJob) => Promise<ValidationVerdict>
-  return validator(job)
+export default async function validate(job: ValidationJob): Promise<ValidationVerdict> {
+  const verdict = await showControl(job)
+  // Afterwards, with a time bound of its own: who cannot show control causes no further queries.
+  return verdict.ok && job.caa ? permittedByCaa(verdict, job.caa) : verdict
+}
+
+function showControl(job: ValidationJob): Promise<ValidationVerdict> {
+  switch (job.type) {
+    case 'http-01':
+      return validateHttp01(job)
+    case 'dns-01':
+      return validateDns01(job)
+    case 'dns-account-01':
+      return validateDnsAccount01(job)
+    case 'tls-alpn-01':
+      return validateTlsAlpn01(job)
+    case 'dns-persist-01':
+      return validateDnsPersist01(job)
+  }
+}
+
+/** A refusal is final, for records do not change with the next attempt; a look-up that fails may do better then. */
+async function permittedByCaa(
+  verdict: Extract<ValidationVerdict, { ok: true }>,
+  job: CaaJob,
+): Promise<ValidationVerdict> {
+  const findings = await checkCaa(job)
+  const evidence = [...verdict.evidence, ...findings.flatMap((finding) => finding.evidence)]
+  for (const finding of findings) {
+    const { result } = finding
+    if (result === 'forbidden')
+      return { ok: false, problem: 'caa', detail: finding.detail, retryable: false, evidence, caa: result }
+    if (result === 'failed')
+      return { ok: false, problem: 'dns', detail: finding.detail, retryable: true, evidence, caa: result }
+  }
+  return { ...verdict, evidence, caa: findings.some(({ result }) => result === 'excepted') ? 'excepted' : 'permitted' }
 }

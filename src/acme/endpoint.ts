@@ -112,7 +112,7 @@ export async function runEndpoint(
 
   let signer = await authenticate(jws, endpoint.signedBy, context)
   const payload = readPayload(jws.payload, endpoint.payload)
-  if (endpoint.pausedInMaintenance && context.board.isInMaintenance()) throw inMaintenance()
+  if (endpoint.pausedInMaintenance && context.board.isOn('maintenance')) throw inMaintenance()
   if (endpoint.needsCurrentTerms && isAccount(signer)) {
     const looking = context.registration.requireCurrentTerms(signer)
     if (looking) await looking

@@ -41,8 +41,10 @@ const not = (
 const withoutSlash = (path: string) => path.replace(/\/+$/, '')
 const ownKey = (c: Config) => c.ca.backend === 'internal' && c.ca.signer.socket === null
 const proxied = (c: Config) => c.ca.backend === 'acme_proxy'
+/** A signer that runs by itself has the token in its own configuration. */
+const token = (c: Config) => c.ca.backend === 'hsm' && c.ca.signer.socket === null
+const TOKEN_READS = ['ca.backend', 'ca.signer.socket']
 const persists = (c: Config) => c.challenges.enabled.includes('dns-persist-01')
-const token = (c: Config) => c.ca.backend === 'hsm'
 const OWN_KEY = 'ca.backend internal needs it, or ca.signer.socket in its place'
 const MIN_TOKEN_SECRET = 16
 
@@ -102,6 +104,14 @@ const ACME: Rule[] = [
     (c) => c.acme.eab_required && c.acme.eab_key_file === null && c.admin_api.token_secret === null,
     'is true, and there is no secret to store binding credentials under; set acme.eab_key_file or admin_api.token_secret',
   ),
+  {
+    path: 'acme.caa_enforce',
+    reads: ['acme.caa_identities'],
+    check: (c, isSet) =>
+      isSet('acme.caa_enforce') && c.acme.caa_enforce && c.acme.caa_identities.length === 0
+        ? 'is true, and acme.caa_identities is empty: no record could permit this service; list its issuer domain names there'
+        : undefined,
+  },
   {
     path: 'acme.paths',
     check(c) {
@@ -198,30 +208,28 @@ const CA: Rule[] = [
     'ca.backend external needs it',
     ['ca.backend'],
   ),
-  required('ca.hsm.pkcs11_library', token, (c) => c.ca.hsm.pkcs11_library, 'ca.backend hsm needs it', ['ca.backend']),
+  required('ca.hsm.pkcs11_library', token, (c) => c.ca.hsm.pkcs11_library, 'ca.backend hsm needs it', TOKEN_READS),
   required(
     'ca.hsm.token_label',
     (c) => token(c) && c.ca.hsm.slot_id === null,
     (c) => c.ca.hsm.token_label,
     'ca.backend hsm needs it, or slot_id in its place',
-    ['ca.backend', 'ca.hsm.slot_id'],
+    [...TOKEN_READS, 'ca.hsm.slot_id'],
   ),
   required(
     'ca.hsm.key_label',
     (c) => token(c) && c.ca.hsm.key_id === null,
     (c) => c.ca.hsm.key_label,
     'ca.backend hsm needs it, or key_id in its place',
-    ['ca.backend', 'ca.hsm.key_id'],
+    [...TOKEN_READS, 'ca.hsm.key_id'],
   ),
-  required('ca.hsm.issuer_cert_path', token, (c) => c.ca.hsm.issuer_cert_path, 'ca.backend hsm needs it', [
-    'ca.backend',
-  ]),
+  required('ca.hsm.issuer_cert_path', token, (c) => c.ca.hsm.issuer_cert_path, 'ca.backend hsm needs it', TOKEN_READS),
   required(
     'ca.hsm.pin',
     (c) => token(c) && c.ca.hsm.login_required,
     (c) => c.ca.hsm.pin,
     'ca.hsm.login_required needs it',
-    ['ca.backend', 'ca.hsm.login_required'],
+    [...TOKEN_READS, 'ca.hsm.login_required'],
   ),
   not(
     'ca.default_validity_days',
@@ -263,6 +271,27 @@ const CA: Rule[] = [
       )
     },
   },
+]
+
+const CRL: Rule[] = [
+  not(
+    'crl.enabled',
+    ['ca.backend'],
+    (c) => c.crl.enabled && c.ca.backend !== 'internal' && c.ca.backend !== 'hsm',
+    'is true, but only ca.backend internal and hsm sign a CRL',
+  ),
+  not(
+    'crl.next_update_seconds',
+    ['crl.rebuild_interval_seconds'],
+    (c) => c.crl.enabled && c.crl.next_update_seconds <= c.crl.rebuild_interval_seconds,
+    'must be more than crl.rebuild_interval_seconds, or each list runs out before the next',
+  ),
+  not(
+    'ca.crl_url',
+    ['crl.enabled', 'crl.shards'],
+    (c) => c.crl.enabled && c.crl.shards > 1 && c.ca.crl_url !== null && !c.ca.crl_url.includes('{crl}'),
+    'must contain {crl}, because crl.shards makes lists of several names',
+  ),
 ]
 
 const AROUND: Rule[] = [
@@ -321,4 +350,4 @@ const AROUND: Rule[] = [
   ),
 ]
 
-export const RULES: readonly Rule[] = [...SERVER, ...ACME, ...CA, ...AROUND]
+export const RULES: readonly Rule[] = [...SERVER, ...ACME, ...CA, ...CRL, ...AROUND]

@@ -41,6 +41,8 @@ export interface Order {
   certificateId?: string
   /** CSR profile assigned to its account, as of when the order was read. */
   csrProfileId?: string
+  /** Oldest CAA check among its authorizations of DNS names; absent where one of them was never checked. */
+  caaCheckedAt?: Date
 }
 
 export interface Authorization {
@@ -62,7 +64,11 @@ export interface ChallengeAttempt {
   status: ChallengeStatus
   /** Finished or failed validation attempts so far. */
   tries: number
+  /** Of the account key that triggered it, until it is decided: the key may change before the last attempt. */
+  thumbprint?: string
   validated?: string
+  /** When the CAA records permitted it; absent where they were not asked. */
+  caaChecked?: string
   error?: ProblemDocument
 }
 

@@ -7,11 +7,11 @@ import type { Config } from '../config/schema.ts'
 import { allowToAccount, disallowToAccount, listAllowed } from './commands/account.ts'
 import { testSign } from './commands/ca.ts'
 import { loadConfigFile, readConfigFile } from './commands/config-file.ts'
+import { rebuildCrls } from './commands/crl.ts'
 import { assignProfile, createProfile, listProfiles } from './commands/csr-profile.ts'
 import { databaseMigrate, databaseStatus } from './commands/db.ts'
 import { createCredential, listCredentials, revokeCredential } from './commands/eab.ts'
 import { inspectAccount, inspectCertificate, inspectOrder } from './commands/inspect.ts'
-import { switchMaintenance } from './commands/maintenance.ts'
 import {
   type AdviceFlags,
   ANY,
@@ -22,6 +22,7 @@ import {
   type SelectionFlags,
 } from './commands/renewal.ts'
 import { runService } from './commands/serve.ts'
+import { throwSwitch } from './commands/switches.ts'
 import { acceptTerms } from './commands/terms.ts'
 import { runEmbedded } from './dev.ts'
 import { VERSION } from './version.ts'
@@ -40,6 +41,8 @@ interface DevFlags {
   'data-dir'?: string
   port?: number
   'http01-port'?: number
+  'dns01-port'?: number
+  'tlsalpn01-port'?: number
   'log-level'?: Config['logging']['level']
   workers?: number
 }
@@ -69,6 +72,8 @@ program
   .option('--data-dir', 'With --dev: where the CA and the database live', process.env.CHANCERY_DATA ?? 'data')
   .option('--port', 'With --dev: port of the ACME interface', 8443)
   .option('--http01-port', 'With --dev: port that http-01 asks', 5002)
+  .option('--dns01-port', 'With --dev: offer dns-01, and ask a name server at this port of 127.0.0.1 about .test')
+  .option('--tlsalpn01-port', 'With --dev: port that tls-alpn-01 asks', 5001)
   .option('--workers', 'With --dev: number of front threads')
   .option('--log-level', 'With --dev: DEBUG, INFO, WARNING, ERROR or CRITICAL', 'WARNING')
   .example('-c /etc/chancery/config.yaml serve')
@@ -119,6 +124,11 @@ withSelection(program.command('renewal clear', 'Take such advice back'))
     ),
   )
 
+program
+  .command('crl rebuild', 'Have a new CRL built and wait until it is published (needs crl.enabled)')
+  .example('-c config.yaml crl rebuild')
+  .action(run(async (options: GlobalOptions) => rebuildCrls(await readConfigFile(configOf(options)))))
+
 const MAINTENANCE_HELP = {
   on: 'Refuse new orders and pre-authorizations on all instances; what was begun goes on',
   off: 'Take new orders again',
@@ -128,7 +138,35 @@ for (const action of ['on', 'off', 'status'] as const)
   program
     .command(`maintenance ${action}`, MAINTENANCE_HELP[action])
     .example(`-c config.yaml maintenance ${action}`)
-    .action(run(async (options: GlobalOptions) => switchMaintenance(await readConfigFile(configOf(options)), action)))
+    .action(
+      run(async (options: GlobalOptions) =>
+        throwSwitch(
+          await readConfigFile(configOf(options)),
+          'maintenance',
+          action === 'status' ? undefined : action === 'on',
+        ),
+      ),
+    )
+
+const SIGNING_HELP = {
+  stop: 'Stop all signing on all instances within two seconds: certificates and CRLs',
+  resume: 'Sign again; what was begun is finished',
+  status: 'Say whether signing is stopped',
+}
+for (const action of ['stop', 'resume', 'status'] as const)
+  program
+    .command(`signing ${action}`, SIGNING_HELP[action])
+    .example(`-c config.yaml signing ${action}`)
+    .action(
+      run(async (options: GlobalOptions) =>
+        throwSwitch(
+          await readConfigFile(configOf(options)),
+          'stopSigning',
+          action === 'status' ? undefined : action === 'stop',
+        ),
+      ),
+    )
+
 const INSPECTIONS = {
   'order <uuid>': { inspect: inspectOrder, about: 'an order with its authorizations and challenges' },
   'certificate <uuid-or-serial>': { inspect: inspectCertificate, about: 'a certificate' },
@@ -270,6 +308,8 @@ async function serveCommand(options: GlobalOptions & DevFlags): Promise<number> 
       dataDir: path.resolve(options['data-dir'] ?? 'data'),
       port: portOf(options.port, '--port'),
       http01Port: portOf(options['http01-port'], '--http01-port'),
+      dns01Port: options['dns01-port'] === undefined ? undefined : portOf(options['dns01-port'], '--dns01-port'),
+      tlsAlpn01Port: portOf(options['tlsalpn01-port'], '--tlsalpn01-port'),
       logLevel: options.debug ? 'DEBUG' : (options['log-level'] ?? 'WARNING'),
       workers: options.workers,
     })

@@ -1,6 +1,15 @@
 /** From a claimed challenge and the configuration to the job that the validation threads understand: one row a method. */
 
-import type { DnsMethodJob, DnsPersist01Job, DnsSettings, DnsTxtJob, ValidationJob } from '../../workers/job.ts'
+import { hash } from 'node:crypto'
+import type {
+  CaaJob,
+  CaaSubject,
+  DnsMethodJob,
+  DnsPersist01Job,
+  DnsSettings,
+  DnsTxtJob,
+  ValidationJob,
+} from '../../workers/job.ts'
 import { issuerDomainNames } from '../config/issuer-names.ts'
 import type { Config } from '../config/schema.ts'
 import { type ChallengeType, keyAuthorization } from '../protocol/challenge.ts'
@@ -10,8 +19,15 @@ import { urlSettings } from './settings.ts'
 
 const SECOND_MS = 1000
 
-/** Builds the job of a claimed challenge. */
-export function createJobFactory(config: Config, version: string): (request: ValidationRequest) => ValidationJob {
+/** The CAA check of these names for this account. */
+export type CaaJobFactory = (accountId: string, subjects: readonly CaaSubject[]) => CaaJob
+
+/** Builds the job of a claimed challenge. @param caaJob undefined where CAA is not enforced */
+export function createJobFactory(
+  config: Config,
+  version: string,
+  caaJob: CaaJobFactory | undefined,
+): (request: ValidationRequest) => ValidationJob {
   const { challenges, acme } = config
   const dns = dnsSettings(config)
   const urls = createUrls(urlSettings(config))
@@ -25,6 +41,7 @@ export function createJobFactory(config: Config, version: string): (request: Val
       keyAuthorization: keyAuthorization(token, thumbprint),
       timeoutMs: challenges.http01.timeout_seconds * SECOND_MS,
       port: challenges.http01.port,
+      httpsPort: challenges.http01.https_port,
       maxResponseBytes: challenges.http01.max_response_bytes,
       blockedNetworks: challenges.http01.blocked_networks,
       userAgent,
@@ -36,14 +53,28 @@ export function createJobFactory(config: Config, version: string): (request: Val
       ...txtJob(config, challenges.dnsaccount01, request),
       accountUrl: urls.numbered('account', request.accountId),
     }),
+    'tls-alpn-01': ({ identifier, token, thumbprint }) => ({
+      type: 'tls-alpn-01',
+      identifier,
+      keyAuthorizationDigest: hash('sha256', keyAuthorization(token, thumbprint), 'base64url'),
+      timeoutMs: challenges.tlsalpn01.timeout_seconds * SECOND_MS,
+      port: challenges.tlsalpn01.port,
+      blockedNetworks: challenges.tlsalpn01.blocked_networks,
+      dns,
+    }),
     'dns-persist-01': (request) => persistJob(config, urls, request),
   }
 
   return (request) => {
     const job = jobs[request.type]
     if (!job) throw new Error(`no validator for ${request.type} in this release`)
-    return job(request)
+    const caa = request.identifier.type === 'dns' ? caaJob?.(request.accountId, [caaSubject(request)]) : undefined
+    return { ...job(request), ...(caa && { caa }) }
   }
+}
+
+function caaSubject({ identifier, wildcard, type }: ValidationRequest): CaaSubject {
+  return { name: identifier.value, wildcard, method: type }
 }
 
 function txtJob(config: Config, method: Config['challenges']['dns01'], request: ValidationRequest): DnsTxtJob {
@@ -84,12 +115,15 @@ function dnsMethodJob(
 }
 
 /**
- * `dns` as the workers take it (decisions 24a).
+ * `dns` as the workers take it (decisions 24a); the same object for the same list, so that it crosses to the threads once.
  * @param ofMethod resolvers of a method, which override `dns.resolvers` where there are any
  */
-function dnsSettings({ dns }: Config, ofMethod: readonly string[] = []): DnsSettings {
-  return {
-    resolvers: ofMethod.length > 0 ? ofMethod : dns.resolvers,
+export function dnsSettings({ dns }: Config, ofMethod: readonly string[] = []): DnsSettings {
+  const resolvers = ofMethod.length > 0 ? ofMethod : dns.resolvers
+  const known = settingsByResolvers.get(resolvers)
+  if (known) return known
+  const settings: DnsSettings = {
+    resolvers,
     zones: dns.zones.map(({ zone, resolvers, addresses }) => ({
       zone,
       ...(resolvers.length > 0 && { resolvers }),
@@ -98,4 +132,17 @@ function dnsSettings({ dns }: Config, ofMethod: readonly string[] = []): DnsSett
     timeoutMs: dns.timeout_seconds * SECOND_MS,
     retries: dns.retries,
   }
+  settingsByResolvers.set(resolvers, settings)
+  return settings
+}
+
+/** By the list in the configuration itself, which is of one configuration only. */
+const settingsByResolvers = new WeakMap<readonly string[], DnsSettings>()
+
+/** What stands in job after job; the validation threads get it once, when they start. */
+export function sharedSettings(config: Config): readonly object[] {
+  const { dns01, dnsaccount01, dnspersist01, http01, tlsalpn01 } = config.challenges
+  const resolverLists = [[], dns01.resolvers, dnsaccount01.resolvers, dnspersist01.resolvers]
+  const dns = new Set(resolverLists.map((resolvers) => dnsSettings(config, resolvers)))
+  return [...dns, http01.blocked_networks, tlsalpn01.blocked_networks]
 }

@@ -4,6 +4,8 @@ import type { Logger } from 'pino'
 import { readSharedSecret } from '../../signer/protocol.ts'
 import type { AcmeContext } from '../acme/context.ts'
 import type { CaBackend } from '../ca/backend.ts'
+import { createCircuitBreaker } from '../ca/circuit-breaker.ts'
+import { guardBackend } from '../ca/guarded-backend.ts'
 import { createSignerBackend } from '../ca/signer-backend.ts'
 import type { Config } from '../config/schema.ts'
 import { openSharedTable } from '../lib/shared-table.ts'
@@ -12,9 +14,10 @@ import type { Nonces } from '../protocol/nonce.ts'
 import { createUrls } from '../protocol/urls.ts'
 import { createAccountCache } from '../services/account-cache.ts'
 import { type AccountRules, createAccountRules } from '../services/account-rules.ts'
+import { type AskForCaa, createCaaFreshness, type RequireFreshCaa } from '../services/caa-freshness.ts'
 import { createChainDownload } from '../services/chain-download.ts'
 import { createExternalAccounts } from '../services/external-accounts.ts'
-import { openInstanceBoard } from '../services/instance-board.ts'
+import { type InstanceBoard, openInstanceBoard } from '../services/instance-board.ts'
 import { createIssuance, type Issuance } from '../services/issuance.ts'
 import { createOrdering } from '../services/ordering.ts'
 import { createQuotas } from '../services/quotas.ts'
@@ -28,6 +31,7 @@ import { createAccountStore } from '../store/account-store.ts'
 import { createAllowlistStore } from '../store/allowlist-store.ts'
 import { type AuthorizationStore, createAuthorizationStore } from '../store/authorization-store.ts'
 import { type CertificateStore, createCertificateStore } from '../store/certificate-store.ts'
+import { type CrlStore, createCrlStore } from '../store/crl-store.ts'
 import { createCsrProfileStore } from '../store/csr-profile-store.ts'
 import type { Database } from '../store/database.ts'
 import { createEabStore } from '../store/eab-store.ts'
@@ -45,7 +49,9 @@ import {
   acmeSettings,
   eabSecretBox,
   externalAccountPolicy,
+  isCaaEnforced,
   issuancePolicy,
+  isValidatedHere,
   orderingPolicy,
   quotaPolicy,
   rateLimitSettings,
@@ -62,6 +68,7 @@ export interface Stores {
   rateLimits: RateLimitStore
   nonces: NonceStore
   usage: UsageStore
+  crls: CrlStore
 }
 
 export function createStores(db: Database): Stores {
@@ -73,6 +80,7 @@ export function createStores(db: Database): Stores {
     rateLimits: createRateLimitStore(db),
     nonces: createNonceStore(db),
     usage: createUsageStore(db),
+    crls: createCrlStore(db),
   }
 }
 
@@ -91,6 +99,35 @@ export function connectSigner(signer: FrontThreadData['signer'], log: Logger): C
       logged = message
     },
   })
+}
+
+/** The CA as issuance uses it: behind the stop switch and the circuit breaker (`ca.circuit_breaker_*`). */
+export function connectCa({
+  config,
+  signer,
+  board,
+  metrics,
+  log,
+}: {
+  config: Config
+  signer: FrontThreadData['signer']
+  board: InstanceBoard
+  metrics: Metrics
+  log: Logger
+}): CaBackend {
+  const failures = config.ca.circuit_breaker_failure_threshold
+  const recoveryMs = config.ca.circuit_breaker_recovery_timeout * 1000
+  const breaker = createCircuitBreaker(
+    { failures, recoveryMs },
+    {
+      opened() {
+        metrics.caCircuitOpened.inc()
+        log.error({ failures, recoveryMs }, 'the CA backend failed again and again; it is left alone for a while')
+      },
+      closed: () => log.warn('the CA backend is available again'),
+    },
+  )
+  return guardBackend(connectSigner(signer, log), breaker, () => board.isOn('stopSigning'))
 }
 
 export interface Shared {
@@ -119,6 +156,7 @@ function createThreadAccountRules({ config, db }: Pick<Shared, 'config' | 'db'>)
 export function createThreadIssuance(
   { config, db, stores, ca, instanceId, metrics, log }: Shared,
   rules = createThreadAccountRules({ config, db }),
+  requireFreshCaa?: RequireFreshCaa,
 ): Issuance {
   const serialNumber =
     config.ca.serial_source === 'database' ? databaseSerialNumbers(() => nextSerialRange(db)) : randomSerialNumbers()
@@ -144,7 +182,17 @@ export function createThreadIssuance(
   }
   const quotas = createThreadQuotas({ config, stores, metrics, log })
   return createIssuance(
-    { ca, store: stores.issuance, certificates: stores.certificates, rules, serialNumber, instanceId, quotas, events },
+    {
+      ca,
+      store: stores.issuance,
+      certificates: stores.certificates,
+      rules,
+      serialNumber,
+      instanceId,
+      quotas,
+      requireFreshCaa,
+      events,
+    },
     issuancePolicy(config),
   )
 }
@@ -154,6 +202,7 @@ export function createAcmeContext(
   { rateTable, board }: Pick<FrontThreadData, 'rateTable' | 'board'>,
   nonces: Nonces,
   dispatch: DispatchValidation,
+  askForCaa: AskForCaa,
 ): AcmeContext {
   const { config, db, stores, instanceId, metrics, log } = shared
   const accountStore = createAccountStore(db)
@@ -164,6 +213,7 @@ export function createAcmeContext(
     eabSecretBox(config),
     externalAccountPolicy(config),
   )
+  const requireFreshCaa = isCaaEnforced(config) ? createCaaFreshness(stores.authorizations, askForCaa) : undefined
   const renewal = createRenewal(createRenewalStore(db), stores.certificates, renewalPolicy(config))
   return {
     urls: createUrls(urlSettings(config)),
@@ -202,8 +252,13 @@ export function createAcmeContext(
         ordered: () => metrics.ordersCreated.inc(),
       },
     ),
-    challenges: createChallengeTriggers(stores.authorizations, instanceId, dispatch),
-    issuance: createThreadIssuance(shared, rules),
+    challenges: createChallengeTriggers({
+      store: stores.authorizations,
+      instanceId,
+      isValidatedHere: isValidatedHere(config),
+      dispatch,
+    }),
+    issuance: createThreadIssuance(shared, rules, requireFreshCaa),
     chains: createChainDownload(stores.certificates, {
       includeRoot: config.ca.include_root,
       issuers: shared.ca.issuers,

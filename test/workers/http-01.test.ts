@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict'
 import type { RequestListener } from 'node:http'
-import { connect, createServer } from 'node:net'
-import { describe, type TestContext, test } from 'node:test'
+import { createServer } from 'node:net'
+import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Worker } from 'node:worker_threads'
 import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
-import type { Http01Job, ValidationVerdict } from '../../workers/job.ts'
+import type { Http01Job } from '../../workers/job.ts'
 import { validateHttp01 } from '../../workers/validate/http-01.ts'
-import { a, cname, type Script, SERVFAIL, startDns, zoneScript } from './scripted-dns.ts'
+import { a, cname, SERVFAIL, zoneScript } from './scripted-dns.ts'
 import {
   aJob,
   answering,
@@ -21,62 +20,18 @@ import {
   startWeb,
   TOKEN,
 } from './scripted-web.ts'
+import {
+  assertInvalid,
+  assertValid,
+  dnsOf,
+  fixed,
+  kept,
+  startBlackHole,
+  stepsOf,
+  timed as timedVerdict,
+} from './verdicts.ts'
 
-/** Closes at the end of the test. */
-async function kept<S extends { close(): Promise<void> }>(t: TestContext, starting: Promise<S>): Promise<S> {
-  const server = await starting
-  t.after(() => server.close())
-  return server
-}
-
-const fixed = (...addresses: string[]): Http01Job['dns'] => ({
-  resolvers: [],
-  zones: [{ zone: 'test', addresses }],
-  timeoutMs: 2000,
-  retries: 2,
-})
-
-/** A job whose names are answered by a scripted server. */
-async function dnsOf(t: TestContext, script: Script): Promise<Http01Job['dns']> {
-  const { resolver } = await kept(t, startDns(script))
-  return { resolvers: [resolver], zones: [], timeoutMs: 1000, retries: 2 }
-}
-
-async function timed(job: Http01Job): Promise<[ValidationVerdict, number]> {
-  const startedAt = performance.now()
-  return [await validateHttp01(job), performance.now() - startedAt]
-}
-
-function assertValid(verdict: ValidationVerdict): void {
-  assert.equal(verdict.ok, true, JSON.stringify(verdict))
-}
-
-function assertInvalid(verdict: ValidationVerdict, problem: string, retryable: boolean, detail: RegExp): void {
-  assert.ok(!verdict.ok, 'the verdict is good')
-  assert.deepEqual([verdict.problem, verdict.retryable], [problem, retryable], JSON.stringify(verdict))
-  assert.match(verdict.detail, detail)
-}
-
-const stepsOf = (verdict: ValidationVerdict, step: string) => verdict.evidence.filter((entry) => entry.step === step)
-
-/** Listens with the smallest backlog and never accepts, so that the kernel drops further handshakes. */
-async function startBlackHole(t: TestContext, host: string, port: number): Promise<void> {
-  const source = `
-    const { createServer } = require('node:net')
-    const { parentPort, workerData: { host, port } } = require('node:worker_threads')
-    const server = createServer().listen({ host, port, backlog: 1 }, () => {
-      parentPort.postMessage('listening')
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
-    })`
-  const worker = new Worker(source, { eval: true, workerData: { host, port } })
-  await new Promise((resolve) => worker.once('message', resolve))
-  const fillers = Array.from({ length: 4 }, () => connect({ host, port }).on('error', () => {}))
-  await sleep(50)
-  t.after(async () => {
-    for (const filler of fillers) filler.destroy()
-    await worker.terminate()
-  })
-}
+const timed = (job: Http01Job) => timedVerdict(() => validateHttp01(job))
 
 describe('the right answer (RFC 8555 §8.3)', () => {
   test('is found at the well-known path, with our Host and User-Agent', async (t) => {

@@ -37,7 +37,7 @@ export async function startSecureWeb(listener: RequestListener, host = '127.0.0.
 }
 
 /** Calls `talk` once the first bytes of a connection have come. */
-export async function startRaw(talk: (socket: Socket) => void, host = '127.0.0.1'): Promise<ScriptedWeb> {
+export async function startRaw(talk: (socket: Socket) => void, host = '127.0.0.1', port = 0): Promise<ScriptedWeb> {
   const requests: string[] = []
   const server = createTcpServer((socket) => {
     socket.on('error', () => {})
@@ -46,7 +46,7 @@ export async function startRaw(talk: (socket: Socket) => void, host = '127.0.0.1
       talk(socket)
     })
   })
-  return listening(server, requests, host, 0)
+  return listening(server, requests, host, port)
 }
 
 async function listening(

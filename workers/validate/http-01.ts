@@ -1,24 +1,23 @@
 /**
  * The http-01 challenge (RFC 8555 §8.3; RFC 8738 §5 for IP identifiers).
  *
- * Each hop is: look the name up, drop blocked addresses, connect to one of what is left, ask once. Nothing is looked up
- * twice, so a name that changes its address between the check and the connection gains nothing. Redirects are followed
- * to http and https on the ports below. What the client is told names the first URL and our own words; neither the body
+ * Each hop is: reach the host (`../reach.ts`: look-up, address policy, connection), ask once. Redirects are followed to
+ * http and https on the ports below. What the client is told names the first URL and our own words; neither the body
  * nor a Location, nor an address behind a redirect, since that would make the validator a probe for others.
  */
 
 import { timingSafeEqual } from 'node:crypto'
-import { isIP, isIPv4, type Socket } from 'node:net'
-import { type AddressPolicy, createAddressPolicy } from '../address-policy.ts'
-import { type Deadline, startDeadline } from '../deadline.ts'
-import { createDnsClient, type DnsClient } from '../dns/client.ts'
-import { connect, get, type HttpFailure, type HttpResponse } from '../http-get.ts'
-import type { EvidenceStep, Http01Job, ValidationVerdict } from '../job.ts'
+import { isIP } from 'node:net'
+import { createAddressPolicy } from '../address-policy.ts'
+import type { TlsOffer } from '../connection.ts'
+import { startDeadline } from '../deadline.ts'
+import { createDnsClient } from '../dns/client.ts'
+import { get, type HttpResponse } from '../http-get.ts'
+import type { Http01Job, ValidationVerdict } from '../job.ts'
+import { type ReachContext, reach } from '../reach.ts'
 
 const MAX_REDIRECTS = 10
 const REDIRECT_STATUSES = new Set([301, 302, 303, 307, 308])
-/** One of IPv6 and a few of IPv4, or a few of the only family; each gets its share of the time that is left. */
-const MAX_CONNECT_ATTEMPTS = 4
 /** Room for white space after the key authorization (RFC 8555 §8.3); whoever needs more is not answering us. */
 const TRAILING_SPACE_BYTES = 1024
 /** Evidence is kept with the challenge, so a Location is cut. */
@@ -26,12 +25,8 @@ const MAX_EVIDENCE_URL = 512
 
 type Failure = Extract<ValidationVerdict, { ok: false }>
 
-interface Attempt {
+interface Attempt extends ReachContext {
   job: Http01Job
-  dns: DnsClient
-  policy: AddressPolicy
-  deadline: Deadline
-  evidence: EvidenceStep[]
   /** How many redirects were followed. */
   redirects: number
 }
@@ -91,81 +86,30 @@ function firstUrl(job: Http01Job): URL | undefined {
 }
 
 async function fetchOnce(url: URL, attempt: Attempt): Promise<HttpResponse | Failure> {
-  const addresses = await allowedAddresses(url, attempt)
-  if ('ok' in addresses) return addresses
-
-  const socket = await connectToOne(url, addresses, attempt)
-  if ('ok' in socket) return socket
+  const socket = await reach({ host: hostOf(url), port: portOf(url), tls: tlsFor(url) }, attempt)
+  if ('kind' in socket) return fail(attempt, socket.problem, socket.reason, socket.retryable)
 
   const { keyAuthorization, maxResponseBytes, userAgent } = attempt.job
   const maxBodyBytes = Math.min(maxResponseBytes, keyAuthorization.length + TRAILING_SPACE_BYTES)
   const request = { host: url.host, path: url.pathname + url.search, userAgent, maxBodyBytes }
   const response = await get(socket, request, attempt.deadline.remainingMs())
-  if (response.kind === 'failed') return failConnection(attempt, response)
-
+  if (response.kind === 'failed') {
+    return fail(attempt, 'connection', `no complete response: ${response.reason}`, true)
+  }
   attempt.evidence.push({ step: 'response', status: response.status, bytes: response.body.length })
   return response
 }
 
-async function allowedAddresses(url: URL, attempt: Attempt): Promise<string[] | Failure> {
-  const found = await addressesOf(url, attempt)
-  if ('ok' in found) return found
-
-  const blocked = found.filter((address) => attempt.policy.isBlocked(address))
-  if (blocked.length > 0) attempt.evidence.push({ step: 'blocked', addresses: blocked })
-  const allowed = found.filter((address) => !blocked.includes(address))
-  if (allowed.length > 0) return allowed
-  return fail(attempt, 'connection', 'no address that this server may connect to', false)
-}
-
-/** IPv6 first. A literal in the URL needs no look-up. */
-async function addressesOf(url: URL, attempt: Attempt): Promise<string[] | Failure> {
+/** An IP address is not a server name (RFC 6066 §3). */
+function tlsFor(url: URL): TlsOffer | undefined {
+  if (url.protocol !== 'https:') return undefined
   const host = hostOf(url)
-  if (isIP(host) !== 0) return [host]
-
-  const found = await attempt.dns.resolveAddresses(host, attempt.deadline)
-  if (found.kind === 'answer') {
-    const { resolver, aliases, ipv6, ipv4 } = found
-    attempt.evidence.push({ step: 'resolved', host, addresses: [...ipv6, ...ipv4], resolver, aliases })
-    return [...ipv6, ...ipv4]
-  }
-  const reason = found.kind === 'failed' ? found.reason : NO_ADDRESS[found.kind]
-  attempt.evidence.push({ step: 'not-resolved', host, reason })
-  return fail(attempt, 'dns', `address look-up failed: ${reason}`, found.kind !== 'failed' || found.retryable)
+  return { serverName: isIP(host) === 0 ? host : undefined, protocols: ['http/1.1'] }
 }
-
-const NO_ADDRESS = { nxdomain: 'the name does not exist (NXDOMAIN)', nodata: 'the name has no A or AAAA record' }
 
 /** Without the brackets of an IPv6 literal and the dot of an absolute name. */
 function hostOf(url: URL): string {
   return url.hostname.replace(/^\[|\]$|\.$/g, '')
-}
-
-/** RFC 8555 §8.3 leaves the choice; one IPv6 address, then IPv4, because half-configured IPv6 is common. */
-function connectOrder(addresses: readonly string[]): string[] {
-  const ipv6 = addresses.filter((address) => !isIPv4(address))
-  const ipv4 = addresses.filter((address) => isIPv4(address))
-  const order = ipv4.length > 0 ? [...ipv6.slice(0, 1), ...ipv4] : ipv6
-  return order.slice(0, MAX_CONNECT_ATTEMPTS)
-}
-
-async function connectToOne(url: URL, addresses: readonly string[], attempt: Attempt): Promise<Socket | Failure> {
-  const order = connectOrder(addresses)
-  const port = portOf(url)
-  const tlsServerName = url.protocol === 'https:' ? hostOf(url) : undefined
-  let failure: HttpFailure = { kind: 'failed', phase: 'connect', reason: 'timed out' }
-
-  for (const [index, address] of order.entries()) {
-    const shareMs = attempt.deadline.remainingMs() / (order.length - index)
-    const socket = await connect({ address, port, tlsServerName }, shareMs)
-    if (!('kind' in socket)) {
-      attempt.evidence.push({ step: 'connected', address, port })
-      return socket
-    }
-    attempt.evidence.push({ step: 'not-connected', address, port, reason: socket.reason })
-    failure = socket
-  }
-  return failConnection(attempt, failure)
 }
 
 const portOf = (url: URL) => (url.port === '' ? DEFAULT_PORTS[url.protocol as 'http:' | 'https:'] : Number(url.port))
@@ -215,11 +159,6 @@ function withoutTrailingSpace(body: Buffer): Buffer {
 
 /** Tab, line feed, vertical tab, form feed, carriage return, blank. */
 const isSpace = (byte: number) => byte === 0x20 || (byte >= 0x09 && byte <= 0x0d)
-
-function failConnection(attempt: Attempt, { phase, reason }: HttpFailure): Failure {
-  const during = { connect: 'could not connect', tls: 'no TLS connection', exchange: 'no complete response' }[phase]
-  return fail(attempt, phase === 'tls' ? 'tls' : 'connection', `${during}: ${reason}`, true)
-}
 
 function fail(attempt: Attempt, problem: Failure['problem'], what: string, retryable: boolean): Failure {
   const { redirects, evidence, job } = attempt

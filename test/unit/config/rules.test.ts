@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { RULES } from '../../../src/config/rules.ts'
-import { aConfig, errorLines, parseTree, type Tree } from './support.ts'
+import { aConfig, errorLines, isSetBy, parseTree, type Tree } from './support.ts'
 
 /** Patch of the minimal configuration, and the places of the errors that the rules find. */
 const CASES: [string, Tree, string[]][] = [
@@ -23,6 +23,8 @@ const CASES: [string, Tree, string[]][] = [
   ['smallest RSA key above the largest', { security: { min_rsa_key_size: 8193 } }, ['security.min_rsa_key_size']],
   ['bindings required without a secret to store them under', { acme: { eab_required: true } }, ['acme.eab_required']],
   ['bindings required with a key file', { acme: { eab_required: true, eab_key_file: 'eab.key' } }, []],
+  ['CAA enforced without a name that records could carry', { acme: { caa_enforce: true } }, ['acme.caa_enforce']],
+  ['CAA enforced with a name', { acme: { caa_enforce: true, caa_identities: ['ca.example'] } }, []],
   ['a short secret without the Admin API', { admin_api: { token_secret: 'short' } }, ['admin_api.token_secret']],
   ['one path for two resources', { acme: { paths: { new_order: '/new-account' } } }, ['acme.paths']],
   [
@@ -120,6 +122,26 @@ const CASES: [string, Tree, string[]][] = [
     ['ca.profiles'],
   ],
   ['a profile that lasts too long', { ca: { profiles: { long: { validity_days: 398 } } } }, ['ca.profiles']],
+  [
+    'a CRL of somebody else',
+    { crl: { enabled: true }, ca: { backend: 'external', external: { sign_url: 'https://ca.test/sign' } } },
+    ['crl.enabled'],
+  ],
+  [
+    'a CRL that runs out before the next',
+    { crl: { enabled: true, next_update_seconds: 3600 } },
+    ['crl.next_update_seconds'],
+  ],
+  [
+    'parts of a CRL under one URL',
+    { crl: { enabled: true, shards: 4 }, ca: { crl_url: 'http://crl.test/all.crl' } },
+    ['ca.crl_url'],
+  ],
+  [
+    'parts of a CRL under URLs of their own',
+    { crl: { enabled: true, shards: 4 }, ca: { crl_url: 'http://crl.test/{crl}.crl' } },
+    [],
+  ],
   ['mail without server and sender', { smtp: { enabled: true } }, ['smtp.host', 'smtp.from_address']],
   ['transparency without a log', { ct_logging: { enabled: true } }, ['ct_logging.logs']],
   [
@@ -147,7 +169,7 @@ describe('rules between keys', () => {
   for (const [name, patch, expected] of CASES) {
     test(`${name}: ${expected.join(', ') || 'accepted'}`, () => {
       const config = aConfig(patch)
-      const broken = RULES.filter((rule) => rule.check(config, () => true) !== undefined).map((rule) => rule.path)
+      const broken = RULES.filter((rule) => rule.check(config, isSetBy(patch)) !== undefined).map((rule) => rule.path)
       assert.deepEqual(broken.toSorted(), expected.toSorted())
     })
   }

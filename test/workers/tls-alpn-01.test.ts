@@ -1,0 +1,330 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import fc from 'fast-check'
+import type { TlsAlpn01Job } from '../../workers/job.ts'
+import { serverNameOf, validateTlsAlpn01 } from '../../workers/validate/tls-alpn-01.ts'
+import { acmeCertificate, acmeIdentifier, DIGEST, dns, ip, REFUSED, subjectAltName } from './acme-certificate.ts'
+import { SERVFAIL, zoneScript } from './scripted-dns.ts'
+import { anAlpnJob, startTls } from './scripted-tls.ts'
+import { startRaw } from './scripted-web.ts'
+import {
+  assertInvalid,
+  assertValid,
+  dnsOf,
+  fixed,
+  kept,
+  startBlackHole,
+  stepsOf,
+  timed as timedVerdict,
+} from './verdicts.ts'
+
+const timed = (job: TlsAlpn01Job) => timedVerdict(() => validateTlsAlpn01(job))
+
+describe('the right answer (RFC 8737 §3)', () => {
+  test('is asked for with this protocol and this server name alone', async (t) => {
+    const server = await kept(t, startTls())
+    assertValid(await validateTlsAlpn01(anAlpnJob(server.port)))
+    assert.deepEqual(server.hellos, [{ serverName: 'demo.test', protocols: ['acme-tls/1'] }])
+  })
+  test('ends the connection without a word (RFC 8737 §4)', async (t) => {
+    const server = await kept(t, startTls())
+    assertValid(await validateTlsAlpn01(anAlpnJob(server.port)))
+    await sleep(20)
+    assert.equal(server.received(), 0)
+  })
+  for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
+    test(`may come over ${version}`, async (t) => {
+      const server = await kept(t, startTls({ options: { minVersion: version, maxVersion: version } }))
+      const verdict = await validateTlsAlpn01(anAlpnJob(server.port))
+      assertValid(verdict)
+      assert.equal(stepsOf(verdict, 'handshake')[0]?.['version'], version)
+    })
+  }
+  test('leaves evidence of addresses, connection, handshake, certificate and duration', async (t) => {
+    const server = await kept(t, startTls())
+    const { evidence } = await validateTlsAlpn01(anAlpnJob(server.port))
+    assert.deepEqual(
+      evidence.map(({ step }) => step),
+      ['resolved', 'connected', 'handshake', 'finished'],
+    )
+    assert.deepEqual(evidence[1], { step: 'connected', address: '127.0.0.1', port: server.port })
+    assert.match(String(evidence[2]?.['certificateSha256']), /^[0-9a-f]{64}$/)
+    assert.equal(evidence[2]?.['protocol'], 'acme-tls/1')
+  })
+  test('may be an expired certificate: the RFC asks nothing about its dates', async (t) => {
+    const certificate = acmeCertificate({ notAfter: new Date('2020-01-02T00:00:00Z') })
+    const server = await kept(t, startTls({ certificate }))
+    assertValid(await validateTlsAlpn01(anAlpnJob(server.port)))
+  })
+  test('may come from a server that asks for a certificate of ours', async (t) => {
+    const server = await kept(t, startTls({ options: { requestCert: true, rejectUnauthorized: false } }))
+    assertValid(await validateTlsAlpn01(anAlpnJob(server.port)))
+  })
+  test('may have a short chain behind it', async (t) => {
+    const certificate = acmeCertificate()
+    const pem = { ...certificate.pem, cert: certificate.pem.cert + acmeCertificate().pem.cert }
+    const server = await kept(t, startTls({ certificate: { ...certificate, pem } }))
+    assertValid(await validateTlsAlpn01(anAlpnJob(server.port)))
+  })
+  test('is found over IPv6, which is tried first', async (t) => {
+    const six = await kept(t, startTls({ host: '::1' }))
+    const four = await kept(t, startTls({ port: six.port }))
+    assertValid(await validateTlsAlpn01(anAlpnJob(six.port, { dns: fixed('127.0.0.1', '::1') })))
+    assert.deepEqual([six.hellos.length, four.hellos.length], [1, 0])
+  })
+  test('is found over IPv4 when nobody listens on IPv6', async (t) => {
+    const server = await kept(t, startTls())
+    const verdict = await validateTlsAlpn01(anAlpnJob(server.port, { dns: fixed('127.0.0.1', '::1') }))
+    assertValid(verdict)
+    assert.equal(stepsOf(verdict, 'not-connected')[0]?.['address'], '::1')
+  })
+  test('is found behind a first address that swallows packets', async (t) => {
+    const server = await kept(t, startTls())
+    await startBlackHole(t, '127.0.0.2', server.port)
+    const job = anAlpnJob(server.port, { dns: fixed('127.0.0.2', '127.0.0.1'), timeoutMs: 2000 })
+    const [verdict, ms] = await timed(job)
+    assertValid(verdict)
+    assert.ok(ms < 1900, `${ms} ms`)
+  })
+  test('is found behind a first address where nobody shakes hands', async (t) => {
+    const server = await kept(t, startTls())
+    await kept(
+      t,
+      startRaw(() => {}, '::1', server.port),
+    )
+    const job = anAlpnJob(server.port, { dns: fixed('::1', '127.0.0.1'), timeoutMs: 2000 })
+    const [verdict, ms] = await timed(job)
+    assertValid(verdict)
+    assert.ok(ms < 1900, `${ms} ms`)
+  })
+})
+
+describe('IP identifiers (RFC 8738 §6)', () => {
+  const names: Record<string, string> = {
+    '127.0.0.1': '1.0.0.127.in-addr.arpa',
+    '192.0.2.65': '65.2.0.192.in-addr.arpa',
+    '::1': `1.${'0.'.repeat(31)}ip6.arpa`,
+    '2001:db8::567:89ab': 'b.a.9.8.7.6.5.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa',
+  }
+  for (const [value, name] of Object.entries(names)) {
+    test(`${value} goes by the server name ${name}`, () => assert.equal(serverNameOf({ type: 'ip', value }), name))
+  }
+  for (const value of ['127.0.0.1', '::1']) {
+    test(`${value} is asked at the address itself`, async (t) => {
+      const certificate = acmeCertificate({ extensions: [subjectAltName(ip(value)), acmeIdentifier()] })
+      const server = await kept(t, startTls({ certificate, host: value }))
+      const verdict = await validateTlsAlpn01(anAlpnJob(server.port, { identifier: { type: 'ip', value } }))
+      assertValid(verdict)
+      assert.deepEqual(server.hellos, [{ serverName: names[value], protocols: ['acme-tls/1'] }])
+      assert.equal(stepsOf(verdict, 'resolved').length, 0)
+    })
+    test(`${value} as a dNSName is refused`, async (t) => {
+      const certificate = acmeCertificate({ extensions: [subjectAltName(dns(value)), acmeIdentifier()] })
+      const server = await kept(t, startTls({ certificate, host: value }))
+      const verdict = await validateTlsAlpn01(anAlpnJob(server.port, { identifier: { type: 'ip', value } }))
+      assertInvalid(verdict, 'incorrectResponse', false, /the certificate is not for /)
+    })
+  }
+  test('an address as a DNS name is not connected to', async (t) => {
+    const server = await kept(t, startTls())
+    const verdict = await validateTlsAlpn01(anAlpnJob(server.port, { identifier: { type: 'dns', value: '127.0.0.1' } }))
+    assertInvalid(verdict, 'dns', false, /not a host name/)
+    assert.equal(server.hellos.length, 0)
+  })
+})
+
+test('a wildcard name is never validated (RFC 8737 §3)', async (t) => {
+  const certificate = acmeCertificate({ extensions: [subjectAltName(dns('*.demo.test')), acmeIdentifier()] })
+  const server = await kept(t, startTls({ certificate }))
+  const verdict = await validateTlsAlpn01(anAlpnJob(server.port, { identifier: { type: 'dns', value: '*.demo.test' } }))
+  assertInvalid(verdict, 'unauthorized', false, /wildcard/)
+  assert.equal(server.hellos.length, 0)
+})
+
+describe('a certificate is incorrect, for good,', () => {
+  for (const [what, make] of Object.entries(REFUSED)) {
+    test(what, async (t) => {
+      const [certificate, reason] = make()
+      const server = await kept(t, startTls({ certificate }))
+      assertInvalid(await validateTlsAlpn01(anAlpnJob(server.port)), 'incorrectResponse', false, reason)
+    })
+  }
+  test('when another key authorization is expected, and is not quoted', async (t) => {
+    const certificate = acmeCertificate({ subject: 'SECRET' })
+    const server = await kept(t, startTls({ certificate }))
+    const keyAuthorizationDigest = Buffer.alloc(32, 1).toString('base64url')
+    const verdict = await validateTlsAlpn01(anAlpnJob(server.port, { keyAuthorizationDigest }))
+    assertInvalid(verdict, 'incorrectResponse', false, /^demo\.test port \d+: .* holds another digest$/)
+    assert.ok(!JSON.stringify(verdict).includes('SECRET'))
+    assert.ok(!JSON.stringify(verdict).includes(DIGEST.toString('hex')))
+  })
+})
+
+describe('ALPN', () => {
+  test('that the server ignores is an incorrect response', async (t) => {
+    const server = await kept(t, startTls({ choose: undefined }))
+    const verdict = await validateTlsAlpn01(anAlpnJob(server.port))
+    assertInvalid(verdict, 'incorrectResponse', false, /did not choose acme-tls\/1 \(ALPN\)$/)
+    assert.equal(stepsOf(verdict, 'handshake')[0]?.['protocol'], null)
+  })
+  test('that the server refuses is a tls problem, to be tried again', async (t) => {
+    const server = await kept(t, startTls({ choose: 'none' }))
+    const verdict = await validateTlsAlpn01(anAlpnJob(server.port))
+    assertInvalid(verdict, 'tls', true, /the server does not speak what ALPN offers$/)
+  })
+  test('of a web server is a tls problem', async (t) => {
+    const options = { ALPNProtocols: ['h2', 'http/1.1'] }
+    const server = await kept(t, startTls({ choose: undefined, options }))
+    assertInvalid(await validateTlsAlpn01(anAlpnJob(server.port)), 'tls', true, /ALPN|handshake failed/)
+  })
+})
+
+describe('the TLS handshake', () => {
+  for (const version of ['TLSv1', 'TLSv1.1'] as const) {
+    test(`of a server that ends at ${version} is a tls problem (RFC 8737 §4)`, async (t) => {
+      const options = { minVersion: 'TLSv1', maxVersion: version, ciphers: 'DEFAULT@SECLEVEL=0' } as const
+      const server = await kept(t, startTls({ options }))
+      const verdict = await validateTlsAlpn01(anAlpnJob(server.port))
+      assertInvalid(verdict, 'tls', true, /no TLS connection: the server does not speak TLS 1\.2 or later$/)
+    })
+  }
+  const noise: Record<string, Buffer> = {
+    'another protocol': Buffer.from('HTTP/1.1 400 Bad Request\r\n\r\nSECRET'),
+    'random bytes': Buffer.from('16030300ff02000000fb0303deadbeef', 'hex'),
+    'a fatal alert': Buffer.from('15030300020228', 'hex'),
+    'an alert that says nothing is wrong': Buffer.from('15030300020100', 'hex'),
+    'a record that is too long': Buffer.concat([Buffer.from('160303ffff', 'hex'), Buffer.alloc(70_000, 0x41)]),
+    'a hello cut off': Buffer.from('160303004a02000046', 'hex'),
+    nothing: Buffer.alloc(0),
+  }
+  for (const [what, bytes] of Object.entries(noise)) {
+    test(`with ${what} is a tls problem and is not quoted`, async (t) => {
+      const server = await kept(
+        t,
+        startRaw((socket) => socket.end(bytes)),
+      )
+      const [verdict, ms] = await timed(anAlpnJob(server.port))
+      assertInvalid(verdict, 'tls', true, /^demo\.test port \d+: no TLS connection: [a-zA-Z0-9 .]+$/)
+      assert.ok(!JSON.stringify(verdict).includes('SECRET') && ms < 2500, `${ms} ms`)
+    })
+  }
+  test('with any bytes neither throws, hangs nor succeeds', async (t) => {
+    let next: Uint8Array = Buffer.alloc(0)
+    const server = await kept(
+      t,
+      startRaw((socket) => void socket.end(next)),
+    )
+    const start = fc.constantFrom('', '160303', '16030300', '1603030010020000', '15030300', '140303000101')
+    await fc.assert(
+      fc.asyncProperty(start, fc.uint8Array({ maxLength: 200 }), async (prefix, bytes) => {
+        next = Buffer.concat([Buffer.from(prefix, 'hex'), bytes])
+        const verdict = await validateTlsAlpn01(anAlpnJob(server.port, { timeoutMs: 1000 }))
+        assert.ok(!verdict.ok && verdict.problem === 'tls' && /^[ -~]+$/.test(verdict.detail), JSON.stringify(verdict))
+      }),
+      { numRuns: 150 },
+    )
+  })
+  test('that never begins ends with the deadline', async (t) => {
+    const server = await kept(
+      t,
+      startRaw(() => {}),
+    )
+    const [verdict, ms] = await timed(anAlpnJob(server.port, { timeoutMs: 400 }))
+    assertInvalid(verdict, 'tls', true, /no TLS connection: timed out$/)
+    assert.ok(ms >= 380 && ms < 2500, `${ms} ms`)
+  })
+  test('that comes in drips ends with the deadline', async (t) => {
+    const record = Buffer.from('1603030100020000fc0303', 'hex')
+    const server = await kept(
+      t,
+      startRaw((socket) => {
+        let index = 0
+        const timer = setInterval(() => socket.write(Buffer.of(record[index++] ?? 0)), 20)
+        socket.on('close', () => clearInterval(timer))
+      }),
+    )
+    const [verdict, ms] = await timed(anAlpnJob(server.port, { timeoutMs: 500 }))
+    assertInvalid(verdict, 'tls', true, /timed out$/)
+    assert.ok(ms >= 480 && ms < 2500, `${ms} ms`)
+  })
+  test('with a chain of 150 KiB is a tls problem', async (t) => {
+    const certificate = acmeCertificate()
+    const chain = Array.from({ length: 330 }, () => acmeCertificate().pem.cert).join('')
+    const pem = { ...certificate.pem, cert: certificate.pem.cert + chain }
+    const server = await kept(t, startTls({ certificate: { ...certificate, pem } }))
+    const [verdict, ms] = await timed(anAlpnJob(server.port))
+    assertInvalid(verdict, 'tls', true, /no TLS connection: TLS handshake failed$/)
+    assert.ok(ms < 2500, `${ms} ms`)
+  })
+  test('with a certificate of 200 KiB is a tls problem', async (t) => {
+    const padding = { oid: '1.2.3.4', value: Buffer.alloc(200_000) }
+    const extensions = [subjectAltName(dns('demo.test')), acmeIdentifier(), padding]
+    const server = await kept(t, startTls({ certificate: acmeCertificate({ extensions }) }))
+    assertInvalid(await validateTlsAlpn01(anAlpnJob(server.port)), 'tls', true, /no TLS connection/)
+  })
+  test('nothing stays open after an attempt, however it ends', async (t) => {
+    const count = () => process.getActiveResourcesInfo().filter((name) => /Timeout|TCPSocket|TLS|UDP/.test(name)).length
+    const good = await kept(t, startTls())
+    const bad = await kept(t, startTls({ choose: undefined }))
+    const silent = await kept(
+      t,
+      startRaw(() => {}),
+    )
+    const gone = await startTls()
+    await gone.close()
+    await sleep(100)
+    const before = count()
+    for (const { port } of [good, bad, silent, gone]) {
+      await validateTlsAlpn01(anAlpnJob(port, { timeoutMs: 200, dns: fixed('::1', '127.0.0.1') }))
+    }
+    await sleep(200)
+    assert.equal(count(), before)
+  })
+})
+
+describe('addresses', () => {
+  const spellings = ['127.0.0.1', '::1', '::ffff:127.0.0.1', '64:ff9b::7f00:1', '2002:7f00:1::', '0.0.0.0', '::']
+  for (const address of spellings) {
+    test(`a name that resolves to ${address} is not connected to when loopback is blocked`, async (t) => {
+      const server = await kept(t, startTls())
+      const job = anAlpnJob(server.port, { dns: fixed(address), blockedNetworks: ['127.0.0.0/8', '::1/128'] })
+      const verdict = await validateTlsAlpn01(job)
+      assertInvalid(verdict, 'connection', false, /no address that this server may connect to$/)
+      assert.equal(stepsOf(verdict, 'blocked').length, 1)
+      assert.equal(server.hellos.length, 0)
+    })
+  }
+  test('a blocked IP identifier is refused', async () => {
+    const identifier = { type: 'ip', value: '169.254.169.254' } as const
+    const job = anAlpnJob(443, { identifier, blockedNetworks: ['169.254.0.0/16'] })
+    assertInvalid(await validateTlsAlpn01(job), 'connection', false, /no address that this server may connect to$/)
+  })
+  test('that are left after the policy are used', async (t) => {
+    const server = await kept(t, startTls())
+    const job = anAlpnJob(server.port, { dns: fixed('::1', '127.0.0.1'), blockedNetworks: ['::1'] })
+    assertValid(await validateTlsAlpn01(job))
+  })
+  test('at a closed port are a connection problem', async () => {
+    const server = await startTls()
+    await server.close()
+    const verdict = await validateTlsAlpn01(anAlpnJob(server.port))
+    assertInvalid(verdict, 'connection', true, /could not connect: connection refused$/)
+  })
+  test('share the time of the attempt', async (t) => {
+    const server = await kept(t, startTls({ host: '127.0.0.9' }))
+    for (const host of ['127.0.0.2', '127.0.0.3']) await startBlackHole(t, host, server.port)
+    const job = anAlpnJob(server.port, { dns: fixed('127.0.0.2', '127.0.0.3'), timeoutMs: 500 })
+    const [verdict, ms] = await timed(job)
+    assertInvalid(verdict, 'connection', true, /could not connect: timed out$/)
+    assert.ok(ms >= 480 && ms < 2500, `${ms} ms`)
+  })
+  test('that do not exist are a dns problem', async (t) => {
+    const job = anAlpnJob(443, { dns: await dnsOf(t, zoneScript({})) })
+    assertInvalid(await validateTlsAlpn01(job), 'dns', true, /NXDOMAIN/)
+  })
+  test('that no server tells are a dns problem', async (t) => {
+    const job = anAlpnJob(443, { dns: await dnsOf(t, () => ({ rcode: SERVFAIL })) })
+    assertInvalid(await validateTlsAlpn01(job), 'dns', true, /SERVFAIL$/)
+  })
+})

@@ -1,0 +1,68 @@
+/** What the tests of validators share: closing what they start, fixed addresses, silent hosts, assertions about verdicts. */
+
+import assert from 'node:assert/strict'
+import { connect } from 'node:net'
+import type { TestContext } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Worker } from 'node:worker_threads'
+import type { DnsSettings, EvidenceStep, ValidationVerdict } from '../../workers/job.ts'
+import { type Script, startDns } from './scripted-dns.ts'
+
+/** Closes at the end of the test. */
+export async function kept<S extends { close(): Promise<void> }>(t: TestContext, starting: Promise<S>): Promise<S> {
+  const server = await starting
+  t.after(() => server.close())
+  return server
+}
+
+/** Every name below `test` has these addresses. */
+export const fixed = (...addresses: string[]): DnsSettings => ({
+  resolvers: [],
+  zones: [{ zone: 'test', addresses }],
+  timeoutMs: 2000,
+  retries: 2,
+})
+
+/** Names are answered by a scripted server. */
+export async function dnsOf(t: TestContext, script: Script): Promise<DnsSettings> {
+  const { resolver } = await kept(t, startDns(script))
+  return { resolvers: [resolver], zones: [], timeoutMs: 1000, retries: 2 }
+}
+
+/** The verdict and how long it took in milliseconds. */
+export async function timed(validation: () => Promise<ValidationVerdict>): Promise<[ValidationVerdict, number]> {
+  const startedAt = performance.now()
+  return [await validation(), performance.now() - startedAt]
+}
+
+export function assertValid(verdict: ValidationVerdict): void {
+  assert.equal(verdict.ok, true, JSON.stringify(verdict))
+}
+
+export function assertInvalid(verdict: ValidationVerdict, problem: string, retryable: boolean, detail: RegExp): void {
+  assert.ok(!verdict.ok, 'the verdict is good')
+  assert.deepEqual([verdict.problem, verdict.retryable], [problem, retryable], JSON.stringify(verdict))
+  assert.match(verdict.detail, detail)
+}
+
+export const stepsOf = (verdict: ValidationVerdict, step: string): EvidenceStep[] =>
+  verdict.evidence.filter((entry) => entry.step === step)
+
+/** Listens with the smallest backlog and never accepts, so that the kernel drops further handshakes. */
+export async function startBlackHole(t: TestContext, host: string, port: number): Promise<void> {
+  const source = `
+    const { createServer } = require('node:net')
+    const { parentPort, workerData: { host, port } } = require('node:worker_threads')
+    const server = createServer().listen({ host, port, backlog: 1 }, () => {
+      parentPort.postMessage('listening')
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
+    })`
+  const worker = new Worker(source, { eval: true, workerData: { host, port } })
+  await new Promise((resolve) => worker.once('message', resolve))
+  const fillers = Array.from({ length: 4 }, () => connect({ host, port }).on('error', () => {}))
+  await sleep(50)
+  t.after(async () => {
+    for (const filler of fillers) filler.destroy()
+    await worker.terminate()
+  })
+}

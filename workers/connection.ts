@@ -1,0 +1,99 @@
+/** One connection to one address, plain or TLS, without trust in the other side: bounded in time, failures in our own words. */
+
+import { connect as connectTcp, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+
+export interface Endpoint {
+  /** IP address; never a name. */
+  address: string
+  port: number
+  /** Undefined for a plain connection. */
+  tls: TlsOffer | undefined
+}
+
+export interface TlsOffer {
+  /** Server name indication (RFC 6066 §3); undefined sends none. */
+  serverName: string | undefined
+  /** What ALPN offers (RFC 7301). */
+  protocols: string[]
+}
+
+export type FailedPhase = 'connect' | 'tls' | 'exchange'
+export interface ConnectionFailure {
+  kind: 'failed'
+  phase: FailedPhase
+  /** Words of ours, never of the peer. */
+  reason: string
+}
+
+/**
+ * Opens a connection; `timeoutMs` covers the TLS handshake, which takes TLS 1.2 or later. A certificate is not verified:
+ * what proves control is sent or read afterwards, and a host that is about to get its first certificate cannot have a
+ * good one yet.
+ */
+export async function connect(endpoint: Endpoint, timeoutMs: number): Promise<Socket | ConnectionFailure> {
+  const startedAt = performance.now()
+  const socket = connectTcp({ host: endpoint.address, port: endpoint.port, noDelay: true })
+  const failure = await opened(socket, 'connect', 'connect', timeoutMs)
+  if (failure) return failure
+  if (endpoint.tls === undefined) return socket
+
+  const { serverName, protocols } = endpoint.tls
+  const secured = connectTls({
+    socket,
+    rejectUnauthorized: false,
+    minVersion: 'TLSv1.2',
+    ALPNProtocols: protocols,
+    ...(serverName !== undefined && { servername: serverName }),
+  })
+  const leftMs = timeoutMs - (performance.now() - startedAt)
+  return (await opened(secured, 'secureConnect', 'tls', leftMs)) ?? secured
+}
+
+/** Undefined once the event came; otherwise the socket is destroyed and the failure told. */
+function opened(
+  socket: Socket,
+  event: string,
+  phase: FailedPhase,
+  timeoutMs: number,
+): Promise<ConnectionFailure | undefined> {
+  return new Promise((resolve) => {
+    const finish = (failure: ConnectionFailure | undefined) => {
+      clearTimeout(timer)
+      socket.removeAllListeners(event).removeListener('error', onError).removeListener('close', onClose)
+      // Errors keep coming after we lost interest, and before somebody else takes the socket over.
+      socket.on('error', () => {})
+      if (failure) socket.destroy()
+      resolve(failure)
+    }
+    const fail = (reason: string) => finish({ kind: 'failed', phase, reason })
+    const onError = (error: Error) => fail(errorReason(error))
+    const onClose = () => fail('connection closed')
+    const timer = setTimeout(() => fail('timed out'), Math.max(0, timeoutMs))
+    socket.once(event, () => finish(undefined))
+    socket.once('error', onError)
+    socket.once('close', onClose)
+  })
+}
+
+const REASONS: Record<string, string> = {
+  ECONNREFUSED: 'connection refused',
+  ECONNRESET: 'connection reset',
+  EPIPE: 'connection reset',
+  ETIMEDOUT: 'timed out',
+  EHOSTUNREACH: 'host unreachable',
+  ENETUNREACH: 'network unreachable',
+  EADDRNOTAVAIL: 'address not available',
+  ERR_SSL_UNSUPPORTED_PROTOCOL: 'the server does not speak TLS 1.2 or later',
+  ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION: 'the server does not speak TLS 1.2 or later',
+  ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL: 'the server does not speak what ALPN offers',
+}
+
+/** From the error's code alone: messages can quote what the peer sent. */
+export function errorReason(error: Error): string {
+  const code = (error as NodeJS.ErrnoException).code ?? ''
+  if (REASONS[code] !== undefined) return REASONS[code]
+  if (code.startsWith('HPE_')) return 'not an HTTP response'
+  if (code.startsWith('ERR_SSL_') || code.startsWith('ERR_TLS_') || code === 'EPROTO') return 'TLS handshake failed'
+  return 'connection failed'
+}

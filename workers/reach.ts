@@ -1,0 +1,102 @@
+/**
+ * From the host that a challenge names to an open connection: look the name up, drop blocked addresses, connect to one
+ * of what is left. What http-01 (every hop of it) and tls-alpn-01 have in common.
+ *
+ * Nothing is looked up twice, so a name that changes its address between the check and the connection gains nothing.
+ */
+
+import { isIP, isIPv4, type Socket } from 'node:net'
+import type { AddressPolicy } from './address-policy.ts'
+import { type ConnectionFailure, connect, type TlsOffer } from './connection.ts'
+import type { Deadline } from './deadline.ts'
+import type { DnsClient } from './dns/client.ts'
+import type { EvidenceStep } from './job.ts'
+
+export interface Destination {
+  /** A name, or an IP address that needs no look-up; IPv6 without brackets. */
+  host: string
+  port: number
+  tls: TlsOffer | undefined
+}
+
+/** What an attempt brings along; a step of evidence is added for everything that happens. */
+export interface ReachContext {
+  dns: DnsClient
+  policy: AddressPolicy
+  deadline: Deadline
+  evidence: EvidenceStep[]
+}
+
+export interface Unreached {
+  kind: 'unreached'
+  problem: 'dns' | 'connection' | 'tls'
+  /** Words of ours; no address in them, since the host may be one that a stranger's redirect named. */
+  reason: string
+  retryable: boolean
+}
+
+/** One of IPv6 and a few of IPv4, or a few of the only family; each gets its share of the time that is left. */
+const MAX_CONNECT_ATTEMPTS = 4
+
+/** Total; ends within the deadline. The socket has no listener but one that swallows errors. */
+export async function reach(destination: Destination, context: ReachContext): Promise<Socket | Unreached> {
+  const found = await addressesOf(destination.host, context)
+  if ('kind' in found) return found
+
+  const blocked = found.filter((address) => context.policy.isBlocked(address))
+  if (blocked.length > 0) context.evidence.push({ step: 'blocked', addresses: blocked })
+  const allowed = found.filter((address) => !blocked.includes(address))
+  if (allowed.length === 0) return unreached('connection', 'no address that this server may connect to', false)
+  return connectToOne(destination, connectOrder(allowed), context)
+}
+
+/** IPv6 first. */
+async function addressesOf(host: string, { dns, deadline, evidence }: ReachContext): Promise<string[] | Unreached> {
+  if (isIP(host) !== 0) return [host]
+
+  const found = await dns.resolveAddresses(host, deadline)
+  if (found.kind === 'answer') {
+    const { resolver, aliases, ipv6, ipv4 } = found
+    evidence.push({ step: 'resolved', host, addresses: [...ipv6, ...ipv4], resolver, aliases })
+    return [...ipv6, ...ipv4]
+  }
+  const reason = found.kind === 'failed' ? found.reason : NO_ADDRESS[found.kind]
+  evidence.push({ step: 'not-resolved', host, reason })
+  return unreached('dns', `address look-up failed: ${reason}`, found.kind !== 'failed' || found.retryable)
+}
+
+const NO_ADDRESS = { nxdomain: 'the name does not exist (NXDOMAIN)', nodata: 'the name has no A or AAAA record' }
+
+/** RFC 8555 §8.3 leaves the choice; one IPv6 address, then IPv4, because half-configured IPv6 is common. */
+function connectOrder(addresses: readonly string[]): string[] {
+  const ipv6 = addresses.filter((address) => !isIPv4(address))
+  const ipv4 = addresses.filter((address) => isIPv4(address))
+  const order = ipv4.length > 0 ? [...ipv6.slice(0, 1), ...ipv4] : ipv6
+  return order.slice(0, MAX_CONNECT_ATTEMPTS)
+}
+
+async function connectToOne(
+  { port, tls }: Destination,
+  order: readonly string[],
+  { deadline, evidence }: ReachContext,
+): Promise<Socket | Unreached> {
+  let failure: ConnectionFailure = { kind: 'failed', phase: 'connect', reason: 'timed out' }
+  for (const [index, address] of order.entries()) {
+    const shareMs = deadline.remainingMs() / (order.length - index)
+    const socket = await connect({ address, port, tls }, shareMs)
+    if (!('kind' in socket)) {
+      evidence.push({ step: 'connected', address, port })
+      return socket
+    }
+    evidence.push({ step: 'not-connected', address, port, reason: socket.reason })
+    failure = socket
+  }
+  const { phase, reason } = failure
+  return phase === 'tls'
+    ? unreached('tls', `no TLS connection: ${reason}`, true)
+    : unreached('connection', `could not connect: ${reason}`, true)
+}
+
+function unreached(problem: Unreached['problem'], reason: string, retryable: boolean): Unreached {
+  return { kind: 'unreached', problem, reason, retryable }
+}
