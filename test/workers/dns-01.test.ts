@@ -671,7 +671,7 @@ describe('evidence', () => {
   })
 })
 
-describe('dns-account-01 (draft-ietf-acme-dns-account-label-02)', () => {
+describe('dns-account-01 (draft-ietf-acme-dns-account-label-03)', () => {
   const accountUrl = 'https://example.com/acme/acct/ExampleAccount'
   const record = `_ujmmovf2vn55tgye.${RECORD}`
   const job = (resolver: string): DnsAccount01Job => ({ ...txtJob([resolver]), type: 'dns-account-01', accountUrl })
@@ -692,13 +692,18 @@ describe('dns-account-01 (draft-ietf-acme-dns-account-label-02)', () => {
     assertValid(await validateDnsAccount01(job(server.resolver)))
     assertValid(await validate(job(server.resolver)))
   })
-  test('the record of dns-01 does not count', async (t) => {
+  test('the record of dns-01 does not count, and the error names the account URL (§3.4)', async (t) => {
     const server = await serve(t, ({ name }) =>
       name === RECORD ? { answers: [txt(name, DIGEST)] } : { rcode: NXDOMAIN },
     )
-    assertInvalid(await validateDnsAccount01(job(server.resolver)), 'dns', 'the name does not exist (NXDOMAIN)', {
-      record,
-    })
+    assertInvalid(
+      await validateDnsAccount01(job(server.resolver)),
+      'dns',
+      `the name does not exist (NXDOMAIN); its label is that of the account ${accountUrl}`,
+      {
+        record,
+      },
+    )
   })
   test('another account’s label does not count', async (t) => {
     const server = await serve(t, ({ name }) =>
