@@ -98,13 +98,11 @@ export function exchangeTcp(
     if (signal.aborted) return cancel()
     signal.addEventListener('abort', cancel)
 
-    let received: Buffer = Buffer.alloc(0)
+    const readMessage = createMessageReader()
     socket.on('error', (error) => finish({ kind: 'failed', reason: errorReason(error) }))
     socket.on('close', () => finish({ kind: 'failed', reason: 'the name server closed the connection' }))
     socket.on('data', (chunk) => {
-      // At most 64 KiB and one chunk: the length prefix has two octets.
-      received = Buffer.concat([received, chunk])
-      const message = completeMessage(received)
+      const message = readMessage(chunk)
       if (message) finish(readTcpMessage(message, query))
     })
     socket.write(Buffer.concat([lengthPrefix(query.bytes), query.bytes]))
@@ -117,10 +115,23 @@ function lengthPrefix(message: Buffer): Buffer {
   return prefix
 }
 
-function completeMessage(received: Buffer): Buffer | undefined {
-  if (received.length < 2) return undefined
-  const end = 2 + received.readUInt16BE(0)
-  return received.length >= end ? received.subarray(2, end) : undefined
+/**
+ * Takes what arrives until the first message is whole; at most 64 KiB and one chunk, as the length prefix has two octets.
+ * What arrived is joined twice however small its pieces are: a message sent byte by byte must not cost a byte's square.
+ */
+function createMessageReader(): (chunk: Buffer) => Buffer | undefined {
+  let pieces: Buffer[] = []
+  let length = 0
+  let wanted = 2
+  return (chunk) => {
+    pieces.push(chunk)
+    length += chunk.length
+    if (length < wanted) return undefined
+    const received = Buffer.concat(pieces)
+    pieces = [received]
+    wanted = 2 + received.readUInt16BE(0)
+    return length >= wanted ? received.subarray(2, wanted) : undefined
+  }
 }
 
 function readTcpMessage(message: Buffer, query: DnsQuery): Exchange {
