@@ -8,7 +8,7 @@
  */
 
 import { Piscina } from 'piscina'
-import type { ValidationJob, ValidationVerdict } from './job.ts'
+import type { CaaFinding, CaaJob, ValidationJob, ValidationVerdict } from './job.ts'
 
 export interface WorkerPoolOptions {
   threads: number
@@ -38,6 +38,8 @@ export interface WorkerPoolStats {
 export interface WorkerPool {
   /** @throws WorkerPoolError; the job may be given again later, whatever the reason. */
   validate(job: ValidationJob): Promise<ValidationVerdict>
+  /** CAA records alone, for names whose control was shown before; one finding a subject. @throws WorkerPoolError */
+  checkCaa(job: CaaJob): Promise<CaaFinding[]>
   stats(): WorkerPoolStats
   /** Refuses new and waiting jobs, lets running ones finish for `timeoutMs`, then stops the threads. */
   close(timeoutMs: number): Promise<void>
@@ -83,12 +85,12 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
     if (counts.running === 0) onIdle?.()
   }
 
-  async function run(job: ValidationJob): Promise<ValidationVerdict> {
+  async function run<T>({ job, timeoutMs, task }: Work): Promise<T> {
     counts.running++
     const current = piscina
-    const overdue = setTimeout(() => replaceThreads(current), job.timeoutMs + graceMs)
+    const overdue = setTimeout(() => replaceThreads(current), timeoutMs + graceMs)
     try {
-      const verdict: ValidationVerdict = await current.run(job)
+      const verdict: T = await current.run(job, { name: task })
       counts.completed++
       return verdict
     } catch (cause) {
@@ -98,6 +100,18 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
       clearTimeout(overdue)
       release()
     }
+  }
+
+  async function enqueue<T>(work: Work): Promise<T> {
+    if (closing) throw new WorkerPoolError('closed', 'the server is shutting down')
+    if (counts.running < capacity) return run(work)
+    if (waiting.length >= maxQueue) {
+      counts.refused++
+      throw new WorkerPoolError('full', `${maxQueue} validations are waiting already`)
+    }
+    return new Promise((resolve, refuse) => {
+      waiting.push({ start: () => resolve(run<T>(work)), refuse })
+    })
   }
 
   async function finish(timeoutMs: number): Promise<void> {
@@ -119,23 +133,23 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
   }
 
   return {
-    async validate(job) {
-      if (closing) throw new WorkerPoolError('closed', 'the server is shutting down')
-      if (counts.running < capacity) return run(job)
-      if (waiting.length >= maxQueue) {
-        counts.refused++
-        throw new WorkerPoolError('full', `${maxQueue} validations are waiting already`)
-      }
-      return new Promise((resolve, refuse) => {
-        waiting.push({ start: () => resolve(run(job)), refuse })
-      })
-    },
+    validate: (job) =>
+      enqueue<ValidationVerdict>({ job, timeoutMs: job.timeoutMs + (job.caa?.timeoutMs ?? 0), task: 'default' }),
+    checkCaa: (job) => enqueue<CaaFinding[]>({ job, timeoutMs: job.timeoutMs, task: 'checkCaa' }),
     stats: () => ({ threads: piscina.threads.length, queued: waiting.length, ...counts }),
     close(timeoutMs) {
       closing ??= finish(timeoutMs)
       return closing
     },
   }
+}
+
+interface Work {
+  job: ValidationJob | CaaJob
+  /** Within which the task ends by itself. */
+  timeoutMs: number
+  /** Export of the task file. */
+  task: 'default' | 'checkCaa'
 }
 
 interface Waiter {

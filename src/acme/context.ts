@@ -50,7 +50,7 @@ export interface AcmeContext {
   settings: AcmeSettings
   nonces: Nonces
   limits: RateLimiter
-  board: Pick<InstanceBoard, 'isInMaintenance'>
+  board: Pick<InstanceBoard, 'isOn'>
   accounts: AccountCache
   registration: Registration
   ordering: Ordering

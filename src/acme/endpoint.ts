@@ -110,7 +110,7 @@ export async function runEndpoint(
 
   let signer = await authenticate(jws, endpoint.signedBy, context)
   const payload = readPayload(jws.payload, endpoint.payload)
-  if (endpoint.pausedInMaintenance && context.board.isInMaintenance()) throw inMaintenance()
+  if (endpoint.pausedInMaintenance && context.board.isOn('maintenance')) throw inMaintenance()
   const redeemed = context.nonces.redeem(jws.header.nonce, now.getTime())
   // Not awaited where the answer is there already: that would cost every request a turn.
   if (!(redeemed instanceof Promise ? await redeemed : redeemed)) throw badNonce()

@@ -40,10 +40,19 @@ export interface StreamedTbs {
   pieces: AsyncIterable<Buffer>
 }
 
+/** Nothing can be signed for the moment. */
+export interface CaOutage {
+  /** For clients and logs. */
+  reason: string
+  retryAfterSeconds: number
+}
+
 export interface CaBackend {
   readonly kind: string
   /** Current issuers; refreshed when the backend reconnects. Empty while it has never been reached. */
   issuers(): readonly CaIssuer[]
+  /** Why a signature that is asked for now would be refused unseen; undefined when it is worth asking. */
+  outage(): CaOutage | undefined
   /**
    * Signs one TBSCertificate (RFC 5280 §4.1.2) and returns the whole certificate in DER, its signature verified.
    * @throws CaError

@@ -78,6 +78,7 @@ export function createSignerBackend(options: SignerBackendOptions): CaBackend {
   return {
     kind: 'signer',
     issuers: () => issuers,
+    outage: () => undefined,
     signCertificate: (id, tbs, { timeoutMs, requester }) => asCaError(signCertificate(id, tbs, requester, timeoutMs)),
     signCrl: (id, tbs, options) => asCaError(signCrl(id, tbs, options)),
     testSign: ({ timeoutMs }) => asCaError(testSign(timeoutMs)),

@@ -22,7 +22,6 @@ const when = (path: string, feature: string, used: (config: Config) => boolean):
 })
 
 export const ABSENT_FEATURES: readonly AbsentFeature[] = [
-  when('acme.caa_enforce', 'the CAA check is', (c) => c.acme.caa_enforce),
   {
     path: 'challenges.enabled',
     feature: 'this challenge method is',

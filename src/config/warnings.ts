@@ -84,6 +84,16 @@ export const WARNINGS: readonly WarningRule[] = [
     'is true while acme.eab_required is false; it concerns only clients that bind their account all the same',
   ),
   warn(
+    'acme.caa_identities',
+    (c, isSet) => c.acme.caa_enforce && !isSet('acme.caa_enforce') && c.acme.caa_identities.length === 0,
+    'is empty, so CAA records are not checked; list the issuer domain names of this service, or set acme.caa_enforce to false',
+  ),
+  warn(
+    'acme.caa_unreachable_ok',
+    (c) => c.acme.caa_unreachable_ok.length > 0 && (!c.acme.caa_enforce || c.acme.caa_identities.length === 0),
+    'has no effect while CAA records are not checked',
+  ),
+  warn(
     'ca.internal.root_key_path',
     (c) => c.ca.signer.socket !== null && c.ca.internal.root_key_path !== null,
     'is not read while ca.signer.socket is set; the running signer holds the key',

@@ -39,6 +39,8 @@ export interface Order {
   certificateId?: string
   /** CSR profile assigned to its account, as of when the order was read. */
   csrProfileId?: string
+  /** Oldest CAA check among its authorizations of DNS names; absent where one of them was never checked. */
+  caaCheckedAt?: Date
 }
 
 export interface Authorization {
@@ -61,6 +63,8 @@ export interface ChallengeAttempt {
   /** Finished or failed validation attempts so far. */
   tries: number
   validated?: string
+  /** When the CAA records permitted it; absent where they were not asked. */
+  caaChecked?: string
   error?: ProblemDocument
 }
 

@@ -2,6 +2,7 @@
 
 import type { Logger } from 'pino'
 import type { BackgroundEvents, BackgroundTask } from '../background/tasks.ts'
+import type { CaBackend } from '../ca/backend.ts'
 import type { Config } from '../config/schema.ts'
 import type { Metrics } from '../ops/metrics.ts'
 import { adoptChallenges } from '../services/challenge-adoption.ts'
@@ -28,6 +29,7 @@ export interface BackgroundParts {
   onRecovered(orderId: string | undefined, outcome: string): void
   onExpired(kind: ExpiringKind, page: ExpiryPage): void
   /** Undefined where no CRL is published. */
+  ca: Pick<CaBackend, 'outage'>
   crls: CrlBuilder | undefined
   isStopping(): boolean
 }
@@ -37,6 +39,7 @@ export function backgroundTasks({
   instanceId,
   stores,
   issuance,
+  ca,
   dispatcher,
   onRecovered,
   onExpired,
@@ -45,12 +48,14 @@ export function backgroundTasks({
 }: BackgroundParts): BackgroundTask[] {
   const { background_worker: challengeWorker } = config.challenges
   const { rate_limits: limits } = config.security
+  /** What needs signatures waits while there are none to be had. */
+  const whileSigning = (round: () => Promise<number>) => async () => (ca.outage() ? 0 : round())
   return [
     {
       name: 'stale_processing_recovery',
       role: 'cleanup',
       intervalMs: RECOVERY_INTERVAL_MS,
-      round: () =>
+      round: whileSigning(() =>
         recoverIssuances({
           store: stores.issuance,
           complete: issuance.complete,
@@ -59,6 +64,7 @@ export function backgroundTasks({
           ownAfterSeconds: config.ca.signer.timeout_seconds + 5,
           onRecovered,
         }),
+      ),
     },
     {
       name: 'order_expiry',
@@ -84,7 +90,9 @@ export function backgroundTasks({
       intervalMs: limits.gc_interval_seconds * 1000,
       round: () => stores.rateLimits.sweep(limits.gc_max_age_seconds),
     },
-    ...(crls ? [{ name: 'crl_rebuild', role: 'crl' as const, intervalMs: CRL_LOOK_MS, round: crls.round }] : []),
+    ...(crls
+      ? [{ name: 'crl_rebuild', role: 'crl' as const, intervalMs: CRL_LOOK_MS, round: whileSigning(crls.round) }]
+      : []),
     { name: 'quota_gc', role: 'cleanup', intervalMs: QUOTA_SWEEP_INTERVAL_MS, round: () => stores.usage.sweep() },
     {
       name: 'nonce_gc',

@@ -12,7 +12,6 @@ import { assignProfile, createProfile, listProfiles } from './commands/csr-profi
 import { databaseMigrate, databaseStatus } from './commands/db.ts'
 import { createCredential, listCredentials, revokeCredential } from './commands/eab.ts'
 import { inspectAccount, inspectCertificate, inspectOrder } from './commands/inspect.ts'
-import { switchMaintenance } from './commands/maintenance.ts'
 import {
   type AdviceFlags,
   ANY,
@@ -23,6 +22,7 @@ import {
   type SelectionFlags,
 } from './commands/renewal.ts'
 import { runService } from './commands/serve.ts'
+import { throwSwitch } from './commands/switches.ts'
 import { runEmbedded } from './dev.ts'
 import { VERSION } from './version.ts'
 
@@ -135,7 +135,35 @@ for (const action of ['on', 'off', 'status'] as const)
   program
     .command(`maintenance ${action}`, MAINTENANCE_HELP[action])
     .example(`-c config.yaml maintenance ${action}`)
-    .action(run(async (options: GlobalOptions) => switchMaintenance(await readConfigFile(configOf(options)), action)))
+    .action(
+      run(async (options: GlobalOptions) =>
+        throwSwitch(
+          await readConfigFile(configOf(options)),
+          'maintenance',
+          action === 'status' ? undefined : action === 'on',
+        ),
+      ),
+    )
+
+const SIGNING_HELP = {
+  stop: 'Stop all signing on all instances within two seconds: certificates and CRLs',
+  resume: 'Sign again; what was begun is finished',
+  status: 'Say whether signing is stopped',
+}
+for (const action of ['stop', 'resume', 'status'] as const)
+  program
+    .command(`signing ${action}`, SIGNING_HELP[action])
+    .example(`-c config.yaml signing ${action}`)
+    .action(
+      run(async (options: GlobalOptions) =>
+        throwSwitch(
+          await readConfigFile(configOf(options)),
+          'stopSigning',
+          action === 'status' ? undefined : action === 'stop',
+        ),
+      ),
+    )
+
 const INSPECTIONS = {
   'order <uuid>': { inspect: inspectOrder, about: 'an order with its authorizations and challenges' },
   'certificate <uuid-or-serial>': { inspect: inspectCertificate, about: 'a certificate' },

@@ -10,13 +10,14 @@ import { type Actor, spawn } from '../runtime/actor.ts'
 import { runThread } from '../runtime/thread-entry.ts'
 import { type InstanceBoard, openInstanceBoard } from '../services/instance-board.ts'
 import { type Database, openDatabase } from '../store/database.ts'
+import { caaAnswerDeadlineMs } from './caa-checks.ts'
 import { createFront, KEPT_HEADERS } from './front.ts'
 import { createFrontCrls } from './front-crls.ts'
 import { createLogger, PINO_LEVELS } from './logging.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from './messages.ts'
 import { openThreadNonces } from './nonces.ts'
 import { crlMaxAgeSeconds, databaseSettings, defaultIssuerId, liveSettings, proxySettings } from './settings.ts'
-import { connectSigner, createAcmeContext, createStores } from './wiring.ts'
+import { connectCa, createAcmeContext, createStores } from './wiring.ts'
 
 /** The supervisor answers from memory; if it does not within this, it is stuck, and health must say so. */
 const SUPERVISOR_DEADLINE_MS = 2_000
@@ -34,7 +35,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
     )
     const board = openInstanceBoard(data.board)
     reportPoolTo(board, data.front, db)
-    const ca = connectSigner(data.signer, log)
+    const ca = connectCa({ config, signer: data.signer, board, metrics, log })
     const { nonces, close: closeNonces } = await openThreadNonces(config, data.nonce, db, (error) =>
       log.debug({ err: error }, 'nonce epochs could not be read'),
     )
@@ -50,6 +51,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
           log.warn({ authorizationId: request.authorizationId, err: error }, 'a validation could not be handed over')
         }
       },
+      (request) => supervisor.ask('caa', request, caaAnswerDeadlineMs(config)),
     )
     const acme = createAcmeApplication(context)
     const crls = createFrontCrls(data.crls, () => defaultIssuerId(config, ca), crlMaxAgeSeconds(config))

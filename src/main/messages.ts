@@ -1,8 +1,10 @@
 /** What front threads and the supervisor say to each other: plain data over the actor runtime. */
 
+import type { CaaFinding } from '../../workers/job.ts'
 import type { Config } from '../config/schema.ts'
 import type { HealthReport } from '../ops/health.ts'
 import type { MetricsSnapshot } from '../ops/metrics.ts'
+import type { CaaCheckRequest } from '../services/caa-freshness.ts'
 import type { ServedCrl } from '../services/crl-cache.ts'
 import type { RateLimitSettings } from '../services/rate-limiter.ts'
 import type { ValidationRequest } from '../services/validation.ts'
@@ -10,6 +12,7 @@ import type { ValidationRequest } from '../services/validation.ts'
 /** The supervisor, as front threads see it. */
 export type SupervisorMessages = {
   validate: { message: ValidationRequest; reply: undefined }
+  caa: { message: CaaCheckRequest; reply: readonly CaaFinding[] | undefined }
   health: { message: undefined; reply: HealthReport }
   metrics: { message: undefined; reply: string }
 }

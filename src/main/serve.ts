@@ -17,11 +17,12 @@ import { openDatabase } from '../store/database.ts'
 import { announceInstance, type InstancePresence } from '../store/instance-presence.ts'
 import { migrate, requireCurrentSchema } from '../store/migrate.ts'
 import { backgroundEvents, backgroundTasks } from './background.ts'
+import { createCaaChecks, createCaaJobFactory } from './caa-checks.ts'
 import { startCrls } from './crl.ts'
 import { PINO_LEVELS } from './logging.ts'
-import { followMaintenance } from './maintenance-flag.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from './messages.ts'
 import { keepNonceEpochs } from './nonces.ts'
+import { followSwitches } from './server-switches.ts'
 import { dispatcherEvents, threadEvents } from './service-events.ts'
 import {
   databaseSettings,
@@ -36,7 +37,7 @@ import { type SignerPlace, startSignerProcess } from './signer-process.ts'
 import { spawnSupervisor } from './supervisor.ts'
 import { refreshServerCertificate, renewServerCertificate, tlsFiles } from './tls.ts'
 import { createJobFactory } from './validation-jobs.ts'
-import { connectSigner, createStores, createThreadIssuance } from './wiring.ts'
+import { connectCa, createStores, createThreadIssuance } from './wiring.ts'
 
 export interface ServeOptions {
   config: Config
@@ -124,7 +125,9 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
 
   onStep('starting the signer')
   const signer = await signerPlace(config, log, teardown)
-  const ca = connectSigner(signer, log)
+  const boardMemory = allocateInstanceBoard(config.server.workers)
+  const board = openInstanceBoard(boardMemory)
+  const ca = connectCa({ config, signer, board, metrics, log })
   teardown.add(() => ca.close())
   // Early and in words: a service that cannot sign answers orders it will never finish.
   await requireTestSignatures(ca, signer.socketPath, SIGNER_FIRST_ANSWER_MS)
@@ -145,9 +148,10 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     onThreadError: (error) => log.error({ err: error }, 'validation thread failed'),
   })
   teardown.add(() => pool.close(1_000))
+  const caaJob = createCaaJobFactory(config)
   const dispatcher = createValidationDispatcher({
     validate: pool.validate,
-    jobFor: createJobFactory(config, version),
+    jobFor: createJobFactory(config, version, caaJob),
     store: stores.authorizations,
     policy: validationPolicy(config),
     instanceId,
@@ -156,10 +160,8 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     events: dispatcherEvents(log, metrics),
   })
 
-  const boardMemory = allocateInstanceBoard(config.server.workers)
-  const board = openInstanceBoard(boardMemory)
-  const maintenance = await followMaintenance(db, board, log)
-  teardown.add(() => maintenance.stop())
+  const switches = await followSwitches(db, board, log)
+  teardown.add(() => switches.stop())
 
   const fronts: SupervisedThread<FrontMessages>[] = []
   const crl = config.crl.enabled
@@ -172,6 +174,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
       instanceId,
       stores,
       issuance,
+      ca,
       dispatcher,
       onRecovered(orderId, outcome) {
         metrics.issuancesRecovered.inc({ outcome })
@@ -195,6 +198,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     ca,
     board,
     dispatcher,
+    checkCaa: createCaaChecks({ jobFor: caaJob, checkCaa: pool.checkCaa, metrics, log }),
     fronts: () => fronts,
     workers: () => ({
       challenge: background.isHealthy('challenge'),

@@ -9,6 +9,7 @@ export function dispatcherEvents(log: Logger, metrics: Metrics): DispatcherEvent
   return {
     attempted({ authorizationId, accountId, type, identifier, requestId }, result, verdict, durationMs) {
       metrics.challengesValidated.inc({ result })
+      if (verdict.caa) metrics.caaChecks.inc({ result: verdict.caa })
       const facts = {
         event: 'validation',
         result,

@@ -156,6 +156,11 @@ function directoryMeta(config: Config): DirectoryMeta {
   }
 }
 
+/** Without a name that records could permit there is nothing to check them for. */
+export function isCaaEnforced({ acme }: Config): boolean {
+  return acme.caa_enforce && acme.caa_identities.length > 0
+}
+
 function persistMeta(config: Config): Pick<DirectoryMeta, 'issuerDomainNames' | 'accountHashPrefix'> {
   const { enabled, dnspersist01 } = config.challenges
   if (!enabled.includes('dns-persist-01') || dnspersist01.draft === '01') return {}
@@ -208,7 +213,7 @@ function enabledChallenges({ challenges }: Config): ChallengeType[] {
 }
 
 /** As identifiers are compared: A-labels, lower case, no final dot. */
-function normalPattern(pattern: string): string {
+export function normalPattern(pattern: string): string {
   const normal = normalizeDnsName(pattern.replace(/\.$/, ''))
   if (!normal.ok) throw new Error(`the pattern ${pattern} ${normal.reason}`)
   return normal.value

@@ -1,7 +1,15 @@
 /** From a claimed challenge and the configuration to the job that the validation threads understand: one row a method. */
 
 import { hash } from 'node:crypto'
-import type { DnsMethodJob, DnsPersist01Job, DnsSettings, DnsTxtJob, ValidationJob } from '../../workers/job.ts'
+import type {
+  CaaJob,
+  CaaSubject,
+  DnsMethodJob,
+  DnsPersist01Job,
+  DnsSettings,
+  DnsTxtJob,
+  ValidationJob,
+} from '../../workers/job.ts'
 import { issuerDomainNames } from '../config/issuer-names.ts'
 import type { Config } from '../config/schema.ts'
 import { type ChallengeType, keyAuthorization } from '../protocol/challenge.ts'
@@ -11,8 +19,15 @@ import { urlSettings } from './settings.ts'
 
 const SECOND_MS = 1000
 
-/** Builds the job of a claimed challenge. */
-export function createJobFactory(config: Config, version: string): (request: ValidationRequest) => ValidationJob {
+/** The CAA check of these names for this account. */
+export type CaaJobFactory = (accountId: string, subjects: readonly CaaSubject[]) => CaaJob
+
+/** Builds the job of a claimed challenge. @param caaJob undefined where CAA is not enforced */
+export function createJobFactory(
+  config: Config,
+  version: string,
+  caaJob: CaaJobFactory | undefined,
+): (request: ValidationRequest) => ValidationJob {
   const { challenges, acme } = config
   const dns = dnsSettings(config)
   const urls = createUrls(urlSettings(config))
@@ -53,8 +68,13 @@ export function createJobFactory(config: Config, version: string): (request: Val
   return (request) => {
     const job = jobs[request.type]
     if (!job) throw new Error(`no validator for ${request.type} in this release`)
-    return job(request)
+    const caa = request.identifier.type === 'dns' ? caaJob?.(request.accountId, [caaSubject(request)]) : undefined
+    return { ...job(request), ...(caa && { caa }) }
   }
+}
+
+function caaSubject({ identifier, wildcard, type }: ValidationRequest): CaaSubject {
+  return { name: identifier.value, wildcard, method: type }
 }
 
 function txtJob(config: Config, method: Config['challenges']['dns01'], request: ValidationRequest): DnsTxtJob {
@@ -98,7 +118,7 @@ function dnsMethodJob(
  * `dns` as the workers take it (decisions 24a).
  * @param ofMethod resolvers of a method, which override `dns.resolvers` where there are any
  */
-function dnsSettings({ dns }: Config, ofMethod: readonly string[] = []): DnsSettings {
+export function dnsSettings({ dns }: Config, ofMethod: readonly string[] = []): DnsSettings {
   return {
     resolvers: ofMethod.length > 0 ? ofMethod : dns.resolvers,
     zones: dns.zones.map(({ zone, resolvers, addresses }) => ({

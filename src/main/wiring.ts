@@ -4,6 +4,8 @@ import type { Logger } from 'pino'
 import { readSharedSecret } from '../../signer/protocol.ts'
 import type { AcmeContext } from '../acme/context.ts'
 import type { CaBackend } from '../ca/backend.ts'
+import { createCircuitBreaker } from '../ca/circuit-breaker.ts'
+import { guardBackend } from '../ca/guarded-backend.ts'
 import { createSignerBackend } from '../ca/signer-backend.ts'
 import type { Config } from '../config/schema.ts'
 import { openSharedTable } from '../lib/shared-table.ts'
@@ -12,9 +14,10 @@ import type { Nonces } from '../protocol/nonce.ts'
 import { createUrls } from '../protocol/urls.ts'
 import { createAccountCache } from '../services/account-cache.ts'
 import { type AccountRules, createAccountRules } from '../services/account-rules.ts'
+import { type AskForCaa, createCaaFreshness, type RequireFreshCaa } from '../services/caa-freshness.ts'
 import { createChainDownload } from '../services/chain-download.ts'
 import { createExternalAccounts } from '../services/external-accounts.ts'
-import { openInstanceBoard } from '../services/instance-board.ts'
+import { type InstanceBoard, openInstanceBoard } from '../services/instance-board.ts'
 import { createIssuance, type Issuance } from '../services/issuance.ts'
 import { createOrdering } from '../services/ordering.ts'
 import { createQuotas } from '../services/quotas.ts'
@@ -46,6 +49,7 @@ import {
   acmeSettings,
   eabSecretBox,
   externalAccountPolicy,
+  isCaaEnforced,
   issuancePolicy,
   orderingPolicy,
   quotaPolicy,
@@ -96,6 +100,35 @@ export function connectSigner(signer: FrontThreadData['signer'], log: Logger): C
   })
 }
 
+/** The CA as issuance uses it: behind the stop switch and the circuit breaker (`ca.circuit_breaker_*`). */
+export function connectCa({
+  config,
+  signer,
+  board,
+  metrics,
+  log,
+}: {
+  config: Config
+  signer: FrontThreadData['signer']
+  board: InstanceBoard
+  metrics: Metrics
+  log: Logger
+}): CaBackend {
+  const failures = config.ca.circuit_breaker_failure_threshold
+  const recoveryMs = config.ca.circuit_breaker_recovery_timeout * 1000
+  const breaker = createCircuitBreaker(
+    { failures, recoveryMs },
+    {
+      opened() {
+        metrics.caCircuitOpened.inc()
+        log.error({ failures, recoveryMs }, 'the CA backend failed again and again; it is left alone for a while')
+      },
+      closed: () => log.warn('the CA backend is available again'),
+    },
+  )
+  return guardBackend(connectSigner(signer, log), breaker, () => board.isOn('stopSigning'))
+}
+
 export interface Shared {
   config: Config
   db: Database
@@ -122,6 +155,7 @@ function createThreadAccountRules({ config, db }: Pick<Shared, 'config' | 'db'>)
 export function createThreadIssuance(
   { config, db, stores, ca, instanceId, metrics, log }: Shared,
   rules = createThreadAccountRules({ config, db }),
+  requireFreshCaa?: RequireFreshCaa,
 ): Issuance {
   const serialNumber =
     config.ca.serial_source === 'database' ? databaseSerialNumbers(() => nextSerialRange(db)) : randomSerialNumbers()
@@ -147,7 +181,17 @@ export function createThreadIssuance(
   }
   const quotas = createThreadQuotas({ config, stores, metrics, log })
   return createIssuance(
-    { ca, store: stores.issuance, certificates: stores.certificates, rules, serialNumber, instanceId, quotas, events },
+    {
+      ca,
+      store: stores.issuance,
+      certificates: stores.certificates,
+      rules,
+      serialNumber,
+      instanceId,
+      quotas,
+      requireFreshCaa,
+      events,
+    },
     issuancePolicy(config),
   )
 }
@@ -157,6 +201,7 @@ export function createAcmeContext(
   { rateTable, board }: Pick<FrontThreadData, 'rateTable' | 'board'>,
   nonces: Nonces,
   dispatch: DispatchValidation,
+  askForCaa: AskForCaa,
 ): AcmeContext {
   const { config, db, stores, instanceId, metrics, log } = shared
   const accountStore = createAccountStore(db)
@@ -167,6 +212,7 @@ export function createAcmeContext(
     eabSecretBox(config),
     externalAccountPolicy(config),
   )
+  const requireFreshCaa = isCaaEnforced(config) ? createCaaFreshness(stores.authorizations, askForCaa) : undefined
   const renewal = createRenewal(createRenewalStore(db), stores.certificates, renewalPolicy(config))
   return {
     urls: createUrls(urlSettings(config)),
@@ -206,7 +252,7 @@ export function createAcmeContext(
       },
     ),
     challenges: createChallengeTriggers(stores.authorizations, instanceId, dispatch),
-    issuance: createThreadIssuance(shared, rules),
+    issuance: createThreadIssuance(shared, rules, requireFreshCaa),
     chains: createChainDownload(stores.certificates, {
       includeRoot: config.ca.include_root,
       issuers: shared.ca.issuers,

@@ -15,7 +15,8 @@ export interface PoolHealth {
 export interface HealthReport {
   checks: {
     database: { status: CheckStatus; pool: PoolHealth } | 'pool_exhausted'
-    ca_backend: { status: CheckStatus }
+    /** `stopped`: the operator has stopped all signing. */
+    ca_backend: { status: CheckStatus | 'stopped' }
     /** Absent where no CRL is published. */
     crl?: { status: CheckStatus; stale: boolean }
     workers: { challenge: boolean; cleanup: boolean; expiration: boolean }
@@ -52,7 +53,8 @@ export function readyzReply(report: HealthReport, headers: readonly Header[]): H
       ? 'Connection pool exhausted'
       : database.status !== 'ok'
         ? 'database unavailable'
-        : ca_backend.status !== 'ok'
+        : // Stopped on purpose: clients are told so, and when to come back, by an instance that still takes their requests.
+          ca_backend.status === 'error'
           ? 'CA backend unavailable'
           : crl?.status === 'error'
             ? 'CRL is stale'

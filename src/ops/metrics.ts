@@ -22,6 +22,7 @@ export function createMetrics() {
     certificatesIssued: counter('certificates_issued_total', 'Certificates signed and recorded.'),
     certificatesRevoked: counter('certificates_revoked_total', 'Certificates revoked.'),
     challengesValidated: counter('challenges_validated_total', 'Finished validation attempts.', ['result']),
+    caaChecks: counter('caa_checks_total', 'CAA checks of a name, at validation and at finalize.', ['result']),
     ordersExpired: counter('orders_expired_total', 'Orders that were not finalized in time.'),
     authorizationsExpired: counter('authorizations_expired_total', 'Authorizations whose time was over.'),
     challengesExpired: counter('challenges_expired_total', 'Challenges that nobody met in time.'),
@@ -56,6 +57,16 @@ export function createMetrics() {
     crlNextUpdate: gauge('crl_next_update_seconds', 'nextUpdate of the list that is served, in seconds since 1970.', [
       'crl',
     ]),
+    signingStopped: new Gauge({
+      name: 'service_signing_stopped',
+      help: '1 while the operator has stopped all signing.',
+      registers,
+    }),
+    caCircuitOpened: new Counter({
+      name: 'service_ca_circuit_opened_total',
+      help: 'Times that a thread left the CA backend alone after failures in a row.',
+      registers,
+    }),
     maintenance: new Gauge({ name: 'service_maintenance_mode', help: '1 while in maintenance.', registers }),
     threads: new Gauge({ name: 'service_front_threads', help: 'Front threads that are running.', registers }),
     uptime: new Gauge({ name: 'service_uptime_seconds', help: 'Seconds since the service started.', registers }),

@@ -112,7 +112,13 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
     startedAt: number,
   ): Promise<boolean> {
     const attempted: ChallengeAttempt = verdict.ok
-      ? { status: 'valid', tries, validated: renderTimestamp(new Date()) }
+      ? {
+          status: 'valid',
+          tries,
+          validated: renderTimestamp(new Date()),
+          // From the begin of the attempt: what the records said after that is not known.
+          ...(verdict.caa && { caaChecked: renderTimestamp(new Date(Date.now() - (performance.now() - startedAt))) }),
+        }
       : { status: again ? 'processing' : 'invalid', tries, error: problemDocument(verdict.problem, verdict.detail) }
     // False: the authorization was deactivated, decided by another challenge, or has expired meanwhile.
     return options.store.recordAttempt({

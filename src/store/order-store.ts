@@ -140,14 +140,16 @@ const FIND: Statement = {
   text: `
     SELECT i.ord::integer, a.id IS NULL AS stale, o.id, o.account_id, o.status, o.identifiers, o.authorization_ids,
            o.profile, o.not_before, o.not_after, o.expires_at, o.error, o.certificate_id, o.replaces, z.statuses,
-           p.csr_profile_id
+           z.caa_checked, p.csr_profile_id
       FROM unnest($1::uuid[], $2::uuid[], $3::integer[]) WITH ORDINALITY AS i (order_id, account_id, key_version, ord)
       LEFT JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status = 'valid'
       LEFT JOIN orders o ON o.id = i.order_id
       LEFT JOIN account_csr_profiles p ON p.account_id = a.id
       LEFT JOIN LATERAL (
         SELECT array_agg(CASE WHEN status IN ('pending', 'valid') AND expires_at <= now() THEN 'expired' ELSE status END)
-                 AS statuses
+                 AS statuses,
+               min(coalesce(jsonb_path_query_first(attempts, '$.*.caaChecked') #>> '{}', '')) FILTER (WHERE identifier_type = 'dns')
+                 AS caa_checked
           FROM authorizations WHERE o.status = 'open' AND id = ANY (o.authorization_ids)
       ) z ON true`,
 }
@@ -188,6 +190,8 @@ interface OrderRow {
   certificate_id: string | null
   replaces: string | null
   statuses: AuthorizationStatus[] | null
+  /** Timestamps compare as texts; empty where a name was never checked. */
+  caa_checked: string | null
   csr_profile_id: string | null
 }
 
@@ -332,5 +336,6 @@ function decode(row: OrderRow, now: Date): Order {
     ...(row.error && { error: row.error }),
     ...(row.certificate_id && { certificateId: row.certificate_id }),
     ...(row.csr_profile_id && { csrProfileId: row.csr_profile_id }),
+    ...(row.caa_checked && { caaCheckedAt: new Date(row.caa_checked) }),
   }
 }

@@ -129,6 +129,7 @@ describe('issuance under faults', () => {
   /** A CA that signs, or does what the test says instead. */
   const aCa = (signCertificate: CaBackend['signCertificate'] = signTbs): CaBackend => ({
     kind: 'scripted',
+    outage: () => undefined,
     issuers: () => [ISSUER],
     signCertificate,
     signCrl: () => Promise.reject(new Error('no CRLs here')),

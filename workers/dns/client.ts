@@ -46,7 +46,8 @@ export function createDnsClient(settings: DnsSettings, options: DnsClientOptions
 
   const throughResolvers = (deadline: Deadline, signal: AbortSignal): Ways => ({
     ask: (name, type) => {
-      const source = sourceOf(name)
+      // A DS record stands in the zone above the one it is about (RFC 4035 §3.1.4.1).
+      const source = sourceOf(type === 'DS' ? name.slice(name.indexOf('.') + 1) : name)
       const { dnssec = false } = options
       if (isAnsweredHere(source, type)) return Promise.resolve(fixedAnswer(source, name, type))
       return askServers(source.servers, name, type, { dnssec, recursion: true, retries, deadline, signal })

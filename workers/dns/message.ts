@@ -8,6 +8,7 @@
 import { randomInt } from 'node:crypto'
 import { isIPv4, isIPv6 } from 'node:net'
 import dnsPacket from 'dns-packet'
+import { parseCaaData, readFrame } from './wire.ts'
 
 /** Record types a caller can ask for, and what their data looks like here. */
 export interface DnsData {
@@ -18,6 +19,8 @@ export interface DnsData {
   /** RFC 8659 §4.1.1. The tag is in lower case. */
   CAA: { critical: boolean; tag: string; value: string }
   NS: string
+  /** That there is one is all anybody asks: the zone below is signed (RFC 4035 §5.2). */
+  DS: { keyTag: number }
 }
 export type DnsType = keyof DnsData
 
@@ -128,14 +131,15 @@ const lowerCase = (bytes: Buffer) => bytes.toString('latin1').toLowerCase()
 
 /** Undefined for bytes that are not a well-formed message, or that carry a malformed record of the type asked for. */
 export function parseResponse(message: Buffer, query: DnsQuery): DnsResponse | undefined {
-  const packet = decode(message)
-  if (!packet) return undefined
+  const decoded = decode(message)
+  if (!decoded) return undefined
+  const { packet, answerData } = decoded
 
   const answers: DnsResponse['answers'][number][] = []
-  for (const answer of packet.answers ?? []) {
+  for (const [index, answer] of (packet.answers ?? []).entries()) {
     if (answer.type !== 'CNAME' && answer.type !== query.type) continue
     if (answer.class !== 'IN') continue
-    const read = readAnswer(answer)
+    const read = readAnswer(answer, answerData[index] as Buffer)
     if (!read) return undefined
     answers.push(read)
   }
@@ -151,32 +155,33 @@ export function parseResponse(message: Buffer, query: DnsQuery): DnsResponse | u
   }
 }
 
-function decode(message: Buffer): dnsPacket.DecodedPacket | undefined {
+function decode(message: Buffer): { packet: dnsPacket.DecodedPacket; answerData: Buffer[] } | undefined {
+  const frame = readFrame(message)
+  if (!frame) return undefined
   try {
     const packet = dnsPacket.decode(message)
-    // A record whose length reaches past the end is not always noticed by the decoder; its byte count tells (NaN included).
-    return dnsPacket.decode.bytes <= message.length ? packet : undefined
+    return dnsPacket.decode.bytes === frame.end ? { packet, answerData: frame.answerData } : undefined
   } catch {
     // Whatever the decoder stumbled over, the bytes are not a message; the caller asks elsewhere.
     return undefined
   }
 }
 
-function readAnswer(answer: dnsPacket.Answer): DnsResponse['answers'][number] | undefined {
+function readAnswer(answer: dnsPacket.Answer, raw: Buffer): DnsResponse['answers'][number] | undefined {
   const owner = answer.name.toLowerCase()
   const ttlSeconds = 'ttl' in answer ? ttlOf(answer.ttl) : 0
   if (answer.type === 'CNAME') {
     const cname = answer.data.toLowerCase()
     return isQueryableName(cname) ? { owner, cname, ttlSeconds } : undefined
   }
-  const data = readData(answer)
+  const data = readData(answer, raw)
   return data === undefined ? undefined : { owner, record: { ttlSeconds, data } }
 }
 
 /** A value with the top bit set counts as zero (RFC 2181 §8). */
 const ttlOf = (ttl = 0) => (ttl < 2 ** 31 ? ttl : 0)
 
-function readData(answer: dnsPacket.Answer): DnsData[DnsType] | undefined {
+function readData(answer: dnsPacket.Answer, raw: Buffer): DnsData[DnsType] | undefined {
   switch (answer.type) {
     case 'A':
       return isIPv4(answer.data) ? answer.data : undefined
@@ -186,10 +191,10 @@ function readData(answer: dnsPacket.Answer): DnsData[DnsType] | undefined {
       return isQueryableName(answer.data) ? answer.data.toLowerCase() : undefined
     case 'TXT':
       return [answer.data].flat().map((part) => Buffer.from(part as Buffer))
-    case 'CAA': {
-      const { flags = 0, tag, value } = answer.data
-      return { critical: (flags & 0x80) !== 0, tag: tag.toLowerCase(), value }
-    }
+    case 'CAA':
+      return parseCaaData(raw)
+    case 'DS':
+      return { keyTag: answer.data.keyTag }
     default:
       return undefined
   }

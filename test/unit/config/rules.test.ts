@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { RULES } from '../../../src/config/rules.ts'
-import { aConfig, errorLines, parseTree, type Tree } from './support.ts'
+import { aConfig, errorLines, isSetBy, parseTree, type Tree } from './support.ts'
 
 /** Patch of the minimal configuration, and the places of the errors that the rules find. */
 const CASES: [string, Tree, string[]][] = [
@@ -23,6 +23,8 @@ const CASES: [string, Tree, string[]][] = [
   ['smallest RSA key above the largest', { security: { min_rsa_key_size: 8193 } }, ['security.min_rsa_key_size']],
   ['bindings required without a secret to store them under', { acme: { eab_required: true } }, ['acme.eab_required']],
   ['bindings required with a key file', { acme: { eab_required: true, eab_key_file: 'eab.key' } }, []],
+  ['CAA enforced without a name that records could carry', { acme: { caa_enforce: true } }, ['acme.caa_enforce']],
+  ['CAA enforced with a name', { acme: { caa_enforce: true, caa_identities: ['ca.example'] } }, []],
   ['a short secret without the Admin API', { admin_api: { token_secret: 'short' } }, ['admin_api.token_secret']],
   ['one path for two resources', { acme: { paths: { new_order: '/new-account' } } }, ['acme.paths']],
   [
@@ -166,7 +168,7 @@ describe('rules between keys', () => {
   for (const [name, patch, expected] of CASES) {
     test(`${name}: ${expected.join(', ') || 'accepted'}`, () => {
       const config = aConfig(patch)
-      const broken = RULES.filter((rule) => rule.check(config, () => true) !== undefined).map((rule) => rule.path)
+      const broken = RULES.filter((rule) => rule.check(config, isSetBy(patch)) !== undefined).map((rule) => rule.path)
       assert.deepEqual(broken.toSorted(), expected.toSorted())
     })
   }

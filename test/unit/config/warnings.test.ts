@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { WARNINGS } from '../../../src/config/warnings.ts'
-import { aConfig, parseTree, type Tree } from './support.ts'
+import { aConfig, isSetBy, parseTree, type Tree } from './support.ts'
 
 /** Nothing to warn about: the patches below change one thing each. */
-const QUIET: Tree = { smtp: { enabled: true }, security: { rate_limits: { backend: 'database' } } }
+const QUIET: Tree = {
+  acme: { caa_enforce: false },
+  smtp: { enabled: true },
+  security: { rate_limits: { backend: 'database' } },
+}
 
 const CASES: [string, Tree, string[]][] = [
   ['nothing unusual', {}, []],
@@ -18,7 +22,22 @@ const CASES: [string, Tree, string[]][] = [
     ['security.rate_limits.backend'],
   ],
   ['limits in memory of a single instance', { security: { rate_limits: { backend: 'memory' } } }, []],
-  ['reusable bindings that are not required', { acme: { eab_reusable: true } }, ['acme.eab_reusable']],
+  [
+    'reusable bindings that are not required',
+    { acme: { caa_enforce: false, eab_reusable: true } },
+    ['acme.eab_reusable'],
+  ],
+  ['a CAA check without a name, by default', { acme: {} }, ['acme.caa_identities']],
+  [
+    'zones excepted from a CAA check that is off',
+    { acme: { caa_enforce: false, caa_unreachable_ok: ['corp'] } },
+    ['acme.caa_unreachable_ok'],
+  ],
+  [
+    'zones excepted from a CAA check',
+    { acme: { caa_identities: ['ca.example'], caa_enforce: true, caa_unreachable_ok: ['corp.example'] } },
+    [],
+  ],
   [
     'a key file beside a running signer',
     { ca: { signer: { socket: 's', secret_file: 'k' } } },
@@ -73,8 +92,9 @@ const CASES: [string, Tree, string[]][] = [
 describe('warnings', () => {
   for (const [name, patch, expected] of CASES) {
     test(`${name}: ${expected.join(', ') || 'none'}`, () => {
-      const config = aConfig({ ...QUIET, ...patch, ...mergedSecurity(patch) })
-      const found = WARNINGS.flatMap((rule) => [rule.check(config, () => true) ?? []].flat().map(() => rule.path))
+      const tree = { ...QUIET, ...patch, ...mergedSecurity(patch) }
+      const config = aConfig(tree)
+      const found = WARNINGS.flatMap((rule) => [rule.check(config, isSetBy(tree)) ?? []].flat().map(() => rule.path))
       assert.deepEqual(found, expected)
     })
   }
@@ -100,7 +120,7 @@ describe('warnings', () => {
     assert.ok(parsed.ok)
     assert.deepEqual(
       parsed.warnings.map(({ path }) => path),
-      [''],
+      ['', 'acme.caa_identities'],
     )
   })
 })

@@ -26,6 +26,7 @@ function jobOf(text: string, type: ChallengeType, changes: Partial<ValidationReq
   return createJobFactory(
     configOf(text),
     '1.0',
+    undefined,
   )({
     authorizationId: '01938c4e-0000-7000-8000-000000000010',
     accountId: ACCOUNT,
