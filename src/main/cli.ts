@@ -41,6 +41,7 @@ interface DevFlags {
   port?: number
   'http01-port'?: number
   'dns01-port'?: number
+  'tlsalpn01-port'?: number
   'log-level'?: Config['logging']['level']
   workers?: number
 }
@@ -71,6 +72,7 @@ program
   .option('--port', 'With --dev: port of the ACME interface', 8443)
   .option('--http01-port', 'With --dev: port that http-01 asks', 5002)
   .option('--dns01-port', 'With --dev: offer dns-01, and ask a name server at this port of 127.0.0.1 about .test')
+  .option('--tlsalpn01-port', 'With --dev: port that tls-alpn-01 asks', 5001)
   .option('--workers', 'With --dev: number of front threads')
   .option('--log-level', 'With --dev: DEBUG, INFO, WARNING, ERROR or CRITICAL', 'WARNING')
   .example('-c /etc/chancery/config.yaml serve')
@@ -293,6 +295,7 @@ async function serveCommand(options: GlobalOptions & DevFlags): Promise<number> 
       port: portOf(options.port, '--port'),
       http01Port: portOf(options['http01-port'], '--http01-port'),
       dns01Port: options['dns01-port'] === undefined ? undefined : portOf(options['dns01-port'], '--dns01-port'),
+      tlsAlpn01Port: portOf(options['tlsalpn01-port'], '--tlsalpn01-port'),
       logLevel: options.debug ? 'DEBUG' : (options['log-level'] ?? 'WARNING'),
       workers: options.workers,
     })

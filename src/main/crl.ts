@@ -26,6 +26,8 @@ export interface CrlParts {
 export interface Crls {
   builder: CrlBuilder
   served(): readonly ServedCrl[]
+  /** Looks for new lists now. @throws database errors */
+  refresh(): Promise<void>
   /** From now on `share` is called with the lists, now and then even when none has changed. */
   follow(share: (crls: readonly ServedCrl[]) => void): void
   health(): NonNullable<HealthReport['checks']['crl']>
@@ -100,6 +102,7 @@ export async function startCrls({ config, stores, ca, metrics, log, isStopping }
   return {
     builder,
     served: cache.served,
+    refresh: look,
     follow(next) {
       share = next
       loop = startLoop({

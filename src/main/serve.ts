@@ -168,6 +168,12 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     ? await startCrls({ config, stores, ca, metrics, log, isStopping: () => stopping })
     : undefined
   if (crl) teardown.add(() => crl.stop())
+  // Whoever gets a certificate may ask for its list at once. Another instance that leads is building it already.
+  if (crl?.served().length === 0) {
+    onStep('building the first CRL')
+    await presence.lead('crl', async () => void (await crl.builder.round()))
+    await crl.refresh()
+  }
   const background = startBackgroundTasks(
     backgroundTasks({
       config,
