@@ -29,6 +29,9 @@ import { z } from 'zod/v4'
 
 export const PROTOCOL_VERSION = 1
 
+/** The daemon ends with this code when a token refused its PIN: a parent must not start it again by itself. */
+export const PIN_REFUSED_EXIT_CODE = 3
+
 /** Bytes of a frame after its length field. A TBSCertificate with 100 long names has about 30 KiB. */
 export const DEFAULT_MAX_FRAME_BYTES = 1024 * 1024
 /** Pieces of a TBSCertList. (m) To read and hash one of 64 KiB holds the daemon up for 2 to 3 ms. */
@@ -97,6 +100,16 @@ export const METHODS = {
       auditSequence: Count,
       auditSyncs: Count,
       lastError: z.strictObject({ at: z.string(), message: z.string() }).optional(),
+      tokens: z
+        .array(
+          z.strictObject({
+            issuer: IssuerId,
+            status: z.enum(['ready', 'away', 'refused']),
+            since: z.string(),
+            reason: z.string().optional(),
+          }),
+        )
+        .optional(),
     }),
   },
   signCertificate: {

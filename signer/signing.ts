@@ -34,10 +34,15 @@ export async function signAndRecord(
   if (issuer.bucket && !issuer.bucket.take(performance.now())) {
     throw new SignerUnavailable(`issuer ${issuer.id} has reached its signatures per second`)
   }
-  const made = issuer.queue ? issuer.queue.run(deadlineAt, make) : make()
+  const { key, queue } = issuer
+  const made = queue ? queue.run(waitUntil(key, deadlineAt), make) : make()
   // No `await` for what is there already: it would put off the audit line until the whole chunk has been signed.
   const signature = Buffer.isBuffer(made) ? made : await made
   await audit.append({ ...record, issuer: issuer.id })
   counters.signatures += 1
   return signature
+}
+
+function waitUntil({ maxWaitMs }: Issuer['key'], deadlineAt: number): number {
+  return maxWaitMs === undefined ? deadlineAt : Math.min(deadlineAt, performance.now() + maxWaitMs)
 }

@@ -25,6 +25,7 @@ interface Check {
   job: CaaJob
   dns: DnsClient
   deadline: Deadline
+  signal: AbortSignal
   /** Look-ups of this check: the names of one certificate have most of their parents in common. */
   records: Map<string, Promise<DnsResult<'CAA'>>>
   isSigned: Map<string, Promise<boolean>>
@@ -35,8 +36,10 @@ interface Check {
  * @throws RangeError for a job whose settings do not parse (they were checked when the configuration was loaded).
  */
 export async function checkCaa(job: CaaJob): Promise<CaaFinding[]> {
+  const controller = new AbortController()
   const check: Check = {
     job,
+    signal: controller.signal,
     dns: createDnsClient(job.dns),
     deadline: startDeadline(job.timeoutMs),
     records: new Map(),
@@ -48,6 +51,8 @@ export async function checkCaa(job: CaaJob): Promise<CaaFinding[]> {
     for (const index of indexes) findings[index] = await judge(job.subjects[index] as CaaSubject, check)
   }
   await Promise.all(Array.from({ length: SUBJECTS_AT_ONCE }, worker))
+  // What was asked about parents, and is not needed any more, must not go on behind the verdict.
+  controller.abort()
   return findings
 }
 
@@ -109,10 +114,10 @@ function namesUpward(name: string): string[] {
   return labels.map((_, index) => labels.slice(index).join('.'))
 }
 
-function recordsOf(name: string, { dns, deadline, records }: Check): Promise<DnsResult<'CAA'>> {
+function recordsOf(name: string, { dns, deadline, signal, records }: Check): Promise<DnsResult<'CAA'>> {
   const known = records.get(name)
   if (known) return known
-  const result = dns.query(name, 'CAA', deadline)
+  const result = dns.query(name, 'CAA', deadline, signal)
   records.set(name, result)
   return result
 }
@@ -129,14 +134,14 @@ function exceptedZone(name: string, { unreachableOk }: CaaJob): string | undefin
 
 /** An exception needs a failure that was repeated (BR 3.2.2.8), and a zone that is not signed. */
 async function secondLook(name: string, zone: string, check: Check): Promise<[DnsResult<'CAA'>, boolean]> {
-  return Promise.all([check.dns.query(name, 'CAA', check.deadline), isSignedZone(zone, check)])
+  return Promise.all([check.dns.query(name, 'CAA', check.deadline, check.signal), isSignedZone(zone, check)])
 }
 
 /** True when the zone above has a DS record for it. Where that cannot be learned either, the operator's word stands. */
-function isSignedZone(zone: string, { dns, deadline, isSigned }: Check): Promise<boolean> {
+function isSignedZone(zone: string, { dns, deadline, signal, isSigned }: Check): Promise<boolean> {
   const known = isSigned.get(zone)
   if (known) return known
-  const result = dns.query(zone, 'DS', deadline).then(({ kind }) => kind === 'answer')
+  const result = dns.query(zone, 'DS', deadline, signal).then(({ kind }) => kind === 'answer')
   isSigned.set(zone, result)
   return result
 }

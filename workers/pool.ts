@@ -9,12 +9,15 @@
 
 import { Piscina } from 'piscina'
 import type { CaaFinding, CaaJob, ValidationJob, ValidationVerdict } from './job.ts'
+import { placesOf, withoutShared } from './shared-settings.ts'
 
 export interface WorkerPoolOptions {
   threads: number
   concurrentTasksPerThread: number
   /** Jobs that may wait while all threads are full. */
   maxQueue: number
+  /** Settings that stand in many jobs, as the very same objects. */
+  shared?: readonly object[]
   /** Called with what stopped a thread, for the log. */
   onThreadError?: (error: Error) => void
   /** Compiled module whose default export is the task. */
@@ -66,6 +69,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
   const { threads, concurrentTasksPerThread, maxQueue, graceMs = GRACE_MS } = options
   const capacity = threads * concurrentTasksPerThread
   const counts = { running: 0, completed: 0, lost: 0, refused: 0 }
+  const places = placesOf(options.shared ?? [])
   let waiting: Waiter[] = []
   let piscina = startThreads(options)
   let closing: Promise<void> | undefined
@@ -90,7 +94,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
     const current = piscina
     const overdue = setTimeout(() => replaceThreads(current), timeoutMs + graceMs)
     try {
-      const verdict: T = await current.run(job, { name: task })
+      const verdict: T = await current.run(withoutShared(job, places), { name: task })
       counts.completed++
       return verdict
     } catch (cause) {
@@ -159,14 +163,15 @@ interface Waiter {
 
 /** Threads that run one task module, and know nothing of the service but what a task is given. */
 export function startThreads(
-  options: Pick<WorkerPoolOptions, 'threads' | 'concurrentTasksPerThread' | 'taskFile' | 'onThreadError'>,
+  options: Pick<WorkerPoolOptions, 'threads' | 'concurrentTasksPerThread' | 'taskFile' | 'shared' | 'onThreadError'>,
 ): Piscina {
-  const { taskFile = new URL('./validate.js', import.meta.url) } = options
+  const { taskFile = new URL('./task.js', import.meta.url) } = options
   const piscina = new Piscina({
     filename: taskFile.href,
     minThreads: options.threads,
     maxThreads: options.threads,
     concurrentTasksPerWorker: options.concurrentTasksPerThread,
+    workerData: options.shared ?? [],
     // Otherwise an idle thread sleeps in Atomics.wait with its event loop stopped, and what is still closing stays open.
     atomics: 'disabled',
     // The zone that strangers' bytes come into sees none of the service's environment.

@@ -1,4 +1,4 @@
-/** The tasks that the pool's threads run: one job in, one verdict out. */
+/** From a job to its validator: one job in, one verdict out. */
 
 import { checkCaa } from './caa.ts'
 import type { CaaJob, ValidationJob, ValidationVerdict } from './job.ts'

@@ -65,7 +65,17 @@ export interface CaBackend {
   signCrl(issuerId: string, tbs: StreamedTbs, options: SignOptions): Promise<Buffer>
   /** Makes one real signature over test data with every issuer key. @throws CaError */
   testSign(options: { timeoutMs: number }): Promise<{ issuer: string; durationMs: number }[]>
+  /** Keys in tokens, and whether each is at hand; empty when no key is in a token. @throws CaError */
+  tokenStates(options: { timeoutMs: number }): Promise<readonly TokenState[]>
   close(): Promise<void>
+}
+
+/** `refused`: the token did not accept the PIN, and waits for its operator. */
+export interface TokenState {
+  issuer: string
+  status: 'ready' | 'away' | 'refused'
+  /** RFC 3339. */
+  since: string
 }
 
 /** `retryable`: the same request may succeed later (backend away, busy); otherwise it was refused for good. */

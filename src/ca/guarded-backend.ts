@@ -49,6 +49,7 @@ export function guardBackend(backend: CaBackend, breaker: CircuitBreaker, isStop
       breaker.succeeded()
       return signed
     },
+    tokenStates: (options) => backend.tokenStates(options),
     close: () => backend.close(),
   }
 }

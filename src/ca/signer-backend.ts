@@ -75,6 +75,12 @@ export function createSignerBackend(options: SignerBackendOptions): CaBackend {
     )
   }
 
+  /** The reason stays with the signer's log: it may name slots and other keys, and health is public. */
+  async function tokenStates(timeoutMs: number) {
+    const { tokens = [] } = (await client.call('health', {}, { timeoutMs })).meta
+    return tokens.map(({ issuer, status, since }) => ({ issuer, status, since }))
+  }
+
   return {
     kind: 'signer',
     issuers: () => issuers,
@@ -82,6 +88,7 @@ export function createSignerBackend(options: SignerBackendOptions): CaBackend {
     signCertificate: (id, tbs, { timeoutMs, requester }) => asCaError(signCertificate(id, tbs, requester, timeoutMs)),
     signCrl: (id, tbs, options) => asCaError(signCrl(id, tbs, options)),
     testSign: ({ timeoutMs }) => asCaError(testSign(timeoutMs)),
+    tokenStates: ({ timeoutMs }) => asCaError(tokenStates(timeoutMs)),
     close: () => client.close(),
   }
 }

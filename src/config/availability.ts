@@ -29,7 +29,7 @@ export const ABSENT_FEATURES: readonly AbsentFeature[] = [
       c.challenges.enabled.flatMap((type, index) => (isChallengeType(type) ? [] : [`challenges.enabled[${index}]`])),
   },
   when('challenges.auto_accept', 'accepting without validation is', (c) => c.challenges.auto_accept),
-  when('ca.backend', 'this backend is', (c) => c.ca.backend !== 'internal'),
+  when('ca.backend', 'this backend is', (c) => c.ca.backend !== 'internal' && c.ca.backend !== 'hsm'),
   when('email.validate_mx', 'the MX check of contacts is', (c) => c.email.validate_mx),
   when('smtp.enabled', 'sending mail is', (c) => c.smtp.enabled),
   when('logging.audit.enabled', 'the audit log is', (c) => c.logging.audit.enabled),

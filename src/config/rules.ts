@@ -41,8 +41,10 @@ const not = (
 const withoutSlash = (path: string) => path.replace(/\/+$/, '')
 const ownKey = (c: Config) => c.ca.backend === 'internal' && c.ca.signer.socket === null
 const proxied = (c: Config) => c.ca.backend === 'acme_proxy'
+/** A signer that runs by itself has the token in its own configuration. */
+const token = (c: Config) => c.ca.backend === 'hsm' && c.ca.signer.socket === null
+const TOKEN_READS = ['ca.backend', 'ca.signer.socket']
 const persists = (c: Config) => c.challenges.enabled.includes('dns-persist-01')
-const token = (c: Config) => c.ca.backend === 'hsm'
 const OWN_KEY = 'ca.backend internal needs it, or ca.signer.socket in its place'
 const MIN_TOKEN_SECRET = 16
 
@@ -200,30 +202,28 @@ const CA: Rule[] = [
     'ca.backend external needs it',
     ['ca.backend'],
   ),
-  required('ca.hsm.pkcs11_library', token, (c) => c.ca.hsm.pkcs11_library, 'ca.backend hsm needs it', ['ca.backend']),
+  required('ca.hsm.pkcs11_library', token, (c) => c.ca.hsm.pkcs11_library, 'ca.backend hsm needs it', TOKEN_READS),
   required(
     'ca.hsm.token_label',
     (c) => token(c) && c.ca.hsm.slot_id === null,
     (c) => c.ca.hsm.token_label,
     'ca.backend hsm needs it, or slot_id in its place',
-    ['ca.backend', 'ca.hsm.slot_id'],
+    [...TOKEN_READS, 'ca.hsm.slot_id'],
   ),
   required(
     'ca.hsm.key_label',
     (c) => token(c) && c.ca.hsm.key_id === null,
     (c) => c.ca.hsm.key_label,
     'ca.backend hsm needs it, or key_id in its place',
-    ['ca.backend', 'ca.hsm.key_id'],
+    [...TOKEN_READS, 'ca.hsm.key_id'],
   ),
-  required('ca.hsm.issuer_cert_path', token, (c) => c.ca.hsm.issuer_cert_path, 'ca.backend hsm needs it', [
-    'ca.backend',
-  ]),
+  required('ca.hsm.issuer_cert_path', token, (c) => c.ca.hsm.issuer_cert_path, 'ca.backend hsm needs it', TOKEN_READS),
   required(
     'ca.hsm.pin',
     (c) => token(c) && c.ca.hsm.login_required,
     (c) => c.ca.hsm.pin,
     'ca.hsm.login_required needs it',
-    ['ca.backend', 'ca.hsm.login_required'],
+    [...TOKEN_READS, 'ca.hsm.login_required'],
   ),
   not(
     'ca.default_validity_days',

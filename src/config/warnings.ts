@@ -99,6 +99,11 @@ export const WARNINGS: readonly WarningRule[] = [
     'is not read while ca.signer.socket is set; the running signer holds the key',
   ),
   warn(
+    'ca.hsm.pin',
+    (c) => c.ca.signer.socket !== null && c.ca.hsm.pin !== null,
+    'is not read while ca.signer.socket is set; the running signer has the PIN',
+  ),
+  warn(
     'email.validate_mx',
     (c) => c.email.validate_mx && c.dns.resolvers.length === 0,
     'uses the name servers of the system, because dns.resolvers is empty',

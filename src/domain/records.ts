@@ -62,6 +62,8 @@ export interface ChallengeAttempt {
   status: ChallengeStatus
   /** Finished or failed validation attempts so far. */
   tries: number
+  /** Of the account key that triggered it, until it is decided: the key may change before the last attempt. */
+  thumbprint?: string
   validated?: string
   /** When the CAA records permitted it; absent where they were not asked. */
   caaChecked?: string

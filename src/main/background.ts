@@ -12,10 +12,11 @@ import type { Issuance } from '../services/issuance.ts'
 import { recoverIssuances } from '../services/recovery.ts'
 import type { ValidationDispatcher } from '../services/validation-dispatcher.ts'
 import type { ExpiryPage } from '../store/expiry-store.ts'
-import { nonceLifetimeSeconds, orderingPolicy } from './settings.ts'
+import { adoptionRules, nonceLifetimeSeconds, orderingPolicy } from './settings.ts'
 import type { Stores } from './wiring.ts'
 
 const RECOVERY_INTERVAL_MS = 2_000
+const ADOPTION = 'challenge_adoption'
 /** A revocation is in the served list within 5 s; until the next look, those that follow it join it. */
 const CRL_LOOK_MS = 1_000
 const QUOTA_SWEEP_INTERVAL_MS = 3_600_000
@@ -28,6 +29,7 @@ export interface BackgroundParts {
   dispatcher: ValidationDispatcher
   onRecovered(orderId: string | undefined, outcome: string): void
   onExpired(kind: ExpiringKind, page: ExpiryPage): void
+  presentSince(): number | undefined
   /** Undefined where no CRL is published. */
   ca: Pick<CaBackend, 'outage'>
   crls: CrlBuilder | undefined
@@ -43,6 +45,7 @@ export function backgroundTasks({
   dispatcher,
   onRecovered,
   onExpired,
+  presentSince,
   crls,
   isStopping,
 }: BackgroundParts): BackgroundTask[] {
@@ -73,15 +76,16 @@ export function backgroundTasks({
       round: () => expireOverdue({ store: stores.expiry, lifetimes: orderingPolicy(config), onExpired, isStopping }),
     },
     {
-      name: 'challenge_adoption',
+      name: ADOPTION,
       role: 'challenge',
       intervalMs: Math.min(RECOVERY_INTERVAL_MS, challengeWorker.poll_seconds * 1000),
       round: () =>
         adoptChallenges({
           store: stores.authorizations,
           instanceId,
-          staleSeconds: challengeWorker.stale_seconds,
-          dispatch: dispatcher.dispatch,
+          rules: adoptionRules(config),
+          dispatcher,
+          presentSince,
         }),
     },
     {
@@ -105,12 +109,18 @@ export function backgroundTasks({
 
 export function backgroundEvents(log: Logger, metrics: Metrics): BackgroundEvents {
   return {
-    began: (task) => metrics.workerRuns.inc({ task }),
+    began(task) {
+      metrics.workerRuns.inc({ task })
+      if (task === ADOPTION) metrics.challengeWorkerPolls.inc()
+    },
     ended(task, taken) {
+      // Doc 1, Metrics exposed: what is processed again counts as a retry.
+      if (task === ADOPTION) metrics.challengesValidated.inc({ result: 'retry' }, taken)
       if (taken > 0) log.info({ task, taken }, 'background task has found work')
     },
     failed(task, error) {
       metrics.workerErrors.inc({ task })
+      if (task === ADOPTION) metrics.challengeWorkerErrors.inc()
       log.error({ task, err: error }, 'background task failed')
     },
   }

@@ -73,8 +73,9 @@ export function createCaaChecks({ jobFor, checkCaa, metrics, log }: CaaChecksOpt
   return async ({ accountId, orderId, subjects }) => {
     if (!jobFor || running >= MAX_AT_ONCE) return undefined
     const findings = await check(jobFor(accountId, subjects))
-    for (const { result } of findings ?? []) metrics.caaChecks.inc({ result })
-    const evidence = findings?.flatMap((finding) => finding.evidence)
+    if (!findings) return undefined
+    for (const { result } of findings) metrics.caaChecks.inc({ result })
+    const evidence = findings.flatMap((finding) => finding.evidence)
     log.info({ event: 'caa_check', accountId, orderId, evidence }, 'CAA records checked before issuance')
     return findings
   }

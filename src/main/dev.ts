@@ -100,7 +100,7 @@ function devConfig(options: DevOptions, ca: DevCaFiles, postgres: EmbeddedPostgr
       ],
     },
     // Every client of the embedded mode is this machine: limits by address would only stop the one who tries it out.
-    security: { enabled: false },
+    security: { rate_limits: { enabled: false } },
     metrics: { enabled: true },
     logging: { level: options.logLevel, format: 'human' },
   })

@@ -26,8 +26,10 @@ import { followSwitches } from './server-switches.ts'
 import { dispatcherEvents, threadEvents } from './service-events.ts'
 import {
   databaseSettings,
+  dispatchLimits,
   eabSecretBox,
   liveSettings,
+  staleSeconds,
   threadConnections,
   urlSettings,
   validationPolicy,
@@ -36,7 +38,7 @@ import { requireTestSignatures } from './signer-check.ts'
 import { type SignerPlace, startSignerProcess } from './signer-process.ts'
 import { spawnSupervisor } from './supervisor.ts'
 import { refreshServerCertificate, renewServerCertificate, tlsFiles } from './tls.ts'
-import { createJobFactory } from './validation-jobs.ts'
+import { createJobFactory, sharedSettings } from './validation-jobs.ts'
 import { connectCa, createStores, createThreadIssuance } from './wiring.ts'
 
 export interface ServeOptions {
@@ -58,10 +60,11 @@ export interface RunningService {
   stop(): Promise<void>
 }
 
-/** A validation takes milliseconds of CPU and seconds of waiting: few threads, many at once. */
+/** A validation takes half a millisecond of CPU and up to seconds of waiting: few threads, many at once. */
 const VALIDATION_THREADS = 2
-const VALIDATIONS_PER_THREAD = 200
-const MAX_WAITING_VALIDATIONS = 20_000
+
+/** For attempts that outlast `server.graceful_timeout`. */
+const VALIDATION_STOP_MS = 1_000
 
 const SIGNER_FIRST_ANSWER_MS = 15_000
 const THREAD_READY_TIMEOUT_MS = 30_000
@@ -140,14 +143,22 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   await refreshCertificate()
   const tls = tlsFiles(config)
 
+  // Once nothing is validated here any more: another instance takes up at once what is released.
+  teardown.add(async () => {
+    const released = await stores.authorizations.release(instanceId)
+    if (released > 0) log.info({ released }, 'challenges in processing are pending again')
+  })
+
   onStep('starting the validation workers')
+  const limits = dispatchLimits(config)
   const pool = createWorkerPool({
     threads: VALIDATION_THREADS,
-    concurrentTasksPerThread: VALIDATIONS_PER_THREAD,
-    maxQueue: MAX_WAITING_VALIDATIONS,
+    concurrentTasksPerThread: Math.ceil(limits.total / VALIDATION_THREADS),
+    maxQueue: limits.total,
+    shared: sharedSettings(config),
     onThreadError: (error) => log.error({ err: error }, 'validation thread failed'),
   })
-  teardown.add(() => pool.close(1_000))
+  teardown.add(() => pool.close(VALIDATION_STOP_MS))
   const caaJob = createCaaJobFactory(config)
   const dispatcher = createValidationDispatcher({
     validate: pool.validate,
@@ -155,8 +166,9 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     store: stores.authorizations,
     policy: validationPolicy(config),
     instanceId,
-    concurrency: VALIDATION_THREADS * VALIDATIONS_PER_THREAD,
-    maxWaiting: MAX_WAITING_VALIDATIONS,
+    presentSince: presence.presentSince,
+    limits,
+    claimFreshMs: (staleSeconds(config) / 2) * 1000,
     events: dispatcherEvents(log, metrics),
   })
 
@@ -191,6 +203,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
         counter.inc(expired)
         metrics.challengesExpired.inc(challenges)
       },
+      presentSince: presence.presentSince,
       crls: crl?.builder,
       isStopping: () => stopping,
     }),
@@ -215,10 +228,6 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     isStopping: () => stopping,
   })
   teardown.add(async () => supervisor.stop())
-  teardown.add(async () => {
-    const released = await stores.authorizations.release(instanceId)
-    if (released > 0) log.info({ released }, 'challenges in processing are pending again')
-  })
   teardown.add(() => dispatcher.drain(config.server.graceful_timeout * 1000))
   // Before the release: a round of adoption would claim challenges again.
   teardown.add(() => background.stop())

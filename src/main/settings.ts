@@ -15,7 +15,7 @@ import type { ProxySettings } from '../http/forwarded.ts'
 import { keysOf } from '../lib/keys.ts'
 import { createSecretBox, type SecretBox } from '../lib/secret-box.ts'
 import { CURVES } from '../pki/algorithms.ts'
-import { type ChallengeType, isChallengeType } from '../protocol/challenge.ts'
+import { CHALLENGE_TYPES, type ChallengeType, isChallengeType } from '../protocol/challenge.ts'
 import { normalizeDnsName } from '../protocol/identifier.ts'
 import type { AccountKeyPolicy } from '../protocol/jwk.ts'
 import { createUrls, type UrlSettings } from '../protocol/urls.ts'
@@ -28,6 +28,8 @@ import type { QuotaPolicy } from '../services/quotas.ts'
 import type { RateLimitSettings } from '../services/rate-limiter.ts'
 import type { RegistrationPolicy } from '../services/registration.ts'
 import type { RenewalPolicy } from '../services/renewal.ts'
+import type { DispatchLimits } from '../services/validation-dispatcher.ts'
+import type { AdoptionRules } from '../store/authorization-store.ts'
 import type { DatabaseSettings } from '../store/database.ts'
 import type { LiveSettings } from './messages.ts'
 
@@ -341,16 +343,62 @@ export function issuancePolicy(config: Config): IssuancePolicy {
   }
 }
 
-export function validationPolicy({ challenges }: Config): ValidationPolicy {
+/** What every method has, by type. */
+function methodSettings({ challenges }: Config) {
   return {
-    maxRetries: {
-      'http-01': challenges.http01.max_retries,
-      'dns-01': challenges.dns01.max_retries,
-      'tls-alpn-01': challenges.tlsalpn01.max_retries,
-      'dns-persist-01': challenges.dnspersist01.max_retries,
-      'dns-account-01': challenges.dnsaccount01.max_retries,
-    },
-    backoffBaseMs: challenges.backoff_base_seconds * SECOND_MS,
-    backoffMaxMs: challenges.backoff_max_seconds * SECOND_MS,
+    'http-01': challenges.http01,
+    'dns-01': challenges.dns01,
+    'tls-alpn-01': challenges.tlsalpn01,
+    'dns-persist-01': challenges.dnspersist01,
+    'dns-account-01': challenges.dnsaccount01,
+  } satisfies Record<ChallengeType, { max_retries: number; auto_validate: boolean; timeout_seconds: number }>
+}
+
+export function validationPolicy(config: Config): ValidationPolicy {
+  const methods = methodSettings(config)
+  const { backoff_base_seconds, backoff_max_seconds } = config.challenges
+  return {
+    maxRetries: Object.fromEntries(keysOf(methods).map((type) => [type, methods[type].max_retries])) as Record<
+      ChallengeType,
+      number
+    >,
+    backoffBaseMs: backoff_base_seconds * SECOND_MS,
+    backoffMaxMs: backoff_max_seconds * SECOND_MS,
+  }
+}
+
+export function dispatchLimits({ challenges }: Config): DispatchLimits {
+  return {
+    total: challenges.max_concurrent,
+    perAccount: challenges.max_concurrent_per_account,
+    perTarget: challenges.max_concurrent_per_target,
+    maxWaiting: challenges.max_waiting,
+  }
+}
+
+/** `auto_validate`: whether a challenge of this type is validated by the instance that is asked for it. */
+export function isValidatedHere(config: Config): (type: ChallengeType) => boolean {
+  const methods = methodSettings(config)
+  return (type) => methods[type].auto_validate
+}
+
+/** Past the longest timeout; the pool's own grace for a thread that does not answer, and the record in the database. */
+const ATTEMPT_GRACE_SECONDS = 10
+
+/**
+ * After how long without news a challenge in processing is lost to another instance. An attempt begins in the first half
+ * of it (`claimFreshMs`) and is over in the second.
+ */
+export function staleSeconds(config: Config): number {
+  const longest = Math.max(...Object.values(methodSettings(config)).map(({ timeout_seconds }) => timeout_seconds))
+  return Math.max(config.challenges.background_worker.stale_seconds, 2 * (longest + ATTEMPT_GRACE_SECONDS))
+}
+
+export function adoptionRules(config: Config): Omit<AdoptionRules, 'limit'> {
+  const { enabled } = config.challenges.background_worker
+  const isHere = isValidatedHere(config)
+  return {
+    types: keysOf(CHALLENGE_TYPES).filter((type) => enabled || isHere(type)),
+    staleSeconds: enabled ? staleSeconds(config) : undefined,
   }
 }

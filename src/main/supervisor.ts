@@ -3,13 +3,14 @@
 import type { Logger } from 'pino'
 import type { CaBackend } from '../ca/backend.ts'
 import { pressureTier } from '../domain/pool-pressure.ts'
+import { keysOf } from '../lib/keys.ts'
 import type { CheckStatus, HealthReport } from '../ops/health.ts'
 import { type Metrics, renderMetrics, takeSnapshot } from '../ops/metrics.ts'
 import { type Actor, spawn } from '../runtime/actor.ts'
 import type { SupervisedThread } from '../runtime/thread.ts'
 import type { AskForCaa } from '../services/caa-freshness.ts'
 import type { InstanceBoard } from '../services/instance-board.ts'
-import type { ValidationDispatcher } from '../services/validation-dispatcher.ts'
+import type { DispatcherLoad, ValidationDispatcher } from '../services/validation-dispatcher.ts'
 import type { Database, Statement } from '../store/database.ts'
 import type { FrontMessages, SupervisorMessages } from './messages.ts'
 
@@ -58,6 +59,7 @@ export function spawnSupervisor(parts: SupervisorParts): Actor<SupervisorMessage
       health: probe,
       async metrics() {
         metrics.uptime.set(Math.floor((Date.now() - startedAt) / 1000))
+        reportLoad(dispatcher.load(), metrics)
         metrics.maintenance.set(parts.board.isOn('maintenance') ? 1 : 0)
         metrics.signingStopped.set(parts.board.isOn('stopSigning') ? 1 : 0)
         metrics.threads.set(parts.fronts().filter(({ status }) => status === 'running').length)
@@ -66,6 +68,13 @@ export function spawnSupervisor(parts: SupervisorParts): Actor<SupervisorMessage
       },
     }),
   })
+}
+
+function reportLoad({ known, running, waiting, oldestWaitMs }: DispatcherLoad, metrics: Metrics): void {
+  metrics.validationsKnown.set(known)
+  metrics.validationsRunning.set(running)
+  for (const reason of keysOf(waiting)) metrics.validationsWaiting.set({ for: reason }, waiting[reason])
+  metrics.validationOldestWait.set(oldestWaitMs / 1000)
 }
 
 /** One run at a time serves everybody who asks meanwhile, and for a few seconds after; not across a throw of the stop switch. */
@@ -94,10 +103,12 @@ async function probeOnce(parts: SupervisorParts): Promise<HealthReport> {
       ? ('stopped' as const)
       : checkOf(parts.ca.testSign({ timeoutMs: PROBE_TIMEOUT_MS })),
   ])
+  // After the signature, which is what finds a token gone. A signer that does not answer has no tokens to show.
+  const tokens = await parts.ca.tokenStates({ timeoutMs: PROBE_TIMEOUT_MS }).catch(() => [])
   return {
     checks: {
       database: isExhausted ? 'pool_exhausted' : { status: database ? 'ok' : 'error', pool },
-      ca_backend: { status: signatures },
+      ca_backend: { status: signatures, ...(tokens.length > 0 && { tokens }) },
       ...withCrl(parts.crl()),
       workers: parts.workers(),
     },

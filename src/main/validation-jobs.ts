@@ -115,12 +115,15 @@ function dnsMethodJob(
 }
 
 /**
- * `dns` as the workers take it (decisions 24a).
+ * `dns` as the workers take it (decisions 24a); the same object for the same list, so that it crosses to the threads once.
  * @param ofMethod resolvers of a method, which override `dns.resolvers` where there are any
  */
 export function dnsSettings({ dns }: Config, ofMethod: readonly string[] = []): DnsSettings {
-  return {
-    resolvers: ofMethod.length > 0 ? ofMethod : dns.resolvers,
+  const resolvers = ofMethod.length > 0 ? ofMethod : dns.resolvers
+  const known = settingsByResolvers.get(resolvers)
+  if (known) return known
+  const settings: DnsSettings = {
+    resolvers,
     zones: dns.zones.map(({ zone, resolvers, addresses }) => ({
       zone,
       ...(resolvers.length > 0 && { resolvers }),
@@ -129,4 +132,17 @@ export function dnsSettings({ dns }: Config, ofMethod: readonly string[] = []): 
     timeoutMs: dns.timeout_seconds * SECOND_MS,
     retries: dns.retries,
   }
+  settingsByResolvers.set(resolvers, settings)
+  return settings
+}
+
+/** By the list in the configuration itself, which is of one configuration only. */
+const settingsByResolvers = new WeakMap<readonly string[], DnsSettings>()
+
+/** What stands in job after job; the validation threads get it once, when they start. */
+export function sharedSettings(config: Config): readonly object[] {
+  const { dns01, dnsaccount01, dnspersist01, http01, tlsalpn01 } = config.challenges
+  const resolverLists = [[], dns01.resolvers, dnsaccount01.resolvers, dnspersist01.resolvers]
+  const dns = new Set(resolverLists.map((resolvers) => dnsSettings(config, resolvers)))
+  return [...dns, http01.blocked_networks, tlsalpn01.blocked_networks]
 }

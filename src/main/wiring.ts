@@ -51,6 +51,7 @@ import {
   externalAccountPolicy,
   isCaaEnforced,
   issuancePolicy,
+  isValidatedHere,
   orderingPolicy,
   quotaPolicy,
   rateLimitSettings,
@@ -251,7 +252,12 @@ export function createAcmeContext(
         ordered: () => metrics.ordersCreated.inc(),
       },
     ),
-    challenges: createChallengeTriggers(stores.authorizations, instanceId, dispatch),
+    challenges: createChallengeTriggers({
+      store: stores.authorizations,
+      instanceId,
+      isValidatedHere: isValidatedHere(config),
+      dispatch,
+    }),
     issuance: createThreadIssuance(shared, rules, requireFreshCaa),
     chains: createChainDownload(stores.certificates, {
       includeRoot: config.ca.include_root,

@@ -15,8 +15,11 @@ export interface PoolHealth {
 export interface HealthReport {
   checks: {
     database: { status: CheckStatus; pool: PoolHealth } | 'pool_exhausted'
-    /** `stopped`: the operator has stopped all signing. */
-    ca_backend: { status: CheckStatus | 'stopped' }
+    /** `stopped`: the operator has stopped all signing. `tokens` only where keys are in tokens. */
+    ca_backend: {
+      status: CheckStatus | 'stopped'
+      tokens?: readonly { issuer: string; status: string; since: string }[]
+    }
     /** Absent where no CRL is published. */
     crl?: { status: CheckStatus; stale: boolean }
     workers: { challenge: boolean; cleanup: boolean; expiration: boolean }

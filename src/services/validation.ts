@@ -6,7 +6,7 @@ import { parseChallengeId } from '../protocol/challenge.ts'
 import type { Identifier } from '../protocol/identifier.ts'
 import { Problem } from '../protocol/problem.ts'
 import type { Requester } from '../store/account-store.ts'
-import type { AuthorizationStore } from '../store/authorization-store.ts'
+import { type AuthorizationStore, NOBODY } from '../store/authorization-store.ts'
 import { unlessStale } from './stale-account.ts'
 
 /** What the dispatcher needs to validate a challenge that this instance has claimed. Plain data. */
@@ -25,6 +25,8 @@ export interface ValidationRequest {
   /** Failed tries so far. */
   tries: number
   requestId: string
+  /** The claim is older than the request, and what it was made for may be over. */
+  isRepeat?: boolean
 }
 
 /** Hands over without waiting and without throwing: what gets lost is adopted by the challenge worker. */
@@ -33,7 +35,7 @@ export type DispatchValidation = (request: ValidationRequest) => void
 export interface ChallengeTriggers {
   /** @throws Problem malformed 404 */
   find(requester: Requester, challengeId: string): Promise<{ authorization: Authorization; type: ChallengeType }>
-  /** Starts validation unless it was started before; a repeat returns the challenge as it is. */
+  /** Starts validation; a repeat returns the challenge as it is and asks for the next attempt (RFC 8555 §8.2). */
   trigger(
     requester: Requester,
     challengeId: string,
@@ -42,11 +44,17 @@ export interface ChallengeTriggers {
   ): Promise<{ authorization: Authorization; type: ChallengeType }>
 }
 
-export function createChallengeTriggers(
-  store: AuthorizationStore,
-  instanceId: number,
-  dispatch: DispatchValidation,
-): ChallengeTriggers {
+export interface ChallengeTriggerOptions {
+  store: AuthorizationStore
+  instanceId: number
+  /** `auto_validate`: of the others the challenge worker takes care, here or in another instance. */
+  isValidatedHere(type: ChallengeType): boolean
+  dispatch: DispatchValidation
+}
+
+export function createChallengeTriggers(options: ChallengeTriggerOptions): ChallengeTriggers {
+  const { store, dispatch } = options
+
   function locate(challengeId: string) {
     const located = parseChallengeId(challengeId)
     if (!located) throw noSuchChallenge()
@@ -68,14 +76,20 @@ export function createChallengeTriggers(
 
   return {
     find,
-    async trigger(requester, challengeId, thumbprint, requestId) {
+    async trigger(requester, challengeId, requesterThumbprint, requestId) {
       const { authorizationId, type } = locate(challengeId)
+      const instanceId = options.isValidatedHere(type) ? options.instanceId : NOBODY
       const triggered = unlessStale(await store.trigger({ requester, authorizationId, type, instanceId }))
       // Not this account's, or not there: the plain look-up tells which.
       if (!triggered) return find(requester, challengeId)
       const authorization = offered(triggered.authorization, type)
-      if (triggered.moved) {
-        const { identifier, wildcard, token, accountId } = authorization
+      const { status, identifier, wildcard, token, accountId } = authorization
+      const attempt = authorization.attempts[type]
+      // Also on a repeat: the client asks for a retry (RFC 8555 §8.2), or it was told of a failure when the claim stood.
+      if (instanceId !== NOBODY && triggered.mine && status === 'pending' && attempt?.status === 'processing') {
+        const { tries, thumbprint = requesterThumbprint } = attempt
+        const isRepeat = !triggered.moved
+        const { formerThumbprints } = triggered
         dispatch({
           authorizationId,
           accountId,
@@ -84,9 +98,10 @@ export function createChallengeTriggers(
           wildcard,
           token,
           thumbprint,
-          formerThumbprints: triggered.formerThumbprints,
-          tries: 0,
+          formerThumbprints,
+          tries,
           requestId,
+          isRepeat,
         })
       }
       return { authorization, type }

@@ -25,6 +25,22 @@ const Attempt = z.object({
   error: z.record(z.string(), z.unknown()).optional(),
 })
 
+/** The record of the attempt that decided (src/domain/validation-evidence.ts). */
+const Evidence = z.object({
+  type: z.string(),
+  attempt: z.int(),
+  at: z.string(),
+  ms: z.number(),
+  result: z.string(),
+  problem: z.string().optional(),
+  detail: z.string().optional(),
+  caa: z.string().optional(),
+  validForSeconds: z.number().optional(),
+  requestId: z.string(),
+  steps: z.array(z.looseObject({ step: z.string() })),
+  omitted: z.int().optional(),
+})
+
 const Authorization = z.object({
   id: z.string(),
   identifier_type: z.string(),
@@ -35,6 +51,7 @@ const Authorization = z.object({
   token: z.string(),
   offered: z.array(z.string()),
   attempts: z.record(z.string(), Attempt),
+  evidence: Evidence.nullable(),
 })
 export type InspectedAuthorization = z.infer<typeof Authorization>
 
@@ -95,6 +112,7 @@ export function createInspectStore(db: DatabasePool): InspectStore {
       if (!order) return undefined
       const authorizations = await db.any(rowsOf(Authorization)`
         SELECT z.id, identifier_type, identifier_value, wildcard, expires_at, token, offered, attempts,
+               evidence,
                CASE WHEN status IN ('pending', 'valid') AND expires_at <= now() THEN 'expired' ELSE status END AS status
           FROM unnest(${sql.array(order.authorization_ids, 'uuid')}) WITH ORDINALITY AS i (id, ord)
           JOIN authorizations z USING (id) ORDER BY ord`)

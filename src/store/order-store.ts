@@ -136,7 +136,8 @@ const CREATE_REPLACEMENT = createStatement(
 
 const FIND: Statement = {
   name: 'order-find',
-  // accounts_pkey, orders_pkey, authorizations_pkey while the order is open, account_csr_profiles_pkey.
+  // accounts_pkey, orders_pkey, authorizations_pkey while the order is open, account_csr_profiles_pkey. The time of the CAA
+  // checks costs a microsecond an authorization.
   text: `
     SELECT i.ord::integer, a.id IS NULL AS stale, o.id, o.account_id, o.status, o.identifiers, o.authorization_ids,
            o.profile, o.not_before, o.not_after, o.expires_at, o.error, o.certificate_id, o.replaces, z.statuses,

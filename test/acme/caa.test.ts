@@ -191,6 +191,15 @@ describe('CAA', () => {
       zone['three.wild.example'] = ['0 issue "other.example"']
       assert.equal((await triedWithDns('*.three.wild.example')).challenge.error.type, `${PROBLEM}caa`)
     })
+    test('values of any octets are a refusal like any other, and leave a record', async () => {
+      zone['octets.example'] = ['0 issue "ca.example\u0000\u001b[2J\u00ff"', '0 issue "\ud800\u0000"']
+      const { challenge } = await validated('octets.example')
+      assert.equal(challenge.error.type, `${PROBLEM}caa`)
+      const { rows } = await database.query(
+        `SELECT evidence FROM authorizations WHERE identifier_value = 'octets.example'`,
+      )
+      assert.ok(JSON.stringify(rows[0].evidence).includes('caa-records'))
+    })
     test('an unknown critical property forbids', async () => {
       zone['critical.example'] = ['0 issue "ca.example"', '128 future "x"']
       assert.match((await validated('critical.example')).challenge.error.detail, /critical property/)

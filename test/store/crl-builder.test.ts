@@ -90,6 +90,7 @@ describe('building CRLs', () => {
     const ca: CaBackend = {
       kind: 'scripted',
       outage: () => undefined,
+      tokenStates: () => Promise.resolve([]),
       issuers: () => [issuer],
       signCertificate: () => Promise.reject(new Error('no certificates here')),
       signCrl: options.signCrl ?? signWithAuthority,

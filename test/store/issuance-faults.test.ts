@@ -134,6 +134,7 @@ describe('issuance under faults', () => {
     signCertificate,
     signCrl: () => Promise.reject(new Error('no CRLs here')),
     testSign: async () => [],
+    tokenStates: async () => [],
     close: async () => undefined,
   })
 

@@ -20,6 +20,8 @@ export const DEBIAN_PACKAGES = {
   dehydrated: 'dehydrated',
   'dnssec-signzone': 'bind9-utils',
   knotd: 'knot',
+  // Also what compiles the native half of graphene-pk11, together with make and python3.
+  'g++': 'g++',
   lego: 'lego',
   nginx: 'nginx-light',
   openssl: 'openssl',

@@ -64,7 +64,7 @@ const defaultProfile = () =>
 const Signer = z
   .strictObject({
     socket: path(
-      'Unix socket of a running signer. When absent, the service starts one with the files of `ca.internal`.',
+      'Unix socket of a running signer. When absent, the service starts one with `ca.internal` or `ca.hsm`.',
     ),
     secret_file: path('File with the secret that the service shows to the signer.'),
     timeout_seconds: setting(whole(1, 10), 'Time one signature may take.', { unit: 'seconds' }),

@@ -15,7 +15,11 @@ const isMethod = (value: string) => isChallengeType(value) || /^ext:\S+$/.test(v
 const timeout = (seconds: number) => setting(whole(1, seconds), 'Time one attempt may take.', { unit: 'seconds' })
 const maxRetries = (count: number) =>
   setting(whole(0, count), 'Attempts after the first before the challenge fails for good.')
-const autoValidate = () => setting(flag(true), 'Validate as soon as the client asks for it.')
+const autoValidate = () =>
+  setting(
+    flag(true),
+    'Validate as soon as the client asks for it. Off: this instance leaves such challenges to the next round of an enabled `challenges.background_worker`, its own or another instance’s.',
+  )
 
 /** Loopback and link-local addresses, where cloud machines find their metadata; private ones are what an internal CA serves. */
 const blockedNetworks = () =>
@@ -110,11 +114,16 @@ const DnsPersist01 = z
 
 const BackgroundWorker = z
   .strictObject({
-    enabled: setting(flag(false), 'Take up challenges again whose validation got lost.'),
+    enabled: setting(
+      flag(false),
+      'Take up challenges that another instance has in processing without news, and those whose method has `auto_validate` off. What an instance that stopped or died left behind is taken up without it.',
+    ),
     poll_seconds: setting(whole(1, 10), 'Pause between two looks for such challenges.', { unit: 'seconds' }),
-    stale_seconds: setting(whole(1, 300), 'Age at which a challenge in processing counts as lost.', {
-      unit: 'seconds',
-    }),
+    stale_seconds: setting(
+      whole(1, 300),
+      'Time without news after which a challenge in processing counts as lost; never less than twice the longest timeout of a method.',
+      { unit: 'seconds' },
+    ),
   })
   .prefault({})
   .meta({ description: 'Recovery of lost validations.' })
@@ -134,6 +143,16 @@ export const Challenges = z
       unit: 'seconds',
     }),
     backoff_max_seconds: setting(whole(1, 300), 'Longest wait between two attempts.', { unit: 'seconds' }),
+    max_concurrent: setting(z.int().min(2).max(20_000).default(2000), 'Validations at the same time.'),
+    max_concurrent_per_account: setting(
+      whole(1, 200),
+      'Of these, for one account. Accounts take turns; this is what one with slow targets can occupy.',
+    ),
+    max_concurrent_per_target: setting(whole(1, 10), 'Of these, of one name or address.'),
+    max_waiting: setting(
+      z.int().min(16).max(1_000_000).default(20_000),
+      'Challenges that may wait or run in one instance, a quarter of them of one account; more wait in the database.',
+    ),
     http01: Http01,
     dns01: Dns01,
     tlsalpn01: TlsAlpn01,

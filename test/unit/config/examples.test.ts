@@ -45,7 +45,7 @@ const EXAMPLES: Record<string, readonly string[]> = {
   'external-ca': ['ca.backend'],
   gevent: [],
   hooks: ['hooks.registered[0]'],
-  hsm: ['ca.backend'],
+  hsm: [],
   'ip-identifiers': [],
   metrics: [],
   minimal: [],

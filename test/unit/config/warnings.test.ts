@@ -43,6 +43,18 @@ const CASES: [string, Tree, string[]][] = [
     { ca: { signer: { socket: 's', secret_file: 'k' } } },
     ['ca.internal.root_key_path'],
   ],
+  [
+    'a PIN beside a running signer',
+    {
+      ca: {
+        backend: 'hsm',
+        signer: { socket: 's', secret_file: 'k' },
+        hsm: { pin: '1234' },
+        internal: { root_key_path: null },
+      },
+    },
+    ['ca.hsm.pin'],
+  ],
   ...['dns01', 'dnspersist01', 'dnsaccount01'].flatMap((section): [string, Tree, string[]][] => {
     const enabled = ['dns-01', 'dns-persist-01', 'dns-account-01']
     const path = `challenges.${section}`
