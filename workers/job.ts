@@ -36,6 +36,24 @@ export interface Http01Job {
   dns: DnsSettings
 }
 
+/** A challenge that a validator module decides (workers/extension). */
+export interface ExtensionJob {
+  type: 'extension'
+  challenge: {
+    /** Of the method, on the wire. */
+    type: string
+    /** Without the `*.` of a wildcard. */
+    identifier: { type: IdentifierType; value: string }
+    wildcard: boolean
+    token: string
+    keyAuthorization: string
+    accountUrl: string
+    timeoutMs: number
+  }
+  /** The same. */
+  timeoutMs: number
+}
+
 export interface TlsAlpn01Job {
   type: 'tls-alpn-01'
   /** Never a wildcard. */
@@ -128,10 +146,13 @@ export type CaaFinding = { evidence: EvidenceStep[] } & (
   | { result: 'forbidden' | 'failed'; detail: string }
 )
 
-type MethodJob = Http01Job | TlsAlpn01Job | Dns01Job | DnsAccount01Job | DnsPersist01Job
+/** What `validate.ts` does itself. */
+type BuiltInMethodJob = Http01Job | TlsAlpn01Job | Dns01Job | DnsAccount01Job | DnsPersist01Job
 
 /** With `caa`, a proof of control counts only when the records permit the certificate too. */
-export type ValidationJob = MethodJob & { caa?: CaaJob }
+export type BuiltInJob = BuiltInMethodJob & { caa?: CaaJob }
+
+export type ValidationJob = BuiltInJob | (ExtensionJob & { caa?: CaaJob })
 
 /** One step of an attempt, for the log and the audit record; never shown to the client. */
 export interface EvidenceStep {

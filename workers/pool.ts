@@ -22,6 +22,9 @@ export interface WorkerPoolOptions {
   onThreadError?: (error: Error) => void
   /** Compiled module whose default export is the task. */
   taskFile?: URL
+  /** Worker data of the threads, in place of what is shared. */
+  threadData?: object
+  heapLimits?: { maxOldGenerationSizeMb: number; maxYoungGenerationSizeMb: number }
   /** How long past its own deadline a task may stay silent before its thread counts as stuck. */
   graceMs?: number
 }
@@ -99,6 +102,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
       return verdict
     } catch (cause) {
       counts.lost++
+      if (closing) throw new WorkerPoolError('closed', 'the server is shutting down', { cause })
       throw new WorkerPoolError('lost', 'the validation did not come to an end', { cause })
     } finally {
       clearTimeout(overdue)
@@ -163,7 +167,10 @@ interface Waiter {
 
 /** Threads that run one task module, and know nothing of the service but what a task is given. */
 export function startThreads(
-  options: Pick<WorkerPoolOptions, 'threads' | 'concurrentTasksPerThread' | 'taskFile' | 'shared' | 'onThreadError'>,
+  options: Pick<
+    WorkerPoolOptions,
+    'threads' | 'concurrentTasksPerThread' | 'taskFile' | 'shared' | 'threadData' | 'heapLimits' | 'onThreadError'
+  >,
 ): Piscina {
   const { taskFile = new URL('./task.js', import.meta.url) } = options
   const piscina = new Piscina({
@@ -171,11 +178,12 @@ export function startThreads(
     minThreads: options.threads,
     maxThreads: options.threads,
     concurrentTasksPerWorker: options.concurrentTasksPerThread,
-    workerData: options.shared ?? [],
+    workerData: options.threadData ?? options.shared ?? [],
     // Otherwise an idle thread sleeps in Atomics.wait with its event loop stopped, and what is still closing stays open.
     atomics: 'disabled',
     // The zone that strangers' bytes come into sees none of the service's environment.
     env: coverageOnly(process.env),
+    ...(options.heapLimits && { resourceLimits: options.heapLimits }),
   })
   // Without a listener a thread that dies between two tasks would end the process.
   piscina.on('error', (error: Error) => options.onThreadError?.(error))

@@ -1,11 +1,11 @@
 /** The tasks that the pool's threads run: one job in, with the settings that all jobs share put back, one answer out. */
 
 import { workerData } from 'node:worker_threads'
-import type { CaaFinding, CaaJob, ValidationJob, ValidationVerdict } from './job.ts'
+import type { BuiltInJob, CaaFinding, CaaJob, ValidationVerdict } from './job.ts'
 import { withShared } from './shared-settings.ts'
 import validate, { checkCaa as check } from './validate.ts'
 
-export default function task(job: ValidationJob): Promise<ValidationVerdict> {
+export default function task(job: BuiltInJob): Promise<ValidationVerdict> {
   return validate(withShared(job, workerData))
 }
 

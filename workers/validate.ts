@@ -1,7 +1,8 @@
 /** From a job to its validator: one job in, one verdict out. */
 
 import { checkCaa } from './caa.ts'
-import type { CaaJob, ValidationJob, ValidationVerdict } from './job.ts'
+import { judgedByCaa } from './caa-verdict.ts'
+import type { BuiltInJob, ValidationVerdict } from './job.ts'
 import { validateDns01, validateDnsAccount01 } from './validate/dns-01.ts'
 import { validateDnsPersist01 } from './validate/dns-persist-01.ts'
 import { validateHttp01 } from './validate/http-01.ts'
@@ -10,13 +11,13 @@ import { validateTlsAlpn01 } from './validate/tls-alpn-01.ts'
 export { checkCaa } from './caa.ts'
 
 /** Total for whatever the outside world does; a rejection is a fault of this program. */
-export default async function validate(job: ValidationJob): Promise<ValidationVerdict> {
+export default async function validate(job: BuiltInJob): Promise<ValidationVerdict> {
   const verdict = await showControl(job)
   // Afterwards, with a time bound of its own: who cannot show control causes no further queries.
-  return verdict.ok && job.caa ? permittedByCaa(verdict, job.caa) : verdict
+  return verdict.ok && job.caa ? judgedByCaa(verdict, await checkCaa(job.caa)) : verdict
 }
 
-function showControl(job: ValidationJob): Promise<ValidationVerdict> {
+function showControl(job: BuiltInJob): Promise<ValidationVerdict> {
   switch (job.type) {
     case 'http-01':
       return validateHttp01(job)
@@ -29,21 +30,4 @@ function showControl(job: ValidationJob): Promise<ValidationVerdict> {
     case 'dns-persist-01':
       return validateDnsPersist01(job)
   }
-}
-
-/** A refusal is final, for records do not change with the next attempt; a look-up that fails may do better then. */
-async function permittedByCaa(
-  verdict: Extract<ValidationVerdict, { ok: true }>,
-  job: CaaJob,
-): Promise<ValidationVerdict> {
-  const findings = await checkCaa(job)
-  const evidence = [...verdict.evidence, ...findings.flatMap((finding) => finding.evidence)]
-  for (const finding of findings) {
-    const { result } = finding
-    if (result === 'forbidden')
-      return { ok: false, problem: 'caa', detail: finding.detail, retryable: false, evidence, caa: result }
-    if (result === 'failed')
-      return { ok: false, problem: 'dns', detail: finding.detail, retryable: true, evidence, caa: result }
-  }
-  return { ...verdict, evidence, caa: findings.some(({ result }) => result === 'excepted') ? 'excepted' : 'permitted' }
 }

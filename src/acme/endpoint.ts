@@ -49,6 +49,8 @@ export interface AcmeRequest<P, S extends SignedBy> {
   /** The request's rate limits; undefined for a resource that has none. */
   visit: Visit | undefined
   requestId: string
+  /** Of the client, behind trusted proxies. */
+  address: string
   now: Date
 }
 
@@ -124,6 +126,7 @@ export async function runEndpoint(
     jws,
     visit,
     requestId: gated.requestId,
+    address: gated.address,
     now,
   }
   try {

@@ -51,7 +51,19 @@ const dnsMethodWarnings = Object.entries(DNS_METHODS).flatMap(([type, section]) 
   ]
 })
 
+/** The sections of all methods. */
+const METHODS = { ...DNS_METHODS, 'http-01': 'http01', 'tls-alpn-01': 'tlsalpn01' } as const
+
 export const WARNINGS: readonly WarningRule[] = [
+  warn(
+    'challenges.background_worker.enabled',
+    ({ challenges }) =>
+      !challenges.background_worker.enabled &&
+      Object.entries(METHODS).some(
+        ([type, section]) => challenges.enabled.includes(type) && !challenges[section].auto_validate,
+      ),
+    'is false while auto_validate of an enabled method is false; its challenges wait for another instance to validate them',
+  ),
   ...dnsMethodWarnings,
   {
     path: 'server.worker_class',
@@ -60,6 +72,11 @@ export const WARNINGS: readonly WarningRule[] = [
         ? undefined
         : `${server.worker_class} means the same as thread here; database.max_connections counts for all threads together`,
   },
+  warn(
+    'challenges.auto_accept',
+    (c) => c.challenges.auto_accept,
+    'is true: no control over any identifier is checked; whoever may ask for a name gets a certificate for it',
+  ),
   warn(
     'proxy.trusted_proxies',
     (c) => !c.proxy.enabled && c.proxy.trusted_proxies.length > 0,

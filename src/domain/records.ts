@@ -21,6 +21,9 @@ export interface Account {
   termsAgreed: boolean
   /** The JWS it was registered with, when it is bound to an external account. */
   externalAccountBinding?: ExternalAccountBinding['jws']
+  /** Given by its credential, for good: the CA profiles it may order, and the networks from which names are pre-approved. */
+  allowedProfiles?: readonly string[]
+  preapprovedNetworks?: readonly string[]
 }
 
 export interface Order {

@@ -33,12 +33,12 @@ export type WaitReason = 'turn' | 'owner' | 'target'
 
 /** One owner's items about one target, first come first served. */
 interface Lane<T> {
-  owner: Party<T>
+  owner: Owner<T>
   target: Party<T>
   items: T[]
 }
 
-/** An owner with the lanes that may be taken from, in turn; a target with the lanes that wait for it. */
+/** Of an owner the lanes that may be taken from, in turn; of a target the lanes that wait for it. */
 interface Party<T> {
   name: string
   out: number
@@ -46,26 +46,30 @@ interface Party<T> {
   lanes: Set<Lane<T>>
 }
 
+interface Owner<T> extends Party<T> {
+  /** All of its lanes, by target. */
+  byTarget: Map<string, Lane<T>>
+}
+
 export function createFairQueue<T>({ ownerOf, targetOf, perOwner, perTarget }: FairQueueOptions<T>): FairQueue<T> {
-  const lanes = new Map<string, Lane<T>>()
-  const owners = new Map<string, Party<T>>()
+  const owners = new Map<string, Owner<T>>()
   const targets = new Map<string, Party<T>>()
   /** Owners whose turn may come: below their bound, with a lane to take from. A set keeps the order of entry. */
-  const turns = new Set<Party<T>>()
+  const turns = new Set<Owner<T>>()
   let waiting = 0
   let out = 0
 
-  /** A space stands in no name of either kind that this program makes; were it in one, two lanes would share their order. */
-  const laneKey = (item: T) => `${ownerOf(item)} ${targetOf(item)}`
-
   function laneOf(item: T): Lane<T> {
-    const key = laneKey(item)
-    let lane = lanes.get(key)
-    if (!lane) {
-      lane = { owner: partyIn(owners, ownerOf(item)), target: partyIn(targets, targetOf(item)), items: [] }
-      lanes.set(key, lane)
-    }
-    return lane
+    const [ownerName, targetName] = [ownerOf(item), targetOf(item)]
+    const party = (name: string): Party<T> => ({ name, out: 0, waiting: 0, lanes: new Set() })
+    const owner = foundOrMade(owners, ownerName, () => ({ ...party(ownerName), byTarget: new Map() }))
+    return foundOrMade(owner.byTarget, targetName, () => {
+      return { owner, target: foundOrMade(targets, targetName, () => party(targetName)), items: [] }
+    })
+  }
+
+  function* allLanes(): Iterable<Lane<T>> {
+    for (const { byTarget } of owners.values()) yield* byTarget.values()
   }
 
   function enter(lane: Lane<T>): void {
@@ -73,7 +77,7 @@ export function createFairQueue<T>({ ownerOf, targetOf, perOwner, perTarget }: F
     if (lane.owner.out < perOwner) turns.add(lane.owner)
   }
 
-  function nextLane(owner: Party<T>): Lane<T> | undefined {
+  function nextLane(owner: Owner<T>): Lane<T> | undefined {
     for (const lane of owner.lanes) {
       owner.lanes.delete(lane)
       if (lane.target.out < perTarget) return lane
@@ -82,7 +86,7 @@ export function createFairQueue<T>({ ownerOf, targetOf, perOwner, perTarget }: F
     return undefined
   }
 
-  function forgetIdle(parties: Map<string, Party<T>>, party: Party<T>): void {
+  function forgetIdle(parties: Map<string, unknown>, party: Party<T>): void {
     if (party.out === 0 && party.waiting === 0) parties.delete(party.name)
   }
 
@@ -108,7 +112,7 @@ export function createFairQueue<T>({ ownerOf, targetOf, perOwner, perTarget }: F
         owner.out++
         lane.target.out++
         if (lane.items.length > 0) owner.lanes.add(lane)
-        else lanes.delete(laneKey(item))
+        else owner.byTarget.delete(lane.target.name)
         if (owner.lanes.size > 0 && owner.out < perOwner) turns.add(owner)
         return item
       }
@@ -139,7 +143,7 @@ export function createFairQueue<T>({ ownerOf, targetOf, perOwner, perTarget }: F
 
     waitingFor() {
       const counts = { turn: 0, owner: 0, target: 0 }
-      for (const { owner, target, items } of lanes.values()) {
+      for (const { owner, target, items } of allLanes()) {
         const reason = target.out >= perTarget ? 'target' : owner.out >= perOwner ? 'owner' : 'turn'
         counts[reason] += items.length
       }
@@ -147,16 +151,15 @@ export function createFairQueue<T>({ ownerOf, targetOf, perOwner, perTarget }: F
     },
 
     *heads() {
-      for (const { items } of lanes.values()) if (items[0] !== undefined) yield items[0]
+      for (const { items } of allLanes()) if (items[0] !== undefined) yield items[0]
     },
   }
 }
 
-function partyIn<T>(parties: Map<string, Party<T>>, name: string): Party<T> {
-  let party = parties.get(name)
-  if (!party) {
-    party = { name, out: 0, waiting: 0, lanes: new Set() }
-    parties.set(name, party)
-  }
-  return party
+function foundOrMade<V>(map: Map<string, V>, key: string, make: () => V): V {
+  const found = map.get(key)
+  if (found !== undefined) return found
+  const made = make()
+  map.set(key, made)
+  return made
 }

@@ -1,6 +1,7 @@
 /** The background tasks of this release, and how their rounds are counted and logged. */
 
 import type { Logger } from 'pino'
+import type { ExtensionThreadData } from '../../workers/extension/task.ts'
 import type { BackgroundEvents, BackgroundTask } from '../background/tasks.ts'
 import type { CaBackend } from '../ca/backend.ts'
 import type { Config } from '../config/schema.ts'
@@ -12,7 +13,7 @@ import type { Issuance } from '../services/issuance.ts'
 import { recoverIssuances } from '../services/recovery.ts'
 import type { ValidationDispatcher } from '../services/validation-dispatcher.ts'
 import type { ExpiryPage } from '../store/expiry-store.ts'
-import { adoptionRules, nonceLifetimeSeconds, orderingPolicy } from './settings.ts'
+import { adoptionRules, expiryLifetimes, nonceLifetimeSeconds } from './settings.ts'
 import type { Stores } from './wiring.ts'
 
 const RECOVERY_INTERVAL_MS = 2_000
@@ -23,6 +24,7 @@ const QUOTA_SWEEP_INTERVAL_MS = 3_600_000
 
 export interface BackgroundParts {
   config: Config
+  extensions: ExtensionThreadData
   instanceId: number
   stores: Stores
   issuance: Issuance
@@ -38,6 +40,7 @@ export interface BackgroundParts {
 
 export function backgroundTasks({
   config,
+  extensions,
   instanceId,
   stores,
   issuance,
@@ -73,7 +76,7 @@ export function backgroundTasks({
       name: 'order_expiry',
       role: 'cleanup',
       intervalMs: config.order.cleanup_interval_seconds * 1000,
-      round: () => expireOverdue({ store: stores.expiry, lifetimes: orderingPolicy(config), onExpired, isStopping }),
+      round: () => expireOverdue({ store: stores.expiry, lifetimes: expiryLifetimes(config), onExpired, isStopping }),
     },
     {
       name: ADOPTION,
@@ -83,7 +86,7 @@ export function backgroundTasks({
         adoptChallenges({
           store: stores.authorizations,
           instanceId,
-          rules: adoptionRules(config),
+          rules: adoptionRules(config, extensions),
           dispatcher,
           presentSince,
         }),

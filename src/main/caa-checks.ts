@@ -8,7 +8,7 @@ import type { Config } from '../config/schema.ts'
 import type { Metrics } from '../ops/metrics.ts'
 import { createUrls } from '../protocol/urls.ts'
 import type { AskForCaa } from '../services/caa-freshness.ts'
-import { isCaaEnforced, normalPattern, urlSettings } from './settings.ts'
+import { caaTimeoutMs, isCaaEnforced, normalPattern, urlSettings } from './settings.ts'
 import { type CaaJobFactory, dnsSettings } from './validation-jobs.ts'
 
 /**
@@ -31,14 +31,9 @@ export function createCaaJobFactory(config: Config): CaaJobFactory | undefined {
     unreachableOk: caa_unreachable_ok.map(normalPattern),
     timeoutMs: caaTimeoutMs(config),
     // A look-up counts as failed only when it was repeated (BR 3.2.2.8).
-    dns: { ...dns, retries: Math.max(1, dns.retries) },
+    dns: dns.retries > 0 ? dns : { ...dns, retries: 1 },
   }
   return (accountId, subjects) => ({ ...settings, subjects, accountUri: urls.numbered('account', accountId) })
-}
-
-/** One silent name server costs the time of one question; as much again is left for the zones above it. */
-function caaTimeoutMs({ dns }: Config): number {
-  return 2 * dns.timeout_seconds * 1000
 }
 
 /** After this a front stops waiting for the supervisor. */

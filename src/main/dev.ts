@@ -25,6 +25,8 @@ export interface DevOptions {
   tlsAlpn01Port: number
   logLevel: Config['logging']['level']
   workers: number | undefined
+  /** A validator module, as it stands behind `ext:`. */
+  validator: string | undefined
 }
 
 /** @returns the exit code. @throws Error in a plain sentence when something cannot start */
@@ -89,7 +91,12 @@ function devConfig(options: DevOptions, ca: DevCaFiles, postgres: EmbeddedPostgr
       signer: { audit_file: path.join(dataDir, 'signer-audit.jsonl') },
     },
     challenges: {
-      enabled: ['http-01', 'tls-alpn-01', ...(dns01Port === undefined ? [] : ['dns-01'])],
+      enabled: [
+        'http-01',
+        'tls-alpn-01',
+        ...(dns01Port === undefined ? [] : ['dns-01']),
+        ...(options.validator === undefined ? [] : [`ext:${options.validator}`]),
+      ],
       http01: { port: http01Port, blocked_networks },
       tlsalpn01: { port: tlsAlpn01Port, blocked_networks },
     },

@@ -25,7 +25,7 @@ const POOL_REPORT_MS = 100
 
 runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
   async ({ name, data, supervisor, atExit, requestRecycle }) => {
-    const { config, version, instanceId } = data
+    const { config, methods, version, instanceId } = data
     const { log, flush } = createLogger(config.logging, name, true)
     let { metricsPath } = liveSettings(config)
     atExit(flush)
@@ -40,7 +40,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       log.debug({ err: error }, 'nonce epochs could not be read'),
     )
     const context = createAcmeContext(
-      { config, db, stores: createStores(db), ca, instanceId, metrics, log },
+      { config, methods, db, stores: createStores(db), ca, instanceId, metrics, log },
       data,
       nonces,
       (request) => {

@@ -8,6 +8,7 @@ import type { CaaCheckRequest } from '../services/caa-freshness.ts'
 import type { ServedCrl } from '../services/crl-cache.ts'
 import type { RateLimitSettings } from '../services/rate-limiter.ts'
 import type { ValidationRequest } from '../services/validation.ts'
+import type { ChallengeMethods } from './extensions.ts'
 
 /** The supervisor, as front threads see it. */
 export type SupervisorMessages = {
@@ -35,6 +36,8 @@ export type FrontMessages = {
 /** Worker data of a front thread; the shared memory stays shared. */
 export interface FrontThreadData {
   config: Config
+  /** `challenges.enabled` with what its modules say of themselves. */
+  methods: ChallengeMethods
   version: string
   instanceId: number
   signer: { socketPath: string; secretFile: string }

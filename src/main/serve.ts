@@ -3,7 +3,6 @@
 import { randomBytes } from 'node:crypto'
 import path from 'node:path'
 import type { Logger } from 'pino'
-import { createWorkerPool } from '../../workers/pool.ts'
 import { startBackgroundTasks } from '../background/tasks.ts'
 import type { Config } from '../config/schema.ts'
 import { assertPortFree } from '../http/port-check.ts'
@@ -19,6 +18,7 @@ import { migrate, requireCurrentSchema } from '../store/migrate.ts'
 import { backgroundEvents, backgroundTasks } from './background.ts'
 import { createCaaChecks, createCaaJobFactory } from './caa-checks.ts'
 import { startCrls } from './crl.ts'
+import { loadChallengeMethods } from './extensions.ts'
 import { PINO_LEVELS } from './logging.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from './messages.ts'
 import { keepNonceEpochs } from './nonces.ts'
@@ -39,6 +39,7 @@ import { type SignerPlace, startSignerProcess } from './signer-process.ts'
 import { spawnSupervisor } from './supervisor.ts'
 import { refreshServerCertificate, renewServerCertificate, tlsFiles } from './tls.ts'
 import { createJobFactory, sharedSettings } from './validation-jobs.ts'
+import { createValidationPools } from './validation-pools.ts'
 import { connectCa, createStores, createThreadIssuance } from './wiring.ts'
 
 export interface ServeOptions {
@@ -108,6 +109,12 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   await requireFreePort(config)
   // Every front reads it for itself; what is wrong with it is said here, once, and refuses the start.
   eabSecretBox(config)
+  const methods = await loadChallengeMethods(config)
+  if (config.challenges.auto_accept)
+    log.warn(
+      { event: 'auto_accept' },
+      'challenges.auto_accept is on: NO CONTROL OVER IDENTIFIERS IS CHECKED; every name that may be asked for is valid at once',
+    )
   onStep('checking the database')
   await prepareSchema(config, log)
   const db = openDatabase(databaseSettings(config), (error) =>
@@ -137,7 +144,16 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
 
   const stores = createStores(db)
   const { instanceId } = presence
-  const issuance = createThreadIssuance({ config, db, stores, ca, instanceId, metrics, log })
+  const issuance = createThreadIssuance({
+    config,
+    methods,
+    db,
+    stores,
+    ca,
+    instanceId,
+    metrics,
+    log,
+  })
   if (config.server.tls.self_issued_names.length > 0) onStep('checking the server certificate')
   const refreshCertificate = () => refreshServerCertificate(config, ca, issuance)
   await refreshCertificate()
@@ -151,24 +167,28 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
 
   onStep('starting the validation workers')
   const limits = dispatchLimits(config)
-  const pool = createWorkerPool({
-    threads: VALIDATION_THREADS,
-    concurrentTasksPerThread: Math.ceil(limits.total / VALIDATION_THREADS),
-    maxQueue: limits.total,
-    shared: sharedSettings(config),
-    onThreadError: (error) => log.error({ err: error }, 'validation thread failed'),
-  })
+  const pool = createValidationPools(
+    methods,
+    config.challenges.auto_accept,
+    {
+      threads: VALIDATION_THREADS,
+      concurrentTasksPerThread: Math.ceil(limits.total / VALIDATION_THREADS),
+      maxQueue: limits.total,
+    },
+    sharedSettings(config),
+    (error) => log.error({ err: error }, 'validation thread failed'),
+  )
   teardown.add(() => pool.close(VALIDATION_STOP_MS))
   const caaJob = createCaaJobFactory(config)
   const dispatcher = createValidationDispatcher({
     validate: pool.validate,
-    jobFor: createJobFactory(config, version, caaJob),
+    jobFor: createJobFactory(config, methods, version, caaJob),
     store: stores.authorizations,
-    policy: validationPolicy(config),
+    policy: validationPolicy(config, methods.extensions),
     instanceId,
     presentSince: presence.presentSince,
     limits,
-    claimFreshMs: (staleSeconds(config) / 2) * 1000,
+    claimFreshMs: (staleSeconds(config, methods.extensions) / 2) * 1000,
     events: dispatcherEvents(log, metrics),
   })
 
@@ -189,6 +209,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   const background = startBackgroundTasks(
     backgroundTasks({
       config,
+      extensions: methods.extensions,
       instanceId,
       stores,
       issuance,
@@ -237,6 +258,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= '16384'
   const shared: Omit<FrontThreadData, 'front'> = {
     config,
+    methods,
     version,
     instanceId,
     signer: { socketPath: signer.socketPath, secretFile: signer.secretFile },

@@ -12,10 +12,11 @@ import type {
 } from '../../workers/job.ts'
 import { issuerDomainNames } from '../config/issuer-names.ts'
 import type { Config } from '../config/schema.ts'
-import { type ChallengeType, keyAuthorization } from '../protocol/challenge.ts'
+import { type BuiltInType, isChallengeType, keyAuthorization } from '../protocol/challenge.ts'
 import { createUrls, type Urls } from '../protocol/urls.ts'
 import type { ValidationRequest } from '../services/validation.ts'
-import { urlSettings } from './settings.ts'
+import type { ChallengeMethods } from './extensions.ts'
+import { extensionSettings, urlSettings } from './settings.ts'
 
 const SECOND_MS = 1000
 
@@ -25,6 +26,7 @@ export type CaaJobFactory = (accountId: string, subjects: readonly CaaSubject[])
 /** Builds the job of a claimed challenge. @param caaJob undefined where CAA is not enforced */
 export function createJobFactory(
   config: Config,
+  { extensions }: ChallengeMethods,
   version: string,
   caaJob: CaaJobFactory | undefined,
 ): (request: ValidationRequest) => ValidationJob {
@@ -33,7 +35,7 @@ export function createJobFactory(
   const urls = createUrls(urlSettings(config))
   const userAgent = `chancery/${version}${acme.website_url ? ` (${acme.website_url})` : ''}`
 
-  const jobs: Partial<Record<ChallengeType, (request: ValidationRequest) => ValidationJob>> = {
+  const jobs: Record<BuiltInType, (request: ValidationRequest) => ValidationJob> = {
     'http-01': ({ identifier, token, thumbprint }) => ({
       type: 'http-01',
       identifier,
@@ -65,9 +67,26 @@ export function createJobFactory(
     'dns-persist-01': (request) => persistJob(config, urls, request),
   }
 
+  const moduleTypes = new Set<string>(extensions.modules.map(({ type }) => type))
+  const extensionJob = (request: ValidationRequest): ValidationJob => {
+    const { type, identifier, wildcard, token, thumbprint, accountId } = request
+    const timeoutMs = extensionSettings(config, type).timeout_seconds * SECOND_MS
+    const accountUrl = urls.numbered('account', accountId)
+    const challenge = {
+      type,
+      identifier,
+      wildcard,
+      token,
+      keyAuthorization: keyAuthorization(token, thumbprint),
+      accountUrl,
+    }
+    return { type: 'extension', challenge: { ...challenge, timeoutMs }, timeoutMs }
+  }
+
   return (request) => {
-    const job = jobs[request.type]
-    if (!job) throw new Error(`no validator for ${request.type} in this release`)
+    const { type } = request
+    // A module may stand in for a built-in method; and a type that is neither was once a module's.
+    const job = isChallengeType(type) && !moduleTypes.has(type) ? jobs[type] : extensionJob
     const caa = request.identifier.type === 'dns' ? caaJob?.(request.accountId, [caaSubject(request)]) : undefined
     return { ...job(request), ...(caa && { caa }) }
   }

@@ -43,6 +43,7 @@ import { createRateLimitStore, type RateLimitStore } from '../store/rate-limit-s
 import { createRenewalStore } from '../store/renewal-store.ts'
 import { nextSerialRange } from '../store/serial-range.ts'
 import { createUsageStore, type UsageStore } from '../store/usage-store.ts'
+import type { ChallengeMethods } from './extensions.ts'
 import type { FrontThreadData } from './messages.ts'
 import {
   accountRulesPolicy,
@@ -132,6 +133,7 @@ export function connectCa({
 
 export interface Shared {
   config: Config
+  methods: ChallengeMethods
   db: Database
   stores: Stores
   ca: CaBackend
@@ -154,7 +156,7 @@ function createThreadAccountRules({ config, db }: Pick<Shared, 'config' | 'db'>)
 }
 
 export function createThreadIssuance(
-  { config, db, stores, ca, instanceId, metrics, log }: Shared,
+  { config, methods, db, stores, ca, instanceId, metrics, log }: Shared,
   rules = createThreadAccountRules({ config, db }),
   requireFreshCaa?: RequireFreshCaa,
 ): Issuance {
@@ -193,7 +195,7 @@ export function createThreadIssuance(
       requireFreshCaa,
       events,
     },
-    issuancePolicy(config),
+    issuancePolicy(config, methods.enabled),
   )
 }
 
@@ -204,7 +206,7 @@ export function createAcmeContext(
   dispatch: DispatchValidation,
   askForCaa: AskForCaa,
 ): AcmeContext {
-  const { config, db, stores, instanceId, metrics, log } = shared
+  const { config, methods, db, stores, instanceId, metrics, log } = shared
   const accountStore = createAccountStore(db)
   const accounts = createAccountCache(accountStore.find)
   const rules = createThreadAccountRules(shared)
@@ -246,16 +248,20 @@ export function createAcmeContext(
       stores.authorizations,
       rules,
       renewal,
-      orderingPolicy(config),
+      orderingPolicy(config, methods.enabled),
       createThreadQuotas(shared),
       {
         ordered: () => metrics.ordersCreated.inc(),
+        approved({ by, ...facts }, { requester: { accountId }, address, requestId }, orderId) {
+          const line = { event: 'identifiers_approved', by, accountId, orderId, ...facts, address, requestId }
+          log.info(line, 'identifiers are valid without a challenge')
+        },
       },
     ),
     challenges: createChallengeTriggers({
       store: stores.authorizations,
       instanceId,
-      isValidatedHere: isValidatedHere(config),
+      isValidatedHere: isValidatedHere(config, methods.extensions),
       dispatch,
     }),
     issuance: createThreadIssuance(shared, rules, requireFreshCaa),

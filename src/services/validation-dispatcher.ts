@@ -187,7 +187,7 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
     const ms = Math.round(performance.now() - startedAt)
     const at = renderTimestamp(new Date(endedAt))
     const tries = request.tries + (verdict.ok ? 0 : 1)
-    const again = !verdict.ok && verdict.retryable && tries <= policy.maxRetries[request.type]
+    const again = !verdict.ok && verdict.retryable && tries <= (policy.maxRetries[request.type] ?? 0)
     const retryInMs = again ? retryDelayMs(tries, policy) : undefined
     const record = boundRecord(recordOf(request, verdict, { attempt: request.tries + 1, at, ms, again }))
     const began = new Date(endedAt - ms)

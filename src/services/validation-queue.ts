@@ -9,6 +9,9 @@
 import Queue from 'better-queue'
 import { createFairQueue, type FairQueueOptions, type WaitReason } from '../lib/fair-queue.ts'
 
+/** better-queue starts the next task from within the start of one, ten calls deeper each time: thousands would not fit the stack. */
+const TAKES_IN_A_ROW = 64
+
 export interface Keyed {
   /** Unique among what waits and runs. */
   key: string
@@ -32,6 +35,15 @@ export function createValidationQueue<T extends Keyed>(options: ValidationQueueO
   const fair = createFairQueue<T>(options)
   const running = new Map<string, T>()
 
+  let takes = 0
+
+  function take(done: (error: null, lock: string) => void): void {
+    const item = fair.take()
+    if (item !== undefined) running.set(item.key, item)
+    // No lock: nothing may be taken now.
+    done(null, item?.key as string)
+  }
+
   /** What better-queue asks a store; a task that is taken is under a lock, ours named after it. */
   const store: Queue.Store<T> = {
     connect: (done) => done(null, 0),
@@ -42,10 +54,8 @@ export function createValidationQueue<T extends Keyed>(options: ValidationQueueO
       done(null)
     },
     takeFirstN(_count, done) {
-      const item = fair.take()
-      if (item === undefined) return done(null, undefined as unknown as string)
-      running.set(item.key, item)
-      done(null, item.key)
+      if (++takes % TAKES_IN_A_ROW === 0) setImmediate(take, done)
+      else take(done)
     },
     getLock(key, done) {
       // Without a prototype: an object literal with a new name each time leaves V8 a hidden class for each.

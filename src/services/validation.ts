@@ -1,8 +1,13 @@
 /** Triggering challenges (RFC 8555 §7.5.1): the claim in the database, then the hand-over to whoever validates. */
 
 import type { Authorization } from '../domain/records.ts'
-import type { ChallengeType } from '../protocol/challenge.ts'
-import { parseChallengeId } from '../protocol/challenge.ts'
+import {
+  type BuiltInType,
+  type ChallengeType,
+  keyedType,
+  type OfferedPlace,
+  parseChallengeId,
+} from '../protocol/challenge.ts'
 import type { Identifier } from '../protocol/identifier.ts'
 import { Problem } from '../protocol/problem.ts'
 import type { Requester } from '../store/account-store.ts'
@@ -14,8 +19,8 @@ export interface ValidationRequest {
   authorizationId: string
   accountId: string
   type: ChallengeType
+  /** Without the `*.` of a wildcard. */
   identifier: Identifier
-  /** Ordered with `*.`, which the identifier of an authorization does not show. */
   wildcard: boolean
   token: string
   /** Of the account key at the time of the trigger. */
@@ -61,28 +66,31 @@ export function createChallengeTriggers(options: ChallengeTriggerOptions): Chall
     return located
   }
 
-  function offered(authorization: Authorization | undefined, type: ChallengeType): Authorization {
-    if (!authorization?.offered.includes(type)) throw noSuchChallenge()
-    return authorization
+  function offered(authorization: Authorization | undefined, key: BuiltInType | OfferedPlace) {
+    const type = authorization && keyedType(key, authorization.offered)
+    if (!authorization || type === undefined) throw noSuchChallenge()
+    return { authorization, type }
   }
 
   async function find(requester: Requester, challengeId: string) {
-    const { authorizationId, type } = locate(challengeId)
-    const authorization = offered(unlessStale(await store.find({ requester, authorizationId })), type)
-    if (authorization.accountId !== requester.accountId)
+    const { authorizationId, key } = locate(challengeId)
+    const found = offered(unlessStale(await store.find({ requester, authorizationId })), key)
+    if (found.authorization.accountId !== requester.accountId)
       throw new Problem('unauthorized', 'this challenge belongs to another account')
-    return { authorization, type }
+    return found
   }
 
   return {
     find,
     async trigger(requester, challengeId, requesterThumbprint, requestId) {
-      const { authorizationId, type } = locate(challengeId)
-      const instanceId = options.isValidatedHere(type) ? options.instanceId : NOBODY
-      const triggered = unlessStale(await store.trigger({ requester, authorizationId, type, instanceId }))
+      const { authorizationId, key } = locate(challengeId)
+      // A module's own methods, which have a place for a key, are always validated where they are asked for.
+      const isHere = typeof key === 'number' || options.isValidatedHere(key)
+      const instanceId = isHere ? options.instanceId : NOBODY
+      const triggered = unlessStale(await store.trigger({ requester, authorizationId, type: key, instanceId }))
       // Not this account's, or not there: the plain look-up tells which.
       if (!triggered) return find(requester, challengeId)
-      const authorization = offered(triggered.authorization, type)
+      const { authorization, type } = offered(triggered.authorization, key)
       const { status, identifier, wildcard, token, accountId } = authorization
       const attempt = authorization.attempts[type]
       // Also on a repeat: the client asks for a retry (RFC 8555 §8.2), or it was told of a failure when the claim stood.

@@ -48,9 +48,12 @@ interface AccountRow {
   contacts: string[]
   terms_agreed: boolean
   external_account_binding: ExternalAccountBinding['jws'] | null
+  allowed_profiles: string[] | null
+  preapproved_networks: string[] | null
 }
 
-const COLUMNS = 'id, status, jwk, thumbprint, key_version, contacts, terms_agreed, external_account_binding'
+const COLUMNS = `id, status, jwk, thumbprint, key_version, contacts, terms_agreed, external_account_binding,
+           allowed_profiles, preapproved_networks::text[]`
 
 const FIND: Statement = {
   name: 'account-find',
@@ -176,6 +179,8 @@ function decode(row: AccountRow): Account {
     contacts: row.contacts,
     termsAgreed: row.terms_agreed,
     ...(row.external_account_binding && { externalAccountBinding: row.external_account_binding }),
+    ...(row.allowed_profiles && { allowedProfiles: row.allowed_profiles }),
+    ...(row.preapproved_networks && { preapprovedNetworks: row.preapproved_networks }),
   }
 }
 

@@ -1,13 +1,21 @@
 /** SQL of authorizations and of the challenges inside them. */
 
+import type { Approval } from '../domain/approval.ts'
 import type { AuthorizationStatus } from '../domain/authorization-state.ts'
 import type { Authorization, ChallengeAttempt } from '../domain/records.ts'
 import type { ValidationRecord } from '../domain/validation-evidence.ts'
 import type { Batched } from '../lib/batcher.ts'
 import { keysOf } from '../lib/keys.ts'
-import type { ChallengeType } from '../protocol/challenge.ts'
+import {
+  type BuiltInType,
+  CHALLENGE_TYPES,
+  type ChallengeType,
+  keyedType,
+  type OfferedPlace,
+} from '../protocol/challenge.ts'
 import type { IdentifierType } from '../protocol/identifier.ts'
 import { type Requester, STALE_ACCOUNT, type StaleAccount } from './account-store.ts'
+import { APPROVAL_EVIDENCE, type Approved, type ApproverRow, approvedBy, approversOf, IS_APPROVED } from './approval.ts'
 import { batched, type Database, inRounds, type Statement } from './database.ts'
 import type { AuthorizationCandidate } from './order-store.ts'
 
@@ -51,13 +59,18 @@ export interface AdoptionRules {
 
 export interface AuthorizationStore {
   find: Batched<{ requester: Requester; authorizationId: string }, Authorization | StaleAccount | undefined>
-  /** Pre-authorization (RFC 8555 §7.4.1). */
-  create(requester: Requester, candidate: AuthorizationCandidate): Promise<Authorization | StaleAccount>
+  /** Pre-authorization (RFC 8555 §7.4.1); `approved` where it is valid at once. */
+  create(
+    requester: Requester,
+    candidate: AuthorizationCandidate,
+    approval?: Approval,
+  ): Promise<{ authorization: Authorization; approved?: Approved } | StaleAccount>
   /**
    * Challenge pending → processing. Whoever validates one challenge of an authorization validates the others as well, so
    * the claim is this instance's (or `NOBODY`'s) unless another has one already. `moved` is true for exactly one of several
    * callers, `mine` where the claim is `instanceId`'s; the authorization is as it is after the call. Undefined when there
-   * is none, or it is another account's. `formerThumbprints`: of the keys the account had before, oldest first.
+   * is none, or it is another account's. `type` is as in the challenge's id,
+   * `formerThumbprints`: of the keys the account had before, oldest first.
    */
   trigger: Batched<Trigger, Triggered | StaleAccount | undefined>
   /**
@@ -85,7 +98,7 @@ export interface AuthorizationStore {
 export interface Trigger {
   requester: Requester
   authorizationId: string
-  type: ChallengeType
+  type: BuiltInType | OfferedPlace
   instanceId: number
 }
 
@@ -119,24 +132,52 @@ const CREATE: Statement = {
     RETURNING ${COLUMNS}`,
 }
 
+const CREATE_APPROVED: Statement = {
+  name: 'authorization-create-approved',
+  // accounts_pkey, eab_credentials_pkey, the credential's allowlist
+  text: `
+    WITH i AS (
+      SELECT 1 AS ord, a.id AS account_id, $10::inet AS address, $11::jsonb AS record
+        FROM accounts a WHERE a.id = $1 AND a.key_version = $2 AND a.status = 'valid'
+    ), approver AS MATERIALIZED (${approversOf('i')}
+    ), n AS (
+      SELECT $3::uuid AS id, $4::text AS type, $5::text AS value, $6::boolean AS wildcard
+    ), made AS (
+      SELECT n.*, i.account_id, p.kid, p.network, ${IS_APPROVED} AS approved, ${APPROVAL_EVIDENCE} AS evidence
+        FROM n, i LEFT JOIN approver p USING (ord)
+    ), z AS (
+      INSERT INTO authorizations (id, account_id, identifier_type, identifier_value, wildcard, expires_at, token, offered,
+                                  status, approved, evidence)
+      SELECT id, account_id, type, value, wildcard, $7, $8, $9, CASE WHEN approved THEN 'valid' ELSE 'pending' END, approved,
+             CASE WHEN approved THEN evidence END
+        FROM made
+      RETURNING *
+    )
+    SELECT ${COLUMNS}, z.approved, made.kid, made.network::text FROM z, made`,
+}
+
+/** A method of the table by its name, a module's by its place among those that are offered. */
+const TRIGGERED = 'coalesce(i.type, z.offered[i.place])'
+
 const TRIGGER: Statement = {
   name: 'challenge-trigger',
   // accounts_pkey, authorizations_pkey; one heap-only update each.
   text: `
     WITH i AS (
       SELECT n.*, a.id IS NULL AS stale, a.thumbprint, a.former_thumbprints
-        FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::text[], $5::integer[]) WITH ORDINALITY
-          AS n (id, account_id, key_version, type, instance_id, ord)
+        FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::text[], $5::integer[], $6::integer[]) WITH ORDINALITY
+          AS n (id, account_id, key_version, type, place, instance_id, ord)
         LEFT JOIN accounts a ON a.id = n.account_id AND a.key_version = n.key_version AND a.status = 'valid'
     ), moved AS (
       UPDATE authorizations z
          SET attempts = z.attempts || jsonb_build_object(
-               i.type, jsonb_build_object('status', 'processing', 'tries', 0, 'thumbprint', i.thumbprint)),
+               ${TRIGGERED}, jsonb_build_object('status', 'processing', 'tries', 0, 'thumbprint', i.thumbprint)),
              validating_by = coalesce(nullif(z.validating_by, ${NOBODY}), i.instance_id), validating_since = now()
         FROM i
        WHERE z.id = i.id AND z.account_id = i.account_id AND NOT i.stale
-         AND z.status = 'pending' AND z.expires_at > now() AND i.type = ANY (z.offered)
-         AND coalesce(z.attempts -> i.type ->> 'status', 'pending') = 'pending'
+         AND z.status = 'pending' AND z.expires_at > now()
+         AND (i.type = ANY (z.offered) OR z.offered[i.place] <> ALL ('{${Object.keys(CHALLENGE_TYPES)}}'::text[]))
+         AND coalesce(z.attempts -> ${TRIGGERED} ->> 'status', 'pending') = 'pending'
       RETURNING i.ord, z.attempts, z.validating_by
     )
     SELECT i.ord::integer, i.stale, i.former_thumbprints, moved.ord IS NOT NULL AS moved, moved.attempts AS new_attempts,
@@ -259,6 +300,8 @@ interface AuthorizationRow {
   attempts: Partial<Record<ChallengeType, ChallengeAttempt>>
 }
 
+type ApprovedRow = AuthorizationRow & { approved?: boolean } & ApproverRow
+
 export function createAuthorizationStore(db: Database): AuthorizationStore {
   const find: AuthorizationStore['find'] = batched(async (commands) => {
     const rows = await db.query<AuthorizationRow & { ord: number; stale: boolean }>(FIND, [
@@ -274,8 +317,8 @@ export function createAuthorizationStore(db: Database): AuthorizationStore {
   return {
     find,
 
-    async create({ accountId, keyVersion }, candidate) {
-      const rows = await db.query<AuthorizationRow>(CREATE, [
+    async create({ accountId, keyVersion }, candidate, approval) {
+      const values = [
         accountId,
         keyVersion,
         candidate.id,
@@ -285,8 +328,13 @@ export function createAuthorizationStore(db: Database): AuthorizationStore {
         candidate.expiresAt,
         candidate.token,
         candidate.offered,
-      ])
-      return rows[0] ? decode(rows[0]) : STALE_ACCOUNT
+      ]
+      const [row] = await (approval
+        ? db.query<ApprovedRow>(CREATE_APPROVED, [...values, approval.address ?? null, JSON.stringify(approval.record)])
+        : db.query<ApprovedRow>(CREATE, values))
+      if (!row) return STALE_ACCOUNT
+      const approved = approval && row.approved ? approvedBy(approval, row, [row.identifier_value]) : undefined
+      return { authorization: decode(row), ...(approved && { approved }) }
     },
 
     trigger: batched(
@@ -304,7 +352,8 @@ export function createAuthorizationStore(db: Database): AuthorizationStore {
             commands.map((c) => c.authorizationId),
             commands.map((c) => c.requester.accountId),
             commands.map((c) => c.requester.keyVersion),
-            commands.map((c) => c.type),
+            commands.map((c) => (typeof c.type === 'string' ? c.type : null)),
+            commands.map((c) => (typeof c.type === 'number' ? c.type : null)),
             commands.map((c) => c.instanceId),
           ])
           const results: (Triggered | StaleAccount | undefined)[] = commands.map(() => undefined)
@@ -415,8 +464,9 @@ function processing(attempts: AuthorizationRow['attempts']): ChallengeType[] {
   )
 }
 
-function isPending({ status, offered, attempts }: Authorization, type: ChallengeType): boolean {
-  return status === 'pending' && offered.includes(type) && (attempts[type]?.status ?? 'pending') === 'pending'
+function isPending({ status, offered, attempts }: Authorization, key: BuiltInType | OfferedPlace): boolean {
+  const type = keyedType(key, offered)
+  return status === 'pending' && type !== undefined && (attempts[type]?.status ?? 'pending') === 'pending'
 }
 
 function decode(row: AuthorizationRow): Authorization {

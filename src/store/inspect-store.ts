@@ -25,12 +25,12 @@ const Attempt = z.object({
   error: z.record(z.string(), z.unknown()).optional(),
 })
 
-/** The record of the attempt that decided (src/domain/validation-evidence.ts). */
+/** The record of the attempt that decided (src/domain/validation-evidence.ts), or why there was none (src/domain/approval.ts). */
 const Evidence = z.object({
   type: z.string(),
-  attempt: z.int(),
+  attempt: z.int().optional(),
   at: z.string(),
-  ms: z.number(),
+  ms: z.number().optional(),
   result: z.string(),
   problem: z.string().optional(),
   detail: z.string().optional(),
@@ -77,6 +77,9 @@ const Account = z.object({
   contacts: z.array(z.string()),
   terms_agreed: z.boolean(),
   created_at: z.date(),
+  allowed_profiles: z.array(z.string()).nullable(),
+  preapproved_networks: z.array(z.string()).nullable(),
+  eab_kid: z.string().nullable(),
 })
 export type InspectedAccount = z.infer<typeof Account>
 
@@ -135,7 +138,9 @@ export function createInspectStore(db: DatabasePool): InspectStore {
     async findAccount(id) {
       return orUndefined(
         await db.maybeOne(rowsOf(Account)`
-          SELECT id, status, thumbprint, contacts, terms_agreed, created_at FROM accounts WHERE id = ${id}`),
+          SELECT a.id, a.status, a.thumbprint, a.contacts, a.terms_agreed, a.created_at, a.allowed_profiles,
+                 a.preapproved_networks::text[], c.kid AS eab_kid
+            FROM accounts a LEFT JOIN eab_credentials c ON c.id = a.eab_credential_id WHERE a.id = ${id}`),
       )
     },
 

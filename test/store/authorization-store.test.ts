@@ -37,7 +37,7 @@ describe('authorizations', () => {
   async function anAuthorization(over: Parameters<typeof aCandidate>[0] = {}, by = requester): Promise<Authorization> {
     const made = await store.authorizations.create(by, aCandidate(over))
     assert.ok(typeof made !== 'symbol')
-    return made
+    return made.authorization
   }
 
   async function find(authorizationId: string): Promise<Authorization> {
@@ -84,7 +84,7 @@ describe('authorizations', () => {
   describe('creation and reading', () => {
     test('one is read back as it was made', async () => {
       const candidate = aCandidate({ wildcard: true, offered: ['dns-01'] })
-      const made = await store.authorizations.create(requester, candidate)
+      const made = await anAuthorization(candidate)
       assert.deepEqual(made, {
         id: candidate.id,
         accountId: requester.accountId,

@@ -135,7 +135,7 @@ describe('worker pool', () => {
 
   test('close ends running jobs when the time is over', async (t) => {
     const pool = faultyPool(t)
-    const running = assert.rejects(pool.validate(faulty('spin')), isError('lost'))
+    const running = assert.rejects(pool.validate(faulty('spin')), isError('closed'))
     await sleep(100)
     const startedAt = performance.now()
     await pool.close(200)

@@ -4,13 +4,15 @@ import { isIP } from 'node:net'
 import { domainToASCII } from 'node:url'
 import { z } from 'zod/v4'
 import { keysOf } from '../../lib/keys.ts'
-import { CHALLENGE_TYPES, isChallengeType } from '../../protocol/challenge.ts'
+import { parseModuleReference } from '../../lib/module-reference.ts'
+import { CHALLENGE_TYPES, isChallengeType, MAX_ENABLED_METHODS } from '../../protocol/challenge.ts'
 import { checkedText, choice, flag, isDomain, isNetwork, list, port, resolverList, setting, whole } from '../field.ts'
 
 /** Most issuer domain names that a dns-persist-01 challenge may list (draft-ietf-acme-dns-persist §3.1). */
 export const MAX_ISSUER_DOMAIN_NAMES = 10
 
-const isMethod = (value: string) => isChallengeType(value) || /^ext:\S+$/.test(value)
+const isMethod = (value: string) =>
+  isChallengeType(value) || (value.startsWith('ext:') && parseModuleReference(value.slice(4)) !== undefined)
 
 const timeout = (seconds: number) => setting(whole(1, seconds), 'Time one attempt may take.', { unit: 'seconds' })
 const maxRetries = (count: number) =>
@@ -112,6 +114,18 @@ const DnsPersist01 = z
   .prefault({})
   .meta({ description: 'dns-persist-01 (draft-ietf-acme-dns-persist).' })
 
+const Extension = z.strictObject({
+  timeout_seconds: timeout(10),
+  max_retries: maxRetries(3),
+  settings: setting(
+    z.record(z.string(), z.unknown()).default(() => ({})),
+    'What the module is given when it is loaded.',
+  ),
+})
+
+/** Of a module that has no entry. */
+export const EXTENSION_DEFAULTS = Extension.parse({})
+
 const BackgroundWorker = z
   .strictObject({
     enabled: setting(
@@ -121,7 +135,7 @@ const BackgroundWorker = z
     poll_seconds: setting(whole(1, 10), 'Pause between two looks for such challenges.', { unit: 'seconds' }),
     stale_seconds: setting(
       whole(1, 300),
-      'Time without news after which a challenge in processing counts as lost; never less than twice the longest timeout of a method.',
+      'Time without news after which a challenge in processing counts as lost; never less than twice what the longest attempt may take.',
       { unit: 'seconds' },
     ),
   })
@@ -134,10 +148,14 @@ export const Challenges = z
       z
         .array(checkedText(`one of ${keysOf(CHALLENGE_TYPES).join(', ')}, or ext: and a module`, isMethod))
         .min(1)
+        .max(MAX_ENABLED_METHODS)
         .default(() => ['http-01']),
-      'Methods offered to clients.',
+      'Methods offered to clients. `ext:./path/file.js#ExportName` or `ext:package#ExportName` is a validator module (docs/validators.md).',
     ),
-    auto_accept: setting(flag(false), 'Regard every identifier as validated.'),
+    auto_accept: setting(
+      flag(false),
+      'Accept every identifier without a challenge, at once. Refused unless allowlists of accounts are enforced, or with `--dev`.',
+    ),
     retry_after_seconds: setting(whole(1, 3), 'Retry-After of challenges in processing.', { unit: 'seconds' }),
     backoff_base_seconds: setting(whole(1, 5), 'Wait before the second attempt; doubles with each further one.', {
       unit: 'seconds',
@@ -158,6 +176,10 @@ export const Challenges = z
     tlsalpn01: TlsAlpn01,
     dnspersist01: DnsPersist01,
     dnsaccount01: DnsAccount01,
+    extensions: setting(
+      z.record(z.string(), Extension).default(() => ({})),
+      'Validator modules, by the name their method has on the wire.',
+    ),
     background_worker: BackgroundWorker,
   })
   .prefault({})

@@ -109,7 +109,7 @@ function reportAuthorization(authorization: InspectedAuthorization): Report {
     status: authorization.status,
     expires_at: renderTimestamp(authorization.expires_at),
     challenges: authorization.offered.map((offered) => ({
-      id: challengeId(authorization.id, offered as ChallengeType),
+      id: challengeId(authorization, offered as ChallengeType),
       type: offered,
       status: attempts[offered]?.status ?? 'pending',
       token: `${token.slice(0, TOKEN_SHOWN)}…`,
@@ -175,6 +175,9 @@ async function reportAccount(store: InspectStore, id: string): Promise<Report | 
     key_thumbprint: account.thumbprint,
     tos_agreed: account.terms_agreed,
     contacts: account.contacts,
+    eab_kid: account.eab_kid,
+    allowed_profiles: account.allowed_profiles,
+    preapproved_networks: account.preapproved_networks,
     created_at: renderTimestamp(account.created_at),
     order_count: counts.reduce((sum, { orders }) => sum + orders, 0),
     orders_by_status: Object.fromEntries(counts.map(({ status, orders }) => [status, orders])),

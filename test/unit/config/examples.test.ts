@@ -37,7 +37,7 @@ const EXAMPLES: Record<string, readonly string[]> = {
   'crl-ari': [],
   'custom-ca': ['ca.backend'],
   'custom-paths': [],
-  'custom-validator': ['challenges.enabled[1]'],
+  'custom-validator': [],
   development: [],
   'docker-compose': ['logging.audit.file'],
   email: ['smtp.enabled', 'notifications.enabled'],

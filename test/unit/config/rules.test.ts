@@ -61,7 +61,7 @@ const CASES: [string, Tree, string[]][] = [
     },
     [],
   ],
-  ['accepting everything with an own CA', { challenges: { auto_accept: true } }, ['challenges.auto_accept']],
+  ['accepting everything without allowlists', { challenges: { auto_accept: true } }, ['challenges.auto_accept']],
   [
     'accepting everything within allowlists',
     { challenges: { auto_accept: true }, security: { identifier_policy: { enforce_account_allowlist: true } } },
@@ -70,7 +70,7 @@ const CASES: [string, Tree, string[]][] = [
   [
     'accepting everything for another CA',
     { challenges: { auto_accept: true }, ca: { backend: 'external', external: { sign_url: 'https://x.example' } } },
-    [],
+    ['challenges.auto_accept'],
   ],
   ['first wait above the longest', { challenges: { backoff_base_seconds: 301 } }, ['challenges.backoff_base_seconds']],
   ['terms required but not named', { tos: { require_agreement: true } }, ['tos.url']],
@@ -199,7 +199,7 @@ describe('rules between keys', () => {
     ],
     [
       { challenges: { enabled: [] } },
-      'challenges.enabled (line 1): is an empty list; must be a list of at least 1, each entry one of http-01, dns-01, tls-alpn-01, dns-persist-01, dns-account-01, or ext: and a module',
+      'challenges.enabled (line 1): is an empty list; must be a list of at least 1, at most 10, each entry one of http-01, dns-01, tls-alpn-01, dns-persist-01, dns-account-01, or ext: and a module',
     ],
     [
       { hooks: { registered: [{ class: 'no class', enabled: false }] } },

@@ -12,8 +12,23 @@ const QUIET: Tree = {
 
 const CASES: [string, Tree, string[]][] = [
   ['nothing unusual', {}, []],
+  [
+    'a method that is validated by nobody here',
+    { challenges: { http01: { auto_validate: false } } },
+    ['challenges.background_worker.enabled'],
+  ],
+  [
+    'a method that the challenge worker validates',
+    { challenges: { http01: { auto_validate: false }, background_worker: { enabled: true } } },
+    [],
+  ],
   ['another worker class', { server: { worker_class: 'gthread' } }, ['server.worker_class']],
   ['trusted proxies that nobody asks', { proxy: { trusted_proxies: ['192.0.2.1'] } }, ['proxy.trusted_proxies']],
+  [
+    'nothing validated',
+    { challenges: { auto_accept: true }, security: { identifier_policy: { enforce_account_allowlist: true } } },
+    ['challenges.auto_accept'],
+  ],
   ['HSTS of less than a day', { security: { hsts_max_age_seconds: 86399 } }, ['security.hsts_max_age_seconds']],
   ['no HSTS', { security: { hsts_max_age_seconds: 0 } }, []],
   [

@@ -213,25 +213,50 @@ describe('validation dispatcher', () => {
 
   test('an account with slow targets delays nobody else', async () => {
     const ended: string[] = []
+    let open: (() => void) | undefined
+    const gate = new Promise<void>((resolve) => {
+      open = resolve
+    })
     const { dispatcher } = aDispatcher(
       async (job) => {
-        if ((job as { token: string }).token.startsWith('slow')) await sleep(150)
+        if ((job as { token: string }).token.startsWith('slow')) await gate
         return GOOD
       },
       {
-        limits: { ...LIMITS, perAccount: 3 },
+        limits: { ...LIMITS, perAccount: 3, perTarget: 100 },
         events: { attempted: ({ accountId }) => ended.push(accountId), superseded() {}, interrupted() {} },
       },
     )
     for (let i = 0; i < 30; i++) dispatcher.dispatch(aRequest({ authorizationId: `slow-${i}`, accountId: 'slow' }))
     await sleep(20)
     for (let i = 0; i < 30; i++) dispatcher.dispatch(aRequest({ accountId: `other-${i % 3}` }))
-    await until(() => ended.filter((account) => account !== 'slow').length === 30)
+    await until(() => dispatcher.load().known === 30)
     assert.equal(ended.includes('slow'), false)
     const { known, running, waiting } = dispatcher.load()
     assert.deepEqual([known, running, waiting], [30, 3, { capacity: 0, account: 27, target: 0, backoff: 0 }])
     assert.ok(dispatcher.load().oldestWaitMs > 10)
-    await dispatcher.drain(1_000)
+    open?.()
+    await until(() => dispatcher.load().known === 0)
+  })
+
+  test('thousands that end at once make room for thousands that wait', async () => {
+    let open: (() => void) | undefined
+    const gate = new Promise<void>((resolve) => {
+      open = resolve
+    })
+    const total = 4_000
+    const { dispatcher, results } = aDispatcher(
+      async () => {
+        await gate
+        return GOOD
+      },
+      { limits: { total, perAccount: total, perTarget: 2 * total, maxWaiting: 8 * total } },
+    )
+    for (let i = 0; i < 2 * total; i++) dispatcher.dispatch(aRequest())
+    await until(() => dispatcher.load().running === total)
+    open?.()
+    await until(() => dispatcher.load().known === 0)
+    assert.equal(results.length, 2 * total)
   })
 
   test('an account may have a quarter of what can wait', () => {
