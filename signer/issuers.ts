@@ -70,7 +70,9 @@ export class PinRefused extends Error {
   override readonly name = 'PinRefused'
 }
 
-const isPinRefusal = (error: unknown): boolean => error instanceof TokenError && error.kind === 'pin'
+/** Of one issuer, or of the whole start. */
+export const isPinRefusal = (error: unknown): boolean =>
+  error instanceof PinRefused || (error instanceof TokenError && error.kind === 'pin')
 
 const describeError = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
