@@ -13,6 +13,9 @@ export type KeyType = (typeof KEY_TYPES)[number]
 /** Signing certificates and CRLs is for CAs: no configuration can allow it to a subscriber (RFC 5280 §4.2.1.3). */
 const LEAF_KEY_USAGES = KEY_USAGES.filter((usage) => usage !== 'key_cert_sign' && usage !== 'crl_sign')
 
+/** Each session signs in a thread of its own; see start.cts. */
+const MAX_SESSIONS = 32
+
 const File = z.string().min(1)
 const Seconds = z.number().positive().max(3600)
 const KEY_PURPOSES = Object.keys(EXTENDED_KEY_USAGES) as ExtendedKeyUsage[]
@@ -70,8 +73,63 @@ const Policy = z.strictObject({
     .array(z.string().regex(OID, 'must be an OID'))
     .default([])
     .meta({ description: 'Non-critical extensions accepted unread, beside those every leaf has.' }),
+  max_crl_validity_days: z.number().positive().max(3660).default(32).meta({
+    description: 'From thisUpdate to nextUpdate of a CRL.',
+  }),
+  crl_urls: z
+    .array(z.url({ protocol: /^https?$/ }))
+    .optional()
+    .meta({
+      description: 'What the URLs of CRLs begin with, in certificates and in CRLs; without it any URL is accepted.',
+    }),
   max_signatures_per_second: z.number().positive().optional(),
 })
+
+const atMostOne = (...names: string[]) =>
+  [
+    (key: object) => names.filter((name) => (key as Record<string, unknown>)[name]).length <= 1,
+    `set only one of ${names.join(', ')}`,
+  ] as const
+
+const Pkcs11 = z
+  .strictObject({
+    library: File.meta({ description: 'The PKCS #11 library of the token, a shared object.' }),
+    token: z.string().min(1).max(32).optional().meta({ description: 'Label of the token.' }),
+    slot: z.int().min(0).optional().meta({ description: 'Slot of the token, instead of its label or beside it.' }),
+    pin_file: File.optional().meta({ description: 'Mode 600 or 400; a final line break does not belong to the PIN.' }),
+    pin_env: z.string().min(1).optional(),
+    pin_prompt: z.boolean().optional().meta({ description: 'Ask on the terminal at the start.' }),
+    login: z.boolean().default(true).meta({ description: 'Without it the key must be usable without a PIN.' }),
+    label: z.string().min(1).optional().meta({ description: 'CKA_LABEL of the private key.' }),
+    id: z
+      .string()
+      .regex(/^([0-9A-Fa-f]{2})+$/, 'must be hexadecimal bytes such as 01af')
+      .optional()
+      .meta({ description: 'CKA_ID of the private key.' }),
+    type: z
+      .enum(['rsa', 'ec'])
+      .optional()
+      .meta({ description: 'When given, the certificate must hold a key of this kind.' }),
+    sessions: z.int().min(1).max(MAX_SESSIONS).default(4).meta({ description: 'Signatures made at the same time.' }),
+    session_wait: Seconds.default(30).meta({ description: 'How long a signature waits for a free session.' }),
+  })
+  .refine(...atMostOne('pin_file', 'pin_env', 'pin_prompt'))
+  .refine(({ token, slot }) => token !== undefined || slot !== undefined, 'set token or slot')
+  .refine(({ label, id }) => label !== undefined || id !== undefined, 'set label or id of the key')
+
+const PASSPHRASE = ['passphrase_file', 'passphrase_env', 'passphrase_prompt'] as const
+
+const Key = z
+  .strictObject({
+    file: File.optional().meta({ description: 'PEM, mode 600 or 400, encrypted or not.' }),
+    passphrase_file: File.optional(),
+    passphrase_env: z.string().min(1).optional(),
+    passphrase_prompt: z.boolean().optional().meta({ description: 'Ask on the terminal at the start.' }),
+    pkcs11: Pkcs11.optional().meta({ description: 'A key in a token, instead of a file.' }),
+  })
+  .refine(...atMostOne(...PASSPHRASE))
+  .refine((key) => (key.file === undefined) !== (key.pkcs11 === undefined), 'set either file or pkcs11')
+  .refine((key) => key.file !== undefined || !PASSPHRASE.some((name) => key[name]), 'a passphrase is for a key file')
 
 const Issuer = z.strictObject({
   id: z
@@ -83,20 +141,24 @@ const Issuer = z.strictObject({
     description: 'PEM files with whole chains to other roots; each begins with a certificate of the same name and key.',
   }),
   hash: z.enum(['sha256', 'sha384', 'sha512']).default('sha256').meta({ description: 'Ignored by Ed25519.' }),
-  key: z
-    .strictObject({
-      file: File,
-      passphrase_file: File.optional(),
-      passphrase_env: z.string().min(1).optional(),
-    })
-    .refine((key) => !(key.passphrase_file && key.passphrase_env), 'set passphrase_file or passphrase_env, not both'),
+  key: Key,
   policy: Policy.prefault({}),
 })
 
 const Config = z.strictObject({
   socket: File.meta({ description: 'Unix socket; its directory is made with mode 0750 when missing.' }),
   secret_file: File.meta({ description: 'At least 32 bytes, mode 600 or 640; the same file that the front reads.' }),
-  audit: z.strictObject({ file: File }),
+  audit: z.strictObject({
+    file: File,
+    max_bytes: z
+      .int()
+      .min(64 * 1024)
+      .default(256 * 1024 * 1024)
+      .meta({ description: 'Size at which the file is closed and a new one goes on with the chain.' }),
+  }),
+  crl_numbers_file: File.optional().meta({
+    description: 'Keeps the number of the newest CRL of each issuer; the audit file with `.crl-numbers` when absent.',
+  }),
   log: z
     .strictObject({ level: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info') })
     .prefault({}),
@@ -109,6 +171,12 @@ const Config = z.strictObject({
         .min(16_384)
         .max(256 * 1024 * 1024)
         .default(DEFAULT_MAX_FRAME_BYTES),
+      crl_bytes: z
+        .int()
+        .min(65_536)
+        .max(2 ** 32 - 1)
+        .default(256 * 1024 * 1024)
+        .meta({ description: 'Of one TBSCertList; a million entries have about 48 MB.' }),
       handshake_timeout: Seconds.default(5),
       graceful_timeout: Seconds.default(10),
     })
@@ -121,6 +189,7 @@ const Config = z.strictObject({
 
 export type SignerConfig = z.infer<typeof Config>
 export type IssuerConfig = SignerConfig['issuers'][number]
+export type KeyConfig = IssuerConfig['key']
 export type PolicyConfig = IssuerConfig['policy']
 
 /** Everything that is wrong with a configuration file, one `file:line: path: reason` each. */
@@ -182,17 +251,30 @@ function withAbsolutePaths(config: SignerConfig, base: string): SignerConfig {
     ...config,
     socket: absolute(config.socket),
     secret_file: absolute(config.secret_file),
-    audit: { file: absolute(config.audit.file) },
+    audit: { ...config.audit, file: absolute(config.audit.file) },
+    ...(config.crl_numbers_file !== undefined && { crl_numbers_file: absolute(config.crl_numbers_file) }),
     issuers: config.issuers.map((issuer) => ({
       ...issuer,
       certificate: absolute(issuer.certificate),
       ...(issuer.chain !== undefined && { chain: absolute(issuer.chain) }),
       alternate_chains: issuer.alternate_chains.map(absolute),
-      key: {
-        ...issuer.key,
-        file: absolute(issuer.key.file),
-        ...(issuer.key.passphrase_file !== undefined && { passphrase_file: absolute(issuer.key.passphrase_file) }),
-      },
+      key: withAbsoluteKeyPaths(issuer.key, absolute),
     })),
+  }
+}
+
+function withAbsoluteKeyPaths(key: KeyConfig, absolute: (file: string) => string): KeyConfig {
+  return {
+    ...key,
+    ...(key.file !== undefined && { file: absolute(key.file) }),
+    ...(key.passphrase_file !== undefined && { passphrase_file: absolute(key.passphrase_file) }),
+    ...(key.pkcs11 !== undefined && {
+      pkcs11: {
+        ...key.pkcs11,
+        // A name without a slash is looked for where the system keeps libraries.
+        library: key.pkcs11.library.includes('/') ? absolute(key.pkcs11.library) : key.pkcs11.library,
+        ...(key.pkcs11.pin_file !== undefined && { pin_file: absolute(key.pkcs11.pin_file) }),
+      },
+    }),
   }
 }

@@ -7,8 +7,9 @@ import { type Certificate, parseCertificate, verifyCertificateSignature } from '
 import { decodePem } from '../src/pki/pem.ts'
 import { verifySignature } from '../src/pki/signature.ts'
 import type { IssuerConfig } from './config.ts'
-import { loadFileKey } from './keys/file-key.ts'
-import type { SigningKey } from './keys/signing-key.ts'
+import { type KeyLoader, readKeySecret } from './keys/load-key.ts'
+import { TokenError } from './keys/pkcs11/error.ts'
+import type { KeyState, SigningKey } from './keys/signing-key.ts'
 import { compilePolicy, type SigningPolicy } from './policy.ts'
 import { TEST_MESSAGE } from './protocol.ts'
 import { SignQueue } from './sign-queue.ts'
@@ -29,22 +30,51 @@ export interface Issuer {
   notAfter: Date
 }
 
+export interface IssuerOptions {
+  keys: KeyLoader
+  /** A key went away or came back. */
+  onKeyState(issuer: string, state: KeyState): void
+}
+
 /**
  * Loads every issuer and proves, with a test signature each, that key and certificate belong together.
- * @throws Error with one sentence per issuer that cannot be used.
+ * @throws Error with one sentence per issuer that cannot be used; PinRefused when a token refused a PIN.
  */
-export async function loadIssuers(configs: readonly IssuerConfig[]): Promise<Map<string, Issuer>> {
-  const loaded = await Promise.allSettled(configs.map(loadIssuer))
-  const problems = loaded.flatMap((result, index) =>
-    result.status === 'rejected' ? [`issuer ${configs[index]!.id}: ${describeError(result.reason)}`] : [],
-  )
-  if (problems.length > 0) throw new Error(problems.join('\n'))
-  return new Map(loaded.flatMap((result) => (result.status === 'fulfilled' ? [[result.value.id, result.value]] : [])))
+export async function loadIssuers(
+  configs: readonly IssuerConfig[],
+  options: IssuerOptions,
+): Promise<Map<string, Issuer>> {
+  const issuers = new Map<string, Issuer>()
+  const problems: { text: string; error: unknown }[] = []
+  // One after the other: secrets may be asked for on the terminal, and a token that refused a PIN once is not asked again.
+  for (const config of configs) {
+    try {
+      issuers.set(config.id, await loadIssuer(config, options))
+    } catch (error) {
+      problems.push({ text: `issuer ${config.id}: ${describeError(error)}`, error })
+      if (isPinRefusal(error)) break
+    }
+  }
+  if (problems.length === 0) return issuers
+  await closeKeys(issuers)
+  const message = problems.map(({ text }) => text).join('\n')
+  throw problems.some(({ error }) => isPinRefusal(error)) ? new PinRefused(message) : new Error(message)
 }
+
+export async function closeKeys(issuers: ReadonlyMap<string, Issuer>): Promise<void> {
+  await Promise.all([...issuers.values()].map(({ key }) => key.close()))
+}
+
+/** A start that must not be repeated before somebody has corrected the PIN: each attempt brings the token nearer to its lock. */
+export class PinRefused extends Error {
+  override readonly name = 'PinRefused'
+}
+
+const isPinRefusal = (error: unknown): boolean => error instanceof TokenError && error.kind === 'pin'
 
 const describeError = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
-async function loadIssuer(config: IssuerConfig): Promise<Issuer> {
+async function loadIssuer(config: IssuerConfig, { keys, onKeyState }: IssuerOptions): Promise<Issuer> {
   const certificates = [config.certificate, ...(config.chain === undefined ? [] : [config.chain])].flatMap(
     readCertificates,
   )
@@ -55,14 +85,13 @@ async function loadIssuer(config: IssuerConfig): Promise<Issuer> {
 
   const publicKey = createPublicKey({ key: own.tbs.spki.der, format: 'der', type: 'spki' })
   const algorithm = findAlgorithm(publicKey, config.hash)
-  const key = loadFileKey({
-    file: config.key.file,
-    passphraseFile: config.key.passphrase_file,
-    passphraseEnv: config.key.passphrase_env,
+  const key = await keys.load(config.key, await readKeySecret(config.key), {
     algorithm,
+    spki: own.tbs.spki.der,
+    onStateChange: (state) => onKeyState(config.id, state),
   })
   if (!verifySignature(algorithm, TEST_MESSAGE, publicKey, await key.sign(TEST_MESSAGE))) {
-    throw new Error(`${config.key.file} is not the key of ${config.certificate}`)
+    throw new Error(`${config.key.file ?? 'the key in the token'} is not the key of ${config.certificate}`)
   }
   const perSecond = config.policy.max_signatures_per_second
   return {
@@ -79,6 +108,7 @@ async function loadIssuer(config: IssuerConfig): Promise<Issuer> {
       signatureAlgorithm: algorithm,
       notBefore: own.tbs.notBefore,
       notAfter: own.tbs.notAfter,
+      maySignCrls: own.tbs.keyUsages.length === 0 || own.tbs.keyUsages.includes('crl_sign'),
     }),
     notAfter: own.tbs.notAfter,
   }

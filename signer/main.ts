@@ -1,13 +1,21 @@
 #!/usr/bin/env node
 /** chancery-signer: the command line of the signer daemon. */
 
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import sade from 'sade'
+import type { AuditLine } from './audit-chain.ts'
+import { type AuditSelection, describeLine, exportAudit, followLines, lastLines } from './audit-export.ts'
+import { closedSegments } from './audit-segments.ts'
 import { verifyAuditChain } from './audit-verify.ts'
 import { ConfigError, loadConfig } from './config.ts'
+import { PinRefused } from './issuers.ts'
+import { PIN_REFUSED_EXIT_CODE } from './protocol.ts'
 import { checkSetup, serve } from './serve.ts'
 import { readVersion } from './version.ts'
 
-const EXIT = { ok: 0, failed: 1 } as const
+/** `pinRefused` has a code of its own so that whoever restarts the daemon can leave that to people. */
+const EXIT = { ok: 0, failed: 1, pinRefused: PIN_REFUSED_EXIT_CODE } as const
 const DEFAULT_CONFIG = '/etc/chancery/signer.yaml'
 
 interface ServeOptions {
@@ -24,7 +32,8 @@ const program = sade('chancery-signer')
   .describe([
     'Holds the CA keys and signs what its policy allows, over a Unix socket.',
     '',
-    'Exit codes: 0 done; 1 wrong usage, could not start, or found something wrong.',
+    'Exit codes: 0 done; 1 wrong usage, could not start, or found something wrong; 3 a token refused the PIN: do not',
+    'start again before it is corrected, each attempt brings the token nearer to its lock.',
     'A running daemon prints one line "signer ready" (JSON) when it accepts connections.',
     'SIGTERM or SIGINT: finish what is in flight, then stop.',
   ])
@@ -49,6 +58,24 @@ program
   .example('audit verify /var/lib/chancery-signer/audit.jsonl')
   .action(run(verifyCommand))
 
+program
+  .command('audit tail <file>', 'Show the newest signatures')
+  .option('-n, --lines', 'How many', 20)
+  .option('-f, --follow', 'Go on showing what is added, until Ctrl-C')
+  .option('--json', 'The lines as they stand in the file')
+  .example('audit tail -n 5 --follow /var/lib/chancery-signer/audit.jsonl')
+  .action(run(tailCommand))
+
+program
+  .command('audit export <file>', 'Write the lines of a chain to standard output, older segments included')
+  .option('--format', 'jsonl (the lines as they stand) or csv', 'jsonl')
+  .option('--since', 'Only lines from this time on, RFC 3339')
+  .option('--until', 'Only lines up to this time, RFC 3339')
+  .option('--issuer', 'Only lines of this issuer id')
+  .option('--serial', 'Only lines with this serial number, hex')
+  .example('audit export --format csv --since 2026-01-01T00:00:00Z /var/lib/chancery-signer/audit.jsonl > 2026.csv')
+  .action(run(exportCommand))
+
 async function serveCommand(options: ServeOptions): Promise<number> {
   if (options._.length > 0) throw new Error(`unknown command: ${options._.join(' ')}; see chancery-signer --help`)
   const config = loadConfig(options.config)
@@ -56,23 +83,79 @@ async function serveCommand(options: ServeOptions): Promise<number> {
     await serve(config, version, options['with-parent'] ?? false)
     return EXIT.ok
   }
-  for (const { id, algorithm, key, notAfter } of (await checkSetup(config)).values()) {
-    console.log(`issuer ${id}: ${algorithm}, ${key.kind} key, valid until ${notAfter.toISOString()}`)
-  }
+  for (const line of await checkSetup(config)) console.log(line)
   console.log(`${options.config}: configuration is valid`)
   return EXIT.ok
 }
 
 async function verifyCommand(file: string): Promise<number> {
+  requireFile(file)
   const verdict = await verifyAuditChain(file)
   if (!verdict.ok) {
-    console.error(`${file}: line ${verdict.line}: ${verdict.reason}`)
+    console.error(`${verdict.file}: line ${verdict.line}: ${verdict.reason}`)
     return EXIT.failed
   }
+  if (verdict.first > 1) console.log(`${file}: lines before ${verdict.first} are not here`)
   const repairs = verdict.repairs === 0 ? '' : `, ${verdict.repairs} repaired after a crash`
   console.log(`${file}: ${verdict.lines} lines, ${verdict.signatures} signatures${repairs}`)
   console.log(`head ${verdict.head}`)
   return EXIT.ok
+}
+
+interface TailOptions {
+  lines: number
+  follow?: boolean
+  json?: boolean
+}
+
+async function tailCommand(file: string, { lines: count, follow, json }: TailOptions): Promise<number> {
+  if (!Number.isSafeInteger(count) || count < 0) throw new Error('--lines takes a whole number')
+  const show = (line: AuditLine) => console.log(json ? JSON.stringify(line) : describeLine(line))
+  requireFile(file)
+  const lines = await lastLines(file, count)
+  for (const line of lines) show(line)
+  if (!follow) return EXIT.ok
+
+  const interrupt = new AbortController()
+  process.once('SIGINT', () => interrupt.abort())
+  const newest = (await lastLines(file, 1)).at(-1)?.seq ?? 0
+  for await (const line of followLines(file, lines.at(-1)?.seq ?? newest, interrupt.signal)) show(line)
+  return EXIT.ok
+}
+
+interface ExportOptions {
+  format: string
+  since?: string
+  until?: string
+  issuer?: string
+  serial?: string | number
+}
+
+async function exportCommand(file: string, options: ExportOptions): Promise<number> {
+  const { format } = options
+  if (format !== 'jsonl' && format !== 'csv') throw new Error('--format is jsonl or csv')
+  requireFile(file)
+  const selection: AuditSelection = {
+    since: timeOf('--since', options.since),
+    until: timeOf('--until', options.until),
+    issuer: options.issuer,
+    serial: options.serial === undefined ? undefined : String(options.serial).toLowerCase(),
+  }
+  for await (const text of exportAudit(file, selection, format)) {
+    if (!process.stdout.write(text)) await once(process.stdout, 'drain')
+  }
+  return EXIT.ok
+}
+
+function timeOf(flag: string, text: string | undefined): Date | undefined {
+  if (text === undefined) return undefined
+  const time = new Date(text)
+  if (Number.isNaN(time.getTime())) throw new Error(`${flag} is not a time such as 2026-01-01T00:00:00Z`)
+  return time
+}
+
+function requireFile(file: string): void {
+  if (!existsSync(file) && closedSegments(file).length === 0) throw new Error(`${file}: there is no such audit chain`)
 }
 
 /** Turns what a command returns or throws into an exit code and plain lines on standard error. */
@@ -84,9 +167,13 @@ function run<A extends unknown[]>(command: (...args: A) => Promise<number>): (..
       const lines =
         error instanceof ConfigError ? error.problems : [error instanceof Error ? error.message : String(error)]
       for (const line of lines.flatMap((text) => text.split('\n'))) console.error(`chancery-signer: ${line}`)
-      process.exitCode = EXIT.failed
+      process.exitCode = error instanceof PinRefused ? EXIT.pinRefused : EXIT.failed
     }
   }
 }
 
-program.parse(process.argv, { unknown: (flag) => `Unknown option: ${flag}` })
+program.parse(process.argv, {
+  boolean: ['follow', 'json'],
+  string: ['serial'],
+  unknown: (flag) => `Unknown option: ${flag}`,
+})

@@ -28,6 +28,8 @@ export interface IssuerFacts {
   signatureAlgorithm: SignatureAlgorithm
   notBefore: Date
   notAfter: Date
+  /** Its key usage allows it (RFC 5280 §4.2.1.3). */
+  maySignCrls: boolean
 }
 
 interface Subtrees {
@@ -49,6 +51,9 @@ export interface SigningPolicy {
   excluded: Subtrees
   subjectAttributes: ReadonlySet<string>
   extensions: ReadonlySet<string>
+  maxCrlValidityMs: number
+  /** What URLs of CRLs begin with; undefined when the configuration does not speak of them. */
+  crlUrls: readonly string[] | undefined
 }
 
 /** Brings the configuration into the form in which it is asked. */
@@ -66,6 +71,8 @@ export function compilePolicy(config: PolicyConfig, issuer: IssuerFacts): Signin
     excluded: compileSubtrees(config.excluded),
     subjectAttributes: new Set(config.subject_attributes),
     extensions: new Set([...Object.values(EXTENSION), ...config.extra_extensions]),
+    maxCrlValidityMs: config.max_crl_validity_days * DAY_MS,
+    crlUrls: config.crl_urls,
   }
 }
 
@@ -117,6 +124,7 @@ const CHECKS: readonly Check[] = [
   checkKey,
   checkUsages,
   checkExtensions,
+  checkCrlUrls,
   checkNames,
   checkSubject,
 ]
@@ -189,6 +197,15 @@ function checkExtensions(tbs: TbsCertificate, policy: SigningPolicy): string | u
   if (critical !== undefined) return `critical extension ${critical} is unknown`
   const other = tbs.extensions.find(({ oid }) => !policy.extensions.has(oid))
   return other && `extension ${other.oid} is not allowed`
+}
+
+function checkCrlUrls({ crlDistributionPointUrls }: TbsCertificate, policy: SigningPolicy): string | undefined {
+  const other = crlDistributionPointUrls.find((url) => !isCrlUrlAllowed(url, policy))
+  return other && `the CRL distribution point ${other} is not allowed`
+}
+
+export function isCrlUrlAllowed(url: string, { crlUrls }: SigningPolicy): boolean {
+  return crlUrls === undefined || crlUrls.some((start) => url.startsWith(start))
 }
 
 function checkNames({ subjectAltNames }: TbsCertificate, policy: SigningPolicy): string | undefined {

@@ -29,8 +29,13 @@ import { z } from 'zod/v4'
 
 export const PROTOCOL_VERSION = 1
 
+/** The daemon ends with this code when a token refused its PIN: a parent must not start it again by itself. */
+export const PIN_REFUSED_EXIT_CODE = 3
+
 /** Bytes of a frame after its length field. A TBSCertificate with 100 long names has about 30 KiB. */
 export const DEFAULT_MAX_FRAME_BYTES = 1024 * 1024
+/** Pieces of a TBSCertList. (m) To read and hash one of 64 KiB holds the daemon up for 2 to 3 ms. */
+export const CRL_PIECE_BYTES = 64 * 1024
 /** Before the handshake is through, nobody may make the other end hold more than this. */
 export const HANDSHAKE_MAX_FRAME_BYTES = 256
 
@@ -53,12 +58,16 @@ export const TEST_MESSAGE: Buffer = Buffer.from('chancery-signer test signature;
 // Names go into log lines and audit lines: short, and without control characters.
 const IssuerId = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/)
 const Requester = z.string().regex(/^[\x20-\x7e]{1,200}$/)
+const UploadId = z.string().regex(/^[0-9a-f]{32}$/)
 const Nothing = z.strictObject({})
 const Count = z.int().min(0)
 
 /**
  * Every method with its code on the wire and the strict schemas of its meta parts. Payloads: `signCertificate` takes
- * the DER of a TBSCertificate and returns the signature value; `testSign` returns a signature over TEST_MESSAGE;
+ * the DER of a TBSCertificate and returns the signature value. A TBSCertList can have hundreds of megabytes: `beginCrl`
+ * announces it, `appendCrl` carries its next piece, and `signCrl` returns the signature value. Pieces are answered one by
+ * one when they have been read and hashed, so that requests of other kinds get their turn between them; to send a piece
+ * or `signCrl` again changes nothing. `testSign` returns a signature over TEST_MESSAGE;
  * `describe` returns the certificates of all issuers one after the other, `chain` giving the length of each, and after it
  * `alternates` those of its further chains.
  */
@@ -91,6 +100,16 @@ export const METHODS = {
       auditSequence: Count,
       auditSyncs: Count,
       lastError: z.strictObject({ at: z.string(), message: z.string() }).optional(),
+      tokens: z
+        .array(
+          z.strictObject({
+            issuer: IssuerId,
+            status: z.enum(['ready', 'away', 'refused']),
+            since: z.string(),
+            reason: z.string().optional(),
+          }),
+        )
+        .optional(),
     }),
   },
   signCertificate: {
@@ -102,6 +121,21 @@ export const METHODS = {
     code: 4,
     params: z.strictObject({ issuer: IssuerId, requester: Requester }),
     result: z.strictObject({ durationMs: z.number().min(0) }),
+  },
+  beginCrl: {
+    code: 5,
+    params: z.strictObject({ issuer: IssuerId, requester: Requester, bytes: z.int().min(1) }),
+    result: z.strictObject({ upload: UploadId }),
+  },
+  appendCrl: {
+    code: 6,
+    params: z.strictObject({ upload: UploadId, offset: Count }),
+    result: z.strictObject({ received: Count }),
+  },
+  signCrl: {
+    code: 7,
+    params: z.strictObject({ upload: UploadId }),
+    result: Nothing,
   },
 } as const
 

@@ -4,20 +4,36 @@ import pino, { type Logger } from 'pino'
 import { type AuditChain, openAuditChain } from './audit-chain.ts'
 import type { SignerConfig } from './config.ts'
 import { createCounters } from './counters.ts'
-import { type Issuer, loadIssuers } from './issuers.ts'
+import { type CrlNumbers, openCrlNumbers } from './crl-numbers.ts'
+import { CrlUploads } from './crl-uploads.ts'
+import { closeKeys, type Issuer, loadIssuers } from './issuers.ts'
+import { KeyLoader } from './keys/load-key.ts'
+import type { KeyState } from './keys/signing-key.ts'
 import { describeMethod } from './methods/describe.ts'
 import { healthMethod } from './methods/health.ts'
 import type { MethodHandlers } from './methods/method.ts'
 import { signCertificateMethod } from './methods/sign-certificate.ts'
+import { crlMethods } from './methods/sign-crl.ts'
 import { testSignMethod } from './methods/test-sign.ts'
 import { readSharedSecret } from './protocol.ts'
 import { listen } from './server.ts'
 import type { SigningService } from './signing.ts'
 
-/** What `--validate-only` does: everything short of the audit chain and the socket. @throws Error in plain sentences. */
-export async function checkSetup(config: SignerConfig): Promise<Map<string, Issuer>> {
+/** How long a signature in a token's library may still take when everything else has ended. */
+const KEY_CLOSE_MS = 5000
+
+/** What `--validate-only` does: everything short of the audit chain and the socket. @returns one line an issuer. @throws Error in plain sentences. */
+export async function checkSetup(config: SignerConfig): Promise<string[]> {
   readSharedSecret(config.secret_file)
-  return loadIssuers(config.issuers)
+  const keys = new KeyLoader()
+  const issuers = await loadIssuers(config.issuers, { keys, onKeyState: () => {} })
+  const lines = [...issuers.values()].map(
+    ({ id, algorithm, key, notAfter }) =>
+      `issuer ${id}: ${algorithm}, ${key.kind} key, valid until ${notAfter.toISOString()}`,
+  )
+  await closeKeys(issuers)
+  await keys.close(KEY_CLOSE_MS)
+  return lines
 }
 
 /**
@@ -38,15 +54,21 @@ export async function serve(config: SignerConfig, version: string, withParent: b
 }
 
 async function serveUntil(stop: Promise<string>, config: SignerConfig, version: string, log: Logger): Promise<void> {
-  const issuers = await checkSetup(config)
-  const { chain: audit, keptAside } = await openAuditChain(config.audit.file)
+  const secret = readSharedSecret(config.secret_file)
+  const keys = new KeyLoader()
+  const issuers = await loadIssuers(config.issuers, { keys, onKeyState: keyStateLogger(log) })
+  const crlNumbers = openCrlNumbers(config.crl_numbers_file ?? `${config.audit.file}.crl-numbers`)
+  const { chain: audit, keptAside } = await openAuditChain({
+    path: config.audit.file,
+    maxBytes: config.audit.max_bytes,
+  })
   if (keptAside !== undefined) log.warn({ keptAside }, 'the last audit line was torn; it is kept aside')
 
   const counters = createCounters()
   const service = { issuers, audit, counters }
   const server = await listen({
     socketPath: config.socket,
-    secret: readSharedSecret(config.secret_file),
+    secret,
     limits: {
       connections: config.limits.connections,
       requestsInFlight: config.limits.requests_in_flight,
@@ -54,7 +76,7 @@ async function serveUntil(stop: Promise<string>, config: SignerConfig, version: 
       handshakeTimeoutMs: config.limits.handshake_timeout * 1000,
       gracefulTimeoutMs: config.limits.graceful_timeout * 1000,
     },
-    handlers: createHandlers(service, version),
+    handlers: createHandlers(service, version, crlNumbers, new CrlUploads(config.limits.crl_bytes)),
     counters,
     log,
   })
@@ -64,16 +86,30 @@ async function serveUntil(stop: Promise<string>, config: SignerConfig, version: 
   log.info({ reason, inFlight: counters.inFlight }, 'signer stopping')
   await server.drain()
   await audit.close()
-  await Promise.all([...issuers.values()].map(({ key }) => key.close()))
+  await closeKeys(issuers)
+  await keys.close(KEY_CLOSE_MS)
   log.info({ signatures: counters.signatures, refusals: counters.refusals }, 'signer stopped')
 }
 
-function createHandlers(service: SigningService, version: string): MethodHandlers {
+function createHandlers(
+  service: SigningService,
+  version: string,
+  crlNumbers: CrlNumbers,
+  uploads: CrlUploads,
+): MethodHandlers {
   return {
     describe: describeMethod(version, service.issuers),
-    health: healthMethod(service.counters, service.audit),
+    health: healthMethod(service),
     signCertificate: signCertificateMethod(service),
     testSign: testSignMethod(service),
+    ...crlMethods(service, crlNumbers, uploads),
+  }
+}
+
+function keyStateLogger(log: Logger): (issuer: string, state: KeyState) => void {
+  return (issuer, state) => {
+    if (state.status === 'ready') log.warn({ issuer }, 'the token is back')
+    else log.error({ issuer, reason: state.reason }, state.status === 'away' ? 'the token is away' : 'PIN refused')
   }
 }
 

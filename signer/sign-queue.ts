@@ -2,30 +2,68 @@
 
 import { SignerUnavailable } from './protocol.ts'
 
+/** A longer timer would fire at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1
+
+interface Waiting {
+  start(): void
+  timer: NodeJS.Timeout
+}
+
 /**
- * Runs at most `slots` tasks at once, first come, first served. A task whose deadline passes while it waits is not
- * started: nobody would take its result. The queue is bounded by the server's limit of requests in flight.
+ * Runs at most `slots` tasks at once, first come, first served. A task that waits beyond its time is not started and
+ * fails there and then, so that a key that hangs does not pile up requests. The queue is bounded by the server's limit of
+ * requests in flight.
  */
 export class SignQueue {
   #free: number
-  readonly #waiting: (() => void)[] = []
+  readonly #waiting = new Set<Waiting>()
 
   constructor(slots: number) {
     this.#free = slots
   }
 
-  /** @param deadlineAt in the time of `performance.now()`. @throws SignerUnavailable when it passed before the start. */
-  async run<T>(deadlineAt: number, task: () => Promise<T> | T): Promise<T> {
+  /** @param startBefore in the time of `performance.now()`. @throws SignerUnavailable when it passed before the start. */
+  async run<T>(startBefore: number, task: () => Promise<T> | T): Promise<T> {
     if (this.#free > 0) this.#free -= 1
-    else await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    else await this.#turn(startBefore)
     try {
-      if (performance.now() > deadlineAt) throw new SignerUnavailable('the deadline passed while waiting for the key')
+      if (performance.now() > startBefore) throw tooLate()
       return await task()
     } finally {
-      // The slot goes straight to the next in line, so that no newcomer can overtake it.
-      const next = this.#waiting.shift()
-      if (next) next()
-      else this.#free += 1
+      this.#release()
     }
   }
+
+  #turn(startBefore: number): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const waiting: Waiting = {
+        start: resolve,
+        timer: setTimeout(
+          () => {
+            this.#waiting.delete(waiting)
+            reject(tooLate())
+          },
+          Math.min(startBefore - performance.now(), MAX_TIMER_MS),
+        ),
+      }
+      this.#waiting.add(waiting)
+    })
+  }
+
+  /** The slot goes straight to the next in line, so that no newcomer can overtake it. */
+  #release(): void {
+    const [next] = this.#waiting
+    if (!next) {
+      this.#free += 1
+      return
+    }
+    this.#waiting.delete(next)
+    clearTimeout(next.timer)
+    next.start()
+  }
+}
+
+function tooLate(): SignerUnavailable {
+  return new SignerUnavailable('the time to sign passed while waiting for the key')
 }

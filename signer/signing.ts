@@ -19,13 +19,13 @@ export function requireIssuer({ issuers }: SigningService, id: string): Issuer {
 }
 
 /**
- * Signs `data` and returns the signature once its line is on disk.
+ * Has `make` sign and returns the signature once its line is on disk.
  * @throws SignerUnavailable: too many per second, too late, audit chain down.
  */
 export async function signAndRecord(
   { audit, counters }: SigningService,
   issuer: Issuer,
-  data: Buffer,
+  make: () => Buffer | Promise<Buffer>,
   record: Omit<AuditRecord, 'issuer'>,
   deadlineAt: number,
 ): Promise<Buffer> {
@@ -35,10 +35,14 @@ export async function signAndRecord(
     throw new SignerUnavailable(`issuer ${issuer.id} has reached its signatures per second`)
   }
   const { key, queue } = issuer
-  const made = queue ? queue.run(deadlineAt, () => key.sign(data)) : key.sign(data)
+  const made = queue ? queue.run(waitUntil(key, deadlineAt), make) : make()
   // No `await` for what is there already: it would put off the audit line until the whole chunk has been signed.
   const signature = Buffer.isBuffer(made) ? made : await made
   await audit.append({ ...record, issuer: issuer.id })
   counters.signatures += 1
   return signature
+}
+
+function waitUntil({ maxWaitMs }: Issuer['key'], deadlineAt: number): number {
+  return maxWaitMs === undefined ? deadlineAt : Math.min(deadlineAt, performance.now() + maxWaitMs)
 }

@@ -1,21 +1,42 @@
-/** `health`: the live counters. Whether a key really signs is what `testSign` is for. */
+/** `health`: the live counters and where the tokens are. Whether a key really signs is what `testSign` is for. */
 
-import type { AuditChain } from '../audit-chain.ts'
-import type { Counters } from '../counters.ts'
+import type { Issuer } from '../issuers.ts'
+import type { MethodResult } from '../protocol.ts'
+import type { SigningService } from '../signing.ts'
 import type { MethodHandler } from './method.ts'
 
-export function healthMethod(counters: Counters, audit: AuditChain): MethodHandler<'health'> {
-  return () => ({
-    meta: {
-      signing: audit.failure === undefined,
-      uptimeSeconds: Math.round(performance.now() - counters.startedAt) / 1000,
-      signatures: counters.signatures,
-      refusals: counters.refusals,
-      inFlight: counters.inFlight,
-      connections: counters.connections,
-      auditSequence: audit.sequence,
-      auditSyncs: audit.syncs,
-      ...(counters.lastError && { lastError: counters.lastError }),
-    },
-  })
+export function healthMethod({ counters, audit, issuers }: SigningService): MethodHandler<'health'> {
+  return () => {
+    const tokens = tokenStates([...issuers.values()])
+    return {
+      meta: {
+        signing: audit.failure === undefined,
+        uptimeSeconds: Math.round(performance.now() - counters.startedAt) / 1000,
+        signatures: counters.signatures,
+        refusals: counters.refusals,
+        inFlight: counters.inFlight,
+        connections: counters.connections,
+        auditSequence: audit.sequence,
+        auditSyncs: audit.syncs,
+        ...(counters.lastError && { lastError: counters.lastError }),
+        // Left out when there are none, so that a front of the previous release understands the reply.
+        ...(tokens.length > 0 && { tokens }),
+      },
+    }
+  }
+}
+
+function tokenStates(issuers: readonly Issuer[]): NonNullable<MethodResult<'health'>['tokens']> {
+  return issuers.flatMap(({ id, key: { state } }) =>
+    state === undefined
+      ? []
+      : [
+          {
+            issuer: id,
+            status: state.status,
+            since: state.since.toISOString(),
+            ...(state.status !== 'ready' && { reason: state.reason }),
+          },
+        ],
+  )
 }

@@ -25,6 +25,6 @@ export function signCertificateMethod(service: SigningService): MethodHandler<'s
       sha256: sha256Hex(tbs),
       requester,
     }
-    return { meta: {}, payload: await signAndRecord(service, issuer, tbs, record, deadlineAt) }
+    return { meta: {}, payload: await signAndRecord(service, issuer, () => issuer.key.sign(tbs), record, deadlineAt) }
   }
 }

@@ -21,7 +21,7 @@ export const authorization = acmeEndpoint({
         : await ordering.deactivateAuthorization(signer.requester, id)
     return {
       status: 200,
-      body: renderAuthorization(found, urls),
+      body: renderAuthorization(found, urls, settings),
       ...(found.status === 'pending' && { retryAfterSeconds: settings.challengeRetryAfterSeconds }),
     }
   },

@@ -16,7 +16,7 @@ export const challenge = acmeEndpoint({
       payload === undefined
         ? await challenges.find(signer.requester, id)
         : await challenges.trigger(signer.requester, id, signer.key.thumbprint, requestId)
-    const body = renderChallenge(authorization, type, urls)
+    const body = renderChallenge(authorization, type, urls, settings)
     return {
       status: 200,
       body,

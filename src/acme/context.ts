@@ -19,6 +19,7 @@ export interface AcmeSettings {
   algorithms: readonly JwsAlgorithm[]
   accountKeys: AccountKeyPolicy
   directoryMeta: DirectoryMeta
+  dnsPersist: DnsPersistSettings
   orderRetryAfterSeconds: number
   challengeRetryAfterSeconds: number
   ordersPageSize: number
@@ -32,6 +33,16 @@ export interface DirectoryMeta {
   externalAccountRequired?: boolean
   /** draft-ietf-acme-profiles: name → description. */
   profiles?: Record<string, string>
+  /** draft-ietf-acme-dns-persist-02 §3.2, §4.1. */
+  issuerDomainNames?: readonly string[]
+  accountHashPrefix?: string
+}
+
+/** What a dns-persist-01 challenge says of this service. */
+export interface DnsPersistSettings {
+  issuerDomainNames: readonly string[]
+  /** With 02 its names stand beside those of 01. */
+  draft: '01' | '02'
 }
 
 export interface AcmeContext {
@@ -39,7 +50,7 @@ export interface AcmeContext {
   settings: AcmeSettings
   nonces: Nonces
   limits: RateLimiter
-  board: Pick<InstanceBoard, 'isInMaintenance'>
+  board: Pick<InstanceBoard, 'isOn'>
   accounts: AccountCache
   registration: Registration
   ordering: Ordering

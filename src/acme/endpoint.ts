@@ -49,6 +49,8 @@ export interface AcmeRequest<P, S extends SignedBy> {
   /** The request's rate limits; undefined for a resource that has none. */
   visit: Visit | undefined
   requestId: string
+  /** Of the client, behind trusted proxies. */
+  address: string
   now: Date
 }
 
@@ -110,7 +112,7 @@ export async function runEndpoint(
 
   let signer = await authenticate(jws, endpoint.signedBy, context)
   const payload = readPayload(jws.payload, endpoint.payload)
-  if (endpoint.pausedInMaintenance && context.board.isInMaintenance()) throw inMaintenance()
+  if (endpoint.pausedInMaintenance && context.board.isOn('maintenance')) throw inMaintenance()
   const redeemed = context.nonces.redeem(jws.header.nonce, now.getTime())
   // Not awaited where the answer is there already: that would cost every request a turn.
   if (!(redeemed instanceof Promise ? await redeemed : redeemed)) throw badNonce()
@@ -124,6 +126,7 @@ export async function runEndpoint(
     jws,
     visit,
     requestId: gated.requestId,
+    address: gated.address,
     now,
   }
   try {

@@ -9,8 +9,12 @@ export const newAuthz = acmeEndpoint({
   signedBy: 'kid',
   pausedInMaintenance: true,
   payload: { schema: z.object({ identifier: z.object({ type: z.string(), value: z.string() }) }) },
-  async handle({ signer, payload, now }, { ordering, urls }) {
-    const made = await ordering.preAuthorize(signer.requester, payload.identifier, now)
-    return { status: 201, body: renderAuthorization(made, urls), location: urls.numbered('authorization', made.id) }
+  async handle({ signer, payload, address, requestId, now }, { ordering, urls, settings }) {
+    const made = await ordering.preAuthorize({ ...signer, address, requestId }, payload.identifier, now)
+    return {
+      status: 201,
+      body: renderAuthorization(made, urls, settings),
+      location: urls.numbered('authorization', made.id),
+    }
   },
 })

@@ -27,10 +27,10 @@ export const newOrder = acmeEndpoint({
       replaces: z.string().optional(),
     }),
   },
-  async handle({ signer, payload, visit, now }, { ordering, urls, settings }) {
+  async handle({ signer, payload, visit, address, requestId, now }, { ordering, urls, settings }) {
     const { identifiers, notBefore, notAfter, profile, replaces } = payload
     const order = await ordering.createOrder(
-      signer.requester,
+      { ...signer, address, requestId },
       {
         identifiers,
         ...(notBefore && { notBefore }),

@@ -1,11 +1,12 @@
 /** Account, order, authorization and challenge objects as clients see them (RFC 8555 §7.1; decisions 3, 9). */
 
-import type { Account, Authorization, Order } from '../domain/records.ts'
-import { CHALLENGE_TYPES, type ChallengeType, challengeId } from '../protocol/challenge.ts'
+import type { Account, Authorization, ChallengeAttempt, Order } from '../domain/records.ts'
+import { uuidTime } from '../lib/uuid.ts'
+import { type ChallengeType, challengeId, hasToken } from '../protocol/challenge.ts'
 import type { ProblemDocument } from '../protocol/problem.ts'
 import { renderTimestamp } from '../protocol/timestamp.ts'
 import type { Urls } from '../protocol/urls.ts'
-import type { AcmeSettings } from './context.ts'
+import type { AcmeSettings, DnsPersistSettings } from './context.ts'
 
 /** Members that do not apply are absent, never null: certbot's parser does not survive a null `validated`. */
 export interface AccountObject {
@@ -43,13 +44,17 @@ export function renderOrder(order: Order, urls: Urls, settings: Pick<AcmeSetting
   }
 }
 
-export function renderAuthorization(authorization: Authorization, urls: Urls): object {
+export function renderAuthorization(
+  authorization: Authorization,
+  urls: Urls,
+  settings: Pick<AcmeSettings, 'dnsPersist'>,
+): object {
   return {
     status: authorization.status,
     expires: renderTimestamp(authorization.expiresAt),
     identifier: authorization.identifier,
     ...(authorization.wildcard && { wildcard: true }),
-    challenges: shownChallenges(authorization).map((type) => renderChallenge(authorization, type, urls)),
+    challenges: shownChallenges(authorization).map((type) => renderChallenge(authorization, type, urls, settings)),
   }
 }
 
@@ -62,23 +67,54 @@ function shownChallenges({ status, offered, attempts }: Authorization): Challeng
   return attempted.length > 0 ? attempted : [...offered]
 }
 
+/**
+ * What is valid without a challenge has none to show (RFC 8555 §7.1.4 has no case for it). Those that were offered are shown
+ * as met, so that a client which goes by its challenge finds nothing left to do.
+ */
+function unattempted({
+  id,
+  status,
+  attempts,
+}: Authorization): Pick<ChallengeAttempt, 'status' | 'validated' | 'error'> {
+  const isMet = status === 'valid' && !Object.values(attempts).some((attempt) => attempt?.status === 'valid')
+  return isMet ? { status: 'valid', validated: renderTimestamp(uuidTime(id)) } : { status: 'pending' }
+}
+
 export interface ChallengeObject {
   type: ChallengeType
   url: string
   status: string
   token?: string
+  /** draft-ietf-acme-dns-persist §3.1; the first two in the names of -01, the last in that of -02. */
+  accounturi?: string
+  'issuer-domain-names'?: readonly string[]
+  issuerDomainNames?: readonly string[]
   validated?: string
   error?: ProblemDocument
 }
 
-export function renderChallenge(authorization: Authorization, type: ChallengeType, urls: Urls): ChallengeObject {
-  const attempt = authorization.attempts[type]
+export function renderChallenge(
+  authorization: Authorization,
+  type: ChallengeType,
+  urls: Urls,
+  { dnsPersist }: Pick<AcmeSettings, 'dnsPersist'>,
+): ChallengeObject {
+  const attempt = authorization.attempts[type] ?? unattempted(authorization)
   return {
     type,
-    url: urls.numbered('challenge', challengeId(authorization.id, type)),
-    status: attempt?.status ?? 'pending',
-    ...(CHALLENGE_TYPES[type].hasToken && { token: authorization.token }),
-    ...(attempt?.validated && { validated: attempt.validated }),
-    ...(attempt?.error && { error: attempt.error }),
+    url: urls.numbered('challenge', challengeId(authorization, type)),
+    status: attempt.status,
+    ...(hasToken(type) && { token: authorization.token }),
+    ...(type === 'dns-persist-01' && persistMembers(authorization, urls, dnsPersist)),
+    ...(attempt.validated && { validated: attempt.validated }),
+    ...(attempt.error && { error: attempt.error }),
+  }
+}
+
+function persistMembers({ accountId }: Authorization, urls: Urls, { issuerDomainNames, draft }: DnsPersistSettings) {
+  return {
+    accounturi: urls.numbered('account', accountId),
+    'issuer-domain-names': issuerDomainNames,
+    ...(draft === '02' && { issuerDomainNames }),
   }
 }

@@ -17,8 +17,8 @@ import { newOrder } from './new-order.ts'
 import { order } from './order.ts'
 import { revokeCert } from './revoke-cert.ts'
 
-/** Renewal information is for anyone: `application.ts` answers it, as no signed request can be for it. */
-export type SignedResource = Exclude<ResourceName, 'renewalInfo'>
+/** Renewal information is for anyone: `application.ts` answers it, as no signed request can be for it. So are CRLs, outside ACME. */
+export type SignedResource = Exclude<ResourceName, 'renewalInfo' | 'crl'>
 
 /** Who signs and what they send; unsigned GETs of the directory and of nonces are answered by `application.ts` itself. */
 export const ENDPOINTS: Record<SignedResource, AcmeEndpoint> = {

@@ -32,18 +32,50 @@ export interface SignOptions {
   requester: string
 }
 
+/** A TBSCertList that is too long to be held: read once, from front to back. */
+export interface StreamedTbs {
+  signatureAlgorithm: SignatureAlgorithm
+  /** Bytes of all pieces together. */
+  length: number
+  pieces: AsyncIterable<Buffer>
+}
+
+/** Nothing can be signed for the moment. */
+export interface CaOutage {
+  /** For clients and logs. */
+  reason: string
+  retryAfterSeconds: number
+}
+
 export interface CaBackend {
   readonly kind: string
   /** Current issuers; refreshed when the backend reconnects. Empty while it has never been reached. */
   issuers(): readonly CaIssuer[]
+  /** Why a signature that is asked for now would be refused unseen; undefined when it is worth asking. */
+  outage(): CaOutage | undefined
   /**
    * Signs one TBSCertificate (RFC 5280 §4.1.2) and returns the whole certificate in DER, its signature verified.
    * @throws CaError
    */
   signCertificate(issuerId: string, tbs: Buffer, options: SignOptions): Promise<Buffer>
+  /**
+   * Signs one TBSCertList (RFC 5280 §5.1.2) and returns the signature value, verified.
+   * @throws CaError; whatever the reason, the number of the list may be used up
+   */
+  signCrl(issuerId: string, tbs: StreamedTbs, options: SignOptions): Promise<Buffer>
   /** Makes one real signature over test data with every issuer key. @throws CaError */
   testSign(options: { timeoutMs: number }): Promise<{ issuer: string; durationMs: number }[]>
+  /** Keys in tokens, and whether each is at hand; empty when no key is in a token. @throws CaError */
+  tokenStates(options: { timeoutMs: number }): Promise<readonly TokenState[]>
   close(): Promise<void>
+}
+
+/** `refused`: the token did not accept the PIN, and waits for its operator. */
+export interface TokenState {
+  issuer: string
+  status: 'ready' | 'away' | 'refused'
+  /** RFC 3339. */
+  since: string
 }
 
 /** `retryable`: the same request may succeed later (backend away, busy); otherwise it was refused for good. */

@@ -6,12 +6,12 @@
  * the thread pool it would cost as much CPU and a hop, so it stays in the calling thread.
  */
 
-import { createPublicKey, type KeyObject } from 'node:crypto'
-import { SignerRefusal, TEST_MESSAGE } from '../../signer/protocol.ts'
+import { createPublicKey, createVerify, type KeyObject } from 'node:crypto'
+import { CRL_PIECE_BYTES, SignerRefusal, TEST_MESSAGE } from '../../signer/protocol.ts'
 import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../pki/algorithms.ts'
 import { assembleCertificate, parseCertificate } from '../pki/certificate.ts'
 import { verifySignature } from '../pki/signature.ts'
-import { type CaBackend, CaError, type CaIssuer } from './backend.ts'
+import { type CaBackend, CaError, type CaIssuer, type SignOptions, type StreamedTbs } from './backend.ts'
 import { SignerClient, type SignerClientOptions, type SignerDescription } from './signer-client.ts'
 
 export interface SignerBackendOptions extends Omit<SignerClientOptions, 'onConnect'> {
@@ -47,6 +47,21 @@ export function createSignerBackend(options: SignerBackendOptions): CaBackend {
     return assembleCertificate(tbs, issuer.signatureAlgorithm, payload)
   }
 
+  async function signCrl(id: string, tbs: StreamedTbs, { timeoutMs, requester }: SignOptions): Promise<Buffer> {
+    const { meta } = await client.call('beginCrl', { issuer: id, requester, bytes: tbs.length }, { timeoutMs })
+    const { upload } = meta
+    const verifying = beginVerification(tbs.signatureAlgorithm)
+    let offset = 0
+    for await (const piece of inPieces(tbs.pieces, CRL_PIECE_BYTES)) {
+      await client.call('appendCrl', { upload, offset }, { timeoutMs, payload: piece })
+      verifying.update(piece)
+      offset += piece.length
+    }
+    const { payload: signature } = await client.call('signCrl', { upload }, { timeoutMs })
+    if (verifying.isBy(requireIssuer(id).publicKey, signature)) return signature
+    throw new CaError(`the signature of the CRL by issuer ${id} does not verify`, { retryable: true })
+  }
+
   async function testSign(timeoutMs: number) {
     // Learns the issuers first when there was no connection yet.
     await client.call('health', {}, { timeoutMs })
@@ -60,11 +75,20 @@ export function createSignerBackend(options: SignerBackendOptions): CaBackend {
     )
   }
 
+  /** The reason stays with the signer's log: it may name slots and other keys, and health is public. */
+  async function tokenStates(timeoutMs: number) {
+    const { tokens = [] } = (await client.call('health', {}, { timeoutMs })).meta
+    return tokens.map(({ issuer, status, since }) => ({ issuer, status, since }))
+  }
+
   return {
     kind: 'signer',
     issuers: () => issuers,
+    outage: () => undefined,
     signCertificate: (id, tbs, { timeoutMs, requester }) => asCaError(signCertificate(id, tbs, requester, timeoutMs)),
+    signCrl: (id, tbs, options) => asCaError(signCrl(id, tbs, options)),
     testSign: ({ timeoutMs }) => asCaError(testSign(timeoutMs)),
+    tokenStates: ({ timeoutMs }) => asCaError(tokenStates(timeoutMs)),
     close: () => client.close(),
   }
 }
@@ -93,6 +117,35 @@ function readIssuers({ issuers }: SignerDescription): KnownIssuer[] {
 function requireSignature({ id, signatureAlgorithm, publicKey }: KnownIssuer, signed: Buffer, signature: Buffer): void {
   if (verifySignature(signatureAlgorithm, signed, publicKey, signature)) return
   throw new CaError(`the signature by issuer ${id} does not verify with its certificate`, { retryable: true })
+}
+
+/** Verification of a message that passes by in pieces. Ed25519 needs the whole of it, as signing does. */
+function beginVerification(algorithm: SignatureAlgorithm) {
+  const { hash, keyKind } = SIGNATURE_ALGORITHMS[algorithm]
+  if (hash === null) {
+    const pieces: Buffer[] = []
+    return {
+      update: (piece: Buffer) => void pieces.push(piece),
+      isBy: (key: KeyObject, signature: Buffer) => verifySignature(algorithm, Buffer.concat(pieces), key, signature),
+    }
+  }
+  const verify = createVerify(hash)
+  return {
+    update: (piece: Buffer) => void verify.update(piece),
+    isBy: (key: KeyObject, signature: Buffer) => key.asymmetricKeyType === keyKind && verify.verify(key, signature),
+  }
+}
+
+/** The same bytes in pieces of exactly `octets`, but for the last one. */
+async function* inPieces(chunks: AsyncIterable<Buffer>, octets: number): AsyncGenerator<Buffer> {
+  let held: Buffer = Buffer.alloc(0)
+  for await (const chunk of chunks) {
+    held = held.length === 0 ? chunk : Buffer.concat([held, chunk])
+    let at = 0
+    for (; held.length - at >= octets; at += octets) yield held.subarray(at, at + octets)
+    held = held.subarray(at)
+  }
+  if (held.length > 0) yield held
 }
 
 /** Only a refusal is final: whatever else went wrong may be repaired while the order waits. */

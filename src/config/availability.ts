@@ -4,7 +4,6 @@
  * row away.
  */
 
-import type { ChallengeType } from '../protocol/challenge.ts'
 import type { Config } from './schema.ts'
 
 export interface AbsentFeature {
@@ -15,9 +14,6 @@ export interface AbsentFeature {
   uses(config: Config): readonly string[]
 }
 
-/** Challenge methods that this version validates. */
-const VALIDATED_METHODS: readonly string[] = ['http-01', 'tls-alpn-01'] satisfies ChallengeType[]
-
 const when = (path: string, feature: string, used: (config: Config) => boolean): AbsentFeature => ({
   path,
   feature,
@@ -25,17 +21,7 @@ const when = (path: string, feature: string, used: (config: Config) => boolean):
 })
 
 export const ABSENT_FEATURES: readonly AbsentFeature[] = [
-  when('acme.caa_enforce', 'the CAA check is', (c) => c.acme.caa_enforce),
-  {
-    path: 'challenges.enabled',
-    feature: 'this challenge method is',
-    uses: (c) =>
-      c.challenges.enabled.flatMap((type, index) =>
-        VALIDATED_METHODS.includes(type) ? [] : [`challenges.enabled[${index}]`],
-      ),
-  },
-  when('challenges.auto_accept', 'accepting without validation is', (c) => c.challenges.auto_accept),
-  when('ca.backend', 'this backend is', (c) => c.ca.backend !== 'internal'),
+  when('ca.backend', 'this backend is', (c) => c.ca.backend !== 'internal' && c.ca.backend !== 'hsm'),
   when('email.validate_mx', 'the MX check of contacts is', (c) => c.email.validate_mx),
   when('smtp.enabled', 'sending mail is', (c) => c.smtp.enabled),
   when('logging.audit.enabled', 'the audit log is', (c) => c.logging.audit.enabled),
@@ -49,7 +35,6 @@ export const ABSENT_FEATURES: readonly AbsentFeature[] = [
   },
   when('nonce.audit_consumed', 'the record of used nonces is', (c) => c.nonce.audit_consumed),
   when('admin_api.enabled', 'the Admin API is', (c) => c.admin_api.enabled),
-  when('crl.enabled', 'the CRL is', (c) => c.crl.enabled),
   when('metrics.auth_required', 'an admin token is', (c) => c.metrics.auth_required),
   when('ct_logging.enabled', 'certificate transparency is', (c) => c.ct_logging.enabled),
   when('audit_retention.enabled', 'the audit log is', (c) => c.audit_retention.enabled),

@@ -21,8 +21,8 @@ One file, YAML (\`.yaml\`, \`.yml\`) or JSON (\`.json\`), named by \`-c\` or by 
 \`chancery -c FILE --validate-only\` checks it and prints every error with its line. For completion in an editor, point it
 at [configuration.schema.json](configuration.schema.json).
 
-- Required are \`server.external_url\`, \`database.database\`, \`database.user\`, and either the two paths of \`ca.internal\` or
-  \`ca.signer.socket\`. Everything else has a default.
+- Required are \`server.external_url\`, \`database.database\`, \`database.user\`, and the two paths of \`ca.internal\`, a token in
+  \`ca.hsm\` (with \`ca.backend: hsm\`) or \`ca.signer.socket\`. Everything else has a default.
 - An unknown key is an error, so a spelling mistake is never silently ignored. \`_comment\` (a text or a list of texts) may
   stand at the top, under \`ca\` and in each entry of \`hooks.registered\`. A key that is written twice is an error.
 - \`\${VAR}\` and \`\${VAR:-default}\` are replaced by environment variables before anything is checked, where they are the

@@ -1,5 +1,6 @@
 /** Errors that need more than one key to see: a table of pure functions over the finished values. */
 
+import { caaIdentities, issuerDomainNames } from './issuer-names.ts'
 import type { Config } from './schema.ts'
 
 /** Whether the file itself gives the key a value; null and an empty text do not count. */
@@ -10,6 +11,8 @@ export interface Rule {
   path: string
   /** Further keys that the rule reads. It is skipped while one of its keys has an error of its own. */
   reads?: readonly string[]
+  /** What it forbids is accepted with --dev. */
+  inDevelopment?: true
   /** What is wrong and what would be right; undefined when all is well. */
   check(config: Config, isSet: IsSet): string | undefined
 }
@@ -31,8 +34,10 @@ const not = (
   reads: readonly string[],
   wrong: (c: Config) => boolean,
   message: string | ((c: Config) => string),
+  accepted: Pick<Rule, 'inDevelopment'> = {},
 ): Rule => ({
   path,
+  ...accepted,
   reads,
   check: (c) => (wrong(c) ? (typeof message === 'string' ? message : message(c)) : undefined),
 })
@@ -40,7 +45,10 @@ const not = (
 const withoutSlash = (path: string) => path.replace(/\/+$/, '')
 const ownKey = (c: Config) => c.ca.backend === 'internal' && c.ca.signer.socket === null
 const proxied = (c: Config) => c.ca.backend === 'acme_proxy'
-const token = (c: Config) => c.ca.backend === 'hsm'
+/** A signer that runs by itself has the token in its own configuration. */
+const token = (c: Config) => c.ca.backend === 'hsm' && c.ca.signer.socket === null
+const TOKEN_READS = ['ca.backend', 'ca.signer.socket']
+const persists = (c: Config) => c.challenges.enabled.includes('dns-persist-01')
 const OWN_KEY = 'ca.backend internal needs it, or ca.signer.socket in its place'
 const MIN_TOKEN_SECRET = 16
 
@@ -101,6 +109,14 @@ const ACME: Rule[] = [
     'is true, and there is no secret to store binding credentials under; set acme.eab_key_file or admin_api.token_secret',
   ),
   {
+    path: 'acme.caa_enforce',
+    reads: ['acme.caa_identities'],
+    check: (c, isSet) =>
+      isSet('acme.caa_enforce') && c.acme.caa_enforce && c.acme.caa_identities.length === 0
+        ? 'is true, and acme.caa_identities is empty: no record could permit this service; list its issuer domain names there'
+        : undefined,
+  },
+  {
     path: 'acme.paths',
     check(c) {
       const paths = Object.values(c.acme.paths)
@@ -110,19 +126,27 @@ const ACME: Rule[] = [
   },
   not(
     'challenges.dnspersist01.issuer_domain_names',
-    ['challenges.enabled'],
-    (c) =>
-      c.challenges.enabled.includes('dns-persist-01') && c.challenges.dnspersist01.issuer_domain_names.length === 0,
-    'is empty; dns-persist-01 needs at least one issuer domain name',
+    ['challenges.enabled', 'acme.caa_identities', 'server.external_url'],
+    (c) => persists(c) && issuerDomainNames(c).length === 0,
+    'is empty, and the host of server.external_url is no domain name; dns-persist-01 needs at least one issuer domain name',
   ),
+  {
+    path: 'challenges.dnspersist01.issuer_domain_names',
+    reads: ['challenges.enabled', 'challenges.dnspersist01.draft', 'acme.caa_identities'],
+    // draft-ietf-acme-dns-persist-02 §3.2: its clients refuse such a challenge.
+    check(c) {
+      const identities = caaIdentities(c.acme.caa_identities)
+      if (!persists(c) || c.challenges.dnspersist01.draft === '01' || identities.length === 0) return undefined
+      const strange = issuerDomainNames(c).find((name) => !identities.includes(name))
+      return strange && `has ${strange}, which acme.caa_identities lacks; draft 02 wants every name in both`
+    },
+  },
   not(
     'challenges.auto_accept',
-    ['ca.backend', 'security.identifier_policy.enforce_account_allowlist'],
-    (c) =>
-      c.challenges.auto_accept &&
-      c.ca.backend === 'internal' &&
-      !c.security.identifier_policy.enforce_account_allowlist,
-    'is true with ca.backend internal: anybody would get any certificate; enable security.identifier_policy.enforce_account_allowlist or validate',
+    ['security.identifier_policy.enforce_account_allowlist'],
+    (c) => c.challenges.auto_accept && !c.security.identifier_policy.enforce_account_allowlist,
+    'is true: anybody would get any certificate; enable security.identifier_policy.enforce_account_allowlist, validate, or try things out with --dev',
+    { inDevelopment: true },
   ),
   not(
     'challenges.backoff_base_seconds',
@@ -180,30 +204,28 @@ const CA: Rule[] = [
     'ca.backend external needs it',
     ['ca.backend'],
   ),
-  required('ca.hsm.pkcs11_library', token, (c) => c.ca.hsm.pkcs11_library, 'ca.backend hsm needs it', ['ca.backend']),
+  required('ca.hsm.pkcs11_library', token, (c) => c.ca.hsm.pkcs11_library, 'ca.backend hsm needs it', TOKEN_READS),
   required(
     'ca.hsm.token_label',
     (c) => token(c) && c.ca.hsm.slot_id === null,
     (c) => c.ca.hsm.token_label,
     'ca.backend hsm needs it, or slot_id in its place',
-    ['ca.backend', 'ca.hsm.slot_id'],
+    [...TOKEN_READS, 'ca.hsm.slot_id'],
   ),
   required(
     'ca.hsm.key_label',
     (c) => token(c) && c.ca.hsm.key_id === null,
     (c) => c.ca.hsm.key_label,
     'ca.backend hsm needs it, or key_id in its place',
-    ['ca.backend', 'ca.hsm.key_id'],
+    [...TOKEN_READS, 'ca.hsm.key_id'],
   ),
-  required('ca.hsm.issuer_cert_path', token, (c) => c.ca.hsm.issuer_cert_path, 'ca.backend hsm needs it', [
-    'ca.backend',
-  ]),
+  required('ca.hsm.issuer_cert_path', token, (c) => c.ca.hsm.issuer_cert_path, 'ca.backend hsm needs it', TOKEN_READS),
   required(
     'ca.hsm.pin',
     (c) => token(c) && c.ca.hsm.login_required,
     (c) => c.ca.hsm.pin,
     'ca.hsm.login_required needs it',
-    ['ca.backend', 'ca.hsm.login_required'],
+    [...TOKEN_READS, 'ca.hsm.login_required'],
   ),
   not(
     'ca.default_validity_days',
@@ -245,6 +267,27 @@ const CA: Rule[] = [
       )
     },
   },
+]
+
+const CRL: Rule[] = [
+  not(
+    'crl.enabled',
+    ['ca.backend'],
+    (c) => c.crl.enabled && c.ca.backend !== 'internal' && c.ca.backend !== 'hsm',
+    'is true, but only ca.backend internal and hsm sign a CRL',
+  ),
+  not(
+    'crl.next_update_seconds',
+    ['crl.rebuild_interval_seconds'],
+    (c) => c.crl.enabled && c.crl.next_update_seconds <= c.crl.rebuild_interval_seconds,
+    'must be more than crl.rebuild_interval_seconds, or each list runs out before the next',
+  ),
+  not(
+    'ca.crl_url',
+    ['crl.enabled', 'crl.shards'],
+    (c) => c.crl.enabled && c.crl.shards > 1 && c.ca.crl_url !== null && !c.ca.crl_url.includes('{crl}'),
+    'must contain {crl}, because crl.shards makes lists of several names',
+  ),
 ]
 
 const AROUND: Rule[] = [
@@ -303,4 +346,4 @@ const AROUND: Rule[] = [
   ),
 ]
 
-export const RULES: readonly Rule[] = [...SERVER, ...ACME, ...CA, ...AROUND]
+export const RULES: readonly Rule[] = [...SERVER, ...ACME, ...CA, ...CRL, ...AROUND]

@@ -28,7 +28,43 @@ const warn = (
   check: (c, isSet) => (applies(c, isSet) ? message : undefined),
 })
 
+/** The sections of the methods that look TXT records up. */
+const DNS_METHODS = { 'dns-01': 'dns01', 'dns-persist-01': 'dnspersist01', 'dns-account-01': 'dnsaccount01' } as const
+
+const dnsMethodWarnings = Object.entries(DNS_METHODS).flatMap(([type, section]) => {
+  const inUse = ({ challenges }: Config) => challenges.enabled.includes(type)
+  return [
+    warn(
+      `challenges.${section}.require_dnssec`,
+      (c) =>
+        inUse(c) &&
+        c.challenges[section].require_dnssec &&
+        c.challenges[section].resolvers.length === 0 &&
+        c.dns.resolvers.length === 0,
+      'believes the name servers of the system; name a validating resolver in resolvers, best one on this machine',
+    ),
+    warn(
+      `challenges.${section}.propagation_wait_seconds`,
+      (c) => inUse(c) && c.challenges[section].propagation_wait_seconds >= c.challenges[section].timeout_seconds,
+      'is not below timeout_seconds of the method, which ends the attempt before the wait is over',
+    ),
+  ]
+})
+
+/** The sections of all methods. */
+const METHODS = { ...DNS_METHODS, 'http-01': 'http01', 'tls-alpn-01': 'tlsalpn01' } as const
+
 export const WARNINGS: readonly WarningRule[] = [
+  warn(
+    'challenges.background_worker.enabled',
+    ({ challenges }) =>
+      !challenges.background_worker.enabled &&
+      Object.entries(METHODS).some(
+        ([type, section]) => challenges.enabled.includes(type) && !challenges[section].auto_validate,
+      ),
+    'is false while auto_validate of an enabled method is false; its challenges wait for another instance to validate them',
+  ),
+  ...dnsMethodWarnings,
   {
     path: 'server.worker_class',
     check: ({ server }) =>
@@ -36,6 +72,11 @@ export const WARNINGS: readonly WarningRule[] = [
         ? undefined
         : `${server.worker_class} means the same as thread here; database.max_connections counts for all threads together`,
   },
+  warn(
+    'challenges.auto_accept',
+    (c) => c.challenges.auto_accept,
+    'is true: no control over any identifier is checked; whoever may ask for a name gets a certificate for it',
+  ),
   warn(
     'proxy.trusted_proxies',
     (c) => !c.proxy.enabled && c.proxy.trusted_proxies.length > 0,
@@ -60,9 +101,24 @@ export const WARNINGS: readonly WarningRule[] = [
     'is true while acme.eab_required is false; it concerns only clients that bind their account all the same',
   ),
   warn(
+    'acme.caa_identities',
+    (c, isSet) => c.acme.caa_enforce && !isSet('acme.caa_enforce') && c.acme.caa_identities.length === 0,
+    'is empty, so CAA records are not checked; list the issuer domain names of this service, or set acme.caa_enforce to false',
+  ),
+  warn(
+    'acme.caa_unreachable_ok',
+    (c) => c.acme.caa_unreachable_ok.length > 0 && (!c.acme.caa_enforce || c.acme.caa_identities.length === 0),
+    'has no effect while CAA records are not checked',
+  ),
+  warn(
     'ca.internal.root_key_path',
     (c) => c.ca.signer.socket !== null && c.ca.internal.root_key_path !== null,
     'is not read while ca.signer.socket is set; the running signer holds the key',
+  ),
+  warn(
+    'ca.hsm.pin',
+    (c) => c.ca.signer.socket !== null && c.ca.hsm.pin !== null,
+    'is not read while ca.signer.socket is set; the running signer has the PIN',
   ),
   warn(
     'email.validate_mx',
@@ -122,11 +178,6 @@ export const WARNINGS: readonly WarningRule[] = [
       c.quotas.max_orders_per_account_per_day === 0 &&
       c.quotas.max_certificates_per_account_per_day === 0,
     'is true, but both limits are 0, which is no limit',
-  ),
-  warn(
-    'crl.enabled',
-    (c) => c.crl.enabled && c.ca.backend !== 'internal' && c.ca.backend !== 'hsm',
-    'is true, but the CRL is signed with the key of ca.backend internal or hsm, which is not in use',
   ),
   warn(
     'admin_api.enabled',

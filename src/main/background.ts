@@ -1,50 +1,67 @@
 /** The background tasks of this release, and how their rounds are counted and logged. */
 
 import type { Logger } from 'pino'
+import type { ExtensionThreadData } from '../../workers/extension/task.ts'
 import type { BackgroundEvents, BackgroundTask } from '../background/tasks.ts'
+import type { CaBackend } from '../ca/backend.ts'
 import type { Config } from '../config/schema.ts'
 import type { Metrics } from '../ops/metrics.ts'
 import { adoptChallenges } from '../services/challenge-adoption.ts'
+import type { CrlBuilder } from '../services/crl-builder.ts'
 import { type ExpiringKind, expireOverdue } from '../services/expiry.ts'
 import type { Issuance } from '../services/issuance.ts'
 import { recoverIssuances } from '../services/recovery.ts'
 import type { ValidationDispatcher } from '../services/validation-dispatcher.ts'
 import type { ExpiryPage } from '../store/expiry-store.ts'
-import { nonceLifetimeSeconds, orderingPolicy } from './settings.ts'
+import { adoptionRules, expiryLifetimes, nonceLifetimeSeconds } from './settings.ts'
 import type { Stores } from './wiring.ts'
 
 const RECOVERY_INTERVAL_MS = 2_000
+const ADOPTION = 'challenge_adoption'
+/** A revocation is in the served list within 5 s; until the next look, those that follow it join it. */
+const CRL_LOOK_MS = 1_000
 const QUOTA_SWEEP_INTERVAL_MS = 3_600_000
 
 export interface BackgroundParts {
   config: Config
+  extensions: ExtensionThreadData
   instanceId: number
   stores: Stores
   issuance: Issuance
   dispatcher: ValidationDispatcher
   onRecovered(orderId: string | undefined, outcome: string): void
   onExpired(kind: ExpiringKind, page: ExpiryPage): void
+  presentSince(): number | undefined
+  /** Undefined where no CRL is published. */
+  ca: Pick<CaBackend, 'outage'>
+  crls: CrlBuilder | undefined
   isStopping(): boolean
 }
 
 export function backgroundTasks({
   config,
+  extensions,
   instanceId,
   stores,
   issuance,
+  ca,
   dispatcher,
   onRecovered,
   onExpired,
+  presentSince,
+  crls,
   isStopping,
 }: BackgroundParts): BackgroundTask[] {
   const { background_worker: challengeWorker } = config.challenges
   const { rate_limits: limits } = config.security
+  /** What needs signatures waits while there are none to be had. */
+  const whileSigning = (round: () => Promise<number>) => async () => (ca.outage() ? 0 : round())
   return [
     {
       name: 'stale_processing_recovery',
       role: 'cleanup',
       intervalMs: RECOVERY_INTERVAL_MS,
-      round: () =>
+      round: whileSigning(() =>
         recoverIssuances({
           store: stores.issuance,
           complete: issuance.complete,
@@ -53,23 +70,25 @@ export function backgroundTasks({
           ownAfterSeconds: config.ca.signer.timeout_seconds + 5,
           onRecovered,
         }),
+      ),
     },
     {
       name: 'order_expiry',
       role: 'cleanup',
       intervalMs: config.order.cleanup_interval_seconds * 1000,
-      round: () => expireOverdue({ store: stores.expiry, lifetimes: orderingPolicy(config), onExpired, isStopping }),
+      round: () => expireOverdue({ store: stores.expiry, lifetimes: expiryLifetimes(config), onExpired, isStopping }),
     },
     {
-      name: 'challenge_adoption',
+      name: ADOPTION,
       role: 'challenge',
       intervalMs: Math.min(RECOVERY_INTERVAL_MS, challengeWorker.poll_seconds * 1000),
       round: () =>
         adoptChallenges({
           store: stores.authorizations,
           instanceId,
-          staleSeconds: challengeWorker.stale_seconds,
-          dispatch: dispatcher.dispatch,
+          rules: adoptionRules(config, extensions),
+          dispatcher,
+          presentSince,
         }),
     },
     {
@@ -78,6 +97,9 @@ export function backgroundTasks({
       intervalMs: limits.gc_interval_seconds * 1000,
       round: () => stores.rateLimits.sweep(limits.gc_max_age_seconds),
     },
+    ...(crls
+      ? [{ name: 'crl_rebuild', role: 'crl' as const, intervalMs: CRL_LOOK_MS, round: whileSigning(crls.round) }]
+      : []),
     { name: 'quota_gc', role: 'cleanup', intervalMs: QUOTA_SWEEP_INTERVAL_MS, round: () => stores.usage.sweep() },
     {
       name: 'nonce_gc',
@@ -90,12 +112,18 @@ export function backgroundTasks({
 
 export function backgroundEvents(log: Logger, metrics: Metrics): BackgroundEvents {
   return {
-    began: (task) => metrics.workerRuns.inc({ task }),
+    began(task) {
+      metrics.workerRuns.inc({ task })
+      if (task === ADOPTION) metrics.challengeWorkerPolls.inc()
+    },
     ended(task, taken) {
+      // Doc 1, Metrics exposed: what is processed again counts as a retry.
+      if (task === ADOPTION) metrics.challengesValidated.inc({ result: 'retry' }, taken)
       if (taken > 0) log.info({ task, taken }, 'background task has found work')
     },
     failed(task, error) {
       metrics.workerErrors.inc({ task })
+      if (task === ADOPTION) metrics.challengeWorkerErrors.inc()
       log.error({ task, err: error }, 'background task failed')
     },
   }

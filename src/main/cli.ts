@@ -4,14 +4,15 @@
 import path from 'node:path'
 import sade, { type Sade } from 'sade'
 import type { Config } from '../config/schema.ts'
+import { typeOf } from '../protocol/challenge.ts'
 import { allowToAccount, disallowToAccount, listAllowed } from './commands/account.ts'
 import { testSign } from './commands/ca.ts'
 import { loadConfigFile, readConfigFile } from './commands/config-file.ts'
+import { rebuildCrls } from './commands/crl.ts'
 import { assignProfile, createProfile, listProfiles } from './commands/csr-profile.ts'
 import { databaseMigrate, databaseStatus } from './commands/db.ts'
 import { createCredential, listCredentials, revokeCredential } from './commands/eab.ts'
 import { inspectAccount, inspectCertificate, inspectOrder } from './commands/inspect.ts'
-import { switchMaintenance } from './commands/maintenance.ts'
 import {
   type AdviceFlags,
   ANY,
@@ -22,7 +23,9 @@ import {
   type SelectionFlags,
 } from './commands/renewal.ts'
 import { runService } from './commands/serve.ts'
+import { throwSwitch } from './commands/switches.ts'
 import { runEmbedded } from './dev.ts'
+import { loadChallengeMethods } from './extensions.ts'
 import { VERSION } from './version.ts'
 
 interface GlobalOptions {
@@ -39,6 +42,8 @@ interface DevFlags {
   'data-dir'?: string
   port?: number
   'http01-port'?: number
+  'dns01-port'?: number
+  validator?: Text
   'tlsalpn01-port'?: number
   'log-level'?: Config['logging']['level']
   workers?: number
@@ -69,6 +74,8 @@ program
   .option('--data-dir', 'With --dev: where the CA and the database live', process.env.CHANCERY_DATA ?? 'data')
   .option('--port', 'With --dev: port of the ACME interface', 8443)
   .option('--http01-port', 'With --dev: port that http-01 asks', 5002)
+  .option('--dns01-port', 'With --dev: offer dns-01, and ask a name server at this port of 127.0.0.1 about .test')
+  .option('--validator', 'With --dev: offer the method of a validator module, ./path/file.js#ExportName')
   .option('--tlsalpn01-port', 'With --dev: port that tls-alpn-01 asks', 5001)
   .option('--workers', 'With --dev: number of front threads')
   .option('--log-level', 'With --dev: DEBUG, INFO, WARNING, ERROR or CRITICAL', 'WARNING')
@@ -120,6 +127,11 @@ withSelection(program.command('renewal clear', 'Take such advice back'))
     ),
   )
 
+program
+  .command('crl rebuild', 'Have a new CRL built and wait until it is published (needs crl.enabled)')
+  .example('-c config.yaml crl rebuild')
+  .action(run(async (options: GlobalOptions) => rebuildCrls(await readConfigFile(configOf(options)))))
+
 const MAINTENANCE_HELP = {
   on: 'Refuse new orders and pre-authorizations on all instances; what was begun goes on',
   off: 'Take new orders again',
@@ -129,7 +141,35 @@ for (const action of ['on', 'off', 'status'] as const)
   program
     .command(`maintenance ${action}`, MAINTENANCE_HELP[action])
     .example(`-c config.yaml maintenance ${action}`)
-    .action(run(async (options: GlobalOptions) => switchMaintenance(await readConfigFile(configOf(options)), action)))
+    .action(
+      run(async (options: GlobalOptions) =>
+        throwSwitch(
+          await readConfigFile(configOf(options)),
+          'maintenance',
+          action === 'status' ? undefined : action === 'on',
+        ),
+      ),
+    )
+
+const SIGNING_HELP = {
+  stop: 'Stop all signing on all instances within two seconds: certificates and CRLs',
+  resume: 'Sign again; what was begun is finished',
+  status: 'Say whether signing is stopped',
+}
+for (const action of ['stop', 'resume', 'status'] as const)
+  program
+    .command(`signing ${action}`, SIGNING_HELP[action])
+    .example(`-c config.yaml signing ${action}`)
+    .action(
+      run(async (options: GlobalOptions) =>
+        throwSwitch(
+          await readConfigFile(configOf(options)),
+          'stopSigning',
+          action === 'status' ? undefined : action === 'stop',
+        ),
+      ),
+    )
+
 const INSPECTIONS = {
   'order <uuid>': { inspect: inspectOrder, about: 'an order with its authorizations and challenges' },
   'certificate <uuid-or-serial>': { inspect: inspectCertificate, about: 'a certificate' },
@@ -153,6 +193,8 @@ interface CredentialFlags {
   label?: Text
   allow?: Text
   'csr-profile'?: Text
+  profile?: Text
+  preapprove?: Text
 }
 
 interface AssignmentFlags {
@@ -171,14 +213,21 @@ program
   .option('--label', 'A note for the operator')
   .option('--allow', 'Identifiers its accounts may ask for: a name, *.name, an address, a network; several may follow')
   .option('--csr-profile', 'Name of the CSR profile its accounts get')
+  .option(
+    '--profile',
+    'CA profile its accounts may order, the one for orders without a choice first; repeat for several',
+  )
+  .option('--preapprove', 'Network from which allowed identifiers need no challenge; repeat for several')
   .example("-c config.yaml eab create --kid team-a --allow '*.a.example.com' 10.1.0.0/16")
   .action(
     run(
       async (options: GlobalOptions & CredentialFlags & FurtherWords) =>
         createCredential(await readConfigFile(configOf(options)), {
+          profiles: valuesOf(options.profile),
+          preapprove: valuesOf(options.preapprove),
           kid: textOf(options.kid, '--kid'),
           label: textOf(options.label, '--label'),
-          allow: [...valuesOf(options.allow), ...options._],
+          allow: [...valuesOf(options.allow), ...furtherIdentifiers(options)],
           csrProfile: textOf(options['csr-profile'], '--csr-profile'),
         }),
       'further',
@@ -258,15 +307,17 @@ async function serveCommand(options: GlobalOptions & DevFlags): Promise<number> 
       dataDir: path.resolve(options['data-dir'] ?? 'data'),
       port: portOf(options.port, '--port'),
       http01Port: portOf(options['http01-port'], '--http01-port'),
+      validator: textOf(options.validator, '--validator'),
+      dns01Port: options['dns01-port'] === undefined ? undefined : portOf(options['dns01-port'], '--dns01-port'),
       tlsAlpn01Port: portOf(options['tlsalpn01-port'], '--tlsalpn01-port'),
       logLevel: options.debug ? 'DEBUG' : (options['log-level'] ?? 'WARNING'),
       workers: options.workers,
     })
   }
-  const config = await readConfigFile(configOf(options), 'said')
+  const config = await readConfigFile(configOf(options), 'said', options.dev)
   return runService(withFlags(config, options), {
     async reread() {
-      const loaded = await loadConfigFile(configOf(options))
+      const loaded = await loadConfigFile(configOf(options), options.dev)
       return loaded.ok ? { ...loaded, config: withFlags(loaded.config, options) } : loaded
     },
   })
@@ -280,12 +331,15 @@ function withFlags(config: Config, { debug, dev }: GlobalOptions): Config {
 }
 
 async function validateOnly(options: GlobalOptions): Promise<number> {
-  const { server, ca, database } = await readConfigFile(configOf(options), 'said')
+  const config = await readConfigFile(configOf(options), 'said', options.dev)
+  const { server, ca, database } = config
+  const { enabled } = await loadChallengeMethods(config)
   console.log(`chancery ${VERSION}`)
   console.log(
     `listens on ${server.bind}:${server.port} (${server.tls.cert_path === null ? 'HTTP' : 'HTTPS'}) as ${server.external_url}`,
   )
   console.log(`CA backend ${ca.backend}, signer ${ca.signer.socket ?? 'started by the service'}`)
+  console.log(`challenges ${enabled.map(typeOf).join(', ')}`)
   console.log(`database ${database.database} at ${database.host}:${database.port}`)
   console.log('the configuration is valid')
   return 0
@@ -299,6 +353,15 @@ function portOf(value: number | undefined, flag: string): number {
 
 function valuesOf(value: Text | undefined): string[] {
   return value === undefined ? [] : [value].flat()
+}
+
+/** Words behind --allow. Where another flag takes several values, too, it is not said whose they are. */
+function furtherIdentifiers({ _: words, profile, preapprove }: CredentialFlags & FurtherWords): string[] {
+  if (words.length > 0 && (profile !== undefined || preapprove !== undefined))
+    throw new UsageError(
+      `${words[0]} has no flag: beside --profile and --preapprove, give --allow once for each identifier`,
+    )
+  return words
 }
 
 function textOf(value: Text | undefined, flag: string): string | undefined {
@@ -360,7 +423,7 @@ const parsing = {
   },
   lazy: true as const,
   // Values that stay as typed, where the parser would make a number of 007.
-  string: ['kid', 'label', 'allow', 'csr-profile', 'account', 'eab'],
+  string: ['validator', 'kid', 'label', 'allow', 'csr-profile', 'profile', 'preapprove', 'account', 'eab'],
 }
 // An argument that is missing makes the parser say so and end the process with 1.
 const wrongUsage = () => {

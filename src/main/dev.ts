@@ -20,9 +20,13 @@ export interface DevOptions {
   dataDir: string
   port: number
   http01Port: number
+  /** Of a name server on this machine, for wildcards; without it dns-01 is not offered. */
+  dns01Port: number | undefined
   tlsAlpn01Port: number
   logLevel: Config['logging']['level']
   workers: number | undefined
+  /** A validator module, as it stands behind `ext:`. */
+  validator: string | undefined
 }
 
 /** @returns the exit code. @throws Error in a plain sentence when something cannot start */
@@ -66,7 +70,8 @@ function serveEmbedded(
 }
 
 function devConfig(options: DevOptions, ca: DevCaFiles, postgres: EmbeddedPostgres): Config {
-  const { dataDir, port, http01Port, tlsAlpn01Port } = options
+  const { dataDir, port, http01Port, tlsAlpn01Port, dns01Port } = options
+  const resolvers = dns01Port === undefined ? [] : [`127.0.0.1:${dns01Port}`]
   const blocked_networks = ['169.254.0.0/16', 'fe80::/10']
   const text = stringify({
     server: {
@@ -86,13 +91,18 @@ function devConfig(options: DevOptions, ca: DevCaFiles, postgres: EmbeddedPostgr
       signer: { audit_file: path.join(dataDir, 'signer-audit.jsonl') },
     },
     challenges: {
-      enabled: ['http-01', 'tls-alpn-01'],
+      enabled: [
+        'http-01',
+        'tls-alpn-01',
+        ...(dns01Port === undefined ? [] : ['dns-01']),
+        ...(options.validator === undefined ? [] : [`ext:${options.validator}`]),
+      ],
       http01: { port: http01Port, blocked_networks },
       tlsalpn01: { port: tlsAlpn01Port, blocked_networks },
     },
     dns: {
       zones: [
-        { zone: 'test', addresses: ['127.0.0.1'] },
+        { zone: 'test', addresses: ['127.0.0.1'], resolvers },
         { zone: 'localhost', addresses: ['127.0.0.1'] },
       ],
     },

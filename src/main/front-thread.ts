@@ -3,18 +3,21 @@
 import { createAcmeApplication } from '../acme/application.ts'
 import type { HttpHandler, HttpRequest } from '../http/message.ts'
 import { listen } from '../http/uws.ts'
+import { CRL_REQUEST_HEADERS } from '../ops/crl.ts'
 import { createMetrics, takeSnapshot } from '../ops/metrics.ts'
 import { Problem } from '../protocol/problem.ts'
 import { type Actor, spawn } from '../runtime/actor.ts'
 import { runThread } from '../runtime/thread-entry.ts'
 import { type InstanceBoard, openInstanceBoard } from '../services/instance-board.ts'
 import { type Database, openDatabase } from '../store/database.ts'
+import { caaAnswerDeadlineMs } from './caa-checks.ts'
 import { createFront, KEPT_HEADERS } from './front.ts'
+import { createFrontCrls } from './front-crls.ts'
 import { createLogger, PINO_LEVELS } from './logging.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from './messages.ts'
 import { openThreadNonces } from './nonces.ts'
-import { databaseSettings, liveSettings, proxySettings } from './settings.ts'
-import { connectSigner, createAcmeContext, createStores } from './wiring.ts'
+import { crlMaxAgeSeconds, databaseSettings, defaultIssuerId, liveSettings, proxySettings } from './settings.ts'
+import { connectCa, createAcmeContext, createStores } from './wiring.ts'
 
 /** The supervisor answers from memory; if it does not within this, it is stuck, and health must say so. */
 const SUPERVISOR_DEADLINE_MS = 2_000
@@ -22,7 +25,7 @@ const POOL_REPORT_MS = 100
 
 runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
   async ({ name, data, supervisor, atExit, requestRecycle }) => {
-    const { config, version, instanceId } = data
+    const { config, methods, version, instanceId } = data
     const { log, flush } = createLogger(config.logging, name, true)
     let { metricsPath } = liveSettings(config)
     atExit(flush)
@@ -32,12 +35,12 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
     )
     const board = openInstanceBoard(data.board)
     reportPoolTo(board, data.front, db)
-    const ca = connectSigner(data.signer, log)
+    const ca = connectCa({ config, signer: data.signer, board, metrics, log })
     const { nonces, close: closeNonces } = await openThreadNonces(config, data.nonce, db, (error) =>
       log.debug({ err: error }, 'nonce epochs could not be read'),
     )
     const context = createAcmeContext(
-      { config, db, stores: createStores(db), ca, instanceId, metrics, log },
+      { config, methods, db, stores: createStores(db), ca, instanceId, metrics, log },
       data,
       nonces,
       (request) => {
@@ -48,8 +51,10 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
           log.warn({ authorizationId: request.authorizationId, err: error }, 'a validation could not be handed over')
         }
       },
+      (request) => supervisor.ask('caa', request, caaAnswerDeadlineMs(config)),
     )
     const acme = createAcmeApplication(context)
+    const crls = createFrontCrls(data.crls, () => defaultIssuerId(config, ca), crlMaxAgeSeconds(config))
     const proxy = proxySettings(config)
     const front = createFront({
       acme,
@@ -62,6 +67,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       hstsMaxAgeSeconds: config.security.hsts_max_age_seconds,
       metricsPath: () => metricsPath,
       health: () => supervisor.ask('health', undefined, SUPERVISOR_DEADLINE_MS),
+      crl: config.crl.enabled ? crls : undefined,
       exposition: () => supervisor.ask('metrics', undefined, SUPERVISOR_DEADLINE_MS),
     })
     const maxBodyBytes = config.security.max_request_body_bytes
@@ -71,7 +77,12 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       port: config.server.port,
       ...(data.tls && { tls: data.tls }),
       maxBodyBytes,
-      keptHeaders: [...KEPT_HEADERS, proxy.forwardedForHeader, proxy.forwardedProtoHeader],
+      keptHeaders: [
+        ...KEPT_HEADERS,
+        ...(config.crl.enabled ? CRL_REQUEST_HEADERS : []),
+        proxy.forwardedForHeader,
+        proxy.forwardedProtoHeader,
+      ],
       listHeaders: [proxy.forwardedForHeader],
       handler: recycling(front.handle, config.server, () => requestRecycle('server.max_requests is reached')),
       onError: front.onError,
@@ -105,6 +116,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
           log.level = PINO_LEVELS[settings.logLevel]
           metricsPath = settings.metricsPath
         },
+        crls: crls.replace,
       }),
     })
 

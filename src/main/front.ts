@@ -7,6 +7,7 @@ import { createSecurityHeaders, requestIdFor } from '../http/common-headers.ts'
 import { createForwarding, type ProxySettings } from '../http/forwarded.ts'
 import type { HttpReply, HttpRequest } from '../http/message.ts'
 import { BatcherFull } from '../lib/batcher.ts'
+import { type CrlDocument, crlReply } from '../ops/crl.ts'
 import { type HealthReport, healthzReply, livezReply, readyzReply } from '../ops/health.ts'
 import { METRICS_CONTENT_TYPE, type Metrics } from '../ops/metrics.ts'
 import { Problem } from '../protocol/problem.ts'
@@ -26,7 +27,15 @@ export interface FrontOptions {
   /** Undefined: metrics are off. */
   metricsPath(): string | undefined
   health(): Promise<HealthReport>
+  /** Undefined: no CRL is published. */
+  crl: FrontCrls | undefined
   exposition(): Promise<string>
+}
+
+export interface FrontCrls {
+  /** The list of this name, or the default issuer's for the empty one; undefined where there is none. */
+  find(name: string): CrlDocument | undefined
+  maxAgeSeconds: number
 }
 
 /** Headers the fronts read; the adapter keeps no others. */
@@ -35,6 +44,8 @@ export const KEPT_HEADERS = ['content-type', 'x-request-id', 'accept', 'authoriz
 /** A full batcher drains within a second; a database that is away takes longer. */
 const BUSY_RETRY_SECONDS = 1
 const UNAVAILABLE_RETRY_SECONDS = 5
+/** The first list of an issuer takes about a second. */
+const NO_CRL_RETRY_SECONDS = 2
 
 /** Probes must be answered above all when things go wrong. */
 const HEALTH_PATHS = new Set(['/livez', '/healthz', '/readyz'])
@@ -136,6 +147,21 @@ export function createFront(options: FrontOptions): Front {
     }
   }
 
+  function crl(name: string, exchange: Exchange): HttpReply {
+    const { http, requestId, now, securityHeaders: security } = exchange
+    if (http.method !== 'GET' && http.method !== 'HEAD') {
+      const allow = ['GET', 'HEAD']
+      return acme.problem(new Problem('malformed', 'a CRL is fetched with GET', { status: 405, allow }), exchange)
+    }
+    const found = options.crl?.find(name)
+    if (found) {
+      return crlReply(http, found, options.crl?.maxAgeSeconds ?? 0, now, [['X-Request-ID', requestId], ...security])
+    }
+    if (name !== '') return acme.notFound(exchange)
+    const wait = { status: 503, retryAfterSeconds: NO_CRL_RETRY_SECONDS }
+    return acme.problem(new Problem('serverInternal', 'the first CRL is still being built', wait), exchange)
+  }
+
   /** Doc 1, connection pool pressure guard: everything but the health endpoints, before anything else is done for it. */
   function guard(exchange: Exchange): HttpReply | undefined {
     const tier = options.board.admission()
@@ -152,6 +178,7 @@ export function createFront(options: FrontOptions): Front {
     const match = acme.match(exchange.http.path)
     if (match) {
       exchange.resource = match.resource
+      if (match.resource === 'crl') return crl(match.id, exchange)
       return acme.handle(exchange.http, match, exchange)
     }
     return operations(exchange) ?? acme.notFound(exchange)

@@ -3,7 +3,6 @@
 import { randomBytes } from 'node:crypto'
 import path from 'node:path'
 import type { Logger } from 'pino'
-import { createWorkerPool } from '../../workers/pool.ts'
 import { startBackgroundTasks } from '../background/tasks.ts'
 import type { Config } from '../config/schema.ts'
 import { assertPortFree } from '../http/port-check.ts'
@@ -17,15 +16,20 @@ import { openDatabase } from '../store/database.ts'
 import { announceInstance, type InstancePresence } from '../store/instance-presence.ts'
 import { migrate, requireCurrentSchema } from '../store/migrate.ts'
 import { backgroundEvents, backgroundTasks } from './background.ts'
+import { createCaaChecks, createCaaJobFactory } from './caa-checks.ts'
+import { startCrls } from './crl.ts'
+import { loadChallengeMethods } from './extensions.ts'
 import { PINO_LEVELS } from './logging.ts'
-import { followMaintenance } from './maintenance-flag.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from './messages.ts'
 import { keepNonceEpochs } from './nonces.ts'
+import { followSwitches } from './server-switches.ts'
 import { dispatcherEvents, threadEvents } from './service-events.ts'
 import {
   databaseSettings,
+  dispatchLimits,
   eabSecretBox,
   liveSettings,
+  staleSeconds,
   threadConnections,
   urlSettings,
   validationPolicy,
@@ -34,8 +38,9 @@ import { requireTestSignatures } from './signer-check.ts'
 import { type SignerPlace, startSignerProcess } from './signer-process.ts'
 import { spawnSupervisor } from './supervisor.ts'
 import { refreshServerCertificate, renewServerCertificate, tlsFiles } from './tls.ts'
-import { createJobFactory } from './validation-jobs.ts'
-import { connectSigner, createStores, createThreadIssuance } from './wiring.ts'
+import { createJobFactory, sharedSettings } from './validation-jobs.ts'
+import { createValidationPools } from './validation-pools.ts'
+import { connectCa, createStores, createThreadIssuance } from './wiring.ts'
 
 export interface ServeOptions {
   config: Config
@@ -56,10 +61,11 @@ export interface RunningService {
   stop(): Promise<void>
 }
 
-/** A validation takes milliseconds of CPU and seconds of waiting: few threads, many at once. */
+/** A validation takes half a millisecond of CPU and up to seconds of waiting: few threads, many at once. */
 const VALIDATION_THREADS = 2
-const VALIDATIONS_PER_THREAD = 200
-const MAX_WAITING_VALIDATIONS = 20_000
+
+/** For attempts that outlast `server.graceful_timeout`. */
+const VALIDATION_STOP_MS = 1_000
 
 const SIGNER_FIRST_ANSWER_MS = 15_000
 const THREAD_READY_TIMEOUT_MS = 30_000
@@ -103,6 +109,12 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   await requireFreePort(config)
   // Every front reads it for itself; what is wrong with it is said here, once, and refuses the start.
   eabSecretBox(config)
+  const methods = await loadChallengeMethods(config)
+  if (config.challenges.auto_accept)
+    log.warn(
+      { event: 'auto_accept' },
+      'challenges.auto_accept is on: NO CONTROL OVER IDENTIFIERS IS CHECKED; every name that may be asked for is valid at once',
+    )
   onStep('checking the database')
   await prepareSchema(config, log)
   const db = openDatabase(databaseSettings(config), (error) =>
@@ -123,49 +135,85 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
 
   onStep('starting the signer')
   const signer = await signerPlace(config, log, teardown)
-  const ca = connectSigner(signer, log)
+  const boardMemory = allocateInstanceBoard(config.server.workers)
+  const board = openInstanceBoard(boardMemory)
+  const ca = connectCa({ config, signer, board, metrics, log })
   teardown.add(() => ca.close())
   // Early and in words: a service that cannot sign answers orders it will never finish.
   await requireTestSignatures(ca, signer.socketPath, SIGNER_FIRST_ANSWER_MS)
 
   const stores = createStores(db)
   const { instanceId } = presence
-  const issuance = createThreadIssuance({ config, db, stores, ca, instanceId, metrics, log })
+  const issuance = createThreadIssuance({
+    config,
+    methods,
+    db,
+    stores,
+    ca,
+    instanceId,
+    metrics,
+    log,
+  })
   if (config.server.tls.self_issued_names.length > 0) onStep('checking the server certificate')
   const refreshCertificate = () => refreshServerCertificate(config, ca, issuance)
   await refreshCertificate()
   const tls = tlsFiles(config)
 
-  onStep('starting the validation workers')
-  const pool = createWorkerPool({
-    threads: VALIDATION_THREADS,
-    concurrentTasksPerThread: VALIDATIONS_PER_THREAD,
-    maxQueue: MAX_WAITING_VALIDATIONS,
-    onThreadError: (error) => log.error({ err: error }, 'validation thread failed'),
+  // Once nothing is validated here any more: another instance takes up at once what is released.
+  teardown.add(async () => {
+    const released = await stores.authorizations.release(instanceId)
+    if (released > 0) log.info({ released }, 'challenges in processing are pending again')
   })
-  teardown.add(() => pool.close(1_000))
+
+  onStep('starting the validation workers')
+  const limits = dispatchLimits(config)
+  const pool = createValidationPools(
+    methods,
+    config.challenges.auto_accept,
+    {
+      threads: VALIDATION_THREADS,
+      concurrentTasksPerThread: Math.ceil(limits.total / VALIDATION_THREADS),
+      maxQueue: limits.total,
+    },
+    sharedSettings(config),
+    (error) => log.error({ err: error }, 'validation thread failed'),
+  )
+  teardown.add(() => pool.close(VALIDATION_STOP_MS))
+  const caaJob = createCaaJobFactory(config)
   const dispatcher = createValidationDispatcher({
     validate: pool.validate,
-    jobFor: createJobFactory(config, version),
+    jobFor: createJobFactory(config, methods, version, caaJob),
     store: stores.authorizations,
-    policy: validationPolicy(config),
-    concurrency: VALIDATION_THREADS * VALIDATIONS_PER_THREAD,
-    maxWaiting: MAX_WAITING_VALIDATIONS,
+    policy: validationPolicy(config, methods.extensions),
+    instanceId,
+    presentSince: presence.presentSince,
+    limits,
+    claimFreshMs: (staleSeconds(config, methods.extensions) / 2) * 1000,
     events: dispatcherEvents(log, metrics),
   })
 
-  const boardMemory = allocateInstanceBoard(config.server.workers)
-  const board = openInstanceBoard(boardMemory)
-  const maintenance = await followMaintenance(db, board, log)
-  teardown.add(() => maintenance.stop())
+  const switches = await followSwitches(db, board, log)
+  teardown.add(() => switches.stop())
 
   const fronts: SupervisedThread<FrontMessages>[] = []
+  const crl = config.crl.enabled
+    ? await startCrls({ config, stores, ca, metrics, log, isStopping: () => stopping })
+    : undefined
+  if (crl) teardown.add(() => crl.stop())
+  // Whoever gets a certificate may ask for its list at once. Another instance that leads is building it already.
+  if (crl?.served().length === 0) {
+    onStep('building the first CRL')
+    await presence.lead('crl', async () => void (await crl.builder.round()))
+    await crl.refresh()
+  }
   const background = startBackgroundTasks(
     backgroundTasks({
       config,
+      extensions: methods.extensions,
       instanceId,
       stores,
       issuance,
+      ca,
       dispatcher,
       onRecovered(orderId, outcome) {
         metrics.issuancesRecovered.inc({ outcome })
@@ -176,6 +224,8 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
         counter.inc(expired)
         metrics.challengesExpired.inc(challenges)
       },
+      presentSince: presence.presentSince,
+      crls: crl?.builder,
       isStopping: () => stopping,
     }),
     presence.lead,
@@ -188,19 +238,17 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     ca,
     board,
     dispatcher,
+    checkCaa: createCaaChecks({ jobFor: caaJob, checkCaa: pool.checkCaa, metrics, log }),
     fronts: () => fronts,
     workers: () => ({
       challenge: background.isHealthy('challenge'),
       cleanup: background.isHealthy('cleanup'),
       expiration: false,
     }),
+    crl: () => crl?.health(),
     isStopping: () => stopping,
   })
   teardown.add(async () => supervisor.stop())
-  teardown.add(async () => {
-    const released = await stores.authorizations.release(instanceId)
-    if (released > 0) log.info({ released }, 'challenges in processing are pending again')
-  })
   teardown.add(() => dispatcher.drain(config.server.graceful_timeout * 1000))
   // Before the release: a round of adoption would claim challenges again.
   teardown.add(() => background.stop())
@@ -210,6 +258,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= '16384'
   const shared: Omit<FrontThreadData, 'front'> = {
     config,
+    methods,
     version,
     instanceId,
     signer: { socketPath: signer.socketPath, secretFile: signer.secretFile },
@@ -217,9 +266,16 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     rateTable: allocateSharedTable(),
     board: boardMemory,
     databaseConnections: threadConnections(config),
+    crls: crl?.served() ?? [],
     tls,
   }
   const threads = Array.from({ length: config.server.workers }, (_, front): FrontThreadData => ({ ...shared, front }))
+  // For running threads, and for those that will be started in their place.
+  crl?.follow((crls) => {
+    for (const data of threads) data.crls = crls
+    // A thread that is just being replaced gets them with its start, or the next time.
+    void Promise.allSettled(fronts.map(({ ref }) => ref.ask('crls', crls, FRONT_APPLY_MS)))
+  })
   const gracefulMs = config.server.graceful_timeout * 1000
   for (const data of threads) {
     fronts.push(

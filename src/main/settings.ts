@@ -2,9 +2,14 @@
 
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
+import type { ExtensionThreadData } from '../../workers/extension/task.ts'
 import type { AcmeSettings, DirectoryMeta } from '../acme/context.ts'
+import type { CaBackend } from '../ca/backend.ts'
+import { issuerDomainNames } from '../config/issuer-names.ts'
 import type { Config } from '../config/schema.ts'
+import { EXTENSION_DEFAULTS } from '../config/sections/challenges.ts'
 import { type CertificateProfile, DEFAULT_PROFILE, hasChoiceOfProfiles } from '../domain/certificate-profile.ts'
+import { crlName, shardOf } from '../domain/crl-shard.ts'
 import type { IdentifierPolicy } from '../domain/identifier-policy.ts'
 import { RATE_CATEGORIES, type RateCategory } from '../domain/rate-limit.ts'
 import type { ValidationPolicy } from '../domain/validation-policy.ts'
@@ -12,11 +17,13 @@ import type { ProxySettings } from '../http/forwarded.ts'
 import { keysOf } from '../lib/keys.ts'
 import { createSecretBox, type SecretBox } from '../lib/secret-box.ts'
 import { CURVES } from '../pki/algorithms.ts'
-import { type ChallengeType, isChallengeType } from '../protocol/challenge.ts'
+import type { BuiltInType, ChallengeType, EnabledMethod } from '../protocol/challenge.ts'
 import { normalizeDnsName } from '../protocol/identifier.ts'
 import type { AccountKeyPolicy } from '../protocol/jwk.ts'
-import type { UrlSettings } from '../protocol/urls.ts'
+import { createUrls, type UrlSettings } from '../protocol/urls.ts'
 import type { AccountRulesPolicy } from '../services/account-rules.ts'
+import type { CrlPolicy } from '../services/crl-builder.ts'
+import type { ExpiryLifetimes } from '../services/expiry.ts'
 import type { ExternalAccountPolicy } from '../services/external-accounts.ts'
 import type { IssuancePolicy } from '../services/issuance.ts'
 import type { OrderingPolicy } from '../services/ordering.ts'
@@ -24,6 +31,8 @@ import type { QuotaPolicy } from '../services/quotas.ts'
 import type { RateLimitSettings } from '../services/rate-limiter.ts'
 import type { RegistrationPolicy } from '../services/registration.ts'
 import type { RenewalPolicy } from '../services/renewal.ts'
+import type { DispatchLimits } from '../services/validation-dispatcher.ts'
+import type { AdoptionRules } from '../store/authorization-store.ts'
 import type { DatabaseSettings } from '../store/database.ts'
 import type { LiveSettings } from './messages.ts'
 
@@ -68,7 +77,7 @@ export function liveSettings(config: Config): LiveSettings {
   }
 }
 
-export function urlSettings({ server, api, acme, ari }: Config): UrlSettings {
+export function urlSettings({ server, api, acme, ari, crl }: Config): UrlSettings {
   return {
     externalUrl: server.external_url.replace(/\/$/, ''),
     basePath: api.base_path.replace(/\/$/, ''),
@@ -81,6 +90,7 @@ export function urlSettings({ server, api, acme, ari }: Config): UrlSettings {
       revokeCert: acme.paths.revoke_cert,
       keyChange: acme.paths.key_change,
       ...(ari.enabled && { renewalInfo: ari.path }),
+      ...(crl.enabled && { crl: crl.path }),
     },
   }
 }
@@ -121,6 +131,7 @@ export function acmeSettings(config: Config): AcmeSettings {
     algorithms: security.allowed_algorithms,
     accountKeys: accountKeyPolicy(config),
     directoryMeta: directoryMeta(config),
+    dnsPersist: { issuerDomainNames: issuerDomainNames(config), draft: challenges.dnspersist01.draft },
     orderRetryAfterSeconds: order.retry_after_seconds,
     challengeRetryAfterSeconds: challenges.retry_after_seconds,
     ordersPageSize: acme.orders_page_size,
@@ -135,7 +146,8 @@ function accountKeyPolicy({ security }: Config): AccountKeyPolicy {
   }
 }
 
-function directoryMeta({ tos, acme, ca }: Config): DirectoryMeta {
+function directoryMeta(config: Config): DirectoryMeta {
+  const { tos, acme, ca } = config
   const profiles = new Map(Object.entries(ca.profiles))
   return {
     ...(tos.url && { termsOfService: tos.url }),
@@ -145,7 +157,20 @@ function directoryMeta({ tos, acme, ca }: Config): DirectoryMeta {
     ...(hasChoiceOfProfiles(profiles) && {
       profiles: Object.fromEntries([...profiles].map(([name, { description }]) => [name, description ?? ''])),
     }),
+    ...persistMeta(config),
   }
+}
+
+/** Without a name that records could permit there is nothing to check them for. */
+export function isCaaEnforced({ acme }: Config): boolean {
+  return acme.caa_enforce && acme.caa_identities.length > 0
+}
+
+function persistMeta(config: Config): Pick<DirectoryMeta, 'issuerDomainNames' | 'accountHashPrefix'> {
+  const { enabled, dnspersist01 } = config.challenges
+  if (!enabled.includes('dns-persist-01') || dnspersist01.draft === '01') return {}
+  const { accountHashPrefix } = createUrls(urlSettings(config))
+  return { issuerDomainNames: issuerDomainNames(config), accountHashPrefix }
 }
 
 export function registrationPolicy({ email, tos, account }: Config): RegistrationPolicy {
@@ -188,19 +213,15 @@ export function accountRulesPolicy({ security }: Config): AccountRulesPolicy {
   }
 }
 
-function enabledChallenges({ challenges }: Config): ChallengeType[] {
-  return challenges.enabled.filter(isChallengeType)
-}
-
 /** As identifiers are compared: A-labels, lower case, no final dot. */
-function normalPattern(pattern: string): string {
+export function normalPattern(pattern: string): string {
   const normal = normalizeDnsName(pattern.replace(/\.$/, ''))
   if (!normal.ok) throw new Error(`the pattern ${pattern} ${normal.reason}`)
   return normal.value
 }
 
-export function identifierPolicy(config: Config): IdentifierPolicy {
-  const { identifier_policy: policy } = config.security
+export function identifierPolicy({ security }: Config, enabled: readonly EnabledMethod[]): IdentifierPolicy {
+  const { identifier_policy: policy } = security
   return {
     allowedDomains: policy.allowed_domains.map(normalPattern),
     forbiddenDomains: policy.forbidden_domains.map(normalPattern),
@@ -209,7 +230,7 @@ export function identifierPolicy(config: Config): IdentifierPolicy {
     allowSingleLabel: policy.allow_single_label,
     maxIdentifiers: policy.max_identifiers_per_order,
     maxValueLength: policy.max_identifier_value_length,
-    enabledChallenges: enabledChallenges(config),
+    enabledChallenges: enabled,
   }
 }
 
@@ -235,11 +256,17 @@ export function certificateProfiles({ ca }: Config): ReadonlyMap<string, Certifi
   return byName
 }
 
-export function orderingPolicy(config: Config): OrderingPolicy {
-  const { order } = config
+export function orderingPolicy(config: Config, enabled: readonly EnabledMethod[]): OrderingPolicy {
   return {
-    identifiers: identifierPolicy(config),
+    identifiers: identifierPolicy(config, enabled),
     profiles: certificateProfiles(config),
+    autoAccept: config.challenges.auto_accept,
+    ...expiryLifetimes(config),
+  }
+}
+
+export function expiryLifetimes({ order }: Config): ExpiryLifetimes {
+  return {
     orderLifetimeMs: order.expiry_seconds * SECOND_MS,
     authorizationLifetimeMs: order.authorization_expiry_seconds * SECOND_MS,
     preAuthorizationLifetimeMs: order.pre_authorization_lifetime_days * DAY_MS,
@@ -253,7 +280,52 @@ export function renewalPolicy({ ari }: Config): RenewalPolicy {
   }
 }
 
-export function issuancePolicy(config: Config): IssuancePolicy {
+/** A certificate may outlive the configuration it was issued under by this much. */
+const CRL_MARGIN_DAYS = 31
+
+export function crlPolicy(config: Config): CrlPolicy {
+  const { crl, ca } = config
+  return {
+    intervalMs: crl.schedule === null ? crl.rebuild_interval_seconds * SECOND_MS : undefined,
+    lifetimeMs: crl.next_update_seconds * SECOND_MS,
+    hash: crl.hash_algorithm,
+    shards: crl.shards,
+    maxValidityDays: ca.max_validity_days + CRL_MARGIN_DAYS,
+    urlOf: crlUrls(config),
+    signTimeoutMs: ca.signer.timeout_seconds * SECOND_MS,
+  }
+}
+
+/** A cache asks again as often as a new list comes by itself; one that came by a revocation is seen by then at the latest. */
+export function crlMaxAgeSeconds({ crl }: Config): number {
+  return crl.rebuild_interval_seconds
+}
+
+/** The issuer of the default profile, whose list the bare `crl.path` serves. */
+export function defaultIssuerId({ ca: { profiles } }: Config, ca: Pick<CaBackend, 'issuers'>): string | undefined {
+  return profiles[DEFAULT_PROFILE]?.issuer ?? ca.issuers()[0]?.id
+}
+
+/** The name of a list in its URL: where we serve it, or where the operator says that it can be fetched. */
+function crlUrls(config: Config): CrlPolicy['urlOf'] {
+  const { crl_url: elsewhere } = config.ca
+  const urls = createUrls(urlSettings(config))
+  return (issuerId, shards, shard) => {
+    const name = crlName(issuerId, { shards, shard })
+    return elsewhere?.replaceAll('{crl}', name) ?? urls.crl(name) ?? ''
+  }
+}
+
+/** The CRLDP of a certificate; undefined where it gets none. */
+function certificateCrlUrl(config: Config): IssuancePolicy['crlUrl'] {
+  const { crl, ca } = config
+  if (!crl.enabled && ca.crl_url === null) return undefined
+  const urlOf = crlUrls(config)
+  const shards = crl.enabled ? crl.shards : 1
+  return (issuerId, serialNumber) => urlOf(issuerId, shards, shards === 1 ? 0 : shardOf(serialNumber, shards))
+}
+
+export function issuancePolicy(config: Config, enabled: readonly EnabledMethod[]): IssuancePolicy {
   const { security, ca, order } = config
   return {
     csr: {
@@ -266,25 +338,94 @@ export function issuancePolicy(config: Config): IssuancePolicy {
         ed25519: true,
       },
     },
-    identifiers: identifierPolicy(config),
+    identifiers: identifierPolicy(config, enabled),
     profiles: certificateProfiles(config),
     caIssuersUrls: ca.aia_issuer_urls,
     policyOids: ca.policy_oids,
+    crlUrl: certificateCrlUrl(config),
     finalizeWaitMs: order.finalize_wait_ms,
     signTimeoutMs: ca.signer.timeout_seconds * SECOND_MS,
   }
 }
 
-export function validationPolicy({ challenges }: Config): ValidationPolicy {
+/** `challenges.extensions.<type>` */
+export function extensionSettings({ challenges }: Pick<Config, 'challenges'>, type: string) {
+  return Object.hasOwn(challenges.extensions, type)
+    ? (challenges.extensions[type] ?? EXTENSION_DEFAULTS)
+    : EXTENSION_DEFAULTS
+}
+
+interface MethodSettings {
+  max_retries: number
+  auto_validate: boolean
+  timeout_seconds: number
+}
+
+/** What every method has, by type. A module may stand in for a built-in method: its own settings then count. */
+function methodSettings({ challenges }: Config, { modules }: ExtensionThreadData): Map<ChallengeType, MethodSettings> {
+  const builtIn = {
+    'http-01': challenges.http01,
+    'dns-01': challenges.dns01,
+    'tls-alpn-01': challenges.tlsalpn01,
+    'dns-persist-01': challenges.dnspersist01,
+    'dns-account-01': challenges.dnsaccount01,
+  } satisfies Record<BuiltInType, MethodSettings>
+  const ofModules = modules.map(({ type }): [ChallengeType, MethodSettings] => [
+    type as ChallengeType,
+    { ...extensionSettings({ challenges }, type), auto_validate: true },
+  ])
+  return new Map([...(Object.entries(builtIn) as [BuiltInType, MethodSettings][]), ...ofModules])
+}
+
+export function validationPolicy(config: Config, extensions: ExtensionThreadData): ValidationPolicy {
+  const methods = methodSettings(config, extensions)
+  const { backoff_base_seconds, backoff_max_seconds } = config.challenges
   return {
-    maxRetries: {
-      'http-01': challenges.http01.max_retries,
-      'dns-01': challenges.dns01.max_retries,
-      'tls-alpn-01': challenges.tlsalpn01.max_retries,
-      'dns-persist-01': challenges.dnspersist01.max_retries,
-      'dns-account-01': challenges.dnsaccount01.max_retries,
-    },
-    backoffBaseMs: challenges.backoff_base_seconds * SECOND_MS,
-    backoffMaxMs: challenges.backoff_max_seconds * SECOND_MS,
+    maxRetries: Object.fromEntries([...methods].map(([type, { max_retries }]) => [type, max_retries])),
+    backoffBaseMs: backoff_base_seconds * SECOND_MS,
+    backoffMaxMs: backoff_max_seconds * SECOND_MS,
+  }
+}
+
+export function dispatchLimits({ challenges }: Config): DispatchLimits {
+  return {
+    total: challenges.max_concurrent,
+    perAccount: challenges.max_concurrent_per_account,
+    perTarget: challenges.max_concurrent_per_target,
+    maxWaiting: challenges.max_waiting,
+  }
+}
+
+/** `auto_validate`: whether a challenge of this type is validated by the instance that is asked for it. */
+export function isValidatedHere(config: Config, extensions: ExtensionThreadData): (type: ChallengeType) => boolean {
+  const methods = methodSettings(config, extensions)
+  return (type) => methods.get(type)?.auto_validate ?? true
+}
+
+/** One silent name server costs the time of one question; as much again is left for the zones above it. */
+export function caaTimeoutMs({ dns }: Config): number {
+  return 2 * dns.timeout_seconds * 1000
+}
+
+/** Past the longest timeout; the pool's own grace for a thread that does not answer, and the record in the database. */
+const ATTEMPT_GRACE_SECONDS = 10
+
+/**
+ * After how long without news a challenge in processing is lost to another instance. An attempt begins in the first half
+ * of it (`claimFreshMs`) and is over in the second.
+ */
+export function staleSeconds(config: Config, extensions: ExtensionThreadData): number {
+  const methods = [...methodSettings(config, extensions).values()]
+  const longest = Math.max(...methods.map(({ timeout_seconds }) => timeout_seconds))
+  const caa = isCaaEnforced(config) ? caaTimeoutMs(config) / SECOND_MS : 0
+  return Math.max(config.challenges.background_worker.stale_seconds, 2 * (longest + caa + ATTEMPT_GRACE_SECONDS))
+}
+
+export function adoptionRules(config: Config, extensions: ExtensionThreadData): Omit<AdoptionRules, 'limit'> {
+  const { enabled } = config.challenges.background_worker
+  const isHere = isValidatedHere(config, extensions)
+  return {
+    types: [...methodSettings(config, extensions).keys()].filter((type) => enabled || isHere(type)),
+    staleSeconds: enabled ? staleSeconds(config, extensions) : undefined,
   }
 }

@@ -1,6 +1,7 @@
 /**
  * The signer as a child process, where `ca.signer.socket` names no running one: started with a configuration made from
- * `ca.internal`, restarted when it dies, stopped last. This process hands over paths and never opens the key file.
+ * `ca.internal` or `ca.hsm`, restarted when it dies, stopped last. This process hands over paths and the PIN, and opens
+ * neither key file nor token.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -11,6 +12,7 @@ import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
+import { PIN_REFUSED_EXIT_CODE } from '../../signer/protocol.ts'
 import type { Config } from '../config/schema.ts'
 import { decideRestart, NO_FAILURES } from '../runtime/supervision.ts'
 
@@ -25,12 +27,15 @@ export interface SignerProcess extends SignerPlace {
   stop(deadlineMs: number): Promise<void>
 }
 
-const PROGRAM = fileURLToPath(new URL('../../signer/main.js', import.meta.url))
+const PROGRAM = fileURLToPath(new URL('../../signer/start.cjs', import.meta.url))
 const READY_TIMEOUT_MS = 15_000
 /** A signer that keeps dying is started again for ever: without it nothing is issued, and nothing else depends on it. */
 const RESTART = { initialDelayMs: 100, maxDelayMs: 10_000, maxRestarts: 1_000_000, windowMs: 60_000 }
 /** Signing options that have no place in the service's configuration are the signer's defaults. */
 const ISSUER_ID = 'default'
+const PIN_VARIABLE = 'CHANCERY_SIGNER_PIN'
+/** What the signer accepts; no request waits that long. */
+const MAX_SESSION_WAIT_SECONDS = 3600
 
 /** @throws Error in a plain sentence when the first start fails */
 export async function startSignerProcess(config: Config, log: Logger): Promise<SignerProcess> {
@@ -51,12 +56,19 @@ export async function startSignerProcess(config: Config, log: Logger): Promise<S
     child = spawn(process.execPath, [PROGRAM, 'serve', '-c', configFile, '--with-parent'], {
       detached: true,
       stdio: ['pipe', 'pipe', 'pipe'],
-      env: { PATH: process.env.PATH, NODE_OPTIONS: '' },
+      env: signerEnvironment(config.ca),
     })
     await untilReady(child, log)
     child.once('exit', (code, signal) => {
       if (!stopping) restart(`exit ${code ?? signal}`)
     })
+  }
+
+  /** Its next attempts could lock the token, so they are left to whoever corrects the PIN and starts the service again. */
+  function restartUnlessPinRefused(error: Error): void {
+    if (error instanceof SignerDidNotStart && error.code === PIN_REFUSED_EXIT_CODE) {
+      log.error({ reason: error.message }, 'the signer is not started again')
+    } else restart(error.message)
   }
 
   function restart(reason: string): void {
@@ -66,10 +78,7 @@ export async function startSignerProcess(config: Config, log: Logger): Promise<S
     log.error({ reason, restartInMs: delayMs }, 'the signer has ended')
     setTimeout(() => {
       if (stopping) return
-      start().then(
-        () => log.info({ pid: child.pid }, 'signer restarted'),
-        (error: Error) => restart(error.message),
-      )
+      start().then(() => log.info({ pid: child.pid }, 'signer restarted'), restartUnlessPinRefused)
     }, delayMs).unref()
   }
 
@@ -97,26 +106,73 @@ export async function startSignerProcess(config: Config, log: Logger): Promise<S
   }
 }
 
+class SignerDidNotStart extends Error {
+  readonly code: number | null
+
+  constructor(message: string, code: number | null) {
+    super(message)
+    this.code = code
+  }
+}
+
+/**
+ * A PKCS#11 library may need any variable of its vendor's, so it gets all there are: it runs as the same user, who could
+ * read them anyway. The PIN goes this way too, rather than through a file.
+ */
+function signerEnvironment({ backend, hsm }: Config['ca']): NodeJS.ProcessEnv {
+  const { PATH } = process.env
+  if (backend !== 'hsm') return { PATH, NODE_OPTIONS: '' }
+  return {
+    ...process.env,
+    NODE_OPTIONS: '',
+    ...(hsm.login_required && hsm.pin !== null && { [PIN_VARIABLE]: hsm.pin }),
+  }
+}
+
 function signerConfig({ ca, order, logging }: Config, place: SignerPlace): object {
-  const { internal, signer } = ca
-  const absolute = (file: string | null) => path.resolve(file ?? '')
+  const issuer = ca.backend === 'hsm' ? tokenIssuer(ca.hsm) : fileIssuer(ca.internal)
   return {
     socket: place.socketPath,
     secret_file: place.secretFile,
-    audit: {
-      file: absolute(signer.audit_file ?? path.join(path.dirname(internal.root_key_path ?? '.'), 'signer-audit.jsonl')),
-    },
+    audit: { file: path.resolve(ca.signer.audit_file ?? auditFileBeside(ca)) },
     log: { level: logging.level === 'DEBUG' ? 'debug' : 'info' },
-    issuers: [
-      {
-        id: ISSUER_ID,
-        certificate: absolute(internal.root_cert_path),
-        ...(internal.chain_path && { chain: absolute(internal.chain_path) }),
-        hash: internal.hash_algorithm,
-        key: { file: absolute(internal.root_key_path) },
-        policy: signerPolicy(ca, order),
+    issuers: [{ id: ISSUER_ID, ...issuer, policy: signerPolicy(ca, order) }],
+  }
+}
+
+function auditFileBeside({ backend, internal, hsm }: Config['ca']): string {
+  const beside = backend === 'hsm' ? hsm.issuer_cert_path : internal.root_key_path
+  return path.join(path.dirname(beside ?? '.'), 'signer-audit.jsonl')
+}
+
+function fileIssuer(internal: Config['ca']['internal']): object {
+  return {
+    certificate: path.resolve(internal.root_cert_path ?? ''),
+    ...(internal.chain_path !== null && { chain: path.resolve(internal.chain_path) }),
+    hash: internal.hash_algorithm,
+    key: { file: path.resolve(internal.root_key_path ?? '') },
+  }
+}
+
+function tokenIssuer(hsm: Config['ca']['hsm']): object {
+  const library = hsm.pkcs11_library ?? ''
+  return {
+    certificate: path.resolve(hsm.issuer_cert_path ?? ''),
+    ...(hsm.chain_path !== null && { chain: path.resolve(hsm.chain_path) }),
+    hash: hsm.hash_algorithm,
+    key: {
+      pkcs11: {
+        library: library.includes('/') ? path.resolve(library) : library,
+        ...(hsm.token_label !== null && { token: hsm.token_label }),
+        ...(hsm.slot_id !== null && { slot: hsm.slot_id }),
+        ...(hsm.login_required ? { pin_env: PIN_VARIABLE } : { login: false }),
+        ...(hsm.key_label !== null && { label: hsm.key_label }),
+        ...(hsm.key_id !== null && { id: hsm.key_id }),
+        type: hsm.key_type,
+        sessions: hsm.session_pool_size,
+        session_wait: Math.min(MAX_SESSION_WAIT_SECONDS, hsm.session_pool_timeout_seconds),
       },
-    ],
+    },
   }
 }
 
@@ -147,7 +203,8 @@ function untilReady(child: ChildProcess, log: Logger): Promise<void> {
     child.once('error', reject)
     child.once('exit', (code, signal) => {
       clearTimeout(timer)
-      reject(new Error(`the signer did not start (${code ?? signal}): ${complaints.join('; ') || 'it said nothing'}`))
+      const said = complaints.join('; ') || 'it said nothing'
+      reject(new SignerDidNotStart(`the signer did not start (${code ?? signal}): ${said}`, code))
     })
     if (child.stderr) {
       createInterface({ input: child.stderr }).on('line', (line) => {

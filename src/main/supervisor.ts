@@ -1,14 +1,16 @@
-/** The supervisor's own actor: validation hand-over, health and metrics for the front threads. */
+/** The supervisor's own actor: validation hand-over, CAA checks, health and metrics for the front threads. */
 
 import type { Logger } from 'pino'
 import type { CaBackend } from '../ca/backend.ts'
 import { pressureTier } from '../domain/pool-pressure.ts'
-import type { HealthReport } from '../ops/health.ts'
+import { keysOf } from '../lib/keys.ts'
+import type { CheckStatus, HealthReport } from '../ops/health.ts'
 import { type Metrics, renderMetrics, takeSnapshot } from '../ops/metrics.ts'
 import { type Actor, spawn } from '../runtime/actor.ts'
 import type { SupervisedThread } from '../runtime/thread.ts'
+import type { AskForCaa } from '../services/caa-freshness.ts'
 import type { InstanceBoard } from '../services/instance-board.ts'
-import type { ValidationDispatcher } from '../services/validation-dispatcher.ts'
+import type { DispatcherLoad, ValidationDispatcher } from '../services/validation-dispatcher.ts'
 import type { Database, Statement } from '../store/database.ts'
 import type { FrontMessages, SupervisorMessages } from './messages.ts'
 
@@ -19,8 +21,11 @@ export interface SupervisorParts {
   ca: CaBackend
   board: InstanceBoard
   dispatcher: ValidationDispatcher
+  checkCaa: AskForCaa
   fronts(): readonly SupervisedThread<FrontMessages>[]
   workers(): HealthReport['checks']['workers']
+  /** Undefined where no CRL is published. */
+  crl(): HealthReport['checks']['crl']
   isStopping(): boolean
 }
 
@@ -50,10 +55,13 @@ export function spawnSupervisor(parts: SupervisorParts): Actor<SupervisorMessage
           log.warn({ authorizationId: request.authorizationId }, 'the validation queue is full')
         return undefined
       },
+      caa: parts.checkCaa,
       health: probe,
       async metrics() {
         metrics.uptime.set(Math.floor((Date.now() - startedAt) / 1000))
-        metrics.maintenance.set(parts.board.isInMaintenance() ? 1 : 0)
+        reportLoad(dispatcher.load(), metrics)
+        metrics.maintenance.set(parts.board.isOn('maintenance') ? 1 : 0)
+        metrics.signingStopped.set(parts.board.isOn('stopSigning') ? 1 : 0)
         metrics.threads.set(parts.fronts().filter(({ status }) => status === 'running').length)
         const answers = parts.fronts().map(({ ref }) => ref.ask('metrics', undefined, FRONT_DEADLINE_MS))
         return renderMetrics([await takeSnapshot(metrics), ...answered(await Promise.allSettled(answers))])
@@ -62,15 +70,24 @@ export function spawnSupervisor(parts: SupervisorParts): Actor<SupervisorMessage
   })
 }
 
-/** One run at a time serves everybody who asks meanwhile, and for a few seconds after. */
+function reportLoad({ known, running, waiting, oldestWaitMs }: DispatcherLoad, metrics: Metrics): void {
+  metrics.validationsKnown.set(known)
+  metrics.validationsRunning.set(running)
+  for (const reason of keysOf(waiting)) metrics.validationsWaiting.set({ for: reason }, waiting[reason])
+  metrics.validationOldestWait.set(oldestWaitMs / 1000)
+}
+
+/** One run at a time serves everybody who asks meanwhile, and for a few seconds after; not across a throw of the stop switch. */
 function createProbe(parts: SupervisorParts): () => Promise<HealthReport> {
-  let last: { at: number; report: Promise<HealthReport> } | undefined
+  let last: { at: number; stopped: boolean; report: Promise<HealthReport> } | undefined
   return async () => {
     const now = performance.now()
-    if (!last || now - last.at > PROBE_LIFE_MS) last = { at: now, report: probeOnce(parts) }
+    const stopped = parts.board.isOn('stopSigning')
+    if (!last || last.stopped !== stopped || now - last.at > PROBE_LIFE_MS)
+      last = { at: now, stopped, report: probeOnce(parts) }
     return {
       ...(await last.report),
-      maintenance_mode: parts.board.isInMaintenance(),
+      maintenance_mode: parts.board.isOn('maintenance'),
       shutting_down: parts.isStopping(),
     }
   }
@@ -82,23 +99,36 @@ async function probeOnce(parts: SupervisorParts): Promise<HealthReport> {
   const pool = { size, available, waiting }
   const [database, signatures] = await Promise.all([
     isExhausted || isOk(withDeadline(parts.db.query(PING, []))),
-    isOk(parts.ca.testSign({ timeoutMs: PROBE_TIMEOUT_MS })),
+    parts.board.isOn('stopSigning')
+      ? ('stopped' as const)
+      : checkOf(parts.ca.testSign({ timeoutMs: PROBE_TIMEOUT_MS })),
   ])
+  // After the signature, which is what finds a token gone. A signer that does not answer has no tokens to show.
+  const tokens = await parts.ca.tokenStates({ timeoutMs: PROBE_TIMEOUT_MS }).catch(() => [])
   return {
     checks: {
       database: isExhausted ? 'pool_exhausted' : { status: database ? 'ok' : 'error', pool },
-      ca_backend: { status: signatures ? 'ok' : 'error' },
+      ca_backend: { status: signatures, ...(tokens.length > 0 && { tokens }) },
+      ...withCrl(parts.crl()),
       workers: parts.workers(),
     },
     pool,
-    maintenance_mode: parts.board.isInMaintenance(),
+    maintenance_mode: parts.board.isOn('maintenance'),
     shutting_down: parts.isStopping(),
   }
+}
+
+function withCrl(crl: HealthReport['checks']['crl']): Pick<HealthReport['checks'], 'crl'> {
+  return crl === undefined ? {} : { crl }
 }
 
 /** A thread that is just being replaced does not answer; its share is missing for that moment. */
 function answered<T>(results: readonly PromiseSettledResult<T>[]): T[] {
   return results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
+}
+
+async function checkOf(check: Promise<unknown>): Promise<CheckStatus> {
+  return (await isOk(check)) ? 'ok' : 'error'
 }
 
 async function isOk(check: Promise<unknown>): Promise<boolean> {

@@ -1,20 +1,41 @@
 /** From a claimed challenge and the configuration to the job that the validation threads understand: one row a method. */
 
 import { hash } from 'node:crypto'
-import type { DnsSettings, ValidationJob } from '../../workers/job.ts'
+import type {
+  CaaJob,
+  CaaSubject,
+  DnsMethodJob,
+  DnsPersist01Job,
+  DnsSettings,
+  DnsTxtJob,
+  ValidationJob,
+} from '../../workers/job.ts'
+import { issuerDomainNames } from '../config/issuer-names.ts'
 import type { Config } from '../config/schema.ts'
-import { type ChallengeType, keyAuthorization } from '../protocol/challenge.ts'
+import { type BuiltInType, isChallengeType, keyAuthorization } from '../protocol/challenge.ts'
+import { createUrls, type Urls } from '../protocol/urls.ts'
 import type { ValidationRequest } from '../services/validation.ts'
+import type { ChallengeMethods } from './extensions.ts'
+import { extensionSettings, urlSettings } from './settings.ts'
 
 const SECOND_MS = 1000
 
-/** Builds the job of a claimed challenge. */
-export function createJobFactory(config: Config, version: string): (request: ValidationRequest) => ValidationJob {
+/** The CAA check of these names for this account. */
+export type CaaJobFactory = (accountId: string, subjects: readonly CaaSubject[]) => CaaJob
+
+/** Builds the job of a claimed challenge. @param caaJob undefined where CAA is not enforced */
+export function createJobFactory(
+  config: Config,
+  { extensions }: ChallengeMethods,
+  version: string,
+  caaJob: CaaJobFactory | undefined,
+): (request: ValidationRequest) => ValidationJob {
   const { challenges, acme } = config
   const dns = dnsSettings(config)
+  const urls = createUrls(urlSettings(config))
   const userAgent = `chancery/${version}${acme.website_url ? ` (${acme.website_url})` : ''}`
 
-  const jobs: Partial<Record<ChallengeType, (request: ValidationRequest) => ValidationJob>> = {
+  const jobs: Record<BuiltInType, (request: ValidationRequest) => ValidationJob> = {
     'http-01': ({ identifier, token, thumbprint }) => ({
       type: 'http-01',
       identifier,
@@ -28,6 +49,12 @@ export function createJobFactory(config: Config, version: string): (request: Val
       userAgent,
       dns,
     }),
+    'dns-01': (request) => ({ type: 'dns-01', ...txtJob(config, challenges.dns01, request) }),
+    'dns-account-01': (request) => ({
+      type: 'dns-account-01',
+      ...txtJob(config, challenges.dnsaccount01, request),
+      accountUrl: urls.numbered('account', request.accountId),
+    }),
     'tls-alpn-01': ({ identifier, token, thumbprint }) => ({
       type: 'tls-alpn-01',
       identifier,
@@ -37,24 +64,104 @@ export function createJobFactory(config: Config, version: string): (request: Val
       blockedNetworks: challenges.tlsalpn01.blocked_networks,
       dns,
     }),
+    'dns-persist-01': (request) => persistJob(config, urls, request),
+  }
+
+  const moduleTypes = new Set<string>(extensions.modules.map(({ type }) => type))
+  const extensionJob = (request: ValidationRequest): ValidationJob => {
+    const { type, identifier, wildcard, token, thumbprint, accountId } = request
+    const timeoutMs = extensionSettings(config, type).timeout_seconds * SECOND_MS
+    const accountUrl = urls.numbered('account', accountId)
+    const challenge = {
+      type,
+      identifier,
+      wildcard,
+      token,
+      keyAuthorization: keyAuthorization(token, thumbprint),
+      accountUrl,
+    }
+    return { type: 'extension', challenge: { ...challenge, timeoutMs }, timeoutMs }
   }
 
   return (request) => {
-    const job = jobs[request.type]
-    if (!job) throw new Error(`no validator for ${request.type} in this release`)
-    return job(request)
+    const { type } = request
+    // A module may stand in for a built-in method; and a type that is neither was once a module's.
+    const job = isChallengeType(type) && !moduleTypes.has(type) ? jobs[type] : extensionJob
+    const caa = request.identifier.type === 'dns' ? caaJob?.(request.accountId, [caaSubject(request)]) : undefined
+    return { ...job(request), ...(caa && { caa }) }
   }
 }
 
-/** `dns` as the workers take it (decisions 24a). */
-function dnsSettings({ dns }: Config): DnsSettings {
+function caaSubject({ identifier, wildcard, type }: ValidationRequest): CaaSubject {
+  return { name: identifier.value, wildcard, method: type }
+}
+
+function txtJob(config: Config, method: Config['challenges']['dns01'], request: ValidationRequest): DnsTxtJob {
+  const { token, thumbprint } = request
+  return { ...dnsMethodJob(config, method, request), keyAuthorization: keyAuthorization(token, thumbprint) }
+}
+
+function persistJob(config: Config, urls: Urls, request: ValidationRequest): DnsPersist01Job {
+  const method = config.challenges.dnspersist01
+  const thumbprints = [request.thumbprint, ...request.formerThumbprints.toReversed()]
   return {
-    resolvers: dns.resolvers,
+    type: 'dns-persist-01',
+    ...dnsMethodJob(config, method, request),
+    wildcard: request.wildcard,
+    accountUrl: urls.numbered('account', request.accountId),
+    ...(method.draft === '02' && { hashed: { prefix: urls.accountHashPrefix, thumbprints } }),
+    issuerDomainNames: issuerDomainNames(config),
+    allowWildcardPolicy: method.allow_wildcard_policy,
+    allowSubdomainPolicy: method.allow_subdomain_policy,
+  }
+}
+
+function dnsMethodJob(
+  config: Config,
+  method: Config['challenges']['dns01'],
+  { identifier, tries }: ValidationRequest,
+): DnsMethodJob {
+  return {
+    identifier,
+    timeoutMs: method.timeout_seconds * SECOND_MS,
+    // Later attempts come after a backoff, which is the wait then.
+    propagationWaitMs: tries === 0 ? method.propagation_wait_seconds * SECOND_MS : 0,
+    requireDnssec: method.require_dnssec,
+    requireAuthoritative: method.require_authoritative,
+    blockedNetworks: config.challenges.http01.blocked_networks,
+    dns: dnsSettings(config, method.resolvers),
+  }
+}
+
+/**
+ * `dns` as the workers take it (decisions 24a); the same object for the same list, so that it crosses to the threads once.
+ * @param ofMethod resolvers of a method, which override `dns.resolvers` where there are any
+ */
+export function dnsSettings({ dns }: Config, ofMethod: readonly string[] = []): DnsSettings {
+  const resolvers = ofMethod.length > 0 ? ofMethod : dns.resolvers
+  const known = settingsByResolvers.get(resolvers)
+  if (known) return known
+  const settings: DnsSettings = {
+    resolvers,
     zones: dns.zones.map(({ zone, resolvers, addresses }) => ({
       zone,
       ...(resolvers.length > 0 && { resolvers }),
       ...(addresses.length > 0 && { addresses }),
     })),
     timeoutMs: dns.timeout_seconds * SECOND_MS,
+    retries: dns.retries,
   }
+  settingsByResolvers.set(resolvers, settings)
+  return settings
+}
+
+/** By the list in the configuration itself, which is of one configuration only. */
+const settingsByResolvers = new WeakMap<readonly string[], DnsSettings>()
+
+/** What stands in job after job; the validation threads get it once, when they start. */
+export function sharedSettings(config: Config): readonly object[] {
+  const { dns01, dnsaccount01, dnspersist01, http01, tlsalpn01 } = config.challenges
+  const resolverLists = [[], dns01.resolvers, dnsaccount01.resolvers, dnspersist01.resolvers]
+  const dns = new Set(resolverLists.map((resolvers) => dnsSettings(config, resolvers)))
+  return [...dns, http01.blocked_networks, tlsalpn01.blocked_networks]
 }

@@ -4,6 +4,8 @@ import type { Logger } from 'pino'
 import { readSharedSecret } from '../../signer/protocol.ts'
 import type { AcmeContext } from '../acme/context.ts'
 import type { CaBackend } from '../ca/backend.ts'
+import { createCircuitBreaker } from '../ca/circuit-breaker.ts'
+import { guardBackend } from '../ca/guarded-backend.ts'
 import { createSignerBackend } from '../ca/signer-backend.ts'
 import type { Config } from '../config/schema.ts'
 import { openSharedTable } from '../lib/shared-table.ts'
@@ -12,9 +14,10 @@ import type { Nonces } from '../protocol/nonce.ts'
 import { createUrls } from '../protocol/urls.ts'
 import { createAccountCache } from '../services/account-cache.ts'
 import { type AccountRules, createAccountRules } from '../services/account-rules.ts'
+import { type AskForCaa, createCaaFreshness, type RequireFreshCaa } from '../services/caa-freshness.ts'
 import { createChainDownload } from '../services/chain-download.ts'
 import { createExternalAccounts } from '../services/external-accounts.ts'
-import { openInstanceBoard } from '../services/instance-board.ts'
+import { type InstanceBoard, openInstanceBoard } from '../services/instance-board.ts'
 import { createIssuance, type Issuance } from '../services/issuance.ts'
 import { createOrdering } from '../services/ordering.ts'
 import { createQuotas } from '../services/quotas.ts'
@@ -28,6 +31,7 @@ import { createAccountStore } from '../store/account-store.ts'
 import { createAllowlistStore } from '../store/allowlist-store.ts'
 import { type AuthorizationStore, createAuthorizationStore } from '../store/authorization-store.ts'
 import { type CertificateStore, createCertificateStore } from '../store/certificate-store.ts'
+import { type CrlStore, createCrlStore } from '../store/crl-store.ts'
 import { createCsrProfileStore } from '../store/csr-profile-store.ts'
 import type { Database } from '../store/database.ts'
 import { createEabStore } from '../store/eab-store.ts'
@@ -39,13 +43,16 @@ import { createRateLimitStore, type RateLimitStore } from '../store/rate-limit-s
 import { createRenewalStore } from '../store/renewal-store.ts'
 import { nextSerialRange } from '../store/serial-range.ts'
 import { createUsageStore, type UsageStore } from '../store/usage-store.ts'
+import type { ChallengeMethods } from './extensions.ts'
 import type { FrontThreadData } from './messages.ts'
 import {
   accountRulesPolicy,
   acmeSettings,
   eabSecretBox,
   externalAccountPolicy,
+  isCaaEnforced,
   issuancePolicy,
+  isValidatedHere,
   orderingPolicy,
   quotaPolicy,
   rateLimitSettings,
@@ -62,6 +69,7 @@ export interface Stores {
   rateLimits: RateLimitStore
   nonces: NonceStore
   usage: UsageStore
+  crls: CrlStore
 }
 
 export function createStores(db: Database): Stores {
@@ -73,6 +81,7 @@ export function createStores(db: Database): Stores {
     rateLimits: createRateLimitStore(db),
     nonces: createNonceStore(db),
     usage: createUsageStore(db),
+    crls: createCrlStore(db),
   }
 }
 
@@ -93,8 +102,38 @@ export function connectSigner(signer: FrontThreadData['signer'], log: Logger): C
   })
 }
 
+/** The CA as issuance uses it: behind the stop switch and the circuit breaker (`ca.circuit_breaker_*`). */
+export function connectCa({
+  config,
+  signer,
+  board,
+  metrics,
+  log,
+}: {
+  config: Config
+  signer: FrontThreadData['signer']
+  board: InstanceBoard
+  metrics: Metrics
+  log: Logger
+}): CaBackend {
+  const failures = config.ca.circuit_breaker_failure_threshold
+  const recoveryMs = config.ca.circuit_breaker_recovery_timeout * 1000
+  const breaker = createCircuitBreaker(
+    { failures, recoveryMs },
+    {
+      opened() {
+        metrics.caCircuitOpened.inc()
+        log.error({ failures, recoveryMs }, 'the CA backend failed again and again; it is left alone for a while')
+      },
+      closed: () => log.warn('the CA backend is available again'),
+    },
+  )
+  return guardBackend(connectSigner(signer, log), breaker, () => board.isOn('stopSigning'))
+}
+
 export interface Shared {
   config: Config
+  methods: ChallengeMethods
   db: Database
   stores: Stores
   ca: CaBackend
@@ -117,8 +156,9 @@ function createThreadAccountRules({ config, db }: Pick<Shared, 'config' | 'db'>)
 }
 
 export function createThreadIssuance(
-  { config, db, stores, ca, instanceId, metrics, log }: Shared,
+  { config, methods, db, stores, ca, instanceId, metrics, log }: Shared,
   rules = createThreadAccountRules({ config, db }),
+  requireFreshCaa?: RequireFreshCaa,
 ): Issuance {
   const serialNumber =
     config.ca.serial_source === 'database' ? databaseSerialNumbers(() => nextSerialRange(db)) : randomSerialNumbers()
@@ -144,8 +184,18 @@ export function createThreadIssuance(
   }
   const quotas = createThreadQuotas({ config, stores, metrics, log })
   return createIssuance(
-    { ca, store: stores.issuance, certificates: stores.certificates, rules, serialNumber, instanceId, quotas, events },
-    issuancePolicy(config),
+    {
+      ca,
+      store: stores.issuance,
+      certificates: stores.certificates,
+      rules,
+      serialNumber,
+      instanceId,
+      quotas,
+      requireFreshCaa,
+      events,
+    },
+    issuancePolicy(config, methods.enabled),
   )
 }
 
@@ -154,8 +204,9 @@ export function createAcmeContext(
   { rateTable, board }: Pick<FrontThreadData, 'rateTable' | 'board'>,
   nonces: Nonces,
   dispatch: DispatchValidation,
+  askForCaa: AskForCaa,
 ): AcmeContext {
-  const { config, db, stores, instanceId, metrics, log } = shared
+  const { config, methods, db, stores, instanceId, metrics, log } = shared
   const accountStore = createAccountStore(db)
   const accounts = createAccountCache(accountStore.find)
   const rules = createThreadAccountRules(shared)
@@ -164,6 +215,7 @@ export function createAcmeContext(
     eabSecretBox(config),
     externalAccountPolicy(config),
   )
+  const requireFreshCaa = isCaaEnforced(config) ? createCaaFreshness(stores.authorizations, askForCaa) : undefined
   const renewal = createRenewal(createRenewalStore(db), stores.certificates, renewalPolicy(config))
   return {
     urls: createUrls(urlSettings(config)),
@@ -196,14 +248,23 @@ export function createAcmeContext(
       stores.authorizations,
       rules,
       renewal,
-      orderingPolicy(config),
+      orderingPolicy(config, methods.enabled),
       createThreadQuotas(shared),
       {
         ordered: () => metrics.ordersCreated.inc(),
+        approved({ by, ...facts }, { requester: { accountId }, address, requestId }, orderId) {
+          const line = { event: 'identifiers_approved', by, accountId, orderId, ...facts, address, requestId }
+          log.info(line, 'identifiers are valid without a challenge')
+        },
       },
     ),
-    challenges: createChallengeTriggers(stores.authorizations, instanceId, dispatch),
-    issuance: createThreadIssuance(shared, rules),
+    challenges: createChallengeTriggers({
+      store: stores.authorizations,
+      instanceId,
+      isValidatedHere: isValidatedHere(config, methods.extensions),
+      dispatch,
+    }),
+    issuance: createThreadIssuance(shared, rules, requireFreshCaa),
     chains: createChainDownload(stores.certificates, {
       includeRoot: config.ca.include_root,
       issuers: shared.ca.issuers,

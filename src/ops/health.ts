@@ -15,7 +15,13 @@ export interface PoolHealth {
 export interface HealthReport {
   checks: {
     database: { status: CheckStatus; pool: PoolHealth } | 'pool_exhausted'
-    ca_backend: { status: CheckStatus }
+    /** `stopped`: the operator has stopped all signing. `tokens` only where keys are in tokens. */
+    ca_backend: {
+      status: CheckStatus | 'stopped'
+      tokens?: readonly { issuer: string; status: string; since: string }[]
+    }
+    /** Absent where no CRL is published. */
+    crl?: { status: CheckStatus; stale: boolean }
     workers: { challenge: boolean; cleanup: boolean; expiration: boolean }
   }
   /** Shown by /readyz when it is the reason. */
@@ -25,7 +31,10 @@ export interface HealthReport {
 }
 
 export function isHealthy({ checks }: HealthReport): boolean {
-  return checks.database !== 'pool_exhausted' && checks.database.status === 'ok' && checks.ca_backend.status === 'ok'
+  const { database, ca_backend, crl } = checks
+  return (
+    database !== 'pool_exhausted' && database.status === 'ok' && ca_backend.status === 'ok' && crl?.status !== 'error'
+  )
 }
 
 export function livezReply(version: string, headers: readonly Header[]): HttpReply {
@@ -40,18 +49,21 @@ export function healthzReply(report: HealthReport, headers: readonly Header[]): 
 }
 
 export function readyzReply(report: HealthReport, headers: readonly Header[]): HttpReply {
-  const { database, ca_backend } = report.checks
+  const { database, ca_backend, crl } = report.checks
   const pool = database === 'pool_exhausted' ? { pool: report.pool } : {}
   const reason =
     database === 'pool_exhausted'
       ? 'Connection pool exhausted'
       : database.status !== 'ok'
         ? 'database unavailable'
-        : ca_backend.status !== 'ok'
+        : // Stopped on purpose: clients are told so, and when to come back, by an instance that still takes their requests.
+          ca_backend.status === 'error'
           ? 'CA backend unavailable'
-          : report.shutting_down
-            ? 'shutting down'
-            : undefined
+          : crl?.status === 'error'
+            ? 'CRL is stale'
+            : report.shutting_down
+              ? 'shutting down'
+              : undefined
   return reason === undefined
     ? jsonReply(200, { ready: true }, headers)
     : jsonReply(503, { ready: false, reason, ...pool }, headers)

@@ -151,6 +151,15 @@ export class DerWriter {
   }
 }
 
+/** Tag and length of a value whose content comes from elsewhere, because it is too long to be held. */
+export function encodeHeader(tag: number, length: number): Buffer {
+  if (length < 0x80) return Buffer.of(tag, length)
+  const octets = lengthOctets(length)
+  const header = Buffer.of(tag, 0x80 | octets, 0, 0, 0, 0).subarray(0, 2 + octets)
+  header.writeUIntBE(length, 2, octets)
+  return header
+}
+
 /** Runs `write` with a fresh writer and returns what it wrote. */
 export function encodeDer(write: (writer: DerWriter) => void): Buffer {
   const writer = new DerWriter()

@@ -13,6 +13,7 @@ export const TAG = {
   octetString: 0x04,
   null: 0x05,
   oid: 0x06,
+  enumerated: 0x0a,
   utf8String: 0x0c,
   numericString: 0x12,
   printableString: 0x13,

@@ -186,12 +186,18 @@ export function parseCrlDistributionPoints(value: Buffer): string[] {
   return urls
 }
 
-function readDistributionPoint(point: DerReader): string[] {
-  const name = point.enterOptional(contextConstructedTag(0))
+/** The URIs of an optional DistributionPointName at the start of `reader`; a name relative to the issuer adds none. @throws DerError */
+export function readDistributionPointName(reader: DerReader): string[] {
+  const name = reader.enterOptional(contextConstructedTag(0))
   const fullName = name?.enterOptional(contextConstructedTag(0))
   const urls = fullName ? urisOf(readGeneralNames(fullName)) : []
   if (name && !name.done) name.any()
   name?.finish('DistributionPointName')
+  return urls
+}
+
+function readDistributionPoint(point: DerReader): string[] {
+  const urls = readDistributionPointName(point)
   if (point.peek() === contextTag(1)) point.content(contextTag(1))
   const crlIssuer = point.enterOptional(contextConstructedTag(2))
   if (crlIssuer) readGeneralNames(crlIssuer)
@@ -202,15 +208,16 @@ function readDistributionPoint(point: DerReader): string[] {
 /** One distribution point with all URLs: they name the same CRL. */
 export function writeCrlDistributionPoints(writer: DerWriter, urls: readonly string[]): void {
   writeExtension(writer, EXTENSION.crlDistributionPoints, false, () =>
-    writer.sequence(() =>
-      writer.sequence(() =>
-        writer.constructed(contextConstructedTag(0), () =>
-          writer.constructed(contextConstructedTag(0), () => {
-            for (const url of urls) writeUri(writer, url)
-          }),
-        ),
-      ),
-    ),
+    writer.sequence(() => writer.sequence(() => writeDistributionPointName(writer, urls))),
+  )
+}
+
+/** `distributionPoint` of a DistributionPoint (§4.2.1.13) and of an IssuingDistributionPoint (§5.2.5): its full names. */
+export function writeDistributionPointName(writer: DerWriter, urls: readonly string[]): void {
+  writer.constructed(contextConstructedTag(0), () =>
+    writer.constructed(contextConstructedTag(0), () => {
+      for (const url of urls) writeUri(writer, url)
+    }),
   )
 }
 

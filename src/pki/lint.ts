@@ -159,6 +159,22 @@ function lintExtendedKeyUsage({ extendedKeyUsages }: TbsCertificate): string[] {
   ])
 }
 
+function lintCrlDistributionPoints(tbs: TbsCertificate): string[] {
+  const extension = findExtension(tbs, EXTENSION.crlDistributionPoints)
+  if (!extension) return []
+  const { crlDistributionPointUrls: urls } = tbs
+  return [
+    ...findings([
+      // RFC 5280 §4.2.1.13
+      [extension.critical, 'crlDistributionPoints is critical'],
+      [urls.length === 0, 'crlDistributionPoints names no URL'],
+    ]),
+    ...urls
+      .filter((url) => !/^(?:https?|ldap):\/\/./i.test(url))
+      .map((url) => `CRL distribution point ${url} is no URL of a list`),
+  ]
+}
+
 function lintUnknown({ unknownCriticalExtensions, spki }: TbsCertificate): string[] {
   return [
     ...unknownCriticalExtensions.map((oid) => `extension ${oid} is critical and unknown`),
@@ -177,6 +193,7 @@ const RULES: readonly Rule[] = [
   lintKeyIdentifiers,
   lintKeyUsage,
   lintExtendedKeyUsage,
+  lintCrlDistributionPoints,
   lintUnknown,
 ]
 

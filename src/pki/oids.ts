@@ -14,6 +14,14 @@ export const EXTENSION = {
   acmeIdentifier: '1.3.6.1.5.5.7.1.31',
 } as const
 
+/** Extensions of a CRL (RFC 5280 §5.2) and of its entries (§5.3); apart, because no certificate has them. */
+export const CRL_EXTENSION = {
+  authorityKeyIdentifier: EXTENSION.authorityKeyIdentifier,
+  crlNumber: '2.5.29.20',
+  reasonCode: '2.5.29.21',
+  issuingDistributionPoint: '2.5.29.28',
+} as const
+
 /** Access methods of the authority information access extension (RFC 5280 §4.2.2.1). */
 export const ACCESS_METHOD = { ocsp: '1.3.6.1.5.5.7.48.1', caIssuers: '1.3.6.1.5.5.7.48.2' } as const
 

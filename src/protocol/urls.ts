@@ -19,11 +19,13 @@ export interface UrlSettings {
     keyChange: string
     /** `ari.path`; absent where renewal information is off. */
     renewalInfo?: string
+    /** `crl.path`; absent where no CRL is published. */
+    crl?: string
   }
 }
 
 /** Resources with a path of their own. */
-export type FixedResource = Exclude<keyof UrlSettings['paths'], 'renewalInfo'>
+export type FixedResource = Exclude<keyof UrlSettings['paths'], 'renewalInfo' | 'crl'>
 
 /** Resources that are one of many: where the id stands between `prefix` and `suffix`. */
 export const NUMBERED_RESOURCES = {
@@ -38,12 +40,12 @@ export const NUMBERED_RESOURCES = {
 
 export type NumberedResource = keyof typeof NUMBERED_RESOURCES
 
-export type ResourceName = FixedResource | NumberedResource | 'renewalInfo'
+export type ResourceName = FixedResource | NumberedResource | 'renewalInfo' | 'crl'
 
 /** A path that was recognised: the resource, its id (empty for a fixed one) and the URL that names it. */
 export interface ResourceMatch {
   resource: ResourceName
-  /** A certID for renewalInfo; not checked here. */
+  /** A certID for renewalInfo, the name of a list for crl (empty: the default issuer's); not checked here. */
   id: string
   /** Number of an alternate chain of a certificate; absent for the default one. */
   chain?: number
@@ -55,8 +57,12 @@ export interface Urls {
   numbered(resource: NumberedResource, id: string): string
   /** A certificate with one of its chains (RFC 8555 §7.4.2); 0 is the certificate's own URL. */
   certificateChain(id: string, chain: number): string
+  /** What hashed account URIs begin with (draft-ietf-acme-dns-persist-02 §4.1); nothing is served below it. */
+  readonly accountHashPrefix: string
   /** Where certIDs are appended to (RFC 9773 §4.1); undefined where renewal information is off. */
   readonly renewalInfo: string | undefined
+  /** Where a CRL is published: the path of its name. Undefined where none is. */
+  crl(name: string): string | undefined
   /** The account id inside a kid, if the kid is an account URL of this service. */
   accountIdOf(kid: string): string | undefined
   match(path: string): ResourceMatch | undefined
@@ -69,7 +75,7 @@ const CHAIN_NUMBER = /^\/([1-9][0-9]?)$/
 
 export function createUrls(settings: UrlSettings): Urls {
   const root = settings.externalUrl + settings.basePath
-  const { renewalInfo, ...paths } = settings.paths
+  const { renewalInfo, crl, ...paths } = settings.paths
   const externalPath = new URL(settings.externalUrl).pathname.replace(/\/$/, '')
   // A proxy in front may strip the path of external_url or leave it; both arrive at the same resource.
   const mounts = [...new Set([externalPath + settings.basePath, settings.basePath])]
@@ -108,11 +114,24 @@ export function createUrls(settings: UrlSettings): Urls {
     return undefined
   }
 
+  function matchCrl(path: string): ResourceMatch | undefined {
+    if (crl === undefined) return undefined
+    for (const mount of mounts) {
+      const prefix = mount + crl
+      if (!path.startsWith(prefix)) continue
+      const rest = path.slice(prefix.length)
+      if (rest === '' || rest.startsWith('/')) return { resource: 'crl', id: rest.slice(1), url: root + crl + rest }
+    }
+    return undefined
+  }
+
   const accountPrefix = root + NUMBERED_RESOURCES.account.prefix
 
   return {
     fixed: (resource) => root + paths[resource],
+    accountHashPrefix: `${root}/account-hash/`,
     renewalInfo: renewalInfo === undefined ? undefined : root + renewalInfo,
+    crl: (name) => (crl === undefined ? undefined : `${root}${crl}/${name}`),
     numbered(resource, id) {
       const { prefix, suffix } = NUMBERED_RESOURCES[resource]
       return root + prefix + id + suffix
@@ -134,7 +153,7 @@ export function createUrls(settings: UrlSettings): Urls {
         const id = path.slice(mounted.length, mounted.length + ID_LENGTH)
         return { resource, id, url: advertised + id + suffix }
       }
-      return matchChain(path) ?? matchRenewalInfo(path)
+      return matchChain(path) ?? matchRenewalInfo(path) ?? matchCrl(path)
     },
   }
 }

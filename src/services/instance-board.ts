@@ -1,12 +1,13 @@
 /**
  * What the threads of an instance tell each other through shared memory: the numbers of their connection pools, the last
- * recovery probe of the pressure guard, and whether the server is in maintenance.
+ * recovery probe of the pressure guard, and the operator's switches.
  *
  * Each front writes its own row of numbers a few times a second; whoever asks adds the rows up. A row that is a tenth of
  * a second old, or torn between two of its numbers, moves a guess, not a decision that matters.
  */
 
 import { type PoolNumbers, type PressureTier, pressureTier, RECOVERY_PROBE_MS } from '../domain/pool-pressure.ts'
+import type { ServerSwitch } from '../domain/server-switch.ts'
 
 export interface InstanceBoard {
   /** The pools of all fronts as one. */
@@ -14,15 +15,15 @@ export interface InstanceBoard {
   reportPool(front: number, numbers: PoolNumbers): void
   /** The tier in which a request finds the pool; 'none' for the one request that may probe an exhausted pool. */
   admission(): PressureTier
-  isInMaintenance(): boolean
-  setMaintenance(enabled: boolean): void
+  isOn(name: ServerSwitch): boolean
+  setSwitch(name: ServerSwitch, on: boolean): void
 }
 
 /** max, size, available, waiting */
 const ROW = 4
-const MAINTENANCE = 0
-const LAST_PROBE = 1
-const HEAD = 2
+const SWITCHES: Record<ServerSwitch, number> = { maintenance: 0, stopSigning: 1 }
+const LAST_PROBE = 2
+const HEAD = 3
 
 /** Shared memory for one board; hand it to every thread. */
 export function allocateInstanceBoard(fronts: number): SharedArrayBuffer {
@@ -66,9 +67,9 @@ export function openInstanceBoard(memory: SharedArrayBuffer): InstanceBoard {
       const tier = pressureTier(pool())
       return tier === 'exhausted' && mayProbe() ? 'none' : tier
     },
-    isInMaintenance: () => Atomics.load(cells, MAINTENANCE) === 1,
-    setMaintenance(enabled) {
-      Atomics.store(cells, MAINTENANCE, enabled ? 1 : 0)
+    isOn: (name) => Atomics.load(cells, SWITCHES[name]) === 1,
+    setSwitch(name, on) {
+      Atomics.store(cells, SWITCHES[name], on ? 1 : 0)
     },
   }
 }

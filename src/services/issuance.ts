@@ -1,7 +1,7 @@
 /**
  * Issuance (RFC 8555 §7.4): from the CSR of a ready order to a recorded certificate.
  *
- *   1 check   the CSR, against the order and the policies; a refusal leaves the order ready
+ *   1 check   the CSR, against the order and the policies, and CAA where that is long ago; a refusal leaves the order ready
  *   2 build   the TBSCertificate of the order's pinned profile, and lint it
  *   3 begin   order ready → processing and the intent (serial number, TBS), one commit
  *   4 sign    the CA backend signs that TBS
@@ -12,7 +12,7 @@
  */
 
 import { createHash } from 'node:crypto'
-import { type CaBackend, CaError, type CaIssuer } from '../ca/backend.ts'
+import { type CaBackend, CaError, type CaIssuer, type CaOutage } from '../ca/backend.ts'
 import { type CertificateProfile, DEFAULT_PROFILE } from '../domain/certificate-profile.ts'
 import { type CsrPolicy, checkCsr, commonNameOf } from '../domain/csr-check.ts'
 import { checkIdentifiers, type IdentifierPolicy } from '../domain/identifier-policy.ts'
@@ -31,6 +31,7 @@ import type { CertificateStore } from '../store/certificate-store.ts'
 import type { IssuanceStore } from '../store/issuance-store.ts'
 import type { KnownAccount } from './account-cache.ts'
 import type { AccountRules } from './account-rules.ts'
+import type { RequireFreshCaa } from './caa-freshness.ts'
 import type { Quotas } from './quotas.ts'
 import type { SerialNumberSource } from './serial-number.ts'
 
@@ -40,6 +41,8 @@ export interface IssuancePolicy {
   profiles: ReadonlyMap<string, CertificateProfile>
   caIssuersUrls: readonly string[]
   policyOids: readonly string[]
+  /** The CRL distribution point of a certificate; undefined: none has one. */
+  crlUrl: ((issuerId: string, serialNumber: Buffer) => string) | undefined
   /** How long a finalize reply waits for the certificate before it says `processing`. */
   finalizeWaitMs: number
   /** How long the backend may take before the intent is left to recovery. */
@@ -69,6 +72,8 @@ export interface IssuanceDependencies {
   serialNumber: SerialNumberSource
   instanceId: number
   quotas: Quotas
+  /** Absent where CAA is not enforced, and where nothing is finalized. */
+  requireFreshCaa?: RequireFreshCaa | undefined
   events: IssuanceEvents
 }
 
@@ -97,7 +102,8 @@ export interface Issuance {
   /**
    * @param order as just read, owned by the account.
    * @returns the order: valid, or processing when the certificate is not there within `finalizeWaitMs`.
-   * @throws Problem orderNotReady, badCSR, rejectedIdentifier, compound, serverInternal 503 when no issuer is reachable; StaleAccountError
+   * @throws Problem orderNotReady, badCSR, rejectedIdentifier, caa, dns, compound, serverInternal 503 when no issuer is
+   *   reachable; StaleAccountError
    */
   finalize(known: KnownAccount, order: Order, csrDer: Buffer, now: Date, reread: () => Promise<Order>): Promise<Order>
   /** A certificate for the service itself, recorded like any other. @returns its DER and its issuer. */
@@ -109,6 +115,12 @@ export interface Issuance {
 }
 
 /** Nothing can be signed for the moment, and the order stays as it is. */
+function requireSigning(outage: CaOutage | undefined): void {
+  if (!outage) return
+  const { reason, retryAfterSeconds } = outage
+  throw new Problem('serverInternal', `${reason}; the order stays ready`, { status: 503, retryAfterSeconds })
+}
+
 const ISSUER_RETRY_SECONDS = 5
 
 export function createIssuance(dependencies: IssuanceDependencies, policy: IssuancePolicy): Issuance {
@@ -170,6 +182,7 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       extendedKeyUsages: profile.extendedKeyUsages,
       caIssuersUrls: policy.caIssuersUrls,
       policyOids: policy.policyOids,
+      ...(policy.crlUrl && { crlDistributionPointUrls: [policy.crlUrl(issuer.id, serialNumber)] }),
     })
     const findings = lintTbsCertificate(parseTbsCertificate(tbs))
     if (findings.length > 0) {
@@ -255,11 +268,15 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
   return {
     async finalize({ key, requester }, order, csrDer, now, reread) {
       requireReady(order)
+      requireSigning(ca.outage())
       const csr = readCsr(csrDer)
       const profile = profileOf(order.profile)
       checkCsr(csr, order.identifiers, key.spki(), { ...policy.csr, keyTypes: profile.keyTypes })
       checkIdentifiers(order.identifiers, policy.identifiers, await rules.allowlistOf(order.accountId))
       await rules.checkCsr(csr, order, now)
+      // Last of the checks: the only one that can cost queries.
+      const caa = dependencies.requireFreshCaa?.(requester, order, now)
+      if (caa) await caa
 
       const subject = { spki: csr.spki, identifiers: order.identifiers, commonName: commonNameOf(csr) }
       const built = await build(subject, profile, order, now)

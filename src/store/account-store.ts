@@ -30,7 +30,7 @@ export interface AccountStore {
   create(account: NewAccount): Promise<{ created: boolean; account: Account }>
   /** Undefined when the account is not valid any more. */
   updateContacts(requester: Requester, contacts: readonly string[]): Promise<Account | undefined>
-  /** Valid → deactivated, its valid authorizations with it; undefined when it was not valid. */
+  /** Valid → deactivated, with its authorizations that are valid or being validated; undefined when it was not valid. */
   deactivate(requester: Requester): Promise<Account | undefined>
   /** Undefined when the account is not valid or its key changed meanwhile; `taken` is the account that has the new key. */
   changeKey(
@@ -48,9 +48,12 @@ interface AccountRow {
   contacts: string[]
   terms_agreed: boolean
   external_account_binding: ExternalAccountBinding['jws'] | null
+  allowed_profiles: string[] | null
+  preapproved_networks: string[] | null
 }
 
-const COLUMNS = 'id, status, jwk, thumbprint, key_version, contacts, terms_agreed, external_account_binding'
+const COLUMNS = `id, status, jwk, thumbprint, key_version, contacts, terms_agreed, external_account_binding,
+           allowed_profiles, preapproved_networks::text[]`
 
 const FIND: Statement = {
   name: 'account-find',
@@ -85,13 +88,15 @@ const UPDATE_CONTACTS: Statement = {
 
 const DEACTIVATE: Statement = {
   name: 'account-deactivate',
-  // accounts_pkey, one row; authorizations_reusable for the account's valid authorizations. Its pending ones need no
-  // write: whatever they belong to can only be reached through the account.
+  // accounts_pkey, one row; authorizations_reusable for the account's valid authorizations, authorizations_validating for
+  // those with a validation under way, which would make them valid. Its other pending ones need no write: whatever they
+  // belong to can only be reached through the account.
   text: `
     WITH gone AS (
       UPDATE accounts SET status = 'deactivated' WHERE id = $1 AND key_version = $2 AND status = 'valid' RETURNING ${COLUMNS}
     ), authorizations_gone AS (
-      UPDATE authorizations SET status = 'deactivated' WHERE account_id = (SELECT id FROM gone) AND status = 'valid'
+      UPDATE authorizations SET status = 'deactivated', validating_by = NULL, validating_since = NULL
+       WHERE account_id = (SELECT id FROM gone) AND (status = 'valid' OR status = 'pending' AND validating_by IS NOT NULL)
     )
     SELECT ${COLUMNS} FROM gone`,
 }
@@ -99,7 +104,8 @@ const DEACTIVATE: Statement = {
 const CHANGE_KEY: Statement = {
   name: 'account-change-key',
   text: `
-    UPDATE accounts SET jwk = $3, thumbprint = $4, key_version = key_version + 1
+    UPDATE accounts SET jwk = $3, thumbprint = $4, key_version = key_version + 1,
+           former_thumbprints = former_thumbprints || thumbprint
      WHERE id = $1 AND key_version = $2 AND status = 'valid'
        AND NOT EXISTS (SELECT FROM accounts other WHERE other.thumbprint = $4)
     RETURNING ${COLUMNS}`,
@@ -173,6 +179,8 @@ function decode(row: AccountRow): Account {
     contacts: row.contacts,
     termsAgreed: row.terms_agreed,
     ...(row.external_account_binding && { externalAccountBinding: row.external_account_binding }),
+    ...(row.allowed_profiles && { allowedProfiles: row.allowed_profiles }),
+    ...(row.preapproved_networks && { preapprovedNetworks: row.preapproved_networks }),
   }
 }
 

@@ -67,9 +67,10 @@ const BEGIN: Statement = {
       UPDATE orders o SET status = 'processing'
         FROM i JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status = 'valid'
        WHERE o.id = i.order_id AND o.account_id = i.account_id AND o.status = 'open' AND o.expires_at > now()
-         AND (SELECT count(*) FROM authorizations z
-               WHERE z.id = ANY (o.authorization_ids) AND z.status = 'valid' AND z.expires_at > now())
-             = cardinality(o.authorization_ids)
+         -- The status stands outside the WHERE: a plan made on an empty table would take the whole of authorizations_reusable
+         -- for a short way to it.
+         AND (SELECT count(*) FILTER (WHERE z.status = 'valid' AND z.expires_at > now()) FROM authorizations z
+               WHERE z.id = ANY (o.authorization_ids)) = cardinality(o.authorization_ids)
          AND NOT EXISTS (SELECT FROM blocked_keys b WHERE b.spki_sha256 = i.spki_sha256)
       RETURNING i.ord, o.id, o.request_key
     ), released AS (

@@ -1,24 +1,23 @@
 /** SQL of settings that change while the service runs and hold for all instances (table server_settings). */
 
+import { SERVER_SWITCHES, type ServerSwitch } from '../domain/server-switch.ts'
 import type { Database, Statement } from './database.ts'
 
-const MAINTENANCE_KEY = 'maintenance_mode'
-
-export interface Maintenance {
-  enabled: boolean
-  /** Undefined when it has never been set. */
+export interface SwitchPosition {
+  on: boolean
+  /** Undefined when it has never been thrown. */
   since: Date | undefined
 }
 
 export interface ServerSettings {
-  maintenance(): Promise<Maintenance>
-  setMaintenance(enabled: boolean): Promise<void>
+  switches(): Promise<Record<ServerSwitch, SwitchPosition>>
+  setSwitch(name: ServerSwitch, on: boolean): Promise<void>
 }
 
 const READ: Statement = {
-  name: 'server-setting-read',
-  // server_settings_pkey, one row
-  text: 'SELECT value, updated_at FROM server_settings WHERE key = $1',
+  name: 'server-settings-read',
+  // server_settings_pkey
+  text: 'SELECT key, value, updated_at FROM server_settings WHERE key = ANY ($1)',
 }
 
 const WRITE: Statement = {
@@ -28,14 +27,24 @@ const WRITE: Statement = {
     ON CONFLICT (key) DO UPDATE SET value = EXCLUDED.value, updated_at = now()`,
 }
 
+interface SettingRow {
+  key: string
+  value: { enabled?: boolean }
+  updated_at: Date
+}
+
 export function createServerSettings(db: Pick<Database, 'query'>): ServerSettings {
   return {
-    async maintenance() {
-      const [row] = await db.query<{ value: { enabled?: boolean }; updated_at: Date }>(READ, [MAINTENANCE_KEY])
-      return { enabled: row?.value.enabled === true, since: row?.updated_at }
+    async switches() {
+      const rows = await db.query<SettingRow>(READ, [Object.values(SERVER_SWITCHES)])
+      const position = (name: ServerSwitch): SwitchPosition => {
+        const row = rows.find(({ key }) => key === SERVER_SWITCHES[name])
+        return { on: row?.value.enabled === true, since: row?.updated_at }
+      }
+      return { maintenance: position('maintenance'), stopSigning: position('stopSigning') }
     },
-    async setMaintenance(enabled) {
-      await db.query(WRITE, [MAINTENANCE_KEY, JSON.stringify({ enabled })])
+    async setSwitch(name, on) {
+      await db.query(WRITE, [SERVER_SWITCHES[name], JSON.stringify({ enabled: on })])
     },
   }
 }

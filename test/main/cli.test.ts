@@ -41,14 +41,16 @@ security:
 challenges:
   http01:
     blocked_networks: [10.0.0.0/33]
-crl:
+smtp:
   enabled: true
+  host: mail.test
+  from_address: ca@mail.test
 ca:
   internal: { root_cert_path: ca.pem, root_key_path: ca.key }
 `
 
 describe('command line', { timeout: 300_000 }, () => {
-  const commands = [['serve'], ['db', 'status'], ['db', 'migrate'], ['ca', 'test-sign']]
+  const commands = [['serve'], ['db', 'status'], ['db', 'migrate'], ['ca', 'test-sign'], ['crl', 'rebuild']]
 
   test('--help names every command and says what the exit codes mean', async () => {
     const { code, output } = await chancery('--help')

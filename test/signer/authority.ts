@@ -32,12 +32,12 @@ export interface Authority {
   notAfter: Date
 }
 
-const ALGORITHM: Record<AuthorityKind, SignatureAlgorithm> = {
-  'P-256': 'SHA256withECDSA',
-  'P-384': 'SHA256withECDSA',
-  'P-521': 'SHA256withECDSA',
-  Ed25519: 'Ed25519',
-  RSA: 'SHA256withRSA',
+export type HashName = 'sha256' | 'sha384' | 'sha512'
+
+function algorithmOf(kind: AuthorityKind, hash: HashName): SignatureAlgorithm {
+  if (kind === 'Ed25519') return 'Ed25519'
+  const name = hash.toUpperCase() as Uppercase<HashName>
+  return kind === 'RSA' ? `${name}withRSA` : `${name}withECDSA`
 }
 
 export function makeKeyPair(kind: AuthorityKind): { privateKey: KeyObject; publicKey: KeyObject } {
@@ -48,9 +48,12 @@ export function makeKeyPair(kind: AuthorityKind): { privateKey: KeyObject; publi
 
 export const spkiOf = (key: KeyObject): Buffer => key.export({ format: 'der', type: 'spki' })
 
-export function makeAuthority(kind: AuthorityKind = 'P-256', options: { isCa?: boolean } = {}): Authority {
+export function makeAuthority(
+  kind: AuthorityKind = 'P-256',
+  options: { isCa?: boolean; hash?: HashName } = {},
+): Authority {
   const { privateKey, publicKey } = makeKeyPair(kind)
-  const algorithm = ALGORITHM[kind]
+  const algorithm = algorithmOf(kind, options.hash ?? 'sha256')
   const spki = spkiOf(publicKey)
   const keyIdentifier = subjectKeyIdentifier(parseSpki(spki).keyBits)
   const nameDer = encodeCommonName(`Test CA ${kind}`)
@@ -121,11 +124,18 @@ export interface SignerFiles {
   auditFile: string
 }
 
-/** Writes what a daemon needs into a new folder (mode 0700). The caller removes the folder. */
+/** The `pkcs11` section of a key, with the names it has in the file. */
+export type TokenKeyYaml = Readonly<Record<string, string | number | boolean>>
+
+/**
+ * Writes what a daemon needs into a new folder (mode 0700). The caller removes the folder.
+ * @param tokenKeys issuers whose key is in a token
+ */
 export function writeSignerFiles(
   authorities: Record<string, Authority>,
   extraYaml = '',
   policyYaml = '{}',
+  tokenKeys: Readonly<Record<string, TokenKeyYaml>> = {},
 ): SignerFiles {
   const folder = mkdtempSync(path.join(tmpdir(), 'signer-'))
   const write = (name: string, content: string | Buffer) =>
@@ -134,8 +144,11 @@ export function writeSignerFiles(
   write('secret', secret)
   const issuers = Object.entries(authorities).map(([id, authority]) => {
     write(`${id}.pem`, authority.certificatePem)
-    write(`${id}.key`, authority.privateKey.export({ format: 'pem', type: 'pkcs8' }))
-    return `  - id: ${id}\n    certificate: ${id}.pem\n    key: { file: ${id}.key }\n    policy: ${policyYaml}\n`
+    const pkcs11 = tokenKeys[id]
+    if (!pkcs11) write(`${id}.key`, authority.privateKey.export({ format: 'pem', type: 'pkcs8' }))
+    const { hash } = SIGNATURE_ALGORITHMS[authority.algorithm]
+    const key = pkcs11 ? JSON.stringify({ pkcs11 }) : `{ file: ${id}.key }`
+    return `  - id: ${id}\n    certificate: ${id}.pem\n    key: ${key}\n    hash: ${hash ?? 'sha256'}\n    policy: ${policyYaml}\n`
   })
   const head = 'socket: signer.sock\nsecret_file: secret\naudit: { file: audit.jsonl }\nlog: { level: warn }\n'
   write('signer.yaml', `${head}${extraYaml}issuers:\n${issuers.join('')}`)

@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 
-export const SIGNER_PROGRAM = fileURLToPath(new URL('../../signer/main.js', import.meta.url))
+export const SIGNER_PROGRAM = fileURLToPath(new URL('../../signer/start.cjs', import.meta.url))
 
 export interface Daemon {
   process: ChildProcess
@@ -16,9 +16,14 @@ export interface Daemon {
 }
 
 /** Resolves at the line "signer ready". @throws Error with the output when the daemon ends before. */
-export async function startDaemon(config: string, nodeOptions: readonly string[] = []): Promise<Daemon> {
+export async function startDaemon(
+  config: string,
+  nodeOptions: readonly string[] = [],
+  env: NodeJS.ProcessEnv = {},
+): Promise<Daemon> {
   const child = spawn(process.execPath, [...nodeOptions, SIGNER_PROGRAM, '--with-parent', '-c', config], {
     stdio: ['pipe', 'pipe', 'pipe'],
+    env: { ...process.env, ...env },
   })
   const lines: string[] = []
   const ended = once(child, 'close')

@@ -129,9 +129,12 @@ describe('issuance under faults', () => {
   /** A CA that signs, or does what the test says instead. */
   const aCa = (signCertificate: CaBackend['signCertificate'] = signTbs): CaBackend => ({
     kind: 'scripted',
+    outage: () => undefined,
     issuers: () => [ISSUER],
     signCertificate,
+    signCrl: () => Promise.reject(new Error('no CRLs here')),
     testSign: async () => [],
+    tokenStates: async () => [],
     close: async () => undefined,
   })
 
@@ -155,7 +158,7 @@ describe('issuance under faults', () => {
       },
       ...over,
     }
-    return createIssuance(dependencies, { ...issuancePolicy(config), finalizeWaitMs })
+    return createIssuance(dependencies, { ...issuancePolicy(config, ['http-01']), finalizeWaitMs })
   }
 
   const ready = () => aReadyOrder(store, requester, {}, names)

@@ -198,6 +198,7 @@ export async function authorize({ authorizations }: Stores, requester: Requester
       type: 'http-01',
       attempt: { status: 'valid', tries: 0, validated: '2026-01-01T00:00:00Z' },
       outcome: 'valid',
+      instanceId: 1,
     })
   }
 }

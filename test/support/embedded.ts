@@ -32,8 +32,11 @@ const START_TIMEOUT_MS = 60_000
 /** Last line of the welcome text. */
 const WELCOME_ENDS = /^Stop with Ctrl-C/
 
-/** @param former starts again on its data and ports; it must have ended. */
-export async function startEmbedded(former?: EmbeddedService): Promise<EmbeddedService> {
+/**
+ * @param former starts again on its data and ports; it must have ended.
+ * @param flags further words of the command line
+ */
+export async function startEmbedded(former?: EmbeddedService, flags: readonly string[] = []): Promise<EmbeddedService> {
   const top = former ? path.dirname(former.dataDir) : mkdtempSync(path.join(tmpdir(), 'chancery-interop-'))
   // As root the database server runs as another user, who must get through.
   chmodSync(top, 0o755)
@@ -47,6 +50,7 @@ export async function startEmbedded(former?: EmbeddedService): Promise<EmbeddedS
       ...['--enable-source-maps', CLI, '--dev', '--data-dir', dataDir],
       ...['--port', String(port), '--http01-port', String(http01Port), '--tlsalpn01-port', String(tlsAlpn01Port)],
       ...['--log-level', 'INFO'],
+      ...flags,
     ],
     { stdio: ['ignore', 'ignore', 'pipe'] },
   )

@@ -16,12 +16,20 @@ export const DEBIAN_PACKAGES = {
   apache2: 'apache2-bin',
   caddy: 'caddy',
   certbot: 'certbot',
+  certtool: 'gnutls-bin',
   dehydrated: 'dehydrated',
+  'dnssec-signzone': 'bind9-utils',
+  knotd: 'knot',
+  // Also what compiles the native half of graphene-pk11, together with make and python3.
+  'g++': 'g++',
   lego: 'lego',
   nginx: 'nginx-light',
   openssl: 'openssl',
+  // Debian's own, which sees the Python packages of Debian.
+  python3: 'python3-cryptography',
   'softhsm2-util': 'softhsm2',
   uacme: 'uacme',
+  unbound: 'unbound',
 } as const
 
 export type RequiredCommand = keyof typeof DEBIAN_PACKAGES

@@ -11,11 +11,13 @@ import {
   cname,
   encodeReply,
   NXDOMAIN,
+  ns,
   type Script,
   type ScriptedDns,
   SERVFAIL,
   soa,
   startDns,
+  txt,
   zoneScript,
 } from './scripted-dns.ts'
 
@@ -27,7 +29,7 @@ async function serve(t: TestContext, script: Script, host?: string): Promise<Scr
 }
 
 function clientOf(resolvers: readonly string[], settings: Partial<DnsSettings> = {}, options?: DnsClientOptions) {
-  const dns = createDnsClient({ resolvers, zones: [], timeoutMs: 2000, ...settings }, options)
+  const dns = createDnsClient({ resolvers, zones: [], timeoutMs: 2000, retries: 2, ...settings }, options)
   const timeoutMs = settings.timeoutMs ?? 2000
   return {
     addresses: (name: string) => dns.resolveAddresses(name, startDeadline(timeoutMs)),
@@ -85,8 +87,9 @@ describe('address look-up', () => {
     const server = await serve(t, () => ({ rcode: SERVFAIL }))
     assert.deepEqual(await clientOf([server.resolver]).addresses('four.example'), {
       kind: 'failed',
-      reason: 'the resolver answered SERVFAIL',
+      reason: 'the name server answered SERVFAIL',
       retryable: true,
+      asked: [server.resolver],
     })
   })
   test('one family is enough when the other fails', async (t) => {
@@ -124,7 +127,12 @@ describe('address look-up', () => {
     test(`${JSON.stringify(name).slice(0, 30)} is not sent to anybody`, async (t) => {
       const server = await serve(t, zoneScript(zone))
       const found = await clientOf([server.resolver]).addresses(name)
-      assert.deepEqual(found, { kind: 'failed', reason: 'not a name that can be looked up', retryable: false })
+      assert.deepEqual(found, {
+        kind: 'failed',
+        reason: 'not a name that can be looked up',
+        retryable: false,
+        asked: [],
+      })
       assert.equal(server.asked.length, 0)
     })
   }
@@ -190,7 +198,8 @@ describe('aliases', () => {
   })
   test('an address for a name outside the chain does not count', async (t) => {
     const server = await serve(t, ({ type }) => (type === 'A' ? { answers: [a('other.example', '192.0.2.66')] } : {}))
-    assert.deepEqual(await clientOf([server.resolver]).addresses('a.example'), { kind: 'nodata' })
+    const found = await clientOf([server.resolver]).addresses('a.example')
+    assert.equal(found.kind === 'failed' && found.reason, 'the name server answered for another name')
   })
   test('an alias to a missing name is nxdomain', async (t) => {
     const server = await serve(t, ({ name }) => ({ rcode: NXDOMAIN, answers: [cname(name, 'gone.example')] }))
@@ -317,7 +326,7 @@ describe('transport', () => {
     const [found, ms] = await timed(() =>
       clientOf([server.resolver, server.resolver], { timeoutMs: 500 }).addresses('x.example'),
     )
-    assert.deepEqual(found, { kind: 'failed', reason: 'no answer in time', retryable: true })
+    assert.deepEqual(found, { kind: 'failed', reason: 'no answer in time', retryable: true, asked: [server.resolver] })
     assert.ok(ms >= 450 && ms < 2500, `${ms} ms`)
   })
   test('TCP that sends a length and then nothing ends within the time given', async (t) => {
@@ -339,6 +348,75 @@ describe('transport', () => {
     )
     const found = await clientOf([server.resolver]).addresses('x.example')
     assert.deepEqual(found.kind === 'answer' && found.ipv4, ['192.0.2.1'])
+  })
+})
+
+describe('how long and how often', () => {
+  const silent: Script = () => 'drop'
+  const txtOf = (resolvers: readonly string[], settings: Partial<DnsSettings>) =>
+    timed(() => clientOf(resolvers, settings).query('x.example', 'TXT'))
+
+  test('every server gets its turn in every round, and the time is used up and no more', async (t) => {
+    const [one, two] = [await serve(t, silent), await serve(t, silent)]
+    const [found, ms] = await txtOf([one.resolver, two.resolver], { timeoutMs: 1400, retries: 2 })
+    assert.deepEqual(found.kind === 'failed' && found.asked, [one.resolver, two.resolver])
+    assert.deepEqual([one.asked.length, two.asked.length], [3, 3])
+    assert.ok(ms >= 1350 && ms < 2000, `${ms} ms`)
+  })
+  test('without retries each server is asked once and waited for as long as there is time', async (t) => {
+    const server = await serve(t, ({ name }) =>
+      new Promise((resolve) => setTimeout(resolve, 600)).then(() => ({ answers: [txt(name, 'x')] })),
+    )
+    const [found] = await txtOf([server.resolver], { timeoutMs: 1200, retries: 0 })
+    assert.equal(found.kind, 'answer')
+    assert.equal(server.asked.length, 1)
+  })
+  test('time that a failed server leaves over goes to the others', async (t) => {
+    const bad = await serve(t, () => ({ rcode: SERVFAIL }))
+    const slow = await serve(t, ({ name }) =>
+      new Promise((resolve) => setTimeout(resolve, 600)).then(() => ({ answers: [txt(name, 'x')] })),
+    )
+    const [found] = await txtOf([bad.resolver, slow.resolver], { timeoutMs: 1200, retries: 0 })
+    assert.equal(found.kind, 'answer')
+  })
+  test('of a silent server and one that fails, only the silent one is asked again', async (t) => {
+    const [bad, mute] = [await serve(t, () => ({ rcode: SERVFAIL })), await serve(t, silent)]
+    const [found] = await txtOf([bad.resolver, mute.resolver], { timeoutMs: 700, retries: 2 })
+    assert.equal(found.kind === 'failed' && found.reason, 'the name server answered SERVFAIL')
+    assert.deepEqual([bad.asked.length, mute.asked.length], [1, 3])
+  })
+  test('a referral is no answer: the server does not know, and the next one is asked', async (t) => {
+    const lame = await serve(t, () => ({ authorities: [ns('example', 'ns.example')] }))
+    const [found] = await txtOf([lame.resolver], {})
+    assert.equal(found.kind === 'failed' && found.reason, 'the name server does not serve the zone')
+    const good = await serve(t, ({ name }) => ({ answers: [txt(name, 'x')] }))
+    const [second] = await txtOf([lame.resolver, good.resolver], {})
+    assert.equal(second.kind, 'answer')
+  })
+  test('an empty answer with the SOA beside the NS records is one (RFC 2308 §2.2)', async (t) => {
+    const server = await serve(t, () => ({ authorities: [soa('example'), ns('example', 'ns.example')] }))
+    const [found] = await txtOf([server.resolver], {})
+    assert.equal(found.kind, 'nodata')
+  })
+})
+
+describe('time to live', () => {
+  const ttlsOf = async (t: TestContext, answers: dnsPacket.Answer[]) => {
+    const server = await serve(t, () => ({ answers }))
+    const found = await clientOf([server.resolver]).query('x.example', 'TXT')
+    return found.kind === 'answer' && found.records.map(({ ttlSeconds }) => ttlSeconds)
+  }
+  const text = (name: string, ttl: number): dnsPacket.Answer => ({ type: 'TXT', name, ttl, data: ['x'] })
+
+  test('is that of each record', async (t) => {
+    assert.deepEqual(await ttlsOf(t, [text('x.example', 300), text('x.example', 20)]), [300, 20])
+  })
+  test('is bounded by the aliases on the way', async (t) => {
+    const alias = { type: 'CNAME' as const, name: 'x.example', data: 'y.example', ttl: 30 }
+    assert.deepEqual(await ttlsOf(t, [alias, text('y.example', 300), text('y.example', 10)]), [30, 10])
+  })
+  test('with the top bit set is zero (RFC 2181 §8)', async (t) => {
+    assert.deepEqual(await ttlsOf(t, [text('x.example', 2 ** 31)]), [0])
   })
 })
 

@@ -10,6 +10,7 @@ export interface Asked {
   name: string
   type: string
   transport: 'udp' | 'tcp'
+  from: { address: string; port: number }
   query: dnsPacket.DecodedPacket
   /** Wire form of the query. */
   bytes: Buffer
@@ -25,8 +26,12 @@ export interface Reply {
   change?: (message: dnsPacket.Packet) => void
 }
 
-/** Raw bytes are sent as they are; `drop` sends nothing; a list sends several datagrams (or messages) in a row. */
-export type Script = (asked: Asked) => Reply | Buffer | 'drop' | Buffer[] | Promise<Reply | Buffer | 'drop' | Buffer[]>
+/**
+ * Raw bytes are sent as they are; `drop` sends nothing; `close` ends a TCP connection without an answer; a list sends
+ * several datagrams (or messages) in a row.
+ */
+export type Scripted = Reply | Buffer | 'drop' | 'close' | Buffer[]
+export type Script = (asked: Asked) => Scripted | Promise<Scripted>
 
 export interface ScriptedDns {
   /** For `DnsSettings.resolvers`. */
@@ -47,6 +52,13 @@ export function aaaa(name: string, data: string): dnsPacket.Answer {
 export function cname(name: string, data: string): dnsPacket.Answer {
   return { type: 'CNAME', name, data, ttl: 60 }
 }
+/** `strings` is what the record's strings are; one of them may be bytes. */
+export function txt(name: string, ...strings: (string | Buffer)[]): dnsPacket.Answer {
+  return { type: 'TXT', name, data: strings, ttl: 60 }
+}
+export function ns(name: string, data: string): dnsPacket.Answer {
+  return { type: 'NS', name, data, ttl: 60 }
+}
 export function soa(name: string): dnsPacket.Answer {
   return { type: 'SOA', name, ttl: 60, data: { mname: `ns.${name}`, rname: `admin.${name}`, serial: 1 } }
 }
@@ -61,17 +73,27 @@ export function zoneScript(zone: Record<string, readonly string[]>): Script {
   }
 }
 
-export async function startDns(script: Script, host = '127.0.0.1'): Promise<ScriptedDns> {
+/** @param options a fixed `port` when servers on several addresses must share one; `tcp: false` has TCP refused */
+export async function startDns(
+  script: Script,
+  host = '127.0.0.1',
+  options: { port?: number; tcp?: boolean } = {},
+): Promise<ScriptedDns> {
   const asked: Asked[] = []
   const sockets = new Set<Socket>()
 
-  async function answer(bytes: Buffer, transport: Asked['transport']): Promise<Buffer[]> {
+  async function answer(
+    bytes: Buffer,
+    transport: Asked['transport'],
+    from: Asked['from'],
+  ): Promise<Buffer[] | 'close'> {
     const query = dnsPacket.decode(bytes)
     const question = query.questions![0]!
-    const entry: Asked = { name: question.name.toLowerCase(), type: question.type, transport, query, bytes }
+    const entry: Asked = { name: question.name.toLowerCase(), type: question.type, transport, from, query, bytes }
     asked.push(entry)
     const reply = await script(entry)
     if (reply === 'drop') return []
+    if (reply === 'close') return reply
     if (Buffer.isBuffer(reply)) return [reply]
     return Array.isArray(reply) ? reply : [encodeReply(query, reply)]
   }
@@ -80,17 +102,24 @@ export async function startDns(script: Script, host = '127.0.0.1'): Promise<Scri
     sockets.add(socket)
     socket.on('error', () => {}).on('close', () => sockets.delete(socket))
     socket.once('data', async (chunk) => {
-      for (const message of await answer(chunk.subarray(2), 'tcp')) {
-        const prefix = Buffer.alloc(2)
-        prefix.writeUInt16BE(message.length)
-        socket.write(Buffer.concat([prefix, message]))
-      }
+      const from = { address: socket.remoteAddress!, port: socket.remotePort! }
+      const messages = await answer(chunk.subarray(2), 'tcp', from)
+      if (messages === 'close') socket.end()
+      else
+        for (const message of messages) {
+          const prefix = Buffer.alloc(2)
+          prefix.writeUInt16BE(message.length)
+          socket.write(Buffer.concat([prefix, message]))
+        }
     })
   })
   const udp = createSocket(host.includes(':') ? 'udp6' : 'udp4')
-  const port = await listenOnOnePort(tcp, udp, host)
+  const port = await listenOnOnePort(tcp, udp, host, options.port ?? 0)
+  if (options.tcp === false) tcp.close()
   udp.on('message', async (bytes: Buffer, from: RemoteInfo) => {
-    for (const message of await answer(bytes, 'udp')) udp.send(message, from.port, from.address)
+    const messages = await answer(bytes, 'udp', from)
+    if (messages === 'close') return
+    for (const message of messages) udp.send(message, from.port, from.address)
   })
 
   return {
@@ -99,8 +128,7 @@ export async function startDns(script: Script, host = '127.0.0.1'): Promise<Scri
     async close() {
       for (const socket of sockets) socket.destroy()
       udp.close()
-      tcp.close()
-      await Promise.all([once(udp, 'close'), once(tcp, 'close')])
+      await Promise.all([once(udp, 'close'), ...(tcp.listening ? [once(tcp.close(), 'close')] : [])])
     },
   }
 }
@@ -120,9 +148,9 @@ export function encodeReply(query: dnsPacket.DecodedPacket, reply: Reply): Buffe
 }
 
 /** The port TCP was given may be taken for UDP; then another one is tried. */
-async function listenOnOnePort(tcp: Server, udp: UdpSocket, host: string): Promise<number> {
+async function listenOnOnePort(tcp: Server, udp: UdpSocket, host: string, wanted: number): Promise<number> {
   for (;;) {
-    tcp.listen(0, host)
+    tcp.listen(wanted, host)
     await once(tcp, 'listening')
     const { port } = tcp.address() as AddressInfo
     try {

@@ -75,7 +75,7 @@ export function anAlpnJob(port: number, changes: Partial<TlsAlpn01Job> = {}): Tl
     timeoutMs: 3000,
     port,
     blockedNetworks: [],
-    dns: { resolvers: [], zones: [{ zone: 'test', addresses: ['127.0.0.1'] }], timeoutMs: 2000 },
+    dns: { resolvers: [], zones: [{ zone: 'test', addresses: ['127.0.0.1'] }], timeoutMs: 2000, retries: 2 },
     ...changes,
   }
 }

@@ -96,7 +96,7 @@ export function aJob(port: number, changes: Partial<Http01Job> = {}): Http01Job 
     maxResponseBytes: 65536,
     blockedNetworks: [],
     userAgent: 'chancery-test/1.0',
-    dns: { resolvers: [], zones: [{ zone: 'test', addresses: ['127.0.0.1'] }], timeoutMs: 2000 },
+    dns: { resolvers: [], zones: [{ zone: 'test', addresses: ['127.0.0.1'] }], timeoutMs: 2000, retries: 2 },
     ...changes,
   }
 }

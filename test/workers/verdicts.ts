@@ -20,12 +20,13 @@ export const fixed = (...addresses: string[]): DnsSettings => ({
   resolvers: [],
   zones: [{ zone: 'test', addresses }],
   timeoutMs: 2000,
+  retries: 2,
 })
 
 /** Names are answered by a scripted server. */
 export async function dnsOf(t: TestContext, script: Script): Promise<DnsSettings> {
   const { resolver } = await kept(t, startDns(script))
-  return { resolvers: [resolver], zones: [], timeoutMs: 1000 }
+  return { resolvers: [resolver], zones: [], timeoutMs: 1000, retries: 2 }
 }
 
 /** The verdict and how long it took in milliseconds. */

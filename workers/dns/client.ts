@@ -1,59 +1,26 @@
 /**
- * Name resolution for validation: resolvers in turn, retries, CNAMEs and zones, all within one deadline.
+ * Name resolution for validation: who is asked for a name, aliases, and addresses, all within one deadline.
  *
  * Not c-ares: it hides the AD bit, its timeouts multiply, and it cannot ask other servers for one zone. Every result is
  * data; nothing a name server sends makes a function here throw. Reasons are written by us alone, so a client may see them.
  */
 
-import { isIPv6 } from 'node:net'
+import type { AddressPolicy } from '../address-policy.ts'
 import type { Deadline } from '../deadline.ts'
 import type { DnsSettings } from '../job.ts'
-import { type Exchange, exchangeTcp, exchangeUdp, type NameServer } from './exchange.ts'
-import {
-  buildQuery,
-  type DnsQuery,
-  type DnsRecord,
-  type DnsResponse,
-  type DnsType,
-  isQueryableName,
-} from './message.ts'
+import { type Answered, askServers, type DnsFailure } from './ask.ts'
+import { askAuthorities } from './authority.ts'
+import { allWithGrace } from './grace.ts'
+import { type DnsRecord, type DnsResponse, type DnsType, isQueryableName } from './message.ts'
+import type { AddressResult, AnswerFacts, DnsClient, DnsResult } from './result.ts'
 import { createSourceFinder, type NameSource, normalName } from './servers.ts'
 
+export type { DnsFailure } from './ask.ts'
 export type { DnsData, DnsRecord, DnsType } from './message.ts'
-
-/** What every definite answer carries, for evidence and for `require_dnssec`. */
-interface AnswerFacts {
-  /** `address:port` of the server that gave the last word; `configured` for a zone with fixed addresses. */
-  resolver: string
-  /** AD bit of every response on the way (RFC 4035 §3.2.3); only as good as the path to the resolver. */
-  authenticated: boolean
-  /** Aliases that were followed, in order. */
-  aliases: readonly string[]
-}
-
-export type DnsResult<T extends DnsType> =
-  | ({ kind: 'answer'; records: readonly DnsRecord<T>[] } & AnswerFacts)
-  | ({ kind: 'nodata' | 'nxdomain' } & AnswerFacts)
-  | { kind: 'failed'; reason: string; retryable: boolean }
-
-export type AddressResult =
-  /** At least one address in all. */
-  | { kind: 'answer'; ipv6: readonly string[]; ipv4: readonly string[]; resolver: string; aliases: readonly string[] }
-  | { kind: 'nodata' | 'nxdomain' }
-  | { kind: 'failed'; reason: string; retryable: boolean }
-
-export interface DnsClient {
-  query<T extends DnsType>(name: string, type: T, deadline: Deadline): Promise<DnsResult<T>>
-  /** A and AAAA side by side. One family is enough; see RESOLUTION_GRACE_MS. */
-  resolveAddresses(name: string, deadline: Deadline): Promise<AddressResult>
-}
+export type { AddressResult, DnsClient, DnsResult } from './result.ts'
 
 /** Chains of honest zones are shorter than this; every link costs a query at worst. */
 const MAX_ALIASES = 8
-/** Times that the list of servers is gone through; each round waits twice as long as the one before. */
-const MAX_ROUNDS = 3
-/** First wait for one server: a quarter of what is there, so that the second and third server get their turn. */
-const FIRST_WAIT_MS = { least: 50, most: 1500 }
 /** Once one family has addresses, how long the other may still take: some servers never answer AAAA. */
 const RESOLUTION_GRACE_MS = 1000
 /** More addresses than that are noise for a single connection. */
@@ -62,55 +29,68 @@ const MAX_ADDRESSES = 16
 export interface DnsClientOptions {
   /** Asks for DNSSEC records and the AD bit (RFC 6840 §5.7). */
   dnssec?: boolean
+  /** `query` goes to the name servers of the zone instead of a resolver; they never set the AD bit. */
+  authoritative?: {
+    /** Those servers' addresses are the zone's choice. */
+    policy: AddressPolicy
+    /** 53 when absent. */
+    port?: number
+  }
 }
 
 /** @throws RangeError for settings that name no usable resolver or address. */
 export function createDnsClient(settings: DnsSettings, options: DnsClientOptions = {}): DnsClient {
-  const dnssec = options.dnssec ?? false
   const sourceOf = createSourceFinder(settings)
+  const { retries } = settings
+  const boundOf = (deadline: Deadline) => deadline.atMost(settings.timeoutMs)
 
-  return {
-    query(name, type, deadline) {
-      const { signal } = new AbortController()
-      return lookUp(normalName(name), type, { sourceOf, dnssec, deadline: deadline.atMost(settings.timeoutMs), signal })
+  const throughResolvers = (deadline: Deadline, signal: AbortSignal): Ways => ({
+    ask: (name, type) => {
+      // A DS record stands in the zone above the one it is about (RFC 4035 §3.1.4.1).
+      const source = sourceOf(type === 'DS' ? name.slice(name.indexOf('.') + 1) : name)
+      const { dnssec = false } = options
+      if (isAnsweredHere(source, type)) return Promise.resolve(fixedAnswer(source, name, type))
+      return askServers(source.servers, name, type, { dnssec, recursion: true, retries, deadline, signal })
+    },
+    isSameSource: (name, alias) => sourceOf(name) === sourceOf(alias),
+  })
+
+  const resolver: DnsClient = {
+    query(name, type, deadline, signal = new AbortController().signal) {
+      return lookUp(normalName(name), type, throughResolvers(boundOf(deadline), signal))
     },
 
-    async resolveAddresses(name, deadline) {
+    async resolveAddresses(name, deadline, signal) {
       const controller = new AbortController()
-      const context = {
-        sourceOf,
-        dnssec,
-        deadline: deadline.atMost(settings.timeoutMs),
-        signal: controller.signal,
-      }
-      const v6 = lookUp(normalName(name), 'AAAA', context)
-      const v4 = lookUp(normalName(name), 'A', context)
-      const timer = await graceAfterFirstAnswer([v6, v4], () => controller.abort())
-      const results = [await v6, await v4] as const
-      clearTimeout(timer)
-      return mergeFamilies(...results)
+      const cancel = () => controller.abort()
+      signal?.addEventListener('abort', cancel)
+      const ways = throughResolvers(boundOf(deadline), controller.signal)
+      const families = [lookUp(normalName(name), 'AAAA', ways), lookUp(normalName(name), 'A', ways)] as const
+      await allWithGrace<DnsResult<'A' | 'AAAA'>>(
+        families,
+        ({ kind }) => kind === 'answer',
+        RESOLUTION_GRACE_MS,
+        cancel,
+      )
+      signal?.removeEventListener('abort', cancel)
+      return mergeFamilies(await families[0], await families[1])
     },
   }
-}
 
-interface LookUp {
-  sourceOf: (name: string) => NameSource
-  dnssec: boolean
-  deadline: Deadline
-  signal: AbortSignal
-}
-
-/** Waits until one result has addresses or all are there; then starts the clock for the rest. */
-async function graceAfterFirstAnswer(
-  results: readonly Promise<DnsResult<'A' | 'AAAA'>>[],
-  giveUp: () => void,
-): Promise<NodeJS.Timeout> {
-  const answered = results.map(async (result) => {
-    if ((await result).kind !== 'answer') throw new Error('no addresses')
-  })
-  // Rejects when none has addresses: then both are finished and there is nothing left to hurry.
-  await Promise.any(answered).catch(() => {})
-  return setTimeout(giveUp, RESOLUTION_GRACE_MS)
+  const { authoritative } = options
+  if (!authoritative) return resolver
+  const { policy, port = 53 } = authoritative
+  return {
+    ...resolver,
+    query(name, type, deadline) {
+      const bound = boundOf(deadline)
+      return lookUp(normalName(name), type, {
+        ask: (current) => askAuthorities(current, type, bound, { resolver, policy, port, retries }),
+        // Each link may lead into another zone, whose servers are to be found first.
+        isSameSource: () => false,
+      })
+    },
+  }
 }
 
 function mergeFamilies(v6: DnsResult<'AAAA'>, v4: DnsResult<'A'>): AddressResult {
@@ -134,39 +114,65 @@ function addressesOf(result: DnsResult<'A' | 'AAAA'>): string[] {
   return result.kind === 'answer' ? result.records.map(({ data }) => data).slice(0, MAX_ADDRESSES) : []
 }
 
+/** How a look-up puts its questions. */
+interface Ways {
+  ask(name: string, type: DnsType): Promise<Answered | DnsFailure>
+  /** Whether what the servers asked for `name` say about `alias` counts. */
+  isSameSource(name: string, alias: string): boolean
+}
+
 /** Follows aliases (RFC 1034 §3.6.2) from `name` until an answer is final. */
-async function lookUp<T extends DnsType>(name: string, type: T, context: LookUp): Promise<DnsResult<T>> {
+async function lookUp<T extends DnsType>(name: string, type: T, ways: Ways): Promise<DnsResult<T>> {
   const aliases: string[] = []
   let authenticated = true
+  let ttlSeconds = Number.POSITIVE_INFINITY
   let current = name
 
   for (;;) {
     if (!isQueryableName(current))
-      return { kind: 'failed', reason: 'not a name that can be looked up', retryable: false }
-    const source = context.sourceOf(current)
-    if (source.kind === 'fixed') return fixedAnswer(source, type, aliases)
-
-    const asked = await askServers(source.servers, current, type, context)
+      return { kind: 'failed', reason: 'not a name that can be looked up', retryable: false, asked: [] }
+    const asked = await ways.ask(current, type)
     if (asked.kind === 'failed') return asked
     authenticated &&= asked.response.authenticated
-    const facts: AnswerFacts = { resolver: serverText(asked.server), authenticated, aliases }
+    const facts: AnswerFacts = { resolver: asked.server, authenticated, aliases }
 
-    const walk = walkAliases(current, asked.response, (alias) => context.sourceOf(alias) === source)
+    const asking = current
+    if (isBesideThePoint(asking, asked.response)) {
+      const reason = 'the name server answered for another name'
+      return { kind: 'failed', reason, retryable: true, asked: [asked.server] }
+    }
+
+    const walk = walkAliases(asking, asked.response, (alias) => ways.isSameSource(asking, alias))
     for (const alias of walk.aliases) {
       if (alias === name || aliases.includes(alias) || aliases.length >= MAX_ALIASES) {
-        return { kind: 'failed', reason: 'aliases (CNAME) form a loop or too long a chain', retryable: true }
+        const reason = 'aliases (CNAME) form a loop or too long a chain'
+        return { kind: 'failed', reason, retryable: true, asked: [asked.server] }
       }
       aliases.push(alias)
     }
     current = walk.end
+    ttlSeconds = Math.min(ttlSeconds, walk.ttlSeconds)
 
-    if (walk.records.length > 0) return { kind: 'answer', records: walk.records as DnsRecord<T>[], ...facts }
+    if (walk.records.length > 0) {
+      const records = walk.records.map((record) => ({
+        ...record,
+        ttlSeconds: Math.min(record.ttlSeconds, ttlSeconds),
+      }))
+      return { kind: 'answer', records: records as DnsRecord<T>[], ...facts }
+    }
     if (walk.isOver) return { kind: asked.response.rcode === 'NXDOMAIN' ? 'nxdomain' : 'nodata', ...facts }
   }
 }
 
+/** Records, and none for the name that was asked for: to read "no such record" out of that would be a guess. */
+function isBesideThePoint(name: string, { answers }: DnsResponse): boolean {
+  return answers.length > 0 && !answers.some(({ owner }) => owner === name)
+}
+
 interface AliasWalk {
   aliases: string[]
+  /** The least of the aliases' TTLs. */
+  ttlSeconds: number
   /** The name the chain ends at. */
   end: string
   records: DnsRecord[]
@@ -180,90 +186,42 @@ interface AliasWalk {
  */
 function walkAliases(name: string, response: DnsResponse, isSameSource: (alias: string) => boolean): AliasWalk {
   const aliases: string[] = []
+  let ttlSeconds = Number.POSITIVE_INFINITY
   let end = name
   while (aliases.length <= MAX_ALIASES) {
     const records = response.answers.flatMap((answer) =>
       'record' in answer && answer.owner === end ? [answer.record] : [],
     )
-    if (records.length > 0) return { aliases, end, records, isOver: true }
+    if (records.length > 0) return { aliases, ttlSeconds, end, records, isOver: true }
 
     const link = response.answers.find((answer) => 'cname' in answer && answer.owner === end)
     if (!link || !('cname' in link)) break
     aliases.push(link.cname)
+    ttlSeconds = Math.min(ttlSeconds, link.ttlSeconds)
     end = link.cname
-    if (!isSameSource(end)) return { aliases, end, records: [], isOver: false }
+    if (!isSameSource(end)) return { aliases, ttlSeconds, end, records: [], isOver: false }
   }
   // A resolver that followed the chain says so with NXDOMAIN or the zone's SOA; an authoritative server may stop half way.
   const isOver = aliases.length === 0 || response.rcode === 'NXDOMAIN' || response.hasSoa
-  return { aliases, end, records: [], isOver }
+  return { aliases, ttlSeconds, end, records: [], isOver }
 }
 
-function fixedAnswer<T extends DnsType>(
-  source: Extract<NameSource, { kind: 'fixed' }>,
-  type: T,
-  aliases: readonly string[],
-): DnsResult<T> {
-  const facts: AnswerFacts = { resolver: 'configured', authenticated: false, aliases }
-  const addresses = type === 'A' ? source.ipv4 : type === 'AAAA' ? source.ipv6 : []
-  if (addresses.length === 0) return { kind: 'nodata', ...facts }
-  return { kind: 'answer', records: addresses.map((data) => ({ ttlSeconds: 0, data })) as DnsRecord<T>[], ...facts }
+/** Fixed addresses are not asked for, and a zone without resolvers has no other records. */
+function isAnsweredHere({ fixed, servers }: NameSource, type: DnsType): boolean {
+  return fixed !== undefined && (type === 'A' || type === 'AAAA' || servers.length === 0)
 }
 
-type Asked =
-  | { kind: 'response'; response: DnsResponse; server: NameServer }
-  | { kind: 'failed'; reason: string; retryable: boolean }
-
-/** NOERROR and NXDOMAIN are answers; after anything else the next server may know better. */
-async function askServers(
-  servers: readonly NameServer[],
-  name: string,
-  type: DnsType,
-  context: LookUp,
-): Promise<Asked> {
-  let reason = 'no answer in time'
-  let waitMs = Math.min(FIRST_WAIT_MS.most, Math.max(FIRST_WAIT_MS.least, context.deadline.remainingMs() / 4))
-  for (let round = 0; round < MAX_ROUNDS; round++, waitMs *= 2) {
-    for (const server of servers) {
-      if (context.deadline.remainingMs() === 0 || context.signal.aborted)
-        return { kind: 'failed', reason, retryable: true }
-      const exchange = await ask(server, name, type, waitMs, context)
-      if (exchange.kind === 'response') {
-        const { rcode } = exchange.response
-        if (rcode === 'NOERROR' || rcode === 'NXDOMAIN') return { ...exchange, server }
-        reason = `the resolver answered ${rcode}`
-      } else if (exchange.kind === 'failed') {
-        reason = exchange.reason
-      }
-    }
+/** The response that a server with the configured addresses would have given. */
+function fixedAnswer({ fixed }: NameSource, name: string, type: DnsType): Answered {
+  const addresses = (type === 'A' ? fixed?.ipv4 : type === 'AAAA' ? fixed?.ipv6 : undefined) ?? []
+  const response: DnsResponse = {
+    rcode: 'NOERROR',
+    truncated: false,
+    authenticated: false,
+    authoritative: true,
+    isReferral: false,
+    hasSoa: false,
+    answers: addresses.map((data) => ({ owner: name, record: { ttlSeconds: 0, data } })),
   }
-  return { kind: 'failed', reason, retryable: true }
-}
-
-/** One server: UDP, TCP when UDP will not do, and once more without EDNS for a server that does not know it (RFC 6891 §7). */
-async function ask(
-  server: NameServer,
-  name: string,
-  type: DnsType,
-  waitMs: number,
-  context: LookUp,
-): Promise<Exchange> {
-  const withEdns = await askOver(
-    server,
-    buildQuery(name, type, { edns: true, dnssec: context.dnssec }),
-    waitMs,
-    context,
-  )
-  if (withEdns.kind !== 'response' || !['FORMERR', 'NOTIMP', 'RCODE16'].includes(withEdns.response.rcode))
-    return withEdns
-  return askOver(server, buildQuery(name, type, { edns: false, dnssec: false }), waitMs, context)
-}
-
-async function askOver(server: NameServer, query: DnsQuery, waitMs: number, context: LookUp): Promise<Exchange> {
-  const left = () => Math.min(waitMs, context.deadline.remainingMs())
-  const overUdp = await exchangeUdp(server, query, left(), context.signal)
-  return overUdp.kind === 'use-tcp' ? exchangeTcp(server, query, left(), context.signal) : overUdp
-}
-
-function serverText({ address, port }: NameServer): string {
-  return isIPv6(address) ? `[${address}]:${port}` : `${address}:${port}`
+  return { kind: 'response', response, server: 'configured' }
 }

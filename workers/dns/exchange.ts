@@ -19,6 +19,8 @@ export type Exchange =
   | { kind: 'response'; response: DnsResponse }
   /** The response did not fit, or UDP cannot be trusted for this question: ask over TCP. */
   | { kind: 'use-tcp' }
+  /** Nothing came in time, or nobody waits any more; asking once more may help. */
+  | { kind: 'silence' }
   | { kind: 'failed'; reason: string }
 
 /** A forger needs about 2^30 tries at 16 bits of port, 16 of id and some of case; this many are all it gets. */
@@ -44,13 +46,13 @@ export function exchangeUdp(
       socket.close()
       resolve(outcome)
     }
-    const cancel = () => finish({ kind: 'failed', reason: 'cancelled' })
-    const timer = setTimeout(() => finish({ kind: 'failed', reason: 'no answer in time' }), timeoutMs)
+    const cancel = () => finish({ kind: 'silence' })
+    const timer = setTimeout(cancel, timeoutMs)
     if (signal.aborted) return cancel()
     signal.addEventListener('abort', cancel)
 
     let ignored = 0
-    socket.on('error', (error) => finish({ kind: 'failed', reason: errorCode(error) }))
+    socket.on('error', (error) => finish({ kind: 'failed', reason: errorReason(error) }))
     socket.on('message', (message) => {
       const outcome = readDatagram(message, query)
       if (outcome) finish(outcome)
@@ -70,7 +72,9 @@ function readDatagram(message: Buffer, query: DnsQuery): Exchange | undefined {
   // The truncation bit is read first: what a server cut off need not parse.
   if ((message[2]! & 0x02) !== 0) return { kind: 'use-tcp' }
   const response = parseResponse(message, query)
-  return response ? { kind: 'response', response } : { kind: 'failed', reason: 'malformed answer' }
+  return response
+    ? { kind: 'response', response }
+    : { kind: 'failed', reason: 'the name server sent a malformed answer' }
 }
 
 /** The same over TCP, where the handshake makes the case of the name unnecessary. */
@@ -89,19 +93,23 @@ export function exchangeTcp(
       socket.destroy()
       resolve(outcome)
     }
-    const cancel = () => finish({ kind: 'failed', reason: 'cancelled' })
-    const timer = setTimeout(() => finish({ kind: 'failed', reason: 'no answer in time' }), timeoutMs)
+    const cancel = () => finish({ kind: 'silence' })
+    const timer = setTimeout(cancel, timeoutMs)
     if (signal.aborted) return cancel()
     signal.addEventListener('abort', cancel)
 
-    let received: Buffer = Buffer.alloc(0)
-    socket.on('error', (error) => finish({ kind: 'failed', reason: errorCode(error) }))
-    socket.on('close', () => finish({ kind: 'failed', reason: 'connection closed' }))
+    const chunks: Buffer[] = []
+    let received = 0
+    let expected: number | undefined
+    socket.on('error', (error) => finish({ kind: 'failed', reason: errorReason(error) }))
+    socket.on('close', () => finish({ kind: 'failed', reason: 'the name server closed the connection' }))
     socket.on('data', (chunk) => {
-      // At most 64 KiB and one chunk: the length prefix has two octets.
-      received = Buffer.concat([received, chunk])
-      const message = completeMessage(received)
-      if (message) finish(readTcpMessage(message, query))
+      // Put together twice at most, however small the pieces are: octet by octet, 64 KiB would be copied 32,000 times.
+      chunks.push(chunk)
+      received += chunk.length
+      if (expected === undefined && received >= 2) expected = 2 + Buffer.concat(chunks).readUInt16BE(0)
+      if (expected !== undefined && received >= expected)
+        finish(readTcpMessage(Buffer.concat(chunks).subarray(2, expected), query))
     })
     socket.write(Buffer.concat([lengthPrefix(query.bytes), query.bytes]))
   })
@@ -113,16 +121,11 @@ function lengthPrefix(message: Buffer): Buffer {
   return prefix
 }
 
-function completeMessage(received: Buffer): Buffer | undefined {
-  if (received.length < 2) return undefined
-  const end = 2 + received.readUInt16BE(0)
-  return received.length >= end ? received.subarray(2, end) : undefined
-}
-
 function readTcpMessage(message: Buffer, query: DnsQuery): Exchange {
-  if (matchQuestion(message, query) === 'foreign') return { kind: 'failed', reason: 'answer to another question' }
+  if (matchQuestion(message, query) === 'foreign')
+    return { kind: 'failed', reason: 'the name server answered another question' }
   const response = parseResponse(message, query)
-  if (!response || response.truncated) return { kind: 'failed', reason: 'malformed answer' }
+  if (!response || response.truncated) return { kind: 'failed', reason: 'the name server sent a malformed answer' }
   return { kind: 'response', response }
 }
 
@@ -135,4 +138,13 @@ function literal(family: 4 | 6) {
   ) => process.nextTick(callback, null, host, family)
 }
 
-const errorCode = (error: Error) => (error as NodeJS.ErrnoException).code ?? 'socket error'
+const REASONS: Record<string, string> = {
+  ECONNREFUSED: 'the name server refuses connections',
+  ECONNRESET: 'the name server closed the connection',
+  EHOSTUNREACH: 'the name server is unreachable',
+  ENETUNREACH: 'the name server is unreachable',
+}
+
+/** In our words: the reason can reach a client. */
+const errorReason = (error: Error) =>
+  REASONS[(error as NodeJS.ErrnoException).code ?? ''] ?? 'the name server could not be asked'

@@ -5,10 +5,12 @@ import { isIP, isIPv4 } from 'node:net'
 import type { DnsSettings } from '../job.ts'
 import type { NameServer } from './exchange.ts'
 
-/** Where to ask, or the fixed answer of a zone with `addresses`. Compare by identity: one zone, one source. */
-export type NameSource =
-  | { kind: 'servers'; servers: readonly NameServer[] }
-  | { kind: 'fixed'; ipv4: readonly string[]; ipv6: readonly string[] }
+/** Where to ask, and the fixed addresses of a zone that has some. Compare by identity: one zone, one source. */
+export interface NameSource {
+  /** Empty for a zone with addresses alone: it has no other records. */
+  servers: readonly NameServer[]
+  fixed?: { ipv4: readonly string[]; ipv6: readonly string[] }
+}
 
 const DNS_PORT = 53
 
@@ -46,7 +48,7 @@ export function createSourceFinder(settings: DnsSettings): (name: string) => Nam
     .sort((a, b) => b.zone.length - a.zone.length)
   // Read when first needed, for each attempt: 50 µs, and a changed file counts at once.
   const fromSystem = () => {
-    system ??= { kind: 'servers', servers: systemServers() }
+    system ??= { servers: systemServers() }
     return system
   }
   return (name) => zones.find(({ zone }) => name === zone || name.endsWith(`.${zone}`))?.source ?? base ?? fromSystem()
@@ -54,16 +56,18 @@ export function createSourceFinder(settings: DnsSettings): (name: string) => Nam
 
 /** Undefined for a zone without resolvers and addresses: it only takes names out of a wider zone. */
 function zoneSource(entry: DnsSettings['zones'][number]): NameSource | undefined {
-  if (entry.addresses) {
-    const strange = entry.addresses.find((address) => isIP(address) === 0)
-    if (strange !== undefined) throw new RangeError(`not an IP address: ${strange}`)
-    return {
-      kind: 'fixed',
+  const source = serverSource(entry.resolvers ?? [])
+  if (!entry.addresses) return source.servers.length > 0 ? source : undefined
+
+  const strange = entry.addresses.find((address) => isIP(address) === 0)
+  if (strange !== undefined) throw new RangeError(`not an IP address: ${strange}`)
+  return {
+    ...source,
+    fixed: {
       ipv4: entry.addresses.filter((address) => isIPv4(address)),
       ipv6: entry.addresses.filter((address) => !isIPv4(address)),
-    }
+    },
   }
-  return entry.resolvers && entry.resolvers.length > 0 ? serverSource(entry.resolvers) : undefined
 }
 
 function serverSource(resolvers: readonly string[]): NameSource {
@@ -72,7 +76,7 @@ function serverSource(resolvers: readonly string[]): NameSource {
     if (!server) throw new RangeError(`not a resolver (ip, ip:port or [v6]:port): ${text}`)
     return server
   })
-  return { kind: 'servers', servers }
+  return { servers }
 }
 
 function systemServers(): NameServer[] {

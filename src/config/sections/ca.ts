@@ -2,6 +2,7 @@
 
 import { z } from 'zod/v4'
 import { SUBJECT_KEY_TYPES } from '../../domain/subject-key.ts'
+import { isCronExpression } from '../../lib/cron.ts'
 import { keysOf } from '../../lib/keys.ts'
 import { EXTENDED_KEY_USAGES, KEY_USAGES } from '../../pki/oids.ts'
 import {
@@ -63,7 +64,7 @@ const defaultProfile = () =>
 const Signer = z
   .strictObject({
     socket: path(
-      'Unix socket of a running signer. When absent, the service starts one with the files of `ca.internal`.',
+      'Unix socket of a running signer. When absent, the service starts one with `ca.internal` or `ca.hsm`.',
     ),
     secret_file: path('File with the secret that the service shows to the signer.'),
     timeout_seconds: setting(whole(1, 10), 'Time one signature may take.', { unit: 'seconds' }),
@@ -186,7 +187,7 @@ export const Ca = z
     ),
     crl_url: setting(
       optionalText(isHttpUrl),
-      'CRL distribution point; derived from `crl.path` when the CRL is enabled.',
+      'CRL distribution point of certificates. When absent and the CRL is enabled: `crl.path` below `server.external_url`, followed by the name of the issuer. `{crl}` in the URL stands for that name.',
       {
         expects: HTTP_URL,
       },
@@ -220,11 +221,22 @@ export const Crl = z
   .strictObject({
     enabled: setting(flag(false), 'Publish a certificate revocation list.'),
     path: setting(urlPath('/crl'), 'Path of the list.'),
-    rebuild_interval_seconds: setting(whole(1, 3600), 'Pause between two builds without a revocation.', {
-      unit: 'seconds',
-    }),
+    rebuild_interval_seconds: setting(
+      whole(1, 3600),
+      'Time from one list to the next when nothing is revoked. A revocation brings a new one within seconds.',
+      { unit: 'seconds' },
+    ),
+    schedule: setting(
+      optionalText(isCronExpression),
+      'Times of new lists in place of the interval, as a cron expression in UTC, such as `0 */6 * * *`.',
+      { expects: 'a cron expression such as 0 */6 * * *' },
+    ),
     next_update_seconds: setting(whole(1, 86400), 'Time from thisUpdate to nextUpdate.', { unit: 'seconds' }),
     hash_algorithm: hash('the signature of the list'),
+    shards: setting(
+      z.int().min(1).max(1024).default(1),
+      'Parts that new certificates are spread over, each with a list of its own beside the complete one; 1 is no parts.',
+    ),
   })
   .prefault({})
   .meta({ description: 'Certificate revocation list.' })

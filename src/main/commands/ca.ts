@@ -29,7 +29,7 @@ export async function testSign(config: Config): Promise<number> {
     const signer = { ...config.ca.signer, audit_file: path.join(scratch, 'audit.jsonl') }
     const child = await startSignerProcess({ ...config, ca: { ...config.ca, signer } }, log)
     await signOnce(child, log).finally(() => child.stop(STOP_TIMEOUT_MS))
-    console.log('signer: started for this test from ca.internal')
+    console.log(`signer: started for this test from ca.${config.ca.backend}`)
     return 0
   } finally {
     rmSync(scratch, { recursive: true, force: true })

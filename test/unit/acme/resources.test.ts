@@ -1,8 +1,8 @@
 /** Objects as clients see them (RFC 8555 §7.1; decisions 3): members that do not apply are absent. */
 
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import { renderAuthorization, renderOrder } from '../../../src/acme/resources.ts'
+import { describe, test } from 'node:test'
+import { renderAuthorization, renderChallenge, renderOrder } from '../../../src/acme/resources.ts'
 import type { Authorization, Order } from '../../../src/domain/records.ts'
 import { createUrls } from '../../../src/protocol/urls.ts'
 
@@ -41,7 +41,9 @@ interface Shown {
   wildcard?: boolean
   challenges: { type: string; status: string; token?: string; url: string }[]
 }
-const shown = (overrides: Partial<Authorization>) => renderAuthorization(anAuthorization(overrides), urls) as Shown
+const settings = { dnsPersist: { issuerDomainNames: ['ca.example', 'other.example'], draft: '01' } } as const
+const shown = (overrides: Partial<Authorization>) =>
+  renderAuthorization(anAuthorization(overrides), urls, settings) as Shown
 const types = (overrides: Partial<Authorization>) => shown(overrides).challenges.map(({ type }) => type)
 
 test('wildcard is true or absent, never false (§7.1.4)', () => {
@@ -69,6 +71,28 @@ test('a final authorization shows what was attempted, a valid one what was met (
   assert.deepEqual(types({ status: 'invalid', attempts: { 'http-01': failed } }), ['http-01'])
   assert.deepEqual(types({ status: 'expired', attempts: { 'dns-01': met } }), ['dns-01'])
   assert.deepEqual(types({ status: 'deactivated' }), ['http-01', 'dns-01', 'dns-persist-01'])
+})
+
+describe('a dns-persist-01 challenge', () => {
+  const url = `https://ca.example/chall/${ID.slice(0, -1)}4`
+  const common = { type: 'dns-persist-01', url, status: 'pending', accounturi: `https://ca.example/acct/${ID}` }
+  const { issuerDomainNames } = settings.dnsPersist
+
+  test('names the account and this service, and has no token (draft-ietf-acme-dns-persist-01 §3.1)', () => {
+    assert.deepEqual(renderChallenge(anAuthorization(), 'dns-persist-01', urls, settings), {
+      ...common,
+      'issuer-domain-names': issuerDomainNames,
+    })
+  })
+
+  test('says so in the words of draft 02 as well where that is switched on (§3.1)', () => {
+    const draft02 = { dnsPersist: { issuerDomainNames, draft: '02' } } as const
+    assert.deepEqual(renderChallenge(anAuthorization(), 'dns-persist-01', urls, draft02), {
+      ...common,
+      'issuer-domain-names': issuerDomainNames,
+      issuerDomainNames,
+    })
+  })
 })
 
 test('nothing rendered is null or undefined, timestamps are whole seconds in UTC', () => {

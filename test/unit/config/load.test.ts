@@ -32,8 +32,10 @@ security:
 challenges:
   http01:
     blocked_networks: [10.0.0.0/33]
-crl:
+smtp:
   enabled: true
+  host: mail.test
+  from_address: ca@mail.test
 ca:
   internal: { root_cert_path: ca.pem, root_key_path: ca.key }
 `
@@ -47,7 +49,7 @@ ca:
       'database.database (line 10): written a second time, first on line 7; keep one of the two',
       'security.allowed_algorithms[1] (line 12): is "HS256"; must be one of ES256, ES384, ES512, RS256, RS384, RS512, PS256, EdDSA',
       'challenges.http01.blocked_networks[0] (line 15): is "10.0.0.0/33"; must be an IP address or a network such as 10.0.0.0/8',
-      'crl.enabled (line 17): the CRL is not available in this version',
+      'smtp.enabled (line 17): sending mail is not available in this version',
     ])
   })
 

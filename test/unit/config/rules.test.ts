@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { RULES } from '../../../src/config/rules.ts'
-import { aConfig, errorLines, parseTree, type Tree } from './support.ts'
+import { aConfig, errorLines, isSetBy, parseTree, type Tree } from './support.ts'
 
 /** Patch of the minimal configuration, and the places of the errors that the rules find. */
 const CASES: [string, Tree, string[]][] = [
@@ -23,14 +23,45 @@ const CASES: [string, Tree, string[]][] = [
   ['smallest RSA key above the largest', { security: { min_rsa_key_size: 8193 } }, ['security.min_rsa_key_size']],
   ['bindings required without a secret to store them under', { acme: { eab_required: true } }, ['acme.eab_required']],
   ['bindings required with a key file', { acme: { eab_required: true, eab_key_file: 'eab.key' } }, []],
+  ['CAA enforced without a name that records could carry', { acme: { caa_enforce: true } }, ['acme.caa_enforce']],
+  ['CAA enforced with a name', { acme: { caa_enforce: true, caa_identities: ['ca.example'] } }, []],
   ['a short secret without the Admin API', { admin_api: { token_secret: 'short' } }, ['admin_api.token_secret']],
   ['one path for two resources', { acme: { paths: { new_order: '/new-account' } } }, ['acme.paths']],
   [
     'dns-persist-01 without an issuer name',
-    { challenges: { enabled: ['dns-persist-01'] } },
+    { challenges: { enabled: ['dns-persist-01'] }, server: { external_url: 'https://192.0.2.1' } },
     ['challenges.dnspersist01.issuer_domain_names'],
   ],
-  ['accepting everything with an own CA', { challenges: { auto_accept: true } }, ['challenges.auto_accept']],
+  ['dns-persist-01 under the name of the service', { challenges: { enabled: ['dns-persist-01'] } }, []],
+  [
+    'dns-persist-01 under an identity of CAA',
+    {
+      challenges: { enabled: ['dns-persist-01'] },
+      acme: { caa_identities: ['ca.example'] },
+      server: { external_url: 'https://192.0.2.1' },
+    },
+    [],
+  ],
+  [
+    'draft 02 of dns-persist-01 with a name that is no CAA identity',
+    {
+      challenges: {
+        enabled: ['dns-persist-01'],
+        dnspersist01: { draft: '02', issuer_domain_names: ['ca.example', 'other.example'] },
+      },
+      acme: { caa_identities: ['CA.example.'] },
+    },
+    ['challenges.dnspersist01.issuer_domain_names'],
+  ],
+  [
+    'draft 02 of dns-persist-01 with names that are CAA identities',
+    {
+      challenges: { enabled: ['dns-persist-01'], dnspersist01: { draft: '02', issuer_domain_names: ['ca.example'] } },
+      acme: { caa_identities: ['CA.example.', 'other.example'] },
+    },
+    [],
+  ],
+  ['accepting everything without allowlists', { challenges: { auto_accept: true } }, ['challenges.auto_accept']],
   [
     'accepting everything within allowlists',
     { challenges: { auto_accept: true }, security: { identifier_policy: { enforce_account_allowlist: true } } },
@@ -39,7 +70,7 @@ const CASES: [string, Tree, string[]][] = [
   [
     'accepting everything for another CA',
     { challenges: { auto_accept: true }, ca: { backend: 'external', external: { sign_url: 'https://x.example' } } },
-    [],
+    ['challenges.auto_accept'],
   ],
   ['first wait above the longest', { challenges: { backoff_base_seconds: 301 } }, ['challenges.backoff_base_seconds']],
   ['terms required but not named', { tos: { require_agreement: true } }, ['tos.url']],
@@ -90,6 +121,26 @@ const CASES: [string, Tree, string[]][] = [
     ['ca.profiles'],
   ],
   ['a profile that lasts too long', { ca: { profiles: { long: { validity_days: 398 } } } }, ['ca.profiles']],
+  [
+    'a CRL of somebody else',
+    { crl: { enabled: true }, ca: { backend: 'external', external: { sign_url: 'https://ca.test/sign' } } },
+    ['crl.enabled'],
+  ],
+  [
+    'a CRL that runs out before the next',
+    { crl: { enabled: true, next_update_seconds: 3600 } },
+    ['crl.next_update_seconds'],
+  ],
+  [
+    'parts of a CRL under one URL',
+    { crl: { enabled: true, shards: 4 }, ca: { crl_url: 'http://crl.test/all.crl' } },
+    ['ca.crl_url'],
+  ],
+  [
+    'parts of a CRL under URLs of their own',
+    { crl: { enabled: true, shards: 4 }, ca: { crl_url: 'http://crl.test/{crl}.crl' } },
+    [],
+  ],
   ['mail without server and sender', { smtp: { enabled: true } }, ['smtp.host', 'smtp.from_address']],
   ['transparency without a log', { ct_logging: { enabled: true } }, ['ct_logging.logs']],
   [
@@ -117,7 +168,7 @@ describe('rules between keys', () => {
   for (const [name, patch, expected] of CASES) {
     test(`${name}: ${expected.join(', ') || 'accepted'}`, () => {
       const config = aConfig(patch)
-      const broken = RULES.filter((rule) => rule.check(config, () => true) !== undefined).map((rule) => rule.path)
+      const broken = RULES.filter((rule) => rule.check(config, isSetBy(patch)) !== undefined).map((rule) => rule.path)
       assert.deepEqual(broken.toSorted(), expected.toSorted())
     })
   }
@@ -148,7 +199,7 @@ describe('rules between keys', () => {
     ],
     [
       { challenges: { enabled: [] } },
-      'challenges.enabled (line 1): is an empty list; must be a list of at least 1, each entry one of http-01, dns-01, tls-alpn-01, dns-persist-01, dns-account-01, or ext: and a module',
+      'challenges.enabled (line 1): is an empty list; must be a list of at least 1, at most 10, each entry one of http-01, dns-01, tls-alpn-01, dns-persist-01, dns-account-01, or ext: and a module',
     ],
     [
       { hooks: { registered: [{ class: 'no class', enabled: false }] } },

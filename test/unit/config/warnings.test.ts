@@ -1,15 +1,34 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { WARNINGS } from '../../../src/config/warnings.ts'
-import { aConfig, parseTree, type Tree } from './support.ts'
+import { aConfig, isSetBy, parseTree, type Tree } from './support.ts'
 
 /** Nothing to warn about: the patches below change one thing each. */
-const QUIET: Tree = { smtp: { enabled: true }, security: { rate_limits: { backend: 'database' } } }
+const QUIET: Tree = {
+  acme: { caa_enforce: false },
+  smtp: { enabled: true },
+  security: { rate_limits: { backend: 'database' } },
+}
 
 const CASES: [string, Tree, string[]][] = [
   ['nothing unusual', {}, []],
+  [
+    'a method that is validated by nobody here',
+    { challenges: { http01: { auto_validate: false } } },
+    ['challenges.background_worker.enabled'],
+  ],
+  [
+    'a method that the challenge worker validates',
+    { challenges: { http01: { auto_validate: false }, background_worker: { enabled: true } } },
+    [],
+  ],
   ['another worker class', { server: { worker_class: 'gthread' } }, ['server.worker_class']],
   ['trusted proxies that nobody asks', { proxy: { trusted_proxies: ['192.0.2.1'] } }, ['proxy.trusted_proxies']],
+  [
+    'nothing validated',
+    { challenges: { auto_accept: true }, security: { identifier_policy: { enforce_account_allowlist: true } } },
+    ['challenges.auto_accept'],
+  ],
   ['HSTS of less than a day', { security: { hsts_max_age_seconds: 86399 } }, ['security.hsts_max_age_seconds']],
   ['no HSTS', { security: { hsts_max_age_seconds: 0 } }, []],
   [
@@ -18,12 +37,60 @@ const CASES: [string, Tree, string[]][] = [
     ['security.rate_limits.backend'],
   ],
   ['limits in memory of a single instance', { security: { rate_limits: { backend: 'memory' } } }, []],
-  ['reusable bindings that are not required', { acme: { eab_reusable: true } }, ['acme.eab_reusable']],
+  [
+    'reusable bindings that are not required',
+    { acme: { caa_enforce: false, eab_reusable: true } },
+    ['acme.eab_reusable'],
+  ],
+  ['a CAA check without a name, by default', { acme: {} }, ['acme.caa_identities']],
+  [
+    'zones excepted from a CAA check that is off',
+    { acme: { caa_enforce: false, caa_unreachable_ok: ['corp'] } },
+    ['acme.caa_unreachable_ok'],
+  ],
+  [
+    'zones excepted from a CAA check',
+    { acme: { caa_identities: ['ca.example'], caa_enforce: true, caa_unreachable_ok: ['corp.example'] } },
+    [],
+  ],
   [
     'a key file beside a running signer',
     { ca: { signer: { socket: 's', secret_file: 'k' } } },
     ['ca.internal.root_key_path'],
   ],
+  [
+    'a PIN beside a running signer',
+    {
+      ca: {
+        backend: 'hsm',
+        signer: { socket: 's', secret_file: 'k' },
+        hsm: { pin: '1234' },
+        internal: { root_key_path: null },
+      },
+    },
+    ['ca.hsm.pin'],
+  ],
+  ...['dns01', 'dnspersist01', 'dnsaccount01'].flatMap((section): [string, Tree, string[]][] => {
+    const enabled = ['dns-01', 'dns-persist-01', 'dns-account-01']
+    const path = `challenges.${section}`
+    return [
+      [
+        `DNSSEC by the resolvers of the system (${section})`,
+        { challenges: { enabled, [section]: { require_dnssec: true } } },
+        [`${path}.require_dnssec`],
+      ],
+      [
+        `DNSSEC by a resolver of its own (${section})`,
+        { challenges: { enabled, [section]: { require_dnssec: true, resolvers: ['127.0.0.1'] } } },
+        [],
+      ],
+      [
+        `a wait that outlasts the attempt (${section})`,
+        { challenges: { enabled, [section]: { propagation_wait_seconds: 30 } } },
+        [`${path}.propagation_wait_seconds`],
+      ],
+    ]
+  }),
   ['MX checks with the resolvers of the system', { email: { validate_mx: true } }, ['email.validate_mx']],
   ['fewer connections than threads', { server: { workers: 60 } }, ['database.max_connections']],
   ['few connections for the threads', { server: { workers: 23 } }, ['database.max_connections']],
@@ -42,7 +109,6 @@ const CASES: [string, Tree, string[]][] = [
     ['hooks.registered'],
   ],
   ['quotas without a limit', { quotas: { enabled: true } }, ['quotas.enabled']],
-  ['a CRL of somebody else', { crl: { enabled: true }, ca: { backend: 'external' } }, ['crl.enabled']],
   [
     'an Admin API without mail',
     { admin_api: { enabled: true }, smtp: { enabled: false }, notifications: { enabled: false } },
@@ -53,8 +119,9 @@ const CASES: [string, Tree, string[]][] = [
 describe('warnings', () => {
   for (const [name, patch, expected] of CASES) {
     test(`${name}: ${expected.join(', ') || 'none'}`, () => {
-      const config = aConfig({ ...QUIET, ...patch, ...mergedSecurity(patch) })
-      const found = WARNINGS.flatMap((rule) => [rule.check(config, () => true) ?? []].flat().map(() => rule.path))
+      const tree = { ...QUIET, ...patch, ...mergedSecurity(patch) }
+      const config = aConfig(tree)
+      const found = WARNINGS.flatMap((rule) => [rule.check(config, isSetBy(tree)) ?? []].flat().map(() => rule.path))
       assert.deepEqual(found, expected)
     })
   }
@@ -80,7 +147,7 @@ describe('warnings', () => {
     assert.ok(parsed.ok)
     assert.deepEqual(
       parsed.warnings.map(({ path }) => path),
-      [''],
+      ['', 'acme.caa_identities'],
     )
   })
 })

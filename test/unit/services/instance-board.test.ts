@@ -26,9 +26,9 @@ describe('instance board', () => {
 
   test('the maintenance flag is the same for all', () => {
     const memory = allocateInstanceBoard(1)
-    openInstanceBoard(memory).setMaintenance(true)
-    assert.equal(openInstanceBoard(memory).isInMaintenance(), true)
-    openInstanceBoard(memory).setMaintenance(false)
-    assert.equal(openInstanceBoard(memory).isInMaintenance(), false)
+    openInstanceBoard(memory).setSwitch('maintenance', true)
+    assert.equal(openInstanceBoard(memory).isOn('maintenance'), true)
+    openInstanceBoard(memory).setSwitch('maintenance', false)
+    assert.equal(openInstanceBoard(memory).isOn('maintenance'), false)
   })
 })

@@ -65,7 +65,7 @@ colour: red
       /:4: log\.level: /,
       /:6: limits\.connections: /,
       /:8: issuers\.0\.id: /,
-      /:10: issuers\.0\.key: set passphrase_file or passphrase_env/,
+      /:10: issuers\.0\.key: set only one of passphrase_file, passphrase_env/,
       /:12: issuers\.0\.policy\.key_types\.0: /,
       /:13: issuers\.0\.policy\.key_usages\.0: /,
       /:14: issuers\.0\.policy\.permitted\.dns\.0: /,

@@ -55,34 +55,20 @@ describe('a key file', () => {
     passphrase: 'correct',
   }) as string
 
-  test('that is encrypted opens with a passphrase from a file or from the environment', async () => {
-    const file = write('encrypted', encrypted)
-    const passphraseFile = write('passphrase', 'correct\n')
-    assert.ok(await signsWith({ file, passphraseFile, algorithm }, publicKey))
-    process.env['SIGNER_TEST_PASSPHRASE'] = 'correct'
-    try {
-      assert.ok(await signsWith({ file, passphraseEnv: 'SIGNER_TEST_PASSPHRASE', algorithm }, publicKey))
-    } finally {
-      delete process.env['SIGNER_TEST_PASSPHRASE']
-    }
+  test('that is encrypted opens with its passphrase', async () => {
+    assert.ok(await signsWith({ file: write('encrypted', encrypted), passphrase: 'correct', algorithm }, publicKey))
   })
 
   test('that is encrypted says what is missing', () => {
     const file = write('encrypted', encrypted)
     assert.throws(() => loadFileKey({ file, algorithm }), /needs a passphrase/)
-    assert.throws(() => loadFileKey({ file, passphraseFile: write('wrong', 'wrong'), algorithm }), /wrong passphrase/)
-    assert.throws(() => loadFileKey({ file, passphraseEnv: 'SIGNER_TEST_UNSET', algorithm }), /SIGNER_TEST_UNSET/)
+    assert.throws(() => loadFileKey({ file, passphrase: 'wrong', algorithm }), /wrong passphrase/)
   })
 
-  test('that others can read is refused, and so is such a passphrase file', () => {
+  test('that others can read is refused', () => {
     for (const mode of [0o640, 0o604, 0o660, 0o620, 0o644]) {
       assert.throws(() => loadFileKey({ file: write('open', plain, mode), algorithm }), /lets others read it/)
     }
-    const file = write('encrypted', encrypted)
-    assert.throws(
-      () => loadFileKey({ file, passphraseFile: write('open', 'correct', 0o644), algorithm }),
-      /lets others/,
-    )
   })
 
   test('of another kind than the certificate needs is refused', () => {

@@ -19,7 +19,8 @@ const SUBJECT_ALT_NAME = '2.5.29.17'
 function policyOf(policyYaml = '{}') {
   const text = `socket: s\nsecret_file: s\naudit: { file: a }\nissuers: [{ id: x, certificate: c, key: { file: k }, policy: ${policyYaml} }]`
   const config = parseConfig(text, 'test')
-  return compilePolicy(config.issuers[0]!.policy, { ...authority, signatureAlgorithm: authority.algorithm })
+  const { algorithm: signatureAlgorithm } = authority
+  return compilePolicy(config.issuers[0]!.policy, { ...authority, signatureAlgorithm, maySignCrls: true })
 }
 
 const refusalOf = (tbs: Buffer, policyYaml?: string): string | undefined => {

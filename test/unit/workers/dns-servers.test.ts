@@ -46,6 +46,7 @@ describe('zones', () => {
   const sourceOf = createSourceFinder({
     resolvers: ['192.0.2.1'],
     timeoutMs: 1000,
+    retries: 0,
     zones: [
       { zone: 'test', addresses: ['127.0.0.1', '::1'] },
       { zone: 'corp.test.', resolvers: ['192.0.2.2'] },
@@ -53,10 +54,8 @@ describe('zones', () => {
     ],
   })
   const server = (name: string) => {
-    const source = sourceOf(name)
-    return source.kind === 'fixed'
-      ? [...source.ipv4, ...source.ipv6].join()
-      : source.servers.map(({ address }) => address).join()
+    const { fixed, servers } = sourceOf(name)
+    return fixed ? [...fixed.ipv4, ...fixed.ipv6].join() : servers.map(({ address }) => address).join()
   }
   const expected: Record<string, string> = {
     'demo.test': '127.0.0.1,::1',
@@ -72,9 +71,9 @@ describe('zones', () => {
     test(`${name} is answered by ${servers}`, () => assert.equal(server(name), servers))
   }
   test('a resolver or an address that is none is refused', () => {
-    assert.throws(() => createSourceFinder({ resolvers: ['x'], zones: [], timeoutMs: 1 }), RangeError)
+    assert.throws(() => createSourceFinder({ resolvers: ['x'], zones: [], timeoutMs: 1, retries: 0 }), RangeError)
     assert.throws(
-      () => createSourceFinder({ resolvers: [], zones: [{ zone: 'a', addresses: ['x'] }], timeoutMs: 1 }),
+      () => createSourceFinder({ resolvers: [], zones: [{ zone: 'a', addresses: ['x'] }], timeoutMs: 1, retries: 0 }),
       RangeError,
     )
   })

@@ -1,0 +1,117 @@
+/**
+ * What the daemon is willing to sign as a CRL: a TBSCertList that arrives in pieces, a refusal or its facts at the end.
+ *
+ * A front that is fully taken over can leave revocations out, which nobody but the database could notice here. It cannot
+ * sign for another issuer, put a list into the future, let a list live longer than allowed, or bring back an older one:
+ * the caller has `number` checked against the newest that was ever signed.
+ */
+
+import { SIGNATURE_ALGORITHMS } from '../src/pki/algorithms.ts'
+import { lintCrlEntry, lintCrlExtensions, lintCrlHeader } from '../src/pki/crl-lint.ts'
+import { DerError } from '../src/pki/der.ts'
+import { type CrlHeader, type ReadCrlEntry, TbsCertListReader } from '../src/pki/tbs-cert-list-reader.ts'
+import { isCrlUrlAllowed, type SigningPolicy } from './policy.ts'
+import { SignerRefusal } from './protocol.ts'
+
+/** A list of millions of entries takes minutes from its thisUpdate to here. */
+const MAX_AGE_MS = 3_600_000
+/** What clocks of two hosts may differ. */
+const MAX_AHEAD_MS = 300_000
+
+export interface CrlFacts {
+  number: bigint
+  entries: number
+  /** Of a list that covers one distribution point only. */
+  urls: readonly string[]
+}
+
+/** Every method throws SignerRefusal; after that the examination is over. */
+export class CrlExamination {
+  readonly #policy: SigningPolicy
+  readonly #now: Date
+  readonly #reader: TbsCertListReader
+  #header: CrlHeader | undefined
+  #entries = 0
+
+  /** @param bytes length of the whole TBSCertList, as announced */
+  constructor(policy: SigningPolicy, now: Date, bytes: number) {
+    this.#policy = policy
+    this.#now = now
+    this.#reader = new TbsCertListReader({
+      header: (header) => {
+        refuseIf(header.length !== bytes && `the TBSCertList has ${header.length} bytes, not the ${bytes} announced`)
+        refuseIf(checkHeader(header, policy, this.#now))
+        this.#header = header
+      },
+      entry: (entry) => this.#examine(entry),
+    })
+  }
+
+  /** Undefined until enough of it has arrived. */
+  get signatureAlgorithm(): CrlHeader['signatureAlgorithm']['algorithm'] {
+    return this.#header?.signatureAlgorithm.algorithm
+  }
+
+  push(piece: Buffer): void {
+    readingDer(() => this.#reader.push(piece))
+  }
+
+  finish(): CrlFacts {
+    const found = readingDer(() => this.#reader.finish())
+    const finding = lintCrlExtensions(found)
+    refuseIf(finding && `lint: ${finding}`)
+    const { issuer } = this.#policy
+    refuseIf(
+      !found.authorityKeyIdentifier?.equals(issuer.keyIdentifier) &&
+        'authorityKeyIdentifier is not the key identifier of the issuer',
+    )
+    const urls = found.issuingDistributionPoint?.urls ?? []
+    const other = urls.find((url) => !isCrlUrlAllowed(url, this.#policy))
+    refuseIf(other && `the distribution point ${other} is not allowed`)
+    return { number: BigInt(`0x${found.number!.toString('hex')}`), entries: this.#entries, urls }
+  }
+
+  #examine(entry: ReadCrlEntry): void {
+    this.#entries += 1
+    const finding = lintCrlEntry(entry, this.#header!.thisUpdate.at)
+    if (finding !== undefined) throw new SignerRefusal(`lint: entry ${this.#entries}: ${finding}`)
+  }
+}
+
+function checkHeader(header: CrlHeader, policy: SigningPolicy, now: Date): string | undefined {
+  const { issuer } = policy
+  if (!issuer.maySignCrls) return 'the key usage of the issuer does not allow signing CRLs'
+  if (!header.issuerDer.equals(issuer.nameDer)) return 'issuer name is not, byte for byte, the subject of the issuer'
+  const { algorithm } = header.signatureAlgorithm
+  const { keyKind } = SIGNATURE_ALGORITHMS[issuer.signatureAlgorithm]
+  if (algorithm === undefined || SIGNATURE_ALGORITHMS[algorithm].keyKind !== keyKind)
+    return `signature algorithm ${algorithm ?? header.signatureAlgorithm.oid} is none of the issuer's key`
+  const finding = lintCrlHeader(header)
+  if (finding !== undefined) return `lint: ${finding}`
+  return checkTimes(header.thisUpdate.at, header.nextUpdate!.at, policy, now)
+}
+
+/** Bound to our own clock: lists for the time after an intrusion cannot be had during it. */
+function checkTimes(thisUpdate: Date, nextUpdate: Date, policy: SigningPolicy, now: Date): string | undefined {
+  const ageMs = now.getTime() - thisUpdate.getTime()
+  if (ageMs > MAX_AGE_MS || ageMs < -MAX_AHEAD_MS) return `thisUpdate is ${Math.round(ageMs / 1000)} s from now`
+  if (thisUpdate < policy.issuer.notBefore || thisUpdate > policy.issuer.notAfter)
+    return 'thisUpdate is outside the validity of the issuer'
+  const validityMs = nextUpdate.getTime() - thisUpdate.getTime()
+  if (validityMs > policy.maxCrlValidityMs)
+    return `nextUpdate is ${validityMs / 1000} s after thisUpdate; ${policy.maxCrlValidityMs / 1000} s are allowed`
+  return undefined
+}
+
+function refuseIf(refusal: string | false | undefined): void {
+  if (refusal) throw new SignerRefusal(refusal)
+}
+
+function readingDer<T>(read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    if (error instanceof DerError) throw new SignerRefusal(`not a TBSCertList: ${error.message}`)
+    throw error
+  }
+}

@@ -1,0 +1,130 @@
+/** TBSCertLists on their way in: few at a time, each checked and hashed as it comes, forgotten when its client falls silent. */
+
+import { createHash, randomBytes } from 'node:crypto'
+import type { SignatureAlgorithm } from '../src/pki/algorithms.ts'
+import { CrlExamination, type CrlFacts } from './crl-policy.ts'
+import type { Issuer } from './issuers.ts'
+import type { StreamedSignature } from './keys/signing-key.ts'
+import { CRL_PIECE_BYTES, SignerRefusal, SignerUnavailable } from './protocol.ts'
+
+/** Each instance builds one list at a time; two overlap when one of them has just lost its lead. */
+const MAX_UPLOADS = 8
+/** A client reads its next piece from a database; nobody takes longer and comes back. */
+const IDLE_MS = 60_000
+/** Within this a client that lost the answer with its connection has asked again, by its own deadline. */
+const ANSWERED_MS = 10_000
+const MAX_ANSWERED = 64
+
+export class CrlUpload {
+  readonly issuer: Issuer
+  readonly requester: string
+  /** The answer, kept for a client that lost it with its connection and asks again. */
+  signature: Promise<Buffer> | undefined
+  readonly #bytes: number
+  readonly #examination: CrlExamination
+  readonly #digest = createHash('sha256')
+  #received = 0
+  /** What has arrived before the header was complete, which says how to hash for the signature. */
+  #early: Buffer[] = []
+  #signing: StreamedSignature | undefined
+
+  constructor(issuer: Issuer, requester: string, bytes: number) {
+    this.issuer = issuer
+    this.requester = requester
+    this.#bytes = bytes
+    this.#examination = new CrlExamination(issuer.policy, new Date(), bytes)
+  }
+
+  /**
+   * Takes the piece that begins at `offset`; one that was taken already is passed over.
+   * @returns how many bytes are there. @throws SignerRefusal; the upload must be forgotten then
+   */
+  append(offset: number, piece: Buffer): number {
+    if (offset + piece.length <= this.#received) return this.#received
+    if (offset !== this.#received || piece.length > CRL_PIECE_BYTES || offset + piece.length > this.#bytes) {
+      throw new SignerRefusal('a piece of the CRL is out of its place or too long')
+    }
+    this.#examination.push(piece)
+    this.#digest.update(piece)
+    this.#received += piece.length
+    const algorithm = this.#examination.signatureAlgorithm
+    if (this.#signing) this.#signing.update(piece)
+    else this.#early.push(Buffer.from(piece))
+    if (!this.#signing && algorithm !== undefined) {
+      this.#signing = beginSignature(this.issuer, algorithm)
+      for (const early of this.#early.splice(0)) this.#signing.update(early)
+    }
+    return this.#received
+  }
+
+  /** What was examined, its SHA-256 and how to sign it. @throws SignerRefusal */
+  finish(): { facts: CrlFacts; sha256: string; sign(): Buffer | Promise<Buffer> } {
+    const facts = this.#examination.finish()
+    const signing = this.#signing
+    // What it holds is not needed once it has signed, though the answer stays.
+    this.#signing = undefined
+    // The examination ends only behind a header, and with that the signature has begun.
+    if (!signing) throw new SignerRefusal('the CRL has no header')
+    return { facts, sha256: this.#digest.digest('hex'), sign: () => signing.finish() }
+  }
+}
+
+/** A key that cannot take pieces gets the whole in one Buffer, which `limits.crl_bytes` bounds. */
+function beginSignature({ key, policy }: Issuer, algorithm: SignatureAlgorithm): StreamedSignature {
+  const streamed = key.begin?.(algorithm)
+  if (streamed) return streamed
+  if (algorithm !== policy.issuer.signatureAlgorithm) {
+    throw new SignerRefusal(`this key signs CRLs with ${policy.issuer.signatureAlgorithm} only`)
+  }
+  const pieces: Buffer[] = []
+  return { update: (piece) => void pieces.push(Buffer.from(piece)), finish: () => key.sign(Buffer.concat(pieces)) }
+}
+
+export class CrlUploads {
+  readonly #maxBytes: number
+  readonly #uploads = new Map<string, { upload: CrlUpload; timer: NodeJS.Timeout }>()
+  /** Signed, and kept for a repeated question; oldest first. */
+  readonly #answered = new Set<string>()
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes
+  }
+
+  /** @returns the id. @throws SignerRefusal, SignerUnavailable */
+  begin(issuer: Issuer, requester: string, bytes: number): string {
+    if (bytes > this.#maxBytes) {
+      throw new SignerRefusal(`a TBSCertList of ${bytes} bytes; at most ${this.#maxBytes} are accepted`)
+    }
+    if (this.#uploads.size - this.#answered.size >= MAX_UPLOADS)
+      throw new SignerUnavailable('too many CRLs are being signed')
+    const id = randomBytes(16).toString('hex')
+    const timer = setTimeout(() => this.forget(id), IDLE_MS).unref()
+    this.#uploads.set(id, { upload: new CrlUpload(issuer, requester, bytes), timer })
+    return id
+  }
+
+  /** @throws SignerUnavailable when it is not known, as after a restart: the client begins again */
+  require(id: string): CrlUpload {
+    const known = this.#uploads.get(id)
+    if (!known) throw new SignerUnavailable('this CRL is not known here any more; begin again')
+    known.timer.refresh()
+    return known.upload
+  }
+
+  /** Its signature is made: it no longer counts as one on its way in. */
+  answer(id: string): void {
+    const known = this.#uploads.get(id)
+    if (!known || this.#answered.has(id)) return
+    clearTimeout(known.timer)
+    known.timer = setTimeout(() => this.forget(id), ANSWERED_MS).unref()
+    this.#answered.add(id)
+    const [oldest] = this.#answered
+    if (this.#answered.size > MAX_ANSWERED && oldest !== undefined) this.forget(oldest)
+  }
+
+  forget(id: string): void {
+    this.#answered.delete(id)
+    clearTimeout(this.#uploads.get(id)?.timer)
+    this.#uploads.delete(id)
+  }
+}

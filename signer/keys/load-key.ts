@@ -1,0 +1,73 @@
+/** From an issuer's key configuration to its key: file or token, with its secret read first. */
+
+import type { SignatureAlgorithm } from '../../src/pki/algorithms.ts'
+import { parseSpki } from '../../src/pki/spki.ts'
+import type { KeyConfig } from '../config.ts'
+import { loadFileKey } from './file-key.ts'
+import { openTokenKey } from './pkcs11/key.ts'
+import { loadLibrary, type Pkcs11Library } from './pkcs11/library.ts'
+import { readSecret, type SecretSource } from './secret.ts'
+import type { KeyState, SigningKey } from './signing-key.ts'
+
+export interface IssuerKeyFacts {
+  algorithm: SignatureAlgorithm
+  /** DER of the SubjectPublicKeyInfo of the issuer certificate. */
+  spki: Buffer
+  onStateChange(state: KeyState): void
+}
+
+/** Keys of one process; it loads each PKCS #11 library once, however many keys are in its tokens. */
+export class KeyLoader {
+  readonly #libraries = new Map<string, Promise<Pkcs11Library>>()
+
+  /** @throws Error in one sentence */
+  async load(config: KeyConfig, secret: string | undefined, issuer: IssuerKeyFacts): Promise<SigningKey> {
+    const { file, pkcs11 } = config
+    if (pkcs11 === undefined) return loadFileKey({ file: file!, passphrase: secret, algorithm: issuer.algorithm })
+    requireType(pkcs11.type, issuer.spki)
+    if (pkcs11.login && secret === undefined) {
+      throw new Error('the token needs a PIN: set pin_file, pin_env or pin_prompt, or login: false')
+    }
+    return openTokenKey({
+      library: await this.#library(pkcs11.library),
+      token: { label: pkcs11.token, slot: pkcs11.slot },
+      key: { label: pkcs11.label, id: pkcs11.id },
+      pin: pkcs11.login ? secret : undefined,
+      sessions: pkcs11.sessions,
+      sessionWaitMs: pkcs11.session_wait * 1000,
+      ...issuer,
+    })
+  }
+
+  #library(file: string): Promise<Pkcs11Library> {
+    const known = this.#libraries.get(file) ?? loadLibrary(file)
+    this.#libraries.set(file, known)
+    return known
+  }
+
+  /** After the keys were closed. */
+  async close(timeoutMs: number): Promise<void> {
+    for (const library of this.#libraries.values()) await (await library).close(timeoutMs)
+  }
+}
+
+/** Reads passphrase or PIN; one after the other, since each may be asked for on the terminal. @throws Error */
+export function readKeySecret(config: KeyConfig): Promise<string | undefined> {
+  const [source, what] = secretOf(config)
+  return readSecret(source, what)
+}
+
+function secretOf(config: KeyConfig): [SecretSource, string] {
+  if (config.pkcs11 === undefined) {
+    const { file: keyFile, passphrase_file: file, passphrase_env: env, passphrase_prompt: prompt } = config
+    return [{ file, env, prompt }, `passphrase of ${keyFile}`]
+  }
+  const { pin_file: file, pin_env: env, pin_prompt: prompt, token, slot } = config.pkcs11
+  return [{ file, env, prompt }, `PIN of token ${token ?? `in slot ${slot}`}`]
+}
+
+function requireType(wanted: string | undefined, spki: Buffer): void {
+  const { kind } = parseSpki(spki)
+  if (wanted === undefined || wanted === kind) return
+  throw new Error(`the key is configured as ${wanted}, the issuer certificate holds a key of kind ${kind}`)
+}

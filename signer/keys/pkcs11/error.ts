@@ -1,0 +1,73 @@
+/** What a PKCS#11 return value (PKCS #11 v2.40 base, §5.1) means for whoever wanted a signature. */
+
+/**
+ * - `session`: this session or its login is gone; another session may do at once.
+ * - `pin`: the token refused the PIN. Another attempt could lock the token, so there is none.
+ * - `request`: the token works and does not do this; asking again gives the same answer.
+ * - `token`: it is away, or its library has failed; worth another try later.
+ */
+export type TokenErrorKind = 'session' | 'pin' | 'request' | 'token'
+
+const KINDS: Readonly<Record<string, TokenErrorKind>> = {
+  CKR_SESSION_HANDLE_INVALID: 'session',
+  CKR_SESSION_CLOSED: 'session',
+  CKR_USER_NOT_LOGGED_IN: 'session',
+  // After a session or a token was lost the handle means nothing; the key itself is looked for again.
+  CKR_KEY_HANDLE_INVALID: 'session',
+  CKR_OBJECT_HANDLE_INVALID: 'session',
+  // An operation that somebody began in this session and that never ended.
+  CKR_OPERATION_ACTIVE: 'session',
+  CKR_OPERATION_NOT_INITIALIZED: 'session',
+
+  CKR_PIN_INCORRECT: 'pin',
+  CKR_PIN_INVALID: 'pin',
+  CKR_PIN_LEN_RANGE: 'pin',
+  CKR_PIN_EXPIRED: 'pin',
+  CKR_PIN_LOCKED: 'pin',
+  CKR_USER_PIN_NOT_INITIALIZED: 'pin',
+  CKR_USER_ANOTHER_ALREADY_LOGGED_IN: 'pin',
+
+  CKR_ARGUMENTS_BAD: 'request',
+  CKR_ATTRIBUTE_TYPE_INVALID: 'request',
+  CKR_ATTRIBUTE_VALUE_INVALID: 'request',
+  CKR_BUFFER_TOO_SMALL: 'request',
+  CKR_DATA_INVALID: 'request',
+  CKR_DATA_LEN_RANGE: 'request',
+  CKR_FUNCTION_NOT_SUPPORTED: 'request',
+  CKR_KEY_FUNCTION_NOT_PERMITTED: 'request',
+  CKR_KEY_SIZE_RANGE: 'request',
+  CKR_KEY_TYPE_INCONSISTENT: 'request',
+  CKR_MECHANISM_INVALID: 'request',
+  CKR_MECHANISM_PARAM_INVALID: 'request',
+  CKR_TEMPLATE_INCOMPLETE: 'request',
+  CKR_TEMPLATE_INCONSISTENT: 'request',
+  CKR_TOKEN_WRITE_PROTECTED: 'request',
+  CKR_SESSION_READ_ONLY: 'request',
+}
+
+/** Carries the name of the return value, such as CKR_DEVICE_REMOVED, and never a PIN or a handle. */
+export class TokenError extends Error {
+  override readonly name = 'TokenError'
+  readonly kind: TokenErrorKind
+  /** `CKR_…`; empty where no return value was involved. */
+  readonly code: string
+
+  constructor(message: string, kind: TokenErrorKind, options: { code?: string; cause?: unknown } = {}) {
+    super(message, { cause: options.cause })
+    this.kind = kind
+    this.code = options.code ?? ''
+  }
+}
+
+/** Vendors have codes of their own; like every code that is not in the table they count as a failing token. */
+export function kindOfCode(code: string): TokenErrorKind {
+  return KINDS[code] ?? 'token'
+}
+
+/** @param doing what was asked of the token, for the message */
+export function toTokenError(error: unknown, doing: string): TokenError {
+  if (error instanceof TokenError) return error
+  const text = error instanceof Error ? error.message : String(error)
+  const code = /CKR_[A-Z0-9_]+/.exec(text)?.[0] ?? ''
+  return new TokenError(`${doing}: ${code || text}`, kindOfCode(code), { code, cause: error })
+}

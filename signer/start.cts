@@ -1,0 +1,11 @@
+#!/usr/bin/env node
+/**
+ * Where chancery-signer starts: the size of libuv's thread pool has to be settled before the first module is loaded, since
+ * Node 20 reads ES modules through that pool.
+ *
+ * A token's session signs in a thread of the pool, and so do slow file keys; 32 sessions and some threads for the audit
+ * chain find room. A thread that has nothing to do costs a few kilobytes.
+ */
+
+process.env['UV_THREADPOOL_SIZE'] ??= '40'
+void import('./main.ts')

@@ -1,0 +1,74 @@
+/**
+ * Circuit breaker: after several failures in a row the other side is left alone for a while, then one call tries it again.
+ *
+ * | state     | a call           | it succeeds | it fails                    |
+ * | --------- | ---------------- | ----------- | --------------------------- |
+ * | closed    | is made          | closed      | open, after `failures` of them in a row |
+ * | open      | is refused       |             |                             |
+ * | half-open | one is made, the others are refused | closed | open     |
+ *
+ * Pure but for the clock that it is given.
+ */
+
+export interface CircuitBreakerSettings {
+  /** Failures in a row that open it. */
+  failures: number
+  /** How long it stays open. */
+  recoveryMs: number
+}
+
+export interface CircuitBreaker {
+  /** Milliseconds until a call is worth making; 0 when one may be made now. Changes nothing. */
+  retryAfterMs(): number
+  /** Lets a call through, or not. One that was let through must be followed by `succeeded` or `failed`. */
+  admit(): boolean
+  succeeded(): void
+  failed(): void
+}
+
+export interface CircuitBreakerEvents {
+  opened(): void
+  closed(): void
+}
+
+/** @param nowMs a clock that does not jump */
+export function createCircuitBreaker(
+  { failures, recoveryMs }: CircuitBreakerSettings,
+  events: CircuitBreakerEvents,
+  nowMs: () => number = () => performance.now(),
+): CircuitBreaker {
+  let failedInARow = 0
+  let openUntil: number | undefined
+  let trying = false
+
+  function retryAfterMs(): number {
+    if (openUntil === undefined) return 0
+    const left = openUntil - nowMs()
+    // While one call tries, the others come back a little later.
+    return left > 0 ? left : trying ? recoveryMs : 0
+  }
+
+  return {
+    retryAfterMs,
+    admit() {
+      if (retryAfterMs() > 0) return false
+      trying = openUntil !== undefined
+      return true
+    },
+    succeeded() {
+      failedInARow = 0
+      trying = false
+      if (openUntil === undefined) return
+      openUntil = undefined
+      events.closed()
+    },
+    failed() {
+      failedInARow++
+      trying = false
+      if (failedInARow < failures) return
+      const wasClosed = openUntil === undefined
+      openUntil = nowMs() + recoveryMs
+      if (wasClosed) events.opened()
+    },
+  }
+}

@@ -1,0 +1,11 @@
+/** Switches that an operator throws while the service runs; they hold for all instances on a database. */
+
+/** Switch → its key in the table server_settings. */
+export const SERVER_SWITCHES = {
+  /** No new orders (doc 1, Maintenance mode). */
+  maintenance: 'maintenance_mode',
+  /** Nothing is signed: no certificate, no CRL. */
+  stopSigning: 'signing_stopped',
+} as const
+
+export type ServerSwitch = keyof typeof SERVER_SWITCHES

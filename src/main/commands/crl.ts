@@ -1,0 +1,40 @@
+/** `chancery crl rebuild`: asks the running service for new lists and waits until they are published. */
+
+import type { Config } from '../../config/schema.ts'
+import { crlName } from '../../domain/crl-shard.ts'
+import { type CrlStore, createCrlStore, type PublishedCrl } from '../../store/crl-store.ts'
+import type { Statement } from '../../store/database.ts'
+import { withDatabase } from './operator-database.ts'
+
+const LIVE: Statement = { name: 'live-instances', text: 'SELECT id FROM live_instances() AS id LIMIT 1' }
+/** A list of millions of entries takes a minute, and one that is being built comes to its end first. */
+const WAIT_MS = 300_000
+const LOOK_MS = 200
+
+/** @returns 0 when all lists are new. @throws Error in a plain sentence when nobody builds them */
+export async function rebuildCrls(config: Config): Promise<number> {
+  if (!config.crl.enabled) throw new Error('crl.enabled is false: there is no CRL to rebuild')
+  return withDatabase(config, async (db) => {
+    const store = createCrlStore(db)
+    const requestedAt = await store.requestRebuild()
+    if ((await db.query(LIVE, [])).length === 0) {
+      throw new Error('no service is running on this database; the first one that starts builds the CRL')
+    }
+    for (const crl of await newLists(store, requestedAt)) {
+      console.log(`CRL ${crlName(crl.issuerId, crl)}: number ${crl.number}, ${crl.entries} entries, ${crl.bytes} bytes`)
+      console.log(`  from ${crl.thisUpdate.toISOString()} to ${crl.nextUpdate.toISOString()}`)
+    }
+    return 0
+  })
+}
+
+/** Of every list that is still kept up: one whose time is over belongs to an issuer that is gone. */
+async function newLists(store: CrlStore, requestedAt: Date): Promise<PublishedCrl[]> {
+  const deadline = performance.now() + WAIT_MS
+  for (;;) {
+    const lists = (await store.published()).filter(({ nextUpdate }) => nextUpdate > requestedAt)
+    if (lists.length > 0 && lists.every(({ startedAt }) => startedAt > requestedAt)) return lists
+    if (performance.now() > deadline) throw new Error('the CRL was not rebuilt in time; see the log of the service')
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
+  }
+}

@@ -1,0 +1,38 @@
+/** The operator's switches: stored in the database, followed by every instance, read by all threads from shared memory. */
+
+import type { Logger } from 'pino'
+import { type Loop, startLoop } from '../background/loop.ts'
+import { SERVER_SWITCHES, type ServerSwitch } from '../domain/server-switch.ts'
+import { keysOf } from '../lib/keys.ts'
+import type { InstanceBoard } from '../services/instance-board.ts'
+import type { Database } from '../store/database.ts'
+import { createServerSettings } from '../store/server-settings.ts'
+
+/** Every thread is to know within two seconds (doc 1). */
+const POLL_MS = 1_000
+
+const MESSAGES: Record<ServerSwitch, { event: string; on: string; off: string }> = {
+  maintenance: { event: 'maintenance_mode_changed', on: 'in maintenance', off: 'maintenance has ended' },
+  stopSigning: { event: 'signing_switch_changed', on: 'signing is stopped', off: 'signing goes on' },
+}
+
+/** Keeps the board's switches at what the database says; the last known position holds while the database is away. */
+export async function followSwitches(db: Database, board: InstanceBoard, log: Logger): Promise<Loop> {
+  const settings = createServerSettings(db)
+  const look = async () => {
+    const positions = await settings.switches()
+    for (const name of keysOf(SERVER_SWITCHES)) {
+      const { on } = positions[name]
+      if (on === board.isOn(name)) continue
+      board.setSwitch(name, on)
+      log.warn({ event: MESSAGES[name].event, enabled: on }, MESSAGES[name][on ? 'on' : 'off'])
+    }
+  }
+  await look()
+  return startLoop({
+    name: 'switches',
+    intervalMs: POLL_MS,
+    round: look,
+    onError: (_, error) => log.debug({ err: error }, 'the switches could not be read'),
+  })
+}

@@ -1,0 +1,41 @@
+/**
+ * Hashed account URIs (draft-ietf-acme-dns-persist-02 §4.1): they name an account in public DNS without saying which.
+ *
+ *     <prefix>sha-256/<base64url of SHA-256(length octet || domain name || thumbprint || account URL)>
+ *
+ * The domain name is the one whose record carries the URI, or `*` for an owner who wants one value for many domains. The
+ * thumbprint binds the account's key: who only knows account URLs cannot try them all.
+ */
+
+import { createHash } from 'node:crypto'
+import { decodeBase64url } from '../lib/base64url.ts'
+
+/** The only algorithm accepted; the draft makes it mandatory for both sides. */
+const ALGORITHM = 'sha-256'
+const DIGEST_BYTES = 32
+
+/** In place of a domain name: the URI serves in the records of every domain. */
+export const ANY_DOMAIN = '*'
+
+export interface AccountHashInput {
+  /** A-labels, lower case, no final dot; or ANY_DOMAIN. */
+  domainName: string
+  /** RFC 7638 over SHA-256, base64url: 43 characters. */
+  thumbprint: string
+  accountUrl: string
+}
+
+export function hashedAccountUri(prefix: string, { domainName, thumbprint, accountUrl }: AccountHashInput): string {
+  const digest = createHash('sha256')
+    // One octet is enough: a domain name has at most 253.
+    .update(Uint8Array.of(domainName.length))
+    .update(`${domainName}${thumbprint}${accountUrl}`, 'ascii')
+    .digest('base64url')
+  return `${prefix}${ALGORITHM}/${digest}`
+}
+
+/** Whether the text has the form above, whatever it was made from. */
+export function isHashedAccountUri(prefix: string, text: string): boolean {
+  const start = `${prefix}${ALGORITHM}/`
+  return text.startsWith(start) && decodeBase64url(text.slice(start.length))?.length === DIGEST_BYTES
+}

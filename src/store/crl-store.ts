@@ -1,0 +1,294 @@
+/**
+ * SQL of certificate revocation lists: who is revoked, in pages; CRL numbers; finished lists in pieces.
+ *
+ * A list is published by compare-and-swap on the one before it (`publish`). So whatever is served was read from the
+ * database after its predecessor was there, and holds every entry of it that has not left: with two builders at work,
+ * one of them has built for nothing, and no revocation vanishes for a moment.
+ */
+
+import type { Database, Statement } from './database.ts'
+
+/** Which certificates a list covers: all of an issuer (1 and 0), or those whose serial number leaves this remainder. */
+export interface CrlScope {
+  /** SHA-256 of the issuer's name and key identifier. */
+  issuerKey: Buffer
+  shards: number
+  shard: number
+}
+
+export interface PublishedCrl extends CrlScope {
+  issuerId: string
+  number: bigint
+  thisUpdate: Date
+  nextUpdate: Date
+  entries: number
+  bytes: number
+  startedAt: Date
+}
+
+/** How a served list relates to what has happened since. */
+export interface CrlState {
+  published: PublishedCrl | undefined
+  /** Revocations that it may lack. */
+  missing: number
+  /** Somebody has asked for a new one since it was begun. */
+  isRequested: boolean
+  /** The clock of the database, which all times of lists come from. */
+  now: Date
+}
+
+/** The beginning of a build. */
+export interface CrlDraft {
+  number: bigint
+  /** Number of the list it follows. */
+  previous: bigint | undefined
+  previousThisUpdate: Date | undefined
+  changes: number
+  startedAt: Date
+}
+
+/** Revoked certificates as text, one word each: serial number in hexadecimal, seconds since 1970, reason, joined by dots. */
+export interface CrlPage {
+  rows: string
+  count: number
+  lastId: string
+}
+
+export interface CrlPageQuery {
+  scope: CrlScope
+  issuerFingerprint: Buffer
+  /** Certificates behind this one in the order of their ids; undefined starts at the first. */
+  afterId: string | undefined
+  /** Certificates that expired before this, and were revoked before it, have left the list (RFC 5280 §3.3). */
+  leftBefore: Date
+  limit: number
+}
+
+export interface CrlStore {
+  /** Certificates of issuers, by SHA-256: whose name and key are those of the issuer in question is seen in them. */
+  issuerCertificates(): Promise<{ fingerprint: Buffer; certificate: Buffer }[]>
+  state(scope: CrlScope, issuerFingerprints: readonly Buffer[]): Promise<CrlState>
+  /** Draws the next number; the build that gets it reads its rows afterwards. */
+  begin(scope: CrlScope, issuerFingerprints: readonly Buffer[]): Promise<CrlDraft>
+  page(query: CrlPageQuery): Promise<CrlPage | undefined>
+  putPiece(issuerKey: Buffer, number: bigint, piece: number, der: Buffer): Promise<void>
+  /** Undefined where there is none: at the end, or when a later list has taken its place. */
+  piece(issuerKey: Buffer, number: bigint, piece: number): Promise<Buffer | undefined>
+  /**
+   * Puts the list in the place of `draft.previous`, and deletes what is older than that. False when another list is there
+   * by now, or when not all of its pieces are.
+   */
+  publish(crl: Omit<PublishedCrl, 'startedAt'>, draft: CrlDraft, pieces: number): Promise<boolean>
+  published(): Promise<PublishedCrl[]>
+  /** Asks the builder, whichever instance that is, for new lists. @returns the time by the database's clock */
+  requestRebuild(): Promise<Date>
+  /** Notes that certificates are issued under this count of shards. */
+  useShards(shards: number): Promise<void>
+  /** Counts that certificates were issued under within the last so many days. */
+  shardings(withinDays: number): Promise<number[]>
+}
+
+const ISSUERS: Statement = { name: 'crl-issuers', text: 'SELECT fingerprint, certificate FROM issuers' }
+
+const REQUEST_KEY = 'crl_rebuild'
+
+const STATE: Statement = {
+  name: 'crl-state',
+  // crls_pkey, crl_changes_pkey (at most 16 rows for each certificate of the issuer), server_settings_pkey
+  text: `
+    SELECT c.*, x.changes::double precision AS current_changes, now() AS now,
+           coalesce((SELECT updated_at > c.started_at FROM server_settings WHERE key = '${REQUEST_KEY}'), false) AS requested
+      FROM (SELECT coalesce(sum(changes), 0) AS changes FROM crl_changes WHERE issuer_fingerprint = ANY ($4)) x
+      LEFT JOIN crls c ON c.issuer_key = $1 AND c.shards = $2 AND c.shard = $3`,
+}
+
+const BEGIN: Statement = {
+  name: 'crl-begin',
+  // Not before the seconds since 1970: numbers go on rising when an older copy of the database is put back.
+  text: `
+    WITH drawn AS (
+      INSERT INTO crl_numbers (issuer_key, last_number) VALUES ($1, extract(epoch FROM now())::bigint)
+      ON CONFLICT (issuer_key) DO UPDATE SET last_number = greatest(crl_numbers.last_number + 1, EXCLUDED.last_number)
+      RETURNING last_number
+    )
+    SELECT d.last_number::text AS number, now() AS started_at, c.number::text AS previous,
+           c.this_update AS previous_this_update,
+           (SELECT coalesce(sum(changes), 0) FROM crl_changes
+             WHERE issuer_fingerprint = ANY ($4))::double precision AS changes
+      FROM drawn d LEFT JOIN crls c ON c.issuer_key = $1 AND c.shards = $2 AND c.shard = $3`,
+}
+
+const PAGE: Statement = {
+  name: 'crl-page',
+  // certificates_revoked alone; the last two octets of a serial number are as good as random, whatever its source.
+  text: `
+    SELECT string_agg(encode(serial_number, 'hex') || '.' || extract(epoch FROM revoked_at)::bigint || '.' ||
+                      coalesce(revocation_reason, 0), ' ') AS rows,
+           count(*)::integer AS count, max(id::text COLLATE "C") AS last_id
+      FROM (SELECT id, serial_number, revoked_at, revocation_reason, not_after FROM certificates
+             WHERE issuer_fingerprint = $1 AND revoked_at IS NOT NULL AND id > $2
+               AND (not_after >= $3 OR revoked_at >= $3)
+               AND ($4 = 1 OR (get_byte(serial_number, length(serial_number) - 2) * 256
+                               + get_byte(serial_number, length(serial_number) - 1)) % $4 = $5)
+             ORDER BY id LIMIT $6) page`,
+}
+
+const PUT_PIECE: Statement = {
+  name: 'crl-put-piece',
+  text: 'INSERT INTO crl_pieces (issuer_key, number, piece, der) VALUES ($1, $2, $3, $4)',
+}
+
+const PIECE: Statement = {
+  name: 'crl-piece',
+  text: 'SELECT der FROM crl_pieces WHERE issuer_key = $1 AND number = $2 AND piece = $3',
+}
+
+const PUBLISH: Statement = {
+  name: 'crl-publish',
+  text: `
+    WITH published AS (
+      INSERT INTO crls (issuer_key, shards, shard, issuer_id, number, changes, this_update, next_update, entries, bytes,
+                        started_at)
+      SELECT $1, $2, $3, $4, $5::bigint, $6, $7, $8, $9, $10, $11
+       WHERE (SELECT count(*) FROM crl_pieces p WHERE p.issuer_key = $1 AND p.number = $5::bigint) = $13
+      ON CONFLICT (issuer_key, shards, shard) DO UPDATE
+        SET issuer_id = EXCLUDED.issuer_id, number = EXCLUDED.number, changes = EXCLUDED.changes,
+            this_update = EXCLUDED.this_update, next_update = EXCLUDED.next_update, entries = EXCLUDED.entries,
+            bytes = EXCLUDED.bytes, started_at = EXCLUDED.started_at, built_at = now()
+      WHERE crls.number = $12::bigint
+      RETURNING number
+    )
+    SELECT true FROM published`,
+}
+
+const DELETE_PIECES: Statement = {
+  name: 'crl-delete-pieces',
+  // Of builds that never came to an end, too. A build that is under way draws its number after its predecessor was
+  // published, or will not be published itself.
+  text: `
+    DELETE FROM crl_pieces p WHERE p.issuer_key = $1 AND p.number < $2
+       AND NOT EXISTS (SELECT FROM crls c WHERE c.issuer_key = p.issuer_key AND c.number = p.number)`,
+}
+
+const PUBLISHED: Statement = { name: 'crl-published', text: 'SELECT * FROM crls ORDER BY issuer_id, shards, shard' }
+
+const REQUEST: Statement = {
+  name: 'crl-request',
+  text: `
+    INSERT INTO server_settings (key, value) VALUES ('${REQUEST_KEY}', '{}')
+    ON CONFLICT (key) DO UPDATE SET updated_at = now() RETURNING updated_at`,
+}
+
+const USE_SHARDS: Statement = {
+  name: 'crl-use-shards',
+  text: `
+    INSERT INTO crl_shardings (shards) VALUES ($1)
+    ON CONFLICT (shards) DO UPDATE SET last_used_at = now()`,
+}
+
+const SHARDINGS: Statement = {
+  name: 'crl-shardings',
+  text: 'SELECT shards FROM crl_shardings WHERE last_used_at > now() - make_interval(days => $1) ORDER BY shards',
+}
+
+interface CrlRow {
+  issuer_key: Buffer
+  shards: number
+  shard: number
+  issuer_id: string
+  number: string
+  changes: string
+  this_update: Date
+  next_update: Date
+  entries: number
+  bytes: string
+  started_at: Date
+}
+
+const FIRST_ID = '00000000-0000-0000-0000-000000000000'
+
+export function createCrlStore(db: Pick<Database, 'query'>): CrlStore {
+  return {
+    issuerCertificates: () => db.query(ISSUERS, []),
+    async state({ issuerKey, shards, shard }, issuerFingerprints) {
+      type Row = Omit<CrlRow, 'number'> & {
+        number: string | null
+        current_changes: number
+        requested: boolean
+        now: Date
+      }
+      const [row] = await db.query<Row>(STATE, [issuerKey, shards, shard, issuerFingerprints])
+      const { number, current_changes, requested, now, ...rest } = row as Row
+      const published = number === null ? undefined : decode({ ...rest, number })
+      const missing = current_changes - (published ? Number(rest.changes) : 0)
+      return { published, missing, isRequested: requested, now }
+    },
+    async begin({ issuerKey, shards, shard }, issuerFingerprints) {
+      type Row = {
+        number: string
+        started_at: Date
+        previous: string | null
+        previous_this_update: Date | null
+        changes: number
+      }
+      const [row] = await db.query<Row>(BEGIN, [issuerKey, shards, shard, issuerFingerprints])
+      const { number, started_at, previous, previous_this_update, changes } = row as Row
+      return {
+        number: BigInt(number),
+        previous: previous === null ? undefined : BigInt(previous),
+        previousThisUpdate: previous_this_update ?? undefined,
+        changes,
+        startedAt: started_at,
+      }
+    },
+    async page({ scope, issuerFingerprint, afterId, leftBefore, limit }) {
+      type Row = { rows: string | null; count: number; last_id: string }
+      const values = [issuerFingerprint, afterId ?? FIRST_ID, leftBefore, scope.shards, scope.shard, limit]
+      const [row] = await db.query<Row>(PAGE, values)
+      return row?.rows ? { rows: row.rows, count: row.count, lastId: row.last_id } : undefined
+    },
+    async putPiece(issuerKey, number, piece, der) {
+      await db.query(PUT_PIECE, [issuerKey, number, piece, der])
+    },
+    async piece(issuerKey, number, piece) {
+      return (await db.query<{ der: Buffer }>(PIECE, [issuerKey, number, piece]))[0]?.der
+    },
+    async publish(crl, draft, pieces) {
+      const values = [
+        ...[crl.issuerKey, crl.shards, crl.shard, crl.issuerId, crl.number, draft.changes],
+        ...[crl.thisUpdate, crl.nextUpdate, crl.entries, crl.bytes, draft.startedAt, draft.previous ?? null, pieces],
+      ]
+      if ((await db.query(PUBLISH, values)).length === 0) return false
+      await db.query(DELETE_PIECES, [crl.issuerKey, draft.previous ?? crl.number])
+      return true
+    },
+    async published() {
+      return (await db.query<CrlRow>(PUBLISHED, [])).map(decode)
+    },
+    async requestRebuild() {
+      const [row] = await db.query<{ updated_at: Date }>(REQUEST, [])
+      return (row as { updated_at: Date }).updated_at
+    },
+    async useShards(shards) {
+      await db.query(USE_SHARDS, [shards])
+    },
+    async shardings(withinDays) {
+      return (await db.query<{ shards: number }>(SHARDINGS, [withinDays])).map(({ shards }) => shards)
+    },
+  }
+}
+
+function decode(row: CrlRow): PublishedCrl {
+  return {
+    issuerKey: row.issuer_key,
+    shards: row.shards,
+    shard: row.shard,
+    issuerId: row.issuer_id,
+    number: BigInt(row.number),
+    thisUpdate: row.this_update,
+    nextUpdate: row.next_update,
+    entries: row.entries,
+    bytes: Number(row.bytes),
+    startedAt: row.started_at,
+  }
+}

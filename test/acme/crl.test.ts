@@ -1,0 +1,150 @@
+/** The certificate revocation list as clients and operators meet it (doc 1; decisions 18, 25; RFC 5280 §5). */
+
+import assert from 'node:assert/strict'
+import { X509Certificate } from 'node:crypto'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import {
+  type AcmeClient,
+  base64url,
+  closeConnections,
+  type Responder,
+  registeredClient,
+  send,
+  startResponder,
+} from '../support/acme-client.ts'
+import { readCrl, verifyWithOpenssl } from '../support/crl.ts'
+import { runCommand } from '../support/run-command.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+const CLI = path.resolve(import.meta.dirname, '../../src/main/cli.js')
+const SUPERSEDED = 4
+
+describe('the CRL', () => {
+  let service: TestService
+  let responder: Responder
+  let client: AcmeClient
+  before(async () => {
+    service = await startTestService({ config: { crl: { enabled: true } } })
+    responder = await startResponder(service.http01Port)
+    client = await registeredClient(service.directoryUrl)
+    await service.waitForLog('CRL published')
+  })
+  after(async () => {
+    closeConnections()
+    await responder.close()
+    await service.dispose()
+  })
+
+  const fetchCrl = (headers: Record<string, string> = {}, method = 'GET', name = '') =>
+    send({ method, url: `${service.baseUrl}/crl${name}`, headers })
+
+  async function served() {
+    for (;;) {
+      const answer = await fetchCrl()
+      if (answer.status === 200) return answer
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+  }
+
+  async function untilListed(serial: string, timeoutMs: number) {
+    const deadline = performance.now() + timeoutMs
+    for (;;) {
+      const crl = readCrl((await served()).body)
+      const entry = crl.entries.find((one) => one.serial === serial)
+      if (entry) return { crl, entry }
+      assert.ok(performance.now() < deadline, `${serial} is not in the CRL after ${timeoutMs} ms`)
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+  }
+
+  const serialOf = (der: Buffer) => new X509Certificate(der).serialNumber.toLowerCase()
+
+  const revoke = (der: Buffer, reason?: number) =>
+    client.post(client.directory['revokeCert'] as string, { certificate: base64url(der), ...(reason && { reason }) })
+
+  test('is served as DER with what caches need', async () => {
+    const answer = await served()
+    assert.equal(answer.headers['content-type'], 'application/pkix-crl')
+    assert.match(String(answer.headers.etag), /^"[0-9a-f]+-[0-9a-f]+"$/)
+    const crl = readCrl(answer.body)
+    assert.equal(Date.parse(String(answer.headers['last-modified'])), crl.thisUpdate.getTime())
+    assert.match(String(answer.headers['cache-control']), /^public, max-age=(3600|35\d\d)$/)
+    assert.equal(answer.headers['x-content-type-options'], 'nosniff')
+    assert.equal(crl.nextUpdate.getTime() - crl.thisUpdate.getTime(), 86_400_000)
+    assert.deepEqual((await fetchCrl({}, 'GET', '/default')).body, answer.body)
+  })
+
+  test('a client that has it gets 304, and HEAD tells its length', async () => {
+    const { headers, body } = await served()
+    for (const condition of [
+      { 'If-None-Match': String(headers.etag) },
+      { 'If-None-Match': `"x", W/${headers.etag}` },
+      { 'If-Modified-Since': String(headers['last-modified']) },
+    ]) {
+      const answer = await fetchCrl(condition)
+      assert.deepEqual([answer.status, answer.body.length, answer.headers.etag], [304, 0, headers.etag])
+    }
+    assert.equal((await fetchCrl({ 'If-None-Match': '"other"' })).status, 200)
+    const head = await fetchCrl({}, 'HEAD')
+    assert.deepEqual([head.status, head.headers['content-length']], [200, String(body.length)])
+  })
+
+  test('other methods are refused, and other issuers are not found', async () => {
+    const refused = await fetchCrl({}, 'DELETE')
+    assert.deepEqual([refused.status, refused.headers.allow], [405, 'GET, HEAD'])
+    assert.equal((await fetchCrl({}, 'GET', '/nobody')).status, 404)
+    assert.equal((await fetchCrl({}, 'GET', 'x')).status, 404)
+  })
+
+  test('a certificate names its CRL, and a revocation is in it within 5 seconds (decisions 15, 18)', async () => {
+    const { der, chain } = await client.obtain(['crl.test'], responder)
+    const url = `${service.baseUrl}/crl/default`
+    assert.ok(new X509Certificate(der).toString().length > 0 && der.includes(Buffer.from(url)), 'CRLDP')
+    const before = readCrl((await served()).body)
+    verifyWithOpenssl({ chain, rootFile: service.ca.root, crl: (await served()).body, revoked: false })
+
+    assert.equal((await revoke(der, SUPERSEDED)).status, 200)
+    const { crl, entry } = await untilListed(serialOf(der), 5_000)
+    assert.equal(entry.reason, SUPERSEDED)
+    assert.ok(crl.number > before.number)
+    verifyWithOpenssl({ chain, rootFile: service.ca.root, crl: (await served()).body, revoked: true })
+  })
+
+  test('many revocations make few lists, and none without a reason says one', async () => {
+    const names = Array.from({ length: 12 }, (_, index) => `many-${index}.test`)
+    const issued = await Promise.all(names.map((name) => client.obtain([name], responder)))
+    const before = service.log.filter(({ message }) => message === 'CRL published').length
+    for (const { der } of issued) assert.equal((await revoke(der)).status, 200)
+    const serials = issued.map(({ der }) => serialOf(der))
+    const found = await Promise.all(serials.map((serial) => untilListed(serial, 5_000)))
+    assert.ok(found.every(({ entry }) => entry.reason === undefined))
+    const built = service.log.filter(({ message }) => message === 'CRL published').length - before
+    assert.ok(built <= 5, `${built} lists for 12 revocations`)
+  })
+
+  test('crl rebuild has a new one made', async () => {
+    const before = readCrl((await served()).body)
+    const { code, output } = await runCommand(process.execPath, [
+      CLI,
+      '-c',
+      path.join(service.folder, 'config.yaml'),
+      'crl',
+      'rebuild',
+    ])
+    assert.equal(code, 0)
+    const [, number] = /CRL default: number (\d+), \d+ entries/.exec(output) ?? []
+    assert.ok(BigInt(number ?? 0) > before.number, output)
+  })
+
+  test('health and metrics tell of it', async () => {
+    const health = await send({ method: 'GET', url: `${service.baseUrl}/healthz` })
+    assert.deepEqual(health.json.checks.crl, { status: 'ok', stale: false })
+    assert.equal((await send({ method: 'GET', url: `${service.baseUrl}/readyz` })).status, 200)
+    const { text } = await send({ method: 'GET', url: `${service.baseUrl}/metrics` })
+    for (const name of ['number', 'entries', 'bytes', 'this_update_seconds', 'next_update_seconds', 'build_seconds']) {
+      assert.match(text, new RegExp(`^service_crl_${name}\\{crl="default"\\} [\\d.e+]+$`, 'm'))
+    }
+    assert.match(text, /^service_crl_builds_total\{crl="default"\} [1-9]/m)
+  })
+})

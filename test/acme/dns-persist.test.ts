@@ -1,0 +1,409 @@
+/** dns-persist-01 over HTTP (draft-ietf-acme-dns-persist-01, and -02 where it is switched on). */
+
+import assert from 'node:assert/strict'
+import { createHash, X509Certificate } from 'node:crypto'
+import { after, before, describe, test } from 'node:test'
+import {
+  type AccountKeyPair,
+  type AcmeClient,
+  type Answer,
+  closeConnections,
+  createAcmeClient,
+  csrFor,
+  newAccountKey,
+  pemToDer,
+  registeredClient,
+  signedJws,
+} from '../support/acme-client.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { NXDOMAIN, type ScriptedDns, startDns } from '../workers/scripted-dns.ts'
+
+const PROBLEM = 'urn:ietf:params:acme:error:'
+const ISSUER = 'ca.example'
+const HOUR = 3600
+
+/** A zone that tests write to while the service reads it. */
+interface Zone {
+  dns: ScriptedDns
+  publish(name: string, text: string, ttl?: number): void
+  remove(name: string): void
+  asked(name: string): number
+}
+
+async function startZone(): Promise<Zone> {
+  const records = new Map<string, { text: string; ttl: number }[]>()
+  const dns = await startDns(({ name }) => {
+    const found = records.get(name)
+    if (!found) return { rcode: NXDOMAIN }
+    return {
+      answers: found.map(({ text, ttl }) => ({ type: 'TXT', name, ttl, data: text.match(/.{1,255}/g) ?? [''] })),
+    }
+  })
+  const owner = (name: string) => `_validation-persist.${name}`
+  return {
+    dns,
+    publish(name, text, ttl = 2 * HOUR) {
+      records.set(owner(name), [...(records.get(owner(name)) ?? []), { text, ttl }])
+    },
+    remove: (name) => void records.delete(owner(name)),
+    asked: (name) => dns.asked.filter((one) => one.name === owner(name)).length,
+  }
+}
+
+const serviceWith = (zone: Zone, dnspersist01: object = {}) =>
+  startTestService({
+    config: {
+      challenges: {
+        enabled: ['http-01', 'dns-persist-01'],
+        dnspersist01: {
+          issuer_domain_names: ['CA.example.', 'second.example'],
+          resolvers: [zone.dns.resolver],
+          timeout_seconds: 3,
+          propagation_wait_seconds: 0,
+          ...dnspersist01,
+        },
+      },
+    },
+  })
+
+const challengeOf = (authorization: Answer) =>
+  authorization.json.challenges.find(({ type }: { type: string }) => type === 'dns-persist-01')
+
+/** Orders, triggers dns-persist-01 for every pending authorization and waits for the verdicts. */
+async function authorize(client: AcmeClient, names: readonly string[]) {
+  const order = await client.newOrder(names)
+  assert.equal(order.status, 201, order.text)
+  const authorizations: Answer[] = []
+  for (const url of order.json.authorizations) {
+    const authorization = await client.post(url)
+    if (authorization.json.status === 'pending') {
+      const triggered = await client.post(challengeOf(authorization).url, {})
+      assert.equal(triggered.status, 200, triggered.text)
+    }
+    authorizations.push(await client.settled(url))
+  }
+  return { order: await client.post(String(order.headers.location)), authorizations }
+}
+
+async function finalize(client: AcmeClient, order: Answer, names: readonly string[]): Promise<X509Certificate> {
+  const finalized = await client.post(order.json.finalize, { csr: await csrFor(names) })
+  assert.equal(finalized.status, 200, finalized.text)
+  const done = await client.settled(String(finalized.headers.location))
+  assert.equal(done.json.status, 'valid', done.text)
+  return new X509Certificate(pemToDer((await client.post(done.json.certificate)).text)[0] as Buffer)
+}
+
+/** Triggers dns-persist-01 for an order of one name. @returns the first error that the challenge shows */
+async function firstError(client: AcmeClient, order: Answer): Promise<{ type: string; detail: string }> {
+  const { url } = challengeOf(await client.post(order.json.authorizations[0]))
+  let polled = await client.post(url, {})
+  for (let i = 0; i < 100 && !polled.json.error; i++) {
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    polled = await client.post(url)
+  }
+  return polled.json.error
+}
+
+const secondsFromNow = (authorization: Answer) => (Date.parse(authorization.json.expires) - Date.now()) / 1000
+const errorOf = (authorization: Answer) => challengeOf(authorization).error
+const unixTime = (seconds: number) => Math.floor(Date.now() / 1000) + seconds
+
+async function changeKey(client: AcmeClient, key: AccountKeyPair): Promise<AcmeClient> {
+  const url = client.directory['keyChange'] as string
+  const payload = { account: client.kid, oldKey: client.key.jwk }
+  const changed = await client.post(url, signedJws(key, { alg: key.alg, url, jwk: key.jwk }, { payload }))
+  assert.equal(changed.status, 200, changed.text)
+  const other = await createAcmeClient(`${new URL(client.kid).origin}/directory`, key)
+  other.kid = client.kid
+  return other
+}
+
+describe('dns-persist-01', () => {
+  let zone: Zone
+  let service: TestService
+  let client: AcmeClient
+  let record: string
+  before(async () => {
+    zone = await startZone()
+    service = await serviceWith(zone)
+    client = await registeredClient(service.directoryUrl)
+    record = `${ISSUER}; accounturi=${client.kid}`
+  })
+  after(async () => {
+    closeConnections()
+    await service.dispose()
+    await zone.dns.close()
+  })
+
+  test('the challenge names the account and this service in normal form, and has no token (§3.1)', async () => {
+    const order = await client.newOrder(['object.example'])
+    const challenge = challengeOf(await client.post(order.json.authorizations[0]))
+    assert.deepEqual(Object.keys(challenge).sort(), ['accounturi', 'issuer-domain-names', 'status', 'type', 'url'])
+    assert.equal(challenge.accounturi, client.kid)
+    assert.deepEqual(challenge['issuer-domain-names'], ['ca.example', 'second.example'])
+    assert.equal(challenge.status, 'pending')
+    const fetched = await client.post(challenge.url)
+    assert.deepEqual(fetched.json, challenge)
+    const { json } = await client.post(service.directoryUrl)
+    assert.equal('issuerDomainNames' in (json.meta ?? {}) || 'accountHashPrefix' in (json.meta ?? {}), false)
+  })
+
+  test('a certificate by a record that was there before the order, and its renewal without a change of DNS', async () => {
+    const name = 'whole.example'
+    zone.publish(name, record, 2 * HOUR)
+    const { order, authorizations } = await authorize(client, [name])
+    assert.equal(order.json.status, 'ready')
+    const [authorization] = authorizations as [Answer]
+    assert.deepEqual(
+      authorization.json.challenges.map(({ type, status }: Record<string, string>) => `${type} ${status}`),
+      ['dns-persist-01 valid'],
+    )
+    assert.match(challengeOf(authorization).validated, /Z$/)
+    assert.ok((await finalize(client, order, [name])).checkHost(name))
+
+    // The TTL leaves more than an hour: the authorization is reused, nobody asks the DNS.
+    const again = await client.newOrder([name])
+    assert.equal(again.json.status, 'ready')
+    assert.equal(zone.asked(name), 1)
+  })
+
+  test('expires shows the TTL, and a new order after that proves control again with the same record (§7.8)', async () => {
+    const name = 'ttl.example'
+    zone.publish(name, record, 600)
+    const first = await authorize(client, [name])
+    const left = secondsFromNow(first.authorizations[0] as Answer)
+    assert.ok(left > 580 && left <= 600, `${left}`)
+    await finalize(client, first.order, [name])
+
+    const second = await authorize(client, [name])
+    assert.notEqual(second.order.json.authorizations[0], first.order.json.authorizations[0])
+    assert.equal(second.order.json.status, 'ready')
+    assert.equal(zone.asked(name), 2)
+    zone.remove(name)
+    await finalize(client, second.order, [name])
+    const third = await client.newOrder([name])
+    const { detail } = await firstError(client, third)
+    assert.match(detail, /NXDOMAIN/, 'the record is gone')
+  })
+
+  test('a TTL of zero is enough to finalize, and not for another order', async () => {
+    const name = 'ttl-zero.example'
+    zone.publish(name, record, 0)
+    const { order, authorizations } = await authorize(client, [name])
+    const left = secondsFromNow(authorizations[0] as Answer)
+    assert.ok(left > 40 && left <= 60, `${left}`)
+    await finalize(client, order, [name])
+    assert.equal((await client.newOrder([name])).json.status, 'pending')
+  })
+
+  test('expires never reaches past persistUntil', async () => {
+    const until = unixTime(900)
+    zone.publish('until.example', `${record}; persistUntil=${until}`, 24 * HOUR)
+    const { authorizations } = await authorize(client, ['until.example'])
+    const expires = Date.parse((authorizations[0] as Answer).json.expires) / 1000
+    assert.ok(expires <= until && expires > until - 10, `${expires - until}`)
+  })
+
+  test('an authorization that persistUntil has ended takes the order with it', async () => {
+    zone.publish('soon.example', `${record}; persistUntil=${unixTime(3)}`)
+    const { order, authorizations } = await authorize(client, ['soon.example'])
+    assert.equal((authorizations[0] as Answer).json.status, 'valid')
+    const url = order.json.authorizations[0]
+    for (let i = 0; i < 50 && (await client.post(url)).json.status === 'valid'; i++)
+      await new Promise((resolve) => setTimeout(resolve, 100))
+    assert.equal((await client.post(url)).json.status, 'expired')
+    const finalized = await client.post(order.json.finalize, { csr: await csrFor(['soon.example']) })
+    assert.equal(finalized.json.type, `${PROBLEM}orderNotReady`)
+  })
+
+  test('a wildcard needs policy=wildcard (§5)', async () => {
+    zone.publish('wild.example', `${record}; policy=wildcard`)
+    const { order } = await authorize(client, ['*.wild.example', 'wild.example'])
+    assert.equal(order.json.status, 'ready')
+    const certificate = await finalize(client, order, ['*.wild.example', 'wild.example'])
+    assert.ok(certificate.checkHost('x.wild.example') && certificate.checkHost('wild.example'))
+
+    zone.publish('tame.example', record)
+    const refused = await authorize(client, ['*.tame.example'])
+    assert.equal(refused.order.json.status, 'invalid')
+    const { type, detail } = errorOf(refused.authorizations[0] as Answer)
+    assert.equal(type, `${PROBLEM}unauthorized`)
+    assert.match(detail, /^TXT _validation-persist\.tame\.example: the record lacks policy=wildcard/)
+    assert.equal((await authorize(client, ['tame.example'])).order.json.status, 'ready', 'the name itself is proven')
+  })
+
+  test('a record above is not asked for unless the operator allows it', async () => {
+    zone.publish('above.example', `${record}; policy=wildcard`)
+    const { detail } = await firstError(client, await client.newOrder(['www.above.example']))
+    assert.match(detail, /^TXT _validation-persist\.www\.above\.example: /)
+    assert.equal(zone.asked('above.example'), 0)
+  })
+
+  test('a missing record is looked for again, with the last error shown meanwhile', async () => {
+    const name = 'late.example'
+    const order = await client.newOrder([name])
+    const { detail } = await firstError(client, order)
+    assert.match(detail, /^TXT _validation-persist\.late\.example: .*NXDOMAIN/)
+    const authorizationUrl = order.json.authorizations[0]
+    const polled = await client.post(challengeOf(await client.post(authorizationUrl)).url)
+    assert.equal(polled.json.status, 'processing')
+    assert.ok(Number(polled.headers['retry-after']) > 0)
+    zone.publish(name, record)
+    assert.equal((await client.settled(authorizationUrl)).json.status, 'valid')
+  })
+
+  test('a malformed record is malformed, a record that has expired unauthorized, both at once (§9.3.1)', async () => {
+    const rows = [
+      ['broken.example', `${record}; persistUntil=tomorrow`, 'malformed'],
+      ['twice.example', `${record}; accounturi=${client.kid}`, 'malformed'],
+      ['over.example', `${record}; persistUntil=1767225600`, 'unauthorized'],
+    ] as const
+    for (const [name, text, problem] of rows) {
+      zone.publish(name, text)
+      const { order, authorizations } = await authorize(client, [name])
+      assert.equal(order.json.status, 'invalid')
+      assert.equal(errorOf(authorizations[0] as Answer).type, `${PROBLEM}${problem}`)
+      assert.equal(zone.asked(name), 1)
+    }
+  })
+
+  test('several records: other issuers, other accounts and broken ones do no harm (§4.3)', async () => {
+    const name = 'crowded.example'
+    zone.publish(name, 'other.example; accounturi=https://other.example/1')
+    zone.publish(name, 'v=spf1 -all')
+    zone.publish(name, `${ISSUER}; accounturi=${client.kid.slice(0, -3)}ff0`)
+    zone.publish(name, `${ISSUER}; accounturi`)
+    zone.publish(name, `second.example; accounturi=${client.kid}`)
+    assert.equal((await authorize(client, [name])).order.json.status, 'ready')
+  })
+
+  test('another account cannot use the record', async () => {
+    const name = 'mine.example'
+    zone.publish(name, record)
+    const other = await registeredClient(service.directoryUrl)
+    const { type, detail } = await firstError(other, await other.newOrder([name]))
+    assert.equal(type, `${PROBLEM}unauthorized`)
+    assert.match(detail, /for another account than/)
+    assert.equal((await authorize(client, [name])).order.json.status, 'ready')
+  })
+
+  test('a key change leaves the record as good as it was, a deactivated account ends it (§7.2.1, §7.10)', async () => {
+    const name = 'rollover.example'
+    const before = await registeredClient(service.directoryUrl)
+    zone.publish(name, `${ISSUER}; accounturi=${before.kid}`, 60)
+    assert.equal((await authorize(before, [name])).order.json.status, 'ready')
+    const after = await changeKey(before, newAccountKey())
+    assert.equal((await authorize(after, [name])).order.json.status, 'ready')
+
+    const order = await after.newOrder([name], { notAfter: new Date(Date.now() + 24 * HOUR * 1000).toISOString() })
+    const authorization = await after.post(order.json.authorizations[0])
+    await after.post(after.kid, { status: 'deactivated' })
+    const refused = await after.post(challengeOf(authorization).url, {})
+    assert.equal(refused.status, 401)
+  })
+
+  test('a pre-authorized name is proven by it, within the TTL', async () => {
+    zone.publish('pre.example', record)
+    const made = await client.post(client.directory['newAuthz'] as string, {
+      identifier: { type: 'dns', value: 'pre.example' },
+    })
+    assert.equal(made.status, 201)
+    await client.post(challengeOf(made).url, {})
+    const settled = await client.settled(String(made.headers.location))
+    assert.equal(settled.json.status, 'valid')
+    assert.ok(secondsFromNow(settled) <= 2 * HOUR)
+    assert.equal((await client.newOrder(['pre.example'])).json.status, 'ready')
+  })
+})
+
+describe('dns-persist-01 of draft 02, with records for the names below', () => {
+  let zone: Zone
+  let service: TestService
+  let client: AcmeClient
+  let prefix: string
+  before(async () => {
+    zone = await startZone()
+    service = await serviceWith(zone, { draft: '02', allow_subdomain_policy: true })
+    client = await registeredClient(service.directoryUrl)
+    prefix = (client.directory as unknown as { meta: { accountHashPrefix: string } }).meta.accountHashPrefix
+  })
+  after(async () => {
+    closeConnections()
+    await service.dispose()
+    await zone.dns.close()
+  })
+
+  /** §4.1, written a second time on purpose. */
+  function hashed(name: string, by = client): string {
+    const digest = createHash('sha256')
+      .update(Buffer.from([name.length]))
+      .update(name + by.key.thumbprint + by.kid)
+      .digest('base64url')
+    return `${ISSUER}; accounturi=${prefix}sha-256/${digest}`
+  }
+
+  test('directory and challenge carry the names of draft 02, beside those of 01 (§3.1, §3.2, §4.1)', async () => {
+    const { meta } = client.directory as unknown as { meta: Record<string, unknown> }
+    assert.deepEqual(meta['issuerDomainNames'], ['ca.example', 'second.example'])
+    assert.equal(meta['accountHashPrefix'], `${service.baseUrl}/account-hash/`)
+    const order = await client.newOrder(['object.example'])
+    const challenge = challengeOf(await client.post(order.json.authorizations[0]))
+    assert.deepEqual(challenge.issuerDomainNames, ['ca.example', 'second.example'])
+    assert.deepEqual(challenge['issuer-domain-names'], challenge.issuerDomainNames)
+    assert.equal(challenge.accounturi, client.kid)
+    assert.equal('token' in challenge, false)
+  })
+
+  test('a hashed account URI proves control, for one name or for any, and the TTL does not bound it (§7.9)', async () => {
+    zone.publish('one.example', hashed('one.example'), 30)
+    zone.publish('any.example', hashed('*'), 30)
+    const { order, authorizations } = await authorize(client, ['one.example', 'any.example'])
+    assert.equal(order.json.status, 'ready')
+    for (const authorization of authorizations) assert.ok(secondsFromNow(authorization) > 24 * HOUR)
+    await finalize(client, order, ['one.example', 'any.example'])
+  })
+
+  test('persistUntil bounds expires (§4.1)', async () => {
+    const until = unixTime(5000)
+    zone.publish('until.example', `${hashed('until.example')}; persistUntil=${until}`)
+    const { authorizations } = await authorize(client, ['until.example'])
+    const expires = Date.parse((authorizations[0] as Answer).json.expires) / 1000
+    assert.ok(expires <= until && expires > until - 10, `${expires - until}`)
+  })
+
+  test('a record with the account URL is accepted too, bounded by its TTL', async () => {
+    zone.publish('old.example', `${ISSUER}; accounturi=${client.kid}`, 700)
+    const { order, authorizations } = await authorize(client, ['old.example'])
+    assert.equal(order.json.status, 'ready')
+    assert.ok(secondsFromNow(authorizations[0] as Answer) <= 700)
+  })
+
+  test('a record of a key that was changed since is accepted, twice over (§4.2)', async () => {
+    const first = await registeredClient(service.directoryUrl)
+    zone.publish('first.example', hashed('first.example', first))
+    const second = await changeKey(first, newAccountKey())
+    zone.publish('second.example', hashed('second.example', second))
+    const third = await changeKey(second, newAccountKey())
+    const { order } = await authorize(third, ['first.example', 'second.example'])
+    assert.equal(order.json.status, 'ready')
+  })
+
+  test('a record above with policy=wildcard authorizes names and wildcards below (§6)', async () => {
+    zone.publish('corp.example', `${hashed('corp.example')}; policy=wildcard`)
+    const names = ['a.b.corp.example', '*.c.corp.example', '*.corp.example', 'corp.example']
+    const { order } = await authorize(client, names)
+    assert.equal(order.json.status, 'ready')
+    const certificate = await finalize(client, order, names)
+    for (const name of ['a.b.corp.example', 'x.c.corp.example', 'x.corp.example', 'corp.example'])
+      assert.ok(certificate.checkHost(name), name)
+  })
+
+  test('every attempt leaves its evidence in the log', async () => {
+    zone.publish('evidence.example', hashed('evidence.example'))
+    await authorize(client, ['evidence.example'])
+    const line = service.log.findLast(
+      (one) => one.message === 'validation attempt' && /evidence\.example/.test(JSON.stringify(one)),
+    )
+    assert.match(JSON.stringify(line), /"name":"_validation-persist\.evidence\.example"/)
+  })
+})

@@ -1,0 +1,127 @@
+/** The operator's stop switch and the circuit breaker around the CA: orders stay ready, and clients learn when to come back. */
+
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { promisify } from 'node:util'
+import {
+  type AcmeClient,
+  closeConnections,
+  csrFor,
+  locationOf,
+  type Responder,
+  registeredClient,
+  startResponder,
+} from '../support/acme-client.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+const CLI = path.resolve(import.meta.dirname, '../../src/main/cli.js')
+
+const SWITCH_MS = 2_000
+
+async function until(isSo: () => Promise<boolean>, withinMs: number): Promise<number> {
+  const startedAt = performance.now()
+  while (!(await isSo())) {
+    assert.ok(performance.now() - startedAt < withinMs, `not within ${withinMs} ms`)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  return performance.now() - startedAt
+}
+
+describe('the stop switch', () => {
+  let service: TestService
+  let responder: Responder
+  let client: AcmeClient
+  before(async () => {
+    service = await startTestService()
+    responder = await startResponder(service.http01Port)
+    client = await registeredClient(service.directoryUrl)
+  })
+  after(async () => {
+    closeConnections()
+    await responder.close()
+    await service.dispose()
+  })
+
+  async function chancery(action: string): Promise<string> {
+    const file = path.join(service.folder, 'config.yaml')
+    return (await promisify(execFile)(process.execPath, [CLI, '-c', file, 'signing', action])).stdout
+  }
+
+  const health = async () =>
+    (await fetch(`${service.baseUrl}/healthz`)).json() as Promise<{
+      status: string
+      checks: { ca_backend: { status: string } }
+    }>
+
+  test('stops finalize within two seconds; its order stays ready, and the certificate comes when signing goes on', async () => {
+    const order = await client.newOrder(['stopped.test'])
+    await client.authorize(order, responder)
+    const csr = await csrFor(['stopped.test'])
+    assert.match(await chancery('stop'), /signing is stopped since .*\n.*finalize answers 503/)
+    await until(async () => (await health()).checks.ca_backend.status === 'stopped', SWITCH_MS)
+
+    const refused = await client.post(order.json.finalize, { csr })
+    assert.equal(refused.status, 503)
+    assert.equal(refused.headers['retry-after'], '60')
+    assert.match(refused.json.detail ?? '', /stopped by the operator.*stays ready/)
+    assert.equal((await client.post(locationOf(order))).json.status, 'ready')
+
+    assert.equal((await health()).status, 'degraded')
+    assert.equal((await fetch(`${service.baseUrl}/readyz`)).status, 200, 'it still takes requests')
+    assert.match(await chancery('status'), /^signing is stopped/)
+
+    assert.match(await chancery('resume'), /^signing is not stopped/)
+    await until(async () => (await client.post(order.json.finalize, { csr })).status === 200, SWITCH_MS)
+    assert.equal((await client.post(locationOf(order))).json.status, 'valid')
+  })
+})
+
+describe('the circuit breaker around the CA', () => {
+  let service: TestService
+  let responder: Responder
+  let client: AcmeClient
+  before(async () => {
+    service = await startTestService({
+      config: {
+        // Each thread has a breaker of its own.
+        server: { workers: 1 },
+        ca: {
+          circuit_breaker_failure_threshold: 1,
+          circuit_breaker_recovery_timeout: 5,
+          signer: { timeout_seconds: 1 },
+        },
+        order: { finalize_wait_ms: 5000 },
+      },
+    })
+    responder = await startResponder(service.http01Port)
+    client = await registeredClient(service.directoryUrl)
+  })
+  after(async () => {
+    closeConnections()
+    await responder.close()
+    await service.dispose()
+  })
+
+  const pause = (signal: 'SIGSTOP' | 'SIGCONT') => process.kill(service.signerPid(), signal)
+
+  test('is open after a failure: the next order stays ready, with Retry-After, and both get their certificates', async () => {
+    const [first, second] = [await client.newOrder(['first.test']), await client.newOrder(['second.test'])]
+    await client.authorize(first, responder)
+    await client.authorize(second, responder)
+
+    pause('SIGSTOP')
+    const hanging = await client.post(first.json.finalize, { csr: await csrFor(['first.test']) })
+    assert.equal(hanging.json.status, 'processing')
+    const csr = await csrFor(['second.test'])
+    const refused = await client.post(second.json.finalize, { csr })
+    assert.equal(refused.status, 503)
+    assert.match(String(refused.headers['retry-after']), /^[45]$/)
+    assert.equal((await client.post(locationOf(second))).json.status, 'ready')
+
+    pause('SIGCONT')
+    await until(async () => (await client.post(second.json.finalize, { csr })).status === 200, 10_000)
+    await until(async () => (await client.post(locationOf(first))).json.status === 'valid', 15_000)
+  })
+})

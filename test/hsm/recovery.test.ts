@@ -1,0 +1,189 @@
+/** What a running daemon makes of a token that is lost, comes back, hangs or is short of sessions. */
+
+import assert from 'node:assert/strict'
+import { renameSync, rmSync } from 'node:fs'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { CaBackend } from '../../src/ca/backend.ts'
+import { CaError } from '../../src/ca/backend.ts'
+import { createSignerBackend } from '../../src/ca/signer-backend.ts'
+import { leafTbs, makeAuthority, type SignerFiles, type TokenKeyYaml, writeSignerFiles } from '../signer/authority.ts'
+import { type Daemon, startDaemon } from '../signer/daemon.ts'
+import { requireCommand } from '../support/requirements.ts'
+import {
+  buildFaultyLibrary,
+  type FaultyLibrary,
+  makeToken,
+  SOFTHSM_LIBRARY,
+  type TestToken,
+} from '../support/softhsm.ts'
+
+const authority = makeAuthority('P-256')
+const RECOVERY_MS = 12_000
+
+/** A daemon with one key in a token, behind a library that fails on demand. */
+class Signer {
+  readonly token: TestToken
+  readonly faults: FaultyLibrary
+  readonly #files: SignerFiles
+  daemon!: Daemon
+  backend!: CaBackend
+
+  constructor(key: TokenKeyYaml = {}, issuer = authority) {
+    this.token = makeToken()
+    this.token.importKey(issuer.privateKey, 'issuing', '01')
+    this.faults = buildFaultyLibrary(this.token)
+    const place = { library: this.faults.file, token: 'ca', pin_file: this.token.pinFile, label: 'issuing' }
+    this.#files = writeSignerFiles({ default: issuer }, '', '{}', { default: { ...place, ...key } })
+  }
+
+  async start(): Promise<void> {
+    this.daemon = await startDaemon(this.#files.config, [], { ...this.token.env, ...this.faults.env })
+    this.backend = createSignerBackend({ socketPath: this.#files.socket, secret: this.#files.secret })
+  }
+
+  sign(timeoutMs = 5000): Promise<Buffer> {
+    return this.backend.signCertificate('default', leafTbs(authority), { timeoutMs, requester: 'order' })
+  }
+
+  async state() {
+    return (await this.backend.tokenStates({ timeoutMs: 5000 }))[0]!
+  }
+
+  /** The signature that works again, or the last reason why none does. */
+  async untilSigning(): Promise<void> {
+    for (const deadline = performance.now() + RECOVERY_MS; ; ) {
+      try {
+        await this.sign()
+        return
+      } catch (error) {
+        if (performance.now() > deadline) throw error
+        await sleep(50)
+      }
+    }
+  }
+
+  async stop(): Promise<void> {
+    await this.backend?.close()
+    await this.daemon?.stop('SIGKILL')
+    rmSync(this.#files.folder, { recursive: true, force: true })
+    this.token.remove()
+  }
+}
+
+const isRetryable = (text: RegExp) => (error: unknown) =>
+  error instanceof CaError && error.retryable && text.test(error.message)
+
+describe('a token of four sessions', requireCommand('softhsm2-util'), () => {
+  const signer = new Signer({ sessions: 4, session_wait: 0.5 })
+  before(() => signer.start())
+  after(() => signer.stop())
+
+  test('that is removed refuses at once and says why; it is used again when it is back, without a restart', async () => {
+    await signer.sign()
+    const { pid } = signer.daemon.process
+    signer.faults.set('removed')
+    await assert.rejects(signer.sign(), isRetryable(/CKR_DEVICE_REMOVED/))
+    await assert.rejects(signer.sign(), isRetryable(/the token is away: .*(CKR_DEVICE_REMOVED|no token)/))
+    assert.equal((await signer.state()).status, 'away')
+    await assert.rejects(signer.backend.testSign({ timeoutMs: 1000 }))
+    signer.faults.clear('removed')
+    await signer.untilSigning()
+    assert.equal((await signer.state()).status, 'ready')
+    assert.equal(signer.daemon.process.pid, pid)
+    assert.equal(signer.daemon.process.exitCode, null)
+    assert.match(signer.daemon.output(), /"the token is away"[\s\S]*"the token is back"/)
+  })
+
+  test('that has dropped its sessions and its login gets new ones, and no request fails', async () => {
+    for (let round = 0; round < 3; round++) {
+      const logins = signer.faults.logins()
+      signer.faults.set('lost')
+      await Promise.all(Array.from({ length: 40 }, () => signer.sign()))
+      assert.ok(signer.faults.logins() > logins, 'the login was lost, too')
+    }
+    assert.equal((await signer.state()).status, 'ready')
+  })
+
+  test('that hangs holds as many requests as it has sessions; the others fail when their wait is over', async () => {
+    signer.faults.set('hang')
+    const outcomes = Array.from({ length: 10 }, () =>
+      signer.sign().then(
+        () => 'signed',
+        (error: Error) => error.message,
+      ),
+    )
+    await sleep(1000)
+    signer.faults.clear('hang')
+    const results = await Promise.all(outcomes)
+    assert.equal(results.filter((result) => result === 'signed').length, 4)
+    assert.equal(results.filter((result) => /waiting for the key/.test(result)).length, 6)
+    assert.equal(signer.faults.mostParallel(), 4)
+  })
+
+  test('that asks for care with its PIN while it is lost is not logged in to again', async () => {
+    signer.faults.set('last-try')
+    signer.faults.set('removed')
+    await assert.rejects(signer.sign())
+    const logins = signer.faults.logins()
+    signer.faults.clear('removed')
+    for (const deadline = performance.now() + RECOVERY_MS; (await signer.state()).status === 'away'; ) {
+      assert.ok(performance.now() < deadline, 'the token was found')
+      await sleep(50)
+    }
+    assert.equal((await signer.state()).status, 'refused')
+    await assert.rejects(signer.sign(), isRetryable(/one attempt left.*started again with the right PIN/))
+    assert.equal(signer.faults.logins(), logins)
+  })
+})
+
+describe('a token of 32 sessions', requireCommand('g++'), () => {
+  const signer = new Signer({ sessions: 32 })
+  before(() => signer.start())
+  after(() => signer.stop())
+
+  test('makes 32 signatures at the same time, and the rest of 100 after them', async () => {
+    signer.faults.set('hang')
+    const all = Array.from({ length: 100 }, () => signer.sign(10_000))
+    for (const deadline = performance.now() + 5000; signer.faults.mostParallel() < 32; await sleep(20)) {
+      assert.ok(performance.now() < deadline, `${signer.faults.mostParallel()} at once`)
+    }
+    signer.faults.clear('hang')
+    assert.equal((await Promise.all(all)).length, 100)
+    assert.equal(signer.faults.mostParallel(), 32)
+  })
+
+  test('whose library crashes takes the daemon with it', async () => {
+    signer.faults.set('crash')
+    await assert.rejects(signer.sign(1000))
+    assert.equal(await signer.daemon.stop(), 'SIGSEGV')
+  })
+})
+
+describe('a token that cannot hash', requireCommand('softhsm2-util'), () => {
+  const rsa = makeAuthority('RSA')
+  const signer = new Signer({}, rsa)
+  after(() => signer.stop())
+
+  test('signs digests with RSA', async () => {
+    signer.faults.set('no-hash')
+    await signer.start()
+    await signer.backend.signCertificate('default', leafTbs(rsa), { timeoutMs: 5000, requester: 'order' })
+  })
+})
+
+describe("SoftHSM's own files", requireCommand('softhsm2-util'), () => {
+  const signer = new Signer({ library: SOFTHSM_LIBRARY })
+  before(() => signer.start())
+  after(() => signer.stop())
+
+  test('moved away stop the signatures, and moved back bring them back', async () => {
+    await signer.sign()
+    const elsewhere = path.join(signer.token.folder, 'elsewhere')
+    renameSync(signer.token.tokenFolder, elsewhere)
+    await assert.rejects(signer.sign(), isRetryable(/./))
+    renameSync(elsewhere, signer.token.tokenFolder)
+    await signer.untilSigning()
+  })
+})

@@ -1,0 +1,186 @@
+/** Unmodified clients obtain and renew wildcard certificates through dns-01, publishing records by their own hooks. */
+
+import assert from 'node:assert/strict'
+import type { X509Certificate } from 'node:crypto'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import pg from 'pg'
+import { checkChain } from '../support/chain.ts'
+import { type DnsRecords, startDnsRecords } from '../support/dns-records.ts'
+import { startEmbedded } from '../support/embedded.ts'
+import { type IssuedChecks, issuedChecks } from '../support/issued.ts'
+import { requireCommand } from '../support/requirements.ts'
+import { mustRun } from '../support/run-command.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+describe('wildcards through dns-01', { ...requireCommand('openssl'), timeout: 180_000 }, () => {
+  let folder: string
+  let records: DnsRecords
+  let service: TestService
+  let database: pg.Client
+  let checks: IssuedChecks
+  before(async () => {
+    folder = mkdtempSync(path.join(tmpdir(), 'chancery-dns-'))
+    records = await startDnsRecords(folder)
+    service = await startTestService({
+      config: {
+        challenges: { enabled: ['http-01', 'dns-01'] },
+        dns: { zones: [{ zone: 'test', addresses: ['127.0.0.1'], resolvers: [records.server.resolver] }] },
+      },
+    })
+    database = new pg.Client(service.database.connection)
+    await database.connect()
+    checks = issuedChecks(service.ca.root, async (sql, values) => (await database.query(sql, [...values])).rows)
+  })
+  after(async () => {
+    await database?.end()
+    await service?.dispose()
+    await records?.close()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  /** Both authorizations of the order were validated by dns-01, at one name, and nothing is left there. */
+  async function assertByDns(leaf: X509Certificate, base: string): Promise<void> {
+    const { rows } = await database.query(
+      `SELECT z.wildcard, z.attempts->'dns-01'->>'status' AS status
+         FROM authorizations AS z JOIN certificates AS c ON c.account_id = z.account_id
+        WHERE c.der = $1 AND z.identifier_value = $2
+        ORDER BY z.wildcard`,
+      [leaf.raw, base],
+    )
+    assert.deepEqual(rows, [
+      { wildcard: false, status: 'valid' },
+      { wildcard: true, status: 'valid' },
+    ])
+    assert.deepEqual(records.values(`_acme-challenge.${base}`), [])
+  }
+
+  describe('certbot', requireCommand('certbot'), () => {
+    const names = ['certbot.test', '*.certbot.test']
+    let own: string
+    let first: X509Certificate
+    const certbot = (...args: string[]) => {
+      own = path.join(folder, 'certbot')
+      const folders = ['--config-dir', own, '--work-dir', own, '--logs-dir', own]
+      return mustRun('certbot', [...args, ...folders, '-n', '--server', service.directoryUrl], { env: records.env })
+    }
+    const file = () => path.join(own, 'live', 'wild', 'fullchain.pem')
+
+    test('obtains a certificate for a name and its wildcard by manual hooks', async () => {
+      await certbot(
+        ...['certonly', '--manual', '--preferred-challenges', 'dns', '--cert-name', 'wild', '--agree-tos'],
+        ...[
+          '--manual-auth-hook',
+          `${records.hookFile} present`,
+          '--manual-cleanup-hook',
+          `${records.hookFile} cleanup`,
+        ],
+        ...['--register-unsafely-without-email', ...names.flatMap((name) => ['-d', name])],
+      )
+      first = checks.checkFile(file(), names)
+      await assertByDns(first, 'certbot.test')
+    })
+    test('renews it', async () => {
+      await certbot('renew', '--cert-name', 'wild', '--force-renewal', '--no-random-sleep-on-renew')
+      checks.checkFile(file(), names, first)
+    })
+  })
+
+  describe('lego', requireCommand('lego'), () => {
+    const names = ['lego.test', '*.lego.test']
+    let first: X509Certificate
+    const lego = (...args: string[]) =>
+      mustRun(
+        'lego',
+        [
+          ...['--server', service.directoryUrl, '--email', 'admin@lego.test', '--accept-tos'],
+          ...['--path', path.join(folder, 'lego'), ...names.flatMap((name) => ['--domains', name])],
+          // Its own check asks the zone's servers at port 53; the resolver keeps its other questions on this machine.
+          ...['--dns', 'exec', '--dns.disable-cp', '--dns.resolvers', records.server.resolver, ...args],
+        ],
+        {
+          env: { ...records.env, EXEC_PATH: records.hookFile, EXEC_POLLING_INTERVAL: '1', EXEC_SEQUENCE_INTERVAL: '1' },
+        },
+      )
+    const file = path.join('certificates', 'lego.test.crt')
+
+    test('obtains a certificate for a name and its wildcard by its exec provider', async () => {
+      await lego('run')
+      first = checks.checkFile(path.join(folder, 'lego', file), names)
+      await assertByDns(first, 'lego.test')
+    })
+    test('renews it', async () => {
+      await lego('renew', '--days', '4000', '--no-random-sleep')
+      checks.checkFile(path.join(folder, 'lego', file), names, first)
+    })
+  })
+
+  describe('dehydrated', requireCommand('dehydrated'), () => {
+    const names = ['dehydrated.test', '*.dehydrated.test']
+    let own: string
+    let first: X509Certificate
+    before(() => {
+      own = path.join(folder, 'dehydrated')
+      mkdirSync(own)
+      const settings = {
+        CA: service.directoryUrl,
+        BASEDIR: own,
+        CHALLENGETYPE: 'dns-01',
+        HOOK: records.hookFile,
+        KEY_ALGO: 'prime256v1',
+        KEYSIZE: '2048',
+      }
+      const lines = Object.entries(settings).map(([name, value]) => `${name}="${value}"\n`)
+      writeFileSync(path.join(own, 'config'), lines.join(''))
+    })
+    const dehydrated = (...args: string[]) =>
+      mustRun('dehydrated', ['--config', path.join(own, 'config'), ...args], { env: records.env })
+    const domains = names.flatMap((name) => ['--domain', name])
+    const file = () => path.join(own, 'certs', 'dehydrated.test', 'fullchain.pem')
+
+    test('obtains a certificate for a name and its wildcard by its hook', async () => {
+      await dehydrated('--register', '--accept-terms')
+      await dehydrated('--cron', ...domains)
+      first = checks.checkFile(file(), names)
+      await assertByDns(first, 'dehydrated.test')
+    })
+    test('renews it', async () => {
+      await dehydrated('--cron', '--force', ...domains)
+      checks.checkFile(file(), names, first)
+    })
+  })
+})
+
+describe('the embedded mode with a name server', { ...requireCommand('lego'), timeout: 120_000 }, () => {
+  test('gives lego a wildcard certificate through dns-01', async (t) => {
+    const folder = mkdtempSync(path.join(tmpdir(), 'chancery-dns-dev-'))
+    const records = await startDnsRecords(folder)
+    const service = await startEmbedded(undefined, ['--dns01-port', records.server.resolver.split(':')[1] ?? ''])
+    t.after(async () => {
+      await service.dispose()
+      await records.close()
+      rmSync(folder, { recursive: true, force: true })
+    })
+    const own = path.join(folder, 'lego')
+    await mustRun(
+      'lego',
+      [
+        ...['--server', service.directoryUrl, '--email', 'admin@wild.test', '--accept-tos', '--path', own],
+        ...['--dns', 'exec', '--dns.disable-cp', '--dns.resolvers', records.server.resolver],
+        ...['--domains', '*.wild.test', 'run'],
+      ],
+      {
+        env: {
+          ...records.env,
+          LEGO_CA_CERTIFICATES: service.rootFile,
+          EXEC_PATH: records.hookFile,
+          EXEC_POLLING_INTERVAL: '1',
+        },
+      },
+    )
+    const chainPem = readFileSync(path.join(own, 'certificates', '_.wild.test.crt'), 'utf8')
+    checkChain({ chainPem, rootFile: service.rootFile, names: ['*.wild.test'] })
+  })
+})

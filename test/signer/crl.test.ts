@@ -1,0 +1,223 @@
+/** A running signer and CRLs: numbers that only rise, pieces, what a crash leaves, and certificates meanwhile. */
+
+import assert from 'node:assert/strict'
+import { createHash, createPublicKey, randomBytes, verify } from 'node:crypto'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { after, before, beforeEach, describe, test } from 'node:test'
+import { verifyAuditChain } from '../../signer/audit-verify.ts'
+import { CRL_PIECE_BYTES, SignerRefusal, SignerUnavailable } from '../../signer/protocol.ts'
+import { type CaBackend, CaError } from '../../src/ca/backend.ts'
+import { createSignerBackend } from '../../src/ca/signer-backend.ts'
+import { SignerClient } from '../../src/ca/signer-client.ts'
+import { SIGNATURE_ALGORITHMS } from '../../src/pki/algorithms.ts'
+import { parseCertificate } from '../../src/pki/certificate.ts'
+import { encodeCrlEntries } from '../../src/pki/tbs-cert-list.ts'
+import {
+  type Authority,
+  type AuthorityKind,
+  leafTbs,
+  makeAuthority,
+  type SignerFiles,
+  writeSignerFiles,
+} from './authority.ts'
+import { type Daemon, startDaemon } from './daemon.ts'
+import { now, type RawListChanges, rawTbsList } from './raw-tbs-list.ts'
+
+const KINDS: readonly AuthorityKind[] = ['P-256', 'P-384', 'Ed25519', 'RSA']
+const timeoutMs = 10_000
+const requester = 'crl test'
+
+describe('CRLs and a running signer', { timeout: 120_000 }, () => {
+  const authorities = Object.fromEntries(KINDS.map((kind) => [kind, makeAuthority(kind)])) as Record<string, Authority>
+  let files: SignerFiles
+  let daemon: Daemon
+  let backend: CaBackend
+  let client: SignerClient
+  let number = 1n
+  before(async () => {
+    files = writeSignerFiles(authorities, 'limits: { crl_bytes: 20000000 }\n')
+    daemon = await startDaemon(files.config)
+    backend = createSignerBackend({ socketPath: files.socket, secret: files.secret })
+    client = new SignerClient({ socketPath: files.socket, secret: files.secret })
+    await client.call('health', {}, { timeoutMs })
+  })
+  after(async () => {
+    await backend.close()
+    await client.close()
+    await daemon.stop()
+    rmSync(files.folder, { recursive: true })
+  })
+  beforeEach(() => {
+    number += 1n
+  })
+
+  const listOf = (kind: string, changes: RawListChanges = {}) => rawTbsList(authorities[kind]!, { number, ...changes })
+
+  const signed = (kind: string, tbs: Buffer, algorithm = authorities[kind]!.algorithm, by: CaBackend = backend) =>
+    by.signCrl(
+      kind,
+      { signatureAlgorithm: algorithm, length: tbs.length, pieces: inChunks(tbs, 10_000) },
+      { timeoutMs, requester },
+    )
+
+  const refusal = async (work: Promise<unknown>): Promise<string> => {
+    const error = await work.then(
+      () => assert.fail('it was signed'),
+      (reason: unknown) => reason,
+    )
+    assert.ok(error instanceof CaError || error instanceof SignerRefusal, String(error))
+    return error.message
+  }
+
+  async function begin(tbs: Buffer): Promise<string> {
+    const { meta } = await client.call('beginCrl', { issuer: 'P-256', requester, bytes: tbs.length }, { timeoutMs })
+    return meta.upload
+  }
+  const append = (upload: string, offset: number, payload: Buffer) =>
+    client.call('appendCrl', { upload, offset }, { timeoutMs, payload })
+
+  for (const kind of KINDS) {
+    test(`signs with ${kind}, and the line in the audit chain says what`, async () => {
+      const tbs = listOf(kind, { entries: manyEntries(5000) })
+      const signature = await signed(kind, tbs)
+      const { algorithm, certificate } = authorities[kind]!
+      const key = createPublicKey({ key: parseCertificate(certificate).tbs.spki.der, format: 'der', type: 'spki' })
+      assert.ok(verify(SIGNATURE_ALGORITHMS[algorithm].hash, tbs, key, signature))
+      const line = JSON.parse(readFileSync(files.auditFile, 'utf8').trim().split('\n').at(-1)!)
+      assert.deepEqual(
+        [line.method, line.issuer, line.serial, line.names, line.sha256, line.requester],
+        [
+          ...['signCrl', kind, number.toString(16), ['entries:5000']],
+          ...[createHash('sha256').update(tbs).digest('hex'), requester],
+        ],
+      )
+      assert.equal((await verifyAuditChain(files.auditFile)).ok, true)
+    })
+  }
+
+  test('another hash than that of certificates', async () => {
+    assert.ok((await signed('RSA', listOf('RSA', { algorithm: 'SHA512withRSA' }), 'SHA512withRSA')).length > 0)
+  })
+
+  test('a number is signed once, and a lower one never, whatever stands in the list (RFC 5280 §5.2.3)', async () => {
+    number += 10n
+    await signed('P-256', listOf('P-256'))
+    assert.match(await refusal(signed('P-256', listOf('P-256', { entries: undefined }))), /is not above/)
+    assert.match(await refusal(signed('P-256', listOf('P-256', { number: number - 1n }))), /is not above/)
+    await signed('P-256', listOf('P-256', { number: number + 1n }))
+    number += 1n
+    const both = await Promise.allSettled([1, 2].map(() => signed('P-256', listOf('P-256', { number: number + 1n }))))
+    assert.deepEqual(both.map(({ status }) => status).sort(), ['fulfilled', 'rejected'])
+    number += 1n
+  })
+
+  test('each key has numbers of its own', async () => {
+    await signed('RSA', listOf('RSA', { number: 900n + number }))
+    await signed('P-384', listOf('P-384'))
+  })
+
+  test('pieces and the last request may be sent again, as after a lost connection', async () => {
+    const tbs = listOf('P-256', { entries: manyEntries(4000) })
+    const upload = await begin(tbs)
+    for (let offset = 0; offset < tbs.length; offset += CRL_PIECE_BYTES) {
+      const piece = tbs.subarray(offset, offset + CRL_PIECE_BYTES)
+      const received = { received: offset + piece.length }
+      assert.deepEqual((await append(upload, offset, piece)).meta, received)
+      assert.deepEqual((await append(upload, offset, piece)).meta, received)
+    }
+    const [first, second] = await Promise.all([1, 2].map(() => client.call('signCrl', { upload }, { timeoutMs })))
+    assert.deepEqual(first?.payload, second?.payload)
+  })
+
+  test('a piece out of its place, too long, or more than announced ends the upload', async () => {
+    const tbs = listOf('P-256', { entries: manyEntries(4000) })
+    for (const [offset, piece] of [
+      [1, tbs.subarray(1, 100)],
+      [0, tbs.subarray(0, CRL_PIECE_BYTES + 1)],
+      [0, Buffer.concat([listOf('P-256'), Buffer.alloc(10)])],
+    ] as const) {
+      const upload = await begin(offset === 0 && piece.length < 1000 ? listOf('P-256') : tbs)
+      await assert.rejects(append(upload, offset, piece), SignerRefusal)
+      await assert.rejects(append(upload, 0, tbs.subarray(0, 100)), SignerUnavailable)
+    }
+  })
+
+  test('a list that is not there yet is not signed, and one over the limit is not begun', async () => {
+    const upload = await begin(listOf('P-256'))
+    await assert.rejects(client.call('signCrl', { upload }, { timeoutMs }), SignerRefusal)
+    const bytes = 20_000_001
+    await assert.rejects(client.call('beginCrl', { issuer: 'P-256', requester, bytes }, { timeoutMs }), SignerRefusal)
+  })
+
+  test('uploads are few, and random bytes end theirs', async () => {
+    const begun = await Promise.allSettled(Array.from({ length: 20 }, () => begin(listOf('P-256'))))
+    const ids = begun.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
+    assert.ok(ids.length > 0 && ids.length <= 8, String(ids.length))
+    for (const id of ids) await assert.rejects(append(id, 0, Buffer.concat([Buffer.of(0), randomBytes(40)])))
+    await signed('P-256', listOf('P-256'))
+  })
+
+  test('certificates are signed while a long list comes in, and never wait for more than a piece of it', async () => {
+    const tbs = listOf('P-256', { entries: manyEntries(250_000) })
+    let over = false
+    const list = signed('P-256', tbs).finally(() => {
+      over = true
+    })
+    const waits: number[] = []
+    while (!over) {
+      const startedAt = performance.now()
+      const { meta } = await client.call('testSign', { issuer: 'P-256', requester }, { timeoutMs })
+      assert.ok(meta.durationMs >= 0)
+      waits.push(performance.now() - startedAt)
+    }
+    await list
+    waits.sort((a, b) => a - b)
+    const [median, longest] = [waits[waits.length >> 1]!, waits.at(-1)!]
+    console.log(
+      `${tbs.length} bytes; ${waits.length} signatures meanwhile: median ${median.toFixed(1)}, longest ${longest.toFixed(1)} ms`,
+    )
+    assert.ok(waits.length > 20 && median < 100, `median ${median} ms of ${waits.length}`)
+    const der = await backend.signCertificate('P-256', leafTbs(authorities['P-256']!), { timeoutMs, requester })
+    assert.ok(der.length > 0)
+  })
+
+  test('numbers rise across kill -9 and a new start, in the middle of a list too', async () => {
+    await signed('P-256', listOf('P-256'))
+    const tbs = listOf('P-256', { number: number + 1n, entries: manyEntries(4000) })
+    const upload = await begin(tbs)
+    await append(upload, 0, tbs.subarray(0, CRL_PIECE_BYTES))
+    await daemon.stop('SIGKILL')
+    daemon = await startDaemon(files.config)
+    await assert.rejects(append(upload, CRL_PIECE_BYTES, tbs.subarray(CRL_PIECE_BYTES)), SignerUnavailable)
+    assert.match(await refusal(signed('P-256', listOf('P-256'))), /is not above/)
+    await signed('P-256', tbs)
+    number += 1n
+  })
+
+  test('a file of numbers that is damaged refuses the start', async () => {
+    const numbers = `${files.auditFile}.crl-numbers`
+    assert.ok(existsSync(numbers))
+    const whole = readFileSync(numbers)
+    await daemon.stop()
+    writeFileSync(numbers, whole.subarray(0, 10))
+    await assert.rejects(startDaemon(files.config), /crl-numbers: is not the file of CRL numbers/)
+    writeFileSync(numbers, whole)
+    daemon = await startDaemon(files.config)
+  })
+})
+
+async function* inChunks(bytes: Buffer, octets: number): AsyncGenerator<Buffer> {
+  for (let at = 0; at < bytes.length; at += octets) yield bytes.subarray(at, at + octets)
+}
+
+function manyEntries(count: number): Buffer {
+  const serials = randomBytes(count * 16)
+  const revokedAt = now(-3_600_000)
+  return encodeCrlEntries(
+    Array.from({ length: count }, (_, index) => ({
+      serialNumber: serials.subarray(index * 16, index * 16 + 16),
+      revokedAt,
+      reason: index % 2 === 0 ? 1 : 0,
+    })),
+  )
+}

@@ -1,0 +1,179 @@
+/** What the daemon refuses to sign as a CRL, whatever the front asks for (RFC 5280 §5). */
+
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { parseConfig } from '../../../signer/config.ts'
+import { CrlExamination, type CrlFacts } from '../../../signer/crl-policy.ts'
+import { compilePolicy } from '../../../signer/policy.ts'
+import { SignerRefusal } from '../../../signer/protocol.ts'
+import { encodeDer } from '../../../src/pki/der-writer.ts'
+import { writeAuthorityKeyIdentifier, writeDistributionPointName } from '../../../src/pki/extensions.ts'
+import { EMPTY_NAME, encodeCommonName } from '../../../src/pki/name.ts'
+import { CRL_EXTENSION } from '../../../src/pki/oids.ts'
+import { makeAuthority } from '../../signer/authority.ts'
+import { rawExtension } from '../../signer/raw-tbs.ts'
+import { now, type RawListChanges, rawEntry, rawTbsList, reasonCode } from '../../signer/raw-tbs-list.ts'
+
+const authority = makeAuthority('P-256')
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+
+function examine(tbs: Buffer, options: { policyYaml?: string; maySignCrls?: boolean; announced?: number } = {}) {
+  const { policyYaml = '{}', maySignCrls = true, announced = tbs.length } = options
+  const text = `socket: s\nsecret_file: s\naudit: { file: a }\nissuers: [{ id: x, certificate: c, key: { file: k }, policy: ${policyYaml} }]`
+  const { algorithm: signatureAlgorithm } = authority
+  const policy = compilePolicy(parseConfig(text, 'test').issuers[0]!.policy, {
+    ...authority,
+    signatureAlgorithm,
+    maySignCrls,
+  })
+  const examination = new CrlExamination(policy, new Date(), announced)
+  examination.push(tbs)
+  return examination.finish()
+}
+
+const DELTA_CRL_INDICATOR = '2.5.29.27'
+const INVALIDITY_DATE = '2.5.29.24'
+
+const idp = (urls: readonly string[], { critical = true, more = Buffer.alloc(0) } = {}): RawListChanges => ({
+  extensions: {
+    idp: rawExtension(
+      CRL_EXTENSION.issuingDistributionPoint,
+      critical,
+      encodeDer((writer) =>
+        writer.sequence(() => {
+          if (urls.length > 0) writeDistributionPointName(writer, urls)
+          writer.raw(more)
+        }),
+      ),
+    ),
+  },
+})
+const extension = (name: string, oid: string, critical: boolean, hexValue: string): RawListChanges => ({
+  extensions: { [name]: rawExtension(oid, critical, Buffer.from(hexValue, 'hex')) },
+})
+const entry = (...parts: Parameters<typeof rawEntry>): RawListChanges => ({ entries: rawEntry(...parts) })
+const serial = (text: string) => entry({ serial: Buffer.from(text, 'hex') })
+const ONLY_USER_CERTIFICATES = Buffer.from('8101ff', 'hex')
+
+const REFUSED: readonly (readonly [what: string, changes: RawListChanges, sentence: RegExp, policyYaml?: string])[] = [
+  ['another issuer', { issuer: encodeCommonName('Somebody') }, /issuer name/],
+  ['an empty issuer', { issuer: EMPTY_NAME }, /issuer name/],
+  ['an algorithm of another kind of key', { algorithm: 'SHA256withRSA' }, /none of the issuer's key/],
+  ['version 1', { version: undefined }, /version is 1/],
+  ['version 3', { version: 3 }, /version is 3/],
+  ['no nextUpdate', { nextUpdate: undefined }, /nextUpdate is missing/],
+  ['nextUpdate before thisUpdate', { nextUpdate: now(-HOUR_MS) }, /not after thisUpdate/],
+  ['a list for the future', { thisUpdate: now(HOUR_MS), nextUpdate: now(DAY_MS) }, /thisUpdate is -3\d{3} s from now/],
+  ['a list from yesterday', { thisUpdate: now(-DAY_MS) }, /thisUpdate is 864\d\d s from now/],
+  ['a list that lives too long', { nextUpdate: now(33 * DAY_MS) }, /after thisUpdate; 2764800 s/],
+  ['one that lives longer than configured', {}, /86400 s after thisUpdate; 43200/, '{ max_crl_validity_days: 0.5 }'],
+  ['empty revokedCertificates', { entries: Buffer.alloc(0) }, /empty instead of absent/],
+  [
+    'no extensions',
+    { extensions: { authorityKeyIdentifier: undefined, crlNumber: undefined } },
+    /authorityKeyIdentifier/,
+  ],
+  ['no authorityKeyIdentifier', { extensions: { authorityKeyIdentifier: undefined } }, /authorityKeyIdentifier/],
+  [
+    'the key identifier of another issuer',
+    { extensions: { authorityKeyIdentifier: (writer) => writeAuthorityKeyIdentifier(writer, Buffer.alloc(20, 1)) } },
+    /not the key identifier/,
+  ],
+  ['no number', { extensions: { crlNumber: undefined } }, /cRLNumber is missing/],
+  ['a negative number', extension('crlNumber', CRL_EXTENSION.crlNumber, false, '0201ff'), /negative/],
+  ['a number that is not minimal', extension('crlNumber', CRL_EXTENSION.crlNumber, false, '02020001'), /minimal/],
+  ['a critical number', extension('crlNumber', CRL_EXTENSION.crlNumber, true, '020107'), /is critical/],
+  ['a number of 21 octets', { number: 2n ** 160n }, /more than 20 octets/],
+  ['a number that stands twice', extension('again', CRL_EXTENSION.crlNumber, false, '020107'), /stands twice/],
+  ['a delta CRL', extension('delta', DELTA_CRL_INDICATOR, true, '020101'), /not one of a complete list/],
+  ['an unknown extension', extension('other', '1.3.6.1.4.1.99999.1', false, '0500'), /not one of a complete list/],
+  ['a distribution point that is not critical', idp(['http://crl.test/1'], { critical: false }), /not critical/],
+  ['a distribution point without URL', idp([]), /names no URL/],
+  ['a list of user certificates only', idp(['http://crl.test/1'], { more: ONLY_USER_CERTIFICATES }), /restricts more/],
+  [
+    'a distribution point elsewhere',
+    idp(['http://evil.test/1']),
+    /evil\.test\/1 is not allowed/,
+    '{ crl_urls: ["http://crl.test/"] }',
+  ],
+  ['a negative serial number', serial('ff'), /serial number is negative/],
+  ['serial number zero', serial('00'), /serial number is zero/],
+  ['a serial number of 21 octets', serial(`41${'00'.repeat(20)}`), /more than 20 octets/],
+  ['a serial number that is not minimal', serial('0001'), /not minimal/],
+  ['a revocation after thisUpdate', entry({ revokedAt: now(60_000) }), /after thisUpdate/],
+  ['removeFromCRL', entry({ extensions: [reasonCode(8)] }), /reason 8/],
+  ['reason 7', entry({ extensions: [reasonCode(7)] }), /reason 7/],
+  ['unspecified, written out', entry({ extensions: [reasonCode(0)] }), /reason 0/],
+  ['reason 11', entry({ extensions: [reasonCode(11)] }), /reason 11/],
+  ['a critical reason', entry({ extensions: [reasonCode(1, true)] }), /critical/],
+  [
+    'an unknown entry extension',
+    entry({
+      extensions: [rawExtension(INVALIDITY_DATE, false, Buffer.from('180f32303235303130313030303030305a', 'hex'))],
+    }),
+    /entry extension 2\.5\.29\.24/,
+  ],
+  ['an entry that is no entry', { entries: Buffer.from('0500', 'hex') }, /not a TBSCertList/],
+  [
+    'an entry of 20,000 octets',
+    { entries: Buffer.concat([Buffer.from('30824e20', 'hex'), Buffer.alloc(20_000)]) },
+    /too long/,
+  ],
+  ['bytes behind the extensions', { tail: Buffer.from('0500', 'hex') }, /at its end/],
+]
+
+describe('CRLs that the signer refuses', () => {
+  for (const [what, changes, sentence, policyYaml] of REFUSED) {
+    test(what, () => {
+      assert.throws(
+        () => examine(rawTbsList(authority, changes), { ...(policyYaml !== undefined && { policyYaml }) }),
+        (error: Error) => error instanceof SignerRefusal && sentence.test(error.message),
+      )
+    })
+  }
+
+  test('a list that is longer or shorter than announced', () => {
+    const tbs = rawTbsList(authority)
+    assert.throws(() => examine(tbs, { announced: tbs.length + 1 }), /not the \d+ announced/)
+    assert.throws(() => examine(tbs, { announced: tbs.length - 1 }), /not the \d+ announced/)
+  })
+
+  test('a list that is cut off', () => {
+    const tbs = rawTbsList(authority)
+    assert.throws(() => examine(tbs.subarray(0, -1), { announced: tbs.length }), /cut off/)
+  })
+
+  test('bytes behind the list', () => {
+    const tbs = rawTbsList(authority)
+    assert.throws(() => examine(Buffer.concat([tbs, Buffer.of(0)]), { announced: tbs.length }), /at its end/)
+  })
+
+  test('any list, when the key usage of the issuer does not have cRLSign (RFC 5280 §4.2.1.3)', () => {
+    assert.throws(() => examine(rawTbsList(authority), { maySignCrls: false }), /key usage/)
+  })
+})
+
+describe('CRLs that the signer accepts', () => {
+  const facts = (changes: RawListChanges, policyYaml?: string): CrlFacts =>
+    examine(rawTbsList(authority, changes), { ...(policyYaml !== undefined && { policyYaml }) })
+
+  test('one with entries, and one without', () => {
+    assert.deepEqual(facts({ number: 300n }), { number: 300n, entries: 1, urls: [] })
+    assert.deepEqual(facts({ entries: undefined }), { number: 7n, entries: 0, urls: [] })
+  })
+
+  test('a number of 20 octets', () => assert.equal(facts({ number: 2n ** 158n }).number, 2n ** 158n))
+
+  test('another hash than certificates have', () => assert.equal(facts({ algorithm: 'SHA512withECDSA' }).entries, 1))
+
+  test('one for a distribution point within the configured URLs', () => {
+    const url = 'http://crl.test/default/4-1'
+    assert.deepEqual(facts(idp([url]), '{ crl_urls: ["http://crl.test/"] }').urls, [url])
+  })
+
+  test('an entry without a reason and one with each that a complete list knows', () => {
+    const entries = [1, 2, 3, 4, 5, 6, 9, 10].map((reason) => rawEntry({ extensions: [reasonCode(reason)] }))
+    assert.equal(facts({ entries: Buffer.concat([rawEntry(), ...entries]) }).entries, 9)
+  })
+})

@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict'
+import { createHash, generateKeyPairSync, type KeyObject, sign, verify } from 'node:crypto'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import { kindOfCode, toTokenError } from '../../../signer/keys/pkcs11/error.ts'
+import { chooseOperation, encodeEcdsaSignature } from '../../../signer/keys/pkcs11/mechanism.ts'
+import { parseSpki } from '../../../src/pki/spki.ts'
+
+const spkiOf = (key: KeyObject) => parseSpki(key.export({ format: 'der', type: 'spki' }))
+const ec = (curve: string) => spkiOf(generateKeyPairSync('ec', { namedCurve: curve }).publicKey)
+const rsaKeys = generateKeyPairSync('rsa', { modulusLength: 2048 })
+const rsa = spkiOf(rsaKeys.publicKey)
+const data = Buffer.from('to be signed')
+
+describe('what a token is given', () => {
+  test('for ECDSA is the digest', () => {
+    const { mechanism, input } = chooseOperation('SHA384withECDSA', ec('P-384'), new Set(['ECDSA'])).prepare(data)
+    assert.equal(mechanism, 'ECDSA')
+    assert.deepEqual(input, createHash('sha384').update(data).digest())
+  })
+
+  // FIPS 186-4 §6.4.
+  test('for a hash longer than the curve are its leftmost octets', () => {
+    const { input } = chooseOperation('SHA512withECDSA', ec('P-256'), new Set(['ECDSA'])).prepare(data)
+    assert.deepEqual(input, createHash('sha512').update(data).digest().subarray(0, 32))
+  })
+
+  test('for RSA are the bytes, when the token hashes', () => {
+    const operation = chooseOperation('SHA256withRSA', rsa, new Set(['RSA_PKCS', 'SHA256_RSA_PKCS']))
+    assert.deepEqual(operation.prepare(data), { mechanism: 'SHA256_RSA_PKCS', input: data })
+  })
+
+  test('for RSA is the DigestInfo, when the token does not hash, or the bytes are many', () => {
+    const both = chooseOperation('SHA256withRSA', rsa, new Set(['RSA_PKCS', 'SHA256_RSA_PKCS']))
+    assert.equal(both.prepare(Buffer.alloc(40_000)).mechanism, 'RSA_PKCS')
+    for (const hash of ['sha256', 'sha384', 'sha512'] as const) {
+      const name = `${hash.toUpperCase() as Uppercase<typeof hash>}withRSA` as const
+      const { mechanism, input } = chooseOperation(name, rsa, new Set(['RSA_PKCS'])).prepare(data)
+      assert.equal(mechanism, 'RSA_PKCS')
+      assert.ok(
+        input.subarray(-createHash(hash).update(data).digest().length).equals(createHash(hash).update(data).digest()),
+      )
+    }
+    const onlyHashing = chooseOperation('SHA256withRSA', rsa, new Set(['SHA256_RSA_PKCS']))
+    assert.equal(onlyHashing.prepare(Buffer.alloc(40_000)).mechanism, 'SHA256_RSA_PKCS')
+  })
+
+  test('is nothing when it lacks the mechanism', () => {
+    assert.throws(() => chooseOperation('SHA256withECDSA', ec('P-256'), new Set(['RSA_PKCS'])), /has not .*CKM_ECDSA/)
+    assert.throws(() => chooseOperation('SHA256withRSA', rsa, new Set(['SHA1_RSA_PKCS'])), /nor CKM_SHA256_RSA_PKCS/)
+    const ed25519 = spkiOf(generateKeyPairSync('ed25519').publicKey)
+    assert.throws(() => chooseOperation('Ed25519', ed25519, new Set()), /RSA or ECDSA here, not Ed25519/)
+  })
+})
+
+describe('what a token gives back', () => {
+  test('is refused when it has not the length of a signature', () => {
+    const { finish } = chooseOperation('SHA256withECDSA', ec('P-256'), new Set(['ECDSA']))
+    for (const length of [0, 63, 65, 72]) assert.throws(() => finish(Buffer.alloc(length)), /instead of 64/)
+    assert.throws(() => chooseOperation('SHA256withRSA', rsa, new Set(['RSA_PKCS'])).finish(Buffer.alloc(255)), /256/)
+  })
+
+  // RFC 3279 §2.2.3.
+  test('verifies in the form of X.509', () => {
+    const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+    const raw = sign('sha256', data, { key: privateKey, dsaEncoding: 'ieee-p1363' })
+    assert.ok(verify('sha256', data, publicKey, encodeEcdsaSignature(raw)))
+  })
+
+  test('becomes the DER form of ECDSA, whatever zeros r and s begin with', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ minLength: 64, maxLength: 64 }), fc.nat(31), fc.nat(31), (octets, zerosR, zerosS) => {
+        const raw = Buffer.from(octets)
+        raw.fill(0, 0, zerosR).fill(0, 32, 32 + zerosS)
+        const der = encodeEcdsaSignature(raw)
+        const [r, rest] = integer(der.subarray(2))
+        const [s, end] = integer(rest)
+        assert.equal(end.length, 0)
+        assert.equal(r, BigInt(`0x${raw.subarray(0, 32).toString('hex')}`))
+        assert.equal(s, BigInt(`0x${raw.subarray(32).toString('hex')}`))
+      }),
+    )
+  })
+
+  function integer(der: Buffer): [bigint, Buffer] {
+    assert.equal(der[0], 2)
+    const content = der.subarray(2, 2 + der[1]!)
+    assert.ok(content[0]! < 0x80 && (content.length === 1 || content[0] !== 0 || content[1]! >= 0x80), 'minimal')
+    return [BigInt(`0x${content.toString('hex')}`), der.subarray(2 + der[1]!)]
+  }
+})
+
+describe('a return value', () => {
+  test('of the vendor or of nobody counts as a failing token', () => {
+    assert.equal(kindOfCode('CKR_VENDOR_DEFINED'), 'token')
+    assert.equal(kindOfCode(''), 'token')
+    assert.equal(kindOfCode('CKR_DEVICE_REMOVED'), 'token')
+  })
+
+  test('keeps its name and says what was being done', () => {
+    const error = toTokenError(new Error('CKR_PIN_LOCKED:164'), 'logging in')
+    assert.equal(error.message, 'logging in: CKR_PIN_LOCKED')
+    assert.equal(error.kind, 'pin')
+    assert.equal(toTokenError(error, 'again'), error)
+  })
+})

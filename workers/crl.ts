@@ -1,0 +1,32 @@
+/** The task of the CRL thread: one page of revoked certificates in, the DER of their CRL entries out (RFC 5280 §5.1.2.6). */
+
+import { lintCrlEntry } from '../src/pki/crl-lint.ts'
+import { type CrlEntry, encodeCrlEntries } from '../src/pki/tbs-cert-list.ts'
+import { parseCrlEntries } from '../src/pki/tbs-cert-list-reader.ts'
+import type { CrlEntriesJob } from './crl-pool.ts'
+
+/** These say nothing in a complete list (§5.3.1); a certificate with one of them is revoked all the same. */
+const UNWRITTEN_REASONS: ReadonlySet<number> = new Set([7, 8])
+const UNSPECIFIED = 0
+
+/** @throws Error when a row cannot be expressed, or what was written from it would not pass the lint */
+export default function encodeEntries({ rows, thisUpdateMs }: CrlEntriesJob): Uint8Array {
+  const thisUpdate = new Date(thisUpdateMs)
+  const der = encodeCrlEntries(rows.split(' ').map((row) => readRow(row, thisUpdate)))
+  for (const entry of parseCrlEntries(der)) {
+    const finding = lintCrlEntry(entry, thisUpdate)
+    if (finding !== undefined) throw new Error(`entry ${entry.serialNumber.toString('hex')}: ${finding}`)
+  }
+  return der
+}
+
+function readRow(row: string, thisUpdate: Date): CrlEntry {
+  const [serial = '', seconds = '', reason = ''] = row.split('.')
+  // What is revoked while the list is being built stands in it as of its own time.
+  const revokedAt = Math.min(Number(seconds) * 1000, thisUpdate.getTime())
+  return {
+    serialNumber: Buffer.from(serial, 'hex'),
+    revokedAt: new Date(revokedAt),
+    reason: UNWRITTEN_REASONS.has(Number(reason)) ? UNSPECIFIED : Number(reason),
+  }
+}

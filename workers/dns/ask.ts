@@ -1,0 +1,115 @@
+/**
+ * One question to a list of name servers, until one of them answers: turns, repeats and transports within one deadline.
+ *
+ * Only silence is worth a repeat. A server that answered with an error, or could not be reached, would say the same a
+ * moment later (RFC 9520 has resolvers remember it), so it is not asked twice; the next attempt of the challenge asks anew.
+ */
+
+import { isIPv6 } from 'node:net'
+import type { Deadline } from '../deadline.ts'
+import { type Exchange, exchangeTcp, exchangeUdp, type NameServer } from './exchange.ts'
+import { buildQuery, type DnsQuery, type DnsResponse, type DnsType } from './message.ts'
+
+export interface AskOptions {
+  /** Asks for DNSSEC records and the AD bit (RFC 6840 §5.7). */
+  dnssec: boolean
+  /** A resolver is asked to recurse; a zone's own server is not, and must answer with authority. */
+  recursion: boolean
+  /** Rounds after the first through the servers that were silent. */
+  retries: number
+  deadline: Deadline
+  signal: AbortSignal
+}
+
+/** `reason` is in our words alone, so that a client may see it. */
+export interface DnsFailure {
+  kind: 'failed'
+  reason: string
+  retryable: boolean
+  /** `address:port` of every server that was asked, for evidence. */
+  asked: readonly string[]
+}
+
+export interface Answered {
+  kind: 'response'
+  response: DnsResponse
+  /** `address:port`. */
+  server: string
+}
+
+/** Less than that is too short for a name server on another continent. */
+const LEAST_WAIT_MS = 50
+
+/** Total. NOERROR and NXDOMAIN are answers; after anything else the next server may know better. */
+export async function askServers(
+  servers: readonly NameServer[],
+  name: string,
+  type: DnsType,
+  options: AskOptions,
+): Promise<Answered | DnsFailure> {
+  const asked = new Set<string>()
+  let reason = 'no answer in time'
+  let toAsk = [...servers]
+  for (let round = options.retries; round >= 0; round--) {
+    const silent: NameServer[] = []
+    for (const [index, server] of toAsk.entries()) {
+      if (options.deadline.remainingMs() === 0 || options.signal.aborted) break
+      const waitMs = share(options.deadline.remainingMs(), toAsk.length - index, silent.length, round)
+      asked.add(serverText(server))
+      const exchange = await ask(server, name, type, waitMs, options)
+      const refusal = refusalOf(exchange, options.recursion)
+      if (exchange.kind === 'response' && refusal === undefined)
+        return { kind: 'response', response: exchange.response, server: serverText(server) }
+      if (exchange.kind === 'silence') silent.push(server)
+      else reason = refusal ?? reason
+    }
+    toAsk = silent
+  }
+  return { kind: 'failed', reason, retryable: true, asked: [...asked] }
+}
+
+/**
+ * How long to wait for one server: each round takes twice as long as the one before, and what servers that failed at
+ * once have left over goes to the others. The last wait is all that is left.
+ * @param silent servers of this round that will be asked again, if `laterRounds` is above 0
+ */
+function share(leftMs: number, stillInRound: number, silent: number, laterRounds: number): number {
+  const perServerLater = 2 ** (laterRounds + 1) - 2
+  return Math.max(LEAST_WAIT_MS, leftMs / (stillInRound + (stillInRound + silent) * perServerLater))
+}
+
+/** Why what came back is no answer to go by; undefined for a good one. */
+function refusalOf(exchange: Exchange, recursion: boolean): string | undefined {
+  if (exchange.kind === 'failed') return exchange.reason
+  if (exchange.kind !== 'response') return undefined
+  const { rcode, isReferral, authoritative } = exchange.response
+  if (rcode !== 'NOERROR' && rcode !== 'NXDOMAIN') return `the name server answered ${rcode}`
+  // Such a server knows nothing about the name; to read "no such record" out of its answer would be wrong (RFC 2308 §2.2).
+  if (recursion ? isReferral : !authoritative) return 'the name server does not serve the zone'
+  return undefined
+}
+
+/** One server: UDP, TCP when UDP will not do, and once more without EDNS for a server that does not know it (RFC 6891 §7). */
+async function ask(
+  server: NameServer,
+  name: string,
+  type: DnsType,
+  waitMs: number,
+  options: AskOptions,
+): Promise<Exchange> {
+  const { recursion, dnssec } = options
+  const withEdns = await askOver(server, buildQuery(name, type, { edns: true, dnssec, recursion }), waitMs, options)
+  if (withEdns.kind !== 'response' || !['FORMERR', 'NOTIMP', 'RCODE16'].includes(withEdns.response.rcode))
+    return withEdns
+  return askOver(server, buildQuery(name, type, { edns: false, dnssec: false, recursion }), waitMs, options)
+}
+
+async function askOver(server: NameServer, query: DnsQuery, waitMs: number, options: AskOptions): Promise<Exchange> {
+  const left = () => Math.min(waitMs, options.deadline.remainingMs())
+  const overUdp = await exchangeUdp(server, query, left(), options.signal)
+  return overUdp.kind === 'use-tcp' ? exchangeTcp(server, query, left(), options.signal) : overUdp
+}
+
+function serverText({ address, port }: NameServer): string {
+  return isIPv6(address) ? `[${address}]:${port}` : `${address}:${port}`
+}

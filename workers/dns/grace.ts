@@ -1,0 +1,22 @@
+/** Several look-ups side by side, where the slow ones must not hold up the result for long. */
+
+/**
+ * Waits for all results, but once one of them `isGood`, the others get `graceMs` before `giveUp` is called, which must
+ * make them end.
+ */
+export async function allWithGrace<R>(
+  results: readonly Promise<R>[],
+  isGood: (result: R) => boolean,
+  graceMs: number,
+  giveUp: () => void,
+): Promise<R[]> {
+  let timer: NodeJS.Timeout | undefined
+  const watched = results.map(async (pending) => {
+    const result = await pending
+    if (isGood(result)) timer ??= setTimeout(giveUp, graceMs)
+    return result
+  })
+  const all = await Promise.all(watched)
+  clearTimeout(timer)
+  return all
+}

@@ -1,0 +1,103 @@
+/**
+ * The challenges whose answer is a digest in a TXT record: dns-01 (RFC 8555 §8.4), and dns-account-01, which only has
+ * another name for the record (draft-ietf-acme-dns-account-label-02 §3).
+ *
+ * Any record may be the right one, since several clients and several orders share the name. While the records may still
+ * be on their way, the attempt looks again within its own time; an immediate answer costs nobody a wait. What the client is
+ * told names the record that was looked for and our own words: no alias, no record, no name server.
+ */
+
+import { createHash } from 'node:crypto'
+import { type Deadline, startDeadline } from '../deadline.ts'
+import { lookUntilFound, lookUpFacts, type Way, waysOf } from '../dns/method.ts'
+import type { DnsResult } from '../dns/result.ts'
+import type { Dns01Job, DnsAccount01Job, DnsTxtJob, EvidenceStep, ValidationVerdict } from '../job.ts'
+
+type Failure = Extract<ValidationVerdict, { ok: false }>
+
+interface Attempt {
+  /** Of the TXT record. */
+  name: string
+  expected: Buffer
+  requireDnssec: boolean
+  ways: readonly Way[]
+  deadline: Deadline
+  evidence: EvidenceStep[]
+}
+
+/** RFC 8555 §8.4. */
+export function validateDns01(job: Dns01Job): Promise<ValidationVerdict> {
+  return validateTxt(`_acme-challenge.${job.identifier.value}`, job)
+}
+
+export function validateDnsAccount01(job: DnsAccount01Job): Promise<ValidationVerdict> {
+  return validateTxt(`_${accountLabel(job.accountUrl)}._acme-challenge.${job.identifier.value}`, job)
+}
+
+/** draft-ietf-acme-dns-account-label-02 §3: the first ten bytes of the digest of the account's URL, in base32. */
+export function accountLabel(accountUrl: string): string {
+  const bits = createHash('sha256').update(accountUrl).digest().subarray(0, 10).toString('hex')
+  // Eighty bits are sixteen characters of five bits, without padding (RFC 4648 §6).
+  const value = BigInt(`0x${bits}`)
+  return Array.from({ length: 16 }, (_, index) => BASE32[Number((value >> BigInt(75 - 5 * index)) & 31n)]).join('')
+}
+
+/** In lower case, as names are compared. */
+const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567'
+
+/**
+ * Total for anything that DNS can send; ends within `job.timeoutMs`.
+ * @throws RangeError for a job whose settings do not parse (they were checked when the configuration was loaded).
+ */
+async function validateTxt(name: string, job: DnsTxtJob): Promise<ValidationVerdict> {
+  const digest = createHash('sha256').update(job.keyAuthorization).digest('base64url')
+  const attempt: Attempt = {
+    name,
+    expected: Buffer.from(digest, 'latin1'),
+    requireDnssec: job.requireDnssec,
+    ways: waysOf(job),
+    deadline: startDeadline(job.timeoutMs),
+    evidence: [],
+  }
+  const verdict = await lookUntilFound(() => look(attempt), attempt.deadline, job.propagationWaitMs)
+  attempt.evidence.push({ step: 'finished', durationMs: Math.round(attempt.deadline.elapsedMs()) })
+  return verdict
+}
+
+/** Good when every way finds the record. */
+async function look(attempt: Attempt): Promise<ValidationVerdict> {
+  for (const way of attempt.ways) {
+    const startedMs = attempt.deadline.elapsedMs()
+    const found = await way.dns.query(attempt.name, 'TXT', attempt.deadline)
+    const durationMs = Math.round(attempt.deadline.elapsedMs() - startedMs)
+    attempt.evidence.push({ step: 'looked-up', name: attempt.name, via: way.via, ...lookUpFacts(found), durationMs })
+    const failure = judge(found, way, attempt)
+    if (failure) return failure
+  }
+  return { ok: true, evidence: attempt.evidence }
+}
+
+function judge(found: DnsResult<'TXT'>, { via }: Way, attempt: Attempt): Failure | undefined {
+  switch (found.kind) {
+    case 'failed':
+      return fail(attempt, 'dns', `look-up failed: ${found.reason}`, found.retryable)
+    case 'nxdomain':
+      return fail(attempt, 'dns', 'the name does not exist (NXDOMAIN)', true)
+    case 'nodata':
+      return fail(attempt, 'dns', 'the name has no TXT record', true)
+    case 'answer':
+      break
+  }
+  if (via === 'resolver' && attempt.requireDnssec && !found.authenticated) {
+    return fail(attempt, 'dns', 'the answer is not authenticated by DNSSEC', false)
+  }
+  // A record's strings are one text that was cut for transport (RFC 1035 §3.3.14).
+  if (found.records.some(({ data }) => attempt.expected.equals(Buffer.concat(data)))) return undefined
+  const count = found.records.length === 1 ? 'the TXT record is not' : `none of ${found.records.length} TXT records is`
+  // A record of an earlier order may still be cached, so this is worth another attempt.
+  return fail(attempt, 'incorrectResponse', `${count} the digest of the key authorization`, true)
+}
+
+function fail({ name, evidence }: Attempt, problem: Failure['problem'], what: string, retryable: boolean): Failure {
+  return { ok: false, problem, detail: `TXT ${name}: ${what}`, retryable, evidence }
+}

@@ -1,0 +1,150 @@
+/**
+ * The dns-persist-01 challenge (draft-ietf-acme-dns-persist): TXT records at `_validation-persist.<name>`.
+ *
+ * Where the policy allows it, the names above are asked as well, the closest first; the first that authorizes ends the
+ * search. What the records mean is decided in dns-persist-record.ts. The client is told of the closest name that has a
+ * record for this server, otherwise of the identifier itself.
+ */
+
+import { type Deadline, startDeadline } from '../deadline.ts'
+import type { DnsRecord, DnsResult } from '../dns/client.ts'
+import { lookUntilFound, lookUpFacts, type Way, waysOf } from '../dns/method.ts'
+import type { DnsPersist01Job, EvidenceStep, ValidationVerdict } from '../job.ts'
+import { evaluateRecords, namesUs, type TxtRecord } from './dns-persist-record.ts'
+
+const LABEL = '_validation-persist'
+/** Evidence is kept with the challenge: only records that name this server, and not whole kilobytes of them. */
+const MAX_EVIDENCE_RECORDS = 10
+const MAX_EVIDENCE_TEXT = 512
+
+type Failure = Extract<ValidationVerdict, { ok: false }>
+
+/** What one name came to. `isAboutUs`: a record there names this server. */
+type Outcome = { authorized: true; validForSeconds: number | undefined } | (NameFailure & { authorized: false })
+type NameFailure = Pick<Failure, 'problem' | 'detail' | 'retryable'> & { isAboutUs: boolean }
+
+interface Attempt {
+  job: DnsPersist01Job
+  ways: readonly Way[]
+  deadline: Deadline
+  evidence: EvidenceStep[]
+}
+
+/**
+ * Total for anything that DNS can send; ends within `job.timeoutMs`.
+ * @throws RangeError for a job whose settings do not parse (they were checked when the configuration was loaded).
+ */
+export async function validateDnsPersist01(job: DnsPersist01Job): Promise<ValidationVerdict> {
+  const attempt: Attempt = { job, ways: waysOf(job), deadline: startDeadline(job.timeoutMs), evidence: [] }
+  const verdict = await lookUntilFound(() => searchNames(attempt), attempt.deadline, job.propagationWaitMs)
+  attempt.evidence.push({ step: 'finished', durationMs: Math.round(attempt.deadline.elapsedMs()) })
+  return verdict
+}
+
+async function searchNames(attempt: Attempt): Promise<ValidationVerdict> {
+  const { job, evidence } = attempt
+  const failures: NameFailure[] = []
+  for (const name of recordNames(job)) {
+    const outcome = await judgeName(name, attempt)
+    if (outcome.authorized) {
+      const { validForSeconds } = outcome
+      return { ok: true, evidence, ...(validForSeconds !== undefined && { validForSeconds }) }
+    }
+    failures.push(outcome)
+    if (attempt.deadline.remainingMs() === 0) break
+  }
+  const { problem, detail } = (failures.find(({ isAboutUs }) => isAboutUs) ?? failures[0]) as NameFailure
+  // What one name could not tell yet, another try may learn.
+  return { ok: false, problem, detail, retryable: failures.some(({ retryable }) => retryable), evidence }
+}
+
+/** The identifier, and the names of at least two labels above it when they may speak for it (draft §6). */
+function recordNames({ identifier, allowSubdomainPolicy }: DnsPersist01Job): string[] {
+  const names = [identifier.value]
+  const labels = identifier.value.split('.')
+  for (let cut = 1; allowSubdomainPolicy && labels.length - cut >= 2; cut++) names.push(labels.slice(cut).join('.'))
+  return names
+}
+
+/** Every way has to find an authorization; the shortest lifetime counts. */
+async function judgeName(name: string, attempt: Attempt): Promise<Outcome> {
+  const lifetimes: number[] = []
+  for (const way of attempt.ways) {
+    const outcome = await judgeNameBy(way, name, attempt)
+    if (!outcome.authorized) return outcome
+    if (outcome.validForSeconds !== undefined) lifetimes.push(outcome.validForSeconds)
+  }
+  return { authorized: true, validForSeconds: lifetimes.length > 0 ? Math.min(...lifetimes) : undefined }
+}
+
+async function judgeNameBy({ via, dns }: Way, name: string, { job, deadline, evidence }: Attempt): Promise<Outcome> {
+  const owner = `${LABEL}.${name}`
+  const startedMs = deadline.elapsedMs()
+  const found = await dns.query(owner, 'TXT', deadline)
+  const durationMs = Math.round(deadline.elapsedMs() - startedMs)
+  const records = found.kind === 'answer' ? found.records.map(readRecord) : []
+  const ours = records.filter(({ text }) => namesUs(text, job))
+  const shown = ours.slice(0, MAX_EVIDENCE_RECORDS)
+  evidence.push({
+    step: 'looked-up',
+    name: owner,
+    via,
+    ...lookUpFacts(found),
+    ...(shown.length > 0 && {
+      ours: shown.map(({ text, ttlSeconds }) => ({ text: text.slice(0, MAX_EVIDENCE_TEXT), ttlSeconds })),
+    }),
+    durationMs,
+  })
+  if (found.kind !== 'answer') return withoutRecords(owner, found)
+  if (via === 'resolver' && job.requireDnssec && !found.authenticated)
+    return failed(owner, 'dns', 'the answer is not authenticated by DNSSEC', false, ours.length > 0)
+  return judgeRecords(name, owner, records, job)
+}
+
+function judgeRecords(name: string, owner: string, records: readonly TxtRecord[], job: DnsPersist01Job): Outcome {
+  const { identifier, wildcard, issuerDomainNames, accountUrl, hashed, allowWildcardPolicy } = job
+  const subject = {
+    recordName: name,
+    below: name !== identifier.value,
+    wildcard,
+    issuerDomainNames,
+    accountUrl,
+    allowWildcardPolicy,
+    ...(hashed && { hashed }),
+  }
+  const verdict = evaluateRecords(records, subject, new Date())
+  switch (verdict.kind) {
+    case 'authorized':
+      return { authorized: true, validForSeconds: verdict.validForSeconds }
+    case 'none':
+      return failed(owner, 'unauthorized', `no record names ${issuerDomainNames.join(' or ')}`, true, false)
+    case 'refused':
+      return failed(owner, verdict.problem, `the record ${verdict.reason}`, verdict.retryable, true)
+  }
+}
+
+function withoutRecords(owner: string, found: Exclude<DnsResult<'TXT'>, { kind: 'answer' }>): Outcome {
+  switch (found.kind) {
+    case 'failed':
+      return failed(owner, 'dns', `look-up failed: ${found.reason}`, found.retryable, false)
+    case 'nxdomain':
+      return failed(owner, 'dns', 'the name does not exist (NXDOMAIN)', true, false)
+    case 'nodata':
+      return failed(owner, 'dns', 'the name has no TXT record', true, false)
+  }
+}
+
+function failed(
+  owner: string,
+  problem: Failure['problem'],
+  what: string,
+  retryable: boolean,
+  isAboutUs: boolean,
+): Outcome & { authorized: false } {
+  return { authorized: false, problem, detail: `TXT ${owner}: ${what}`, retryable, isAboutUs }
+}
+
+/** RFC 1035 §3.3.14: a text longer than 255 octets is written as several strings, which are one text. */
+function readRecord({ data, ttlSeconds }: DnsRecord<'TXT'>): TxtRecord {
+  return { text: Buffer.concat(data).toString('latin1'), ttlSeconds }
+}

@@ -1,0 +1,174 @@
+/**
+ * What the records of dns-persist-01 say (draft-ietf-acme-dns-persist §4, §5, §6): pure, one name's TXT records in, one
+ * verdict out.
+ *
+ * Each record stands for itself: one that is right suffices, whatever stands beside it, and one that does not name this
+ * server is none of its business. Where no record suffices, the client is told of the one that came closest.
+ */
+
+import { ANY_DOMAIN, hashedAccountUri, isHashedAccountUri } from '../../src/protocol/account-hash.ts'
+import { issuerPart, parameterValues, parseIssueValue, repeatedTag } from '../../src/protocol/issue-value.ts'
+
+export interface TxtRecord {
+  /** All character-strings of the record, joined; one character an octet. */
+  text: string
+  ttlSeconds: number
+}
+
+/** Who asks for what, and what this server's policy grants. */
+export interface PersistSubject {
+  /** The name the records belong to: the identifier, or one above it. Without `_validation-persist`. */
+  recordName: string
+  /** The identifier lies below `recordName`. */
+  below: boolean
+  /** The identifier is ordered with `*.`. */
+  wildcard: boolean
+  /** Lower case A-labels, no final dot. */
+  issuerDomainNames: readonly string[]
+  accountUrl: string
+  /** Draft -02: hashed account URIs count as well. */
+  hashed?: { prefix: string; thumbprints: readonly string[] }
+  /** Off: no record authorizes a wildcard. That records authorize names below theirs is for the caller to ask. */
+  allowWildcardPolicy: boolean
+}
+
+export type RecordsVerdict =
+  | { kind: 'authorized'; text: string; validForSeconds: number | undefined }
+  | ({ kind: 'refused' } & Refusal)
+  /** No record names this server. */
+  | { kind: 'none' }
+
+export interface Refusal {
+  problem: 'malformed' | 'unauthorized'
+  /** Words of ours; nothing of the record. */
+  reason: string
+  /** A later look may find more. */
+  retryable: boolean
+}
+
+/**
+ * The lifetime that a TTL leaves is at least this: the order that is waiting for it has to be finalized. Far below the
+ * hour that a new order asks of an authorization it reuses, so a TTL of zero allows no reuse (draft -01 §7.8).
+ */
+export const MIN_LIFETIME_SECONDS = 60
+/** 9999-12-31T23:59:59Z, the last instant that RFC 3339 can write. More is a mistake, such as milliseconds. */
+const MAX_TIMESTAMP = 253_402_300_799
+/** RFC 2181 §8: a TTL with the upper bit set counts as zero. */
+const MAX_TTL = 0x7fff_ffff
+
+/** Which refusal a client gets to read: the one furthest to the right. */
+const CLOSENESS = ['another account', 'not readable', 'not sufficient'] as const
+
+type Judged =
+  | { authorized: true; text: string; validForSeconds: number | undefined }
+  | { authorized: false; closeness: (typeof CLOSENESS)[number]; refusal: Refusal }
+
+/** @param now the instant that `persistUntil` and the lifetime are measured from */
+export function evaluateRecords(records: readonly TxtRecord[], subject: PersistSubject, now: Date): RecordsVerdict {
+  const judged = records.filter((record) => namesUs(record.text, subject)).map((record) => judge(record, subject, now))
+  const authorized = judged.filter((one) => one.authorized)
+  if (authorized.length > 0) {
+    const { text, validForSeconds } = authorized.reduce((best, one) => (lifetime(one) > lifetime(best) ? one : best))
+    return { kind: 'authorized', text, validForSeconds }
+  }
+  const refused = judged.filter((one) => !one.authorized)
+  const [first] = refused.sort((a, b) => CLOSENESS.indexOf(b.closeness) - CLOSENESS.indexOf(a.closeness))
+  return first ? { kind: 'refused', ...first.refusal } : { kind: 'none' }
+}
+
+/** Also of records that are broken elsewhere: an owner who meant us should hear of it. */
+export function namesUs(text: string, { issuerDomainNames }: Pick<PersistSubject, 'issuerDomainNames'>): boolean {
+  return issuerDomainNames.includes(issuerPart(text).toLowerCase().replace(/\.$/, ''))
+}
+
+const lifetime = ({ validForSeconds }: { validForSeconds: number | undefined }) =>
+  validForSeconds ?? Number.POSITIVE_INFINITY
+
+function judge({ text, ttlSeconds }: TxtRecord, subject: PersistSubject, now: Date): Judged {
+  const value = parseIssueValue(text)
+  if (!value) return unreadable('is not an issue value (RFC 8659 §4.2)')
+  if (repeatedTag(value) !== undefined) return unreadable('has a parameter twice')
+  const [accountUri = ''] = parameterValues(value, 'accounturi')
+  if (accountUri === '') return unreadable('has no accounturi')
+
+  const account = identifyAccount(accountUri, subject)
+  if (account === 'malformed') return unreadable('has an accounturi that is no hashed account URI of this server')
+  if (account === 'another') return anotherAccount(subject)
+
+  const until = parsePersistUntil(parameterValues(value, 'persistuntil')[0])
+  if (until === 'malformed') return unreadable('has a persistUntil that is no timestamp in seconds')
+  const nowSeconds = now.getTime() / 1000
+  if (until !== undefined && nowSeconds > until) return insufficient('has expired: its persistUntil is in the past')
+
+  const hasWildcardPolicy = parameterValues(value, 'policy')[0]?.toLowerCase() === 'wildcard'
+  const missing = missingPolicy(hasWildcardPolicy, subject)
+  if (missing !== undefined) return insufficient(missing)
+
+  // Draft -01 §7.8 has the TTL bound the reuse, draft -02 §7.9 forbids just that: each record follows the draft of its form.
+  const ttlBound = account === 'url' ? ttlLifetime(ttlSeconds) : undefined
+  const untilBound = until === undefined ? undefined : Math.floor(until - nowSeconds)
+  return { authorized: true, text, validForSeconds: smaller(ttlBound, untilBound) }
+}
+
+/** Simple string comparison (RFC 3986 §6.2.1): no case is folded, nothing is decoded. */
+function identifyAccount(
+  uri: string,
+  { accountUrl, hashed, recordName }: PersistSubject,
+): 'url' | 'hash' | 'another' | 'malformed' {
+  if (uri === accountUrl) return 'url'
+  if (!hashed?.prefix || !uri.startsWith(hashed.prefix)) return 'another'
+  if (!isHashedAccountUri(hashed.prefix, uri)) return 'malformed'
+  const isOurs = hashed.thumbprints.some((thumbprint) =>
+    [recordName, ANY_DOMAIN].some(
+      (domainName) => hashedAccountUri(hashed.prefix, { domainName, thumbprint, accountUrl }) === uri,
+    ),
+  )
+  return isOurs ? 'hash' : 'another'
+}
+
+/** Seconds since 1970; undefined when absent. */
+function parsePersistUntil(value: string | undefined): number | undefined | 'malformed' {
+  if (value === undefined) return undefined
+  if (!/^[0-9]+$/.test(value)) return 'malformed'
+  const seconds = Number(value)
+  return seconds <= MAX_TIMESTAMP ? seconds : 'malformed'
+}
+
+function missingPolicy(hasWildcardPolicy: boolean, subject: PersistSubject): string | undefined {
+  const { wildcard, below, allowWildcardPolicy } = subject
+  if (!wildcard && !below) return undefined
+  if (!hasWildcardPolicy) return `lacks policy=wildcard, which ${wildcard ? 'a wildcard name' : 'a name below'} needs`
+  return wildcard && !allowWildcardPolicy
+    ? 'cannot authorize a wildcard name: this server does not allow it'
+    : undefined
+}
+
+function ttlLifetime(ttlSeconds: number): number {
+  return Math.max(MIN_LIFETIME_SECONDS, ttlSeconds > MAX_TTL ? 0 : ttlSeconds)
+}
+
+function smaller(a: number | undefined, b: number | undefined): number | undefined {
+  return a === undefined || b === undefined ? (a ?? b) : Math.min(a, b)
+}
+
+/** Another account's record says nothing about ours, which may still be on its way to the name servers. */
+function anotherAccount({ accountUrl }: PersistSubject): Judged {
+  const reason = `is for another account than ${accountUrl}`
+  return {
+    authorized: false,
+    closeness: 'another account',
+    refusal: { problem: 'unauthorized', reason, retryable: true },
+  }
+}
+
+function unreadable(reason: string): Judged {
+  return { authorized: false, closeness: 'not readable', refusal: { problem: 'malformed', reason, retryable: false } }
+}
+
+function insufficient(reason: string): Judged {
+  return {
+    authorized: false,
+    closeness: 'not sufficient',
+    refusal: { problem: 'unauthorized', reason, retryable: false },
+  }
+}
