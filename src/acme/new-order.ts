@@ -16,6 +16,7 @@ export const newOrder = acmeEndpoint({
   signedBy: 'kid',
   limit: 'new_order',
   pausedInMaintenance: true,
+  needsCurrentTerms: true,
   // RFC 9773 §5: an order that replaces a certificate is exempt; only its handler can tell whether it does.
   mayBeExempt: (payload) => payload.includes('"replaces"'),
   payload: {

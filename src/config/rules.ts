@@ -162,6 +162,12 @@ const ACME: Rule[] = [
     'tos.require_agreement needs terms to agree to',
     ['tos.require_agreement'],
   ),
+  not(
+    'tos.version',
+    ['tos.require_agreement'],
+    (c) => c.tos.version !== null && !c.tos.require_agreement,
+    'is set, but tos.require_agreement is false; switch it on, or leave the version out',
+  ),
 ]
 
 const CA: Rule[] = [

@@ -19,6 +19,8 @@ export interface Account {
   keyVersion: number
   contacts: readonly string[]
   termsAgreed: boolean
+  /** `tos.version` at its last agreement; absent when it agreed to none, or before there were versions. */
+  termsVersion?: string
   /** The JWS it was registered with, when it is bound to an external account. */
   externalAccountBinding?: ExternalAccountBinding['jws']
   /** Given by its credential, for good: the CA profiles it may order, and the networks from which names are pre-approved. */

@@ -24,6 +24,7 @@ import {
 } from './commands/renewal.ts'
 import { runService } from './commands/serve.ts'
 import { throwSwitch } from './commands/switches.ts'
+import { acceptTerms } from './commands/terms.ts'
 import { runEmbedded } from './dev.ts'
 import { loadChallengeMethods } from './extensions.ts'
 import { VERSION } from './version.ts'
@@ -272,6 +273,19 @@ program
   .command('account allowed <id>', 'List the identifiers allowed to an account')
   .example('-c config.yaml account allowed 01938c4e-…')
   .action(run(async (id: string, options: GlobalOptions) => listAllowed(await readConfigFile(configOf(options)), id)))
+
+program
+  .command('terms accept', 'Record that an account, or with --all every one, agrees to tos.version')
+  .option('--account', 'Account id, the last part of the account URL')
+  .option('--all', 'Every account')
+  .example('-c config.yaml terms accept --account 01938c4e-…')
+  .action(
+    run(async (options: GlobalOptions & { account?: Text; all?: boolean }) => {
+      const account = textOf(options.account, '--account')
+      if ((account === undefined) === (options.all !== true)) throw new UsageError('name either --account or --all')
+      return acceptTerms(await readConfigFile(configOf(options)), account)
+    }),
+  )
 
 program
   .command('csr-profile create <file>', 'Store a CSR profile: YAML or JSON with name, description and profile_data')

@@ -16,7 +16,7 @@ import { createFrontCrls } from './front-crls.ts'
 import { createLogger, PINO_LEVELS } from './logging.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from './messages.ts'
 import { openThreadNonces } from './nonces.ts'
-import { crlMaxAgeSeconds, databaseSettings, defaultIssuerId, liveSettings, proxySettings } from './settings.ts'
+import { crlMaxAgeSeconds, databaseSettings, liveSettings, proxySettings } from './settings.ts'
 import { connectCa, createAcmeContext, createStores } from './wiring.ts'
 
 /** The supervisor answers from memory; if it does not within this, it is stuck, and health must say so. */
@@ -54,7 +54,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       (request) => supervisor.ask('caa', request, caaAnswerDeadlineMs(config)),
     )
     const acme = createAcmeApplication(context)
-    const crls = createFrontCrls(data.crls, () => defaultIssuerId(config, ca), crlMaxAgeSeconds(config))
+    const crls = createFrontCrls(data.crls, crlMaxAgeSeconds(config))
     const proxy = proxySettings(config)
     const front = createFront({
       acme,

@@ -5,10 +5,10 @@ import type { Config } from '../config/schema.ts'
 import type { HealthReport } from '../ops/health.ts'
 import type { MetricsSnapshot } from '../ops/metrics.ts'
 import type { CaaCheckRequest } from '../services/caa-freshness.ts'
-import type { ServedCrl } from '../services/crl-cache.ts'
 import type { RateLimitSettings } from '../services/rate-limiter.ts'
 import type { ValidationRequest } from '../services/validation.ts'
 import type { ChallengeMethods } from './extensions.ts'
+import type { SharedCrl } from './front-crls.ts'
 
 /** The supervisor, as front threads see it. */
 export type SupervisorMessages = {
@@ -30,7 +30,7 @@ export interface LiveSettings {
 export type FrontMessages = {
   metrics: { message: undefined; reply: MetricsSnapshot }
   live: { message: LiveSettings; reply: undefined }
-  crls: { message: readonly ServedCrl[]; reply: undefined }
+  crls: { message: readonly SharedCrl[]; reply: undefined }
 }
 
 /** Worker data of a front thread; the shared memory stays shared. */
@@ -49,6 +49,6 @@ export interface FrontThreadData {
   front: number
   databaseConnections: number
   /** Published lists as of the thread's start; later ones come as messages. */
-  crls: readonly ServedCrl[]
+  crls: readonly SharedCrl[]
   tls: { certPath: string; keyPath: string } | undefined
 }

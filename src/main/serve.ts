@@ -201,7 +201,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     : undefined
   if (crl) teardown.add(() => crl.stop())
   // Whoever gets a certificate may ask for its list at once. Another instance that leads is building it already.
-  if (crl?.served().length === 0) {
+  if (crl?.shared().length === 0) {
     onStep('building the first CRL')
     await presence.lead('crl', async () => void (await crl.builder.round()))
     await crl.refresh()
@@ -266,7 +266,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     rateTable: allocateSharedTable(),
     board: boardMemory,
     databaseConnections: threadConnections(config),
-    crls: crl?.served() ?? [],
+    crls: crl?.shared() ?? [],
     tls,
   }
   const threads = Array.from({ length: config.server.workers }, (_, front): FrontThreadData => ({ ...shared, front }))

@@ -178,6 +178,8 @@ export function registrationPolicy({ email, tos, account }: Config): Registratio
     contacts: { required: email.require_contact, allowedDomains: email.allowed_domains },
     termsUrl: tos.url ?? undefined,
     termsRequired: tos.require_agreement,
+    termsVersion: tos.version ?? undefined,
+    termsInstructionsUrl: tos.instructions_url ?? tos.url ?? undefined,
     allowContactUpdate: account.allow_contact_update,
     allowDeactivation: account.allow_deactivation,
   }

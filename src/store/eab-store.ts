@@ -100,9 +100,9 @@ const REGISTER: Statement = {
     WITH credential AS (
       SELECT id, profiles, preapproved_networks FROM eab_credentials WHERE id = $6 AND NOT revoked AND ($8 OR NOT used) FOR UPDATE
     ), made AS (
-      INSERT INTO accounts (id, thumbprint, jwk, contacts, terms_agreed, eab_credential_id, external_account_binding,
-                            allowed_profiles, preapproved_networks)
-      SELECT $1, $2, $3, $4, $5, id, $7, profiles, preapproved_networks FROM credential
+      INSERT INTO accounts (id, thumbprint, jwk, contacts, terms_agreed, terms_version, eab_credential_id,
+                            external_account_binding, allowed_profiles, preapproved_networks)
+      SELECT $1, $2, $3, $4, $5, $9, id, $7, profiles, preapproved_networks FROM credential
       ON CONFLICT (thumbprint) DO NOTHING
       RETURNING id, eab_credential_id
     ), used AS (
@@ -194,8 +194,8 @@ export function createEabStore(db: Database): EabStore {
     }),
 
     async register({ account, credentialId, binding, reusable }) {
-      const { id, thumbprint, jwk, contacts, termsAgreed } = account
-      const values = [id, thumbprint, jwk, contacts, termsAgreed, credentialId, binding, reusable]
+      const { id, thumbprint, jwk, contacts, termsAgreed, termsVersion = null } = account
+      const values = [id, thumbprint, jwk, contacts, termsAgreed, credentialId, binding, reusable, termsVersion]
       return db.transaction(async (tx) => {
         const made = await tx.query(REGISTER, values)
         // A statement of its own: what the credential was given while the first one waited for its row is seen only now.

@@ -90,11 +90,11 @@ describe('building CRLs', () => {
     const ca: CaBackend = {
       kind: 'scripted',
       outage: () => undefined,
-      tokenStates: () => Promise.resolve([]),
       issuers: () => [issuer],
       signCertificate: () => Promise.reject(new Error('no certificates here')),
       signCrl: options.signCrl ?? signWithAuthority,
       testSign: async () => [],
+      tokenStates: async () => [],
       close: async () => undefined,
     }
     const builder = createCrlBuilder(

@@ -106,6 +106,10 @@ describe('plans', () => {
       command: () => spied.accounts.findByThumbprint('thumbprint 7'),
       indexes: ['accounts_thumbprint_key'],
     },
+    'account-agree-to-terms': {
+      command: () => spied.accounts.agreeToTerms(requester.accountId, '1'),
+      indexes: ['accounts_pkey'],
+    },
     'account-create': { command: () => spied.accounts.create(aNewAccount()), indexes: [] },
     'account-update-contacts': {
       command: () => spied.accounts.updateContacts(requester, []),

@@ -147,6 +147,15 @@ export const Tos = z
   .strictObject({
     url: setting(optionalText(isHttpUrl), 'Terms of service named in the directory.', { expects: HTTP_URL }),
     require_agreement: setting(flag(false), 'New accounts have to agree to the terms.'),
+    version: setting(
+      optionalText(),
+      'Version of the terms, such as their date. With it, accounts that have not agreed to this very version may not order until they do.',
+    ),
+    instructions_url: setting(
+      optionalText(isHttpUrl),
+      'Page that tells people how to agree, named to clients that have to; `tos.url` when there is none.',
+      { expects: HTTP_URL },
+    ),
   })
   .prefault({})
   .meta({ description: 'Terms of service.' })

@@ -73,6 +73,7 @@ const CASES: [string, Tree, string[]][] = [
     ['challenges.auto_accept'],
   ],
   ['first wait above the longest', { challenges: { backoff_base_seconds: 301 } }, ['challenges.backoff_base_seconds']],
+  ['a version of terms that nobody has to agree to', { tos: { version: '1' } }, ['tos.version']],
   ['terms required but not named', { tos: { require_agreement: true } }, ['tos.url']],
   [
     'an internal CA without files',
