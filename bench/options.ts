@@ -17,6 +17,8 @@ export interface Options {
   count: number | undefined
   warmupMs: number
   domainSuffix: string
+  /** Of the challenge that clients choose. */
+  challengeType: string
   /** Port 0 starts no responder. */
   http01: { host: string; port: number }
   caCertificates: string | undefined
@@ -41,6 +43,11 @@ export const FLAGS: readonly (readonly [name: string, sentence: string, fallback
   ['count', 'Operations to measure, instead of a duration'],
   ['warmup', 'Seconds to run before measuring', 2],
   ['domain-suffix', 'End of the names that are ordered', '.test'],
+  [
+    'challenge',
+    'Challenge that clients choose: http-01, or one that the server validates without asking us',
+    'http-01',
+  ],
   ['http01-port', 'Port that answers http-01 challenges; 0 answers none', 5002],
   ['http01-host', 'Address that answers http-01 challenges', '127.0.0.1'],
   ['ca-cert', 'PEM file of the roots to trust for TLS'],
@@ -76,6 +83,7 @@ export function parseOptions(raw: Raw): Options {
     count: read.optionalInteger('count', 1),
     warmupMs: 1000 * read.number('warmup'),
     domainSuffix: readSuffix(read),
+    challengeType: readChallenge(read),
     http01: { host: read.text('http01-host'), port: read.integer('http01-port', { min: 0, max: 65535 }) },
     caCertificates: read.file('ca-cert'),
     insecure: read.flag('insecure'),
@@ -132,6 +140,12 @@ function readSuffix(read: Reader): string {
     read.errors.push(`--domain-suffix ${suffix}: must look like .test or .bench.example.com`)
   }
   return suffix
+}
+
+function readChallenge(read: Reader): string {
+  const type = read.text('challenge')
+  if (!/^[a-z0-9-]+$/.test(type)) read.errors.push(`--challenge ${type}: must be the name of a method such as http-01`)
+  return type
 }
 
 /** Keys that signing gives away are for this machine only, unless the user says otherwise. */

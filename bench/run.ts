@@ -134,12 +134,13 @@ function serverPids({ pids, directoryUrl }: Options): ServerPids {
 
 async function startResponderFor(options: Options, scenario: ScenarioName, thumbprints: readonly string[]) {
   const { host, port } = options.http01
-  if (!scenarioNamed(scenario).answersChallenges || port === 0) return undefined
+  const { answersChallenges } = scenarioNamed(scenario)
+  if (!answersChallenges || options.challengeType !== 'http-01' || port === 0) return undefined
   return await startResponder(host, port, thumbprints)
 }
 
 function generatorJobs(options: Options, scenario: ScenarioName): GeneratorJob[] {
-  const { processes, clients, directoryUrl, domainSuffix, signing, caCertificates, insecure } = options
+  const { processes, clients, directoryUrl, domainSuffix, challengeType, signing, caCertificates, insecure } = options
   const { rootCertificate, timeoutMs, poll } = options
   const accounts = scenarioNamed(scenario).usesAccounts ? options.accounts : 0
   const run = randomBytes(3).toString('hex')
@@ -153,6 +154,7 @@ function generatorJobs(options: Options, scenario: ScenarioName): GeneratorJob[]
       firstAccount,
       runId: `b${run}${index.toString(36)}`,
       domainSuffix,
+      challengeType,
       signing,
       caCertificates,
       insecure,

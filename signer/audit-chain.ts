@@ -13,6 +13,9 @@
  * that are not whole JSON lines) is kept aside in `<file>.torn-<seq>` and recorded by a line with method `auditRepair`,
  * and the chain continues. Whole lines that do not link are no crash damage: the daemon then refuses to start.
  *
+ * A file that has grown to `maxBytes` is closed between two groups: renamed to a segment (audit-segments.ts), and a new file goes
+ * on with the chain. A crash between the two leaves no file, and the next start goes on from the newest segment.
+ *
  * Fail closed: after a failed write or sync, or when somebody else changed the length of the file, no line is accepted
  * any more, and hence nothing is signed, until the daemon is started again.
  */
@@ -26,10 +29,12 @@ import {
   ftruncateSync,
   openSync,
   readSync,
+  renameSync,
   write,
   writeSync,
 } from 'node:fs'
 import path from 'node:path'
+import { closedSegments, segmentName } from './audit-segments.ts'
 import { SignerUnavailable } from './protocol.ts'
 
 /** What a line says, apart from its place in the chain. */
@@ -71,14 +76,25 @@ interface Pending {
 interface Tail {
   sequence: number
   previous: string
-  /** Bytes up to and including the newest line. */
+  /** Bytes of the current file up to and including the newest line. */
   length: number
 }
 
+export interface AuditFile {
+  path: string
+  /** Size at which the file is closed and a new one begun. */
+  maxBytes: number
+}
+
 export class AuditChain {
-  readonly #fd: number
+  #fd: number
+  readonly #file: AuditFile
   readonly #now: () => Date
+  /** Sequence number of the first line in the current file. */
+  #first: number
   #tail: Tail
+  /** Sequence number of the newest line on disk. */
+  #written: number
   #pending: Pending[] = []
   #writing = false
   #failure: Error | undefined
@@ -86,9 +102,12 @@ export class AuditChain {
   #syncs = 0
 
   /** Use `openAuditChain`. */
-  constructor(fd: number, tail: Tail, now: () => Date) {
+  constructor(fd: number, file: AuditFile, tail: Tail & { first: number }, now: () => Date) {
     this.#fd = fd
+    this.#file = file
+    this.#first = tail.first
     this.#tail = tail
+    this.#written = tail.sequence
     this.#now = now
   }
 
@@ -152,9 +171,26 @@ export class AuditChain {
 
   #release(group: readonly Pending[]): void {
     this.#syncs += 1
+    this.#written += group.length
     for (const { resolve } of group) resolve()
+    try {
+      if (this.#tail.length >= this.#file.maxBytes) this.#rotate()
+    } catch (error) {
+      this.#fail([], error)
+      return
+    }
     this.#writeGroup()
     if (!this.#writing) this.#becomeIdle()
+  }
+
+  #rotate(): void {
+    const { path: file } = this.#file
+    renameSync(file, segmentName(file, this.#first, this.#written))
+    closeSync(this.#fd)
+    this.#fd = openForAppending(file)
+    syncDirectory(file)
+    this.#first = this.#written + 1
+    this.#tail.length = 0
   }
 
   #takeGroup(): Pending[] {
@@ -211,11 +247,11 @@ function notRecorded(cause: Error): SignerUnavailable {
  * @throws Error in one sentence when the end of the file is no chain.
  */
 export async function openAuditChain(
-  file: string,
+  { path: file, maxBytes }: AuditFile,
   now: () => Date = () => new Date(),
 ): Promise<{ chain: AuditChain; keptAside: string | undefined }> {
   const { fd, tail, damaged } = openAtTail(file)
-  const chain = new AuditChain(fd, tail, now)
+  const chain = new AuditChain(fd, { path: file, maxBytes }, tail, now)
   if (damaged.length === 0) return { chain, keptAside: undefined }
 
   const keptAside = keepAside(`${file}.torn-${tail.sequence + 1}`, damaged)
@@ -225,10 +261,13 @@ export async function openAuditChain(
   return { chain, keptAside }
 }
 
-function openAtTail(file: string): { fd: number; tail: Tail; damaged: Buffer } {
-  const fd = openSync(file, O_RDWR | O_APPEND | O_CREAT | O_DSYNC, 0o640)
+const openForAppending = (file: string) => openSync(file, O_RDWR | O_APPEND | O_CREAT | O_DSYNC, 0o640)
+
+function openAtTail(file: string): { fd: number; tail: Tail & { first: number }; damaged: Buffer } {
+  const before = endOfNewestSegment(file)
+  const fd = openForAppending(file)
   try {
-    const end = readTail(file, fd)
+    const end = readTail(file, fd, before)
     if (end.tail.length === 0) syncDirectory(file)
     return { fd, ...end }
   } catch (error) {
@@ -237,8 +276,31 @@ function openAtTail(file: string): { fd: number; tail: Tail; damaged: Buffer } {
   }
 }
 
-/** Reads the last lines, checks that they link, and separates crash damage behind them. */
-function readTail(file: string, fd: number): { tail: Tail; damaged: Buffer } {
+/** What the first line of the current file follows. */
+function endOfNewestSegment(file: string): Pick<Tail, 'sequence' | 'previous'> {
+  const newest = closedSegments(file).at(-1)
+  if (!newest) return { sequence: 0, previous: NO_PREVIOUS }
+  const fd = openSync(newest.file, 'r')
+  try {
+    const { tail, damaged } = readTail(newest.file, fd, undefined)
+    // A segment was whole when it was closed.
+    if (damaged.length > 0 || tail.sequence !== newest.last)
+      throw new Error(`${newest.file}: does not end with line ${newest.last}; see audit verify`)
+    return tail
+  } finally {
+    closeSync(fd)
+  }
+}
+
+/**
+ * Reads the last lines, checks that they link, and separates crash damage behind them.
+ * @param before what the first line follows; undefined where that is not known.
+ */
+function readTail(
+  file: string,
+  fd: number,
+  before: Pick<Tail, 'sequence' | 'previous'> | undefined,
+): { tail: Tail & { first: number }; damaged: Buffer } {
   const { size } = fstatSync(fd)
   const start = Math.max(0, size - 2 * MAX_GROUP_BYTES)
   const bytes = Buffer.alloc(size - start)
@@ -246,7 +308,10 @@ function readTail(file: string, fd: number): { tail: Tail; damaged: Buffer } {
 
   // A window that starts inside the file starts inside a line, whose end nobody can check here.
   let offset = start === 0 ? 0 : bytes.indexOf(NEWLINE) + 1
-  let tail: Tail | undefined = start === 0 ? { sequence: 0, previous: NO_PREVIOUS, length: 0 } : undefined
+  const first = firstSequence(fd) ?? (before ? before.sequence + 1 : 1)
+  // Where the segment before was moved elsewhere, what the first line follows cannot be told.
+  const canTell = before !== undefined && (before.sequence > 0 || first === 1)
+  let tail: Tail | undefined = start === 0 && canTell ? { ...before, length: 0 } : undefined
   while (offset < bytes.length) {
     const end = bytes.indexOf(NEWLINE, offset)
     const text = end < 0 ? undefined : bytes.toString('utf8', offset, end)
@@ -264,7 +329,15 @@ function readTail(file: string, fd: number): { tail: Tail; damaged: Buffer } {
   if (!tail || damaged.length > MAX_GROUP_BYTES) {
     throw new Error(`${file}: its end is not an audit chain, and it is too long to be the damage of a crash`)
   }
-  return { tail, damaged }
+  return { tail: { ...tail, first }, damaged }
+}
+
+/** Of the first line in the file; undefined when there is none that can be read. */
+function firstSequence(fd: number): number | undefined {
+  const head = Buffer.alloc(64)
+  const octets = readSync(fd, head, 0, head.length, 0)
+  const seq = /^\{"seq":(\d+),/.exec(head.toString('latin1', 0, octets))?.[1]
+  return seq === undefined ? undefined : Number(seq)
 }
 
 const follows = (line: AuditLine, { sequence, previous }: Pick<Tail, 'sequence' | 'previous'>): boolean =>

@@ -148,7 +148,14 @@ const Issuer = z.strictObject({
 const Config = z.strictObject({
   socket: File.meta({ description: 'Unix socket; its directory is made with mode 0750 when missing.' }),
   secret_file: File.meta({ description: 'At least 32 bytes, mode 600 or 640; the same file that the front reads.' }),
-  audit: z.strictObject({ file: File }),
+  audit: z.strictObject({
+    file: File,
+    max_bytes: z
+      .int()
+      .min(64 * 1024)
+      .default(256 * 1024 * 1024)
+      .meta({ description: 'Size at which the file is closed and a new one goes on with the chain.' }),
+  }),
   crl_numbers_file: File.optional().meta({
     description: 'Keeps the number of the newest CRL of each issuer; the audit file with `.crl-numbers` when absent.',
   }),
@@ -244,7 +251,7 @@ function withAbsolutePaths(config: SignerConfig, base: string): SignerConfig {
     ...config,
     socket: absolute(config.socket),
     secret_file: absolute(config.secret_file),
-    audit: { file: absolute(config.audit.file) },
+    audit: { ...config.audit, file: absolute(config.audit.file) },
     ...(config.crl_numbers_file !== undefined && { crl_numbers_file: absolute(config.crl_numbers_file) }),
     issuers: config.issuers.map((issuer) => ({
       ...issuer,

@@ -1,7 +1,12 @@
 #!/usr/bin/env node
 /** chancery-signer: the command line of the signer daemon. */
 
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import sade from 'sade'
+import type { AuditLine } from './audit-chain.ts'
+import { type AuditSelection, describeLine, exportAudit, followLines, lastLines } from './audit-export.ts'
+import { closedSegments } from './audit-segments.ts'
 import { verifyAuditChain } from './audit-verify.ts'
 import { describeSoftHsm, initSoftHsm } from './ceremony/init-softhsm.ts'
 import { nextSteps, runCeremony } from './ceremony/keygen.ts'
@@ -55,6 +60,24 @@ program
   ])
   .example('audit verify /var/lib/chancery-signer/audit.jsonl')
   .action(run(verifyCommand))
+
+program
+  .command('audit tail <file>', 'Show the newest signatures')
+  .option('-n, --lines', 'How many', 20)
+  .option('-f, --follow', 'Go on showing what is added, until Ctrl-C')
+  .option('--json', 'The lines as they stand in the file')
+  .example('audit tail -n 5 --follow /var/lib/chancery-signer/audit.jsonl')
+  .action(run(tailCommand))
+
+program
+  .command('audit export <file>', 'Write the lines of a chain to standard output, older segments included')
+  .option('--format', 'jsonl (the lines as they stand) or csv', 'jsonl')
+  .option('--since', 'Only lines from this time on, RFC 3339')
+  .option('--until', 'Only lines up to this time, RFC 3339')
+  .option('--issuer', 'Only lines of this issuer id')
+  .option('--serial', 'Only lines with this serial number, hex')
+  .example('audit export --format csv --since 2026-01-01T00:00:00Z /var/lib/chancery-signer/audit.jsonl > 2026.csv')
+  .action(run(exportCommand))
 
 program
   .command('keygen', 'Make a CA key and a self-signed root or a certificate request')
@@ -123,15 +146,73 @@ async function serveCommand(options: ServeOptions): Promise<number> {
 }
 
 async function verifyCommand(file: string): Promise<number> {
+  requireFile(file)
   const verdict = await verifyAuditChain(file)
   if (!verdict.ok) {
-    console.error(`${file}: line ${verdict.line}: ${verdict.reason}`)
+    console.error(`${verdict.file}: line ${verdict.line}: ${verdict.reason}`)
     return EXIT.failed
   }
+  if (verdict.first > 1) console.log(`${file}: lines before ${verdict.first} are not here`)
   const repairs = verdict.repairs === 0 ? '' : `, ${verdict.repairs} repaired after a crash`
   console.log(`${file}: ${verdict.lines} lines, ${verdict.signatures} signatures${repairs}`)
   console.log(`head ${verdict.head}`)
   return EXIT.ok
+}
+
+interface TailOptions {
+  lines: number
+  follow?: boolean
+  json?: boolean
+}
+
+async function tailCommand(file: string, { lines: count, follow, json }: TailOptions): Promise<number> {
+  if (!Number.isSafeInteger(count) || count < 0) throw new Error('--lines takes a whole number')
+  const show = (line: AuditLine) => console.log(json ? JSON.stringify(line) : describeLine(line))
+  requireFile(file)
+  const lines = await lastLines(file, count)
+  for (const line of lines) show(line)
+  if (!follow) return EXIT.ok
+
+  const interrupt = new AbortController()
+  process.once('SIGINT', () => interrupt.abort())
+  const newest = (await lastLines(file, 1)).at(-1)?.seq ?? 0
+  for await (const line of followLines(file, lines.at(-1)?.seq ?? newest, interrupt.signal)) show(line)
+  return EXIT.ok
+}
+
+interface ExportOptions {
+  format: string
+  since?: string
+  until?: string
+  issuer?: string
+  serial?: string | number
+}
+
+async function exportCommand(file: string, options: ExportOptions): Promise<number> {
+  const { format } = options
+  if (format !== 'jsonl' && format !== 'csv') throw new Error('--format is jsonl or csv')
+  requireFile(file)
+  const selection: AuditSelection = {
+    since: timeOf('--since', options.since),
+    until: timeOf('--until', options.until),
+    issuer: options.issuer,
+    serial: options.serial === undefined ? undefined : String(options.serial).toLowerCase(),
+  }
+  for await (const text of exportAudit(file, selection, format)) {
+    if (!process.stdout.write(text)) await once(process.stdout, 'drain')
+  }
+  return EXIT.ok
+}
+
+function timeOf(flag: string, text: string | undefined): Date | undefined {
+  if (text === undefined) return undefined
+  const time = new Date(text)
+  if (Number.isNaN(time.getTime())) throw new Error(`${flag} is not a time such as 2026-01-01T00:00:00Z`)
+  return time
+}
+
+function requireFile(file: string): void {
+  if (!existsSync(file) && closedSegments(file).length === 0) throw new Error(`${file}: there is no such audit chain`)
 }
 
 /** Turns what a command returns or throws into an exit code and plain lines on standard error. */
@@ -148,4 +229,8 @@ function run<A extends unknown[]>(command: (...args: A) => Promise<number>): (..
   }
 }
 
-program.parse(process.argv, { unknown: (flag) => `Unknown option: ${flag}`, string: KEYGEN_TEXTS })
+program.parse(process.argv, {
+  boolean: ['follow', 'json'],
+  string: [...KEYGEN_TEXTS, 'serial'],
+  unknown: (flag) => `Unknown option: ${flag}`,
+})

@@ -58,7 +58,10 @@ async function serveUntil(stop: Promise<string>, config: SignerConfig, version: 
   const keys = new KeyLoader()
   const issuers = await loadIssuers(config.issuers, { keys, onKeyState: keyStateLogger(log) })
   const crlNumbers = openCrlNumbers(config.crl_numbers_file ?? `${config.audit.file}.crl-numbers`)
-  const { chain: audit, keptAside } = await openAuditChain(config.audit.file)
+  const { chain: audit, keptAside } = await openAuditChain({
+    path: config.audit.file,
+    maxBytes: config.audit.max_bytes,
+  })
   if (keptAside !== undefined) log.warn({ keptAside }, 'the last audit line was torn; it is kept aside')
 
   const counters = createCounters()

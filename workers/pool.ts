@@ -8,17 +8,23 @@
  */
 
 import { Piscina } from 'piscina'
-import type { ValidationJob, ValidationVerdict } from './job.ts'
+import type { CaaFinding, CaaJob, ValidationJob, ValidationVerdict } from './job.ts'
+import { placesOf, withoutShared } from './shared-settings.ts'
 
 export interface WorkerPoolOptions {
   threads: number
   concurrentTasksPerThread: number
   /** Jobs that may wait while all threads are full. */
   maxQueue: number
+  /** Settings that stand in many jobs, as the very same objects. */
+  shared?: readonly object[]
   /** Called with what stopped a thread, for the log. */
   onThreadError?: (error: Error) => void
   /** Compiled module whose default export is the task. */
   taskFile?: URL
+  /** Worker data of the threads, in place of what is shared. */
+  threadData?: object
+  heapLimits?: { maxOldGenerationSizeMb: number; maxYoungGenerationSizeMb: number }
   /** How long past its own deadline a task may stay silent before its thread counts as stuck. */
   graceMs?: number
 }
@@ -38,6 +44,8 @@ export interface WorkerPoolStats {
 export interface WorkerPool {
   /** @throws WorkerPoolError; the job may be given again later, whatever the reason. */
   validate(job: ValidationJob): Promise<ValidationVerdict>
+  /** CAA records alone, for names whose control was shown before; one finding a subject. @throws WorkerPoolError */
+  checkCaa(job: CaaJob): Promise<CaaFinding[]>
   stats(): WorkerPoolStats
   /** Refuses new and waiting jobs, lets running ones finish for `timeoutMs`, then stops the threads. */
   close(timeoutMs: number): Promise<void>
@@ -64,6 +72,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
   const { threads, concurrentTasksPerThread, maxQueue, graceMs = GRACE_MS } = options
   const capacity = threads * concurrentTasksPerThread
   const counts = { running: 0, completed: 0, lost: 0, refused: 0 }
+  const places = placesOf(options.shared ?? [])
   let waiting: Waiter[] = []
   let piscina = startThreads(options)
   let closing: Promise<void> | undefined
@@ -83,21 +92,34 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
     if (counts.running === 0) onIdle?.()
   }
 
-  async function run(job: ValidationJob): Promise<ValidationVerdict> {
+  async function run<T>({ job, timeoutMs, task }: Work): Promise<T> {
     counts.running++
     const current = piscina
-    const overdue = setTimeout(() => replaceThreads(current), job.timeoutMs + graceMs)
+    const overdue = setTimeout(() => replaceThreads(current), timeoutMs + graceMs)
     try {
-      const verdict: ValidationVerdict = await current.run(job)
+      const verdict: T = await current.run(withoutShared(job, places), { name: task })
       counts.completed++
       return verdict
     } catch (cause) {
       counts.lost++
+      if (closing) throw new WorkerPoolError('closed', 'the server is shutting down', { cause })
       throw new WorkerPoolError('lost', 'the validation did not come to an end', { cause })
     } finally {
       clearTimeout(overdue)
       release()
     }
+  }
+
+  async function enqueue<T>(work: Work): Promise<T> {
+    if (closing) throw new WorkerPoolError('closed', 'the server is shutting down')
+    if (counts.running < capacity) return run(work)
+    if (waiting.length >= maxQueue) {
+      counts.refused++
+      throw new WorkerPoolError('full', `${maxQueue} validations are waiting already`)
+    }
+    return new Promise((resolve, refuse) => {
+      waiting.push({ start: () => resolve(run<T>(work)), refuse })
+    })
   }
 
   async function finish(timeoutMs: number): Promise<void> {
@@ -119,23 +141,23 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
   }
 
   return {
-    async validate(job) {
-      if (closing) throw new WorkerPoolError('closed', 'the server is shutting down')
-      if (counts.running < capacity) return run(job)
-      if (waiting.length >= maxQueue) {
-        counts.refused++
-        throw new WorkerPoolError('full', `${maxQueue} validations are waiting already`)
-      }
-      return new Promise((resolve, refuse) => {
-        waiting.push({ start: () => resolve(run(job)), refuse })
-      })
-    },
+    validate: (job) =>
+      enqueue<ValidationVerdict>({ job, timeoutMs: job.timeoutMs + (job.caa?.timeoutMs ?? 0), task: 'default' }),
+    checkCaa: (job) => enqueue<CaaFinding[]>({ job, timeoutMs: job.timeoutMs, task: 'checkCaa' }),
     stats: () => ({ threads: piscina.threads.length, queued: waiting.length, ...counts }),
     close(timeoutMs) {
       closing ??= finish(timeoutMs)
       return closing
     },
   }
+}
+
+interface Work {
+  job: ValidationJob | CaaJob
+  /** Within which the task ends by itself. */
+  timeoutMs: number
+  /** Export of the task file. */
+  task: 'default' | 'checkCaa'
 }
 
 interface Waiter {
@@ -145,18 +167,23 @@ interface Waiter {
 
 /** Threads that run one task module, and know nothing of the service but what a task is given. */
 export function startThreads(
-  options: Pick<WorkerPoolOptions, 'threads' | 'concurrentTasksPerThread' | 'taskFile' | 'onThreadError'>,
+  options: Pick<
+    WorkerPoolOptions,
+    'threads' | 'concurrentTasksPerThread' | 'taskFile' | 'shared' | 'threadData' | 'heapLimits' | 'onThreadError'
+  >,
 ): Piscina {
-  const { taskFile = new URL('./validate.js', import.meta.url) } = options
+  const { taskFile = new URL('./task.js', import.meta.url) } = options
   const piscina = new Piscina({
     filename: taskFile.href,
     minThreads: options.threads,
     maxThreads: options.threads,
     concurrentTasksPerWorker: options.concurrentTasksPerThread,
+    workerData: options.threadData ?? options.shared ?? [],
     // Otherwise an idle thread sleeps in Atomics.wait with its event loop stopped, and what is still closing stays open.
     atomics: 'disabled',
     // The zone that strangers' bytes come into sees none of the service's environment.
     env: coverageOnly(process.env),
+    ...(options.heapLimits && { resourceLimits: options.heapLimits }),
   })
   // Without a listener a thread that dies between two tasks would end the process.
   piscina.on('error', (error: Error) => options.onThreadError?.(error))

@@ -1,13 +1,23 @@
-/** The task that the pool's threads run: one job in, one verdict out. */
+/** From a job to its validator: one job in, one verdict out. */
 
-import type { ValidationJob, ValidationVerdict } from './job.ts'
+import { checkCaa } from './caa.ts'
+import { judgedByCaa } from './caa-verdict.ts'
+import type { BuiltInJob, ValidationVerdict } from './job.ts'
 import { validateDns01, validateDnsAccount01 } from './validate/dns-01.ts'
 import { validateDnsPersist01 } from './validate/dns-persist-01.ts'
 import { validateHttp01 } from './validate/http-01.ts'
 import { validateTlsAlpn01 } from './validate/tls-alpn-01.ts'
 
+export { checkCaa } from './caa.ts'
+
 /** Total for whatever the outside world does; a rejection is a fault of this program. */
-export default function validate(job: ValidationJob): Promise<ValidationVerdict> {
+export default async function validate(job: BuiltInJob): Promise<ValidationVerdict> {
+  const verdict = await showControl(job)
+  // Afterwards, with a time bound of its own: who cannot show control causes no further queries.
+  return verdict.ok && job.caa ? judgedByCaa(verdict, await checkCaa(job.caa)) : verdict
+}
+
+function showControl(job: BuiltInJob): Promise<ValidationVerdict> {
   switch (job.type) {
     case 'http-01':
       return validateHttp01(job)

@@ -16,6 +16,7 @@ export interface GeneratorJob {
   /** Makes its names differ from every other process's. */
   runId: string
   domainSuffix: string
+  challengeType: string
   signing: Signing
   caCertificates: string | undefined
   insecure: boolean

@@ -43,6 +43,7 @@ export async function prepare(
     nextAccount: () => accounts[turn++ % accounts.length]!,
     nextName: (account) => nextName(account.index),
     csrFor: csrMaker(certificateKey),
+    challengeType: job.challengeType,
     poll: job.poll,
     collect,
   }

@@ -43,6 +43,8 @@ export interface Floor {
 export interface Result {
   scenario: ScenarioName
   directory: string
+  /** Type of the challenges that were met. */
+  challenge: string
   startedAt: string
   clients: number
   processes: number
@@ -92,6 +94,7 @@ export function buildResult(options: Options, measured: Measurement): Result {
     scenario,
     directory: options.directoryUrl,
     startedAt: measured.startedAt.toISOString(),
+    challenge: options.challengeType,
     clients: options.clients,
     processes: options.processes,
     accounts: scenarioNamed(scenario).usesAccounts ? options.accounts : 0,

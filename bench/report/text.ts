@@ -15,11 +15,11 @@ export function renderText(result: Result): string {
 }
 
 function headLines(result: Result): string[] {
-  const { scenario, clients, processes, accounts, seconds, warmupSeconds } = result
+  const { scenario, challenge, clients, processes, accounts, seconds, warmupSeconds } = result
   const checked =
     result.certificatesChecked > 0 ? `, ${result.certificatesChecked} certificates checked (with warm-up)` : ''
   return [
-    `${scenario} against ${result.directory}`,
+    `${scenario} against ${result.directory}${challenge === 'http-01' ? '' : `, challenge ${challenge}`}`,
     `${plural(clients, 'client')} in ${plural(processes, 'process', 'processes')}, ${plural(accounts, 'account')}; ` +
       `${seconds.toFixed(1)} s after ${warmupSeconds} s of warm-up; Node ${result.node}; ${result.processor}`,
     '',

@@ -12,7 +12,7 @@ import type { HttpResponse } from '../client/response-parser.ts'
 import type { Context, Scenario } from './scenario.ts'
 
 export const fullFlow: Scenario = {
-  summary: 'order, http-01 challenge, finalize and download of one certificate',
+  summary: 'order, challenge, finalize and download of one certificate',
   usesAccounts: true,
   answersChallenges: true,
   floor: { jwsVerifications: 7, csrVerifications: 1, signatures: 1 },
@@ -36,8 +36,9 @@ async function authorize(client: AcmeClient, context: Context, account: Account,
   const { status, challenges } = parseAuthorization(await client.post('authorization', account, url, ''))
   if (status === 'valid') return
 
-  const challenge = challenges.find(({ type }) => type === 'http-01')
-  if (!challenge) throw new Failure('no-http-01', 'the authorization offers no http-01 challenge')
+  const { challengeType } = context
+  const challenge = challenges.find(({ type }) => type === challengeType)
+  if (!challenge) throw new Failure('no-challenge', `the authorization offers no ${challengeType} challenge`)
   const accepted = await client.post('challenge', account, challenge.url, '{}')
   await pollUntil(
     context.poll,

@@ -18,6 +18,8 @@ export interface Context {
   nextName(account: Account): string
   /** Base64url DER of a request for one name. */
   csrFor(name: string): string
+  /** Of the challenge to choose. */
+  challengeType: string
   poll: PollSettings
   /** Hands a chain over to be checked. */
   collect(download: Download): void

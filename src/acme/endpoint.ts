@@ -3,7 +3,7 @@
  *
  * Order of the checks, cheap ones first and nothing that tells about state before the signature:
  * method and media type, JWS form, algorithm, url, nonce form, the rate limit of the client's address, key (looked up or
- * parsed), signature, account status, payload, maintenance, and last the nonce itself, so that it is used up only by a
+ * parsed), signature, account status, payload, maintenance, terms of service, and last the nonce itself, so that it is used up only by a
  * request that could otherwise succeed: what is refused for maintenance can be sent again as it is.
  */
 
@@ -49,6 +49,8 @@ export interface AcmeRequest<P, S extends SignedBy> {
   /** The request's rate limits; undefined for a resource that has none. */
   visit: Visit | undefined
   requestId: string
+  /** Of the client, behind trusted proxies. */
+  address: string
   now: Date
 }
 
@@ -74,6 +76,8 @@ export interface AcmeEndpoint<P = unknown, S extends SignedBy = SignedBy> {
   mayBeExempt?(payload: Buffer): boolean
   /** Refused while the server is in maintenance (doc 1, Limits). */
   pausedInMaintenance?: true
+  /** Only for accounts that have agreed to the terms in force (RFC 8555 §7.3.3). */
+  needsCurrentTerms?: true
   handle(request: AcmeRequest<P, S>, context: AcmeContext): Promise<AcmeReply>
 }
 
@@ -111,6 +115,10 @@ export async function runEndpoint(
   let signer = await authenticate(jws, endpoint.signedBy, context)
   const payload = readPayload(jws.payload, endpoint.payload)
   if (endpoint.pausedInMaintenance && context.board.isOn('maintenance')) throw inMaintenance()
+  if (endpoint.needsCurrentTerms && isAccount(signer)) {
+    const looking = context.registration.requireCurrentTerms(signer)
+    if (looking) await looking
+  }
   const redeemed = context.nonces.redeem(jws.header.nonce, now.getTime())
   // Not awaited where the answer is there already: that would cost every request a turn.
   if (!(redeemed instanceof Promise ? await redeemed : redeemed)) throw badNonce()
@@ -124,6 +132,7 @@ export async function runEndpoint(
     jws,
     visit,
     requestId: gated.requestId,
+    address: gated.address,
     now,
   }
   try {

@@ -8,9 +8,10 @@ export const newAuthz = acmeEndpoint({
   resource: 'newAuthz',
   signedBy: 'kid',
   pausedInMaintenance: true,
+  needsCurrentTerms: true,
   payload: { schema: z.object({ identifier: z.object({ type: z.string(), value: z.string() }) }) },
-  async handle({ signer, payload, now }, { ordering, urls, settings }) {
-    const made = await ordering.preAuthorize(signer.requester, payload.identifier, now)
+  async handle({ signer, payload, address, requestId, now }, { ordering, urls, settings }) {
+    const made = await ordering.preAuthorize({ ...signer, address, requestId }, payload.identifier, now)
     return {
       status: 201,
       body: renderAuthorization(made, urls, settings),

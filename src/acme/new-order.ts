@@ -16,6 +16,7 @@ export const newOrder = acmeEndpoint({
   signedBy: 'kid',
   limit: 'new_order',
   pausedInMaintenance: true,
+  needsCurrentTerms: true,
   // RFC 9773 §5: an order that replaces a certificate is exempt; only its handler can tell whether it does.
   mayBeExempt: (payload) => payload.includes('"replaces"'),
   payload: {
@@ -27,10 +28,10 @@ export const newOrder = acmeEndpoint({
       replaces: z.string().optional(),
     }),
   },
-  async handle({ signer, payload, visit, now }, { ordering, urls, settings }) {
+  async handle({ signer, payload, visit, address, requestId, now }, { ordering, urls, settings }) {
     const { identifiers, notBefore, notAfter, profile, replaces } = payload
     const order = await ordering.createOrder(
-      signer.requester,
+      { ...signer, address, requestId },
       {
         identifiers,
         ...(notBefore && { notBefore }),

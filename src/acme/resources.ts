@@ -1,7 +1,8 @@
 /** Account, order, authorization and challenge objects as clients see them (RFC 8555 §7.1; decisions 3, 9). */
 
-import type { Account, Authorization, Order } from '../domain/records.ts'
-import { CHALLENGE_TYPES, type ChallengeType, challengeId } from '../protocol/challenge.ts'
+import type { Account, Authorization, ChallengeAttempt, Order } from '../domain/records.ts'
+import { uuidTime } from '../lib/uuid.ts'
+import { type ChallengeType, challengeId, hasToken } from '../protocol/challenge.ts'
 import type { ProblemDocument } from '../protocol/problem.ts'
 import { renderTimestamp } from '../protocol/timestamp.ts'
 import type { Urls } from '../protocol/urls.ts'
@@ -66,6 +67,19 @@ function shownChallenges({ status, offered, attempts }: Authorization): Challeng
   return attempted.length > 0 ? attempted : [...offered]
 }
 
+/**
+ * What is valid without a challenge has none to show (RFC 8555 §7.1.4 has no case for it). Those that were offered are shown
+ * as met, so that a client which goes by its challenge finds nothing left to do.
+ */
+function unattempted({
+  id,
+  status,
+  attempts,
+}: Authorization): Pick<ChallengeAttempt, 'status' | 'validated' | 'error'> {
+  const isMet = status === 'valid' && !Object.values(attempts).some((attempt) => attempt?.status === 'valid')
+  return isMet ? { status: 'valid', validated: renderTimestamp(uuidTime(id)) } : { status: 'pending' }
+}
+
 export interface ChallengeObject {
   type: ChallengeType
   url: string
@@ -85,15 +99,15 @@ export function renderChallenge(
   urls: Urls,
   { dnsPersist }: Pick<AcmeSettings, 'dnsPersist'>,
 ): ChallengeObject {
-  const attempt = authorization.attempts[type]
+  const attempt = authorization.attempts[type] ?? unattempted(authorization)
   return {
     type,
-    url: urls.numbered('challenge', challengeId(authorization.id, type)),
-    status: attempt?.status ?? 'pending',
-    ...(CHALLENGE_TYPES[type].hasToken && { token: authorization.token }),
+    url: urls.numbered('challenge', challengeId(authorization, type)),
+    status: attempt.status,
+    ...(hasToken(type) && { token: authorization.token }),
     ...(type === 'dns-persist-01' && persistMembers(authorization, urls, dnsPersist)),
-    ...(attempt?.validated && { validated: attempt.validated }),
-    ...(attempt?.error && { error: attempt.error }),
+    ...(attempt.validated && { validated: attempt.validated }),
+    ...(attempt.error && { error: attempt.error }),
   }
 }
 

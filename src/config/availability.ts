@@ -4,7 +4,6 @@
  * row away.
  */
 
-import { isChallengeType } from '../protocol/challenge.ts'
 import type { Config } from './schema.ts'
 
 export interface AbsentFeature {
@@ -22,14 +21,6 @@ const when = (path: string, feature: string, used: (config: Config) => boolean):
 })
 
 export const ABSENT_FEATURES: readonly AbsentFeature[] = [
-  when('acme.caa_enforce', 'the CAA check is', (c) => c.acme.caa_enforce),
-  {
-    path: 'challenges.enabled',
-    feature: 'this challenge method is',
-    uses: (c) =>
-      c.challenges.enabled.flatMap((type, index) => (isChallengeType(type) ? [] : [`challenges.enabled[${index}]`])),
-  },
-  when('challenges.auto_accept', 'accepting without validation is', (c) => c.challenges.auto_accept),
   when('ca.backend', 'this backend is', (c) => c.ca.backend !== 'internal' && c.ca.backend !== 'hsm'),
   when('email.validate_mx', 'the MX check of contacts is', (c) => c.email.validate_mx),
   when('smtp.enabled', 'sending mail is', (c) => c.smtp.enabled),

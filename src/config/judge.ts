@@ -15,22 +15,31 @@ export interface Verdict {
 /**
  * @param config Finished values; defaults stand in for the keys in `violations`.
  * @param violations What the schema found. Rules that would read one of these keys are skipped.
+ * @param isDevelopment `--dev`
  */
-export function judge(config: Config, isSet: IsSet, violations: readonly Violation[]): Verdict {
+export function judge(config: Config, isSet: IsSet, violations: readonly Violation[], isDevelopment: boolean): Verdict {
   const broken = violations.map(({ path }) => formatPath(path))
   const isSound = (key: string) => !broken.some((other) => isWithin(key, other) || isWithin(other, key))
   const absent = judgeFeatures(config, isSet, isSound)
   return {
-    errors: [...violations, ...judgeRules(config, isSet, isSound), ...absent.errors],
+    errors: [...violations, ...judgeRules(config, isSet, isSound, isDevelopment), ...absent.errors],
     warnings: [...absent.warnings, ...judgeWarnings(config, isSet, absent.off)],
   }
 }
 
-function judgeRules(config: Config, isSet: IsSet, isSound: (key: string) => boolean): Violation[] {
-  return RULES.filter((rule) => [rule.path, ...(rule.reads ?? [])].every(isSound)).flatMap((rule) => {
-    const message = rule.check(config, isSet)
-    return message === undefined ? [] : [{ path: splitPath(rule.path), message }]
-  })
+function judgeRules(
+  config: Config,
+  isSet: IsSet,
+  isSound: (key: string) => boolean,
+  isDevelopment: boolean,
+): Violation[] {
+  const rules = RULES.filter((rule) => !(isDevelopment && rule.inDevelopment))
+  return rules
+    .filter((rule) => [rule.path, ...(rule.reads ?? [])].every(isSound))
+    .flatMap((rule) => {
+      const message = rule.check(config, isSet)
+      return message === undefined ? [] : [{ path: splitPath(rule.path), message }]
+    })
 }
 
 function judgeFeatures(config: Config, isSet: IsSet, isSound: (key: string) => boolean): Verdict & { off: string[] } {

@@ -35,8 +35,8 @@ const READ_FAILURES: Record<string, string> = {
 
 const FORMATS: Record<string, Format> = { '.yaml': 'yaml', '.yml': 'yaml', '.json': 'json' }
 
-/** Reads, substitutes and checks a configuration file; the file's extension chooses the format. Does not throw. */
-export async function loadConfig(file: string, env: Environment): Promise<LoadedConfig> {
+/** Reads, substitutes and checks a configuration file; the file's extension chooses the format. Does not throw. @param development `--dev` */
+export async function loadConfig(file: string, env: Environment, development = false): Promise<LoadedConfig> {
   const format = FORMATS[path.extname(file).toLowerCase()]
   if (format === undefined) return refuse('its name ends in neither .yaml, .yml nor .json, which chooses the format')
   let text: string
@@ -47,14 +47,17 @@ export async function loadConfig(file: string, env: Environment): Promise<Loaded
     const { code = 'unknown error' } = error as NodeJS.ErrnoException
     return refuse(`cannot be read: ${code}${READ_FAILURES[code] ?? ''}`)
   }
-  const parsed = parseConfigText(text, { format, env })
+  const parsed = parseConfigText(text, { format, env, development })
   return parsed.ok ? { ...parsed, path: file } : parsed
 }
 
 const refuse = (message: string): LoadedConfig => ({ ok: false, errors: [{ path: '', message }] })
 
 /** The same for text in hand. Errors come in the order of the file, warnings too. */
-export function parseConfigText(text: string, options: { format: Format; env: Environment }): ParsedConfig {
+export function parseConfigText(
+  text: string,
+  options: { format: Format; env: Environment; development?: boolean },
+): ParsedConfig {
   const source = readDocument(text, options.format)
   const syntax = source.problems.map((problem) => ({
     path: formatPath(problem.path),
@@ -68,7 +71,7 @@ export function parseConfigText(text: string, options: { format: Format; env: En
   const substitution = substituteVariables(source.value, options.env)
   const { config, violations, raw } = validate(substitution)
   const isSet = (key: string) => ![undefined, null, ''].includes(valueAt(raw, splitPath(key)) as undefined)
-  const judged = judge(config, isSet, violations)
+  const judged = judge(config, isSet, violations, options.development ?? false)
 
   const errors = [...syntax, ...judged.errors.map((violation) => locate(source, violation))]
   if (errors.length > 0) return { ok: false, errors: inFileOrder(errors) }

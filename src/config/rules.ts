@@ -11,6 +11,8 @@ export interface Rule {
   path: string
   /** Further keys that the rule reads. It is skipped while one of its keys has an error of its own. */
   reads?: readonly string[]
+  /** What it forbids is accepted with --dev. */
+  inDevelopment?: true
   /** What is wrong and what would be right; undefined when all is well. */
   check(config: Config, isSet: IsSet): string | undefined
 }
@@ -32,8 +34,10 @@ const not = (
   reads: readonly string[],
   wrong: (c: Config) => boolean,
   message: string | ((c: Config) => string),
+  accepted: Pick<Rule, 'inDevelopment'> = {},
 ): Rule => ({
   path,
+  ...accepted,
   reads,
   check: (c) => (wrong(c) ? (typeof message === 'string' ? message : message(c)) : undefined),
 })
@@ -105,6 +109,14 @@ const ACME: Rule[] = [
     'is true, and there is no secret to store binding credentials under; set acme.eab_key_file or admin_api.token_secret',
   ),
   {
+    path: 'acme.caa_enforce',
+    reads: ['acme.caa_identities'],
+    check: (c, isSet) =>
+      isSet('acme.caa_enforce') && c.acme.caa_enforce && c.acme.caa_identities.length === 0
+        ? 'is true, and acme.caa_identities is empty: no record could permit this service; list its issuer domain names there'
+        : undefined,
+  },
+  {
     path: 'acme.paths',
     check(c) {
       const paths = Object.values(c.acme.paths)
@@ -131,12 +143,10 @@ const ACME: Rule[] = [
   },
   not(
     'challenges.auto_accept',
-    ['ca.backend', 'security.identifier_policy.enforce_account_allowlist'],
-    (c) =>
-      c.challenges.auto_accept &&
-      c.ca.backend === 'internal' &&
-      !c.security.identifier_policy.enforce_account_allowlist,
-    'is true with ca.backend internal: anybody would get any certificate; enable security.identifier_policy.enforce_account_allowlist or validate',
+    ['security.identifier_policy.enforce_account_allowlist'],
+    (c) => c.challenges.auto_accept && !c.security.identifier_policy.enforce_account_allowlist,
+    'is true: anybody would get any certificate; enable security.identifier_policy.enforce_account_allowlist, validate, or try things out with --dev',
+    { inDevelopment: true },
   ),
   not(
     'challenges.backoff_base_seconds',
@@ -151,6 +161,12 @@ const ACME: Rule[] = [
     (c) => c.tos.url,
     'tos.require_agreement needs terms to agree to',
     ['tos.require_agreement'],
+  ),
+  not(
+    'tos.version',
+    ['tos.require_agreement'],
+    (c) => c.tos.version !== null && !c.tos.require_agreement,
+    'is set, but tos.require_agreement is false; switch it on, or leave the version out',
   ),
 ]
 

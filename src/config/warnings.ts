@@ -51,7 +51,19 @@ const dnsMethodWarnings = Object.entries(DNS_METHODS).flatMap(([type, section]) 
   ]
 })
 
+/** The sections of all methods. */
+const METHODS = { ...DNS_METHODS, 'http-01': 'http01', 'tls-alpn-01': 'tlsalpn01' } as const
+
 export const WARNINGS: readonly WarningRule[] = [
+  warn(
+    'challenges.background_worker.enabled',
+    ({ challenges }) =>
+      !challenges.background_worker.enabled &&
+      Object.entries(METHODS).some(
+        ([type, section]) => challenges.enabled.includes(type) && !challenges[section].auto_validate,
+      ),
+    'is false while auto_validate of an enabled method is false; its challenges wait for another instance to validate them',
+  ),
   ...dnsMethodWarnings,
   {
     path: 'server.worker_class',
@@ -60,6 +72,11 @@ export const WARNINGS: readonly WarningRule[] = [
         ? undefined
         : `${server.worker_class} means the same as thread here; database.max_connections counts for all threads together`,
   },
+  warn(
+    'challenges.auto_accept',
+    (c) => c.challenges.auto_accept,
+    'is true: no control over any identifier is checked; whoever may ask for a name gets a certificate for it',
+  ),
   warn(
     'proxy.trusted_proxies',
     (c) => !c.proxy.enabled && c.proxy.trusted_proxies.length > 0,
@@ -82,6 +99,16 @@ export const WARNINGS: readonly WarningRule[] = [
     'acme.eab_reusable',
     (c) => c.acme.eab_reusable && !c.acme.eab_required,
     'is true while acme.eab_required is false; it concerns only clients that bind their account all the same',
+  ),
+  warn(
+    'acme.caa_identities',
+    (c, isSet) => c.acme.caa_enforce && !isSet('acme.caa_enforce') && c.acme.caa_identities.length === 0,
+    'is empty, so CAA records are not checked; list the issuer domain names of this service, or set acme.caa_enforce to false',
+  ),
+  warn(
+    'acme.caa_unreachable_ok',
+    (c) => c.acme.caa_unreachable_ok.length > 0 && (!c.acme.caa_enforce || c.acme.caa_identities.length === 0),
+    'has no effect while CAA records are not checked',
   ),
   warn(
     'ca.internal.root_key_path',

@@ -23,15 +23,26 @@ export function hasChoiceOfProfiles(profiles: ReadonlyMap<string, unknown>): boo
   return profiles.size > 1
 }
 
-/** @throws Problem invalidProfile for a profile that the directory does not advertise (draft-ietf-acme-profiles) */
+/**
+ * @param allowed of the account's credential, its own default first; undefined where it may choose any
+ * @throws Problem invalidProfile for a profile that the directory does not advertise, or that is not for this account
+ *   (draft-ietf-acme-profiles)
+ */
 export function chooseProfile(
   profiles: ReadonlyMap<string, CertificateProfile>,
   name: string | undefined,
+  allowed?: readonly string[],
 ): CertificateProfile {
   if (name !== undefined && !hasChoiceOfProfiles(profiles))
     throw new Problem('invalidProfile', 'this server has no profiles to choose from; leave profile out')
-  const profile = profiles.get(name ?? DEFAULT_PROFILE)
+  const unchosen = allowed === undefined || allowed.includes(DEFAULT_PROFILE) ? DEFAULT_PROFILE : (allowed[0] as string)
+  const profile = profiles.get(name ?? unchosen)
   if (!profile)
     throw new Problem('invalidProfile', `there is no such profile; this server has ${[...profiles.keys()].join(', ')}`)
+  if (allowed && !allowed.includes(profile.name))
+    throw new Problem(
+      'invalidProfile',
+      `this account may not order ${profile.name}; it may order ${allowed.join(', ')}`,
+    )
   return profile
 }

@@ -3,7 +3,7 @@
  * once more, finalize.
  */
 
-import { type ChallengeType, offeredChallengeTypes } from '../protocol/challenge.ts'
+import { type EnabledMethod, offeredChallengeTypes, typeOf } from '../protocol/challenge.ts'
 import {
   IDENTIFIER_TYPES,
   type Identifier,
@@ -25,7 +25,7 @@ export interface IdentifierPolicy {
   allowSingleLabel: boolean
   maxIdentifiers: number
   maxValueLength: number
-  enabledChallenges: readonly ChallengeType[]
+  enabledChallenges: readonly EnabledMethod[]
 }
 
 /** An identifier as it came in: any strings. */
@@ -123,7 +123,7 @@ function checkChallenges(identifier: Identifier, policy: IdentifierPolicy): Verd
   const kind = identifier.type === 'ip' ? 'an IP address' : 'a wildcard name'
   return refuse(
     'rejectedIdentifier',
-    `${identifier.value}: no challenge type enabled on this server (${policy.enabledChallenges.join(', ')}) can validate ${kind}`,
+    `${identifier.value}: no challenge type enabled on this server (${policy.enabledChallenges.map(typeOf).join(', ')}) can validate ${kind}`,
   )
 }
 

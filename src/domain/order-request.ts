@@ -11,6 +11,8 @@ export interface OrderRequestFacts {
   notAfter: Date | undefined
   /** certID of the predecessor. */
   replaces: string | undefined
+  /** What may approve of its identifiers without a challenge: such an order is not one that would need them. */
+  approval?: string | undefined
 }
 
 /**
@@ -23,7 +25,14 @@ export function orderRequestKey(request: OrderRequestFacts): string {
   const names = request.identifiers.map(({ type, value }) => `${type}:${value}`).sort()
   const validity = [request.notBefore?.getTime() ?? '', request.notAfter?.getTime() ?? '']
   // No member can hold a line feed: identifiers are normalised, and profile names stand in the configuration.
-  const text = [request.accountId, request.profile, ...validity, request.replaces ?? '', ...names].join('\n')
+  const text = [
+    request.accountId,
+    request.profile,
+    ...validity,
+    request.replaces ?? '',
+    ...names,
+    ...(request.approval ? [request.approval] : []),
+  ].join('\n')
   const digest = hash('sha256', text, 'hex')
   return `${digest.slice(0, 8)}-${digest.slice(8, 12)}-${digest.slice(12, 16)}-${digest.slice(16, 20)}-${digest.slice(20, 32)}`
 }

@@ -19,8 +19,13 @@ export interface Account {
   keyVersion: number
   contacts: readonly string[]
   termsAgreed: boolean
+  /** `tos.version` at its last agreement; absent when it agreed to none, or before there were versions. */
+  termsVersion?: string
   /** The JWS it was registered with, when it is bound to an external account. */
   externalAccountBinding?: ExternalAccountBinding['jws']
+  /** Given by its credential, for good: the CA profiles it may order, and the networks from which names are pre-approved. */
+  allowedProfiles?: readonly string[]
+  preapprovedNetworks?: readonly string[]
 }
 
 export interface Order {
@@ -39,6 +44,8 @@ export interface Order {
   certificateId?: string
   /** CSR profile assigned to its account, as of when the order was read. */
   csrProfileId?: string
+  /** Oldest CAA check among its authorizations of DNS names; absent where one of them was never checked. */
+  caaCheckedAt?: Date
 }
 
 export interface Authorization {
@@ -60,7 +67,11 @@ export interface ChallengeAttempt {
   status: ChallengeStatus
   /** Finished or failed validation attempts so far. */
   tries: number
+  /** Of the account key that triggered it, until it is decided: the key may change before the last attempt. */
+  thumbprint?: string
   validated?: string
+  /** When the CAA records permitted it; absent where they were not asked. */
+  caaChecked?: string
   error?: ProblemDocument
 }
 

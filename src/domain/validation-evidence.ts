@@ -20,14 +20,16 @@ export interface ValidationRecord {
   type: ChallengeType
   /** 1 for the first attempt. */
   attempt: number
-  /** RFC 3339; when the attempt began. */
+  /** RFC 3339; when the verdict came. */
   at: string
   /** From the hand-over to the verdict. */
   ms: number
-  /** `retry`: failed, and another attempt follows. */
-  result: 'valid' | 'invalid' | 'retry'
+  /** In the words of the metric (doc 1); `retry`: failed, and another attempt follows. */
+  result: 'success' | 'retry' | 'failure'
   problem?: ProblemType
   detail?: string
+  /** What the CAA records said, where they were looked up (workers/job.ts). */
+  caa?: 'permitted' | 'excepted' | 'forbidden' | 'failed'
   /** How long the proof is good for, where what was found bounds it. */
   validForSeconds?: number
   /** Of the request that triggered the challenge. */
@@ -39,48 +41,64 @@ export interface ValidationRecord {
 
 /** UTF-16 code units of the JSON; PostgreSQL keeps this much compressed outside the row. */
 export const MAX_RECORD_LENGTH = 8192
-const MAX_TEXT_LENGTH = 512
-const MAX_ITEMS = 32
-const MAX_DEPTH = 6
-/** The texts of the record itself, in its JSON. */
-const MEMBERS_LENGTH = 2048
+/** UTF-16 code units of a text, items of a list. What is too long in the wide cut gets the narrow one. */
+const WIDE = { text: 512, items: 32 }
+const NARROW = { text: 128, items: 8 }
+type Cut = typeof WIDE
+const MAX_DEPTH = 4
+/** What the texts of the record itself, in JSON, leave of it. */
+const STEPS_LENGTH = MAX_RECORD_LENGTH - 4096
+
+/** In JSON: an escape other than of a quote or a backslash, which is how a control character or half a pair shows; or C1. */
+const SUSPECT = /\\[^"\\]|[\u007f-\u009f]/
 
 /** The same record with what the target chose cut to size, and without what PostgreSQL refuses in jsonb. */
 export function boundRecord(record: ValidationRecord): ValidationRecord {
-  const steps = record.steps.map((step) => bound(step, 0) as FoundStep)
-  const lengths = steps.map((step) => JSON.stringify(step).length + 1)
-  let room = MAX_RECORD_LENGTH - MEMBERS_LENGTH - lengths.reduce((sum, length) => sum + length, 0)
-  let omitted = 0
-  while (room < 0 && steps.length > 0) {
-    const middle = steps.length >> 1
-    room += lengths.splice(middle, 1)[0] as number
-    steps.splice(middle, 1)
-    omitted++
-  }
+  const json = JSON.stringify(record)
+  if (json.length <= MAX_RECORD_LENGTH && !SUSPECT.test(json)) return record
+  const stepsIn = (cut: Cut) => record.steps.map((step) => bound(step, 0, cut) as FoundStep)
+  const wide = stepsIn(WIDE)
+  const steps = lengthOf(wide) <= STEPS_LENGTH ? wide : stepsIn(NARROW)
+  const omitted = dropFromMiddle(steps)
   return {
     ...record,
-    ...(record.detail !== undefined && { detail: boundText(record.detail) }),
-    requestId: boundText(record.requestId),
+    ...(record.detail !== undefined && { detail: boundText(record.detail, WIDE) }),
+    requestId: boundText(record.requestId, NARROW),
     steps,
     ...(omitted > 0 && { omitted }),
   }
 }
 
-function bound(value: unknown, depth: number): unknown {
-  if (typeof value === 'string') return boundText(value)
+const lengthOf = (value: unknown) => JSON.stringify(value).length
+
+/** @returns how many steps had to go for the others to fit */
+function dropFromMiddle(steps: FoundStep[]): number {
+  const lengths = steps.map((step) => lengthOf(step) + 1)
+  let length = lengths.reduce((sum, one) => sum + one, 0)
+  let dropped = 0
+  for (; length > STEPS_LENGTH; dropped++) {
+    const middle = steps.length >> 1
+    length -= lengths.splice(middle, 1)[0] as number
+    steps.splice(middle, 1)
+  }
+  return dropped
+}
+
+function bound(value: unknown, depth: number, cut: Cut): unknown {
+  if (typeof value === 'string') return boundText(value, cut)
   if (typeof value !== 'object' || value === null) return value
   if (depth === MAX_DEPTH) return '…'
   if (Array.isArray(value)) {
-    const kept = value.slice(0, MAX_ITEMS).map((item) => bound(item, depth + 1))
-    return value.length > MAX_ITEMS ? [...kept, `… ${value.length - MAX_ITEMS} more`] : kept
+    const kept = value.slice(0, cut.items).map((item) => bound(item, depth + 1, cut))
+    return value.length > cut.items ? [...kept, `… ${value.length - cut.items} more`] : kept
   }
-  const members = Object.entries(value).slice(0, MAX_ITEMS)
-  return Object.fromEntries(members.map(([name, member]) => [boundText(name), bound(member, depth + 1)]))
+  const members = Object.entries(value).slice(0, cut.items)
+  return Object.fromEntries(members.map(([name, member]) => [boundText(name, cut), bound(member, depth + 1, cut)]))
 }
 
 /** jsonb takes neither U+0000 nor half a surrogate pair; the other control characters would reach an operator's terminal. */
-function boundText(text: string): string {
-  const cut = text.length > MAX_TEXT_LENGTH ? `${text.slice(0, MAX_TEXT_LENGTH - 1)}…` : text
+function boundText(text: string, cut: Cut): string {
+  const short = text.length > cut.text ? `${text.slice(0, cut.text - 1)}…` : text
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
-  return cut.replace(/[\u0000-\u001f\u007f-\u009f]|\p{Surrogate}/gu, '\ufffd')
+  return short.replace(/[\u0000-\u001f\u007f-\u009f]|\p{Surrogate}/gu, '\ufffd')
 }

@@ -1,10 +1,8 @@
 /** How often and how soon a failed validation is tried again (RFC 8555 §8.2; `challenges.*`). */
 
-import type { ChallengeType } from '../protocol/challenge.ts'
-
 export interface ValidationPolicy {
-  /** Attempts after the first, by type. */
-  maxRetries: Record<ChallengeType, number>
+  /** Attempts after the first, by type; none for a type that is not there. */
+  maxRetries: Readonly<Record<string, number>>
   backoffBaseMs: number
   backoffMaxMs: number
 }

@@ -1,6 +1,7 @@
 /** The background tasks of this release, and how their rounds are counted and logged. */
 
 import type { Logger } from 'pino'
+import type { ExtensionThreadData } from '../../workers/extension/task.ts'
 import type { BackgroundEvents, BackgroundTask } from '../background/tasks.ts'
 import type { CaBackend } from '../ca/backend.ts'
 import type { Config } from '../config/schema.ts'
@@ -12,22 +13,25 @@ import type { Issuance } from '../services/issuance.ts'
 import { recoverIssuances } from '../services/recovery.ts'
 import type { ValidationDispatcher } from '../services/validation-dispatcher.ts'
 import type { ExpiryPage } from '../store/expiry-store.ts'
-import { nonceLifetimeSeconds, orderingPolicy } from './settings.ts'
+import { adoptionRules, expiryLifetimes, nonceLifetimeSeconds } from './settings.ts'
 import type { Stores } from './wiring.ts'
 
 const RECOVERY_INTERVAL_MS = 2_000
+const ADOPTION = 'challenge_adoption'
 /** A revocation is in the served list within 5 s; until the next look, those that follow it join it. */
 const CRL_LOOK_MS = 1_000
 const QUOTA_SWEEP_INTERVAL_MS = 3_600_000
 
 export interface BackgroundParts {
   config: Config
+  extensions: ExtensionThreadData
   instanceId: number
   stores: Stores
   issuance: Issuance
   dispatcher: ValidationDispatcher
   onRecovered(orderId: string | undefined, outcome: string): void
   onExpired(kind: ExpiringKind, page: ExpiryPage): void
+  presentSince(): number | undefined
   /** Undefined where no CRL is published. */
   ca: Pick<CaBackend, 'outage'>
   crls: CrlBuilder | undefined
@@ -36,6 +40,7 @@ export interface BackgroundParts {
 
 export function backgroundTasks({
   config,
+  extensions,
   instanceId,
   stores,
   issuance,
@@ -43,6 +48,7 @@ export function backgroundTasks({
   dispatcher,
   onRecovered,
   onExpired,
+  presentSince,
   crls,
   isStopping,
 }: BackgroundParts): BackgroundTask[] {
@@ -70,18 +76,19 @@ export function backgroundTasks({
       name: 'order_expiry',
       role: 'cleanup',
       intervalMs: config.order.cleanup_interval_seconds * 1000,
-      round: () => expireOverdue({ store: stores.expiry, lifetimes: orderingPolicy(config), onExpired, isStopping }),
+      round: () => expireOverdue({ store: stores.expiry, lifetimes: expiryLifetimes(config), onExpired, isStopping }),
     },
     {
-      name: 'challenge_adoption',
+      name: ADOPTION,
       role: 'challenge',
       intervalMs: Math.min(RECOVERY_INTERVAL_MS, challengeWorker.poll_seconds * 1000),
       round: () =>
         adoptChallenges({
           store: stores.authorizations,
           instanceId,
-          staleSeconds: challengeWorker.stale_seconds,
-          dispatch: dispatcher.dispatch,
+          rules: adoptionRules(config, extensions),
+          dispatcher,
+          presentSince,
         }),
     },
     {
@@ -105,12 +112,18 @@ export function backgroundTasks({
 
 export function backgroundEvents(log: Logger, metrics: Metrics): BackgroundEvents {
   return {
-    began: (task) => metrics.workerRuns.inc({ task }),
+    began(task) {
+      metrics.workerRuns.inc({ task })
+      if (task === ADOPTION) metrics.challengeWorkerPolls.inc()
+    },
     ended(task, taken) {
+      // Doc 1, Metrics exposed: what is processed again counts as a retry.
+      if (task === ADOPTION) metrics.challengesValidated.inc({ result: 'retry' }, taken)
       if (taken > 0) log.info({ task, taken }, 'background task has found work')
     },
     failed(task, error) {
       metrics.workerErrors.inc({ task })
+      if (task === ADOPTION) metrics.challengeWorkerErrors.inc()
       log.error({ task, err: error }, 'background task failed')
     },
   }

@@ -4,6 +4,7 @@
 import path from 'node:path'
 import sade, { type Sade } from 'sade'
 import type { Config } from '../config/schema.ts'
+import { typeOf } from '../protocol/challenge.ts'
 import { allowToAccount, disallowToAccount, listAllowed } from './commands/account.ts'
 import { testSign } from './commands/ca.ts'
 import { loadConfigFile, readConfigFile } from './commands/config-file.ts'
@@ -23,7 +24,9 @@ import {
 } from './commands/renewal.ts'
 import { runService } from './commands/serve.ts'
 import { throwSwitch } from './commands/switches.ts'
+import { acceptTerms } from './commands/terms.ts'
 import { runEmbedded } from './dev.ts'
+import { loadChallengeMethods } from './extensions.ts'
 import { VERSION } from './version.ts'
 
 interface GlobalOptions {
@@ -41,6 +44,8 @@ interface DevFlags {
   port?: number
   'http01-port'?: number
   'dns01-port'?: number
+  validator?: Text
+  'tlsalpn01-port'?: number
   'log-level'?: Config['logging']['level']
   workers?: number
 }
@@ -71,6 +76,8 @@ program
   .option('--port', 'With --dev: port of the ACME interface', 8443)
   .option('--http01-port', 'With --dev: port that http-01 asks', 5002)
   .option('--dns01-port', 'With --dev: offer dns-01, and ask a name server at this port of 127.0.0.1 about .test')
+  .option('--validator', 'With --dev: offer the method of a validator module, ./path/file.js#ExportName')
+  .option('--tlsalpn01-port', 'With --dev: port that tls-alpn-01 asks', 5001)
   .option('--workers', 'With --dev: number of front threads')
   .option('--log-level', 'With --dev: DEBUG, INFO, WARNING, ERROR or CRITICAL', 'WARNING')
   .example('-c /etc/chancery/config.yaml serve')
@@ -187,6 +194,8 @@ interface CredentialFlags {
   label?: Text
   allow?: Text
   'csr-profile'?: Text
+  profile?: Text
+  preapprove?: Text
 }
 
 interface AssignmentFlags {
@@ -205,14 +214,21 @@ program
   .option('--label', 'A note for the operator')
   .option('--allow', 'Identifiers its accounts may ask for: a name, *.name, an address, a network; several may follow')
   .option('--csr-profile', 'Name of the CSR profile its accounts get')
+  .option(
+    '--profile',
+    'CA profile its accounts may order, the one for orders without a choice first; repeat for several',
+  )
+  .option('--preapprove', 'Network from which allowed identifiers need no challenge; repeat for several')
   .example("-c config.yaml eab create --kid team-a --allow '*.a.example.com' 10.1.0.0/16")
   .action(
     run(
       async (options: GlobalOptions & CredentialFlags & FurtherWords) =>
         createCredential(await readConfigFile(configOf(options)), {
+          profiles: valuesOf(options.profile),
+          preapprove: valuesOf(options.preapprove),
           kid: textOf(options.kid, '--kid'),
           label: textOf(options.label, '--label'),
-          allow: [...valuesOf(options.allow), ...options._],
+          allow: [...valuesOf(options.allow), ...furtherIdentifiers(options)],
           csrProfile: textOf(options['csr-profile'], '--csr-profile'),
         }),
       'further',
@@ -259,6 +275,19 @@ program
   .action(run(async (id: string, options: GlobalOptions) => listAllowed(await readConfigFile(configOf(options)), id)))
 
 program
+  .command('terms accept', 'Record that an account, or with --all every one, agrees to tos.version')
+  .option('--account', 'Account id, the last part of the account URL')
+  .option('--all', 'Every account')
+  .example('-c config.yaml terms accept --account 01938c4e-…')
+  .action(
+    run(async (options: GlobalOptions & { account?: Text; all?: boolean }) => {
+      const account = textOf(options.account, '--account')
+      if ((account === undefined) === (options.all !== true)) throw new UsageError('name either --account or --all')
+      return acceptTerms(await readConfigFile(configOf(options)), account)
+    }),
+  )
+
+program
   .command('csr-profile create <file>', 'Store a CSR profile: YAML or JSON with name, description and profile_data')
   .example('-c config.yaml csr-profile create servers.yaml')
   .action(
@@ -292,15 +321,17 @@ async function serveCommand(options: GlobalOptions & DevFlags): Promise<number> 
       dataDir: path.resolve(options['data-dir'] ?? 'data'),
       port: portOf(options.port, '--port'),
       http01Port: portOf(options['http01-port'], '--http01-port'),
+      validator: textOf(options.validator, '--validator'),
       dns01Port: options['dns01-port'] === undefined ? undefined : portOf(options['dns01-port'], '--dns01-port'),
+      tlsAlpn01Port: portOf(options['tlsalpn01-port'], '--tlsalpn01-port'),
       logLevel: options.debug ? 'DEBUG' : (options['log-level'] ?? 'WARNING'),
       workers: options.workers,
     })
   }
-  const config = await readConfigFile(configOf(options), 'said')
+  const config = await readConfigFile(configOf(options), 'said', options.dev)
   return runService(withFlags(config, options), {
     async reread() {
-      const loaded = await loadConfigFile(configOf(options))
+      const loaded = await loadConfigFile(configOf(options), options.dev)
       return loaded.ok ? { ...loaded, config: withFlags(loaded.config, options) } : loaded
     },
   })
@@ -314,12 +345,15 @@ function withFlags(config: Config, { debug, dev }: GlobalOptions): Config {
 }
 
 async function validateOnly(options: GlobalOptions): Promise<number> {
-  const { server, ca, database } = await readConfigFile(configOf(options), 'said')
+  const config = await readConfigFile(configOf(options), 'said', options.dev)
+  const { server, ca, database } = config
+  const { enabled } = await loadChallengeMethods(config)
   console.log(`chancery ${VERSION}`)
   console.log(
     `listens on ${server.bind}:${server.port} (${server.tls.cert_path === null ? 'HTTP' : 'HTTPS'}) as ${server.external_url}`,
   )
   console.log(`CA backend ${ca.backend}, signer ${ca.signer.socket ?? 'started by the service'}`)
+  console.log(`challenges ${enabled.map(typeOf).join(', ')}`)
   console.log(`database ${database.database} at ${database.host}:${database.port}`)
   console.log('the configuration is valid')
   return 0
@@ -333,6 +367,15 @@ function portOf(value: number | undefined, flag: string): number {
 
 function valuesOf(value: Text | undefined): string[] {
   return value === undefined ? [] : [value].flat()
+}
+
+/** Words behind --allow. Where another flag takes several values, too, it is not said whose they are. */
+function furtherIdentifiers({ _: words, profile, preapprove }: CredentialFlags & FurtherWords): string[] {
+  if (words.length > 0 && (profile !== undefined || preapprove !== undefined))
+    throw new UsageError(
+      `${words[0]} has no flag: beside --profile and --preapprove, give --allow once for each identifier`,
+    )
+  return words
 }
 
 function textOf(value: Text | undefined, flag: string): string | undefined {
@@ -394,7 +437,7 @@ const parsing = {
   },
   lazy: true as const,
   // Values that stay as typed, where the parser would make a number of 007.
-  string: ['kid', 'label', 'allow', 'csr-profile', 'account', 'eab'],
+  string: ['validator', 'kid', 'label', 'allow', 'csr-profile', 'profile', 'preapprove', 'account', 'eab'],
 }
 // An argument that is missing makes the parser say so and end the process with 1.
 const wrongUsage = () => {

@@ -10,8 +10,9 @@ import { startSchedule } from '../lib/cron.ts'
 import type { HealthReport } from '../ops/health.ts'
 import type { Metrics } from '../ops/metrics.ts'
 import { type CrlBuilder, createCrlBuilder, issuerKeyOf } from '../services/crl-builder.ts'
-import { type CrlCache, createCrlCache, type ServedCrl } from '../services/crl-cache.ts'
-import { crlPolicy } from './settings.ts'
+import { type CrlCache, createCrlCache } from '../services/crl-cache.ts'
+import type { SharedCrl } from './front-crls.ts'
+import { crlPolicy, defaultIssuerId } from './settings.ts'
 import type { Stores } from './wiring.ts'
 
 export interface CrlParts {
@@ -25,9 +26,11 @@ export interface CrlParts {
 
 export interface Crls {
   builder: CrlBuilder
-  served(): readonly ServedCrl[]
+  shared(): readonly SharedCrl[]
+  /** Looks for new lists now. @throws database errors */
+  refresh(): Promise<void>
   /** From now on `share` is called with the lists, now and then even when none has changed. */
-  follow(share: (crls: readonly ServedCrl[]) => void): void
+  follow(share: (crls: readonly SharedCrl[]) => void): void
   health(): NonNullable<HealthReport['checks']['crl']>
   stop(): Promise<void>
 }
@@ -48,8 +51,12 @@ export async function startCrls({ config, stores, ca, metrics, log, isStopping }
       : startSchedule(config.crl.schedule, (at) => {
           scheduledAt = at
         })
-  let share: (crls: readonly ServedCrl[]) => void = () => {}
-  const cache = createCrlCache(stores.crls, (crls) => share(crls))
+  let share: (crls: readonly SharedCrl[]) => void = () => {}
+  const cache = createCrlCache(stores.crls, () => share(shared()))
+  function shared(): SharedCrl[] {
+    const id = defaultIssuerId(config, ca)
+    return cache.served().map((crl) => ({ ...crl, isDefault: crl.name === id }))
+  }
   const look = async () => {
     await cache.refresh()
     report(cache, metrics)
@@ -99,7 +106,8 @@ export async function startCrls({ config, stores, ca, metrics, log, isStopping }
   let loop: ReturnType<typeof startLoop> | undefined
   return {
     builder,
-    served: cache.served,
+    shared,
+    refresh: look,
     follow(next) {
       share = next
       loop = startLoop({
@@ -108,7 +116,7 @@ export async function startCrls({ config, stores, ca, metrics, log, isStopping }
         async round() {
           await look()
           // Again, for a thread that was just starting when the lists changed.
-          share(cache.served())
+          share(shared())
         },
         onError: (_, error) => log.debug({ err: error }, 'published CRLs could not be read'),
       })

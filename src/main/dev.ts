@@ -2,8 +2,8 @@
  * The embedded mode of `npm start` and `--dev`: everything a first certificate needs on one machine, from nothing.
  *
  * A development CA, an embedded PostgreSQL, a server certificate issued by the CA itself. Names under `.test` and
- * `.localhost` resolve to loopback through the service's own resolver settings, and http-01 goes to an unprivileged
- * port, so that an unmodified client on this machine gets a certificate without DNS and without root.
+ * `.localhost` resolve to loopback through the service's own resolver settings, and http-01 and
+ * tls-alpn-01 go to unprivileged ports, so that an unmodified client on this machine gets a certificate without DNS and without root.
  */
 
 import { mkdirSync, writeFileSync } from 'node:fs'
@@ -22,8 +22,11 @@ export interface DevOptions {
   http01Port: number
   /** Of a name server on this machine, for wildcards; without it dns-01 is not offered. */
   dns01Port: number | undefined
+  tlsAlpn01Port: number
   logLevel: Config['logging']['level']
   workers: number | undefined
+  /** A validator module, as it stands behind `ext:`. */
+  validator: string | undefined
 }
 
 /** @returns the exit code. @throws Error in a plain sentence when something cannot start */
@@ -67,8 +70,9 @@ function serveEmbedded(
 }
 
 function devConfig(options: DevOptions, ca: DevCaFiles, postgres: EmbeddedPostgres): Config {
-  const { dataDir, port, http01Port, dns01Port } = options
+  const { dataDir, port, http01Port, tlsAlpn01Port, dns01Port } = options
   const resolvers = dns01Port === undefined ? [] : [`127.0.0.1:${dns01Port}`]
+  const blocked_networks = ['169.254.0.0/16', 'fe80::/10']
   const text = stringify({
     server: {
       external_url: `https://localhost:${port}`,
@@ -87,8 +91,14 @@ function devConfig(options: DevOptions, ca: DevCaFiles, postgres: EmbeddedPostgr
       signer: { audit_file: path.join(dataDir, 'signer-audit.jsonl') },
     },
     challenges: {
-      enabled: ['http-01', ...(dns01Port === undefined ? [] : ['dns-01'])],
-      http01: { port: http01Port, blocked_networks: ['169.254.0.0/16', 'fe80::/10'] },
+      enabled: [
+        'http-01',
+        'tls-alpn-01',
+        ...(dns01Port === undefined ? [] : ['dns-01']),
+        ...(options.validator === undefined ? [] : [`ext:${options.validator}`]),
+      ],
+      http01: { port: http01Port, blocked_networks },
+      tlsalpn01: { port: tlsAlpn01Port, blocked_networks },
     },
     dns: {
       zones: [
@@ -137,7 +147,7 @@ function welcome(
   directoryUrl: string,
   rootFile: string,
   databaseFolder: string,
-  { http01Port, dataDir }: DevOptions,
+  { http01Port, tlsAlpn01Port, dataDir }: DevOptions,
 ): string {
   const root = shellWord(rootFile)
   const inData = (name: string) => shellWord(path.join(dataDir, name))
@@ -148,7 +158,8 @@ Chancery is ready.
   directory         ${directoryUrl}
   root certificate  ${rootFile}
 
-Get a certificate for demo.test on this machine (http-01 on port ${http01Port}; .test and .localhost resolve to 127.0.0.1):
+Get a certificate for demo.test on this machine (http-01 asks port ${http01Port}, tls-alpn-01 port ${tlsAlpn01Port};
+.test and .localhost resolve to 127.0.0.1):
 
   curl     curl --cacert ${root} ${directoryUrl}
 

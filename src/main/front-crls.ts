@@ -6,19 +6,20 @@ import type { FrontCrls } from './front.ts'
 
 export interface ThreadCrls extends FrontCrls {
   /** All lists there are now. */
-  replace(crls: readonly ServedCrl[]): undefined
+  replace(crls: readonly SharedCrl[]): undefined
 }
 
-/** @param defaultIssuer whose list the bare path serves */
-export function createFrontCrls(
-  first: readonly ServedCrl[],
-  defaultIssuer: () => string | undefined,
-  maxAgeSeconds: number,
-): ThreadCrls {
+/** As the supervisor hands it to the fronts. */
+export interface SharedCrl extends ServedCrl {
+  /** The bare path serves it. */
+  isDefault: boolean
+}
+
+export function createFrontCrls(first: readonly SharedCrl[], maxAgeSeconds: number): ThreadCrls {
   let documents = documentsOf(first)
   return {
     maxAgeSeconds,
-    find: (name) => documents.get(name === '' ? (defaultIssuer() ?? '') : name),
+    find: (name) => documents.get(name),
     replace(crls) {
       documents = documentsOf(crls)
       return undefined
@@ -27,6 +28,10 @@ export function createFrontCrls(
 }
 
 /** The memory stays shared: a list of 50 MB is there once, however many threads serve it. */
-function documentsOf(crls: readonly ServedCrl[]): ReadonlyMap<string, CrlDocument> {
-  return new Map(crls.map(({ der, ...crl }) => [crl.name, { ...crl, der: Buffer.from(der) }]))
+function documentsOf(crls: readonly SharedCrl[]): ReadonlyMap<string, CrlDocument> {
+  const documents = crls.map((crl): [string, CrlDocument] => [crl.name, { ...crl, der: Buffer.from(crl.der) }])
+  return new Map([
+    ...documents,
+    ...documents.flatMap(([, document], at) => (crls[at]?.isDefault ? [['', document] as const] : [])),
+  ])
 }

@@ -10,12 +10,13 @@ import { type Actor, spawn } from '../runtime/actor.ts'
 import { runThread } from '../runtime/thread-entry.ts'
 import { type InstanceBoard, openInstanceBoard } from '../services/instance-board.ts'
 import { type Database, openDatabase } from '../store/database.ts'
+import { caaAnswerDeadlineMs } from './caa-checks.ts'
 import { createFront, KEPT_HEADERS } from './front.ts'
 import { createFrontCrls } from './front-crls.ts'
 import { createLogger, PINO_LEVELS } from './logging.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from './messages.ts'
 import { openThreadNonces } from './nonces.ts'
-import { crlMaxAgeSeconds, databaseSettings, defaultIssuerId, liveSettings, proxySettings } from './settings.ts'
+import { crlMaxAgeSeconds, databaseSettings, liveSettings, proxySettings } from './settings.ts'
 import { connectCa, createAcmeContext, createStores } from './wiring.ts'
 
 /** The supervisor answers from memory; if it does not within this, it is stuck, and health must say so. */
@@ -24,7 +25,7 @@ const POOL_REPORT_MS = 100
 
 runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
   async ({ name, data, supervisor, atExit, requestRecycle }) => {
-    const { config, version, instanceId } = data
+    const { config, methods, version, instanceId } = data
     const { log, flush } = createLogger(config.logging, name, true)
     let { metricsPath } = liveSettings(config)
     atExit(flush)
@@ -39,7 +40,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       log.debug({ err: error }, 'nonce epochs could not be read'),
     )
     const context = createAcmeContext(
-      { config, db, stores: createStores(db), ca, instanceId, metrics, log },
+      { config, methods, db, stores: createStores(db), ca, instanceId, metrics, log },
       data,
       nonces,
       (request) => {
@@ -50,9 +51,10 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
           log.warn({ authorizationId: request.authorizationId, err: error }, 'a validation could not be handed over')
         }
       },
+      (request) => supervisor.ask('caa', request, caaAnswerDeadlineMs(config)),
     )
     const acme = createAcmeApplication(context)
-    const crls = createFrontCrls(data.crls, () => defaultIssuerId(config, ca), crlMaxAgeSeconds(config))
+    const crls = createFrontCrls(data.crls, crlMaxAgeSeconds(config))
     const proxy = proxySettings(config)
     const front = createFront({
       acme,

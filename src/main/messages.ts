@@ -1,15 +1,19 @@
 /** What front threads and the supervisor say to each other: plain data over the actor runtime. */
 
+import type { CaaFinding } from '../../workers/job.ts'
 import type { Config } from '../config/schema.ts'
 import type { HealthReport } from '../ops/health.ts'
 import type { MetricsSnapshot } from '../ops/metrics.ts'
-import type { ServedCrl } from '../services/crl-cache.ts'
+import type { CaaCheckRequest } from '../services/caa-freshness.ts'
 import type { RateLimitSettings } from '../services/rate-limiter.ts'
 import type { ValidationRequest } from '../services/validation.ts'
+import type { ChallengeMethods } from './extensions.ts'
+import type { SharedCrl } from './front-crls.ts'
 
 /** The supervisor, as front threads see it. */
 export type SupervisorMessages = {
   validate: { message: ValidationRequest; reply: undefined }
+  caa: { message: CaaCheckRequest; reply: readonly CaaFinding[] | undefined }
   health: { message: undefined; reply: HealthReport }
   metrics: { message: undefined; reply: string }
 }
@@ -26,12 +30,14 @@ export interface LiveSettings {
 export type FrontMessages = {
   metrics: { message: undefined; reply: MetricsSnapshot }
   live: { message: LiveSettings; reply: undefined }
-  crls: { message: readonly ServedCrl[]; reply: undefined }
+  crls: { message: readonly SharedCrl[]; reply: undefined }
 }
 
 /** Worker data of a front thread; the shared memory stays shared. */
 export interface FrontThreadData {
   config: Config
+  /** `challenges.enabled` with what its modules say of themselves. */
+  methods: ChallengeMethods
   version: string
   instanceId: number
   signer: { socketPath: string; secretFile: string }
@@ -43,6 +49,6 @@ export interface FrontThreadData {
   front: number
   databaseConnections: number
   /** Published lists as of the thread's start; later ones come as messages. */
-  crls: readonly ServedCrl[]
+  crls: readonly SharedCrl[]
   tls: { certPath: string; keyPath: string } | undefined
 }

@@ -3,7 +3,6 @@
 import { randomBytes } from 'node:crypto'
 import path from 'node:path'
 import type { Logger } from 'pino'
-import { createWorkerPool } from '../../workers/pool.ts'
 import { startBackgroundTasks } from '../background/tasks.ts'
 import type { Config } from '../config/schema.ts'
 import { assertPortFree } from '../http/port-check.ts'
@@ -17,7 +16,9 @@ import { openDatabase } from '../store/database.ts'
 import { announceInstance, type InstancePresence } from '../store/instance-presence.ts'
 import { migrate, requireCurrentSchema } from '../store/migrate.ts'
 import { backgroundEvents, backgroundTasks } from './background.ts'
+import { createCaaChecks, createCaaJobFactory } from './caa-checks.ts'
 import { startCrls } from './crl.ts'
+import { loadChallengeMethods } from './extensions.ts'
 import { PINO_LEVELS } from './logging.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from './messages.ts'
 import { keepNonceEpochs } from './nonces.ts'
@@ -25,8 +26,10 @@ import { followSwitches } from './server-switches.ts'
 import { dispatcherEvents, threadEvents } from './service-events.ts'
 import {
   databaseSettings,
+  dispatchLimits,
   eabSecretBox,
   liveSettings,
+  staleSeconds,
   threadConnections,
   urlSettings,
   validationPolicy,
@@ -35,7 +38,8 @@ import { requireTestSignatures } from './signer-check.ts'
 import { type SignerPlace, startSignerProcess } from './signer-process.ts'
 import { spawnSupervisor } from './supervisor.ts'
 import { refreshServerCertificate, renewServerCertificate, tlsFiles } from './tls.ts'
-import { createJobFactory } from './validation-jobs.ts'
+import { createJobFactory, sharedSettings } from './validation-jobs.ts'
+import { createValidationPools } from './validation-pools.ts'
 import { connectCa, createStores, createThreadIssuance } from './wiring.ts'
 
 export interface ServeOptions {
@@ -57,10 +61,11 @@ export interface RunningService {
   stop(): Promise<void>
 }
 
-/** A validation takes milliseconds of CPU and seconds of waiting: few threads, many at once. */
+/** A validation takes half a millisecond of CPU and up to seconds of waiting: few threads, many at once. */
 const VALIDATION_THREADS = 2
-const VALIDATIONS_PER_THREAD = 200
-const MAX_WAITING_VALIDATIONS = 20_000
+
+/** For attempts that outlast `server.graceful_timeout`. */
+const VALIDATION_STOP_MS = 1_000
 
 const SIGNER_FIRST_ANSWER_MS = 15_000
 const THREAD_READY_TIMEOUT_MS = 30_000
@@ -104,6 +109,12 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   await requireFreePort(config)
   // Every front reads it for itself; what is wrong with it is said here, once, and refuses the start.
   eabSecretBox(config)
+  const methods = await loadChallengeMethods(config)
+  if (config.challenges.auto_accept)
+    log.warn(
+      { event: 'auto_accept' },
+      'challenges.auto_accept is on: NO CONTROL OVER IDENTIFIERS IS CHECKED; every name that may be asked for is valid at once',
+    )
   onStep('checking the database')
   await prepareSchema(config, log)
   const db = openDatabase(databaseSettings(config), (error) =>
@@ -133,28 +144,51 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
 
   const stores = createStores(db)
   const { instanceId } = presence
-  const issuance = createThreadIssuance({ config, db, stores, ca, instanceId, metrics, log })
+  const issuance = createThreadIssuance({
+    config,
+    methods,
+    db,
+    stores,
+    ca,
+    instanceId,
+    metrics,
+    log,
+  })
   if (config.server.tls.self_issued_names.length > 0) onStep('checking the server certificate')
   const refreshCertificate = () => refreshServerCertificate(config, ca, issuance)
   await refreshCertificate()
   const tls = tlsFiles(config)
 
-  onStep('starting the validation workers')
-  const pool = createWorkerPool({
-    threads: VALIDATION_THREADS,
-    concurrentTasksPerThread: VALIDATIONS_PER_THREAD,
-    maxQueue: MAX_WAITING_VALIDATIONS,
-    onThreadError: (error) => log.error({ err: error }, 'validation thread failed'),
+  // Once nothing is validated here any more: another instance takes up at once what is released.
+  teardown.add(async () => {
+    const released = await stores.authorizations.release(instanceId)
+    if (released > 0) log.info({ released }, 'challenges in processing are pending again')
   })
-  teardown.add(() => pool.close(1_000))
+
+  onStep('starting the validation workers')
+  const limits = dispatchLimits(config)
+  const pool = createValidationPools(
+    methods,
+    config.challenges.auto_accept,
+    {
+      threads: VALIDATION_THREADS,
+      concurrentTasksPerThread: Math.ceil(limits.total / VALIDATION_THREADS),
+      maxQueue: limits.total,
+    },
+    sharedSettings(config),
+    (error) => log.error({ err: error }, 'validation thread failed'),
+  )
+  teardown.add(() => pool.close(VALIDATION_STOP_MS))
+  const caaJob = createCaaJobFactory(config)
   const dispatcher = createValidationDispatcher({
     validate: pool.validate,
-    jobFor: createJobFactory(config, version),
+    jobFor: createJobFactory(config, methods, version, caaJob),
     store: stores.authorizations,
-    policy: validationPolicy(config),
+    policy: validationPolicy(config, methods.extensions),
     instanceId,
-    concurrency: VALIDATION_THREADS * VALIDATIONS_PER_THREAD,
-    maxWaiting: MAX_WAITING_VALIDATIONS,
+    presentSince: presence.presentSince,
+    limits,
+    claimFreshMs: (staleSeconds(config, methods.extensions) / 2) * 1000,
     events: dispatcherEvents(log, metrics),
   })
 
@@ -166,9 +200,16 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     ? await startCrls({ config, stores, ca, metrics, log, isStopping: () => stopping })
     : undefined
   if (crl) teardown.add(() => crl.stop())
+  // Whoever gets a certificate may ask for its list at once. Another instance that leads is building it already.
+  if (crl?.shared().length === 0) {
+    onStep('building the first CRL')
+    await presence.lead('crl', async () => void (await crl.builder.round()))
+    await crl.refresh()
+  }
   const background = startBackgroundTasks(
     backgroundTasks({
       config,
+      extensions: methods.extensions,
       instanceId,
       stores,
       issuance,
@@ -183,6 +224,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
         counter.inc(expired)
         metrics.challengesExpired.inc(challenges)
       },
+      presentSince: presence.presentSince,
       crls: crl?.builder,
       isStopping: () => stopping,
     }),
@@ -196,6 +238,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     ca,
     board,
     dispatcher,
+    checkCaa: createCaaChecks({ jobFor: caaJob, checkCaa: pool.checkCaa, metrics, log }),
     fronts: () => fronts,
     workers: () => ({
       challenge: background.isHealthy('challenge'),
@@ -206,10 +249,6 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     isStopping: () => stopping,
   })
   teardown.add(async () => supervisor.stop())
-  teardown.add(async () => {
-    const released = await stores.authorizations.release(instanceId)
-    if (released > 0) log.info({ released }, 'challenges in processing are pending again')
-  })
   teardown.add(() => dispatcher.drain(config.server.graceful_timeout * 1000))
   // Before the release: a round of adoption would claim challenges again.
   teardown.add(() => background.stop())
@@ -219,6 +258,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= '16384'
   const shared: Omit<FrontThreadData, 'front'> = {
     config,
+    methods,
     version,
     instanceId,
     signer: { socketPath: signer.socketPath, secretFile: signer.secretFile },
@@ -226,7 +266,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     rateTable: allocateSharedTable(),
     board: boardMemory,
     databaseConnections: threadConnections(config),
-    crls: crl?.served() ?? [],
+    crls: crl?.shared() ?? [],
     tls,
   }
   const threads = Array.from({ length: config.server.workers }, (_, front): FrontThreadData => ({ ...shared, front }))

@@ -3,28 +3,34 @@
 import type { Logger } from 'pino'
 import type { Metrics } from '../ops/metrics.ts'
 import type { ThreadEvent } from '../runtime/thread.ts'
+import type { ValidationRequest } from '../services/validation.ts'
 import type { DispatcherEvents } from '../services/validation-dispatcher.ts'
 
 export function dispatcherEvents(log: Logger, metrics: Metrics): DispatcherEvents {
   return {
-    attempted({ authorizationId, accountId, type, identifier, requestId }, result, verdict, durationMs) {
+    attempted(request, record) {
+      const { steps: evidence, ...facts } = record
+      const { type, result, ms } = facts
       metrics.challengesValidated.inc({ result })
-      const facts = {
-        event: 'validation',
-        result,
-        authorizationId,
-        accountId,
-        type,
-        identifier: identifier.value,
-        requestId,
-      }
-      const found = verdict.ok ? {} : { problem: verdict.problem, detail: verdict.detail }
-      log.info({ ...facts, ...found, ms: Math.round(durationMs), evidence: verdict.evidence }, 'validation attempt')
+      metrics.validationDuration.observe({ type }, ms / 1000)
+      if (record.caa) metrics.caaChecks.inc({ result: record.caa })
+      log.info({ event: 'validation', ...subjectOf(request), ...facts, evidence }, 'validation attempt')
     },
-    interrupted({ authorizationId, type }, error) {
-      log.error({ authorizationId, type, err: error }, 'a validation attempt gave no verdict; it is repeated')
+    superseded(request) {
+      log.debug(
+        { event: 'validation_superseded', ...subjectOf(request) },
+        'the challenge is not this instance’s any more',
+      )
+    },
+    interrupted(request, error) {
+      metrics.validationsInterrupted.inc()
+      log.error({ ...subjectOf(request), err: error }, 'a validation attempt gave no verdict; it is repeated')
     },
   }
+}
+
+function subjectOf({ authorizationId, accountId, type, identifier, requestId }: ValidationRequest) {
+  return { authorizationId, accountId, type, identifier: identifier.value, requestId }
 }
 
 export function threadEvents(log: Logger, onBroken: (reason: string) => void): (event: ThreadEvent) => void {

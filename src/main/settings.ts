@@ -2,10 +2,12 @@
 
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
+import type { ExtensionThreadData } from '../../workers/extension/task.ts'
 import type { AcmeSettings, DirectoryMeta } from '../acme/context.ts'
 import type { CaBackend } from '../ca/backend.ts'
 import { issuerDomainNames } from '../config/issuer-names.ts'
 import type { Config } from '../config/schema.ts'
+import { EXTENSION_DEFAULTS } from '../config/sections/challenges.ts'
 import { type CertificateProfile, DEFAULT_PROFILE, hasChoiceOfProfiles } from '../domain/certificate-profile.ts'
 import { crlName, shardOf } from '../domain/crl-shard.ts'
 import type { IdentifierPolicy } from '../domain/identifier-policy.ts'
@@ -15,12 +17,13 @@ import type { ProxySettings } from '../http/forwarded.ts'
 import { keysOf } from '../lib/keys.ts'
 import { createSecretBox, type SecretBox } from '../lib/secret-box.ts'
 import { CURVES } from '../pki/algorithms.ts'
-import { type ChallengeType, isChallengeType } from '../protocol/challenge.ts'
+import type { BuiltInType, ChallengeType, EnabledMethod } from '../protocol/challenge.ts'
 import { normalizeDnsName } from '../protocol/identifier.ts'
 import type { AccountKeyPolicy } from '../protocol/jwk.ts'
 import { createUrls, type UrlSettings } from '../protocol/urls.ts'
 import type { AccountRulesPolicy } from '../services/account-rules.ts'
 import type { CrlPolicy } from '../services/crl-builder.ts'
+import type { ExpiryLifetimes } from '../services/expiry.ts'
 import type { ExternalAccountPolicy } from '../services/external-accounts.ts'
 import type { IssuancePolicy } from '../services/issuance.ts'
 import type { OrderingPolicy } from '../services/ordering.ts'
@@ -28,6 +31,8 @@ import type { QuotaPolicy } from '../services/quotas.ts'
 import type { RateLimitSettings } from '../services/rate-limiter.ts'
 import type { RegistrationPolicy } from '../services/registration.ts'
 import type { RenewalPolicy } from '../services/renewal.ts'
+import type { DispatchLimits } from '../services/validation-dispatcher.ts'
+import type { AdoptionRules } from '../store/authorization-store.ts'
 import type { DatabaseSettings } from '../store/database.ts'
 import type { LiveSettings } from './messages.ts'
 
@@ -156,6 +161,11 @@ function directoryMeta(config: Config): DirectoryMeta {
   }
 }
 
+/** Without a name that records could permit there is nothing to check them for. */
+export function isCaaEnforced({ acme }: Config): boolean {
+  return acme.caa_enforce && acme.caa_identities.length > 0
+}
+
 function persistMeta(config: Config): Pick<DirectoryMeta, 'issuerDomainNames' | 'accountHashPrefix'> {
   const { enabled, dnspersist01 } = config.challenges
   if (!enabled.includes('dns-persist-01') || dnspersist01.draft === '01') return {}
@@ -168,6 +178,8 @@ export function registrationPolicy({ email, tos, account }: Config): Registratio
     contacts: { required: email.require_contact, allowedDomains: email.allowed_domains },
     termsUrl: tos.url ?? undefined,
     termsRequired: tos.require_agreement,
+    termsVersion: tos.version ?? undefined,
+    termsInstructionsUrl: tos.instructions_url ?? tos.url ?? undefined,
     allowContactUpdate: account.allow_contact_update,
     allowDeactivation: account.allow_deactivation,
   }
@@ -203,19 +215,15 @@ export function accountRulesPolicy({ security }: Config): AccountRulesPolicy {
   }
 }
 
-function enabledChallenges({ challenges }: Config): ChallengeType[] {
-  return challenges.enabled.filter(isChallengeType)
-}
-
 /** As identifiers are compared: A-labels, lower case, no final dot. */
-function normalPattern(pattern: string): string {
+export function normalPattern(pattern: string): string {
   const normal = normalizeDnsName(pattern.replace(/\.$/, ''))
   if (!normal.ok) throw new Error(`the pattern ${pattern} ${normal.reason}`)
   return normal.value
 }
 
-export function identifierPolicy(config: Config): IdentifierPolicy {
-  const { identifier_policy: policy } = config.security
+export function identifierPolicy({ security }: Config, enabled: readonly EnabledMethod[]): IdentifierPolicy {
+  const { identifier_policy: policy } = security
   return {
     allowedDomains: policy.allowed_domains.map(normalPattern),
     forbiddenDomains: policy.forbidden_domains.map(normalPattern),
@@ -224,7 +232,7 @@ export function identifierPolicy(config: Config): IdentifierPolicy {
     allowSingleLabel: policy.allow_single_label,
     maxIdentifiers: policy.max_identifiers_per_order,
     maxValueLength: policy.max_identifier_value_length,
-    enabledChallenges: enabledChallenges(config),
+    enabledChallenges: enabled,
   }
 }
 
@@ -250,11 +258,17 @@ export function certificateProfiles({ ca }: Config): ReadonlyMap<string, Certifi
   return byName
 }
 
-export function orderingPolicy(config: Config): OrderingPolicy {
-  const { order } = config
+export function orderingPolicy(config: Config, enabled: readonly EnabledMethod[]): OrderingPolicy {
   return {
-    identifiers: identifierPolicy(config),
+    identifiers: identifierPolicy(config, enabled),
     profiles: certificateProfiles(config),
+    autoAccept: config.challenges.auto_accept,
+    ...expiryLifetimes(config),
+  }
+}
+
+export function expiryLifetimes({ order }: Config): ExpiryLifetimes {
+  return {
     orderLifetimeMs: order.expiry_seconds * SECOND_MS,
     authorizationLifetimeMs: order.authorization_expiry_seconds * SECOND_MS,
     preAuthorizationLifetimeMs: order.pre_authorization_lifetime_days * DAY_MS,
@@ -313,7 +327,7 @@ function certificateCrlUrl(config: Config): IssuancePolicy['crlUrl'] {
   return (issuerId, serialNumber) => urlOf(issuerId, shards, shards === 1 ? 0 : shardOf(serialNumber, shards))
 }
 
-export function issuancePolicy(config: Config): IssuancePolicy {
+export function issuancePolicy(config: Config, enabled: readonly EnabledMethod[]): IssuancePolicy {
   const { security, ca, order } = config
   return {
     csr: {
@@ -326,7 +340,7 @@ export function issuancePolicy(config: Config): IssuancePolicy {
         ed25519: true,
       },
     },
-    identifiers: identifierPolicy(config),
+    identifiers: identifierPolicy(config, enabled),
     profiles: certificateProfiles(config),
     caIssuersUrls: ca.aia_issuer_urls,
     policyOids: ca.policy_oids,
@@ -336,16 +350,84 @@ export function issuancePolicy(config: Config): IssuancePolicy {
   }
 }
 
-export function validationPolicy({ challenges }: Config): ValidationPolicy {
+/** `challenges.extensions.<type>` */
+export function extensionSettings({ challenges }: Pick<Config, 'challenges'>, type: string) {
+  return Object.hasOwn(challenges.extensions, type)
+    ? (challenges.extensions[type] ?? EXTENSION_DEFAULTS)
+    : EXTENSION_DEFAULTS
+}
+
+interface MethodSettings {
+  max_retries: number
+  auto_validate: boolean
+  timeout_seconds: number
+}
+
+/** What every method has, by type. A module may stand in for a built-in method: its own settings then count. */
+function methodSettings({ challenges }: Config, { modules }: ExtensionThreadData): Map<ChallengeType, MethodSettings> {
+  const builtIn = {
+    'http-01': challenges.http01,
+    'dns-01': challenges.dns01,
+    'tls-alpn-01': challenges.tlsalpn01,
+    'dns-persist-01': challenges.dnspersist01,
+    'dns-account-01': challenges.dnsaccount01,
+  } satisfies Record<BuiltInType, MethodSettings>
+  const ofModules = modules.map(({ type }): [ChallengeType, MethodSettings] => [
+    type as ChallengeType,
+    { ...extensionSettings({ challenges }, type), auto_validate: true },
+  ])
+  return new Map([...(Object.entries(builtIn) as [BuiltInType, MethodSettings][]), ...ofModules])
+}
+
+export function validationPolicy(config: Config, extensions: ExtensionThreadData): ValidationPolicy {
+  const methods = methodSettings(config, extensions)
+  const { backoff_base_seconds, backoff_max_seconds } = config.challenges
   return {
-    maxRetries: {
-      'http-01': challenges.http01.max_retries,
-      'dns-01': challenges.dns01.max_retries,
-      'tls-alpn-01': challenges.tlsalpn01.max_retries,
-      'dns-persist-01': challenges.dnspersist01.max_retries,
-      'dns-account-01': challenges.dnsaccount01.max_retries,
-    },
-    backoffBaseMs: challenges.backoff_base_seconds * SECOND_MS,
-    backoffMaxMs: challenges.backoff_max_seconds * SECOND_MS,
+    maxRetries: Object.fromEntries([...methods].map(([type, { max_retries }]) => [type, max_retries])),
+    backoffBaseMs: backoff_base_seconds * SECOND_MS,
+    backoffMaxMs: backoff_max_seconds * SECOND_MS,
+  }
+}
+
+export function dispatchLimits({ challenges }: Config): DispatchLimits {
+  return {
+    total: challenges.max_concurrent,
+    perAccount: challenges.max_concurrent_per_account,
+    perTarget: challenges.max_concurrent_per_target,
+    maxWaiting: challenges.max_waiting,
+  }
+}
+
+/** `auto_validate`: whether a challenge of this type is validated by the instance that is asked for it. */
+export function isValidatedHere(config: Config, extensions: ExtensionThreadData): (type: ChallengeType) => boolean {
+  const methods = methodSettings(config, extensions)
+  return (type) => methods.get(type)?.auto_validate ?? true
+}
+
+/** One silent name server costs the time of one question; as much again is left for the zones above it. */
+export function caaTimeoutMs({ dns }: Config): number {
+  return 2 * dns.timeout_seconds * 1000
+}
+
+/** Past the longest timeout; the pool's own grace for a thread that does not answer, and the record in the database. */
+const ATTEMPT_GRACE_SECONDS = 10
+
+/**
+ * After how long without news a challenge in processing is lost to another instance. An attempt begins in the first half
+ * of it (`claimFreshMs`) and is over in the second.
+ */
+export function staleSeconds(config: Config, extensions: ExtensionThreadData): number {
+  const methods = [...methodSettings(config, extensions).values()]
+  const longest = Math.max(...methods.map(({ timeout_seconds }) => timeout_seconds))
+  const caa = isCaaEnforced(config) ? caaTimeoutMs(config) / SECOND_MS : 0
+  return Math.max(config.challenges.background_worker.stale_seconds, 2 * (longest + caa + ATTEMPT_GRACE_SECONDS))
+}
+
+export function adoptionRules(config: Config, extensions: ExtensionThreadData): Omit<AdoptionRules, 'limit'> {
+  const { enabled } = config.challenges.background_worker
+  const isHere = isValidatedHere(config, extensions)
+  return {
+    types: [...methodSettings(config, extensions).keys()].filter((type) => enabled || isHere(type)),
+    staleSeconds: enabled ? staleSeconds(config, extensions) : undefined,
   }
 }

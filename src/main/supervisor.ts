@@ -1,14 +1,16 @@
-/** The supervisor's own actor: validation hand-over, health and metrics for the front threads. */
+/** The supervisor's own actor: validation hand-over, CAA checks, health and metrics for the front threads. */
 
 import type { Logger } from 'pino'
 import type { CaBackend } from '../ca/backend.ts'
 import { pressureTier } from '../domain/pool-pressure.ts'
+import { keysOf } from '../lib/keys.ts'
 import type { CheckStatus, HealthReport } from '../ops/health.ts'
 import { type Metrics, renderMetrics, takeSnapshot } from '../ops/metrics.ts'
 import { type Actor, spawn } from '../runtime/actor.ts'
 import type { SupervisedThread } from '../runtime/thread.ts'
+import type { AskForCaa } from '../services/caa-freshness.ts'
 import type { InstanceBoard } from '../services/instance-board.ts'
-import type { ValidationDispatcher } from '../services/validation-dispatcher.ts'
+import type { DispatcherLoad, ValidationDispatcher } from '../services/validation-dispatcher.ts'
 import type { Database, Statement } from '../store/database.ts'
 import type { FrontMessages, SupervisorMessages } from './messages.ts'
 
@@ -19,6 +21,7 @@ export interface SupervisorParts {
   ca: CaBackend
   board: InstanceBoard
   dispatcher: ValidationDispatcher
+  checkCaa: AskForCaa
   fronts(): readonly SupervisedThread<FrontMessages>[]
   workers(): HealthReport['checks']['workers']
   /** Undefined where no CRL is published. */
@@ -52,9 +55,11 @@ export function spawnSupervisor(parts: SupervisorParts): Actor<SupervisorMessage
           log.warn({ authorizationId: request.authorizationId }, 'the validation queue is full')
         return undefined
       },
+      caa: parts.checkCaa,
       health: probe,
       async metrics() {
         metrics.uptime.set(Math.floor((Date.now() - startedAt) / 1000))
+        reportLoad(dispatcher.load(), metrics)
         metrics.maintenance.set(parts.board.isOn('maintenance') ? 1 : 0)
         metrics.signingStopped.set(parts.board.isOn('stopSigning') ? 1 : 0)
         metrics.threads.set(parts.fronts().filter(({ status }) => status === 'running').length)
@@ -63,6 +68,13 @@ export function spawnSupervisor(parts: SupervisorParts): Actor<SupervisorMessage
       },
     }),
   })
+}
+
+function reportLoad({ known, running, waiting, oldestWaitMs }: DispatcherLoad, metrics: Metrics): void {
+  metrics.validationsKnown.set(known)
+  metrics.validationsRunning.set(running)
+  for (const reason of keysOf(waiting)) metrics.validationsWaiting.set({ for: reason }, waiting[reason])
+  metrics.validationOldestWait.set(oldestWaitMs / 1000)
 }
 
 /** One run at a time serves everybody who asks meanwhile, and for a few seconds after; not across a throw of the stop switch. */

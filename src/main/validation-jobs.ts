@@ -1,24 +1,41 @@
 /** From a claimed challenge and the configuration to the job that the validation threads understand: one row a method. */
 
 import { hash } from 'node:crypto'
-import type { DnsMethodJob, DnsPersist01Job, DnsSettings, DnsTxtJob, ValidationJob } from '../../workers/job.ts'
+import type {
+  CaaJob,
+  CaaSubject,
+  DnsMethodJob,
+  DnsPersist01Job,
+  DnsSettings,
+  DnsTxtJob,
+  ValidationJob,
+} from '../../workers/job.ts'
 import { issuerDomainNames } from '../config/issuer-names.ts'
 import type { Config } from '../config/schema.ts'
-import { type ChallengeType, keyAuthorization } from '../protocol/challenge.ts'
+import { type BuiltInType, isChallengeType, keyAuthorization } from '../protocol/challenge.ts'
 import { createUrls, type Urls } from '../protocol/urls.ts'
 import type { ValidationRequest } from '../services/validation.ts'
-import { urlSettings } from './settings.ts'
+import type { ChallengeMethods } from './extensions.ts'
+import { extensionSettings, urlSettings } from './settings.ts'
 
 const SECOND_MS = 1000
 
-/** Builds the job of a claimed challenge. */
-export function createJobFactory(config: Config, version: string): (request: ValidationRequest) => ValidationJob {
+/** The CAA check of these names for this account. */
+export type CaaJobFactory = (accountId: string, subjects: readonly CaaSubject[]) => CaaJob
+
+/** Builds the job of a claimed challenge. @param caaJob undefined where CAA is not enforced */
+export function createJobFactory(
+  config: Config,
+  { extensions }: ChallengeMethods,
+  version: string,
+  caaJob: CaaJobFactory | undefined,
+): (request: ValidationRequest) => ValidationJob {
   const { challenges, acme } = config
   const dns = dnsSettings(config)
   const urls = createUrls(urlSettings(config))
   const userAgent = `chancery/${version}${acme.website_url ? ` (${acme.website_url})` : ''}`
 
-  const jobs: Partial<Record<ChallengeType, (request: ValidationRequest) => ValidationJob>> = {
+  const jobs: Record<BuiltInType, (request: ValidationRequest) => ValidationJob> = {
     'http-01': ({ identifier, token, thumbprint }) => ({
       type: 'http-01',
       identifier,
@@ -50,11 +67,33 @@ export function createJobFactory(config: Config, version: string): (request: Val
     'dns-persist-01': (request) => persistJob(config, urls, request),
   }
 
-  return (request) => {
-    const job = jobs[request.type]
-    if (!job) throw new Error(`no validator for ${request.type} in this release`)
-    return job(request)
+  const moduleTypes = new Set<string>(extensions.modules.map(({ type }) => type))
+  const extensionJob = (request: ValidationRequest): ValidationJob => {
+    const { type, identifier, wildcard, token, thumbprint, accountId } = request
+    const timeoutMs = extensionSettings(config, type).timeout_seconds * SECOND_MS
+    const accountUrl = urls.numbered('account', accountId)
+    const challenge = {
+      type,
+      identifier,
+      wildcard,
+      token,
+      keyAuthorization: keyAuthorization(token, thumbprint),
+      accountUrl,
+    }
+    return { type: 'extension', challenge: { ...challenge, timeoutMs }, timeoutMs }
   }
+
+  return (request) => {
+    const { type } = request
+    // A module may stand in for a built-in method; and a type that is neither was once a module's.
+    const job = isChallengeType(type) && !moduleTypes.has(type) ? jobs[type] : extensionJob
+    const caa = request.identifier.type === 'dns' ? caaJob?.(request.accountId, [caaSubject(request)]) : undefined
+    return { ...job(request), ...(caa && { caa }) }
+  }
+}
+
+function caaSubject({ identifier, wildcard, type }: ValidationRequest): CaaSubject {
+  return { name: identifier.value, wildcard, method: type }
 }
 
 function txtJob(config: Config, method: Config['challenges']['dns01'], request: ValidationRequest): DnsTxtJob {
@@ -95,12 +134,15 @@ function dnsMethodJob(
 }
 
 /**
- * `dns` as the workers take it (decisions 24a).
+ * `dns` as the workers take it (decisions 24a); the same object for the same list, so that it crosses to the threads once.
  * @param ofMethod resolvers of a method, which override `dns.resolvers` where there are any
  */
-function dnsSettings({ dns }: Config, ofMethod: readonly string[] = []): DnsSettings {
-  return {
-    resolvers: ofMethod.length > 0 ? ofMethod : dns.resolvers,
+export function dnsSettings({ dns }: Config, ofMethod: readonly string[] = []): DnsSettings {
+  const resolvers = ofMethod.length > 0 ? ofMethod : dns.resolvers
+  const known = settingsByResolvers.get(resolvers)
+  if (known) return known
+  const settings: DnsSettings = {
+    resolvers,
     zones: dns.zones.map(({ zone, resolvers, addresses }) => ({
       zone,
       ...(resolvers.length > 0 && { resolvers }),
@@ -109,4 +151,17 @@ function dnsSettings({ dns }: Config, ofMethod: readonly string[] = []): DnsSett
     timeoutMs: dns.timeout_seconds * SECOND_MS,
     retries: dns.retries,
   }
+  settingsByResolvers.set(resolvers, settings)
+  return settings
+}
+
+/** By the list in the configuration itself, which is of one configuration only. */
+const settingsByResolvers = new WeakMap<readonly string[], DnsSettings>()
+
+/** What stands in job after job; the validation threads get it once, when they start. */
+export function sharedSettings(config: Config): readonly object[] {
+  const { dns01, dnsaccount01, dnspersist01, http01, tlsalpn01 } = config.challenges
+  const resolverLists = [[], dns01.resolvers, dnsaccount01.resolvers, dnspersist01.resolvers]
+  const dns = new Set(resolverLists.map((resolvers) => dnsSettings(config, resolvers)))
+  return [...dns, http01.blocked_networks, tlsalpn01.blocked_networks]
 }

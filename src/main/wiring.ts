@@ -14,6 +14,7 @@ import type { Nonces } from '../protocol/nonce.ts'
 import { createUrls } from '../protocol/urls.ts'
 import { createAccountCache } from '../services/account-cache.ts'
 import { type AccountRules, createAccountRules } from '../services/account-rules.ts'
+import { type AskForCaa, createCaaFreshness, type RequireFreshCaa } from '../services/caa-freshness.ts'
 import { createChainDownload } from '../services/chain-download.ts'
 import { createExternalAccounts } from '../services/external-accounts.ts'
 import { type InstanceBoard, openInstanceBoard } from '../services/instance-board.ts'
@@ -42,13 +43,16 @@ import { createRateLimitStore, type RateLimitStore } from '../store/rate-limit-s
 import { createRenewalStore } from '../store/renewal-store.ts'
 import { nextSerialRange } from '../store/serial-range.ts'
 import { createUsageStore, type UsageStore } from '../store/usage-store.ts'
+import type { ChallengeMethods } from './extensions.ts'
 import type { FrontThreadData } from './messages.ts'
 import {
   accountRulesPolicy,
   acmeSettings,
   eabSecretBox,
   externalAccountPolicy,
+  isCaaEnforced,
   issuancePolicy,
+  isValidatedHere,
   orderingPolicy,
   quotaPolicy,
   rateLimitSettings,
@@ -129,6 +133,7 @@ export function connectCa({
 
 export interface Shared {
   config: Config
+  methods: ChallengeMethods
   db: Database
   stores: Stores
   ca: CaBackend
@@ -151,8 +156,9 @@ function createThreadAccountRules({ config, db }: Pick<Shared, 'config' | 'db'>)
 }
 
 export function createThreadIssuance(
-  { config, db, stores, ca, instanceId, metrics, log }: Shared,
+  { config, methods, db, stores, ca, instanceId, metrics, log }: Shared,
   rules = createThreadAccountRules({ config, db }),
+  requireFreshCaa?: RequireFreshCaa,
 ): Issuance {
   const serialNumber =
     config.ca.serial_source === 'database' ? databaseSerialNumbers(() => nextSerialRange(db)) : randomSerialNumbers()
@@ -178,8 +184,18 @@ export function createThreadIssuance(
   }
   const quotas = createThreadQuotas({ config, stores, metrics, log })
   return createIssuance(
-    { ca, store: stores.issuance, certificates: stores.certificates, rules, serialNumber, instanceId, quotas, events },
-    issuancePolicy(config),
+    {
+      ca,
+      store: stores.issuance,
+      certificates: stores.certificates,
+      rules,
+      serialNumber,
+      instanceId,
+      quotas,
+      requireFreshCaa,
+      events,
+    },
+    issuancePolicy(config, methods.enabled),
   )
 }
 
@@ -188,8 +204,9 @@ export function createAcmeContext(
   { rateTable, board }: Pick<FrontThreadData, 'rateTable' | 'board'>,
   nonces: Nonces,
   dispatch: DispatchValidation,
+  askForCaa: AskForCaa,
 ): AcmeContext {
-  const { config, db, stores, instanceId, metrics, log } = shared
+  const { config, methods, db, stores, instanceId, metrics, log } = shared
   const accountStore = createAccountStore(db)
   const accounts = createAccountCache(accountStore.find)
   const rules = createThreadAccountRules(shared)
@@ -198,6 +215,7 @@ export function createAcmeContext(
     eabSecretBox(config),
     externalAccountPolicy(config),
   )
+  const requireFreshCaa = isCaaEnforced(config) ? createCaaFreshness(stores.authorizations, askForCaa) : undefined
   const renewal = createRenewal(createRenewalStore(db), stores.certificates, renewalPolicy(config))
   return {
     urls: createUrls(urlSettings(config)),
@@ -230,14 +248,23 @@ export function createAcmeContext(
       stores.authorizations,
       rules,
       renewal,
-      orderingPolicy(config),
+      orderingPolicy(config, methods.enabled),
       createThreadQuotas(shared),
       {
         ordered: () => metrics.ordersCreated.inc(),
+        approved({ by, ...facts }, { requester: { accountId }, address, requestId }, orderId) {
+          const line = { event: 'identifiers_approved', by, accountId, orderId, ...facts, address, requestId }
+          log.info(line, 'identifiers are valid without a challenge')
+        },
       },
     ),
-    challenges: createChallengeTriggers(stores.authorizations, instanceId, dispatch),
-    issuance: createThreadIssuance(shared, rules),
+    challenges: createChallengeTriggers({
+      store: stores.authorizations,
+      instanceId,
+      isValidatedHere: isValidatedHere(config, methods.extensions),
+      dispatch,
+    }),
+    issuance: createThreadIssuance(shared, rules, requireFreshCaa),
     chains: createChainDownload(stores.certificates, {
       includeRoot: config.ca.include_root,
       issuers: shared.ca.issuers,

@@ -5,13 +5,16 @@ import { AggregatorRegistry, Counter, Gauge, Histogram, type MetricObject, Regis
 /** Seconds; from a nonce to a finalize that waits for the signer. */
 const DURATION_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5]
 
+/** Seconds; from an answer next door to the timeout of a name server. */
+const VALIDATION_BUCKETS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60]
+
 /** Counters of the ACME side, each name in this one place. */
 export function createMetrics() {
   const registry = new Registry()
   const registers = [registry]
   const counter = <L extends string>(name: string, help: string, labelNames: readonly L[] = []) =>
     new Counter<L>({ name: `service_${name}`, help, labelNames, registers })
-  const gauge = <L extends string>(name: string, help: string, labelNames: readonly L[]) =>
+  const gauge = <L extends string>(name: string, help: string, labelNames: readonly L[] = []) =>
     new Gauge<L>({ name: `service_${name}`, help, labelNames, registers })
 
   return {
@@ -22,6 +25,21 @@ export function createMetrics() {
     certificatesIssued: counter('certificates_issued_total', 'Certificates signed and recorded.'),
     certificatesRevoked: counter('certificates_revoked_total', 'Certificates revoked.'),
     challengesValidated: counter('challenges_validated_total', 'Finished validation attempts.', ['result']),
+    validationsInterrupted: counter('validations_interrupted_total', 'Validation attempts without a verdict.'),
+    validationDuration: new Histogram({
+      name: 'service_validation_duration_seconds',
+      help: 'Time of one validation attempt, from the hand-over to its verdict.',
+      labelNames: ['type'],
+      buckets: VALIDATION_BUCKETS,
+      registers,
+    }),
+    validationsKnown: gauge('validations', 'Challenges this instance has in processing.'),
+    validationsRunning: gauge('validations_running', 'Validation attempts under way.'),
+    validationsWaiting: gauge('validations_waiting', 'Challenges that wait, by what they wait for.', ['for']),
+    validationOldestWait: gauge('validation_oldest_wait_seconds', 'Longest wait for a place among those that run.'),
+    challengeWorkerPolls: counter('challenge_worker_polls_total', 'Rounds of the challenge worker.'),
+    challengeWorkerErrors: counter('challenge_worker_errors_total', 'Failed rounds of the challenge worker.'),
+    caaChecks: counter('caa_checks_total', 'CAA checks of a name, at validation and at finalize.', ['result']),
     ordersExpired: counter('orders_expired_total', 'Orders that were not finalized in time.'),
     authorizationsExpired: counter('authorizations_expired_total', 'Authorizations whose time was over.'),
     challengesExpired: counter('challenges_expired_total', 'Challenges that nobody met in time.'),
@@ -40,6 +58,9 @@ export function createMetrics() {
       buckets: DURATION_BUCKETS,
       registers,
     }),
+    maintenance: gauge('maintenance_mode', '1 while in maintenance.'),
+    threads: gauge('front_threads', 'Front threads that are running.'),
+    uptime: gauge('uptime_seconds', 'Seconds since the service started.'),
     crlBuilds: counter('crl_builds_total', 'Lists that were built, signed and published.', ['crl']),
     crlFailures: counter('crl_build_failures_total', 'Lists that could not be built or signed.', ['crl']),
     crlBuildSeconds: gauge(
@@ -66,9 +87,6 @@ export function createMetrics() {
       help: 'Times that a thread left the CA backend alone after failures in a row.',
       registers,
     }),
-    maintenance: new Gauge({ name: 'service_maintenance_mode', help: '1 while in maintenance.', registers }),
-    threads: new Gauge({ name: 'service_front_threads', help: 'Front threads that are running.', registers }),
-    uptime: new Gauge({ name: 'service_uptime_seconds', help: 'Seconds since the service started.', registers }),
   }
 }
 

@@ -53,6 +53,7 @@ export interface ProblemDocument {
   status: number
   subproblems?: { type: string; detail: string; identifier?: ProblemIdentifier }[]
   algorithms?: readonly string[]
+  instance?: string
 }
 
 export interface ProblemOptions {
@@ -65,6 +66,8 @@ export interface ProblemOptions {
   subproblems?: readonly Subproblem[]
   /** RFC 8555 §6.2: the algorithms a badSignatureAlgorithm client may use instead. */
   algorithms?: readonly string[]
+  /** RFC 8555 §7.3.3: where a person finds what to do about userActionRequired. */
+  instance?: string
   /** Absolute URL; becomes the Location header (key in use, RFC 8555 §7.3.5; order not ready). */
   location?: string
   /** Further Link header values, such as the terms of service of userActionRequired. */
@@ -97,7 +100,7 @@ export function problemDocument(
   type: ProblemType,
   detail: string,
   status: number = PROBLEMS[type].status,
-  options: Pick<ProblemOptions, 'subproblems' | 'algorithms'> = {},
+  options: Pick<ProblemOptions, 'subproblems' | 'algorithms' | 'instance'> = {},
 ): ProblemDocument {
   return {
     type: PREFIX + type,
@@ -107,5 +110,6 @@ export function problemDocument(
       subproblems: options.subproblems.map((sub) => ({ ...sub, type: PREFIX + sub.type })),
     }),
     ...(options.algorithms && { algorithms: options.algorithms }),
+    ...(options.instance !== undefined && { instance: options.instance }),
   }
 }

@@ -13,7 +13,7 @@ import {
 import type { AccountKeyPolicy } from '../protocol/jwk.ts'
 import { Problem } from '../protocol/problem.ts'
 import type { NewAccount } from '../store/account-store.ts'
-import type { EabCredential, EabStore } from '../store/eab-store.ts'
+import type { EabCredential, EabStore, NewEabCredential } from '../store/eab-store.ts'
 
 export interface ExternalAccountPolicy {
   required: boolean
@@ -96,11 +96,11 @@ function refused(detail: string): Problem {
 export async function createEabCredential(
   store: EabStore,
   box: SecretBox,
-  { kid, label, createdBy }: { kid: string; label: string | undefined; createdBy: string | undefined },
+  wanted: Omit<NewEabCredential, 'id' | 'sealedKey'>,
   now: Date,
 ): Promise<{ credential: EabCredential; hmacKey: string } | undefined> {
   const id = uuidv7(now.getTime())
   const key = randomBytes(MAC_KEY_BYTES)
-  const credential = await store.create({ id, kid, label, sealedKey: box.seal(key, id), createdBy })
+  const credential = await store.create({ ...wanted, id, sealedKey: box.seal(key, id) })
   return credential && { credential, hmacKey: encodeBase64url(key) }
 }

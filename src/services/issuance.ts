@@ -1,7 +1,7 @@
 /**
  * Issuance (RFC 8555 §7.4): from the CSR of a ready order to a recorded certificate.
  *
- *   1 check   the CSR, against the order and the policies; a refusal leaves the order ready
+ *   1 check   the CSR, against the order and the policies, and CAA where that is long ago; a refusal leaves the order ready
  *   2 build   the TBSCertificate of the order's pinned profile, and lint it
  *   3 begin   order ready → processing and the intent (serial number, TBS), one commit
  *   4 sign    the CA backend signs that TBS
@@ -31,6 +31,7 @@ import type { CertificateStore } from '../store/certificate-store.ts'
 import type { IssuanceStore } from '../store/issuance-store.ts'
 import type { KnownAccount } from './account-cache.ts'
 import type { AccountRules } from './account-rules.ts'
+import type { RequireFreshCaa } from './caa-freshness.ts'
 import type { Quotas } from './quotas.ts'
 import type { SerialNumberSource } from './serial-number.ts'
 
@@ -71,6 +72,8 @@ export interface IssuanceDependencies {
   serialNumber: SerialNumberSource
   instanceId: number
   quotas: Quotas
+  /** Absent where CAA is not enforced, and where nothing is finalized. */
+  requireFreshCaa?: RequireFreshCaa | undefined
   events: IssuanceEvents
 }
 
@@ -99,7 +102,8 @@ export interface Issuance {
   /**
    * @param order as just read, owned by the account.
    * @returns the order: valid, or processing when the certificate is not there within `finalizeWaitMs`.
-   * @throws Problem orderNotReady, badCSR, rejectedIdentifier, compound, serverInternal 503 when no issuer is reachable; StaleAccountError
+   * @throws Problem orderNotReady, badCSR, rejectedIdentifier, caa, dns, compound, serverInternal 503 when no issuer is
+   *   reachable; StaleAccountError
    */
   finalize(known: KnownAccount, order: Order, csrDer: Buffer, now: Date, reread: () => Promise<Order>): Promise<Order>
   /** A certificate for the service itself, recorded like any other. @returns its DER and its issuer. */
@@ -270,6 +274,9 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       checkCsr(csr, order.identifiers, key.spki(), { ...policy.csr, keyTypes: profile.keyTypes })
       checkIdentifiers(order.identifiers, policy.identifiers, await rules.allowlistOf(order.accountId))
       await rules.checkCsr(csr, order, now)
+      // Last of the checks: the only one that can cost queries.
+      const caa = dependencies.requireFreshCaa?.(requester, order, now)
+      if (caa) await caa
 
       const subject = { spki: csr.spki, identifiers: order.identifiers, commonName: commonNameOf(csr) }
       const built = await build(subject, profile, order, now)

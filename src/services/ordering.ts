@@ -1,15 +1,17 @@
 /** Orders and authorizations: creation, reading, deactivation (RFC 8555 §7.4, §7.5). */
 
 import { randomBytes } from 'node:crypto'
+import { type Approval, approvalOf } from '../domain/approval.ts'
 import { type CertificateProfile, chooseProfile } from '../domain/certificate-profile.ts'
 import { checkIdentifiers, type IdentifierPolicy, type RequestedIdentifier } from '../domain/identifier-policy.ts'
-import type { Authorization, Order } from '../domain/records.ts'
+import type { Account, Authorization, Order } from '../domain/records.ts'
 import { checkRequestedValidity, orderExpiry, type RequestedValidity } from '../domain/validity.ts'
 import { uuidv7 } from '../lib/uuid.ts'
 import { offeredChallengeTypes } from '../protocol/challenge.ts'
 import { authorizedIdentifier, type Identifier, isWildcard } from '../protocol/identifier.ts'
 import { Problem } from '../protocol/problem.ts'
 import type { Requester } from '../store/account-store.ts'
+import type { Approved } from '../store/approval.ts'
 import type { AuthorizationStore } from '../store/authorization-store.ts'
 import { ALREADY_REPLACED, type AuthorizationCandidate, type OrderStore } from '../store/order-store.ts'
 import type { AccountRules } from './account-rules.ts'
@@ -23,6 +25,17 @@ export interface OrderingPolicy {
   orderLifetimeMs: number
   authorizationLifetimeMs: number
   preAuthorizationLifetimeMs: number
+  /** `challenges.auto_accept` */
+  autoAccept: boolean
+}
+
+/** Who asks, and from where. */
+export interface Client {
+  requester: Requester
+  account: Pick<Account, 'allowedProfiles' | 'preapprovedNetworks'>
+  /** Behind trusted proxies. */
+  address: string
+  requestId: string
 }
 
 export interface OrderRequest extends RequestedValidity {
@@ -35,6 +48,8 @@ export interface OrderRequest extends RequestedValidity {
 export interface OrderingEvents {
   /** An order was made; not when an equal one was there. */
   ordered(order: Order): void
+  /** Authorizations were made that are valid without a challenge. */
+  approved(approved: Approved, client: Client, orderId: string | undefined): void
 }
 
 /** Charges the limits of an order that is acceptable otherwise. @throws Problem rateLimited */
@@ -46,11 +61,11 @@ export interface Ordering {
    * @throws Problem malformed, unsupportedIdentifier, rejectedIdentifier, compound, invalidProfile, alreadyReplaced,
    *   rateLimited, unauthorized when it replaces another account's certificate
    */
-  createOrder(requester: Requester, request: OrderRequest, now: Date, admit: AdmitOrder): Promise<Order>
+  createOrder(client: Client, request: OrderRequest, now: Date, admit: AdmitOrder): Promise<Order>
   /** @throws Problem malformed 404, unauthorized when it is another account's */
   findOrder(requester: Requester, orderId: string): Promise<Order>
   listOrders(requester: Requester, after: string | undefined, limit: number): Promise<string[]>
-  preAuthorize(requester: Requester, identifier: RequestedIdentifier, now: Date): Promise<Authorization>
+  preAuthorize(client: Client, identifier: RequestedIdentifier, now: Date): Promise<Authorization>
   findAuthorization(requester: Requester, authorizationId: string): Promise<Authorization>
   deactivateAuthorization(requester: Requester, authorizationId: string): Promise<Authorization>
 }
@@ -80,6 +95,9 @@ export function createOrdering(
     }
   }
 
+  const approvalFor = ({ account, address, requestId }: Client, now: Date): Approval | undefined =>
+    approvalOf({ autoAccept: policy.autoAccept, networks: account.preapprovedNetworks, address, requestId, now })
+
   async function findAuthorization(requester: Requester, authorizationId: string): Promise<Authorization> {
     const authorization = unlessStale(await authorizations.find({ requester, authorizationId }))
     if (!authorization) throw new Problem('malformed', 'there is no such authorization', { status: 404 })
@@ -97,10 +115,11 @@ export function createOrdering(
   }
 
   return {
-    async createOrder(requester, request, now, admit) {
+    async createOrder(client, request, now, admit) {
+      const { requester } = client
       const allowlist = await rules.allowlistOf(requester.accountId)
       const identifiers = checkIdentifiers(request.identifiers, policy.identifiers, allowlist)
-      const profile = chooseProfile(policy.profiles, request.profile)
+      const profile = chooseProfile(policy.profiles, request.profile, client.account.allowedProfiles)
       const lifetimeEnd = new Date(now.getTime() + policy.orderLifetimeMs)
       const tooLong = request.profile === undefined ? 'malformed' : 'invalidProfile'
       checkRequestedValidity(request, profile.validity, now, lifetimeEnd, tooLong)
@@ -109,6 +128,7 @@ export function createOrdering(
       // A checked predecessor is what exempts an order from the limits of new orders (decisions 19).
       await admit(identifiers, replaces !== undefined)
       const id = uuidv7(now.getTime())
+      const approval = approvalFor(client, now)
       let equal: Order | undefined
       const make = async () => {
         const made = await orders.create({
@@ -122,16 +142,19 @@ export function createOrdering(
           authorizations: identifiers.map((identifier) => candidate(identifier, now, policy.authorizationLifetimeMs)),
           reuseUntil: new Date(now.getTime() + REUSE_MARGIN_MS),
           ...(replaces && { replaces }),
+          ...(approval && { approval }),
         })
         if (made === ALREADY_REPLACED)
           throw new Problem('alreadyReplaced', 'another order replaces this certificate already (RFC 9773 §5)')
         const order = unlessStale(made)
+        if (order.approved) events.approved(order.approved, client, order.id)
         if (order.id === id) return order
         // Nothing was made, so nothing counts towards the quota.
         equal = order
         return undefined
       }
-      const order = await quotas.within('orders', requester.accountId, make)
+      // Nor do replacements count as new orders for the quota: each spends a certificate, which has a quota of its own.
+      const order = await (replaces ? make() : quotas.within('orders', requester.accountId, make))
       if (order === undefined) return equal as Order
       events.ordered(order)
       return order
@@ -147,14 +170,18 @@ export function createOrdering(
 
     listOrders: async (requester, after, limit) => unlessStale(await orders.list(requester, after, limit)),
 
-    async preAuthorize(requester, requested, now) {
+    async preAuthorize(client, requested, now) {
+      const { requester } = client
       const allowlist = await rules.allowlistOf(requester.accountId)
       const [identifier] = checkIdentifiers([requested], policy.identifiers, allowlist) as [Identifier]
       if (isWildcard(identifier))
         throw new Problem('malformed', 'a wildcard name cannot be pre-authorized (RFC 8555 §7.4.1)')
-      return unlessStale(
-        await authorizations.create(requester, candidate(identifier, now, policy.preAuthorizationLifetimeMs)),
+      const wanted = candidate(identifier, now, policy.preAuthorizationLifetimeMs)
+      const { authorization, approved } = unlessStale(
+        await authorizations.create(requester, wanted, approvalFor(client, now)),
       )
+      if (approved) events.approved(approved, client, undefined)
+      return authorization
     },
 
     findAuthorization,

@@ -15,6 +15,10 @@ export interface RegistrationPolicy {
   /** `tos.url`, when there are terms. */
   termsUrl: string | undefined
   termsRequired: boolean
+  /** `tos.version`; undefined where an agreement is good for ever. */
+  termsVersion: string | undefined
+  /** Where people find how to agree. */
+  termsInstructionsUrl: string | undefined
   allowContactUpdate: boolean
   allowDeactivation: boolean
 }
@@ -42,6 +46,12 @@ export interface Registration {
    *   unauthorized 401, and what is wrong with the external account binding
    */
   register(request: RegistrationRequest, now: Date): Promise<{ created: boolean; account: Account }>
+  /**
+   * Whether the account has agreed to the terms that are in force (RFC 8555 §7.3.3). Undefined, without a wait, for one
+   * that has as far as the cache knows.
+   * @throws Problem userActionRequired
+   */
+  requireCurrentTerms(known: KnownAccount): Promise<void> | undefined
   /** As it is now, which another thread may have changed since it was cached. @throws StaleAccountError */
   read(known: KnownAccount): Promise<Account>
   updateContacts(known: KnownAccount, contacts: readonly string[]): Promise<Account>
@@ -88,12 +98,32 @@ export function createRegistration(
   }
 
   async function create({ thumbprint, jwk }: AccountKey, { contacts, termsAgreed, binding }: Admitted, now: Date) {
-    const account = { id: uuidv7(now.getTime()), thumbprint, jwk, contacts, termsAgreed }
+    const { termsVersion } = policy
+    const agreed = { termsAgreed, ...(termsAgreed && termsVersion !== undefined && { termsVersion }) }
+    const account = { id: uuidv7(now.getTime()), thumbprint, jwk, contacts, ...agreed }
     if (!binding) return store.create(account)
     const created = await externalAccounts.register(account, binding)
     const found = await store.findByThumbprint(thumbprint)
     if (!found) throw externalAccounts.lostCredential(binding)
     return { created, account: found }
+  }
+
+  const hasAgreed = ({ termsVersion }: Account) =>
+    policy.termsVersion === undefined || termsVersion === policy.termsVersion
+
+  /** Registering again is the protocol's one way to say yes to new terms; an update cannot (RFC 8555 §7.3.2). */
+  async function renewAgreement(account: Account, { termsAgreed }: RegistrationRequest): Promise<Account> {
+    if (!termsAgreed || policy.termsVersion === undefined || hasAgreed(account)) return account
+    const agreed = await store.agreeToTerms(account.id, policy.termsVersion)
+    cache.forget(account.id)
+    return agreed ?? account
+  }
+
+  /** The cached account has not agreed; it may have done so through another thread since. */
+  async function requireAgreement({ account: { id } }: KnownAccount): Promise<void> {
+    const current = await store.find(id)
+    if (!current || !hasAgreed(current)) throw termsProblem('the terms of service have changed', policy)
+    cache.forget(id)
   }
 
   return {
@@ -111,12 +141,17 @@ export function createRegistration(
         // What is refused to a new account does not concern one that exists (RFC 8555 §7.3.1).
         const existing = refusal instanceof Problem && (await store.findByThumbprint(key.thumbprint))
         if (!existing) throw refusal
-        return { created: false, account: requireValid(existing) }
+        return { created: false, account: await renewAgreement(requireValid(existing), request) }
       }
       const { created, account } = await create(key, admitted, now)
       cache.remember(requireValid(account), key)
-      if (created) events.registered(account, admitted.binding?.kid)
+      if (!created) return { created, account: await renewAgreement(account, request) }
+      events.registered(account, admitted.binding?.kid)
       return { created, account }
+    },
+
+    requireCurrentTerms(known) {
+      return hasAgreed(known.account) ? undefined : requireAgreement(known)
     },
 
     async read({ requester }) {
@@ -148,10 +183,15 @@ export function createRegistration(
   }
 }
 
-function requireTerms(agreed: boolean, { termsRequired, termsUrl }: RegistrationPolicy): void {
-  if (!termsRequired || agreed) return
-  throw new Problem('userActionRequired', `agree to the terms of service at ${termsUrl} (termsOfServiceAgreed: true)`, {
+function requireTerms(agreed: boolean, policy: RegistrationPolicy): void {
+  if (policy.termsRequired && !agreed) throw termsProblem('this server has terms of service', policy)
+}
+
+function termsProblem(reason: string, { termsUrl, termsInstructionsUrl }: RegistrationPolicy): Problem {
+  const detail = `${reason}: read ${termsUrl} and agree by a new-account request with termsOfServiceAgreed: true`
+  return new Problem('userActionRequired', detail, {
     links: [`<${termsUrl}>;rel="terms-of-service"`],
+    ...(termsInstructionsUrl !== undefined && { instance: termsInstructionsUrl }),
   })
 }
 

@@ -1,148 +1,276 @@
 /**
  * The dispatcher: takes claimed challenges, has them validated by the worker pool, records each attempt.
  *
- * Its queue is in this process on purpose: the database is the truth (a claimed challenge is `processing` there), and
- * what is lost with the process is adopted from there by the next instance. A challenge that is queued or running twice
- * is validated once.
+ * What it knows is in this process on purpose: the database is the truth (a claimed challenge is `processing` there), and
+ * what is lost with the process is adopted from there. A challenge is known from its dispatch to its last attempt, and
+ * while it is known it is validated once at a time and dispatched in vain.
+ *
+ * Between instances the claim decides. An attempt begins only under a claim that is fresh, so that no other instance can
+ * have taken it over for being stale or for this instance having looked dead; a claim that is not is renewed first, and
+ * given up where that fails. What is recorded under a claim that was lost all the same, the store does not take.
  */
 
-import Queue from 'better-queue'
 import type { ValidationJob, ValidationVerdict } from '../../workers/job.ts'
 import type { ChallengeAttempt } from '../domain/records.ts'
+import { boundRecord, type ValidationRecord } from '../domain/validation-evidence.ts'
 import { retryDelayMs, type ValidationPolicy } from '../domain/validation-policy.ts'
 import { problemDocument } from '../protocol/problem.ts'
 import { renderTimestamp } from '../protocol/timestamp.ts'
-import type { AuthorizationStore } from '../store/authorization-store.ts'
+import type { AttemptResult, AuthorizationStore } from '../store/authorization-store.ts'
 import type { ValidationRequest } from './validation.ts'
+import { createValidationQueue, type Keyed } from './validation-queue.ts'
 
 export interface DispatcherEvents {
-  /** After each attempt: `retry` leaves the challenge processing. */
-  attempted(
-    request: ValidationRequest,
-    result: 'success' | 'retry' | 'failure',
-    verdict: ValidationVerdict,
-    durationMs: number,
-  ): void
+  /** After each attempt that was recorded. */
+  attempted(request: ValidationRequest, record: ValidationRecord): void
+  /** The authorization was decided otherwise or the claim lost while the attempt ran, or before it could begin. */
+  superseded(request: ValidationRequest): void
   /** No verdict, or it could not be recorded; the challenge stays claimed and is tried again. */
   interrupted(request: ValidationRequest, error: unknown): void
 }
 
 export interface ValidationDispatcher {
-  /** False when too much waits: the caller leaves the claim to a later adoption. */
+  /**
+   * A challenge that is known already is not taken twice; one that waits for its next attempt has it sooner (RFC 8555
+   * §8.2, retries that the client asks for).
+   * @returns false when too much waits: the caller leaves the claim to a later adoption.
+   */
   dispatch(request: ValidationRequest): boolean
-  waiting(): number
+  knows(challenge: Pick<ValidationRequest, 'authorizationId' | 'type'>): boolean
+  load(): DispatcherLoad
   /** Takes nothing new, lets running attempts end, and gives up the waiting ones. Resolves when nothing runs. */
   drain(timeoutMs: number): Promise<void>
+}
+
+/** Numbers of the moment, for metrics. */
+export interface DispatcherLoad {
+  /** Waiting for whatever reason, or running. */
+  known: number
+  running: number
+  /** `capacity`, `account`, `target`: the bound it waits for; `backoff`: its next attempt is not due. */
+  waiting: Record<'capacity' | 'account' | 'target' | 'backoff', number>
+  /** How long the longest wait for a bound has lasted. */
+  oldestWaitMs: number
+}
+
+export interface DispatchLimits {
+  /** Attempts at the same time: overall, of one account, against one target. */
+  total: number
+  perAccount: number
+  perTarget: number
+  /** Challenges known at the same time; an account may have a quarter of it. */
+  maxWaiting: number
 }
 
 export interface DispatcherOptions {
   validate(job: ValidationJob): Promise<ValidationVerdict>
   jobFor(request: ValidationRequest): ValidationJob
-  store: Pick<AuthorizationStore, 'recordAttempt'>
+  store: Pick<AuthorizationStore, 'recordAttempt' | 'renew'>
   policy: ValidationPolicy
   /** Whose claims these are. */
   instanceId: number
-  /** Attempts at the same time. */
-  concurrency: number
-  /** Challenges queued, running or waiting for their next attempt. */
-  maxWaiting: number
+  /** Since when other instances can see that this one lives (`performance.now()`): an older claim may be gone. */
+  presentSince(): number | undefined
+  limits: DispatchLimits
+  /** How long a claim is fresh: well below what makes it stale for others. */
+  claimFreshMs: number
   events: DispatcherEvents
 }
 
-/** A fault on our side says nothing about the target: try again soon, without counting it as a try. */
+/** A fault on our side says nothing about the target: try again soon, then less often, without counting it as a try. */
 const INTERRUPTED_DELAY_MS = 1_000
+const INTERRUPTED_MAX_DELAY_MS = 60_000
+
+const ACCOUNT_SHARE = 4
+
+/** A challenge from its dispatch to its last attempt. */
+interface Known extends Keyed {
+  request: ValidationRequest
+  /** Milliseconds of `performance.now()`, as all of these. */
+  claimedAt: number
+  freshUntil: number
+  queuedAt: number
+  lastEndedAt: number
+  interruptions: number
+  /** While it waits for its next attempt. */
+  timer?: NodeJS.Timeout | undefined
+}
 
 export function createValidationDispatcher(options: DispatcherOptions): ValidationDispatcher {
-  const { policy, events } = options
-  const known = new Set<string>()
-  const timers = new Set<NodeJS.Timeout>()
+  const { policy, events, limits, instanceId } = options
+  const challenges = new Map<string, Known>()
+  const perAccount = new Map<string, number>()
   let running = 0
   let draining = false
   let onIdle: (() => void) | undefined
 
-  const queue = new Queue<ValidationRequest, void>(
-    (request: ValidationRequest, done: () => void) => {
+  const queue = createValidationQueue<Known>({
+    ownerOf: ({ request }) => request.accountId,
+    targetOf: ({ request }) => request.identifier.value,
+    perOwner: limits.perAccount,
+    perTarget: limits.perTarget,
+    concurrency: limits.total,
+    async run(known) {
+      if (draining) return
       running++
-      void attempt(request).finally(() => {
-        running--
-        done()
-        if (running === 0) onIdle?.()
-      })
+      await attempt(known)
+      running--
+      if (running === 0) onIdle?.()
     },
-    { concurrent: options.concurrency, filo: false, maxRetries: 0 },
-  )
+  })
 
-  function later(request: ValidationRequest, delayMs: number): void {
-    if (draining) return
-    const timer = setTimeout(() => {
-      timers.delete(timer)
-      queue.push(request)
-    }, delayMs)
-    timers.add(timer)
+  function enqueue(known: Known): void {
+    known.timer = undefined
+    known.queuedAt = performance.now()
+    queue.push(known)
   }
 
-  async function attempt(request: ValidationRequest): Promise<void> {
-    if (draining) return
-    const startedAt = performance.now()
+  function later(known: Known, delayMs: number): void {
+    if (!draining) known.timer = setTimeout(enqueue, delayMs, known)
+  }
+
+  function forget({ key, request }: Known): void {
+    challenges.delete(key)
+    const left = (perAccount.get(request.accountId) ?? 1) - 1
+    if (left === 0) perAccount.delete(request.accountId)
+    else perAccount.set(request.accountId, left)
+  }
+
+  /** RFC 8555 §8.2: soon after the client asks, but no sooner than the first retry would have been. */
+  function hasten(known: Known): void {
+    if (!known.timer || known.interruptions > 0) return
+    clearTimeout(known.timer)
+    later(known, Math.max(0, known.lastEndedAt + policy.backoffBaseMs - performance.now()))
+  }
+
+  async function attempt(known: Known): Promise<void> {
     try {
-      const verdict = await options.validate(options.jobFor(request))
-      const tries = request.tries + (verdict.ok ? 0 : 1)
-      const retryable = !verdict.ok && verdict.retryable && tries <= policy.maxRetries[request.type]
-      const recorded = await record(request, verdict, tries, retryable, startedAt)
-      const again = retryable && recorded
-      events.attempted(
-        request,
-        verdict.ok ? 'success' : again ? 'retry' : 'failure',
-        verdict,
-        performance.now() - startedAt,
-      )
-      if (again) later({ ...request, tries }, retryDelayMs(tries, policy))
-      else known.delete(keyOf(request))
+      const isHeld = isClaimFresh(known) || (await renewClaim(known))
+      const next = isHeld ? await attemptOnce(known) : undefined
+      known.lastEndedAt = performance.now()
+      known.interruptions = 0
+      if (next === undefined) forget(known)
+      else later(known, next)
     } catch (error) {
-      events.interrupted(request, error)
-      later(request, INTERRUPTED_DELAY_MS)
+      events.interrupted(known.request, error)
+      // Whatever kept us from ending it may have cost the claim.
+      known.freshUntil = 0
+      later(known, Math.min(INTERRUPTED_DELAY_MS * 2 ** known.interruptions++, INTERRUPTED_MAX_DELAY_MS))
     }
   }
 
-  async function record(
-    request: ValidationRequest,
+  function isClaimFresh({ claimedAt, freshUntil }: Known): boolean {
+    return claimedAt > (options.presentSince() ?? Number.POSITIVE_INFINITY) && freshUntil > performance.now()
+  }
+
+  async function renewClaim(known: Known): Promise<boolean> {
+    const now = performance.now()
+    const { authorizationId } = known.request
+    const renewed = await options.store.renew({ authorizationId, instanceId })
+    if (renewed) refresh(known, now)
+    else events.superseded(known.request)
+    return renewed
+  }
+
+  /** @param news milliseconds until the next news of it is expected; the store counts from there as well */
+  function refresh(known: Known, now: number, news = 0): void {
+    known.claimedAt = now
+    known.freshUntil = now + news + options.claimFreshMs
+  }
+
+  /** @returns milliseconds until the next attempt; undefined when there is none */
+  async function attemptOnce(known: Known): Promise<number | undefined> {
+    const { request } = known
+    const startedAt = performance.now()
+    const verdict = await options.validate(options.jobFor(request))
+    const endedAt = Date.now()
+    const ms = Math.round(performance.now() - startedAt)
+    const at = renderTimestamp(new Date(endedAt))
+    const tries = request.tries + (verdict.ok ? 0 : 1)
+    const again = !verdict.ok && verdict.retryable && tries <= (policy.maxRetries[request.type] ?? 0)
+    const retryInMs = again ? retryDelayMs(tries, policy) : undefined
+    const record = boundRecord(recordOf(request, verdict, { attempt: request.tries + 1, at, ms, again }))
+    const began = new Date(endedAt - ms)
+    if (!(await options.store.recordAttempt(resultOf(request, verdict, record, began, retryInMs)))) {
+      events.superseded(request)
+      return undefined
+    }
+    refresh(known, performance.now(), retryInMs)
+    events.attempted(request, record)
+    known.request = { ...request, tries }
+    return retryInMs
+  }
+
+  function resultOf(
+    { authorizationId, type, tries, thumbprint }: ValidationRequest,
     verdict: ValidationVerdict,
-    tries: number,
-    again: boolean,
-    startedAt: number,
-  ): Promise<boolean> {
-    const attempted: ChallengeAttempt = verdict.ok
-      ? { status: 'valid', tries, validated: renderTimestamp(new Date()) }
-      : { status: again ? 'processing' : 'invalid', tries, error: problemDocument(verdict.problem, verdict.detail) }
-    // False: the authorization was deactivated, decided by another challenge, or has expired meanwhile.
-    return options.store.recordAttempt({
-      authorizationId: request.authorizationId,
-      type: request.type,
-      attempt: attempted,
-      outcome: verdict.ok ? 'valid' : again ? null : 'invalid',
-      instanceId: options.instanceId,
-      // Counted from the begin of the attempt, so that the way back adds nothing to what the verdict allows.
-      ...(verdict.ok &&
-        verdict.validForSeconds !== undefined && {
-          validForSeconds: Math.max(0, verdict.validForSeconds - (performance.now() - startedAt) / 1000),
-        }),
-    })
+    evidence: ValidationRecord,
+    began: Date,
+    retryInMs: number | undefined,
+  ): AttemptResult {
+    const base = { authorizationId, type, instanceId }
+    if (verdict.ok) {
+      // From the begin of the attempt: what the records said after that is not known.
+      const caaChecked = verdict.caa && { caaChecked: renderTimestamp(began) }
+      const attempt: ChallengeAttempt = { status: 'valid', tries, validated: evidence.at, ...caaChecked }
+      // Likewise, so that the way back adds nothing to what the verdict allows.
+      const bound = verdict.validForSeconds !== undefined && {
+        validForSeconds: Math.max(0, verdict.validForSeconds - (Date.now() - began.getTime()) / 1000),
+      }
+      return { ...base, attempt, outcome: 'valid', evidence, ...bound }
+    }
+    const failed = { tries: tries + 1, error: problemDocument(verdict.problem, verdict.detail) }
+    return retryInMs === undefined
+      ? { ...base, attempt: { status: 'invalid', ...failed }, outcome: 'invalid', evidence }
+      : { ...base, attempt: { status: 'processing', ...failed, thumbprint }, outcome: null, retryInMs }
+  }
+
+  function oldestWaitMs(): number {
+    const now = performance.now()
+    let oldest = now
+    for (const { queuedAt } of queue.heads()) oldest = Math.min(oldest, queuedAt)
+    return now - oldest
   }
 
   return {
     dispatch(request) {
-      const key = keyOf(request)
       if (draining) return false
-      if (known.has(key)) return true
-      if (known.size >= options.maxWaiting) return false
-      known.add(key)
-      queue.push(request)
+      const key = keyOf(request)
+      const known = challenges.get(key)
+      if (known) {
+        hasten(known)
+        return true
+      }
+      const ofAccount = perAccount.get(request.accountId) ?? 0
+      if (challenges.size >= limits.maxWaiting || ofAccount >= limits.maxWaiting / ACCOUNT_SHARE) return false
+      perAccount.set(request.accountId, ofAccount + 1)
+      const now = performance.now()
+      const freshUntil = request.isRepeat ? 0 : now + options.claimFreshMs
+      const made: Known = {
+        key,
+        request,
+        claimedAt: now,
+        freshUntil,
+        queuedAt: now,
+        lastEndedAt: now,
+        interruptions: 0,
+      }
+      challenges.set(key, made)
+      queue.push(made)
       return true
     },
-    waiting: () => known.size,
+    knows: (challenge) => challenges.has(keyOf(challenge)),
+    load() {
+      const { turn, owner, target } = queue.waitingFor()
+      let backoff = 0
+      for (const { timer } of challenges.values()) if (timer) backoff++
+      const waiting = { capacity: turn, account: owner, target, backoff }
+      return { known: challenges.size, running, waiting, oldestWaitMs: oldestWaitMs() }
+    },
     async drain(timeoutMs) {
       draining = true
-      for (const timer of timers) clearTimeout(timer)
+      queue.stop()
+      for (const { timer } of challenges.values()) clearTimeout(timer)
       if (running === 0) return
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, timeoutMs)
@@ -155,6 +283,19 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
   }
 }
 
-function keyOf({ authorizationId, type }: ValidationRequest): string {
+function recordOf(
+  { type, requestId }: ValidationRequest,
+  verdict: ValidationVerdict,
+  { attempt, at, ms, again }: { attempt: number; at: string; ms: number; again: boolean },
+): ValidationRecord {
+  const facts = { type, attempt, at, ms, requestId, steps: verdict.evidence, ...(verdict.caa && { caa: verdict.caa }) }
+  if (verdict.ok) {
+    const { validForSeconds } = verdict
+    return { ...facts, result: 'success', ...(validForSeconds !== undefined && { validForSeconds }) }
+  }
+  return { ...facts, result: again ? 'retry' : 'failure', problem: verdict.problem, detail: verdict.detail }
+}
+
+function keyOf({ authorizationId, type }: Pick<ValidationRequest, 'authorizationId' | 'type'>): string {
   return `${authorizationId}:${type}`
 }

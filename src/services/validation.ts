@@ -1,12 +1,17 @@
 /** Triggering challenges (RFC 8555 §7.5.1): the claim in the database, then the hand-over to whoever validates. */
 
 import type { Authorization } from '../domain/records.ts'
-import type { ChallengeType } from '../protocol/challenge.ts'
-import { parseChallengeId } from '../protocol/challenge.ts'
+import {
+  type BuiltInType,
+  type ChallengeType,
+  keyedType,
+  type OfferedPlace,
+  parseChallengeId,
+} from '../protocol/challenge.ts'
 import type { Identifier } from '../protocol/identifier.ts'
 import { Problem } from '../protocol/problem.ts'
 import type { Requester } from '../store/account-store.ts'
-import type { AuthorizationStore } from '../store/authorization-store.ts'
+import { type AuthorizationStore, NOBODY } from '../store/authorization-store.ts'
 import { unlessStale } from './stale-account.ts'
 
 /** What the dispatcher needs to validate a challenge that this instance has claimed. Plain data. */
@@ -14,8 +19,8 @@ export interface ValidationRequest {
   authorizationId: string
   accountId: string
   type: ChallengeType
+  /** Without the `*.` of a wildcard. */
   identifier: Identifier
-  /** Ordered with `*.`, which the identifier of an authorization does not show. */
   wildcard: boolean
   token: string
   /** Of the account key at the time of the trigger. */
@@ -25,6 +30,8 @@ export interface ValidationRequest {
   /** Failed tries so far. */
   tries: number
   requestId: string
+  /** The claim is older than the request, and what it was made for may be over. */
+  isRepeat?: boolean
 }
 
 /** Hands over without waiting and without throwing: what gets lost is adopted by the challenge worker. */
@@ -33,7 +40,7 @@ export type DispatchValidation = (request: ValidationRequest) => void
 export interface ChallengeTriggers {
   /** @throws Problem malformed 404 */
   find(requester: Requester, challengeId: string): Promise<{ authorization: Authorization; type: ChallengeType }>
-  /** Starts validation unless it was started before; a repeat returns the challenge as it is. */
+  /** Starts validation; a repeat returns the challenge as it is and asks for the next attempt (RFC 8555 §8.2). */
   trigger(
     requester: Requester,
     challengeId: string,
@@ -42,40 +49,55 @@ export interface ChallengeTriggers {
   ): Promise<{ authorization: Authorization; type: ChallengeType }>
 }
 
-export function createChallengeTriggers(
-  store: AuthorizationStore,
-  instanceId: number,
-  dispatch: DispatchValidation,
-): ChallengeTriggers {
+export interface ChallengeTriggerOptions {
+  store: AuthorizationStore
+  instanceId: number
+  /** `auto_validate`: of the others the challenge worker takes care, here or in another instance. */
+  isValidatedHere(type: ChallengeType): boolean
+  dispatch: DispatchValidation
+}
+
+export function createChallengeTriggers(options: ChallengeTriggerOptions): ChallengeTriggers {
+  const { store, dispatch } = options
+
   function locate(challengeId: string) {
     const located = parseChallengeId(challengeId)
     if (!located) throw noSuchChallenge()
     return located
   }
 
-  function offered(authorization: Authorization | undefined, type: ChallengeType): Authorization {
-    if (!authorization?.offered.includes(type)) throw noSuchChallenge()
-    return authorization
+  function offered(authorization: Authorization | undefined, key: BuiltInType | OfferedPlace) {
+    const type = authorization && keyedType(key, authorization.offered)
+    if (!authorization || type === undefined) throw noSuchChallenge()
+    return { authorization, type }
   }
 
   async function find(requester: Requester, challengeId: string) {
-    const { authorizationId, type } = locate(challengeId)
-    const authorization = offered(unlessStale(await store.find({ requester, authorizationId })), type)
-    if (authorization.accountId !== requester.accountId)
+    const { authorizationId, key } = locate(challengeId)
+    const found = offered(unlessStale(await store.find({ requester, authorizationId })), key)
+    if (found.authorization.accountId !== requester.accountId)
       throw new Problem('unauthorized', 'this challenge belongs to another account')
-    return { authorization, type }
+    return found
   }
 
   return {
     find,
-    async trigger(requester, challengeId, thumbprint, requestId) {
-      const { authorizationId, type } = locate(challengeId)
-      const triggered = unlessStale(await store.trigger({ requester, authorizationId, type, instanceId }))
+    async trigger(requester, challengeId, requesterThumbprint, requestId) {
+      const { authorizationId, key } = locate(challengeId)
+      // A module's own methods, which have a place for a key, are always validated where they are asked for.
+      const isHere = typeof key === 'number' || options.isValidatedHere(key)
+      const instanceId = isHere ? options.instanceId : NOBODY
+      const triggered = unlessStale(await store.trigger({ requester, authorizationId, type: key, instanceId }))
       // Not this account's, or not there: the plain look-up tells which.
       if (!triggered) return find(requester, challengeId)
-      const authorization = offered(triggered.authorization, type)
-      if (triggered.moved) {
-        const { identifier, wildcard, token, accountId } = authorization
+      const { authorization, type } = offered(triggered.authorization, key)
+      const { status, identifier, wildcard, token, accountId } = authorization
+      const attempt = authorization.attempts[type]
+      // Also on a repeat: the client asks for a retry (RFC 8555 §8.2), or it was told of a failure when the claim stood.
+      if (instanceId !== NOBODY && triggered.mine && status === 'pending' && attempt?.status === 'processing') {
+        const { tries, thumbprint = requesterThumbprint } = attempt
+        const isRepeat = !triggered.moved
+        const { formerThumbprints } = triggered
         dispatch({
           authorizationId,
           accountId,
@@ -84,9 +106,10 @@ export function createChallengeTriggers(
           wildcard,
           token,
           thumbprint,
-          formerThumbprints: triggered.formerThumbprints,
-          tries: 0,
+          formerThumbprints,
+          tries,
           requestId,
+          isRepeat,
         })
       }
       return { authorization, type }

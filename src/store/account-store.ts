@@ -21,6 +21,8 @@ export interface NewAccount {
   jwk: string
   contacts: readonly string[]
   termsAgreed: boolean
+  /** Of what it agreed to; absent where terms have no versions. */
+  termsVersion?: string
 }
 
 export interface AccountStore {
@@ -30,6 +32,10 @@ export interface AccountStore {
   create(account: NewAccount): Promise<{ created: boolean; account: Account }>
   /** Undefined when the account is not valid any more. */
   updateContacts(requester: Requester, contacts: readonly string[]): Promise<Account | undefined>
+  /** Records an agreement to the terms. Undefined when there is no such valid account. */
+  agreeToTerms(accountId: string, version: string): Promise<Account | undefined>
+  /** The same for every valid account that has not agreed to this version. @returns how many */
+  agreeAllToTerms(version: string): Promise<number>
   /** Valid → deactivated, with its authorizations that are valid or being validated; undefined when it was not valid. */
   deactivate(requester: Requester): Promise<Account | undefined>
   /** Undefined when the account is not valid or its key changed meanwhile; `taken` is the account that has the new key. */
@@ -47,10 +53,14 @@ interface AccountRow {
   key_version: number
   contacts: string[]
   terms_agreed: boolean
+  terms_version: string | null
   external_account_binding: ExternalAccountBinding['jws'] | null
+  allowed_profiles: string[] | null
+  preapproved_networks: string[] | null
 }
 
-const COLUMNS = 'id, status, jwk, thumbprint, key_version, contacts, terms_agreed, external_account_binding'
+const COLUMNS = `id, status, jwk, thumbprint, key_version, contacts, terms_agreed, terms_version, external_account_binding,
+           allowed_profiles, preapproved_networks::text[]`
 
 const FIND: Statement = {
   name: 'account-find',
@@ -69,10 +79,10 @@ const CREATE: Statement = {
   // One insert into accounts and its two unique indexes for each row; sorted, so that two batches with the same keys
   // wait for each other in one order.
   text: `
-    INSERT INTO accounts (id, thumbprint, jwk, contacts, terms_agreed)
-    SELECT id, thumbprint, jwk, ARRAY(SELECT jsonb_array_elements_text(contacts)), terms_agreed
-      FROM unnest($1::uuid[], $2::text[], $3::text[], $4::jsonb[], $5::boolean[])
-        AS i (id, thumbprint, jwk, contacts, terms_agreed)
+    INSERT INTO accounts (id, thumbprint, jwk, contacts, terms_agreed, terms_version)
+    SELECT id, thumbprint, jwk, ARRAY(SELECT jsonb_array_elements_text(contacts)), terms_agreed, terms_version
+      FROM unnest($1::uuid[], $2::text[], $3::text[], $4::jsonb[], $5::boolean[], $6::text[])
+        AS i (id, thumbprint, jwk, contacts, terms_agreed, terms_version)
      ORDER BY thumbprint
     ON CONFLICT (thumbprint) DO NOTHING
     RETURNING id`,
@@ -81,6 +91,22 @@ const CREATE: Statement = {
 const UPDATE_CONTACTS: Statement = {
   name: 'account-update-contacts',
   text: `UPDATE accounts SET contacts = $3 WHERE id = $1 AND key_version = $2 AND status = 'valid' RETURNING ${COLUMNS}`,
+}
+
+const AGREE_TO_TERMS: Statement = {
+  name: 'account-agree-to-terms',
+  // accounts_pkey, one row
+  text: `
+    UPDATE accounts SET terms_agreed = true, terms_version = $2 WHERE id = $1 AND status = 'valid' RETURNING ${COLUMNS}`,
+}
+
+const AGREE_ALL_TO_TERMS: Statement = {
+  name: 'account-agree-all-to-terms',
+  // Every row; a command of the operator.
+  text: `
+    UPDATE accounts SET terms_agreed = true, terms_version = $1
+     WHERE status = 'valid' AND terms_version IS DISTINCT FROM $1
+    RETURNING id`,
 }
 
 const DEACTIVATE: Statement = {
@@ -129,6 +155,7 @@ export function createAccountStore(db: Database): AccountStore {
       accounts.map((a) => a.jwk),
       accounts.map((a) => JSON.stringify(a.contacts)),
       accounts.map((a) => a.termsAgreed),
+      accounts.map((a) => a.termsVersion ?? null),
     ])
     const made = new Set(rows.map((row) => row.id))
     return accounts.map((a) => made.has(a.id))
@@ -147,6 +174,12 @@ export function createAccountStore(db: Database): AccountStore {
     },
     async updateContacts({ accountId, keyVersion }, contacts) {
       return decodeFirst(await db.query<AccountRow>(UPDATE_CONTACTS, [accountId, keyVersion, contacts]))
+    },
+    async agreeToTerms(accountId, version) {
+      return decodeFirst(await db.query<AccountRow>(AGREE_TO_TERMS, [accountId, version]))
+    },
+    async agreeAllToTerms(version) {
+      return (await db.query(AGREE_ALL_TO_TERMS, [version])).length
     },
     async deactivate({ accountId, keyVersion }) {
       return decodeFirst(await db.query<AccountRow>(DEACTIVATE, [accountId, keyVersion]))
@@ -175,7 +208,10 @@ function decode(row: AccountRow): Account {
     keyVersion: row.key_version,
     contacts: row.contacts,
     termsAgreed: row.terms_agreed,
+    ...(row.terms_version !== null && { termsVersion: row.terms_version }),
     ...(row.external_account_binding && { externalAccountBinding: row.external_account_binding }),
+    ...(row.allowed_profiles && { allowedProfiles: row.allowed_profiles }),
+    ...(row.preapproved_networks && { preapprovedNetworks: row.preapproved_networks }),
   }
 }
 

@@ -1,12 +1,21 @@
 /** SQL of authorizations and of the challenges inside them. */
 
+import type { Approval } from '../domain/approval.ts'
 import type { AuthorizationStatus } from '../domain/authorization-state.ts'
 import type { Authorization, ChallengeAttempt } from '../domain/records.ts'
 import type { ValidationRecord } from '../domain/validation-evidence.ts'
 import type { Batched } from '../lib/batcher.ts'
-import type { ChallengeType } from '../protocol/challenge.ts'
+import { keysOf } from '../lib/keys.ts'
+import {
+  type BuiltInType,
+  CHALLENGE_TYPES,
+  type ChallengeType,
+  keyedType,
+  type OfferedPlace,
+} from '../protocol/challenge.ts'
 import type { IdentifierType } from '../protocol/identifier.ts'
 import { type Requester, STALE_ACCOUNT, type StaleAccount } from './account-store.ts'
+import { APPROVAL_EVIDENCE, type Approved, type ApproverRow, approvedBy, approversOf, IS_APPROVED } from './approval.ts'
 import { batched, type Database, inRounds, type Statement } from './database.ts'
 import type { AuthorizationCandidate } from './order-store.ts'
 
@@ -30,45 +39,74 @@ export interface AttemptResult {
 /** Nobody's claim: released by an instance that stopped, or left for the challenge worker. Instance ids are positive. */
 export const NOBODY = 0
 
-/** A challenge whose validation nobody is working on any more, with what a new attempt needs. */
-export interface AbandonedChallenge {
+/** A challenge that this instance has just claimed because nobody else works on it, with what an attempt needs. */
+export interface AdoptedChallenge {
   authorization: Authorization
   type: ChallengeType
-  accountThumbprint: string
-  /** Of the keys it had before, oldest first. */
+  /** Of the account key that triggered it. */
+  thumbprint: string
+  /** Of the other keys it has had, oldest first. */
   formerThumbprints: readonly string[]
 }
 
-export interface Triggered {
-  authorization: Authorization
-  moved: boolean
-  formerThumbprints: readonly string[]
+export interface AdoptionRules {
+  /** Authorizations without a triggered challenge of these types are left to others. */
+  types: readonly ChallengeType[]
+  /** Claims of other instances that are alive count as lost after this long without news; absent: they do not. */
+  staleSeconds?: number | undefined
+  limit: number
 }
 
 export interface AuthorizationStore {
   find: Batched<{ requester: Requester; authorizationId: string }, Authorization | StaleAccount | undefined>
-  /** Pre-authorization (RFC 8555 §7.4.1). */
-  create(requester: Requester, candidate: AuthorizationCandidate): Promise<Authorization | StaleAccount>
+  /** Pre-authorization (RFC 8555 §7.4.1); `approved` where it is valid at once. */
+  create(
+    requester: Requester,
+    candidate: AuthorizationCandidate,
+    approval?: Approval,
+  ): Promise<{ authorization: Authorization; approved?: Approved } | StaleAccount>
   /**
-   * Challenge pending → processing, claimed by this instance. `moved` is true for exactly one of several callers; the
-   * authorization is as it is after the call. Undefined when there is none, or it is another account's.
+   * Challenge pending → processing. Whoever validates one challenge of an authorization validates the others as well, so
+   * the claim is this instance's (or `NOBODY`'s) unless another has one already. `moved` is true for exactly one of several
+   * callers, `mine` where the claim is `instanceId`'s; the authorization is as it is after the call. Undefined when there
+   * is none, or it is another account's. `type` is as in the challenge's id,
    * `formerThumbprints`: of the keys the account had before, oldest first.
    */
-  trigger: Batched<
-    { requester: Requester; authorizationId: string; type: ChallengeType; instanceId: number },
-    Triggered | StaleAccount | undefined
-  >
+  trigger: Batched<Trigger, Triggered | StaleAccount | undefined>
   /**
    * Challenge processing → valid or invalid, or one try more. False where it was not this instance's to decide any more:
    * the authorization is decided, expired or deactivated, or the claim was taken over.
    */
   recordAttempt: Batched<AttemptResult, boolean>
-  /** Gives up this instance's claims: its processing challenges are pending again (doc 1, Signals). @returns how many authorizations. */
+  /** Makes this instance's claim fresh; false when it has none any more, or nothing is left to validate. */
+  renew: Batched<{ authorizationId: string; instanceId: number }, boolean>
+  /**
+   * Gives up this instance's claims: its processing challenges are pending again (doc 1, Signals), and nobody's until the
+   * client triggers them or an instance adopts them. @returns how many authorizations.
+   */
   release(instanceId: number): Promise<number>
   /** Pending or valid → deactivated (RFC 8555 §7.5.2); undefined when it was neither. */
   deactivate(requester: Requester, authorizationId: string): Promise<Authorization | undefined>
-  /** Takes over up to `limit` challenges of instances that are gone, and of this one's those without news for `staleSeconds`. */
-  adopt(instanceId: number, staleSeconds: number, limit: number): Promise<AbandonedChallenge[]>
+  /** Claims challenges of instances that are gone, and those that are nobody's. The limit counts authorizations. */
+  adopt(instanceId: number, rules: AdoptionRules): Promise<AdoptedChallenge[]>
+  /** Triggered challenges under this instance's claim that should have had news by now, oldest first. */
+  overdue(instanceId: number): Promise<{ authorizationId: string; types: ChallengeType[] }[]>
+  /** Renews this instance's claims of these authorizations. */
+  readopt(instanceId: number, authorizationIds: readonly string[]): Promise<AdoptedChallenge[]>
+}
+
+export interface Trigger {
+  requester: Requester
+  authorizationId: string
+  type: BuiltInType | OfferedPlace
+  instanceId: number
+}
+
+export interface Triggered {
+  authorization: Authorization
+  moved: boolean
+  mine: boolean
+  formerThumbprints: readonly string[]
 }
 
 const COLUMNS = `z.id, z.account_id, z.identifier_type, z.identifier_value, z.wildcard, z.expires_at, z.token, z.offered,
@@ -94,26 +132,56 @@ const CREATE: Statement = {
     RETURNING ${COLUMNS}`,
 }
 
+const CREATE_APPROVED: Statement = {
+  name: 'authorization-create-approved',
+  // accounts_pkey, eab_credentials_pkey, the credential's allowlist
+  text: `
+    WITH i AS (
+      SELECT 1 AS ord, a.id AS account_id, $10::inet AS address, $11::jsonb AS record
+        FROM accounts a WHERE a.id = $1 AND a.key_version = $2 AND a.status = 'valid'
+    ), approver AS MATERIALIZED (${approversOf('i')}
+    ), n AS (
+      SELECT $3::uuid AS id, $4::text AS type, $5::text AS value, $6::boolean AS wildcard
+    ), made AS (
+      SELECT n.*, i.account_id, p.kid, p.network, ${IS_APPROVED} AS approved, ${APPROVAL_EVIDENCE} AS evidence
+        FROM n, i LEFT JOIN approver p USING (ord)
+    ), z AS (
+      INSERT INTO authorizations (id, account_id, identifier_type, identifier_value, wildcard, expires_at, token, offered,
+                                  status, approved, evidence)
+      SELECT id, account_id, type, value, wildcard, $7, $8, $9, CASE WHEN approved THEN 'valid' ELSE 'pending' END, approved,
+             CASE WHEN approved THEN evidence END
+        FROM made
+      RETURNING *
+    )
+    SELECT ${COLUMNS}, z.approved, made.kid, made.network::text FROM z, made`,
+}
+
+/** A method of the table by its name, a module's by its place among those that are offered. */
+const TRIGGERED = 'coalesce(i.type, z.offered[i.place])'
+
 const TRIGGER: Statement = {
   name: 'challenge-trigger',
   // accounts_pkey, authorizations_pkey; one heap-only update each.
   text: `
     WITH i AS (
-      SELECT n.*, a.id IS NULL AS stale, a.former_thumbprints
-        FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::text[], $5::integer[]) WITH ORDINALITY
-          AS n (id, account_id, key_version, type, instance_id, ord)
+      SELECT n.*, a.id IS NULL AS stale, a.thumbprint, a.former_thumbprints
+        FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::text[], $5::integer[], $6::integer[]) WITH ORDINALITY
+          AS n (id, account_id, key_version, type, place, instance_id, ord)
         LEFT JOIN accounts a ON a.id = n.account_id AND a.key_version = n.key_version AND a.status = 'valid'
     ), moved AS (
       UPDATE authorizations z
-         SET attempts = z.attempts || jsonb_build_object(i.type, '{"status": "processing", "tries": 0}'::jsonb),
-             validating_by = i.instance_id, validating_since = now()
+         SET attempts = z.attempts || jsonb_build_object(
+               ${TRIGGERED}, jsonb_build_object('status', 'processing', 'tries', 0, 'thumbprint', i.thumbprint)),
+             validating_by = coalesce(nullif(z.validating_by, ${NOBODY}), i.instance_id), validating_since = now()
         FROM i
        WHERE z.id = i.id AND z.account_id = i.account_id AND NOT i.stale
-         AND z.status = 'pending' AND z.expires_at > now() AND i.type = ANY (z.offered) AND NOT z.attempts ? i.type
-      RETURNING i.ord, z.attempts
+         AND z.status = 'pending' AND z.expires_at > now()
+         AND (i.type = ANY (z.offered) OR z.offered[i.place] <> ALL ('{${Object.keys(CHALLENGE_TYPES)}}'::text[]))
+         AND coalesce(z.attempts -> ${TRIGGERED} ->> 'status', 'pending') = 'pending'
+      RETURNING i.ord, z.attempts, z.validating_by
     )
-    SELECT i.ord::integer, i.stale, i.former_thumbprints, moved.ord IS NOT NULL AS moved,
-           moved.attempts AS new_attempts, ${COLUMNS}
+    SELECT i.ord::integer, i.stale, i.former_thumbprints, moved.ord IS NOT NULL AS moved, moved.attempts AS new_attempts,
+           coalesce(coalesce(moved.validating_by, z.validating_by) = i.instance_id, false) AS mine, ${COLUMNS}
       FROM i LEFT JOIN moved USING (ord) LEFT JOIN authorizations z ON z.id = i.id AND z.account_id = i.account_id`,
 }
 
@@ -148,6 +216,14 @@ const DEACTIVATE: Statement = {
     RETURNING ${COLUMNS}`,
 }
 
+/** The attempts of an authorization with those of one status moved to another. */
+const movedAttempts = (from: string, to: string) => `(
+         SELECT jsonb_object_agg(type, CASE attempt ->> 'status' WHEN '${from}' THEN attempt || '{"status": "${to}"}' ELSE attempt END)
+           FROM jsonb_each(z.attempts) AS t (type, attempt))`
+
+/** What is nobody's or was its dead instance's is pending or processing; with an owner again it is processing. */
+const CLAIM = `validating_by = $1, validating_since = now(), attempts = ${movedAttempts('pending', 'processing')}`
+
 /** Instances alive are those that hold their presence lock (instance-presence.ts). */
 const ADOPT: Statement = {
   name: 'challenge-adopt',
@@ -155,14 +231,50 @@ const ADOPT: Statement = {
   text: `
     WITH abandoned AS (
       SELECT id FROM authorizations
-       WHERE validating_by IS NOT NULL AND status = 'pending' AND expires_at > now()
-         AND CASE WHEN validating_by = $1 THEN validating_since < now() - make_interval(secs => $2)
-                  ELSE validating_by NOT IN (SELECT live_instances()) END
-       ORDER BY validating_since LIMIT $3 FOR UPDATE SKIP LOCKED
+       WHERE validating_by IS NOT NULL AND validating_by <> $1 AND status = 'pending' AND expires_at > now()
+         AND attempts ?| $2
+         AND (validating_by NOT IN (SELECT live_instances()) OR validating_since < now() - make_interval(secs => $3))
+       ORDER BY validating_since LIMIT $4 FOR UPDATE SKIP LOCKED
     )
-    UPDATE authorizations z SET validating_by = $1, validating_since = now()
-      FROM abandoned, accounts a WHERE z.id = abandoned.id AND a.id = z.account_id
+    UPDATE authorizations z SET ${CLAIM}
+      FROM abandoned, accounts a WHERE z.id = abandoned.id AND a.id = z.account_id AND a.status = 'valid'
     RETURNING a.thumbprint, a.former_thumbprints, ${COLUMNS}`,
+}
+
+/** A trigger takes milliseconds from its commit to the dispatcher; what is unknown there after this long got lost. */
+const OVERDUE_SECONDS = 5
+/** A page; what was read moves to the end once it is taken up. */
+const MAX_OVERDUE = 4096
+
+const OVERDUE: Statement = {
+  name: 'challenge-overdue',
+  // authorizations_validating
+  text: `
+    SELECT id, attempts FROM authorizations
+     WHERE validating_by = $1 AND validating_since < now() - interval '${OVERDUE_SECONDS} seconds'
+       AND status = 'pending' AND expires_at > now()
+     ORDER BY validating_since LIMIT ${MAX_OVERDUE}`,
+}
+
+const READOPT: Statement = {
+  name: 'challenge-readopt',
+  // authorizations_pkey, accounts_pkey
+  text: `
+    UPDATE authorizations z SET ${CLAIM}
+      FROM accounts a
+     WHERE z.id = ANY ($2::uuid[]) AND z.validating_by = $1 AND z.status = 'pending' AND z.expires_at > now()
+       AND a.id = z.account_id AND a.status = 'valid'
+    RETURNING a.thumbprint, a.former_thumbprints, ${COLUMNS}`,
+}
+
+const RENEW: Statement = {
+  name: 'challenge-renew',
+  // authorizations_pkey
+  text: `
+    UPDATE authorizations z SET validating_since = now()
+      FROM unnest($1::uuid[], $2::integer[]) WITH ORDINALITY AS i (id, instance_id, ord)
+     WHERE z.id = i.id AND z.validating_by = i.instance_id AND z.status = 'pending' AND z.expires_at > now()
+    RETURNING i.ord::integer`,
 }
 
 const RELEASE: Statement = {
@@ -170,9 +282,7 @@ const RELEASE: Statement = {
   // authorizations_validating
   text: `
     UPDATE authorizations z
-       SET validating_by = NULL, validating_since = NULL,
-           attempts = (SELECT coalesce(jsonb_object_agg(type, attempt), '{}') FROM jsonb_each(z.attempts) AS t (type, attempt)
-                        WHERE attempt ->> 'status' <> 'processing')
+       SET validating_by = ${NOBODY}, validating_since = now(), attempts = ${movedAttempts('processing', 'pending')}
      WHERE validating_by = $1 AND status = 'pending'
     RETURNING z.id`,
 }
@@ -190,6 +300,8 @@ interface AuthorizationRow {
   attempts: Partial<Record<ChallengeType, ChallengeAttempt>>
 }
 
+type ApprovedRow = AuthorizationRow & { approved?: boolean } & ApproverRow
+
 export function createAuthorizationStore(db: Database): AuthorizationStore {
   const find: AuthorizationStore['find'] = batched(async (commands) => {
     const rows = await db.query<AuthorizationRow & { ord: number; stale: boolean }>(FIND, [
@@ -205,8 +317,8 @@ export function createAuthorizationStore(db: Database): AuthorizationStore {
   return {
     find,
 
-    async create({ accountId, keyVersion }, candidate) {
-      const rows = await db.query<AuthorizationRow>(CREATE, [
+    async create({ accountId, keyVersion }, candidate, approval) {
+      const values = [
         accountId,
         keyVersion,
         candidate.id,
@@ -216,8 +328,13 @@ export function createAuthorizationStore(db: Database): AuthorizationStore {
         candidate.expiresAt,
         candidate.token,
         candidate.offered,
-      ])
-      return rows[0] ? decode(rows[0]) : STALE_ACCOUNT
+      ]
+      const [row] = await (approval
+        ? db.query<ApprovedRow>(CREATE_APPROVED, [...values, approval.address ?? null, JSON.stringify(approval.record)])
+        : db.query<ApprovedRow>(CREATE, values))
+      if (!row) return STALE_ACCOUNT
+      const approved = approval && row.approved ? approvedBy(approval, row, [row.identifier_value]) : undefined
+      return { authorization: decode(row), ...(approved && { approved }) }
     },
 
     trigger: batched(
@@ -227,6 +344,7 @@ export function createAuthorizationStore(db: Database): AuthorizationStore {
             ord: number
             stale: boolean
             moved: boolean
+            mine: boolean
             former_thumbprints: string[]
             new_attempts: AuthorizationRow['attempts'] | null
           }
@@ -234,7 +352,8 @@ export function createAuthorizationStore(db: Database): AuthorizationStore {
             commands.map((c) => c.authorizationId),
             commands.map((c) => c.requester.accountId),
             commands.map((c) => c.requester.keyVersion),
-            commands.map((c) => c.type),
+            commands.map((c) => (typeof c.type === 'string' ? c.type : null)),
+            commands.map((c) => (typeof c.type === 'number' ? c.type : null)),
             commands.map((c) => c.instanceId),
           ])
           const results: (Triggered | StaleAccount | undefined)[] = commands.map(() => undefined)
@@ -243,6 +362,7 @@ export function createAuthorizationStore(db: Database): AuthorizationStore {
             else if (row.id !== null)
               results[row.ord - 1] = {
                 moved: row.moved,
+                mine: row.mine,
                 authorization: decode({ ...row, attempts: row.new_attempts ?? row.attempts }),
                 formerThumbprints: row.former_thumbprints,
               }
@@ -259,7 +379,7 @@ export function createAuthorizationStore(db: Database): AuthorizationStore {
               )
                 return
               const current = await find(command)
-              results[i] = typeof current === 'object' ? { ...result, authorization: current } : current
+              results[i] = typeof current === 'object' ? { ...result, mine: false, authorization: current } : current
             }),
           )
           return results
@@ -288,6 +408,20 @@ export function createAuthorizationStore(db: Database): AuthorizationStore {
       ),
     ),
 
+    renew: batched(
+      inRounds(
+        async (commands) => {
+          const rows = await db.query<{ ord: number }>(RENEW, [
+            commands.map((c) => c.authorizationId),
+            commands.map((c) => c.instanceId),
+          ])
+          const moved = new Set(rows.map((row) => row.ord))
+          return commands.map((_, i) => moved.has(i + 1))
+        },
+        (command) => command.authorizationId,
+      ),
+    ),
+
     async release(instanceId) {
       return (await db.query(RELEASE, [instanceId])).length
     },
@@ -297,28 +431,42 @@ export function createAuthorizationStore(db: Database): AuthorizationStore {
       return rows[0] && decode(rows[0])
     },
 
-    async adopt(instanceId, staleSeconds, limit) {
-      const rows = await db.query<AuthorizationRow & { thumbprint: string; former_thumbprints: string[] }>(ADOPT, [
-        instanceId,
-        staleSeconds,
-        limit,
-      ])
-      return rows.flatMap((row) =>
-        (Object.keys(row.attempts) as ChallengeType[])
-          .filter((type) => row.attempts[type]?.status === 'processing')
-          .map((type) => ({
-            authorization: decode(row),
-            type,
-            accountThumbprint: row.thumbprint,
-            formerThumbprints: row.former_thumbprints,
-          })),
-      )
+    async adopt(instanceId, { types, staleSeconds, limit }) {
+      return decodeAdopted(await db.query<AdoptedRow>(ADOPT, [instanceId, types, staleSeconds ?? null, limit]))
+    },
+
+    async overdue(instanceId) {
+      const rows = await db.query<Pick<AuthorizationRow, 'attempts'> & { id: string }>(OVERDUE, [instanceId])
+      return rows.map(({ id, attempts }) => ({ authorizationId: id, types: processing(attempts) }))
+    },
+
+    async readopt(instanceId, authorizationIds) {
+      return decodeAdopted(await db.query<AdoptedRow>(READOPT, [instanceId, authorizationIds]))
     },
   }
 }
 
-function isPending({ status, offered, attempts }: Authorization, type: ChallengeType): boolean {
-  return status === 'pending' && offered.includes(type) && !(type in attempts)
+type AdoptedRow = AuthorizationRow & { thumbprint: string; former_thumbprints: string[] }
+
+function decodeAdopted(rows: readonly AdoptedRow[]): AdoptedChallenge[] {
+  return rows.flatMap((row) =>
+    processing(row.attempts).map((type) => {
+      const thumbprint = row.attempts[type]?.thumbprint ?? row.thumbprint
+      const formerThumbprints = [...row.former_thumbprints, row.thumbprint].filter((other) => other !== thumbprint)
+      return { authorization: decode(row), type, thumbprint, formerThumbprints }
+    }),
+  )
+}
+
+function processing(attempts: AuthorizationRow['attempts']): ChallengeType[] {
+  return keysOf(attempts as Record<ChallengeType, ChallengeAttempt>).filter(
+    (type) => attempts[type]?.status === 'processing',
+  )
+}
+
+function isPending({ status, offered, attempts }: Authorization, key: BuiltInType | OfferedPlace): boolean {
+  const type = keyedType(key, offered)
+  return status === 'pending' && type !== undefined && (attempts[type]?.status ?? 'pending') === 'pending'
 }
 
 function decode(row: AuthorizationRow): Authorization {

@@ -22,6 +22,10 @@ export interface EabCredential {
   usedAt: Date | undefined
   revoked: boolean
   createdAt: Date
+  /** CA profiles its accounts may order; undefined for all. */
+  profiles: readonly string[] | undefined
+  /** In CIDR notation; undefined for none. */
+  preapprovedNetworks: readonly string[] | undefined
 }
 
 /** What the check of a binding needs. */
@@ -38,6 +42,8 @@ export interface NewEabCredential {
   label: string | undefined
   sealedKey: Buffer
   createdBy: string | undefined
+  profiles?: readonly string[] | undefined
+  preapprovedNetworks?: readonly string[] | undefined
 }
 
 export interface BoundAccount {
@@ -60,8 +66,8 @@ export interface EabStore {
   /** By kid. */
   findForVerification: Batched<string, EabVerification | undefined>
   /**
-   * Account, use of the credential, and the credential's identifiers and CSR profile handed on to the account, in one
-   * commit. False when the credential is used up or revoked (by now), or the key has an account; then nothing is
+   * Account, use of the credential, and what the credential gives (identifiers, CSR profile, CA profiles, networks) handed
+   * on to the account, in one commit. False when the credential is used up or revoked (by now), or the key has an account; then nothing is
    * written, the credential included.
    */
   register(bound: BoundAccount): Promise<boolean>
@@ -77,7 +83,8 @@ export interface EabStore {
   revoke(id: string): Promise<EabRevocation | undefined>
 }
 
-const COLUMNS = 'id, kid, label, created_by, account_id, used, used_at, revoked, created_at'
+const COLUMNS = `id, kid, label, created_by, account_id, used, used_at, revoked, created_at, profiles,
+           preapproved_networks::text[]`
 
 const FIND_FOR_VERIFICATION: Statement = {
   name: 'eab-find-for-verification',
@@ -91,10 +98,11 @@ const REGISTER: Statement = {
   // is inserted before the credential is marked, so that a key that has an account uses nothing up.
   text: `
     WITH credential AS (
-      SELECT id FROM eab_credentials WHERE id = $6 AND NOT revoked AND ($8 OR NOT used) FOR UPDATE
+      SELECT id, profiles, preapproved_networks FROM eab_credentials WHERE id = $6 AND NOT revoked AND ($8 OR NOT used) FOR UPDATE
     ), made AS (
-      INSERT INTO accounts (id, thumbprint, jwk, contacts, terms_agreed, eab_credential_id, external_account_binding)
-      SELECT $1, $2, $3, $4, $5, id, $7 FROM credential
+      INSERT INTO accounts (id, thumbprint, jwk, contacts, terms_agreed, terms_version, eab_credential_id,
+                            external_account_binding, allowed_profiles, preapproved_networks)
+      SELECT $1, $2, $3, $4, $5, $9, id, $7, profiles, preapproved_networks FROM credential
       ON CONFLICT (thumbprint) DO NOTHING
       RETURNING id, eab_credential_id
     ), used AS (
@@ -118,7 +126,8 @@ const HAND_ON: Statement = {
 const CREATE: Statement = {
   name: 'eab-create',
   text: `
-    INSERT INTO eab_credentials (id, kid, label, hmac_key, created_by) VALUES ($1, $2, $3, $4, $5)
+    INSERT INTO eab_credentials (id, kid, label, hmac_key, created_by, profiles, preapproved_networks)
+    VALUES ($1, $2, $3, $4, $5, $6, $7)
     ON CONFLICT (kid) DO NOTHING
     RETURNING ${COLUMNS}`,
 }
@@ -169,6 +178,8 @@ interface CredentialRow {
   used_at: Date | null
   revoked: boolean
   created_at: Date
+  profiles: string[] | null
+  preapproved_networks: string[] | null
 }
 
 export function createEabStore(db: Database): EabStore {
@@ -183,8 +194,8 @@ export function createEabStore(db: Database): EabStore {
     }),
 
     async register({ account, credentialId, binding, reusable }) {
-      const { id, thumbprint, jwk, contacts, termsAgreed } = account
-      const values = [id, thumbprint, jwk, contacts, termsAgreed, credentialId, binding, reusable]
+      const { id, thumbprint, jwk, contacts, termsAgreed, termsVersion = null } = account
+      const values = [id, thumbprint, jwk, contacts, termsAgreed, credentialId, binding, reusable, termsVersion]
       return db.transaction(async (tx) => {
         const made = await tx.query(REGISTER, values)
         // A statement of its own: what the credential was given while the first one waited for its row is seen only now.
@@ -193,8 +204,9 @@ export function createEabStore(db: Database): EabStore {
       })
     },
 
-    async create({ id, kid, label, sealedKey, createdBy }) {
-      const rows = await db.query<CredentialRow>(CREATE, [id, kid, label ?? null, sealedKey, createdBy ?? null])
+    async create({ id, kid, label, sealedKey, createdBy, profiles, preapprovedNetworks }) {
+      const facts = [id, kid, label ?? null, sealedKey, createdBy ?? null]
+      const rows = await db.query<CredentialRow>(CREATE, [...facts, profiles ?? null, preapprovedNetworks ?? null])
       return rows[0] && decode(rows[0])
     },
 
@@ -233,5 +245,7 @@ function decode(row: CredentialRow): EabCredential {
     usedAt: row.used_at ?? undefined,
     revoked: row.revoked,
     createdAt: row.created_at,
+    profiles: row.profiles ?? undefined,
+    preapprovedNetworks: row.preapproved_networks ?? undefined,
   }
 }

@@ -25,6 +25,22 @@ const Attempt = z.object({
   error: z.record(z.string(), z.unknown()).optional(),
 })
 
+/** The record of the attempt that decided (src/domain/validation-evidence.ts), or why there was none (src/domain/approval.ts). */
+const Evidence = z.object({
+  type: z.string(),
+  attempt: z.int().optional(),
+  at: z.string(),
+  ms: z.number().optional(),
+  result: z.string(),
+  problem: z.string().optional(),
+  detail: z.string().optional(),
+  caa: z.string().optional(),
+  validForSeconds: z.number().optional(),
+  requestId: z.string(),
+  steps: z.array(z.looseObject({ step: z.string() })),
+  omitted: z.int().optional(),
+})
+
 const Authorization = z.object({
   id: z.string(),
   identifier_type: z.string(),
@@ -35,6 +51,7 @@ const Authorization = z.object({
   token: z.string(),
   offered: z.array(z.string()),
   attempts: z.record(z.string(), Attempt),
+  evidence: Evidence.nullable(),
 })
 export type InspectedAuthorization = z.infer<typeof Authorization>
 
@@ -60,6 +77,9 @@ const Account = z.object({
   contacts: z.array(z.string()),
   terms_agreed: z.boolean(),
   created_at: z.date(),
+  allowed_profiles: z.array(z.string()).nullable(),
+  preapproved_networks: z.array(z.string()).nullable(),
+  eab_kid: z.string().nullable(),
 })
 export type InspectedAccount = z.infer<typeof Account>
 
@@ -95,6 +115,7 @@ export function createInspectStore(db: DatabasePool): InspectStore {
       if (!order) return undefined
       const authorizations = await db.any(rowsOf(Authorization)`
         SELECT z.id, identifier_type, identifier_value, wildcard, expires_at, token, offered, attempts,
+               evidence,
                CASE WHEN status IN ('pending', 'valid') AND expires_at <= now() THEN 'expired' ELSE status END AS status
           FROM unnest(${sql.array(order.authorization_ids, 'uuid')}) WITH ORDINALITY AS i (id, ord)
           JOIN authorizations z USING (id) ORDER BY ord`)
@@ -117,7 +138,9 @@ export function createInspectStore(db: DatabasePool): InspectStore {
     async findAccount(id) {
       return orUndefined(
         await db.maybeOne(rowsOf(Account)`
-          SELECT id, status, thumbprint, contacts, terms_agreed, created_at FROM accounts WHERE id = ${id}`),
+          SELECT a.id, a.status, a.thumbprint, a.contacts, a.terms_agreed, a.created_at, a.allowed_profiles,
+                 a.preapproved_networks::text[], c.kid AS eab_kid
+            FROM accounts a LEFT JOIN eab_credentials c ON c.id = a.eab_credential_id WHERE a.id = ${id}`),
       )
     },
 

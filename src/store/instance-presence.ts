@@ -21,6 +21,8 @@ const RECONNECT_DELAY_MS = 500
 
 export interface InstancePresence {
   readonly instanceId: number
+  /** Since when others can see that it lives, by `performance.now()`; undefined while they cannot. */
+  presentSince(): number | undefined
   /** Ids of all running instances, this one included. */
   liveInstances(): Promise<number[]>
   /** Runs `work` if no other instance does this role's work right now; false when one does. */
@@ -39,6 +41,7 @@ export async function announceInstance(
   let down = true
   let client = await connect()
   down = false
+  let since = performance.now()
 
   async function connect(): Promise<pg.Client> {
     const next = new pg.Client({ ...connectionOptions(settings), keepAlive: true })
@@ -74,6 +77,7 @@ export async function announceInstance(
         if (closed) return await next.end()
         client = next
         down = false
+        since = performance.now()
         return
       } catch (error) {
         onLost(error as Error)
@@ -83,6 +87,7 @@ export async function announceInstance(
 
   return {
     instanceId,
+    presentSince: () => (down ? undefined : since),
     async liveInstances() {
       const rows = await query<{ id: number }>(client, 'SELECT id FROM live_instances() AS id ORDER BY id')
       return rows.map((row) => row.id)

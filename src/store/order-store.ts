@@ -1,5 +1,6 @@
 /** SQL of orders. */
 
+import type { Approval } from '../domain/approval.ts'
 import type { AuthorizationStatus } from '../domain/authorization-state.ts'
 import { orderRequestKey } from '../domain/order-request.ts'
 import { type OrderStatus, orderStatus, type StoredOrderStatus } from '../domain/order-state.ts'
@@ -9,7 +10,9 @@ import type { ChallengeType } from '../protocol/challenge.ts'
 import type { Identifier } from '../protocol/identifier.ts'
 import type { ProblemDocument } from '../protocol/problem.ts'
 import { type Requester, STALE_ACCOUNT, type StaleAccount } from './account-store.ts'
+import { type Approved, type ApproverRow, approvedBy } from './approval.ts'
 import { batched, type Database, inRounds, type Statement } from './database.ts'
+import { CREATE } from './order-create.ts'
 
 /** An authorization to be made unless the account has a valid one for the same identifier. */
 export interface AuthorizationCandidate {
@@ -34,7 +37,12 @@ export interface NewOrder {
   reuseUntil: Date
   /** The certificate this order replaces (RFC 9773 §5); that it may has been checked, but for a replacement that exists. */
   replaces?: { certificateId: string; certId: string }
+  /** What may make its authorizations valid at once. */
+  approval?: Approval
 }
+
+/** `approved`: authorizations that were made valid. */
+export type MadeOrder = Order & { approved?: Approved }
 
 /** Another order, one that is not invalid, replaces the same certificate (RFC 9773 §5). */
 export const ALREADY_REPLACED = Symbol('already replaced')
@@ -44,110 +52,29 @@ export interface OrderStore {
    * Makes an order and the authorizations it lacks, in one statement with those of other requests. When the account has an
    * open order that was asked for in the same way, the result is that one, and its id is not the command's.
    */
-  create: Batched<NewOrder, Order | StaleAccount | typeof ALREADY_REPLACED>
+  create: Batched<NewOrder, MadeOrder | StaleAccount | typeof ALREADY_REPLACED>
   find: Batched<{ requester: Requester; orderId: string }, Order | StaleAccount | undefined>
   /** Ids of an account's orders that are not invalid, newest last, after `after`. */
   list(requester: Requester, after: string | undefined, limit: number): Promise<string[] | StaleAccount>
 }
 
-/** An order that is invalid for good, though its row may still say `open` (domain/order-state.ts). */
-const IS_INVALID = `
-  (d.status = 'invalid' OR d.status = 'open' AND (d.expires_at <= now() OR EXISTS (
-     SELECT FROM authorizations f
-      WHERE f.id = ANY (d.authorization_ids) AND (f.status NOT IN ('pending', 'valid') OR f.expires_at <= now()))))`
-
-/**
- * Orders are made only under a claim: a row that says which order answers this request. Of several that arrive at once, on
- * whatever threads and instances, one inserts the row, and the others get its order id, even where their snapshot is older
- * than that order: an order that cannot be seen yet does not count as gone. Rows are claimed in the order of their keys, so
- * that two batches cannot wait for each other.
- */
-const createStatement = (name: string, claim: string): Statement => ({
-  name,
-  text: `
-    WITH o AS (
-      SELECT i.*, coalesce(replaced, request_key) AS claim_key
-        FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::jsonb[], $5::text[], $6::timestamptz[], $7::timestamptz[],
-                    $8::timestamptz[], $9::timestamptz[], $10::uuid[], $11::uuid[], $12::text[]) WITH ORDINALITY
-          AS i (id, account_id, key_version, identifiers, profile, not_before, not_after, expires_at, reuse_until,
-                request_key, replaced, replaces, ord)
-        JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status = 'valid'
-    ), claim AS (${claim}
-    ), fresh AS (
-      SELECT o.* FROM o JOIN claim USING (claim_key) WHERE claim.order_id = o.id
-    ), z AS (
-      SELECT n.*, o.account_id,
-             (SELECT r.id FROM authorizations r
-               WHERE r.account_id = o.account_id AND r.identifier_value = n.value AND r.identifier_type = n.type
-                 AND r.wildcard = n.wildcard AND r.status = 'valid' AND r.expires_at > o.reuse_until
-               ORDER BY r.expires_at DESC LIMIT 1) AS reused
-        FROM unnest($13::integer[], $14::uuid[], $15::text[], $16::text[], $17::boolean[], $18::text[], $19::text[],
-                    $20::timestamptz[]) WITH ORDINALITY
-          AS n (ord, id, type, value, wildcard, token, offered, expires_at, position)
-        JOIN fresh o USING (ord)
-    ), made AS (
-      INSERT INTO authorizations
-             (id, account_id, identifier_type, identifier_value, wildcard, expires_at, token, offered)
-      SELECT id, account_id, type, value, wildcard, expires_at, token, string_to_array(offered, ' ')
-        FROM z WHERE reused IS NULL
-    ), linked AS (
-      SELECT ord, array_agg(coalesce(reused, id) ORDER BY position) AS ids, bool_and(reused IS NOT NULL) AS ready
-        FROM z GROUP BY ord
-    ), orders_made AS (
-      INSERT INTO orders (id, account_id, identifiers, authorization_ids, profile, not_before, not_after, expires_at,
-                          request_key, replaces)
-      SELECT id, account_id, identifiers, ids, profile, not_before, not_after, expires_at, request_key, replaces
-        FROM fresh JOIN linked USING (ord)
-    )
-    SELECT o.ord::integer, claim.order_id, claim.request_key = o.request_key AS equal, ids, ready
-      FROM o JOIN claim USING (claim_key) LEFT JOIN linked USING (ord)`,
-})
-
-// accounts_pkey, order_claims_pkey and, for each identifier, authorizations_reusable; then the inserts. Where a claim is
-// met, orders_pkey, and authorizations_pkey for each of its identifiers.
-const CREATE = createStatement(
-  'order-create',
-  `
-      INSERT INTO order_claims AS c (request_key, order_id, expires_at)
-      SELECT request_key, id, expires_at FROM o ORDER BY request_key
-      ON CONFLICT (request_key) DO UPDATE
-         SET (order_id, expires_at) = (
-               SELECT CASE WHEN free THEN excluded.order_id ELSE c.order_id END,
-                      CASE WHEN free THEN excluded.expires_at ELSE c.expires_at END
-                 FROM (SELECT c.expires_at <= now() OR EXISTS (
-                                SELECT FROM orders d
-                                 WHERE d.id = c.order_id AND (d.status <> 'open' OR ${IS_INVALID})) AS free) f)
-      RETURNING request_key AS claim_key, request_key, order_id`,
-)
-
-// As above, with replacements_pkey in place of order_claims_pkey.
-const CREATE_REPLACEMENT = createStatement(
-  'order-create-replacement',
-  `
-      INSERT INTO replacements AS c (certificate_id, order_id, request_key)
-      SELECT replaced, id, request_key FROM o ORDER BY replaced
-      ON CONFLICT (certificate_id) DO UPDATE
-         SET (order_id, request_key) = (
-               SELECT CASE WHEN free THEN excluded.order_id ELSE c.order_id END,
-                      CASE WHEN free THEN excluded.request_key ELSE c.request_key END
-                 FROM (SELECT EXISTS (SELECT FROM orders d WHERE d.id = c.order_id AND ${IS_INVALID}) AS free) f)
-      RETURNING certificate_id AS claim_key, request_key, order_id`,
-)
-
 const FIND: Statement = {
   name: 'order-find',
-  // accounts_pkey, orders_pkey, authorizations_pkey while the order is open, account_csr_profiles_pkey.
+  // accounts_pkey, orders_pkey, authorizations_pkey while the order is open, account_csr_profiles_pkey. The time of the CAA
+  // checks costs a microsecond an authorization.
   text: `
     SELECT i.ord::integer, a.id IS NULL AS stale, o.id, o.account_id, o.status, o.identifiers, o.authorization_ids,
            o.profile, o.not_before, o.not_after, o.expires_at, o.error, o.certificate_id, o.replaces, z.statuses,
-           p.csr_profile_id
+           z.caa_checked, p.csr_profile_id
       FROM unnest($1::uuid[], $2::uuid[], $3::integer[]) WITH ORDINALITY AS i (order_id, account_id, key_version, ord)
       LEFT JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status = 'valid'
       LEFT JOIN orders o ON o.id = i.order_id
       LEFT JOIN account_csr_profiles p ON p.account_id = a.id
       LEFT JOIN LATERAL (
         SELECT array_agg(CASE WHEN status IN ('pending', 'valid') AND expires_at <= now() THEN 'expired' ELSE status END)
-                 AS statuses
+                 AS statuses,
+               min(coalesce(jsonb_path_query_first(attempts, '$.*.caaChecked') #>> '{}', '')) FILTER (WHERE identifier_type = 'dns')
+                 AS caa_checked
           FROM authorizations WHERE o.status = 'open' AND id = ANY (o.authorization_ids)
       ) z ON true`,
 }
@@ -188,6 +115,8 @@ interface OrderRow {
   certificate_id: string | null
   replaces: string | null
   statuses: AuthorizationStatus[] | null
+  /** Timestamps compare as texts; empty where a name was never checked. */
+  caa_checked: string | null
   csr_profile_id: string | null
 }
 
@@ -197,30 +126,40 @@ interface Claiming extends NewOrder {
 }
 
 /** What a batch says about one command: its own order, the id of the equal one, or why there is none. */
-type Created = Order | { equal: string } | StaleAccount | typeof ALREADY_REPLACED
+type Created = MadeOrder | { equal: string } | StaleAccount | typeof ALREADY_REPLACED
 
 /** An equal order that is finalized between the two look-ups gives up its claim, so one more try makes a new one. */
 const CREATE_ATTEMPTS = 3
 
 export function createOrderStore(db: Database): OrderStore {
-  const createWith = (statement: Statement) =>
+  const createWith = (statement: Statement, isApproving: boolean) =>
     batched<Claiming, Created>(
       inRounds(async (commands) => {
-        const rows = await db.query<CreatedRow>(statement, createParameters(commands))
+        const values = createParameters(commands)
+        const more = isApproving ? approvalParameters(commands) : []
+        const rows = await db.query<CreatedRow>(statement, [...values, ...more])
         const results: Created[] = commands.map(() => STALE_ACCOUNT)
         for (const row of rows) results[row.ord - 1] = created(commands[row.ord - 1] as NewOrder, row)
         return results
         // Commands with one claim go one after the other: a statement can insert or update a row only once.
       }, claimKeyOf),
     )
-  const createOriginal = createWith(CREATE)
-  const createReplacement = createWith(CREATE_REPLACEMENT)
+  const make = {
+    original: createWith(CREATE.original, false),
+    replacement: createWith(CREATE.replacement, false),
+    approvedOriginal: createWith(CREATE.approvedOriginal, true),
+    approvedReplacement: createWith(CREATE.approvedReplacement, true),
+  }
+  function makerOf({ approval, replaces }: NewOrder) {
+    if (approval) return replaces ? make.approvedReplacement : make.approvedOriginal
+    return replaces ? make.replacement : make.original
+  }
 
   const store: OrderStore = {
     async create(order) {
       const command = { ...order, requestKey: requestKeyOf(order) }
       for (let attempt = 1; ; attempt++) {
-        const result = await (command.replaces ? createReplacement : createOriginal)(command)
+        const result = await makerOf(command)(command)
         if (typeof result === 'symbol' || 'id' in result) return result
         const equal = await store.find({ requester: command.requester, orderId: result.equal })
         if (equal === STALE_ACCOUNT) return equal
@@ -252,9 +191,10 @@ export function createOrderStore(db: Database): OrderStore {
 }
 
 function requestKeyOf(command: NewOrder): string {
-  const { identifiers, profile, notBefore, notAfter, replaces } = command
+  const { identifiers, profile, notBefore, notAfter, replaces, approval } = command
   const { accountId } = command.requester
-  return orderRequestKey({ accountId, identifiers, profile, notBefore, notAfter, replaces: replaces?.certId })
+  const facts = { accountId, identifiers, profile, notBefore, notAfter, replaces: replaces?.certId }
+  return orderRequestKey({ ...facts, approval: approval?.record.type })
 }
 
 function claimKeyOf(command: Claiming): string {
@@ -287,17 +227,26 @@ function createParameters(commands: readonly Claiming[]): unknown[] {
   ]
 }
 
-interface CreatedRow {
+function approvalParameters(commands: readonly Claiming[]): unknown[] {
+  return [commands.map((c) => c.approval?.address ?? null), commands.map((c) => JSON.stringify(c.approval?.record))]
+}
+
+interface CreatedRow extends ApproverRow {
   ord: number
   order_id: string
   /** Whether the order of the claim was asked for in the same way; always, but where a certificate is replaced. */
   equal: boolean
   ids: string[] | null
   ready: boolean | null
+  approved_values?: string[] | null
 }
 
 function created(command: NewOrder, row: CreatedRow): Created {
-  if (row.ids !== null) return made(command, row.ids, row.ready ? 'ready' : 'pending')
+  if (row.ids !== null) {
+    const { approval } = command
+    const approved = approval && row.approved_values ? approvedBy(approval, row, row.approved_values) : undefined
+    return { ...made(command, row.ids, row.ready ? 'ready' : 'pending'), ...(approved && { approved }) }
+  }
   return row.equal ? { equal: row.order_id } : ALREADY_REPLACED
 }
 
@@ -332,5 +281,6 @@ function decode(row: OrderRow, now: Date): Order {
     ...(row.error && { error: row.error }),
     ...(row.certificate_id && { certificateId: row.certificate_id }),
     ...(row.csr_profile_id && { csrProfileId: row.csr_profile_id }),
+    ...(row.caa_checked && { caaCheckedAt: new Date(row.caa_checked) }),
   }
 }

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { type Answer, closeConnections, csrFor, registeredClient, startResponder } from '../support/acme-client.ts'
+import { certIdOf } from '../support/certificate-id.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
 describe('quotas', () => {
@@ -41,6 +42,20 @@ describe('quotas', () => {
     for (let i = 0; i < 6; i++) assert.equal((await client.newOrder(['not a name'])).status, 400)
     for (let i = 0; i < 4; i++) assert.equal((await client.newOrder([`good${i}.test`])).status, 201)
     assertExceeded(await client.newOrder(['good5.test']), 'orders')
+  })
+
+  test('a replacement counts as a certificate, and not as an order (RFC 9773 §5)', async (context) => {
+    const responder = await startResponder(service.http01Port)
+    context.after(() => responder.close())
+    const client = await registeredClient(service.directoryUrl)
+    const { der } = await client.obtain(['replaced.test'], responder)
+    for (let i = 0; i < 3; i++) assert.equal((await client.newOrder([`filling${i}.test`])).status, 201)
+    assertExceeded(await client.newOrder(['replaced.test']), 'orders')
+    const order = await client.newOrder(['replaced.test'], { replaces: certIdOf(der) })
+    assert.equal(order.status, 201, order.text)
+    assertExceeded(await client.newOrder(['replaced.test']), 'orders')
+    await client.authorize(order, responder)
+    assertExceeded(await client.post(order.json.finalize, { csr: await csrFor(['replaced.test']) }), 'certificates')
   })
 
   test('a certificate beyond the quota leaves its order ready, and a refused CSR is not counted', async (context) => {

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { stringify } from 'yaml'
+import type { ValidationRecord } from '../../src/domain/validation-evidence.ts'
 import { fingerprintSha256 } from '../../src/pki/certificate.ts'
 import { makeAuthority } from '../signer/authority.ts'
 import {
@@ -98,6 +99,54 @@ describe('inspect', () => {
     assert.doesNotMatch(out, /undefined|null|\[object/)
     const token = await store.sql('SELECT token FROM authorizations WHERE id = $1', [authorizationId])
     assert.ok(!out.includes(String(token[0]?.['token'])))
+  })
+
+  test('an order with what the deciding attempt found', async () => {
+    const { requester } = await anAccount(store)
+    const order = await anOrder(store, requester)
+    const [authorizationId] = order.authorizationIds as [string]
+    const evidence: ValidationRecord = {
+      type: 'http-01',
+      attempt: 2,
+      at: '2026-01-01T00:00:00Z',
+      ms: 31,
+      result: 'failure',
+      problem: 'unauthorized',
+      detail: 'status 404 instead of 200',
+      requestId: 'request-7',
+      steps: [
+        { step: 'resolved', host: 'host.example', addresses: ['192.0.2.1', '192.0.2.2'], aliases: [] },
+        { step: 'response', status: 404, from: { address: '192.0.2.1', port: 80 } },
+      ],
+    }
+    await store.authorizations.trigger({ requester, authorizationId, type: 'http-01', instanceId: 1 })
+    await store.authorizations.recordAttempt({
+      authorizationId,
+      type: 'http-01',
+      attempt: { status: 'invalid', tries: 2 },
+      outcome: 'invalid',
+      instanceId: 1,
+      evidence,
+    })
+
+    const [shown] = (await inspectJson('order', order.id))['authorizations'] as { evidence: unknown }[]
+    const { steps, detail, problem, result, type, attempt } = evidence
+    const expected = {
+      type,
+      attempt,
+      result,
+      problem,
+      detail,
+      finished_at: evidence.at,
+      duration_ms: 31,
+      request_id: 'request-7',
+      steps,
+    }
+    assert.deepEqual(shown?.evidence, expected)
+    const { out } = await inspect('order', order.id)
+    assert.match(out, /- resolved; host host\.example; aliases none; addresses 192\.0\.2\.1, 192\.0\.2\.2\n/)
+    assert.match(out, /- response; from {"port":80,"address":"192.0.2.1"}; status 404/)
+    assert.match(out, /request-7/)
   })
 
   test('a certificate by its id and by its serial number in any spelling', async () => {

@@ -114,6 +114,23 @@ describe('replies', () => {
       await client.receives(/Content-Length: 8388608\r\n(?:.*\r\n)*\r\n$/)
     })
 
+    test(`a large reply ${when} from memory that threads share leaves others their turn, and arrives whole`, async () => {
+      const body = Buffer.from(new SharedArrayBuffer(16 * 1024 * 1024))
+      for (let at = 0; at < body.length; at += 4) body.writeUInt32LE(at, at)
+      const server = serve((request) =>
+        request.path === '/large' ? answer(reply(200, body)) : reply(200, `${server.inFlight} in flight`),
+      )
+      const [large, small] = [await open(server), await open(server)]
+      large.send(head('GET /large'))
+      await until(() => server.inFlight === 1)
+      small.send(head('GET /'))
+      await small.receives(/1 in flight$/)
+      await until(() => server.inFlight === 0)
+      await until(() => large.text.length > body.length)
+      const received = Buffer.from(large.text.slice(large.text.indexOf('\r\n\r\n') + 4), 'latin1')
+      assert.ok(received.equals(body))
+    })
+
     test(`a client that leaves during a large reply ${when} leaves nothing behind`, async () => {
       const server = serve(() => answer(reply(200, Buffer.alloc(8 * 1024 * 1024))))
       const client = await open(server)

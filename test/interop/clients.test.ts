@@ -87,41 +87,46 @@ describe('unmodified clients', { ...requireCommand('openssl'), timeout: 180_000 
     })
   })
 
-  describe('lego', requireCommand('lego'), () => {
-    const names = ['lego-a.test', 'lego-b.test']
-    let folder: string
-    let first: X509Certificate
-    let second: X509Certificate
-    before(() => {
-      folder = path.join(service.dataDir, 'interop-lego')
-    })
-
-    function lego(...args: string[]): Promise<string> {
-      const common = ['--server', service.directoryUrl, '--http', '--http.port', `:${service.http01Port}`]
-      const account = ['--email', 'admin@lego.test', '--accept-tos', '--path', folder]
-      const domains = names.flatMap((name) => ['--domains', name])
-      return mustRun('lego', [...common, ...account, ...domains, ...args], {
-        env: { LEGO_CA_CERTIFICATES: service.rootFile },
+  for (const method of ['http-01', 'tls-alpn-01'] as const) {
+    describe(`lego through ${method}`, requireCommand('lego'), () => {
+      const names = [`lego-${method}-a.test`, `lego-${method}-b.test`]
+      let folder: string
+      let first: X509Certificate
+      let second: X509Certificate
+      before(() => {
+        folder = path.join(service.dataDir, `interop-lego-${method}`)
       })
-    }
-    const file = () => path.join(folder, 'certificates', `${names[0]}.crt`)
 
-    test('obtains a certificate for two names', async () => {
-      await lego('run')
-      first = checks.checkFile(file(), names)
-    })
+      function lego(...args: string[]): Promise<string> {
+        const http = ['--http', '--http.port', `:${service.http01Port}`]
+        const tls = ['--tls', '--tls.port', `:${service.tlsAlpn01Port}`]
+        const common = ['--server', service.directoryUrl, ...(method === 'http-01' ? http : tls)]
+        const account = ['--email', 'admin@lego.test', '--accept-tos', '--path', folder]
+        const domains = names.flatMap((name) => ['--domains', name])
+        return mustRun('lego', [...common, ...account, ...domains, ...args], {
+          env: { LEGO_CA_CERTIFICATES: service.rootFile },
+        })
+      }
+      const file = () => path.join(folder, 'certificates', `${names[0]}.crt`)
 
-    test('renews it', async () => {
-      await lego('renew', '--days', '4000', '--no-random-sleep')
-      second = checks.checkFile(file(), names, first)
-    })
+      test('obtains a certificate for two names', async () => {
+        await lego('run')
+        first = checks.checkFile(file(), names)
+        for (const name of names) assert.deepEqual(await checks.methodsFor(name), [method])
+      })
 
-    test('revokes the one it holds and no other', async () => {
-      await lego('revoke', '--keep', '--reason', String(SUPERSEDED))
-      await checks.assertRevoked(second, SUPERSEDED)
-      await checks.assertNotRevoked(first)
+      test('renews it', async () => {
+        await lego('renew', '--days', '4000', '--no-random-sleep')
+        second = checks.checkFile(file(), names, first)
+      })
+
+      test('revokes the one it holds and no other', async () => {
+        await lego('revoke', '--keep', '--reason', String(SUPERSEDED))
+        await checks.assertRevoked(second, SUPERSEDED)
+        await checks.assertNotRevoked(first)
+      })
     })
-  })
+  }
 
   describe('acme-client', () => {
     const names = ['npm-a.test', 'npm-b.test']

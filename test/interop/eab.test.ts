@@ -110,7 +110,7 @@ describe('unmodified clients bind their account', { timeout: 120_000 }, () => {
   test('Caddy, with a certificate', requireCommand('caddy'), async () => {
     const options = {
       ...{ names: ['caddy-eab.test'], directoryUrl: service.directoryUrl },
-      ...{ http01Port: service.http01Port, httpsPort: await freePort() },
+      ...{ http01Port: service.http01Port, httpsPort: await freePort(), method: 'http-01' as const },
     }
     const without = await startCaddy({ ...options, folder: path.join(folder, 'caddy-without') })
     try {

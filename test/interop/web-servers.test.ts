@@ -1,4 +1,4 @@
-/** Web servers that get certificates for themselves (RFC 8555, http-01): Apache with mod_md, and Caddy. */
+/** Web servers that get certificates for themselves (RFC 8555): Apache with mod_md through http-01, Caddy through http-01 and tls-alpn-01. */
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
@@ -90,41 +90,47 @@ describe('web servers', { ...requireCommand('openssl'), timeout: 120_000 }, () =
     })
   })
 
-  describe('Caddy', requireCommand('caddy'), () => {
-    const names = ['caddy-a.test', 'caddy-b.test']
-    let folder: string
-    let httpsPort: number
-    let caddy: Daemon | undefined
-    const first = new Map<string, X509Certificate>()
-    before(async () => {
-      folder = path.join(service.dataDir, 'interop-caddy')
-      httpsPort = await freePort()
-    })
-    after(() => caddy?.stop())
+  for (const method of ['http-01', 'tls-alpn-01'] as const) {
+    describe(`Caddy through ${method}`, requireCommand('caddy'), () => {
+      const names = ['a', 'b'].map((letter) => `caddy-${method}-${letter}.test`)
+      let folder: string
+      let httpsPort: number
+      let caddy: Daemon | undefined
+      const first = new Map<string, X509Certificate>()
+      before(async () => {
+        folder = path.join(service.dataDir, `interop-caddy-${method}`)
+        // tls-alpn-01 is answered where the names are served.
+        httpsPort = method === 'tls-alpn-01' ? service.tlsAlpn01Port : await freePort()
+      })
+      after(() => caddy?.stop())
 
-    const start = (renewalRatio?: number) =>
-      startCaddy({
-        ...{ folder, names, httpsPort, directoryUrl: service.directoryUrl, rootFile: service.rootFile },
-        ...{ http01Port: service.http01Port, ...(renewalRatio && { renewalRatio }) },
+      const start = (renewalRatio?: number) =>
+        startCaddy({
+          ...{ folder, names, httpsPort, directoryUrl: service.directoryUrl, rootFile: service.rootFile },
+          ...{ http01Port: service.http01Port, method, ...(renewalRatio && { renewalRatio }) },
+        })
+
+      test('obtains a certificate for each of two names and serves them', async () => {
+        caddy = await start()
+        for (const name of names) {
+          const leaf = checks.checkFile(await newChain(caddy, () => caddyChain(folder, name)), [name])
+          first.set(name, leaf)
+          await assertServed(caddy, httpsPort, name, leaf)
+          assert.deepEqual(await checks.methodsFor(name), [method])
+        }
+        await caddy.stop()
       })
 
-    test('obtains a certificate for each of two names and serves them', async () => {
-      caddy = await start()
-      for (const name of names) {
-        const leaf = checks.checkFile(await newChain(caddy, () => caddyChain(folder, name)), [name])
-        first.set(name, leaf)
-        await assertServed(caddy, httpsPort, name, leaf)
-      }
-      await caddy.stop()
+      test('renews them when it starts within the time of renewal', async () => {
+        await caddy?.stop()
+        caddy = await start(1)
+        for (const name of names) {
+          const former = first.get(name)
+          const leaf = checks.checkFile(await newChain(caddy, () => caddyChain(folder, name), former), [name], former)
+          await assertServed(caddy, httpsPort, name, leaf)
+        }
+        await caddy.stop()
+      })
     })
-
-    test('renews them when it starts within the time of renewal', async () => {
-      caddy = await start(1)
-      for (const name of names) {
-        const former = first.get(name)
-        const leaf = checks.checkFile(await newChain(caddy, () => caddyChain(folder, name), former), [name], former)
-        await assertServed(caddy, httpsPort, name, leaf)
-      }
-    })
-  })
+  }
 })

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, test } from 'node:test'
 import type { Authorization, ChallengeAttempt } from '../../src/domain/records.ts'
 import { type Requester, STALE_ACCOUNT } from '../../src/store/account-store.ts'
+import { NOBODY } from '../../src/store/authorization-store.ts'
 import { announceInstance, type InstancePresence } from '../../src/store/instance-presence.ts'
 import {
   aCandidate,
@@ -21,6 +22,7 @@ const FAILED: ChallengeAttempt = {
   tries: 1,
   error: { type: 'urn:ietf:params:acme:error:connection', detail: 'no', status: 400 },
 }
+const TYPES = ['http-01', 'dns-01'] as const
 const RETRY: ChallengeAttempt = { ...FAILED, status: 'processing' }
 
 describe('authorizations', () => {
@@ -35,7 +37,7 @@ describe('authorizations', () => {
   async function anAuthorization(over: Parameters<typeof aCandidate>[0] = {}, by = requester): Promise<Authorization> {
     const made = await store.authorizations.create(by, aCandidate(over))
     assert.ok(typeof made !== 'symbol')
-    return made
+    return made.authorization
   }
 
   async function find(authorizationId: string): Promise<Authorization> {
@@ -76,10 +78,13 @@ describe('authorizations', () => {
       ])
     )[0]
 
+  const statusOf = async (id: string) =>
+    (await store.sql('SELECT status FROM authorizations WHERE id = $1', [id]))[0]?.['status']
+
   describe('creation and reading', () => {
     test('one is read back as it was made', async () => {
       const candidate = aCandidate({ wildcard: true, offered: ['dns-01'] })
-      const made = await store.authorizations.create(requester, candidate)
+      const made = await anAuthorization(candidate)
       assert.deepEqual(made, {
         id: candidate.id,
         accountId: requester.accountId,
@@ -133,10 +138,12 @@ describe('authorizations', () => {
       const { id } = await anAuthorization()
       const first = await trigger(id, { instanceId: 77 })
       assert.equal(first.moved, true)
-      assert.deepEqual(first.authorization.attempts, { 'http-01': { status: 'processing', tries: 0 } })
+      assert.equal(first.mine, true)
+      const thumbprint = (await store.accounts.find(requester.accountId))?.thumbprint
+      assert.deepEqual(first.authorization.attempts, { 'http-01': { status: 'processing', tries: 0, thumbprint } })
       assert.deepEqual(await claim(id), { validating_by: 77, since: true })
       const second = await trigger(id, { instanceId: 78 })
-      assert.equal(second.moved, false)
+      assert.deepEqual([second.moved, second.mine], [false, false])
       assert.deepEqual(second.authorization, first.authorization)
       assert.deepEqual(await claim(id), { validating_by: 77, since: true })
     })
@@ -153,6 +160,23 @@ describe('authorizations', () => {
       const results = await Promise.all([trigger(id), trigger(id, { type: 'dns-01' })])
       assert.equal(winners(results.map(({ moved }) => moved)), 2)
       assert.deepEqual(Object.keys((await find(id)).attempts).sort(), ['dns-01', 'http-01'])
+    })
+
+    test('of a second challenge through another instance leaves both to the first: whoever validates one validates all', async () => {
+      const { id } = await anAuthorization()
+      await trigger(id, { instanceId: 77 })
+      const second = await trigger(id, { instanceId: 78, type: 'dns-01' })
+      assert.deepEqual([second.moved, second.mine], [true, false])
+      assert.equal((await claim(id))?.['validating_by'], 77)
+      assert.equal(await store.authorizations.recordAttempt(recording(id, { type: 'dns-01', instanceId: 78 })), false)
+      assert.equal(await store.authorizations.recordAttempt(recording(id, { type: 'dns-01', instanceId: 77 })), true)
+    })
+
+    test('of a repeat says whose it is', async () => {
+      const { id } = await anAuthorization()
+      await trigger(id, { instanceId: 77 })
+      const repeat = await trigger(id, { instanceId: 77 })
+      assert.deepEqual([repeat.moved, repeat.mine], [false, true])
     })
 
     test('by two instances: one wins, and both see it processing', async () => {
@@ -226,8 +250,7 @@ describe('authorizations', () => {
       assert.ok(typeof triggered === 'object')
       assert.deepEqual([triggered.moved, triggered.formerThumbprints], [moved, formerly])
     }
-    await store.sql("UPDATE authorizations SET validating_since = now() - interval '1 minute' WHERE id = $1", [id])
-    const adopted = await store.authorizations.adopt(605, 59, 10)
+    const adopted = await store.authorizations.readopt(605, [id])
     assert.deepEqual(adopted.find(({ authorization }) => authorization.id === id)?.formerThumbprints, formerly)
     await store.authorizations.release(605)
   })
@@ -352,6 +375,29 @@ describe('authorizations', () => {
     })
   })
 
+  describe('a deactivated account (RFC 8555 §7.3.6)', () => {
+    test('gets no valid authorization out of a validation that runs', async () => {
+      const { requester: holder } = await anAccount(store)
+      const { id } = await anAuthorization({}, holder)
+      await trigger(id, { requester: holder })
+      await store.accounts.deactivate(holder)
+      assert.equal(await store.authorizations.recordAttempt(recording(id)), false)
+      assert.equal(await statusOf(id), 'deactivated')
+    })
+
+    test('nor when both happen at once, whichever comes first', async () => {
+      for (let i = 0; i < 20; i++) {
+        const { requester: holder } = await anAccount(store)
+        const { id } = await anAuthorization({}, holder)
+        await trigger(id, { requester: holder })
+        await store.meetAt(lock(id), 2, () =>
+          Promise.all([store.other.accounts.deactivate(holder), store.authorizations.recordAttempt(recording(id))]),
+        )
+        assert.equal(await statusOf(id), 'deactivated')
+      }
+    })
+  })
+
   describe('release (doc 1, Signals)', () => {
     test('makes the challenges of this instance pending again, and no others', async () => {
       const mine = await anAuthorization()
@@ -361,11 +407,30 @@ describe('authorizations', () => {
       await trigger(failed.id, { instanceId: 501 })
       await trigger(others.id, { instanceId: 502 })
       assert.equal(await store.authorizations.release(501), 2)
-      assert.deepEqual((await find(mine.id)).attempts, {})
-      assert.deepEqual(await claim(mine.id), { validating_by: null, since: false })
+      assert.equal((await find(mine.id)).attempts['http-01']?.status, 'pending')
+      assert.deepEqual(await claim(mine.id), { validating_by: NOBODY, since: true })
       assert.equal((await find(others.id)).attempts['http-01']?.status, 'processing')
       assert.equal(await store.authorizations.release(501), 0)
       assert.equal((await trigger(mine.id, { instanceId: 502 })).moved, true)
+    })
+
+    test('keeps the tries and the last error, and only the processing challenges move', async () => {
+      const { id } = await anAuthorization()
+      await trigger(id, { instanceId: 504 })
+      await store.authorizations.recordAttempt(recording(id, { attempt: RETRY, outcome: null, instanceId: 504 }))
+      await trigger(id, { instanceId: 504, type: 'dns-01' })
+      assert.equal(await store.authorizations.release(504), 1)
+      const { attempts } = await find(id)
+      assert.deepEqual(attempts['http-01'], { ...RETRY, status: 'pending' })
+      assert.equal(attempts['dns-01']?.status, 'pending')
+    })
+
+    test('lets no attempt that was still running decide', async () => {
+      const { id } = await anAuthorization()
+      await trigger(id, { instanceId: 505 })
+      await store.authorizations.release(505)
+      assert.equal(await store.authorizations.recordAttempt(recording(id, { instanceId: 505 })), false)
+      assert.equal((await find(id)).status, 'pending')
     })
 
     test('keeps what is decided', async () => {
@@ -400,31 +465,105 @@ describe('authorizations', () => {
       await trigger(left.id, { instanceId: dead.instanceId })
       await trigger(left.id, { instanceId: dead.instanceId, type: 'dns-01' })
       await trigger(worked.id, { instanceId: alive.instanceId })
-      assert.deepEqual(await store.authorizations.adopt(me.instanceId, 600, 10), [])
+      assert.deepEqual(
+        await store.authorizations.adopt(me.instanceId, { types: TYPES, staleSeconds: 600, limit: 10 }),
+        [],
+      )
 
       // As a killed process leaves it: the connection is gone, nothing was said.
       await store.sql('SELECT pg_terminate_backend(pid) FROM pg_locks WHERE classid = 712100 AND objid = $1', [
         dead.instanceId,
       ])
       await waitUntil(async () => !(await me.liveInstances()).includes(dead.instanceId))
-      const adopted = await store.authorizations.adopt(me.instanceId, 600, 10)
+      const adopted = await store.authorizations.adopt(me.instanceId, { types: TYPES, staleSeconds: 600, limit: 10 })
       assert.deepEqual(adopted.map(({ type }) => type).sort(), ['dns-01', 'http-01'])
-      const [{ authorization, accountThumbprint }] = adopted as [(typeof adopted)[0]]
+      const [{ authorization, thumbprint }] = adopted as [(typeof adopted)[0]]
       assert.equal(authorization.id, left.id)
-      assert.equal(accountThumbprint, (await store.accounts.find(requester.accountId))?.thumbprint)
+      assert.equal(thumbprint, (await store.accounts.find(requester.accountId))?.thumbprint)
       assert.equal((await claim(left.id))?.['validating_by'], me.instanceId)
       assert.equal((await claim(worked.id))?.['validating_by'], alive.instanceId)
-      assert.deepEqual(await store.authorizations.adopt(me.instanceId, 600, 10), [])
+      assert.deepEqual(
+        await store.authorizations.adopt(me.instanceId, { types: TYPES, staleSeconds: 600, limit: 10 }),
+        [],
+      )
     })
 
-    test('takes its own without news for too long, once', async () => {
+    test('takes what an instance released, processing again with its tries and the key that triggered it', async () => {
+      const [me] = (await instances(1)) as [InstancePresence]
+      const { account, requester: holder } = await anAccount(store)
+      const { id } = await anAuthorization({}, holder)
+      await trigger(id, { instanceId: 600, requester: holder })
+      const attempt = { ...RETRY, thumbprint: account.thumbprint }
+      await store.authorizations.recordAttempt(recording(id, { attempt, outcome: null, instanceId: 600 }))
+      await store.authorizations.release(600)
+      const changed = await store.accounts.changeKey(holder, { jwk: '{}', thumbprint: `new ${id}` })
+      assert.ok(changed && !('taken' in changed))
+      const adopted = await store.authorizations.adopt(me.instanceId, { types: TYPES, limit: 10 })
+      assert.equal(adopted.length, 1)
+      assert.equal(adopted[0]?.thumbprint, account.thumbprint)
+      assert.deepEqual(adopted[0]?.authorization.attempts['http-01'], attempt)
+    })
+
+    test('leaves what it does not validate to others', async () => {
+      const [me] = (await instances(1)) as [InstancePresence]
+      const { id } = await anAuthorization()
+      await trigger(id, { instanceId: NOBODY, type: 'dns-01' })
+      assert.deepEqual(await store.authorizations.adopt(me.instanceId, { types: ['http-01'], limit: 10 }), [])
+      assert.equal((await store.authorizations.adopt(me.instanceId, { types: ['dns-01'], limit: 10 })).length, 1)
+    })
+
+    test('takes those of a live instance without news for too long where it is told to, and that one records nothing more', async () => {
+      const [me, silent] = (await instances(2)) as [InstancePresence, InstancePresence]
+      const { id } = await anAuthorization()
+      await trigger(id, { instanceId: silent.instanceId })
+      await store.sql("UPDATE authorizations SET validating_since = now() - interval '1 minute' WHERE id = $1", [id])
+      assert.deepEqual(await store.authorizations.adopt(me.instanceId, { types: TYPES, limit: 10 }), [])
+      assert.deepEqual(
+        await store.authorizations.adopt(me.instanceId, { types: TYPES, staleSeconds: 61, limit: 10 }),
+        [],
+      )
+      const adopted = await store.authorizations.adopt(me.instanceId, { types: TYPES, staleSeconds: 59, limit: 10 })
+      assert.equal(adopted.length, 1)
+      const { instanceId } = silent
+      assert.equal(await store.authorizations.recordAttempt(recording(id, { instanceId })), false)
+      assert.equal(await store.authorizations.renew({ authorizationId: id, instanceId }), false)
+    })
+
+    test('a retry that is not due is no silence', async () => {
+      const [me, patient] = (await instances(2)) as [InstancePresence, InstancePresence]
+      const { id } = await anAuthorization()
+      await trigger(id, { instanceId: patient.instanceId })
+      const over = { attempt: RETRY, outcome: null, retryInMs: 120_000, instanceId: patient.instanceId }
+      await store.authorizations.recordAttempt(recording(id, over))
+      await store.sql(
+        "UPDATE authorizations SET validating_since = validating_since - interval '1 minute' WHERE id = $1",
+        [id],
+      )
+      assert.deepEqual(
+        await store.authorizations.adopt(me.instanceId, { types: TYPES, staleSeconds: 30, limit: 10 }),
+        [],
+      )
+    })
+
+    test('of a deactivated account takes nothing', async () => {
+      const [me] = (await instances(1)) as [InstancePresence]
+      const { requester: holder } = await anAccount(store)
+      const { id } = await anAuthorization({}, holder)
+      await trigger(id, { instanceId: 606, requester: holder })
+      await store.accounts.deactivate(holder)
+      assert.deepEqual(await store.authorizations.adopt(me.instanceId, { types: TYPES, limit: 10 }), [])
+    })
+
+    test('its own without news are overdue and can be taken up again', async () => {
       await instances(0)
       const { id } = await anAuthorization()
       await trigger(id, { instanceId: 601 })
+      assert.deepEqual(await store.authorizations.overdue(601), [])
       await store.sql("UPDATE authorizations SET validating_since = now() - interval '1 minute' WHERE id = $1", [id])
-      assert.deepEqual(await store.authorizations.adopt(601, 61, 10), [])
-      assert.equal((await store.authorizations.adopt(601, 59, 10)).length, 1)
-      assert.deepEqual(await store.authorizations.adopt(601, 59, 10), [])
+      assert.deepEqual(await store.authorizations.overdue(601), [{ authorizationId: id, types: ['http-01'] }])
+      assert.deepEqual(await store.authorizations.readopt(602, [id]), [])
+      assert.equal((await store.authorizations.readopt(601, [id])).length, 1)
+      assert.deepEqual(await store.authorizations.overdue(601), [])
     })
 
     test('by two instances of the same challenges: each is taken by one, at most as many as asked for', async () => {
@@ -437,13 +576,13 @@ describe('authorizations', () => {
         }),
       )
       const [mine, others] = await Promise.all([
-        store.authorizations.adopt(a.instanceId, 600, 8),
-        store.other.authorizations.adopt(b.instanceId, 600, 8),
+        store.authorizations.adopt(a.instanceId, { types: TYPES, staleSeconds: 600, limit: 8 }),
+        store.other.authorizations.adopt(b.instanceId, { types: TYPES, staleSeconds: 600, limit: 8 }),
       ])
       assert.ok(mine.length <= 8 && others.length <= 8)
       const taken = [...mine, ...others].map(({ authorization }) => authorization.id)
       assert.equal(new Set(taken).size, taken.length)
-      const rest = await store.authorizations.adopt(a.instanceId, 600, 100)
+      const rest = await store.authorizations.adopt(a.instanceId, { types: TYPES, staleSeconds: 600, limit: 100 })
       assert.deepEqual([...taken, ...rest.map(({ authorization }) => authorization.id)].sort(), ids.sort())
     })
 
@@ -456,7 +595,7 @@ describe('authorizations', () => {
       await trigger(expired.id, { instanceId: 603 })
       await expire(expired.id)
       await anAuthorization()
-      assert.deepEqual(await store.authorizations.adopt(604, 0, 100), [])
+      assert.deepEqual(await store.authorizations.adopt(604, { types: TYPES, staleSeconds: 0, limit: 100 }), [])
     })
   })
 

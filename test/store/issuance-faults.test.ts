@@ -158,7 +158,7 @@ describe('issuance under faults', () => {
       },
       ...over,
     }
-    return createIssuance(dependencies, { ...issuancePolicy(config), finalizeWaitMs })
+    return createIssuance(dependencies, { ...issuancePolicy(config, ['http-01']), finalizeWaitMs })
   }
 
   const ready = () => aReadyOrder(store, requester, {}, names)

@@ -106,6 +106,10 @@ describe('plans', () => {
       command: () => spied.accounts.findByThumbprint('thumbprint 7'),
       indexes: ['accounts_thumbprint_key'],
     },
+    'account-agree-to-terms': {
+      command: () => spied.accounts.agreeToTerms(requester.accountId, '1'),
+      indexes: ['accounts_pkey'],
+    },
     'account-create': { command: () => spied.accounts.create(aNewAccount()), indexes: [] },
     'account-update-contacts': {
       command: () => spied.accounts.updateContacts(requester, []),
@@ -162,12 +166,25 @@ describe('plans', () => {
           outcome: 'valid',
           instanceId: 1,
         }),
-      indexes: ['authorizations_pkey'],
+      indexes: ['authorizations_pkey', 'accounts_pkey'],
     },
     'challenge-release': { command: () => spied.authorizations.release(1), indexes: ['authorizations_validating'] },
     'challenge-adopt': {
-      command: () => spied.authorizations.adopt(1, 600, 10),
+      command: () => spied.authorizations.adopt(1, { types: ['http-01'], staleSeconds: 600, limit: 10 }),
       indexes: ['authorizations_validating', 'accounts_pkey'],
+    },
+    'challenge-overdue': {
+      command: () => spied.authorizations.overdue(1),
+      indexes: ['authorizations_validating'],
+    },
+    'challenge-readopt': {
+      command: async () => spied.authorizations.readopt(1, [await authorizationId()]),
+      // What is being validated at all may be less than what was asked for.
+      indexes: ['(?:authorizations_pkey|authorizations_validating)', 'accounts_pkey'],
+    },
+    'challenge-renew': {
+      command: async () => spied.authorizations.renew({ authorizationId: await authorizationId(), instanceId: 1 }),
+      indexes: ['authorizations_pkey'],
     },
     'issuance-begin': {
       command: async () => spied.issuance.begin(anIntent(await anOrderFor())),

@@ -13,7 +13,10 @@ export interface CaddyOptions {
   /** What vouches for the directory, when that is over TLS. */
   rootFile?: string
   http01Port: number
+  /** Where it serves the names, and answers tls-alpn-01. */
   httpsPort: number
+  /** The only one it uses. */
+  method: 'http-01' | 'tls-alpn-01'
   binding?: { kid: string; hmacKey: string }
   /** The part of a certificate's life in which it is renewed; a Caddyfile cannot say it. */
   renewalRatio?: number
@@ -39,7 +42,16 @@ export async function startCaddy(options: CaddyOptions): Promise<Daemon> {
   return startDaemon('caddy', ['run', '--config', file], { logFile: path.join(folder, 'log'), env })
 }
 
-function caddyfile({ folder, names, directoryUrl, rootFile, http01Port, httpsPort, binding }: CaddyOptions): string {
+function caddyfile({
+  folder,
+  names,
+  directoryUrl,
+  rootFile,
+  http01Port,
+  httpsPort,
+  binding,
+  method,
+}: CaddyOptions): string {
   const globals = [
     'admin off',
     `storage file_system "${folder}/store"`,
@@ -51,7 +63,9 @@ function caddyfile({ folder, names, directoryUrl, rootFile, http01Port, httpsPor
     ...(rootFile ? [`acme_ca_root "${rootFile}"`] : []),
     ...(binding ? ['acme_eab {', `  key_id ${binding.kid}`, `  mac_key ${binding.hmacKey}`, '}'] : []),
   ]
-  return `{\n${globals.join('\n')}\n}\n${names.join(', ')} {\n  respond "served"\n}\n`
+  const unused = method === 'http-01' ? 'disable_tlsalpn_challenge' : 'disable_http_challenge'
+  const site = ['tls {', '  issuer acme {', `    ${unused}`, '  }', '}', 'respond "served"']
+  return `{\n${globals.join('\n')}\n}\n${names.join(', ')} {\n${site.join('\n')}\n}\n`
 }
 
 /** The file with the chain for this name, once it is there. */

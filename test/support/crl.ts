@@ -1,13 +1,14 @@
-/** CRLs as others read them: @peculiar/x509 for what they say, openssl, GnuTLS and Python's cryptography for whether they hold. */
+/** CRLs as others read them: what they say, and what openssl, GnuTLS and Python's cryptography make of them. */
 
-import '../unit/pki/support.ts'
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import * as x509 from '@peculiar/x509'
+import { readSingle, TAG } from '../../src/pki/der.ts'
 import { encodePem } from '../../src/pki/pem.ts'
+import { type CrlHeader, TbsCertListReader } from '../../src/pki/tbs-cert-list-reader.ts'
+import { serialNumberHex } from '../../src/pki/tbs-certificate.ts'
 
 export interface ReadCrl {
   number: bigint
@@ -16,23 +17,23 @@ export interface ReadCrl {
   entries: { serial: string; revokedAt: Date; reason: number | undefined }[]
 }
 
-const CRL_NUMBER = '2.5.29.20'
-
+/** With our own reader: @peculiar/x509, which agrees with it (`unit/pki/tbs-cert-list.test.ts`), stops at 3,300 entries. */
 export function readCrl(der: Buffer): ReadCrl {
-  const crl = new x509.X509Crl(der)
-  const number = crl.getExtension(CRL_NUMBER)
-  assert.ok(number && crl.nextUpdate)
-  return {
-    // An INTEGER of one octet of length.
-    number: BigInt(`0x${Buffer.from(number.value).subarray(2).toString('hex')}`),
-    thisUpdate: crl.thisUpdate,
-    nextUpdate: crl.nextUpdate,
-    entries: crl.entries.map((entry) => ({
-      serial: entry.serialNumber.toLowerCase().replace(/^00(?=[89a-f])/, ''),
-      revokedAt: entry.revocationDate,
-      reason: entry.reason,
-    })),
-  }
+  const tbs = readSingle(der, TAG.sequence, 'CertificateList').any()
+  const entries: ReadCrl['entries'] = []
+  let header: CrlHeader | undefined
+  const reader = new TbsCertListReader({
+    header: (found) => {
+      header = found
+    },
+    entry: ({ serialNumber, revokedAt, reason }) =>
+      entries.push({ serial: serialNumberHex(serialNumber), revokedAt: revokedAt.at, reason }),
+  })
+  reader.push(tbs)
+  const { number } = reader.finish()
+  assert.ok(header?.nextUpdate && number)
+  const [thisUpdate, nextUpdate] = [header.thisUpdate.at, header.nextUpdate.at]
+  return { number: BigInt(`0x${number.toString('hex')}`), thisUpdate, nextUpdate, entries }
 }
 
 const PEM = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\n?/g
@@ -73,5 +74,57 @@ export function verifyWithOpenssl({ chain, rootFile, crl, revoked }: Judged): vo
     )
     if (revoked) assert.match(stderr, /error 23 at 0 depth lookup: certificate revoked/)
     assert.equal(status === 0, !revoked, stdout + stderr)
+  })
+}
+
+/** The verdict of GnuTLS: on the CRL's own signature first, then on the chain with it. */
+export function verifyWithGnutls({ chain, rootFile, crl, revoked }: Judged): void {
+  withCrlFiles(chain, crl, (folder) => {
+    const certtool = (...args: string[]) => spawnSync('certtool', args, { cwd: folder, encoding: 'utf8' })
+    const own = certtool('--verify-crl', '--load-ca-certificate', 'issuer.pem', '--infile', 'crl.pem')
+    assert.match(own.stdout + own.stderr, /Verification output: Verified\./)
+    writeFileSync(path.join(folder, 'chain.pem'), chain)
+    const judgement = certtool(
+      '--verify',
+      '--load-ca-certificate',
+      rootFile,
+      '--load-crl',
+      'crl.pem',
+      '--infile',
+      'chain.pem',
+    )
+    const said = judgement.stdout + judgement.stderr
+    if (revoked) assert.match(said, /revoked/i)
+    else assert.match(said, /Chain verification output: Verified\./)
+    assert.equal(judgement.status === 0, !revoked, said)
+  })
+}
+
+const PYTHON = `
+import sys
+from cryptography import x509
+leaf, issuer = (x509.load_pem_x509_certificate(open(name, "rb").read()) for name in ("leaf.pem", "issuer.pem"))
+crl = x509.load_der_x509_crl(open("crl.der", "rb").read())
+assert crl.is_signature_valid(issuer.public_key())
+assert crl.issuer == issuer.subject == leaf.issuer
+extension = lambda of, kind: of.extensions.get_extension_for_class(kind).value
+key = extension(issuer, x509.SubjectKeyIdentifier).digest
+assert extension(crl, x509.AuthorityKeyIdentifier).key_identifier == key
+assert extension(crl, x509.CRLNumber).crl_number > 0
+points = [point.full_name for point in extension(leaf, x509.CRLDistributionPoints)]
+try:
+    found = crl.extensions.get_extension_for_class(x509.IssuingDistributionPoint)
+    assert found.critical and [found.value.full_name] == points
+except x509.ExtensionNotFound:
+    pass
+entry = crl.get_revoked_certificate_by_serial_number(leaf.serial_number)
+print("good" if entry is None else extension(entry, x509.CRLReason).reason.value)
+`
+
+/** What Python's cryptography reads in it, and whether it verifies. The reason of a revoked certificate is superseded. */
+export function verifyWithPython({ chain, crl, revoked }: Judged): void {
+  withCrlFiles(chain, crl, (folder) => {
+    const { stdout, stderr } = spawnSync('/usr/bin/python3', ['-c', PYTHON], { cwd: folder, encoding: 'utf8' })
+    assert.equal(stdout.trim(), revoked ? 'superseded' : 'good', stderr)
   })
 }

@@ -14,6 +14,7 @@ export interface EmbeddedService {
   /** The file that the welcome text names. */
   rootFile: string
   http01Port: number
+  tlsAlpn01Port: number
   dataDir: string
   /** Everything on standard error, the welcome text included. */
   text(): string
@@ -42,11 +43,13 @@ export async function startEmbedded(former?: EmbeddedService, flags: readonly st
   const dataDir = path.join(top, 'data')
   const port = former ? Number(new URL(former.directoryUrl).port) : await freePort()
   const http01Port = former?.http01Port ?? (await freePort())
+  const tlsAlpn01Port = former?.tlsAlpn01Port ?? (await freePort())
   const child = spawn(
     process.execPath,
     [
       ...['--enable-source-maps', CLI, '--dev', '--data-dir', dataDir],
-      ...['--port', String(port), '--http01-port', String(http01Port), '--log-level', 'INFO'],
+      ...['--port', String(port), '--http01-port', String(http01Port), '--tlsalpn01-port', String(tlsAlpn01Port)],
+      ...['--log-level', 'INFO'],
       ...flags,
     ],
     { stdio: ['ignore', 'ignore', 'pipe'] },
@@ -74,6 +77,7 @@ export async function startEmbedded(former?: EmbeddedService, flags: readonly st
     directoryUrl: find(/^ +directory +(\S+)$/m),
     rootFile: find(/^ +root certificate +(\S+)$/m),
     http01Port,
+    tlsAlpn01Port,
     dataDir,
     text: () => lines.join('\n'),
     // A backslash at the end of a line continues it.

@@ -22,6 +22,8 @@ export interface IssuedChecks {
   checkFile(file: string, names: readonly string[], former?: X509Certificate): X509Certificate
   assertRevoked(leaf: X509Certificate, reason: number | null): Promise<void>
   assertNotRevoked(leaf: X509Certificate): Promise<void>
+  /** The challenge types that validated this name, each once. */
+  methodsFor(name: string): Promise<string[]>
   /** The account that this certificate was issued to. */
   accountOf(leaf: X509Certificate): Promise<AccountFacts>
 }
@@ -43,6 +45,15 @@ export function issuedChecks(rootFile: string, query: Query): IssuedChecks {
     async assertNotRevoked(leaf) {
       const rows = await query('SELECT revoked_at FROM certificates WHERE der = $1', [leaf.raw])
       assert.deepEqual(rows, [{ revoked_at: null }])
+    },
+    async methodsFor(name) {
+      const rows = await query(
+        `SELECT DISTINCT c.key AS method
+           FROM authorizations AS a, jsonb_each(a.attempts) AS c
+          WHERE a.identifier_value = $1 AND c.value ->> 'status' = 'valid'`,
+        [name],
+      )
+      return rows.map(({ method }) => String(method))
     },
     async accountOf(leaf) {
       const rows = await query(

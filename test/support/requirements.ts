@@ -26,6 +26,8 @@ export const DEBIAN_PACKAGES = {
   lego: 'lego',
   nginx: 'nginx-light',
   openssl: 'openssl',
+  // Debian's own, which sees the Python packages of Debian.
+  python3: 'python3-cryptography',
   'softhsm2-util': 'softhsm2',
   uacme: 'uacme',
   unbound: 'unbound',

@@ -198,7 +198,8 @@ describe('aliases', () => {
   })
   test('an address for a name outside the chain does not count', async (t) => {
     const server = await serve(t, ({ type }) => (type === 'A' ? { answers: [a('other.example', '192.0.2.66')] } : {}))
-    assert.deepEqual(await clientOf([server.resolver]).addresses('a.example'), { kind: 'nodata' })
+    const found = await clientOf([server.resolver]).addresses('a.example')
+    assert.equal(found.kind === 'failed' && found.reason, 'the name server answered for another name')
   })
   test('an alias to a missing name is nxdomain', async (t) => {
     const server = await serve(t, ({ name }) => ({ rcode: NXDOMAIN, answers: [cname(name, 'gone.example')] }))

@@ -3,6 +3,7 @@ import { describe, type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ValidationVerdict } from '../../workers/job.ts'
 import { createWorkerPool, type WorkerPool, WorkerPoolError, type WorkerPoolOptions } from '../../workers/pool.ts'
+import { caaScript } from './scripted-caa.ts'
 import { startDns, zoneScript } from './scripted-dns.ts'
 import { aJob, answering, startRaw, startWeb } from './scripted-web.ts'
 
@@ -30,6 +31,25 @@ describe('worker pool', () => {
     assert.equal(verdict.ok, true, JSON.stringify(verdict))
     assert.ok(verdict.evidence.some(({ step, address }) => step === 'connected' && address === '127.0.0.1'))
     assert.deepEqual(pool.stats(), { threads: 1, running: 0, queued: 0, completed: 1, lost: 0, refused: 0 })
+  })
+
+  test('a CAA check goes to a thread and its findings come back', async (t) => {
+    const dns = await startDns(caaScript({ 'no.example': ['0 issue ";"'] }))
+    t.after(() => dns.close())
+    const pool = aPool(t)
+    const findings = await pool.checkCaa({
+      subjects: ['no.example', 'yes.example'].map((name) => ({ name, wildcard: false, method: 'http-01' })),
+      identities: ['ca.example'],
+      accountUri: 'https://acme.example/acct/1',
+      unreachableOk: [],
+      timeoutMs: 2000,
+      dns: { resolvers: [dns.resolver], zones: [], timeoutMs: 1000, retries: 1 },
+    })
+    assert.deepEqual(
+      findings.map(({ result }) => result),
+      ['forbidden', 'permitted'],
+    )
+    assert.equal(pool.stats().completed, 1)
   })
 
   test('what neither runs nor fits the queue is refused at once', async (t) => {
@@ -115,7 +135,7 @@ describe('worker pool', () => {
 
   test('close ends running jobs when the time is over', async (t) => {
     const pool = faultyPool(t)
-    const running = assert.rejects(pool.validate(faulty('spin')), isError('lost'))
+    const running = assert.rejects(pool.validate(faulty('spin')), isError('closed'))
     await sleep(100)
     const startedAt = performance.now()
     await pool.close(200)

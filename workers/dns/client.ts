@@ -46,7 +46,8 @@ export function createDnsClient(settings: DnsSettings, options: DnsClientOptions
 
   const throughResolvers = (deadline: Deadline, signal: AbortSignal): Ways => ({
     ask: (name, type) => {
-      const source = sourceOf(name)
+      // A DS record stands in the zone above the one it is about (RFC 4035 §3.1.4.1).
+      const source = sourceOf(type === 'DS' ? name.slice(name.indexOf('.') + 1) : name)
       const { dnssec = false } = options
       if (isAnsweredHere(source, type)) return Promise.resolve(fixedAnswer(source, name, type))
       return askServers(source.servers, name, type, { dnssec, recursion: true, retries, deadline, signal })
@@ -55,8 +56,7 @@ export function createDnsClient(settings: DnsSettings, options: DnsClientOptions
   })
 
   const resolver: DnsClient = {
-    query(name, type, deadline) {
-      const { signal } = new AbortController()
+    query(name, type, deadline, signal = new AbortController().signal) {
       return lookUp(normalName(name), type, throughResolvers(boundOf(deadline), signal))
     },
 
@@ -137,6 +137,11 @@ async function lookUp<T extends DnsType>(name: string, type: T, ways: Ways): Pro
     const facts: AnswerFacts = { resolver: asked.server, authenticated, aliases }
 
     const asking = current
+    if (isBesideThePoint(asking, asked.response)) {
+      const reason = 'the name server answered for another name'
+      return { kind: 'failed', reason, retryable: true, asked: [asked.server] }
+    }
+
     const walk = walkAliases(asking, asked.response, (alias) => ways.isSameSource(asking, alias))
     for (const alias of walk.aliases) {
       if (alias === name || aliases.includes(alias) || aliases.length >= MAX_ALIASES) {
@@ -157,6 +162,11 @@ async function lookUp<T extends DnsType>(name: string, type: T, ways: Ways): Pro
     }
     if (walk.isOver) return { kind: asked.response.rcode === 'NXDOMAIN' ? 'nxdomain' : 'nodata', ...facts }
   }
+}
+
+/** Records, and none for the name that was asked for: to read "no such record" out of that would be a guess. */
+function isBesideThePoint(name: string, { answers }: DnsResponse): boolean {
+  return answers.length > 0 && !answers.some(({ owner }) => owner === name)
 }
 
 interface AliasWalk {

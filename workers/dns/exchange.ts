@@ -98,14 +98,18 @@ export function exchangeTcp(
     if (signal.aborted) return cancel()
     signal.addEventListener('abort', cancel)
 
-    let received: Buffer = Buffer.alloc(0)
+    const chunks: Buffer[] = []
+    let received = 0
+    let expected: number | undefined
     socket.on('error', (error) => finish({ kind: 'failed', reason: errorReason(error) }))
     socket.on('close', () => finish({ kind: 'failed', reason: 'the name server closed the connection' }))
     socket.on('data', (chunk) => {
-      // At most 64 KiB and one chunk: the length prefix has two octets.
-      received = Buffer.concat([received, chunk])
-      const message = completeMessage(received)
-      if (message) finish(readTcpMessage(message, query))
+      // Put together twice at most, however small the pieces are: octet by octet, 64 KiB would be copied 32,000 times.
+      chunks.push(chunk)
+      received += chunk.length
+      if (expected === undefined && received >= 2) expected = 2 + Buffer.concat(chunks).readUInt16BE(0)
+      if (expected !== undefined && received >= expected)
+        finish(readTcpMessage(Buffer.concat(chunks).subarray(2, expected), query))
     })
     socket.write(Buffer.concat([lengthPrefix(query.bytes), query.bytes]))
   })
@@ -115,12 +119,6 @@ function lengthPrefix(message: Buffer): Buffer {
   const prefix = Buffer.alloc(2)
   prefix.writeUInt16BE(message.length)
   return prefix
-}
-
-function completeMessage(received: Buffer): Buffer | undefined {
-  if (received.length < 2) return undefined
-  const end = 2 + received.readUInt16BE(0)
-  return received.length >= end ? received.subarray(2, end) : undefined
 }
 
 function readTcpMessage(message: Buffer, query: DnsQuery): Exchange {

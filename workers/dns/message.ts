@@ -1,25 +1,16 @@
 /**
  * DNS messages as bytes (RFC 1035 §4, EDNS of RFC 6891): the queries we send and a total reader of what comes back.
  *
- * The only file that knows dns-packet. Its decoder throws on broken input and checks little of what it decodes, so
- * everything that leaves this file has been checked again: names are printable ASCII of legal length, addresses parse.
+ * The only file that knows dns-packet, which writes the queries. Answers are read by `wire.ts` and `record-data.ts`: what
+ * leaves here has been checked, names are printable ASCII of legal length.
  */
 
 import { randomInt } from 'node:crypto'
-import { isIPv4, isIPv6 } from 'node:net'
 import dnsPacket from 'dns-packet'
+import { type DnsData, type DnsType, readData, readTarget } from './record-data.ts'
+import { type Frame, type RawRecord, readFrame } from './wire.ts'
 
-/** Record types a caller can ask for, and what their data looks like here. */
-export interface DnsData {
-  A: string
-  AAAA: string
-  /** One entry per character-string of the record (RFC 1035 §3.3.14). */
-  TXT: readonly Uint8Array[]
-  /** RFC 8659 §4.1.1. The tag is in lower case. */
-  CAA: { critical: boolean; tag: string; value: string }
-  NS: string
-}
-export type DnsType = keyof DnsData
+export { type DnsData, type DnsType, isQueryableName } from './record-data.ts'
 
 export interface DnsRecord<T extends DnsType = DnsType> {
   ttlSeconds: number
@@ -52,12 +43,6 @@ export interface DnsResponse {
 /** Over UDP: 1232 octets fit every path without fragments, which could be forged. */
 const UDP_PAYLOAD_SIZE = 1232
 const HEADER_BYTES = 12
-
-/** RFC 1035 §2.3.4 for legal lengths; printable ASCII without blanks, because a name is also text in logs and URLs. */
-export function isQueryableName(name: string): boolean {
-  if (name.length === 0 || name.length > 253 || !/^[\x21-\x7e]+$/.test(name)) return false
-  return name.split('.').every((label) => label.length >= 1 && label.length <= 63)
-}
 
 /**
  * A query with random id and randomly cased letters (0x20: an off-path forger has to guess those as well).
@@ -126,81 +111,58 @@ export function matchQuestion(message: Buffer, query: DnsQuery): 'exact' | 'reca
 
 const lowerCase = (bytes: Buffer) => bytes.toString('latin1').toLowerCase()
 
+/** Numbers of the types that are looked at (IANA's registry of RR types). */
+const TYPES = { A: 1, NS: 2, CNAME: 5, SOA: 6, TXT: 16, AAAA: 28, OPT: 41, DS: 43, CAA: 257 } satisfies Record<
+  DnsType | 'CNAME' | 'SOA' | 'OPT',
+  number
+>
+const CLASS_IN = 1
+
 /** Undefined for bytes that are not a well-formed message, or that carry a malformed record of the type asked for. */
 export function parseResponse(message: Buffer, query: DnsQuery): DnsResponse | undefined {
-  const packet = decode(message)
-  if (!packet) return undefined
+  const frame = readFrame(message)
+  if (!frame) return undefined
 
   const answers: DnsResponse['answers'][number][] = []
-  for (const answer of packet.answers ?? []) {
-    if (answer.type !== 'CNAME' && answer.type !== query.type) continue
-    if (answer.class !== 'IN') continue
-    const read = readAnswer(answer)
+  for (const record of frame.answers) {
+    if (record.class !== CLASS_IN) continue
+    if (record.type !== TYPES.CNAME && record.type !== TYPES[query.type]) continue
+    const read = readAnswer(message, record, query.type)
     if (!read) return undefined
     answers.push(read)
   }
-  const has = (type: string) => (packet.authorities ?? []).some((record) => record.type === type)
+  const has = (type: number) => frame.authorities.some((record) => record.type === type)
+  const authoritative = (message[2]! & 0x04) !== 0
   return {
-    rcode: responseCode(packet),
-    truncated: packet.flag_tc,
-    authenticated: packet.flag_ad,
-    authoritative: packet.flag_aa,
-    isReferral: !packet.flag_aa && (packet.answers ?? []).length === 0 && has('NS') && !has('SOA'),
-    hasSoa: has('SOA'),
+    rcode: responseCode(message, frame),
+    truncated: (message[2]! & 0x02) !== 0,
+    authenticated: (message[3]! & 0x20) !== 0,
+    authoritative,
+    isReferral: !authoritative && frame.answers.length === 0 && has(TYPES.NS) && !has(TYPES.SOA),
+    hasSoa: has(TYPES.SOA),
     answers,
   }
 }
 
-function decode(message: Buffer): dnsPacket.DecodedPacket | undefined {
-  try {
-    const packet = dnsPacket.decode(message)
-    // A record whose length reaches past the end is not always noticed by the decoder; its byte count tells (NaN included).
-    return dnsPacket.decode.bytes <= message.length ? packet : undefined
-  } catch {
-    // Whatever the decoder stumbled over, the bytes are not a message; the caller asks elsewhere.
-    return undefined
+function readAnswer(message: Buffer, record: RawRecord, type: DnsType): DnsResponse['answers'][number] | undefined {
+  const { owner } = record
+  const ttlSeconds = ttlOf(record.ttl)
+  if (record.type === TYPES.CNAME) {
+    const cname = readTarget(message, record)
+    return cname === undefined ? undefined : { owner, cname, ttlSeconds }
   }
-}
-
-function readAnswer(answer: dnsPacket.Answer): DnsResponse['answers'][number] | undefined {
-  const owner = answer.name.toLowerCase()
-  const ttlSeconds = 'ttl' in answer ? ttlOf(answer.ttl) : 0
-  if (answer.type === 'CNAME') {
-    const cname = answer.data.toLowerCase()
-    return isQueryableName(cname) ? { owner, cname, ttlSeconds } : undefined
-  }
-  const data = readData(answer)
+  const data = readData(message, record, type)
   return data === undefined ? undefined : { owner, record: { ttlSeconds, data } }
 }
 
 /** A value with the top bit set counts as zero (RFC 2181 §8). */
-const ttlOf = (ttl = 0) => (ttl < 2 ** 31 ? ttl : 0)
-
-function readData(answer: dnsPacket.Answer): DnsData[DnsType] | undefined {
-  switch (answer.type) {
-    case 'A':
-      return isIPv4(answer.data) ? answer.data : undefined
-    case 'AAAA':
-      return isIPv6(answer.data) ? answer.data : undefined
-    case 'NS':
-      return isQueryableName(answer.data) ? answer.data.toLowerCase() : undefined
-    case 'TXT':
-      return [answer.data].flat().map((part) => Buffer.from(part as Buffer))
-    case 'CAA': {
-      const { flags = 0, tag, value } = answer.data
-      return { critical: (flags & 0x80) !== 0, tag: tag.toLowerCase(), value }
-    }
-    default:
-      return undefined
-  }
-}
+const ttlOf = (ttl: number) => (ttl < 2 ** 31 ? ttl : 0)
 
 const RCODES = ['NOERROR', 'FORMERR', 'SERVFAIL', 'NXDOMAIN', 'NOTIMP', 'REFUSED']
 
-/** With the upper bits that an OPT record adds (RFC 6891 §6.1.3); codes without a name are `RCODE<n>`. */
-function responseCode(packet: dnsPacket.DecodedPacket): string {
-  const opt = (packet.additionals ?? []).find((record) => record.type === 'OPT')
-  const upperBits = opt?.type === 'OPT' ? opt.extendedRcode : 0
-  const code = upperBits * 16 + (packet.flags! & 15)
+/** With the upper bits that an OPT record has in place of a TTL (RFC 6891 §6.1.3); codes without a name are `RCODE<n>`. */
+function responseCode(message: Buffer, { additionals }: Frame): string {
+  const opt = additionals.find(({ type }) => type === TYPES.OPT)
+  const code = (opt ? opt.ttl >>> 24 : 0) * 16 + (message[3]! & 0x0f)
   return RCODES[code] ?? `RCODE${code}`
 }

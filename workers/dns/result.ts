@@ -27,7 +27,8 @@ export type AddressResult =
   | DnsFailure
 
 export interface DnsClient {
-  query<T extends DnsType>(name: string, type: T, deadline: Deadline): Promise<DnsResult<T>>
+  /** `signal` ends it early where resolvers are asked. */
+  query<T extends DnsType>(name: string, type: T, deadline: Deadline, signal?: AbortSignal): Promise<DnsResult<T>>
   /** A and AAAA side by side, from resolvers. One family is enough; see RESOLUTION_GRACE_MS. `signal` ends it early. */
   resolveAddresses(name: string, deadline: Deadline, signal?: AbortSignal): Promise<AddressResult>
 }

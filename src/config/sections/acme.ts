@@ -2,9 +2,11 @@
 
 import { z } from 'zod/v4'
 import {
+  checkedText,
   choice,
   flag,
   HTTP_URL,
+  isDomain,
   isHttpUrl,
   isUrlPath,
   list,
@@ -14,6 +16,8 @@ import {
   urlPath,
   whole,
 } from '../field.ts'
+
+const domainName = () => checkedText('a domain name', (value) => isDomain(value.replace(/\.$/, '')))
 
 const Paths = z
   .strictObject({
@@ -32,8 +36,18 @@ export const Acme = z
   .strictObject({
     paths: Paths,
     website_url: setting(optionalText(isHttpUrl), 'Web site named in the directory.', { expects: HTTP_URL }),
-    caa_identities: setting(list(z.string().min(1)), 'Issuer names that CAA records may carry for this service.'),
-    caa_enforce: setting(flag(true), 'Check CAA records before issuance (RFC 8659).'),
+    caa_identities: setting(
+      list(domainName()),
+      'Issuer domain names of this service: what CAA records that permit it carry (RFC 8659). The directory lists them.',
+    ),
+    caa_enforce: setting(
+      flag(true),
+      'Check CAA records at validation, and again at finalize after eight hours. Without `caa_identities` there is nothing to check for, and nothing is checked.',
+    ),
+    caa_unreachable_ok: setting(
+      list(domainName()),
+      'Zones, with everything below them, where a CAA look-up that fails counts as no records, unless the zone above has a DS record for it. Elsewhere it refuses.',
+    ),
     eab_required: setting(flag(false), 'New accounts need an external account binding (RFC 8555 §7.3.4).'),
     eab_reusable: setting(flag(false), 'One binding credential may be used by several accounts.'),
     eab_key_file: setting(
@@ -133,6 +147,15 @@ export const Tos = z
   .strictObject({
     url: setting(optionalText(isHttpUrl), 'Terms of service named in the directory.', { expects: HTTP_URL }),
     require_agreement: setting(flag(false), 'New accounts have to agree to the terms.'),
+    version: setting(
+      optionalText(),
+      'Version of the terms, such as their date. With it, accounts that have not agreed to this very version may not order until they do.',
+    ),
+    instructions_url: setting(
+      optionalText(isHttpUrl),
+      'Page that tells people how to agree, named to clients that have to; `tos.url` when there is none.',
+      { expects: HTTP_URL },
+    ),
   })
   .prefault({})
   .meta({ description: 'Terms of service.' })

@@ -4,18 +4,24 @@ import { isIP } from 'node:net'
 import { domainToASCII } from 'node:url'
 import { z } from 'zod/v4'
 import { keysOf } from '../../lib/keys.ts'
-import { CHALLENGE_TYPES, isChallengeType } from '../../protocol/challenge.ts'
+import { parseModuleReference } from '../../lib/module-reference.ts'
+import { CHALLENGE_TYPES, isChallengeType, MAX_ENABLED_METHODS } from '../../protocol/challenge.ts'
 import { checkedText, choice, flag, isDomain, isNetwork, list, port, resolverList, setting, whole } from '../field.ts'
 
 /** Most issuer domain names that a dns-persist-01 challenge may list (draft-ietf-acme-dns-persist §3.1). */
 export const MAX_ISSUER_DOMAIN_NAMES = 10
 
-const isMethod = (value: string) => isChallengeType(value) || /^ext:\S+$/.test(value)
+const isMethod = (value: string) =>
+  isChallengeType(value) || (value.startsWith('ext:') && parseModuleReference(value.slice(4)) !== undefined)
 
 const timeout = (seconds: number) => setting(whole(1, seconds), 'Time one attempt may take.', { unit: 'seconds' })
 const maxRetries = (count: number) =>
   setting(whole(0, count), 'Attempts after the first before the challenge fails for good.')
-const autoValidate = () => setting(flag(true), 'Validate as soon as the client asks for it.')
+const autoValidate = () =>
+  setting(
+    flag(true),
+    'Validate as soon as the client asks for it. Off: this instance leaves such challenges to the next round of an enabled `challenges.background_worker`, its own or another instance’s.',
+  )
 
 /** Loopback and link-local addresses, where cloud machines find their metadata; private ones are what an internal CA serves. */
 const blockedNetworks = () =>
@@ -108,13 +114,30 @@ const DnsPersist01 = z
   .prefault({})
   .meta({ description: 'dns-persist-01 (draft-ietf-acme-dns-persist).' })
 
+const Extension = z.strictObject({
+  timeout_seconds: timeout(10),
+  max_retries: maxRetries(3),
+  settings: setting(
+    z.record(z.string(), z.unknown()).default(() => ({})),
+    'What the module is given when it is loaded.',
+  ),
+})
+
+/** Of a module that has no entry. */
+export const EXTENSION_DEFAULTS = Extension.parse({})
+
 const BackgroundWorker = z
   .strictObject({
-    enabled: setting(flag(false), 'Take up challenges again whose validation got lost.'),
+    enabled: setting(
+      flag(false),
+      'Take up challenges that another instance has in processing without news, and those whose method has `auto_validate` off. What an instance that stopped or died left behind is taken up without it.',
+    ),
     poll_seconds: setting(whole(1, 10), 'Pause between two looks for such challenges.', { unit: 'seconds' }),
-    stale_seconds: setting(whole(1, 300), 'Age at which a challenge in processing counts as lost.', {
-      unit: 'seconds',
-    }),
+    stale_seconds: setting(
+      whole(1, 300),
+      'Time without news after which a challenge in processing counts as lost; never less than twice what the longest attempt may take.',
+      { unit: 'seconds' },
+    ),
   })
   .prefault({})
   .meta({ description: 'Recovery of lost validations.' })
@@ -125,20 +148,38 @@ export const Challenges = z
       z
         .array(checkedText(`one of ${keysOf(CHALLENGE_TYPES).join(', ')}, or ext: and a module`, isMethod))
         .min(1)
+        .max(MAX_ENABLED_METHODS)
         .default(() => ['http-01']),
-      'Methods offered to clients.',
+      'Methods offered to clients. `ext:./path/file.js#ExportName` or `ext:package#ExportName` is a validator module (docs/validators.md).',
     ),
-    auto_accept: setting(flag(false), 'Regard every identifier as validated.'),
+    auto_accept: setting(
+      flag(false),
+      'Accept every identifier without a challenge, at once. Refused unless allowlists of accounts are enforced, or with `--dev`.',
+    ),
     retry_after_seconds: setting(whole(1, 3), 'Retry-After of challenges in processing.', { unit: 'seconds' }),
     backoff_base_seconds: setting(whole(1, 5), 'Wait before the second attempt; doubles with each further one.', {
       unit: 'seconds',
     }),
     backoff_max_seconds: setting(whole(1, 300), 'Longest wait between two attempts.', { unit: 'seconds' }),
+    max_concurrent: setting(z.int().min(2).max(20_000).default(2000), 'Validations at the same time.'),
+    max_concurrent_per_account: setting(
+      whole(1, 200),
+      'Of these, for one account. Accounts take turns; this is what one with slow targets can occupy.',
+    ),
+    max_concurrent_per_target: setting(whole(1, 10), 'Of these, of one name or address.'),
+    max_waiting: setting(
+      z.int().min(16).max(1_000_000).default(20_000),
+      'Challenges that may wait or run in one instance, a quarter of them of one account; more wait in the database.',
+    ),
     http01: Http01,
     dns01: Dns01,
     tlsalpn01: TlsAlpn01,
     dnspersist01: DnsPersist01,
     dnsaccount01: DnsAccount01,
+    extensions: setting(
+      z.record(z.string(), Extension).default(() => ({})),
+      'Validator modules, by the name their method has on the wire.',
+    ),
     background_worker: BackgroundWorker,
   })
   .prefault({})

@@ -7,19 +7,21 @@ import type { Config } from '../../config/schema.ts'
 export class CommandError extends Error {}
 
 /** The file that a command is about, read and checked. @throws CommandError when none is named */
-export async function loadConfigFile(file: string | undefined): Promise<LoadedConfig> {
-  return loadConfig(nameOf(file), process.env)
+export async function loadConfigFile(file: string | undefined, development = false): Promise<LoadedConfig> {
+  return loadConfig(nameOf(file), process.env, development)
 }
 
 /**
+ * @param development `--dev`: rules that only keep a service from starting do not hold; nor do they for those others.
  * @param warnings `said` on standard error, for commands that are about the configuration; the others have their own matter.
  * @throws CommandError with every fault of the file, one a line
  */
 export async function readConfigFile(
   file: string | undefined,
   warnings: 'said' | 'unsaid' = 'unsaid',
+  development = false,
 ): Promise<Config> {
-  const loaded = await loadConfigFile(file)
+  const loaded = await loadConfigFile(file, development || warnings === 'unsaid')
   if (!loaded.ok) throw new CommandError(complaint(nameOf(file), loaded.errors))
   if (warnings === 'said' && loaded.warnings.length > 0)
     process.stderr.write(`${formatErrors(loaded.warnings).replace(/^/gm, 'warning: ')}\n`)

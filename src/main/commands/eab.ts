@@ -1,6 +1,7 @@
 /** `chancery eab create`, `list` and `revoke`: credentials of external account binding (RFC 8555 §7.3.4). */
 
 import type { Config } from '../../config/schema.ts'
+import { normalizeAllowedIdentifier } from '../../domain/allowlist.ts'
 import type { SecretBox } from '../../lib/secret-box.ts'
 import { isKid } from '../../protocol/external-account-binding.ts'
 import { createEabCredential } from '../../services/external-accounts.ts'
@@ -18,6 +19,10 @@ export interface NewCredentialOptions {
   label: string | undefined
   allow: readonly string[]
   csrProfile: string | undefined
+  /** CA profiles; empty for all. */
+  profiles: readonly string[]
+  /** Networks; empty for none. */
+  preapprove: readonly string[]
 }
 
 const MAX_LABEL = 255
@@ -29,20 +34,42 @@ export async function createCredential(config: Config, options: NewCredentialOpt
   if ((options.label ?? '').length > MAX_LABEL) throw new CommandError(`--label takes at most ${MAX_LABEL} characters`)
   const box = requireSecretBox(config)
   const identifiers = newIdentifiersOf(options.allow)
+  const profiles = requireProfiles(config, options.profiles)
+  const preapprovedNetworks = networksOf(options.preapprove)
+  if (preapprovedNetworks && identifiers.length === 0)
+    throw new CommandError('--preapprove needs --allow: only identifiers allowed to the credential are pre-approved')
   return withDatabase(config, async (db) => {
-    const profiles = createCsrProfileStore(db)
-    const profile = options.csrProfile === undefined ? undefined : await requireProfile(profiles, options.csrProfile)
-    const wanted = { kid, label: options.label, createdBy: undefined }
+    const csrProfiles = createCsrProfileStore(db)
+    const csrProfile =
+      options.csrProfile === undefined ? undefined : await requireProfile(csrProfiles, options.csrProfile)
+    const wanted = { kid, label: options.label, createdBy: undefined, profiles, preapprovedNetworks }
     const created = await createEabCredential(createEabStore(db), box, wanted, new Date())
     if (!created) throw new CommandError(`the kid ${JSON.stringify(kid)} is taken`)
     const { id } = created.credential
     if (identifiers.length > 0) await createAllowlistStore(db).allowToCredential(id, identifiers)
-    if (profile) await profiles.assignToCredential(profile.id, id)
+    if (csrProfile) await csrProfiles.assignToCredential(csrProfile.id, id)
     console.log(`kid       ${kid}`)
     console.log(`hmac_key  ${created.hmacKey}`)
     process.stderr.write('The HMAC key is not shown again.\n')
     return 0
   })
+}
+
+function requireProfiles({ ca }: Config, names: readonly string[]): string[] | undefined {
+  const unknown = names.find((name) => !Object.hasOwn(ca.profiles, name))
+  if (unknown === undefined) return names.length === 0 ? undefined : [...new Set(names)]
+  throw new CommandError(
+    `there is no profile ${JSON.stringify(unknown)} in ca.profiles (${Object.keys(ca.profiles).join(', ')})`,
+  )
+}
+
+function networksOf(texts: readonly string[]): string[] | undefined {
+  const networks = texts.map((text) => {
+    const normal = normalizeAllowedIdentifier('ip', text)
+    if (!normal.ok) throw new CommandError(`--preapprove: ${JSON.stringify(text)} ${normal.reason}`)
+    return normal.value
+  })
+  return networks.length === 0 ? undefined : networks
 }
 
 export async function listCredentials(config: Config): Promise<number> {
@@ -54,12 +81,15 @@ export async function listCredentials(config: Config): Promise<number> {
   })
 }
 
-function describe({ kid, label, accountId, used, usedAt, revoked, createdAt }: EabCredential): string {
+function describe(credential: EabCredential): string {
+  const { kid, label, accountId, used, usedAt, revoked, createdAt, profiles, preapprovedNetworks } = credential
   const state = revoked ? 'revoked' : used ? 'used' : 'unused'
   const facts = [
     `made ${createdAt.toISOString()}`,
     ...(usedAt ? [`used ${usedAt.toISOString()}`] : []),
     ...(accountId ? [`account ${accountId}`] : []),
+    ...(profiles ? [`profiles ${profiles.join(',')}`] : []),
+    ...(preapprovedNetworks ? [`preapproved from ${preapprovedNetworks.join(',')}`] : []),
     ...(label ? [JSON.stringify(label)] : []),
   ]
   return `${state.padEnd(7)}  ${kid}  ${facts.join('  ')}`

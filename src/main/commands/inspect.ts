@@ -109,7 +109,7 @@ function reportAuthorization(authorization: InspectedAuthorization): Report {
     status: authorization.status,
     expires_at: renderTimestamp(authorization.expires_at),
     challenges: authorization.offered.map((offered) => ({
-      id: challengeId(authorization.id, offered as ChallengeType),
+      id: challengeId(authorization, offered as ChallengeType),
       type: offered,
       status: attempts[offered]?.status ?? 'pending',
       token: `${token.slice(0, TOKEN_SHOWN)}…`,
@@ -117,6 +117,26 @@ function reportAuthorization(authorization: InspectedAuthorization): Report {
       validated_at: attempts[offered]?.validated ?? null,
       error: (attempts[offered]?.error ?? null) as Report | null,
     })),
+    evidence: authorization.evidence && reportEvidence(authorization.evidence),
+  }
+}
+
+/** In the order of a story, which jsonb does not keep. */
+function reportEvidence(evidence: NonNullable<InspectedAuthorization['evidence']>): Report {
+  const { type, attempt, result, problem, detail, caa, at, ms, validForSeconds, requestId, steps, omitted } = evidence
+  return {
+    type,
+    attempt,
+    result,
+    problem,
+    detail,
+    caa,
+    finished_at: at,
+    duration_ms: ms,
+    valid_for_seconds: validForSeconds,
+    request_id: requestId,
+    steps: steps as Report[],
+    omitted_steps: omitted,
   }
 }
 
@@ -155,6 +175,9 @@ async function reportAccount(store: InspectStore, id: string): Promise<Report | 
     key_thumbprint: account.thumbprint,
     tos_agreed: account.terms_agreed,
     contacts: account.contacts,
+    eab_kid: account.eab_kid,
+    allowed_profiles: account.allowed_profiles,
+    preapproved_networks: account.preapproved_networks,
     created_at: renderTimestamp(account.created_at),
     order_count: counts.reduce((sum, { orders }) => sum + orders, 0),
     orders_by_status: Object.fromEntries(counts.map(({ status, orders }) => [status, orders])),
@@ -172,7 +195,11 @@ function renderMember(name: string, value: Value, width: number, indent: string)
   const label = name.replaceAll('_', ' ')
   if (Array.isArray(value)) {
     const items = value.map((item) =>
-      isReport(item) ? `${indent}  - ${renderText(item, `${indent}    `).trimStart()}` : `${indent}  - ${item}`,
+      isStep(item)
+        ? `${indent}  - ${renderStep(item)}`
+        : isReport(item)
+          ? `${indent}  - ${renderText(item, `${indent}    `).trimStart()}`
+          : `${indent}  - ${item}`,
     )
     return [`${label}${items.length === 0 ? ' none'.padStart(width - label.length + 6) : ''}`, ...items].join('\n')
   }
@@ -181,6 +208,18 @@ function renderMember(name: string, value: Value, width: number, indent: string)
       ? `${label.padEnd(width)}  none`
       : `${label}\n${renderText(value, `${indent}  `)}`
   return `${label.padEnd(width)}  ${value}`
+}
+
+/** A step of a validation attempt on one line: an attempt has a dozen. */
+function renderStep({ step, ...facts }: Report): string {
+  const text = (value: Value) =>
+    isReport(value) ? JSON.stringify(value) : Array.isArray(value) ? value.map(String).join(', ') || 'none' : value
+  const told = Object.entries(facts).map(([name, value]) => `${name} ${text(value)}`)
+  return [step, ...told].join('; ')
+}
+
+function isStep(value: Value): value is Report {
+  return isReport(value) && 'step' in value
 }
 
 function isReport(value: Value): value is Report {

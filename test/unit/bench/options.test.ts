@@ -30,6 +30,12 @@ describe('options', () => {
     }
   })
 
+  test('take the name of a challenge', () => {
+    assert.equal(options().challengeType, 'http-01')
+    assert.equal(options({ challenge: 'accept-all-01' }).challengeType, 'accept-all-01')
+    assert.throws(() => options({ challenge: 'ext:./x.js' }), /--challenge ext:\.\/x\.js: must be the name of a method/)
+  })
+
   test('take several scenarios in turn', () => {
     assert.deepEqual(options({ scenario: 'nonce,full-flow' }).scenarios, ['nonce', 'full-flow'])
     assert.equal(options({ scenario: 'all' }).scenarios.length, 6)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { RULES } from '../../../src/config/rules.ts'
-import { aConfig, errorLines, parseTree, type Tree } from './support.ts'
+import { aConfig, errorLines, isSetBy, parseTree, type Tree } from './support.ts'
 
 /** Patch of the minimal configuration, and the places of the errors that the rules find. */
 const CASES: [string, Tree, string[]][] = [
@@ -23,6 +23,8 @@ const CASES: [string, Tree, string[]][] = [
   ['smallest RSA key above the largest', { security: { min_rsa_key_size: 8193 } }, ['security.min_rsa_key_size']],
   ['bindings required without a secret to store them under', { acme: { eab_required: true } }, ['acme.eab_required']],
   ['bindings required with a key file', { acme: { eab_required: true, eab_key_file: 'eab.key' } }, []],
+  ['CAA enforced without a name that records could carry', { acme: { caa_enforce: true } }, ['acme.caa_enforce']],
+  ['CAA enforced with a name', { acme: { caa_enforce: true, caa_identities: ['ca.example'] } }, []],
   ['a short secret without the Admin API', { admin_api: { token_secret: 'short' } }, ['admin_api.token_secret']],
   ['one path for two resources', { acme: { paths: { new_order: '/new-account' } } }, ['acme.paths']],
   [
@@ -59,7 +61,7 @@ const CASES: [string, Tree, string[]][] = [
     },
     [],
   ],
-  ['accepting everything with an own CA', { challenges: { auto_accept: true } }, ['challenges.auto_accept']],
+  ['accepting everything without allowlists', { challenges: { auto_accept: true } }, ['challenges.auto_accept']],
   [
     'accepting everything within allowlists',
     { challenges: { auto_accept: true }, security: { identifier_policy: { enforce_account_allowlist: true } } },
@@ -68,9 +70,10 @@ const CASES: [string, Tree, string[]][] = [
   [
     'accepting everything for another CA',
     { challenges: { auto_accept: true }, ca: { backend: 'external', external: { sign_url: 'https://x.example' } } },
-    [],
+    ['challenges.auto_accept'],
   ],
   ['first wait above the longest', { challenges: { backoff_base_seconds: 301 } }, ['challenges.backoff_base_seconds']],
+  ['a version of terms that nobody has to agree to', { tos: { version: '1' } }, ['tos.version']],
   ['terms required but not named', { tos: { require_agreement: true } }, ['tos.url']],
   [
     'an internal CA without files',
@@ -166,7 +169,7 @@ describe('rules between keys', () => {
   for (const [name, patch, expected] of CASES) {
     test(`${name}: ${expected.join(', ') || 'accepted'}`, () => {
       const config = aConfig(patch)
-      const broken = RULES.filter((rule) => rule.check(config, () => true) !== undefined).map((rule) => rule.path)
+      const broken = RULES.filter((rule) => rule.check(config, isSetBy(patch)) !== undefined).map((rule) => rule.path)
       assert.deepEqual(broken.toSorted(), expected.toSorted())
     })
   }
@@ -197,7 +200,7 @@ describe('rules between keys', () => {
     ],
     [
       { challenges: { enabled: [] } },
-      'challenges.enabled (line 1): is an empty list; must be a list of at least 1, each entry one of http-01, dns-01, tls-alpn-01, dns-persist-01, dns-account-01, or ext: and a module',
+      'challenges.enabled (line 1): is an empty list; must be a list of at least 1, at most 10, each entry one of http-01, dns-01, tls-alpn-01, dns-persist-01, dns-account-01, or ext: and a module',
     ],
     [
       { hooks: { registered: [{ class: 'no class', enabled: false }] } },

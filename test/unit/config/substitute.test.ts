@@ -61,7 +61,7 @@ describe('variables', () => {
   })
 
   test('a reference inside a longer text is warned about', () => {
-    const parsed = parseTree({ acme: { caa_identities: ['${NAME}.example.com'] } }, ENV)
-    assert.ok(parsed.ok && parsed.warnings.some(({ path }) => path === 'acme.caa_identities[0]'))
+    const parsed = parseTree({ email: { allowed_domains: ['${NAME}.example.com'] } }, ENV)
+    assert.ok(parsed.ok && parsed.warnings.some(({ path }) => path === 'email.allowed_domains[0]'))
   })
 })

@@ -24,6 +24,11 @@ export function merged(base: Tree, patch: Tree): Tree {
   return { ...base, ...Object.fromEntries(entries) }
 }
 
+/** Whether a patch gives a key a value, as rules ask it of the file. */
+export function isSetBy(patch: Tree): (path: string) => boolean {
+  return (path) => path.split('.').reduce<unknown>((at, key) => (isTree(at) ? at[key] : undefined), patch) !== undefined
+}
+
 /** Finished values without the rules between keys, for the tests of those rules. */
 export const aConfig = (patch: Tree = {}): Config => ConfigSchema.parse(merged(MINIMAL, patch))
 

@@ -1,15 +1,34 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { WARNINGS } from '../../../src/config/warnings.ts'
-import { aConfig, parseTree, type Tree } from './support.ts'
+import { aConfig, isSetBy, parseTree, type Tree } from './support.ts'
 
 /** Nothing to warn about: the patches below change one thing each. */
-const QUIET: Tree = { smtp: { enabled: true }, security: { rate_limits: { backend: 'database' } } }
+const QUIET: Tree = {
+  acme: { caa_enforce: false },
+  smtp: { enabled: true },
+  security: { rate_limits: { backend: 'database' } },
+}
 
 const CASES: [string, Tree, string[]][] = [
   ['nothing unusual', {}, []],
+  [
+    'a method that is validated by nobody here',
+    { challenges: { http01: { auto_validate: false } } },
+    ['challenges.background_worker.enabled'],
+  ],
+  [
+    'a method that the challenge worker validates',
+    { challenges: { http01: { auto_validate: false }, background_worker: { enabled: true } } },
+    [],
+  ],
   ['another worker class', { server: { worker_class: 'gthread' } }, ['server.worker_class']],
   ['trusted proxies that nobody asks', { proxy: { trusted_proxies: ['192.0.2.1'] } }, ['proxy.trusted_proxies']],
+  [
+    'nothing validated',
+    { challenges: { auto_accept: true }, security: { identifier_policy: { enforce_account_allowlist: true } } },
+    ['challenges.auto_accept'],
+  ],
   ['HSTS of less than a day', { security: { hsts_max_age_seconds: 86399 } }, ['security.hsts_max_age_seconds']],
   ['no HSTS', { security: { hsts_max_age_seconds: 0 } }, []],
   [
@@ -18,7 +37,22 @@ const CASES: [string, Tree, string[]][] = [
     ['security.rate_limits.backend'],
   ],
   ['limits in memory of a single instance', { security: { rate_limits: { backend: 'memory' } } }, []],
-  ['reusable bindings that are not required', { acme: { eab_reusable: true } }, ['acme.eab_reusable']],
+  [
+    'reusable bindings that are not required',
+    { acme: { caa_enforce: false, eab_reusable: true } },
+    ['acme.eab_reusable'],
+  ],
+  ['a CAA check without a name, by default', { acme: {} }, ['acme.caa_identities']],
+  [
+    'zones excepted from a CAA check that is off',
+    { acme: { caa_enforce: false, caa_unreachable_ok: ['corp'] } },
+    ['acme.caa_unreachable_ok'],
+  ],
+  [
+    'zones excepted from a CAA check',
+    { acme: { caa_identities: ['ca.example'], caa_enforce: true, caa_unreachable_ok: ['corp.example'] } },
+    [],
+  ],
   [
     'a key file beside a running signer',
     { ca: { signer: { socket: 's', secret_file: 'k' } } },
@@ -85,8 +119,9 @@ const CASES: [string, Tree, string[]][] = [
 describe('warnings', () => {
   for (const [name, patch, expected] of CASES) {
     test(`${name}: ${expected.join(', ') || 'none'}`, () => {
-      const config = aConfig({ ...QUIET, ...patch, ...mergedSecurity(patch) })
-      const found = WARNINGS.flatMap((rule) => [rule.check(config, () => true) ?? []].flat().map(() => rule.path))
+      const tree = { ...QUIET, ...patch, ...mergedSecurity(patch) }
+      const config = aConfig(tree)
+      const found = WARNINGS.flatMap((rule) => [rule.check(config, isSetBy(tree)) ?? []].flat().map(() => rule.path))
       assert.deepEqual(found, expected)
     })
   }
@@ -112,7 +147,7 @@ describe('warnings', () => {
     assert.ok(parsed.ok)
     assert.deepEqual(
       parsed.warnings.map(({ path }) => path),
-      [''],
+      ['', 'acme.caa_identities'],
     )
   })
 })

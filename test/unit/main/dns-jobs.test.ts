@@ -25,7 +25,9 @@ const ACCOUNT = '01938c4e-0000-7000-8000-000000000001'
 function jobOf(text: string, type: ChallengeType, changes: Partial<ValidationRequest> = {}): ValidationJob {
   return createJobFactory(
     configOf(text),
+    { enabled: [], extensions: { modules: [], settings: {} } },
     '1.0',
+    undefined,
   )({
     authorizationId: '01938c4e-0000-7000-8000-000000000010',
     accountId: ACCOUNT,

@@ -83,6 +83,7 @@ describe('lint of leaf certificates', () => {
     ],
     ['certificate signing by a leaf', { keyUsages: ['key_cert_sign'] }, /key_cert_sign does not fit/],
     ['encipher_only alone', { keyUsages: ['encipher_only'] }, /need key_agreement/],
+    ['a CRL by e-mail', { crlDistributionPointUrls: ['mailto:crl@example.org'] }, /is no URL of a list/],
     ['an empty authority key identifier', { authorityKeyIdentifier: hex('') }, /authorityKeyIdentifier is missing/],
   ]
   for (const [what, overrides, finding] of builtFindings) {

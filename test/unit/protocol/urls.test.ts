@@ -139,3 +139,19 @@ test('any text is a resource or none, without failing', () => {
     }),
   )
 })
+
+test('a CRL is found at its path, by the name of its issuer or without one', () => {
+  fc.assert(
+    fc.property(settings, (configured) => {
+      const urls = createUrls({ ...configured, paths: { ...configured.paths, crl: '/lists/crl' } })
+      const root = configured.externalUrl + configured.basePath
+      assert.equal(urls.crl('default'), `${root}/lists/crl/default`)
+      for (const rest of ['', '/default', '/default/16-3']) {
+        const url = `${root}/lists/crl${rest}`
+        assert.deepEqual(urls.match(new URL(url).pathname), { resource: 'crl', id: rest.slice(1), url })
+      }
+      assert.equal(urls.match(new URL(`${root}/lists/crlx`).pathname), undefined)
+      assert.equal(createUrls(configured).crl('default'), undefined)
+    }),
+  )
+})

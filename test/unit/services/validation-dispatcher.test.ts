@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import type { ValidationRecord } from '../../../src/domain/validation-evidence.ts'
 import type { ChallengeType } from '../../../src/protocol/challenge.ts'
 import type { ValidationRequest } from '../../../src/services/validation.ts'
 import { createValidationDispatcher, type DispatcherOptions } from '../../../src/services/validation-dispatcher.ts'
@@ -16,6 +17,8 @@ const bad = (retryable: boolean): ValidationVerdict => ({
   retryable,
   evidence: [],
 })
+
+const LIMITS = { total: 4, perAccount: 4, perTarget: 4, maxWaiting: 400 }
 
 let counter = 0
 function aRequest(over: Partial<ValidationRequest> = {}): ValidationRequest {
@@ -58,13 +61,16 @@ function aDispatcher(
         recorded.push(result)
         return true
       },
+      renew: async () => true,
     },
     policy: { maxRetries: everyType(2), backoffBaseMs: 40, backoffMaxMs: 60 },
     instanceId: 1,
-    concurrency: 4,
-    maxWaiting: 100,
+    presentSince: () => 0,
+    limits: { ...LIMITS },
+    claimFreshMs: 60_000,
     events: {
-      attempted: (_request, result) => results.push(result),
+      attempted: (_request, { result }) => results.push(result),
+      superseded: () => results.push('superseded'),
       interrupted: (_request, error) => interruptions.push(error),
     },
     ...over,
@@ -87,7 +93,7 @@ describe('validation dispatcher', () => {
     const { dispatcher, recorded, results } = aDispatcher(async () => GOOD)
     const request = aRequest()
     assert.equal(dispatcher.dispatch(request), true)
-    await until(() => dispatcher.waiting() === 0)
+    await until(() => dispatcher.load().known === 0)
     assert.deepEqual(outcomes(recorded), ['valid'])
     assert.equal(recorded[0]?.authorizationId, request.authorizationId)
     assert.equal(recorded[0]?.attempt.status, 'valid')
@@ -101,7 +107,7 @@ describe('validation dispatcher', () => {
       return { ...GOOD, validForSeconds: 60 }
     })
     dispatcher.dispatch(aRequest())
-    await until(() => dispatcher.waiting() === 0)
+    await until(() => dispatcher.load().known === 0)
     const validForSeconds = recorded[0]?.validForSeconds ?? 0
     assert.ok(validForSeconds > 59 && validForSeconds < 59.98, `${validForSeconds}`)
   })
@@ -109,7 +115,7 @@ describe('validation dispatcher', () => {
   test('a verdict that is final is recorded as invalid at once', async () => {
     const { dispatcher, recorded, results } = aDispatcher(async () => bad(false))
     dispatcher.dispatch(aRequest())
-    await until(() => dispatcher.waiting() === 0)
+    await until(() => dispatcher.load().known === 0)
     assert.deepEqual(outcomes(recorded), ['invalid'])
     assert.equal(recorded[0]?.attempt.error?.type, 'urn:ietf:params:acme:error:connection')
     assert.deepEqual(results, ['failure'])
@@ -118,7 +124,7 @@ describe('validation dispatcher', () => {
   test('a verdict that may change is retried with growing delays, processing meanwhile, then invalid', async () => {
     const { dispatcher, recorded, results, startedAt } = aDispatcher(async () => bad(true))
     dispatcher.dispatch(aRequest())
-    await until(() => dispatcher.waiting() === 0)
+    await until(() => dispatcher.load().known === 0)
     assert.deepEqual(outcomes(recorded), [null, null, 'invalid'])
     assert.deepEqual(
       recorded.map(({ attempt: { status, tries } }) => `${status} ${tries}`),
@@ -133,7 +139,7 @@ describe('validation dispatcher', () => {
   test('tries of a former instance count', async () => {
     const { dispatcher, recorded } = aDispatcher(async () => bad(true))
     dispatcher.dispatch(aRequest({ tries: 2 }))
-    await until(() => dispatcher.waiting() === 0)
+    await until(() => dispatcher.load().known === 0)
     assert.deepEqual(outcomes(recorded), ['invalid'])
   })
 
@@ -145,11 +151,11 @@ describe('validation dispatcher', () => {
     const request = aRequest()
     for (let i = 0; i < 5; i++) assert.equal(dispatcher.dispatch({ ...request, requestId: `${i}` }), true)
     dispatcher.dispatch({ ...request, type: 'dns-01' })
-    assert.equal(dispatcher.waiting(), 2)
-    await until(() => dispatcher.waiting() === 0)
+    assert.equal(dispatcher.load().known, 2)
+    await until(() => dispatcher.load().known === 0)
     assert.equal(startedAt.length, 2)
     dispatcher.dispatch(request)
-    await until(() => dispatcher.waiting() === 0)
+    await until(() => dispatcher.load().known === 0)
     assert.equal(startedAt.length, 3)
   })
 
@@ -159,7 +165,7 @@ describe('validation dispatcher', () => {
       return bad(false)
     })
     dispatcher.dispatch(aRequest())
-    await until(() => dispatcher.waiting() === 0)
+    await until(() => dispatcher.load().known === 0)
     assert.equal(interruptions.length, 1)
     assert.equal(recorded[0]?.attempt.tries, 1)
   })
@@ -172,22 +178,23 @@ describe('validation dispatcher', () => {
           if (++writes === 1) throw new Error('the database is away')
           return true
         },
+        renew: async () => true,
       },
     })
     dispatcher.dispatch(aRequest())
-    await until(() => dispatcher.waiting() === 0)
+    await until(() => dispatcher.load().known === 0)
     assert.deepEqual([writes, interruptions.length, startedAt.length], [2, 1, 2])
   })
 
   test('an authorization that was decided elsewhere is not tried again', async () => {
     const { dispatcher, results, startedAt } = aDispatcher(async () => bad(true), {
-      store: { recordAttempt: async () => false },
+      store: { recordAttempt: async () => false, renew: async () => true },
     })
     dispatcher.dispatch(aRequest())
-    await until(() => dispatcher.waiting() === 0)
+    await until(() => dispatcher.load().known === 0)
     await sleep(100)
     assert.equal(startedAt.length, 1)
-    assert.deepEqual(results, ['failure'])
+    assert.deepEqual(results, ['superseded'])
   })
 
   test('no more run at once than allowed', async () => {
@@ -200,8 +207,153 @@ describe('validation dispatcher', () => {
       return GOOD
     })
     for (let i = 0; i < 40; i++) dispatcher.dispatch(aRequest())
-    await until(() => dispatcher.waiting() === 0)
+    await until(() => dispatcher.load().known === 0)
     assert.equal(most, 4)
+  })
+
+  test('an account with slow targets delays nobody else', async () => {
+    const ended: string[] = []
+    let open: (() => void) | undefined
+    const gate = new Promise<void>((resolve) => {
+      open = resolve
+    })
+    const { dispatcher } = aDispatcher(
+      async (job) => {
+        if ((job as { token: string }).token.startsWith('slow')) await gate
+        return GOOD
+      },
+      {
+        limits: { ...LIMITS, perAccount: 3, perTarget: 100 },
+        events: { attempted: ({ accountId }) => ended.push(accountId), superseded() {}, interrupted() {} },
+      },
+    )
+    for (let i = 0; i < 30; i++) dispatcher.dispatch(aRequest({ authorizationId: `slow-${i}`, accountId: 'slow' }))
+    await sleep(20)
+    for (let i = 0; i < 30; i++) dispatcher.dispatch(aRequest({ accountId: `other-${i % 3}` }))
+    await until(() => dispatcher.load().known === 30)
+    assert.equal(ended.includes('slow'), false)
+    const { known, running, waiting } = dispatcher.load()
+    assert.deepEqual([known, running, waiting], [30, 3, { capacity: 0, account: 27, target: 0, backoff: 0 }])
+    assert.ok(dispatcher.load().oldestWaitMs > 10)
+    open?.()
+    await until(() => dispatcher.load().known === 0)
+  })
+
+  test('thousands that end at once make room for thousands that wait', async () => {
+    let open: (() => void) | undefined
+    const gate = new Promise<void>((resolve) => {
+      open = resolve
+    })
+    const total = 4_000
+    const { dispatcher, results } = aDispatcher(
+      async () => {
+        await gate
+        return GOOD
+      },
+      { limits: { total, perAccount: total, perTarget: 2 * total, maxWaiting: 8 * total } },
+    )
+    for (let i = 0; i < 2 * total; i++) dispatcher.dispatch(aRequest())
+    await until(() => dispatcher.load().running === total)
+    open?.()
+    await until(() => dispatcher.load().known === 0)
+    assert.equal(results.length, 2 * total)
+  })
+
+  test('an account may have a quarter of what can wait', () => {
+    const { dispatcher } = aDispatcher(() => new Promise(() => undefined), { limits: { ...LIMITS, maxWaiting: 8 } })
+    assert.deepEqual(
+      ['a', 'a', 'a', 'b'].map((accountId) => dispatcher.dispatch(aRequest({ accountId }))),
+      [true, true, false, true],
+    )
+  })
+
+  describe('claims', () => {
+    function withClaim(renew: () => Promise<boolean>, over: Partial<DispatcherOptions> = {}) {
+      const store = { recordAttempt: async () => true, renew }
+      return aDispatcher(async () => GOOD, { store, ...over })
+    }
+
+    test('a fresh one is not renewed', async () => {
+      let renewals = 0
+      const { dispatcher, results } = withClaim(async () => ++renewals > 0)
+      dispatcher.dispatch(aRequest())
+      await until(() => dispatcher.load().known === 0)
+      assert.deepEqual([renewals, results], [0, ['success']])
+    })
+
+    const DOUBTFUL: [string, Partial<DispatcherOptions>, Partial<ValidationRequest>][] = [
+      ['that has waited for long', { claimFreshMs: 0 }, {}],
+      ['from before this instance was seen to live', { presentSince: () => performance.now() + 60_000 }, {}],
+      ['of an instance that is not seen to live', { presentSince: () => undefined }, {}],
+      ['of an earlier request', {}, { isRepeat: true }],
+    ]
+    for (const [title, options, over] of DOUBTFUL) {
+      test(`one ${title} is renewed before the attempt, and without it there is none`, async () => {
+        for (const renewed of [true, false]) {
+          let renewals = 0
+          const { dispatcher, results, startedAt } = withClaim(async () => {
+            renewals++
+            return renewed
+          }, options)
+          dispatcher.dispatch(aRequest(over))
+          await until(() => dispatcher.load().known === 0)
+          assert.deepEqual([renewals, startedAt.length], [1, renewed ? 1 : 0])
+          assert.deepEqual(results, [renewed ? 'success' : 'superseded'])
+        }
+      })
+    }
+
+    test('one is renewed after an attempt without a verdict', async () => {
+      let renewals = 0
+      const store = { recordAttempt: async () => true, renew: async () => ++renewals < 0 }
+      const { dispatcher, results } = aDispatcher(() => Promise.reject(new Error('the thread died')), { store })
+      dispatcher.dispatch(aRequest())
+      await until(() => dispatcher.load().known === 0)
+      assert.deepEqual([renewals, results], [1, ['superseded']])
+    })
+  })
+
+  test('a client that asks again has the next attempt sooner, but not at once (RFC 8555 §8.2)', async () => {
+    const { dispatcher, startedAt } = aDispatcher(async (_job, run) => (run === 3 ? GOOD : bad(true)), {
+      policy: {
+        maxRetries: { 'http-01': 5 } as Record<ChallengeType, number>,
+        backoffBaseMs: 60,
+        backoffMaxMs: 60_000,
+      },
+    })
+    const request = aRequest()
+    dispatcher.dispatch(request)
+    await until(() => startedAt.length === 2)
+    await sleep(10)
+    for (let i = 0; i < 5; i++) assert.equal(dispatcher.dispatch({ ...request, isRepeat: true }), true)
+    await until(() => dispatcher.load().known === 0)
+    const [, second, third] = startedAt as [number, number, number]
+    // Twice the base is when it would have been without.
+    assert.ok(third - second >= 59 && third - second < 110, `${third - second}`)
+    assert.equal(startedAt.length, 3)
+  })
+
+  test('the record of each attempt is reported, and the last one kept', async () => {
+    const records: ValidationRecord[] = []
+    const { dispatcher, recorded } = aDispatcher(async (_job, run) => (run === 1 ? bad(true) : GOOD), {
+      events: { attempted: (_request, record) => records.push(record), superseded() {}, interrupted() {} },
+    })
+    dispatcher.dispatch(aRequest())
+    await until(() => dispatcher.load().known === 0)
+    assert.deepEqual(
+      records.map(({ attempt, result, problem }) => [attempt, result, problem]),
+      [
+        [1, 'retry', 'connection'],
+        [2, 'success', undefined],
+      ],
+    )
+    assert.deepEqual(
+      recorded.map(({ evidence, retryInMs, attempt }) => [evidence, retryInMs, attempt.thumbprint]),
+      [
+        [undefined, 40, 'thumbprint'],
+        [records[1], undefined, undefined],
+      ],
+    )
   })
 
   test('a full queue refuses what is new, not what it has', async () => {
@@ -214,7 +366,7 @@ describe('validation dispatcher', () => {
         await gate
         return GOOD
       },
-      { maxWaiting: 3 },
+      { limits: { ...LIMITS, maxWaiting: 3 * 4 } },
     )
     const known = aRequest()
     assert.deepEqual(
@@ -222,10 +374,10 @@ describe('validation dispatcher', () => {
       [true, true, true, false, true],
     )
     open?.()
-    await until(() => dispatcher.waiting() === 0)
+    await until(() => dispatcher.load().known === 0)
     assert.equal(recorded.length, 3)
     assert.equal(dispatcher.dispatch(aRequest()), true)
-    await until(() => dispatcher.waiting() === 0)
+    await until(() => dispatcher.load().known === 0)
   })
 
   describe('drain', () => {
@@ -235,7 +387,7 @@ describe('validation dispatcher', () => {
           await sleep(60)
           return GOOD
         },
-        { concurrency: 2 },
+        { limits: { ...LIMITS, total: 2 } },
       )
       for (let i = 0; i < 6; i++) dispatcher.dispatch(aRequest())
       await until(() => startedAt.length === 2)

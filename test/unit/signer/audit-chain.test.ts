@@ -1,9 +1,20 @@
 import assert from 'node:assert/strict'
-import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import { type AuditLine, type AuditRecord, NO_PREVIOUS, openAuditChain } from '../../../signer/audit-chain.ts'
+import { exportAudit, followLines, lastLines } from '../../../signer/audit-export.ts'
+import { closedSegments } from '../../../signer/audit-segments.ts'
 import { verifyAuditChain } from '../../../signer/audit-verify.ts'
 import { SignerUnavailable } from '../../../signer/protocol.ts'
 
@@ -16,6 +27,12 @@ const record = (serial: string): AuditRecord => ({
   requester: 'order 1',
 })
 
+async function all<T>(values: AsyncIterable<T>): Promise<T[]> {
+  const found: T[] = []
+  for await (const value of values) found.push(value)
+  return found
+}
+
 describe('the audit chain', () => {
   let folder: string
   let file: string
@@ -27,7 +44,7 @@ describe('the audit chain', () => {
 
   const linesOf = () => readFileSync(file, 'utf8').trimEnd().split('\n')
   async function write(count: number): Promise<void> {
-    const { chain } = await openAuditChain(file)
+    const { chain } = await openAuditChain({ path: file, maxBytes: 1e9 })
     for (let n = 0; n < count; n++) await chain.append(record(`0${n}`))
     await chain.close()
   }
@@ -55,7 +72,7 @@ describe('the audit chain', () => {
   })
 
   test('syncs 200 concurrent records in a few groups, and has each on disk before it says so', async () => {
-    const { chain } = await openAuditChain(file)
+    const { chain } = await openAuditChain({ path: file, maxBytes: 1e9 })
     const onDisk: boolean[] = []
     await Promise.all(
       Array.from({ length: 200 }, async (_, n) => {
@@ -70,7 +87,7 @@ describe('the audit chain', () => {
   })
 
   test('a group never exceeds its limit, however much is waiting', async () => {
-    const { chain } = await openAuditChain(file)
+    const { chain } = await openAuditChain({ path: file, maxBytes: 1e9 })
     await Promise.all(Array.from({ length: 2000 }, () => chain.append(record('00'))))
     assert.ok(chain.syncs >= 4, `${chain.syncs} syncs`)
     await chain.close()
@@ -87,7 +104,7 @@ describe('the audit chain', () => {
     test(`keeps ${what} at the end aside, records it and continues`, async () => {
       await write(3)
       appendFileSync(file, damage)
-      const { chain, keptAside } = await openAuditChain(file)
+      const { chain, keptAside } = await openAuditChain({ path: file, maxBytes: 1e9 })
       assert.equal(keptAside, `${file}.torn-4`)
       assert.deepEqual(readFileSync(keptAside), damage)
       await chain.append(record('04'))
@@ -107,7 +124,7 @@ describe('the audit chain', () => {
   })
 
   test('opens a long chain by its end', async () => {
-    const { chain } = await openAuditChain(file)
+    const { chain } = await openAuditChain({ path: file, maxBytes: 1e9 })
     await Promise.all(Array.from({ length: 3000 }, () => chain.append(record('00'))))
     await chain.close()
     await write(1)
@@ -125,18 +142,18 @@ describe('the audit chain', () => {
         .map((line) => `${line}\n`)
         .join(''),
     )
-    await assert.rejects(openAuditChain(file), /does not follow/)
+    await assert.rejects(openAuditChain({ path: file, maxBytes: 1e9 }), /does not follow/)
   })
 
   test('does not take more than a group for the damage of a crash', async () => {
     await write(1)
     appendFileSync(file, Buffer.alloc(300_000))
-    await assert.rejects(openAuditChain(file), /too long to be the damage/)
+    await assert.rejects(openAuditChain({ path: file, maxBytes: 1e9 }), /too long to be the damage/)
     assert.deepEqual(readdirSync(folder), ['audit.jsonl'])
   })
 
   test('stops for good when somebody else writes to the file', async () => {
-    const { chain } = await openAuditChain(file)
+    const { chain } = await openAuditChain({ path: file, maxBytes: 1e9 })
     await chain.append(record('01'))
     appendFileSync(file, 'x')
     await assert.rejects(chain.append(record('02')), SignerUnavailable)
@@ -150,7 +167,7 @@ describe('the audit chain', () => {
   test('stops when the disk is full, and fails everybody who waits', {
     skip: process.platform !== 'linux',
   }, async () => {
-    const { chain } = await openAuditChain('/dev/full')
+    const { chain } = await openAuditChain({ path: '/dev/full', maxBytes: 1e9 })
     const outcomes = await Promise.allSettled(Array.from({ length: 40 }, () => chain.append(record('01'))))
     assert.ok(outcomes.every(({ status }) => status === 'rejected'))
     assert.match(chain.failure!.message, /ENOSPC/)
@@ -158,7 +175,7 @@ describe('the audit chain', () => {
   })
 
   test('refuses records after close', async () => {
-    const { chain } = await openAuditChain(file)
+    const { chain } = await openAuditChain({ path: file, maxBytes: 1e9 })
     await chain.close()
     await assert.rejects(chain.append(record('01')), SignerUnavailable)
   })
@@ -167,7 +184,7 @@ describe('the audit chain', () => {
     ['a changed line', (lines: string[]) => lines.with(1, lines[1]!.replace('order 1', 'order 2')), 3],
     ['a removed line', (lines: string[]) => lines.toSpliced(1, 1), 2],
     ['an inserted line', (lines: string[]) => lines.toSpliced(1, 0, lines[0]!), 2],
-    ['exchanged lines', (lines: string[]) => [lines[1]!, lines[0]!, ...lines.slice(2)], 1],
+    ['exchanged lines', (lines: string[]) => [lines[1]!, lines[0]!, ...lines.slice(2)], 2],
     ['something else than JSON', (lines: string[]) => [...lines, 'hello'], 6],
   ] as const) {
     test(`audit verify finds ${what}`, async () => {
@@ -178,4 +195,109 @@ describe('the audit chain', () => {
       assert.equal(verdict.line, line)
     })
   }
+
+  describe('grown to its limit', () => {
+    const MAX = 2_000
+    async function writeRotating(count: number): Promise<void> {
+      const { chain } = await openAuditChain({ path: file, maxBytes: MAX })
+      for (let n = 0; n < count; n++) await chain.append(record(`0${n}`))
+      await chain.close()
+    }
+
+    test('goes on in a new file, and the files together are one chain', async () => {
+      await writeRotating(30)
+      const segments = closedSegments(file)
+      assert.ok(segments.length >= 4, `${segments.length} segments`)
+      assert.equal(segments[0]?.first, 1)
+      for (const [i, { last }] of segments.slice(0, -1).entries()) assert.equal(segments[i + 1]?.first, last + 1)
+      for (const segment of segments) assert.ok(statSync(segment.file).size < MAX + 500)
+      const verdict = await verifyAuditChain(file)
+      assert.ok(verdict.ok)
+      assert.deepEqual([verdict.lines, verdict.first], [30, 1])
+    })
+
+    test('goes on from the newest segment when a crash came between the two files', async () => {
+      await writeRotating(30)
+      const bytes = readFileSync(file)
+      const lines = bytes.toString().split('\n').length - 1
+      rmSync(file)
+      await writeRotating(3)
+      const verdict = await verifyAuditChain(file)
+      assert.ok(verdict.ok)
+      assert.equal(verdict.lines, 30 - lines + 3)
+    })
+
+    test('verifies without the oldest segments, and says where it begins', async () => {
+      await writeRotating(30)
+      const [oldest] = closedSegments(file)
+      rmSync(oldest!.file)
+      const verdict = await verifyAuditChain(file)
+      assert.ok(verdict.ok)
+      assert.equal(verdict.first, oldest!.last + 1)
+      await writeRotating(2)
+      assert.ok((await verifyAuditChain(file)).ok)
+    })
+
+    test('does not verify without a segment in the middle', async () => {
+      await writeRotating(30)
+      const [, second] = closedSegments(file)
+      rmSync(second!.file)
+      const verdict = await verifyAuditChain(file)
+      assert.ok(!verdict.ok)
+      assert.match(verdict.reason, /sequence number/)
+    })
+
+    test('refuses to start behind a segment that was cut', async () => {
+      await writeRotating(30)
+      const newest = closedSegments(file).at(-1)!
+      truncateSync(newest.file, statSync(newest.file).size - 1)
+      await assert.rejects(
+        openAuditChain({ path: file, maxBytes: MAX }),
+        /does not end with line \d+; see audit verify/,
+      )
+    })
+
+    test('loses none of many concurrent records', async () => {
+      const { chain } = await openAuditChain({ path: file, maxBytes: MAX })
+      await Promise.all(Array.from({ length: 300 }, (_, n) => chain.append(record(`0${n}`))))
+      await chain.close()
+      const verdict = await verifyAuditChain(file)
+      assert.ok(verdict.ok)
+      assert.equal(verdict.lines, 300)
+    })
+
+    test('is exported whole or by what was asked for, as lines and as CSV', async () => {
+      await writeRotating(30)
+      const everything = { since: undefined, until: undefined, issuer: undefined, serial: undefined }
+      const lines = await all(exportAudit(file, everything, 'jsonl'))
+      assert.equal(lines.length, 30)
+      const one = await all(exportAudit(file, { ...everything, serial: '017' }, 'csv'))
+      assert.equal(one.length, 2)
+      assert.match(one[1]!, /^18,[^,]+,signCertificate,default,017,dns:www\.example\.org,/)
+      assert.deepEqual(await all(exportAudit(file, { ...everything, issuer: 'other' }, 'jsonl')), [])
+      assert.deepEqual(await all(exportAudit(file, { ...everything, since: new Date(Date.now() + 1e6) }, 'jsonl')), [])
+    })
+
+    test('is followed across files', async () => {
+      await writeRotating(5)
+      assert.deepEqual(
+        (await lastLines(file, 2)).map(({ seq }) => seq),
+        [4, 5],
+      )
+      const interrupt = new AbortController()
+      const seen: number[] = []
+      const following = (async () => {
+        for await (const { seq } of followLines(file, 5, interrupt.signal)) {
+          seen.push(seq)
+          if (seq === 25) interrupt.abort()
+        }
+      })()
+      await writeRotating(20)
+      await following
+      assert.deepEqual(
+        seen,
+        Array.from({ length: 20 }, (_, n) => n + 6),
+      )
+    })
+  })
 })

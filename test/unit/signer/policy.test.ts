@@ -6,7 +6,12 @@ import { parseConfig } from '../../../signer/config.ts'
 import { checkTbsCertificate, compilePolicy } from '../../../signer/policy.ts'
 import { contextConstructedTag, contextTag } from '../../../src/pki/der.ts'
 import { encodeDer } from '../../../src/pki/der-writer.ts'
-import { writeAuthorityKeyIdentifier, writeExtendedKeyUsage, writeKeyUsage } from '../../../src/pki/extensions.ts'
+import {
+  writeAuthorityKeyIdentifier,
+  writeCrlDistributionPoints,
+  writeExtendedKeyUsage,
+  writeKeyUsage,
+} from '../../../src/pki/extensions.ts'
 import { DAY_MS, leafTbs, makeAuthority, makeKeyPair, spkiOf } from '../../signer/authority.ts'
 import { type RawTbsChanges, rawExtension, rawName, rawTbs, type WritePart } from '../../signer/raw-tbs.ts'
 
@@ -192,6 +197,12 @@ const REFUSED: readonly (readonly [what: string, changes: RawTbsChanges, sentenc
     san(dns('www.example.org')),
     /outside the permitted/,
     '{ permitted: { dns: [] } }',
+  ],
+  [
+    'a CRL distribution point elsewhere',
+    withExtension('crl', (writer) => writeCrlDistributionPoints(writer, ['http://crl.example.org/1', 'http://evil/1'])),
+    /evil\/1 is not allowed/,
+    '{ crl_urls: ["http://crl.example.org/"] }',
   ],
   ['an excluded name in capitals', san(dns('DB.Example.ORG')), /excluded/, '{ excluded: { dns: [db.example.org] } }'],
   [

@@ -2,7 +2,13 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import dnsPacket from 'dns-packet'
 import fc from 'fast-check'
-import { buildQuery, isQueryableName, matchQuestion, parseResponse } from '../../../workers/dns/message.ts'
+import {
+  buildQuery,
+  type DnsRecord,
+  isQueryableName,
+  matchQuestion,
+  parseResponse,
+} from '../../../workers/dns/message.ts'
 
 const EDNS = { edns: true, dnssec: false, recursion: true }
 
@@ -170,4 +176,57 @@ describe('reading responses', () => {
       { numRuns: 5000 },
     )
   })
+
+  test('answers of any content are read as the codec library wrote them', () => {
+    const label = fc.string({ unit: fc.constantFrom(...'abcxyz019-_'), minLength: 1, maxLength: 20 })
+    const name = fc.array(label, { minLength: 1, maxLength: 5 }).map((labels) => labels.join('.'))
+    const bytes = fc.uint8Array({ minLength: 1, maxLength: 60 }).map((data) => Buffer.from(data))
+    const ttl = fc.nat({ max: 2 ** 31 - 1 })
+    const content = {
+      A: fc.ipV4(),
+      AAAA: fc
+        .tuple(...Array.from({ length: 8 }, () => fc.nat({ max: 0xffff })))
+        .map((groups) => groups.map((group) => group.toString(16)).join(':')),
+      NS: name,
+      TXT: fc.array(bytes, { minLength: 1, maxLength: 5 }),
+      CAA: fc.record({
+        flags: fc.nat({ max: 255 }),
+        tag: label,
+        value: fc.string({ maxLength: 60 }).map((text) => text.replace(/[^ -~]/g, '')),
+      }),
+    }
+    for (const type of ['A', 'AAAA', 'NS', 'TXT', 'CAA'] as const) {
+      fc.assert(
+        fc.property(
+          fc.array(fc.tuple(name, ttl, content[type] as fc.Arbitrary<unknown>), { maxLength: 8 }),
+          (records) => {
+            const asked = buildQuery('example.org', type, EDNS)
+            const answers = records.map(
+              ([owner, seconds, data]) => ({ type, name: owner, ttl: seconds, data }) as dnsPacket.Answer,
+            )
+            const message = reply(asked.bytes, { answers })
+            const decoded = dnsPacket.decode(message).answers ?? []
+            const read: readonly { owner: string; record?: DnsRecord }[] = parseResponse(message, asked)?.answers ?? []
+            assert.equal(read.length, decoded.length)
+            for (const [i, answer] of decoded.entries()) {
+              const ours = read[i]
+              assert.ok(ours?.record)
+              assert.equal(ours.owner, answer.name)
+              assert.equal(ours.record.ttlSeconds, 'ttl' in answer && answer.ttl)
+              assert.deepEqual(comparable(ours.record.data), comparable('data' in answer && answer.data))
+            }
+          },
+        ),
+        { numRuns: 200 },
+      )
+    }
+  })
 })
+
+/** The library's form and ours of one content: addresses in one spelling, CAA by its parts, octets as text. */
+function comparable(data: unknown): unknown {
+  if (typeof data === 'string') return data.includes(':') ? new URL(`http://[${data}]`).hostname : data
+  if (Array.isArray(data)) return data.map((part) => Buffer.from(part as Buffer).toString('hex'))
+  const { tag, value, critical, flags } = data as { tag: string; value: string; critical?: boolean; flags?: number }
+  return { tag: tag.toLowerCase(), value, critical: critical ?? ((flags ?? 0) & 128) !== 0 }
+}

@@ -1,0 +1,93 @@
+/** Reading an audit chain for people and programs: `chancery-signer audit tail` and `audit export`. */
+
+import { existsSync, statSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type AuditLine, parseAuditLine } from './audit-chain.ts'
+import { auditLines, closedSegments } from './audit-segments.ts'
+
+export interface AuditSelection {
+  /** Both inclusive. */
+  since: Date | undefined
+  until: Date | undefined
+  issuer: string | undefined
+  /** Lower-case hex, as in the lines. */
+  serial: string | undefined
+}
+
+const FIELDS = ['seq', 'time', 'method', 'issuer', 'serial', 'names', 'sha256', 'requester'] as const
+
+/** @throws Error naming the file and the line that is none */
+async function* selectedLines(
+  file: string,
+  selection: AuditSelection,
+): AsyncGenerator<{ text: string; line: AuditLine }> {
+  const { since, until, issuer, serial } = selection
+  for await (const { text, file: segment, number } of auditLines(file)) {
+    const line = parseAuditLine(text)
+    if (!line) throw new Error(`${segment}: line ${number} is not a line of an audit chain`)
+    const time = new Date(line.time)
+    if ((since && time < since) || (until && time > until)) continue
+    if ((issuer !== undefined && line.issuer !== issuer) || (serial !== undefined && line.serial !== serial)) continue
+    yield { text, line }
+  }
+}
+
+/** The lines as they stand, or as CSV (RFC 4180) with a header; each with its line end. */
+export async function* exportAudit(
+  file: string,
+  selection: AuditSelection,
+  format: 'jsonl' | 'csv',
+): AsyncGenerator<string> {
+  if (format === 'csv') yield `${FIELDS.join(',')}\r\n`
+  for await (const { text, line } of selectedLines(file, selection)) {
+    yield format === 'jsonl' ? `${text}\n` : `${FIELDS.map((field) => csvField(line[field])).join(',')}\r\n`
+  }
+}
+
+function csvField(value: AuditLine[(typeof FIELDS)[number]]): string {
+  const text = Array.isArray(value) ? value.join(' ') : String(value)
+  // What a spreadsheet would take for a formula came from a client: it stays text.
+  const inert = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
+  return /[",\r\n]/.test(inert) ? `"${inert.replaceAll('"', '""')}"` : inert
+}
+
+/** One line for people: what was signed, for whom, when. */
+export function describeLine({ seq, time, method, issuer, serial, names, requester }: AuditLine): string {
+  const of = [issuer, serial, names.join(' ')].filter((part) => part !== '').join('  ')
+  return `${seq}  ${time}  ${method}  ${of}  (${requester})`
+}
+
+/** The newest `count` lines, oldest first. */
+export async function lastLines(file: string, count: number): Promise<AuditLine[]> {
+  const newest = closedSegments(file).at(-1)
+  const kept: AuditLine[] = []
+  // The segment before is read only because a file that was just begun may hold fewer.
+  for await (const { text } of auditLines(file, newest?.first ?? 0)) {
+    const line = parseAuditLine(text)
+    if (!line) continue
+    kept.push(line)
+    if (kept.length > count) kept.shift()
+  }
+  return kept
+}
+
+const FOLLOW_MS = 250
+
+/** Lines that are added from now on, across rotations, until the signal. */
+export async function* followLines(file: string, after: number, signal: AbortSignal): AsyncGenerator<AuditLine> {
+  let seen = after
+  let size = -1
+  while (!signal.aborted) {
+    const now = existsSync(file) ? statSync(file).size : 0
+    if (now !== size) {
+      size = now
+      for await (const { text } of auditLines(file, seen + 1)) {
+        const line = parseAuditLine(text)
+        if (!line || line.seq <= seen) continue
+        seen = line.seq
+        yield line
+      }
+    }
+    await sleep(FOLLOW_MS, undefined, { signal }).catch(() => undefined)
+  }
+}

@@ -1,0 +1,55 @@
+/**
+ * The files of one audit chain: `audit.jsonl` is written to, and `audit.jsonl.<first>-<last>` hold the lines before it, by
+ * their sequence numbers. The newest segment and the current file link like two lines of one file.
+ */
+
+import { createReadStream, existsSync, readdirSync } from 'node:fs'
+import path from 'node:path'
+import { createInterface } from 'node:readline'
+
+const DIGITS = 12
+
+export interface AuditSegment {
+  file: string
+  first: number
+  last: number
+}
+
+/** The name that the current file gets when it is closed; sorts by its lines. */
+export function segmentName(file: string, first: number, last: number): string {
+  const digits = (n: number) => String(n).padStart(DIGITS, '0')
+  return `${file}.${digits(first)}-${digits(last)}`
+}
+
+/** Closed segments beside the current file, oldest first. Some may have been moved elsewhere. */
+export function closedSegments(file: string): AuditSegment[] {
+  const folder = path.dirname(file)
+  const prefix = `${path.basename(file)}.`
+  const names = existsSync(folder) ? readdirSync(folder) : []
+  return names
+    .flatMap((name): AuditSegment[] => {
+      const numbers = name.startsWith(prefix) ? /^(\d{12,})-(\d{12,})$/.exec(name.slice(prefix.length)) : null
+      return numbers ? [{ file: path.join(folder, name), first: Number(numbers[1]), last: Number(numbers[2]) }] : []
+    })
+    .sort((a, b) => a.first - b.first)
+}
+
+export interface LocatedLine {
+  text: string
+  file: string
+  /** Within its file, from 1. */
+  number: number
+}
+
+/** All lines that are here, oldest first; `from` leaves out segments that end before that sequence number. */
+export async function* auditLines(file: string, from = 0): AsyncGenerator<LocatedLine> {
+  const closed = closedSegments(file).filter(({ last }) => last >= from)
+  for (const name of [...closed.map((segment) => segment.file), ...(existsSync(file) ? [file] : [])]) {
+    const input = createReadStream(name, 'utf8')
+    let number = 0
+    for await (const text of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
+      number += 1
+      yield { text, file: name, number }
+    }
+  }
+}

@@ -1,0 +1,77 @@
+/** CAA checks from the configuration: the job of one check, and the supervisor's side of those that finalize asks for. */
+
+import type { Logger } from 'pino'
+import type { CaaFinding, CaaJob } from '../../workers/job.ts'
+import { WorkerPoolError } from '../../workers/pool.ts'
+import { caaIdentities } from '../config/issuer-names.ts'
+import type { Config } from '../config/schema.ts'
+import type { Metrics } from '../ops/metrics.ts'
+import { createUrls } from '../protocol/urls.ts'
+import type { AskForCaa } from '../services/caa-freshness.ts'
+import { caaTimeoutMs, isCaaEnforced, normalPattern, urlSettings } from './settings.ts'
+import { type CaaJobFactory, dnsSettings } from './validation-jobs.ts'
+
+/**
+ * Checks for finalize that may run at the same time. They occupy the supervisor's actor, which health, metrics and the
+ * hand-over of validations go through as well: name servers that do not answer must leave most of it free.
+ */
+const MAX_AT_ONCE = 24
+
+/** How long the pool may let a check wait before the front gives it up. */
+const QUEUE_MS = 5_000
+
+/** Undefined where CAA is not enforced. */
+export function createCaaJobFactory(config: Config): CaaJobFactory | undefined {
+  if (!isCaaEnforced(config)) return undefined
+  const { caa_identities, caa_unreachable_ok } = config.acme
+  const urls = createUrls(urlSettings(config))
+  const dns = dnsSettings(config)
+  const settings = {
+    identities: caaIdentities(caa_identities),
+    unreachableOk: caa_unreachable_ok.map(normalPattern),
+    timeoutMs: caaTimeoutMs(config),
+    // A look-up counts as failed only when it was repeated (BR 3.2.2.8).
+    dns: dns.retries > 0 ? dns : { ...dns, retries: 1 },
+  }
+  return (accountId, subjects) => ({ ...settings, subjects, accountUri: urls.numbered('account', accountId) })
+}
+
+/** After this a front stops waiting for the supervisor. */
+export function caaAnswerDeadlineMs(config: Config): number {
+  return caaTimeoutMs(config) + QUEUE_MS
+}
+
+export interface CaaChecksOptions {
+  jobFor: CaaJobFactory | undefined
+  checkCaa(job: CaaJob): Promise<CaaFinding[]>
+  metrics: Metrics
+  log: Logger
+}
+
+/** Answers undefined when too many run already or the workers gave no verdict. */
+export function createCaaChecks({ jobFor, checkCaa, metrics, log }: CaaChecksOptions): AskForCaa {
+  let running = 0
+
+  async function check(job: CaaJob): Promise<CaaFinding[] | undefined> {
+    running++
+    try {
+      return await checkCaa(job)
+    } catch (error) {
+      if (!(error instanceof WorkerPoolError)) throw error
+      log.warn({ err: error }, 'a CAA check gave no verdict')
+      return undefined
+    } finally {
+      running--
+    }
+  }
+
+  return async ({ accountId, orderId, subjects }) => {
+    if (!jobFor || running >= MAX_AT_ONCE) return undefined
+    const findings = await check(jobFor(accountId, subjects))
+    if (!findings) return undefined
+    for (const { result } of findings) metrics.caaChecks.inc({ result })
+    const evidence = findings.flatMap((finding) => finding.evidence)
+    log.info({ event: 'caa_check', accountId, orderId, evidence }, 'CAA records checked before issuance')
+    return findings
+  }
+}

@@ -1,0 +1,83 @@
+/** The threads that validate: a pool for the built-in methods, and one for validator modules where there are any. */
+
+import { judgedByCaa } from '../../workers/caa-verdict.ts'
+import { EXTENSION_LIMITS } from '../../workers/extension/probe.ts'
+import type { CaaFinding, CaaJob, ExtensionJob, ValidationJob, ValidationVerdict } from '../../workers/job.ts'
+import { createWorkerPool, type WorkerPool, WorkerPoolError, type WorkerPoolOptions } from '../../workers/pool.ts'
+import type { ChallengeMethods } from './extensions.ts'
+
+export interface ValidationPools {
+  /** @throws WorkerPoolError; the job may be given again later. */
+  validate(job: ValidationJob): Promise<ValidationVerdict>
+  checkCaa(job: CaaJob): Promise<CaaFinding[]>
+  close(timeoutMs: number): Promise<void>
+}
+
+type Sizes = Pick<WorkerPoolOptions, 'threads' | 'concurrentTasksPerThread' | 'maxQueue'>
+
+/** @param autoAccept `challenges.auto_accept`: nothing is looked at. */
+export function createValidationPools(
+  { extensions }: ChallengeMethods,
+  autoAccept: boolean,
+  sizes: Sizes,
+  shared: readonly object[],
+  onThreadError: (error: Error) => void,
+): ValidationPools {
+  const builtIn = createWorkerPool({ ...sizes, shared, onThreadError })
+  const modules =
+    extensions.modules.length === 0
+      ? undefined
+      : createWorkerPool({
+          ...sizes,
+          onThreadError: (error) => onThreadError(new Error(`validator modules: ${error.message}`, { cause: error })),
+          taskFile: new URL('../../workers/extension/task.js', import.meta.url),
+          threadData: extensions,
+          heapLimits: EXTENSION_LIMITS,
+        })
+  const types = new Set(extensions.modules.map(({ type }) => type))
+
+  return {
+    async validate(job) {
+      // Only authorizations from before it was switched on still have pending challenges.
+      if (autoAccept) return { ok: true, evidence: [{ step: 'auto_accept' }] }
+      if (job.type !== 'extension') return builtIn.validate(job)
+      // Offered by an authorization from before the configuration changed.
+      if (!modules || !types.has(job.challenge.type)) return noValidator(job)
+      const { caa, ...alone } = job
+      const verdict = await decideByModule(modules, alone)
+      return verdict.ok && caa ? judgedByCaa(verdict, await builtIn.checkCaa(caa)) : verdict
+    },
+    checkCaa: builtIn.checkCaa,
+    async close(timeoutMs) {
+      await Promise.all([builtIn.close(timeoutMs), modules?.close(timeoutMs)])
+    },
+  }
+}
+
+/**
+ * A thread that was lost may have been lost through this very job: it counts as a failed try, so that a module that hangs
+ * or ends its thread is asked as often as `max_retries` says and not for ever.
+ */
+async function decideByModule(modules: WorkerPool, job: ExtensionJob): Promise<ValidationVerdict> {
+  try {
+    return await modules.validate(job)
+  } catch (error) {
+    if (!(error instanceof WorkerPoolError) || error.code !== 'lost') throw error
+    return refused(job, 'broke off', true)
+  }
+}
+
+function noValidator(job: ExtensionJob): ValidationVerdict {
+  return refused(job, 'is not part of this server any more; make a new order', false)
+}
+
+function refused({ challenge: { type } }: ExtensionJob, what: string, retryable: boolean): ValidationVerdict {
+  const detail = `the validator of ${type} ${what}`
+  return {
+    ok: false,
+    problem: 'serverInternal',
+    detail,
+    retryable,
+    evidence: [{ step: 'extension', type, outcome: what }],
+  }
+}

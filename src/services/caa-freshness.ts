@@ -1,0 +1,91 @@
+/**
+ * CAA at finalize (RFC 8659 §3, BR 3.2.2.8): the records were asked when control of a name was shown; where that is eight
+ * hours ago, or never happened, they are asked again before anything is signed.
+ */
+
+import type { CaaFinding, CaaSubject } from '../../workers/job.ts'
+import { isCaaCheckFresh } from '../domain/caa.ts'
+import type { Authorization, ChallengeAttempt, Order } from '../domain/records.ts'
+import type { ChallengeType } from '../protocol/challenge.ts'
+import { Problem, type Subproblem } from '../protocol/problem.ts'
+import type { Requester } from '../store/account-store.ts'
+import type { AuthorizationStore } from '../store/authorization-store.ts'
+import { unlessStale } from './stale-account.ts'
+
+/** Plain data: the check is made elsewhere. */
+export interface CaaCheckRequest {
+  accountId: string
+  orderId: string
+  subjects: readonly CaaSubject[]
+}
+
+/** One finding a subject, in their order; undefined when nobody has time for it now. */
+export type AskForCaa = (request: CaaCheckRequest) => Promise<readonly CaaFinding[] | undefined>
+
+/**
+ * Undefined at once, without a promise, while every check is fresh.
+ * Rejects with Problem caa, dns 503, compound or serverInternal 503, or StaleAccountError; the order stays as it is.
+ */
+export type RequireFreshCaa = (requester: Requester, order: Order, now: Date) => Promise<void> | undefined
+
+/** A name server that is away is often back within a minute, and an order lives for days. */
+const LOOKUP_RETRY_SECONDS = 60
+const BUSY_RETRY_SECONDS = 5
+
+export function createCaaFreshness(authorizations: Pick<AuthorizationStore, 'find'>, ask: AskForCaa): RequireFreshCaa {
+  async function recheck(requester: Requester, order: Order, now: Date): Promise<void> {
+    const found = await Promise.all(
+      order.authorizationIds.map((authorizationId) => authorizations.find({ requester, authorizationId })),
+    )
+    const subjects = found.flatMap((result) => {
+      const authorization = unlessStale(result)
+      return authorization ? staleSubject(authorization, now) : []
+    })
+    if (subjects.length === 0) return
+    const findings = await ask({ accountId: order.accountId, orderId: order.id, subjects })
+    if (!findings)
+      throw new Problem('serverInternal', 'the CAA records cannot be checked at the moment; try again soon', {
+        status: 503,
+        retryAfterSeconds: BUSY_RETRY_SECONDS,
+      })
+    const obstacles = subjects.flatMap((subject, index) => obstacle(subject, findings[index]) ?? [])
+    if (obstacles.length > 0) throw refusal(obstacles)
+  }
+
+  return (requester, order, now) => {
+    if (order.caaCheckedAt && isCaaCheckFresh(order.caaCheckedAt, now)) return undefined
+    return order.identifiers.some(({ type }) => type === 'dns') ? recheck(requester, order, now) : undefined
+  }
+}
+
+function staleSubject({ identifier, wildcard, attempts }: Authorization, now: Date): CaaSubject[] {
+  if (identifier.type !== 'dns') return []
+  const [method, attempt] = (Object.entries(attempts) as [ChallengeType, ChallengeAttempt][]).find(
+    ([, { status }]) => status === 'valid',
+  ) ?? [undefined, undefined]
+  if (attempt?.caaChecked !== undefined && isCaaCheckFresh(new Date(attempt.caaChecked), now)) return []
+  return [{ name: identifier.value, wildcard, ...(method && { method }) }]
+}
+
+function obstacle({ name, wildcard }: CaaSubject, finding: CaaFinding | undefined): Subproblem | undefined {
+  const identifier = { type: 'dns', value: wildcard ? `*.${name}` : name }
+  // Nothing is known of a name that no finding is about.
+  if (!finding) return { type: 'dns', detail: `the CAA records of ${name} were not checked`, identifier }
+  if (finding.result === 'forbidden') return { type: 'caa', detail: finding.detail, identifier }
+  if (finding.result === 'failed') return { type: 'dns', detail: finding.detail, identifier }
+  return undefined
+}
+
+/** decisions 7: several names make a compound problem, one its own. */
+function refusal(obstacles: readonly Subproblem[]): Problem {
+  const [first, ...more] = obstacles as [Subproblem, ...Subproblem[]]
+  // Only where every obstacle may go away by itself is it worth coming back.
+  const later = obstacles.every(({ type }) => type === 'dns')
+    ? { status: 503, retryAfterSeconds: LOOKUP_RETRY_SECONDS }
+    : {}
+  if (more.length === 0) return new Problem(first.type, first.detail, later)
+  return new Problem('compound', `CAA stands against ${obstacles.length} of the names`, {
+    ...later,
+    subproblems: obstacles,
+  })
+}

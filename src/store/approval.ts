@@ -1,0 +1,48 @@
+/**
+ * SQL of authorizations that are valid without a challenge (domain/approval.ts), for the statements that make them.
+ *
+ * The credential's row is locked in share mode: a revocation, or a change of its identifiers, that is under way is waited
+ * for, and one that comes later finds what was made here.
+ */
+
+import type { Approval } from '../domain/approval.ts'
+
+/** What was approved, for the log. */
+export interface Approved {
+  by: 'pre-approval' | 'auto_accept'
+  /** Of the credential, and its network that the client's address lies in. */
+  kid?: string
+  network?: string
+  identifiers: readonly string[]
+}
+
+export interface ApproverRow {
+  kid?: string | null
+  network?: string | null
+}
+
+export function approvedBy(
+  approval: Approval,
+  { kid, network }: ApproverRow,
+  identifiers: readonly string[],
+): Approved {
+  return { by: approval.record.type, identifiers, ...(kid && { kid }), ...(network && { network }) }
+}
+
+/** Rows (ord, id, kid, network) of the credentials that approve. @param requests has ord, account_id and address */
+export const approversOf = (requests: string): string => `
+      SELECT i.ord, c.id, c.kid,
+             (SELECT n FROM unnest(c.preapproved_networks) n WHERE i.address <<= n ORDER BY masklen(n) DESC LIMIT 1) AS network
+        FROM ${requests} i JOIN accounts a ON a.id = i.account_id JOIN eab_credentials c ON c.id = a.eab_credential_id
+       WHERE NOT c.revoked AND i.address <<= ANY (c.preapproved_networks)
+         FOR SHARE OF c`
+
+/** Whether an identifier `n` is approved; `i` is its request, `p` the approver or nothing. Without an address everything is. */
+export const IS_APPROVED = `
+             (i.address IS NULL OR coalesce(credential_allows(p.id, n.type, n.value, n.wildcard), false))`
+
+/** The evidence of an approved authorization. */
+export const APPROVAL_EVIDENCE = `
+               i.record || jsonb_build_object('steps', CASE WHEN i.address IS NULL THEN '[{"step": "auto_accept"}]' ELSE
+                 jsonb_build_array(jsonb_build_object(
+                   'step', 'credential', 'kid', p.kid, 'network', p.network::text, 'address', host(i.address))) END)`

@@ -1,0 +1,144 @@
+/**
+ * The statement that makes orders with the authorizations they lack, in its four forms: with or without a predecessor (RFC
+ * 9773 §5), with or without the chance that authorizations are valid at once (approval.ts).
+ *
+ * Orders are made only under a claim: a row that says which order answers this request. Of several that arrive at once, on
+ * whatever threads and instances, one inserts the row, and the others get its order id, even where their snapshot is older
+ * than that order: an order that cannot be seen yet does not count as gone. Rows are claimed in the order of their keys, so
+ * that two batches cannot wait for each other.
+ */
+
+import { APPROVAL_EVIDENCE, approversOf, IS_APPROVED } from './approval.ts'
+import type { Statement } from './database.ts'
+
+/** An order that is invalid for good, though its row may still say `open` (domain/order-state.ts). */
+const IS_INVALID = `
+  (d.status = 'invalid' OR d.status = 'open' AND (d.expires_at <= now() OR EXISTS (
+     SELECT FROM authorizations f
+      WHERE f.id = ANY (d.authorization_ids) AND (f.status NOT IN ('pending', 'valid') OR f.expires_at <= now()))))`
+
+/** What is put into the statement where authorizations may be made valid. */
+interface Approving {
+  parameters: string
+  columns: string
+  approvers: string
+  /** Columns of an authorization to be made, and where they come from. */
+  candidate: string
+  join: string
+  reusable: string
+  /** Columns and values of the rows inserted. */
+  inserted: readonly [string, string]
+  isReady: string
+  linked: string
+  result: string
+}
+
+/** What is valid without a challenge is not handed on to an order that would have needed one. */
+const ORDINARY: Approving = {
+  parameters: '',
+  columns: '',
+  approvers: '',
+  candidate: '',
+  join: '',
+  reusable: 'NOT r.approved',
+  inserted: ['', ''],
+  isReady: 'reused IS NOT NULL',
+  linked: '',
+  result: '',
+}
+
+const APPROVING: Approving = {
+  parameters: ', $21::inet[], $22::jsonb[]',
+  columns: ', address, record',
+  approvers: `, approver AS MATERIALIZED (${approversOf('fresh')}
+    )`,
+  candidate: `
+             ${IS_APPROVED} AS approved,
+             ${APPROVAL_EVIDENCE} AS evidence,`,
+  join: 'LEFT JOIN approver p USING (ord)',
+  reusable: `(NOT r.approved OR ${IS_APPROVED})`,
+  inserted: [
+    ', status, approved, evidence',
+    `,
+             CASE WHEN approved THEN 'valid' ELSE 'pending' END, approved, CASE WHEN approved THEN evidence END`,
+  ],
+  isReady: 'reused IS NOT NULL OR approved',
+  linked:
+    ", array_agg(CASE WHEN wildcard THEN '*.' || value ELSE value END) FILTER (WHERE reused IS NULL AND approved) AS approved_values",
+  result: ', approved_values, p.kid, p.network::text',
+}
+
+const createStatement = (name: string, claim: string, approving: Approving): Statement => ({
+  name,
+  text: `
+    WITH o AS (
+      SELECT i.*, coalesce(replaced, request_key) AS claim_key
+        FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::jsonb[], $5::text[], $6::timestamptz[], $7::timestamptz[],
+                    $8::timestamptz[], $9::timestamptz[], $10::uuid[], $11::uuid[], $12::text[]${approving.parameters}) WITH ORDINALITY
+          AS i (id, account_id, key_version, identifiers, profile, not_before, not_after, expires_at, reuse_until,
+                request_key, replaced, replaces${approving.columns}, ord)
+        JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status = 'valid'
+    ), claim AS (${claim}
+    ), fresh AS (
+      SELECT o.* FROM o JOIN claim USING (claim_key) WHERE claim.order_id = o.id
+    )${approving.approvers}, z AS (
+      SELECT n.*, i.account_id,${approving.candidate}
+             (SELECT r.id FROM authorizations r
+               WHERE r.account_id = i.account_id AND r.identifier_value = n.value AND r.identifier_type = n.type
+                 AND r.wildcard = n.wildcard AND r.status = 'valid' AND r.expires_at > i.reuse_until
+                 AND ${approving.reusable}
+               ORDER BY r.expires_at DESC LIMIT 1) AS reused
+        FROM unnest($13::integer[], $14::uuid[], $15::text[], $16::text[], $17::boolean[], $18::text[], $19::text[],
+                    $20::timestamptz[]) WITH ORDINALITY
+          AS n (ord, id, type, value, wildcard, token, offered, expires_at, position)
+        JOIN fresh i USING (ord) ${approving.join}
+    ), made AS (
+      INSERT INTO authorizations
+             (id, account_id, identifier_type, identifier_value, wildcard, expires_at, token, offered${approving.inserted[0]})
+      SELECT id, account_id, type, value, wildcard, expires_at, token, string_to_array(offered, ' ')${approving.inserted[1]}
+        FROM z WHERE reused IS NULL
+    ), linked AS (
+      SELECT ord, array_agg(coalesce(reused, id) ORDER BY position) AS ids, bool_and(${approving.isReady}) AS ready${approving.linked}
+        FROM z GROUP BY ord
+    ), orders_made AS (
+      INSERT INTO orders (id, account_id, identifiers, authorization_ids, profile, not_before, not_after, expires_at,
+                          request_key, replaces)
+      SELECT id, account_id, identifiers, ids, profile, not_before, not_after, expires_at, request_key, replaces
+        FROM fresh JOIN linked USING (ord)
+    )
+    SELECT o.ord::integer, claim.order_id, claim.request_key = o.request_key AS equal, ids, ready${approving.result}
+      FROM o JOIN claim USING (claim_key) LEFT JOIN linked USING (ord) ${approving.join}`,
+})
+
+// accounts_pkey, order_claims_pkey and, for each identifier, authorizations_reusable; then the inserts. Where a claim is
+// met, orders_pkey, and authorizations_pkey for each of its identifiers.
+const CLAIM = `
+      INSERT INTO order_claims AS c (request_key, order_id, expires_at)
+      SELECT request_key, id, expires_at FROM o ORDER BY request_key
+      ON CONFLICT (request_key) DO UPDATE
+         SET (order_id, expires_at) = (
+               SELECT CASE WHEN free THEN excluded.order_id ELSE c.order_id END,
+                      CASE WHEN free THEN excluded.expires_at ELSE c.expires_at END
+                 FROM (SELECT c.expires_at <= now() OR EXISTS (
+                                SELECT FROM orders d
+                                 WHERE d.id = c.order_id AND (d.status <> 'open' OR ${IS_INVALID})) AS free) f)
+      RETURNING request_key AS claim_key, request_key, order_id`
+
+// As above, with replacements_pkey in place of order_claims_pkey.
+const CLAIM_REPLACEMENT = `
+      INSERT INTO replacements AS c (certificate_id, order_id, request_key)
+      SELECT replaced, id, request_key FROM o ORDER BY replaced
+      ON CONFLICT (certificate_id) DO UPDATE
+         SET (order_id, request_key) = (
+               SELECT CASE WHEN free THEN excluded.order_id ELSE c.order_id END,
+                      CASE WHEN free THEN excluded.request_key ELSE c.request_key END
+                 FROM (SELECT EXISTS (SELECT FROM orders d WHERE d.id = c.order_id AND ${IS_INVALID}) AS free) f)
+      RETURNING certificate_id AS claim_key, request_key, order_id`
+
+/** With approval, eab_credentials_pkey and the credential's allowlist besides. */
+export const CREATE = {
+  original: createStatement('order-create', CLAIM, ORDINARY),
+  replacement: createStatement('order-create-replacement', CLAIM_REPLACEMENT, ORDINARY),
+  approvedOriginal: createStatement('order-create-approved', CLAIM, APPROVING),
+  approvedReplacement: createStatement('order-create-approved-replacement', CLAIM_REPLACEMENT, APPROVING),
+}

@@ -1,0 +1,254 @@
+/** Methods that validator modules add, over HTTP (`ext:` in `challenges.enabled`; decisions 33). */
+
+import assert from 'node:assert/strict'
+import { readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import {
+  type AcmeClient,
+  type Answer,
+  closeConnections,
+  csrFor,
+  locationOf,
+  registeredClient,
+} from '../support/acme-client.ts'
+import { chancery } from '../support/operator.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+const ROOT = path.resolve(import.meta.dirname, '../../..')
+const FAULTY = `ext:${path.join(ROOT, 'test/fixtures/extensions/faulty.mjs')}`
+const ACCEPT_ALL = `ext:${path.join(ROOT, 'bench/accept-all.mjs')}`
+const PROBLEM = 'urn:ietf:params:acme:error:'
+
+interface ChallengeObject {
+  type: string
+  url: string
+  status: string
+  token?: string
+}
+
+const methods = (enabled: string[], extensions: object = {}) => ({
+  challenges: { enabled, extensions },
+  security: { identifier_policy: { allow_ip: true } },
+})
+
+async function authorizationOf(
+  client: AcmeClient,
+  order: Answer,
+): Promise<{ url: string; challenges: ChallengeObject[] }> {
+  const url = order.json.authorizations[0] as string
+  return { url, challenges: (await client.post(url)).json.challenges }
+}
+
+const ofType = (challenges: ChallengeObject[], type: string) =>
+  challenges.find((challenge) => challenge.type === type) as ChallengeObject
+
+describe('methods of validator modules', () => {
+  let service: TestService
+  let client: AcmeClient
+  before(async () => {
+    const extensions = { 'faulty-01': { timeout_seconds: 1, max_retries: 1 } }
+    service = await startTestService({ config: methods(['http-01', `${FAULTY}#Faulty`, ACCEPT_ALL], extensions) })
+    client = await registeredClient(service.directoryUrl)
+  })
+  after(async () => {
+    closeConnections()
+    await service.dispose()
+  })
+
+  const typesFor = async (name: string) => {
+    const { challenges } = await authorizationOf(client, await client.newOrder([name]))
+    return challenges.map(({ type }) => type)
+  }
+
+  /** Triggers one challenge of a fresh order and waits for its end. */
+  async function settle(
+    name: string,
+    type: string,
+  ): Promise<{ order: Answer; challenge: Answer; authorization: Answer }> {
+    const order = await client.newOrder([name])
+    const { url, challenges } = await authorizationOf(client, order)
+    const challenge = ofType(challenges, type)
+    assert.equal((await client.post(challenge.url, {})).status, 200)
+    const authorization = await client.settled(url)
+    return { order, authorization, challenge: await client.post(challenge.url) }
+  }
+
+  test('they are offered in the order of the configuration, where the module says that it can', async () => {
+    assert.deepEqual(await typesFor('offer.test'), ['http-01', 'faulty-01', 'accept-all-01'])
+    assert.deepEqual(await typesFor('*.offer.test'), ['accept-all-01'])
+    assert.deepEqual(await typesFor('192.0.2.1'), ['http-01', 'accept-all-01'])
+  })
+
+  test('a name that a module approves of gets its certificate', async () => {
+    const { order, challenge } = await settle('good.test', 'faulty-01')
+    assert.equal(challenge.json.status, 'valid')
+    assert.ok(challenge.json.validated)
+    const answer = await client.post(order.json.finalize, { csr: await csrFor(['good.test']) })
+    assert.equal(answer.status, 200, answer.text)
+    assert.equal((await client.settled(locationOf(order))).json.status, 'valid')
+  })
+
+  test('a wildcard goes through as well', async () => {
+    const { authorization } = await settle('*.wide.test', 'accept-all-01')
+    assert.deepEqual([authorization.json.status, authorization.json.wildcard], ['valid', true])
+  })
+
+  test('a refusal is what the module says it is', async () => {
+    const { challenge, authorization } = await settle('bad.test', 'faulty-01')
+    assert.equal(authorization.json.status, 'invalid')
+    assert.deepEqual(challenge.json.error, { type: `${PROBLEM}unauthorized`, detail: 'not yours', status: 403 })
+  })
+
+  for (const behaviour of ['throws', 'truthy', 'hangs'])
+    test(`a module that gives no verdict is asked again, and then the challenge is invalid: ${behaviour}`, async () => {
+      const { challenge, authorization } = await settle(`${behaviour}.no-verdict.test`, 'faulty-01')
+      assert.equal(authorization.json.status, 'invalid')
+      assert.equal(challenge.json.error.type, `${PROBLEM}serverInternal`)
+      assert.match(challenge.json.error.detail, /^the validator of faulty-01 /)
+      const tried = service.log.filter((line) => line['identifier'] === `${behaviour}.no-verdict.test`)
+      assert.deepEqual(
+        tried.map((line) => line['result']),
+        ['retry', 'failure'],
+      )
+    })
+
+  test('one challenge has one URL: the place of a built-in method is none', async () => {
+    const { challenges } = await authorizationOf(client, await client.newOrder(['one-url.test']))
+    const { url } = ofType(challenges, 'faulty-01')
+    const answers = await Promise.all(
+      [...'0123456789abcdef'].map((digit) =>
+        client.post(url.slice(0, -1) + digit).then(({ status }) => [digit, status]),
+      ),
+    )
+    assert.deepEqual(
+      answers.filter(([, status]) => status === 200),
+      [
+        ['1', 200],
+        ['7', 200],
+        ['8', 200],
+      ],
+    )
+    assert.equal((await client.post(`${url.slice(0, -1)}6`, {})).status, 404)
+  })
+
+  test('the challenge of another account stays that account’s', async () => {
+    const { challenges } = await authorizationOf(client, await client.newOrder(['mine.test']))
+    const other = await registeredClient(service.directoryUrl)
+    for (const payload of [undefined, {}]) {
+      const answer = await other.post(ofType(challenges, 'faulty-01').url, payload)
+      assert.deepEqual([answer.status, answer.json.type], [403, `${PROBLEM}unauthorized`])
+    }
+  })
+
+  test('inspect order shows them', async () => {
+    const { order } = await settle('inspected.test', 'accept-all-01')
+    const id = locationOf(order).split('/').at(-1) as string
+    const { stdout } = await chancery(service, 'inspect', 'order', id, '--json')
+    const shown = JSON.parse(stdout).authorizations[0].challenges as { id: string; type: string; status: string }[]
+    assert.deepEqual(
+      shown.map(({ type, status, id: challenge }) => [type, status, challenge.at(-1)]),
+      [
+        ['http-01', 'pending', '1'],
+        ['faulty-01', 'pending', '7'],
+        ['accept-all-01', 'valid', '8'],
+      ],
+    )
+  })
+})
+
+test('a challenge keeps its URL and its meaning when the configuration changes', async (t) => {
+  const service = await startTestService({ config: methods([`${FAULTY}#Faulty`, ACCEPT_ALL]) })
+  t.after(async () => {
+    closeConnections()
+    await service.dispose()
+  })
+  const client = await registeredClient(service.directoryUrl)
+  const offered = async (name: string) => authorizationOf(client, await client.newOrder([name]))
+  const [kept, gone] = [await offered('kept.test'), await offered('good.gone.test')]
+  await service.stop()
+
+  const changed = await startTestService({ continueFrom: service, config: methods([ACCEPT_ALL, 'http-01']) })
+  try {
+    const challenge = ofType(kept.challenges, 'accept-all-01')
+    assert.deepEqual((await client.post(challenge.url)).json, challenge)
+    await client.post(challenge.url, {})
+    assert.equal((await client.settled(kept.url)).json.status, 'valid')
+    const fresh = await authorizationOf(client, await client.newOrder(['fresh.test']))
+    assert.deepEqual([ofType(fresh.challenges, 'accept-all-01').url.at(-1), challenge.url.at(-1)], ['6', '7'])
+
+    // Its module is not there any more: shown as it is, and never valid.
+    const orphan = ofType(gone.challenges, 'faulty-01')
+    assert.equal((await client.post(orphan.url)).json.type, 'faulty-01')
+    await client.post(orphan.url, {})
+    assert.equal((await client.settled(gone.url)).json.status, 'invalid')
+    const { error } = (await client.post(orphan.url)).json
+    assert.match(error.detail, /^the validator of faulty-01 is not part of this server any more/)
+  } finally {
+    await changed.dispose()
+  }
+})
+
+test('a module may stand in for a built-in method', async (t) => {
+  const service = await startTestService({ config: methods([`${FAULTY}#Http01`]) })
+  t.after(async () => {
+    closeConnections()
+    await service.dispose()
+  })
+  const client = await registeredClient(service.directoryUrl)
+  const { url, challenges } = await authorizationOf(client, await client.newOrder(['stand-in.test']))
+  assert.deepEqual(
+    challenges.map(({ type, url: challenge }) => [type, challenge.at(-1)]),
+    [['http-01', '1']],
+  )
+  await client.post(ofType(challenges, 'http-01').url, {})
+  assert.equal((await client.settled(url)).json.status, 'valid', 'nobody answers http-01 here')
+})
+
+describe('a module that cannot be used', () => {
+  let service: TestService
+  let configFile: string
+  let good: string
+  before(async () => {
+    service = await startTestService({ config: methods(['http-01', ACCEPT_ALL]) })
+    await service.stop()
+    configFile = path.join(service.folder, 'config.yaml')
+    good = readFileSync(configFile, 'utf8')
+  })
+  after(() => service.dispose())
+
+  const start = (from: string, to: string, ...words: string[]) => {
+    writeFileSync(configFile, good.replace(from, to))
+    return chancery(service, ...words)
+  }
+
+  test('refuses the start and the check of the configuration, with a sentence that names it', async () => {
+    for (const words of [['serve'], ['--validate-only']]) {
+      const { code, stderr } = await start(ACCEPT_ALL, `${FAULTY}#Absent`, ...words)
+      assert.equal(code, 1, words.join(' '))
+      assert.match(stderr, /challenges\.enabled: ext:\S+faulty\.mjs#Absent is not usable: exports no Absent\n/)
+    }
+  })
+
+  test('one that can be used passes the check', async () => {
+    const { code, stdout } = await start('', '', '--validate-only')
+    assert.equal(code, 0)
+    assert.match(stdout, /^challenges http-01, accept-all-01$/m)
+  })
+
+  test('two validators of one method are refused', async () => {
+    const { code, stderr } = await start(ACCEPT_ALL, `${FAULTY}#Http01`, '--validate-only')
+    assert.equal(code, 1)
+    assert.match(stderr, /challenges\.enabled: http-01 is offered twice/)
+  })
+
+  test('settings for a method that no module has are refused', async () => {
+    const extensions = 'extensions: { accept-all-02: { max_retries: 1 } }'
+    const { code, stderr } = await start('extensions: {}', extensions, '--validate-only')
+    assert.equal(code, 1)
+    assert.match(
+      stderr,
+      /challenges\.extensions\.accept-all-02: no module in challenges\.enabled has this type \(accept-all-01\)/,
+    )
+  })
+})

@@ -1,0 +1,146 @@
+/** What happens to a challenge while it is being validated (RFC 8555 §7.3.5, §7.3.6, §7.5.1, §8.2). */
+
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import {
+  type AcmeClient,
+  closeConnections,
+  newAccountKey,
+  registeredClient,
+  signedJws,
+} from '../support/acme-client.ts'
+import { type HeldResponder, startHeldResponder } from '../support/held-responder.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+describe('a challenge in processing', { timeout: 60_000 }, () => {
+  let service: TestService
+  let responder: HeldResponder
+  let db: pg.Client
+  before(async () => {
+    service = await startTestService({
+      config: { challenges: { http01: { max_retries: 3 }, backoff_base_seconds: 1 } },
+    })
+    responder = await startHeldResponder(service.http01Port)
+    db = new pg.Client(service.database.connection)
+    await db.connect()
+  })
+  after(async () => {
+    closeConnections()
+    await db.end()
+    await responder.close()
+    await service.dispose()
+  })
+
+  async function triggered(client: AcmeClient, name: string, answers = true) {
+    const order = await client.newOrder([name])
+    const authorization = order.json.authorizations[0] as string
+    const { challenges } = (await client.post(authorization)).json
+    const { url, token } = challenges.find(({ type }: { type: string }) => type === 'http-01')
+    if (answers) responder.answer(token, `${token}.${client.key.thumbprint}`)
+    await client.post(url, {})
+    return { authorization, url, token }
+  }
+
+  async function held(count: number): Promise<void> {
+    for (let i = 0; responder.held() !== count; i++) {
+      if (i > 200) throw new Error(`${responder.held()} requests are held, not ${count}`)
+      await sleep(25)
+    }
+  }
+
+  const row = async (token: string) =>
+    (await db.query('SELECT status, validating_by, evidence FROM authorizations WHERE token = $1', [token])).rows[0]
+
+  test('of an account that is deactivated meanwhile makes nothing valid (§7.3.6)', async () => {
+    responder.hold(true)
+    const client = await registeredClient(service.directoryUrl)
+    const { token } = await triggered(client, 'deactivated.test')
+    await held(1)
+    assert.equal((await client.post(client.kid, { status: 'deactivated' })).status, 200)
+    responder.hold(false)
+    await held(0)
+    await sleep(300)
+    assert.deepEqual(await row(token), { status: 'deactivated', validating_by: null, evidence: null })
+  })
+
+  test('of an authorization that is deactivated meanwhile stays deactivated (§7.5.2)', async () => {
+    responder.hold(true)
+    const client = await registeredClient(service.directoryUrl)
+    const { token, authorization } = await triggered(client, 'relinquished.test')
+    await held(1)
+    assert.equal((await client.post(authorization, { status: 'deactivated' })).json.status, 'deactivated')
+    responder.hold(false)
+    await held(0)
+    await sleep(300)
+    assert.equal((await client.post(authorization)).json.status, 'deactivated')
+    assert.equal((await row(token)).validating_by, null)
+  })
+
+  test('keeps to the key that triggered it when the account changes its key meanwhile (§7.3.5)', async () => {
+    responder.hold(true)
+    const client = await registeredClient(service.directoryUrl)
+    const { url, token } = await triggered(client, 'rollover.test', false)
+    await held(1)
+    const next = newAccountKey()
+    const keyChange = client.directory['keyChange'] as string
+    const inner = signedJws(
+      next,
+      { alg: next.alg, jwk: next.jwk, url: keyChange },
+      {
+        payload: { account: client.kid, oldKey: client.key.jwk },
+      },
+    )
+    assert.equal((await client.post(keyChange, inner)).status, 200)
+    // The attempt under way finds nothing; the retry does, long after the change.
+    responder.hold(false)
+    responder.answer(token, `${token}.${client.key.thumbprint}`)
+    let status = 'processing'
+    for (let i = 0; status === 'processing' && i < 200; i++) {
+      await sleep(50)
+      status = (await client.post(url, undefined, { key: next })).json.status
+    }
+    assert.equal(status, 'valid')
+  })
+
+  test('is validated again soon after the client asks, and its order goes on (§8.2)', async () => {
+    responder.hold(false)
+    const client = await registeredClient(service.directoryUrl)
+    const { url, token } = await triggered(client, 'again.test', false)
+    const requests = () => responder.seen.get(token)?.requests ?? 0
+    for (let i = 0; requests() < 2 && i < 200; i++) await sleep(25)
+    // The third attempt is due two seconds after the second.
+    responder.answer(token, `${token}.${client.key.thumbprint}`)
+    const askedAt = performance.now()
+    await client.post(url, {})
+    assert.equal((await client.settled(url)).json.status, 'valid')
+    const waited = performance.now() - askedAt
+    assert.ok(waited < 1_700, `${waited} ms`)
+    assert.equal(requests(), 3)
+    const { evidence } = await row(token)
+    assert.equal(evidence.result, 'success')
+    assert.equal(evidence.attempt, 3)
+    assert.ok(evidence.steps.some(({ step }: { step: string }) => step === 'connected'))
+  })
+
+  test('shows in the metrics while it waits and while it runs', async () => {
+    responder.hold(true)
+    const client = await registeredClient(service.directoryUrl)
+    await triggered(client, 'measured.test')
+    await held(1)
+    const scrape = async () => (await fetch(`${service.baseUrl}/metrics`)).text()
+    const running = await scrape()
+    assert.match(running, /^service_validations 1$/m)
+    assert.match(running, /^service_validations_running 1$/m)
+    assert.match(running, /^service_validations_waiting\{for="target"\} 0$/m)
+    responder.hold(false)
+    await held(0)
+    await sleep(200)
+    const over = await scrape()
+    assert.match(over, /^service_validations 0$/m)
+    assert.match(over, /^service_validation_duration_seconds_count\{type="http-01"\} [1-9]/m)
+    assert.match(over, /^service_challenges_validated_total\{result="success"\} [1-9]/m)
+    assert.match(over, /^service_challenge_worker_polls_total [1-9]/m)
+  })
+})

@@ -1,0 +1,149 @@
+/**
+ * Two thousand validations in flight: http-01 against a server that holds its answers, on two threads.
+ *
+ * The question: what do they cost in memory, and what do other clients notice? The figures are printed; the bounds that are
+ * asserted are wide, for a machine that does other things as well (docs/benchmarks.md has a calm one).
+ */
+
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type AcmeClient, closeConnections, JOSE, locationOf, registeredClient, send } from '../support/acme-client.ts'
+import { type HeldResponder, startHeldResponder } from '../support/held-responder.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+const ACCOUNTS = 10
+const ORDERS = 2
+const NAMES = 100
+const TOTAL = ACCOUNTS * ORDERS * NAMES
+const MEASURE_MS = 4_000
+const READERS = 2
+
+const MAX_GROWTH_MIB = 300
+const MAX_P99_MS = 250
+
+interface Figures {
+  requests: number
+  p50: number
+  p99: number
+  max: number
+}
+
+describe('validation storm', { timeout: 180_000 }, () => {
+  let service: TestService
+  let responder: HeldResponder
+  let reader: AcmeClient
+  let orderUrl: string
+  before(async () => {
+    service = await startTestService({ config: { challenges: { http01: { timeout_seconds: 90 } } } })
+    responder = await startHeldResponder(service.http01Port)
+    reader = await registeredClient(service.directoryUrl)
+    orderUrl = locationOf(await reader.newOrder(['reader.test']))
+  })
+  after(async () => {
+    closeConnections()
+    await service.dispose()
+    await responder.close()
+  })
+
+  async function triggerAll(account: number): Promise<void> {
+    const client = await registeredClient(service.directoryUrl)
+    for (let i = 0; i < ORDERS; i++) {
+      const order = await client.newOrder(Array.from({ length: NAMES }, (_, n) => `storm-${account}-${i}-${n}.test`))
+      assert.equal(order.status, 201, order.text)
+      for (const authorization of order.json.authorizations) {
+        const { challenges } = (await client.post(authorization)).json
+        const { url, token } = challenges.find(({ type }: { type: string }) => type === 'http-01')
+        responder.answer(token, `${token}.${client.key.thumbprint}`)
+        assert.equal((await client.post(url, {})).json.status, 'processing')
+      }
+    }
+  }
+
+  /** Requests one after the other on a few connections, until `isOver`; only the requests are timed, not the signing. */
+  async function measure(request: () => Promise<() => Promise<unknown>>, isOver: () => boolean): Promise<Figures> {
+    const times: number[] = []
+    const run = async () => {
+      while (!isOver()) {
+        const sendIt = await request()
+        const startedAt = performance.now()
+        await sendIt()
+        times.push(performance.now() - startedAt)
+      }
+    }
+    await Promise.all(Array.from({ length: READERS }, run))
+    times.sort((a, b) => a - b)
+    const at = (share: number) => Math.round((times[Math.floor(times.length * share)] ?? 0) * 100) / 100
+    return { requests: times.length, p50: at(0.5), p99: at(0.99), max: at(0.999999) }
+  }
+
+  async function measureBoth(isOver: () => boolean) {
+    const nonces: string[] = []
+    const [directory, signedRead] = await Promise.all([
+      measure(async () => () => send({ method: 'GET', url: service.directoryUrl }), isOver),
+      measure(async () => {
+        const nonce = nonces.pop() ?? (await reader.nonce())
+        const body = JSON.stringify(await reader.jws(orderUrl, { header: { nonce } }))
+        return async () => {
+          const answer = await send({ url: orderUrl, headers: JOSE, body })
+          assert.equal(answer.status, 200, answer.text)
+          nonces.push(String(answer.headers['replay-nonce']))
+        }
+      }, isOver),
+    ])
+    return { directory, signedRead }
+  }
+
+  function within(milliseconds: number): () => boolean {
+    const end = performance.now() + milliseconds
+    return () => performance.now() > end
+  }
+
+  function rssMib(): number {
+    const status = readFileSync(`/proc/${service.process.pid}/status`, 'utf8')
+    return Math.round(Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1]) / 1024)
+  }
+
+  async function validated(): Promise<number> {
+    const text = await (await fetch(`${service.baseUrl}/metrics`)).text()
+    return Number(/^service_challenges_validated_total\{result="success"\} (\d+)/m.exec(text)?.[1] ?? 0)
+  }
+
+  test(`${TOTAL} in flight cost bounded memory, and other clients do not notice`, async () => {
+    await measureBoth(within(2_000)) // warm
+    const rss: Record<string, number> = { idle: rssMib() }
+    const idle = await measureBoth(within(MEASURE_MS))
+
+    const triggeredAt = performance.now()
+    await Promise.all(Array.from({ length: ACCOUNTS }, (_, account) => triggerAll(account)))
+    for (let i = 0; responder.held() < TOTAL && i < 200; i++) await sleep(50)
+    assert.equal(responder.held(), TOTAL)
+    rss['held'] = rssMib()
+    console.log(`${TOTAL} triggered and held after ${Math.round(performance.now() - triggeredAt)} ms`)
+    const held = await measureBoth(within(MEASURE_MS))
+    rss['heldAfterReads'] = rssMib()
+
+    const releasedAt = performance.now()
+    responder.hold(false)
+    let done = false
+    const draining = measureBoth(() => done)
+    while ((await validated()) < TOTAL && performance.now() - releasedAt < 60_000) await sleep(50)
+    done = true
+    const drained = await draining
+    rss['after'] = rssMib()
+    console.log(`all valid ${Math.round(performance.now() - releasedAt)} ms after the release`)
+
+    console.table({ 'RSS MiB': rss })
+    for (const [name, figures] of Object.entries({ idle, held, drained }))
+      console.log(
+        `${name}: directory ${JSON.stringify(figures.directory)}, signed read ${JSON.stringify(figures.signedRead)}`,
+      )
+
+    assert.equal(await validated(), TOTAL)
+    assert.deepEqual(new Set([...responder.seen.values()].map(({ requests }) => requests)), new Set([1]))
+    assert.ok((rss['held'] ?? 0) - (rss['idle'] ?? 0) < MAX_GROWTH_MIB)
+    for (const { directory, signedRead } of [held, drained])
+      assert.ok(directory.p99 < MAX_P99_MS && signedRead.p99 < MAX_P99_MS)
+  })
+})

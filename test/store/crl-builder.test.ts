@@ -1,0 +1,381 @@
+/**
+ * Building CRLs on a real database (RFC 5280 §5): what is in a list and when it leaves, two builders at once, what is
+ * revoked meanwhile, and what a crash leaves.
+ */
+
+import assert from 'node:assert/strict'
+import { createPublicKey, randomBytes, sign, verify } from 'node:crypto'
+import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
+import type { CaBackend } from '../../src/ca/backend.ts'
+import { shardOf } from '../../src/domain/crl-shard.ts'
+import { SIGNATURE_ALGORITHMS } from '../../src/pki/algorithms.ts'
+import { fingerprintSha256, parseCertificate } from '../../src/pki/certificate.ts'
+import { readSingle } from '../../src/pki/der.ts'
+import { type CrlBuilt, type CrlPolicy, createCrlBuilder, issuerKeyOf } from '../../src/services/crl-builder.ts'
+import { createCrlCache } from '../../src/services/crl-cache.ts'
+import { createCertificateStore } from '../../src/store/certificate-store.ts'
+import { createCrlStore } from '../../src/store/crl-store.ts'
+import encodeEntries from '../../workers/crl.ts'
+import { makeAuthority } from '../signer/authority.ts'
+import { type ReadCrl, readCrl } from '../support/crl.ts'
+import { openStores, type StoreFixture } from './support.ts'
+
+const HOUR_MS = 3_600_000
+const authority = makeAuthority('P-256')
+const issuer = {
+  id: 'default',
+  certificate: authority.certificate,
+  chain: [authority.certificate],
+  alternateChains: [],
+  nameDer: authority.nameDer,
+  keyIdentifier: authority.keyIdentifier,
+  signatureAlgorithm: authority.algorithm,
+  notBefore: authority.notBefore,
+  notAfter: authority.notAfter,
+}
+const issuerKey = issuerKeyOf(issuer.nameDer, issuer.keyIdentifier)
+const fingerprint = fingerprintSha256(authority.certificate)
+const COMPLETE = { issuerKey, shards: 1, shard: 0 }
+
+const POLICY: CrlPolicy = {
+  intervalMs: HOUR_MS,
+  lifetimeMs: 24 * HOUR_MS,
+  hash: 'sha256',
+  shards: 1,
+  maxValidityDays: 400,
+  urlOf: (issuerId, shards, shard) => `http://crl.test/${issuerId}/${shards}-${shard}`,
+  signTimeoutMs: 10_000,
+}
+
+type SignCrl = CaBackend['signCrl']
+
+const signWithAuthority: SignCrl = async (_issuer, { signatureAlgorithm, pieces, length }) => {
+  const tbs: Buffer[] = []
+  for await (const piece of pieces) tbs.push(piece)
+  const whole = Buffer.concat(tbs)
+  assert.equal(whole.length, length)
+  return sign(SIGNATURE_ALGORITHMS[signatureAlgorithm].hash, whole, authority.privateKey)
+}
+
+describe('building CRLs', () => {
+  let store: StoreFixture
+  before(async () => {
+    store = await openStores()
+  })
+  after(() => store.close())
+  beforeEach(() =>
+    store.sql('TRUNCATE certificates, crls, crl_pieces, crl_changes, crl_numbers, crl_shardings, server_settings'),
+  )
+
+  interface Instance {
+    round(): Promise<number>
+    built: CrlBuilt[]
+    failures: unknown[]
+  }
+  const running: { stop(): void }[] = []
+  afterEach(() => {
+    for (const { stop } of running.splice(0)) stop()
+  })
+
+  function anInstance(
+    options: { policy?: Partial<CrlPolicy>; signCrl?: SignCrl; encode?: typeof encodePage } = {},
+  ): Instance {
+    const instance: Pick<Instance, 'built' | 'failures'> = { built: [], failures: [] }
+    let stopping = false
+    running.push({
+      stop: () => {
+        stopping = true
+      },
+    })
+    const ca: CaBackend = {
+      kind: 'scripted',
+      outage: () => undefined,
+      issuers: () => [issuer],
+      signCertificate: () => Promise.reject(new Error('no certificates here')),
+      signCrl: options.signCrl ?? signWithAuthority,
+      testSign: async () => [],
+      tokenStates: async () => [],
+      close: async () => undefined,
+    }
+    const builder = createCrlBuilder(
+      {
+        store: createCrlStore(store.db),
+        certificates: createCertificateStore(store.db),
+        ca,
+        encode: options.encode ?? encodePage,
+        scheduledAt: () => undefined,
+        isStopping: () => stopping,
+        events: { built: (crl) => instance.built.push(crl), failed: (_, error) => instance.failures.push(error) },
+      },
+      { ...POLICY, ...options.policy },
+    )
+    return { ...instance, round: builder.round }
+  }
+
+  async function encodePage(job: Parameters<typeof encodeEntries>[0]): Promise<Buffer> {
+    return Buffer.from(encodeEntries(job))
+  }
+
+  /** Certificates that are valid for a day, or have expired. @returns serial numbers */
+  async function certificates(count: number, over: { notAfter?: string } = {}): Promise<string[]> {
+    const rows = await store.sql<{ serial: string }>(
+      `INSERT INTO certificates (id, serial_number, issuer_fingerprint, names, not_before, not_after, der)
+       SELECT gen_random_uuid(), decode('41' || replace(gen_random_uuid()::text, '-', ''), 'hex'), decode($1, 'hex'), '{}',
+              now() - interval '90 days', now() + $3::interval, '\\x00'
+         FROM generate_series(1, $2) RETURNING encode(serial_number, 'hex') AS serial`,
+      [fingerprint, count, over.notAfter ?? '1 day'],
+    )
+    return rows.map(({ serial }) => serial)
+  }
+
+  const revoke = (serials: readonly string[], at = 'now()', reason: number | null = 1) =>
+    store.sql(
+      `UPDATE certificates SET revoked_at = date_trunc('second', ${at}), revocation_reason = $2
+        WHERE encode(serial_number, 'hex') = ANY ($1)`,
+      [serials, reason],
+    )
+
+  async function lists(): Promise<Map<string, ReadCrl & { der: Buffer; bigNumber: bigint }>> {
+    const cache = createCrlCache(createCrlStore(store.db), () => undefined)
+    await cache.refresh()
+    return new Map(
+      cache.served().map(({ name, der }) => {
+        const bytes = Buffer.from(Buffer.from(der))
+        const crl = readCrl(bytes)
+        return [name, { ...crl, der: bytes, bigNumber: crl.number }]
+      }),
+    )
+  }
+  const served = async () => (await lists()).get('default')!
+  const serialsOf = ({ entries }: ReadCrl) => entries.map(({ serial }) => serial).sort()
+
+  test('the first list is there though nothing was ever issued, and the next waits for its time', async () => {
+    const instance = anInstance()
+    assert.equal(await instance.round(), 1)
+    assert.deepEqual(serialsOf(await served()), [])
+    assert.equal(await instance.round(), 0)
+    await store.sql(`UPDATE crls SET this_update = this_update - interval '61 minutes'`)
+    const next = anInstance()
+    assert.equal(await next.round(), 1)
+  })
+
+  test('a list of several pages holds every revoked certificate once, and its signature is over these bytes', async () => {
+    const serials = await certificates(9_000)
+    await certificates(100)
+    await revoke(serials)
+    const instance = anInstance()
+    assert.equal(await instance.round(), 1)
+    const crl = await served()
+    assert.deepEqual(serialsOf(crl), serials.toSorted())
+    assert.ok(crl.entries.every(({ reason }) => reason === 1))
+    assert.deepEqual(
+      instance.built.map(({ entries, bytes }) => [entries, bytes]),
+      [[9_000, crl.der.length]],
+    )
+
+    const outer = readSingle(crl.der, 0x30, 'CertificateList')
+    const [tbs, , signature] = [outer.any(), outer.any(), outer.bitStringOctets()]
+    const { der: key } = parseCertificate(authority.certificate).tbs.spki
+    assert.ok(verify('sha256', tbs, createPublicKey({ key, format: 'der', type: 'spki' }), signature))
+  })
+
+  test('a revocation makes the next list due, a bulk of them too, and so does the operator', async () => {
+    const serials = await certificates(30)
+    await anInstance().round()
+    await revoke(serials.slice(0, 1))
+    assert.equal(await anInstance().round(), 1)
+    await revoke(serials.slice(1))
+    assert.equal(await anInstance().round(), 1)
+    assert.equal(await anInstance().round(), 0)
+    await createCrlStore(store.db).requestRebuild()
+    assert.equal(await anInstance().round(), 1)
+    assert.deepEqual(serialsOf(await served()), serials.toSorted())
+  })
+
+  test('an entry stays until a list that was made after its certificate expired, and then leaves (§3.3)', async () => {
+    const [unlisted = '', leaving = '', fresh = ''] = [
+      ...(await certificates(2, { notAfter: '-1 minute' })),
+      ...(await certificates(1)),
+    ]
+    await revoke([leaving, fresh], `now() - interval '1 day'`)
+    await anInstance().round()
+    assert.deepEqual(serialsOf(await served()), [leaving, fresh].sort(), 'on the first list after its expiry')
+    // The list before this one was made three hours after the certificates expired.
+    await store.sql(`UPDATE certificates SET not_after = not_after - interval '4 hours' WHERE not_after < now()`)
+    await revoke([unlisted])
+    await anInstance().round()
+    assert.deepEqual(
+      serialsOf(await served()),
+      [unlisted, fresh].sort(),
+      'what was revoked after its expiry is listed once',
+    )
+  })
+
+  test('two builders at once: the number rises, one of them has built for nothing, and nothing is lost', async () => {
+    const serials = await certificates(6_000)
+    await anInstance().round()
+    const first = await served()
+    await revoke(serials.slice(0, 5_000))
+    const before = await Promise.all([anInstance().round(), anInstance().round()])
+    assert.ok(before.includes(1), String(before))
+    const second = await served()
+    assert.ok(second.number > first.number)
+    assert.deepEqual(serialsOf(second), serials.slice(0, 5_000).toSorted())
+  })
+
+  test('a builder that was overtaken does not put its older list in the place of the newer', async () => {
+    const [early = '', late = ''] = await certificates(2)
+    await anInstance().round()
+    await revoke([early])
+    let overtake: (() => Promise<void>) | undefined = async () => {
+      overtake = undefined
+      // While the first one signs, another instance goes through a whole build that knows more.
+      await revoke([late])
+      assert.equal(await anInstance().round(), 1)
+    }
+    const slow = anInstance({
+      async signCrl(...args) {
+        await overtake?.()
+        return signWithAuthority(...args)
+      },
+    })
+    assert.equal(await slow.round(), 0)
+    const crl = await served()
+    assert.deepEqual(serialsOf(crl), [early, late].sort())
+    assert.equal(await anInstance().round(), 0, 'and nothing is due')
+  })
+
+  test('what is revoked while a list is built is in the next one at the latest', async () => {
+    const serials = await certificates(5_000)
+    await revoke(serials.slice(0, 4_999))
+    const [late = ''] = serials.slice(4_999)
+    let pages = 0
+    const instance = anInstance({
+      async encode(job) {
+        pages += 1
+        if (pages === 1) await revoke([late])
+        return encodePage(job)
+      },
+    })
+    assert.equal(await instance.round(), 1)
+    assert.equal(await anInstance().round(), 1, 'it counts as missing, listed or not')
+    assert.deepEqual(serialsOf(await served()), serials.toSorted())
+    assert.equal(await anInstance().round(), 0)
+  })
+
+  test('no revocation date is after thisUpdate, though the clock of the database was set back', async () => {
+    const serials = await certificates(1)
+    await revoke(serials, `now() + interval '1 hour'`)
+    await anInstance().round()
+    const { entries, thisUpdate } = await served()
+    assert.deepEqual(
+      entries.map(({ revokedAt }) => revokedAt),
+      [thisUpdate],
+    )
+  })
+
+  test('a build that fails is told, is tried again after a pause, and its pieces go with the next one', async () => {
+    await revoke(await certificates(10))
+    let broken = true
+    const instance = anInstance({
+      signCrl: (...args) => (broken ? Promise.reject(new Error('no signer')) : signWithAuthority(...args)),
+    })
+    assert.equal(await instance.round(), 0)
+    assert.match(String(instance.failures[0]), /no signer/)
+    broken = false
+    assert.equal(await instance.round(), 0, 'not at once')
+    await new Promise((resolve) => setTimeout(resolve, 1_050))
+    assert.equal(await instance.round(), 1)
+    await store.sql('UPDATE crl_changes SET changes = changes + 1')
+    await anInstance().round()
+    const [{ numbers } = { numbers: 0 }] = await store.sql<{ numbers: number }>(
+      'SELECT count(DISTINCT number)::integer AS numbers FROM crl_pieces',
+    )
+    assert.equal(numbers, 2, 'the list that is served and the one before it')
+  })
+
+  test('a service that goes down leaves its build, and nobody serves it', async () => {
+    await revoke(await certificates(5_000))
+    const instance = anInstance({
+      async encode(job) {
+        for (const { stop } of running) stop()
+        return encodePage(job)
+      },
+    })
+    assert.equal(await instance.round(), 0)
+    assert.deepEqual([instance.failures, (await lists()).size], [[], 0])
+    assert.equal(await anInstance().round(), 1)
+  })
+
+  test('numbers go on rising when an older copy of the database is put back', async () => {
+    await anInstance().round()
+    const { number } = await served()
+    await store.sql('TRUNCATE crls, crl_numbers, crl_pieces')
+    await new Promise((resolve) => setTimeout(resolve, 1_000))
+    await anInstance().round()
+    assert.ok((await served()).number > number)
+  })
+
+  test('a renewed certificate of the issuer has its revocations in the same list', async () => {
+    const renewed = Buffer.concat([authority.certificate])
+    const other = randomBytes(32)
+    await store.sql(`INSERT INTO issuers (fingerprint, certificate, chain) VALUES ($1, $2, '{}')`, [other, renewed])
+    const serials = await certificates(2)
+    await store.sql(`UPDATE certificates SET issuer_fingerprint = $1 WHERE encode(serial_number, 'hex') = $2`, [
+      other,
+      serials[0],
+    ])
+    await revoke(serials)
+    await anInstance().round()
+    assert.deepEqual(serialsOf(await served()), serials.toSorted())
+    await store.sql('DELETE FROM issuers WHERE fingerprint = $1', [other])
+  })
+
+  test('parts: each certificate is in the complete list and in the one part its serial number says (crl.shards)', async () => {
+    const serials = await certificates(400)
+    await revoke(serials)
+    assert.equal(await anInstance({ policy: { shards: 4 } }).round(), 5)
+    const all = await lists()
+    assert.deepEqual([...all.keys()], ['default', 'default/4-0', 'default/4-1', 'default/4-2', 'default/4-3'])
+    assert.deepEqual(serialsOf(all.get('default')!), serials.toSorted())
+    for (let shard = 0; shard < 4; shard++) {
+      const part = all.get(`default/4-${shard}`)!
+      const expected = serials.filter((serial) => shardOf(Buffer.from(serial, 'hex'), 4) === shard)
+      assert.deepEqual(serialsOf(part), expected.toSorted())
+      assert.ok(part.der.includes(Buffer.from(`http://crl.test/default/4-${shard}`)), 'its distribution point')
+    }
+    assert.equal(new Set([...all.values()].map(({ number }) => number)).size, 5, 'numbers of one issuer are drawn once')
+
+    // Parts of the former count go on for certificates that name them.
+    await store.sql('UPDATE crl_changes SET changes = changes + 1')
+    assert.equal(await anInstance({ policy: { shards: 1 } }).round(), 5)
+    await store.sql(`UPDATE crl_shardings SET last_used_at = now() - interval '500 days'`)
+    await store.sql('UPDATE crl_changes SET changes = changes + 1')
+    assert.equal(await anInstance({ policy: { shards: 1 } }).round(), 1)
+  })
+
+  test('pages are read from their index alone', async () => {
+    await revoke(await certificates(2_000))
+    await store.sql('VACUUM ANALYZE certificates')
+    const rows = await store.sql<{ 'QUERY PLAN': string }>(
+      `EXPLAIN SELECT id, serial_number, revoked_at, revocation_reason, not_after FROM certificates
+        WHERE issuer_fingerprint = decode($1, 'hex') AND revoked_at IS NOT NULL AND id > gen_random_uuid()
+          AND (not_after >= now() OR revoked_at >= now()) ORDER BY id LIMIT 100`,
+      [fingerprint],
+    )
+    assert.match(rows.map((row) => row['QUERY PLAN']).join('\n'), /Index Only Scan using certificates_revoked/)
+  })
+
+  test('the state of a list tells a publication from none', async () => {
+    const crls = createCrlStore(store.db)
+    const none = await crls.state(COMPLETE, [Buffer.from(fingerprint, 'hex')])
+    assert.deepEqual([none.published, none.missing, none.isRequested], [undefined, 0, false])
+    const draft = await crls.begin(COMPLETE, [])
+    const list = { ...COMPLETE, issuerId: 'default', number: draft.number, entries: 0, bytes: 1 }
+    const times = { thisUpdate: new Date(), nextUpdate: new Date() }
+    assert.equal(await crls.publish({ ...list, ...times }, draft, 1), false, 'its piece is not there')
+    await crls.putPiece(issuerKey, draft.number, 0, Buffer.of(0x30))
+    assert.equal(await crls.publish({ ...list, ...times }, draft, 1), true)
+    assert.equal(await crls.publish({ ...list, ...times }, draft, 1), false, 'something is there by now')
+  })
+})

@@ -1,0 +1,87 @@
+/** CAA checks from the configuration, and the supervisor's bound on them. */
+
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { pino } from 'pino'
+import { createCaaChecks, createCaaJobFactory } from '../../../src/main/caa-checks.ts'
+import { createMetrics } from '../../../src/ops/metrics.ts'
+import type { CaaFinding, CaaJob } from '../../../workers/job.ts'
+import { WorkerPoolError } from '../../../workers/pool.ts'
+import { aConfig } from '../config/support.ts'
+
+const SUBJECTS = [{ name: 'a.example', wildcard: false, method: 'http-01' }]
+const REQUEST = { accountId: 'account', orderId: 'order', subjects: SUBJECTS }
+const NAMED = { acme: { caa_identities: ['CA.example', 'ca2.example.'] } }
+
+describe('the job of a CAA check', () => {
+  test('there is none without a name, nor where the check is off', () => {
+    assert.equal(createCaaJobFactory(aConfig()), undefined)
+    assert.equal(
+      createCaaJobFactory(aConfig({ acme: { caa_identities: ['ca.example'], caa_enforce: false } })),
+      undefined,
+    )
+  })
+  test('it has names as they are compared, the URL of the account, and two questions of time', () => {
+    const factory = createCaaJobFactory(
+      aConfig({
+        acme: { ...NAMED.acme, caa_unreachable_ok: ['Corp.Example', 'internal'] },
+        dns: { timeout_seconds: 3, retries: 0 },
+      }),
+    )
+    assert.deepEqual(factory?.('account', SUBJECTS), {
+      subjects: SUBJECTS,
+      identities: ['ca.example', 'ca2.example'],
+      unreachableOk: ['corp.example', 'internal'],
+      accountUri: 'https://acme.example.com/acct/account',
+      timeoutMs: 6000,
+      // A failure counts after a repeat (BR 3.2.2.8), whatever the setting.
+      dns: { resolvers: [], zones: [], timeoutMs: 3000, retries: 1 },
+    })
+  })
+})
+
+describe('checks for finalize', () => {
+  function checksWith(checkCaa: (job: CaaJob) => Promise<CaaFinding[]>) {
+    const metrics = createMetrics()
+    const lines: Record<string, unknown>[] = []
+    const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(JSON.parse(line)) })
+    const check = createCaaChecks({ jobFor: createCaaJobFactory(aConfig(NAMED)), checkCaa, metrics, log })
+    return { check, metrics, lines }
+  }
+
+  test('findings go back, to the metric and to the log', async () => {
+    const findings: CaaFinding[] = [{ result: 'forbidden', detail: 'no', evidence: [{ step: 'caa' }] }]
+    const { check, metrics, lines } = checksWith(async () => findings)
+    assert.equal(await check(REQUEST), findings)
+    const { values } = await metrics.caaChecks.get()
+    assert.deepEqual(
+      values.map(({ labels, value }) => [labels.result, value]),
+      [['forbidden', 1]],
+    )
+    assert.equal(lines[0]?.['event'], 'caa_check')
+    assert.equal(lines[0]?.['orderId'], 'order')
+    assert.deepEqual(lines[0]?.['evidence'], [{ step: 'caa' }])
+  })
+  test('at most 24 run at once; the others are told so, and places are given back', async () => {
+    const waiting: (() => void)[] = []
+    const { check } = checksWith(() => new Promise((resolve) => waiting.push(() => resolve([]))))
+    const first = Array.from({ length: 24 }, () => check(REQUEST))
+    assert.equal(await check(REQUEST), undefined)
+    assert.equal(waiting.length, 24)
+    for (const answer of waiting.splice(0)) answer()
+    await Promise.all(first)
+    const next = check(REQUEST)
+    waiting[0]?.()
+    assert.deepEqual(await next, [])
+  })
+  test('workers without a verdict are no verdict; a fault of ours is a fault', async () => {
+    const lost = checksWith(async () => {
+      throw new WorkerPoolError('lost', 'gone')
+    })
+    for (let i = 0; i < 30; i++) assert.equal(await lost.check(REQUEST), undefined)
+    const broken = checksWith(async () => {
+      throw new TypeError('a fault')
+    })
+    await assert.rejects(broken.check(REQUEST), TypeError)
+  })
+})

@@ -1,0 +1,77 @@
+/** The data of DNS records, one strict reader a type: all of the octets and none beyond them, or undefined. */
+
+import { SocketAddress } from 'node:net'
+import { type RawRecord, readName } from './wire.ts'
+
+/** Record types a caller can ask for, and what their data looks like here. */
+export interface DnsData {
+  A: string
+  AAAA: string
+  /** One entry per character-string of the record (RFC 1035 §3.3.14). */
+  TXT: readonly Uint8Array[]
+  /** RFC 8659 §4.1. The tag is in lower case. */
+  CAA: { critical: boolean; tag: string; value: string }
+  NS: string
+  /** That there is one is all anybody asks: the zone below is signed (RFC 4035 §5.2). */
+  DS: { keyTag: number }
+}
+export type DnsType = keyof DnsData
+
+/** RFC 1035 §2.3.4 for legal lengths; printable ASCII without blanks, because a name is also text in logs and URLs. */
+export function isQueryableName(name: string): boolean {
+  if (name.length === 0 || name.length > 253 || !/^[\x21-\x7e]+$/.test(name)) return false
+  return name.split('.').every((label) => label.length >= 1 && label.length <= 63)
+}
+
+export function readData(message: Buffer, record: RawRecord, type: DnsType): DnsData[DnsType] | undefined {
+  const data = message.subarray(record.start, record.end)
+  switch (type) {
+    case 'A':
+      return data.length === 4 ? data.join('.') : undefined
+    case 'AAAA':
+      return data.length === 16 ? addressOf(data) : undefined
+    case 'NS':
+      return readTarget(message, record)
+    case 'TXT':
+      return readStrings(data)
+    case 'CAA':
+      return readProperty(data)
+    case 'DS':
+      return data.length > 4 ? { keyTag: data.readUInt16BE(0) } : undefined
+  }
+}
+
+/** The one name that is all of the data (CNAME, NS). Undefined for what is not a queryable name. */
+export function readTarget(message: Buffer, { start, end }: RawRecord): string | undefined {
+  const name = readName(message, start)
+  return name?.end === end && isQueryableName(name.text) ? name.text : undefined
+}
+
+function addressOf(data: Buffer): string {
+  const groups = Array.from({ length: 8 }, (_, i) => data.readUInt16BE(2 * i).toString(16))
+  return new SocketAddress({ address: groups.join(':'), family: 'ipv6' }).address
+}
+
+function readStrings(data: Buffer): Buffer[] | undefined {
+  const strings: Buffer[] = []
+  for (let at = 0; at < data.length; ) {
+    const end = at + 1 + data[at]!
+    if (end > data.length) return undefined
+    strings.push(data.subarray(at + 1, end))
+    at = end
+  }
+  return strings
+}
+
+/** RFC 8659 §4.1. The tag is not empty. */
+function readProperty(data: Buffer): DnsData['CAA'] | undefined {
+  if (data.length < 2) return undefined
+  const valueStart = 2 + data[1]!
+  if (valueStart === 2 || valueStart > data.length) return undefined
+  // One character an octet: what is not ASCII stays apart from what is, and matches nothing.
+  return {
+    critical: (data[0]! & 0x80) !== 0,
+    tag: data.toString('latin1', 2, valueStart).toLowerCase(),
+    value: data.toString('latin1', valueStart),
+  }
+}

@@ -1,0 +1,113 @@
+/**
+ * The frame of a DNS message (RFC 1035 §4.1): its records, their names, and where each one's data begins and ends.
+ *
+ * Read by us and not by the codec library, because strangers choose these bytes: a decoder that reads parts of a record
+ * past the record's end mixes neighbours up, and one that follows a chain of compression pointers as long as it goes can be
+ * kept busy for a second with one message, by thousands of records whose names are thousands of pointers away.
+ */
+
+const HEADER_BYTES = 12
+/** Type, class, time to live and length, which stand between a record's name and its data. */
+const RECORD_HEAD_BYTES = 10
+/** An honest answer has some tens, a zone of decoys some hundreds; 64 KiB hold five thousand empty ones. */
+const MAX_RECORDS = 1024
+/** An honest name has one pointer, now and then two; every step costs as much as a label. */
+const MAX_POINTERS = 16
+/** RFC 1035 §2.3.4. */
+const MAX_NAME_BYTES = 255
+
+export interface RawRecord {
+  /** Lower case, without a final dot; empty for the root. */
+  owner: string
+  type: number
+  class: number
+  /** As it stands there; in an OPT record it is something else. */
+  ttl: number
+  /** Of the data, inside the message. */
+  start: number
+  end: number
+}
+
+export interface Frame {
+  answers: RawRecord[]
+  authorities: RawRecord[]
+  additionals: RawRecord[]
+}
+
+/** Undefined for bytes that do not add up to a message. What follows the last record is left alone. */
+export function readFrame(message: Buffer): Frame | undefined {
+  if (message.length < HEADER_BYTES) return undefined
+  const [questions, ...sections] = [4, 6, 8, 10].map((at) => message.readUInt16BE(at)) as [number, ...number[]]
+  if (sections.reduce((sum, count) => sum + count, questions) > MAX_RECORDS) return undefined
+
+  let at = HEADER_BYTES
+  for (let i = 0; i < questions; i++) {
+    const name = readName(message, at)
+    if (!name || name.end + 4 > message.length) return undefined
+    at = name.end + 4
+  }
+  const read: RawRecord[][] = []
+  for (const count of sections) {
+    const records: RawRecord[] = []
+    for (let i = 0; i < count; i++) {
+      const record = readRecord(message, at)
+      if (!record) return undefined
+      records.push(record)
+      at = record.end
+    }
+    read.push(records)
+  }
+  const [answers, authorities, additionals] = read as [RawRecord[], RawRecord[], RawRecord[]]
+  return { answers, authorities, additionals }
+}
+
+function readRecord(message: Buffer, at: number): RawRecord | undefined {
+  const name = readName(message, at)
+  if (!name || name.end + RECORD_HEAD_BYTES > message.length) return undefined
+  const start = name.end + RECORD_HEAD_BYTES
+  const end = start + message.readUInt16BE(start - 2)
+  if (end > message.length) return undefined
+  return {
+    owner: name.text,
+    type: message.readUInt16BE(name.end),
+    class: message.readUInt16BE(name.end + 2),
+    ttl: message.readUInt32BE(name.end + 4),
+    start,
+    end,
+  }
+}
+
+export interface WireName {
+  text: string
+  /** Behind it, in place. */
+  end: number
+}
+
+/**
+ * The name at `start` (RFC 1035 §4.1.4), in lower case. A dot inside a label comes out as NUL, so that such a name is no
+ * queryable name and equals none. Undefined when it has no end, or one that takes too many pointers to reach.
+ */
+export function readName(message: Buffer, start: number): WireName | undefined {
+  const labels: string[] = []
+  let end: number | undefined
+  let at = start
+  for (let pointers = 0, octets = 1; ; ) {
+    const length = message[at]
+    if (length === undefined) return undefined
+    if (length === 0) return { text: labels.join('.').toLowerCase(), end: end ?? at + 1 }
+    if (length < 0x40) {
+      octets += length + 1
+      if (octets > MAX_NAME_BYTES || at + length >= message.length) return undefined
+      labels.push(message.toString('latin1', at + 1, at + 1 + length).replaceAll('.', '\0'))
+      at += length + 1
+      continue
+    }
+    const low = message[at + 1]
+    if (length < 0xc0 || low === undefined || ++pointers > MAX_POINTERS) return undefined
+    const target = ((length & 0x3f) << 8) | low
+    // To a prior name only, so that it cannot go round in circles.
+    if (target >= at) return undefined
+    end ??= at + 2
+    at = target
+  }
+}

@@ -1,0 +1,100 @@
+/**
+ * The contract of validator modules (`ext:` in `challenges.enabled`; decisions 33), checked: what a module exports, and
+ * what its validator answers. Whatever does not keep the contract is refused at start, or is no success.
+ *
+ * A module exports a class: `static type`, the method's name on the wire; `static wildcard` and `static ip`, true where it can
+ * validate wildcard names and addresses; a constructor that is given the settings and throws when they are wrong; and
+ * `validate(challenge, { signal })`, whose answer is `{ ok: true }` or `{ ok: false, detail }` (docs/validators.md).
+ */
+
+import type { ProblemType } from '../../src/protocol/problem.ts'
+import type { EvidenceStep, ExtensionJob, ValidationVerdict } from '../job.ts'
+
+export interface Validator {
+  /** @param context the signal is aborted after `timeoutMs` */
+  validate(challenge: ExtensionJob['challenge'], context: { signal: AbortSignal }): unknown
+}
+
+export interface ValidatorClass {
+  readonly type: string
+  readonly wildcard: boolean
+  readonly ip: boolean
+  /** @throws what the constructor throws: its settings are wrong */
+  create(settings: Readonly<Record<string, unknown>>): Validator
+}
+
+/** A label of the names that the registry of validation methods has. */
+const TYPE = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
+
+/** @throws Error, the end of a sentence that starts with the reference of the module */
+export function requireValidatorClass(exported: unknown): ValidatorClass {
+  if (typeof exported !== 'function' || typeof exported.prototype?.validate !== 'function')
+    throw new Error('is no class with a method validate')
+  const { type, wildcard = false, ip = false } = exported as { type?: unknown; wildcard?: unknown; ip?: unknown }
+  if (typeof type !== 'string' || !TYPE.test(type))
+    throw new Error('needs a static type: the name of its method, of lower-case letters, digits and inner hyphens')
+  if (typeof wildcard !== 'boolean' || typeof ip !== 'boolean')
+    throw new Error('has a static wildcard or ip that is neither true nor false')
+  const Validator = exported as unknown as new (settings: unknown) => Validator
+  return { type, wildcard, ip, create: (settings) => new Validator(settings) }
+}
+
+/** What a failed validation may be for the client (RFC 8555 §6.7); a fault of the server is not the module's to report. */
+const VERDICT_PROBLEMS: readonly ProblemType[] = [
+  'connection',
+  'dns',
+  'tls',
+  'unauthorized',
+  'incorrectResponse',
+  'caa',
+]
+const MAX_DETAIL_LENGTH = 512
+const MAX_EVIDENCE_LENGTH = 8192
+
+/** @throws Error, the end of a sentence that starts with "the answer" */
+export function requireVerdict(answer: unknown): ValidationVerdict {
+  if (typeof answer !== 'object' || answer === null) throw new Error('is no object')
+  // Read once: a getter could say something else the next time.
+  const { ok, problem, detail, retryable, evidence, validForSeconds } = answer as Record<string, unknown>
+  const steps = requireEvidence(evidence)
+  if (ok === true) {
+    if (validForSeconds === undefined) return { ok, evidence: steps }
+    if (!Number.isSafeInteger(validForSeconds) || (validForSeconds as number) < 1)
+      throw new Error('has a validForSeconds that is no whole number from 1')
+    return { ok, evidence: steps, validForSeconds: validForSeconds as number }
+  }
+  if (ok !== false) throw new Error('has an ok that is neither true nor false')
+  if (typeof detail !== 'string' || detail === '') throw new Error('refuses without a detail')
+  if (retryable !== undefined && typeof retryable !== 'boolean') throw new Error('has a retryable that is no boolean')
+  return {
+    ok,
+    problem: requireProblem(problem),
+    detail: printable(detail),
+    retryable: retryable ?? false,
+    evidence: steps,
+  }
+}
+
+function requireProblem(problem: unknown): ProblemType {
+  const known = problem === undefined ? 'unauthorized' : VERDICT_PROBLEMS.find((one) => one === problem)
+  if (known === undefined) throw new Error(`has a problem that is none of ${VERDICT_PROBLEMS.join(', ')}`)
+  return known
+}
+
+/** As it goes through JSON, so that it can cross threads and be stored. */
+function requireEvidence(evidence: unknown): EvidenceStep[] {
+  if (evidence === undefined) return []
+  if (!Array.isArray(evidence)) throw new Error('has evidence that is no list')
+  const text = JSON.stringify(evidence)
+  if (text.length > MAX_EVIDENCE_LENGTH) throw new Error(`has more than ${MAX_EVIDENCE_LENGTH} characters of evidence`)
+  const steps = JSON.parse(text) as unknown[]
+  if (
+    !steps.every((step) => typeof step === 'object' && step !== null && typeof (step as EvidenceStep).step === 'string')
+  )
+    throw new Error('has evidence that is no list of objects with a step')
+  return steps as EvidenceStep[]
+}
+
+function printable(text: string): string {
+  return text.slice(0, MAX_DETAIL_LENGTH).replace(/\p{C}/gu, '?')
+}

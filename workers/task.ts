@@ -1,0 +1,14 @@
+/** The tasks that the pool's threads run: one job in, with the settings that all jobs share put back, one answer out. */
+
+import { workerData } from 'node:worker_threads'
+import type { BuiltInJob, CaaFinding, CaaJob, ValidationVerdict } from './job.ts'
+import { withShared } from './shared-settings.ts'
+import validate, { checkCaa as check } from './validate.ts'
+
+export default function task(job: BuiltInJob): Promise<ValidationVerdict> {
+  return validate(withShared(job, workerData))
+}
+
+export function checkCaa(job: CaaJob): Promise<CaaFinding[]> {
+  return check(withShared(job, workerData))
+}
