@@ -27,6 +27,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'src/ca': ['src/lib', 'src/pki', 'src/domain', 'signer/protocol.ts'],
   'src/services': [...CORE, 'src/store', 'src/ca', 'workers/pool.ts', 'workers/job.ts'],
   'src/http': ['src/lib', 'src/protocol', 'src/domain'],
+  'src/mpic': ['src/lib', 'src/protocol', 'src/domain', 'workers/job.ts'],
   'src/acme': RESOURCES,
   'src/admin': RESOURCES,
   'src/ops': RESOURCES,
@@ -73,7 +74,7 @@ const KNOWN_TO: Record<string, readonly string[]> = {
   'uWebSockets.js': ['src/http/uws.ts'],
   yaml: ['src/config/document.ts', 'src/main/dev.ts', 'signer/config.ts'],
   zod: [
-    ...['src/config', 'src/acme', 'src/admin', 'src/store'],
+    ...['src/config', 'src/acme', 'src/admin', 'src/mpic', 'src/store'],
     ...['signer/config.ts', 'signer/crl-numbers.ts', 'signer/protocol.ts'],
   ],
 }
