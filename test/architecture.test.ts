@@ -64,7 +64,7 @@ const KNOWN_TO: Record<string, readonly string[]> = {
   jose: [],
   'node-cron': ['src/lib/cron.ts'],
   pg: ['src/store'],
-  pino: ['src/main', 'signer/connection.ts', 'signer/serve.ts'],
+  pino: ['src/main', 'signer/connection.ts', 'signer/issuer-rollover.ts', 'signer/serve.ts'],
   piscina: ['workers/pool.ts'],
   'prom-client': ['src/ops/metrics.ts'],
   re2js: ['src/domain/linear-pattern.ts'],

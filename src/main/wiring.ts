@@ -94,6 +94,8 @@ export function connectSigner(signer: FrontThreadData['signer'], log: Logger): C
       logged = undefined
       log.debug({ version, issuers: issuers.map(({ id }) => id) }, 'signer connected')
     },
+    onIssuersChanged: (issuers) =>
+      log.info({ issuers: issuers.map(({ id }) => id) }, 'the signer has other issuers now'),
     onDisconnect({ message }) {
       // Every attempt of a long outage fails for the same reason.
       log[message === logged ? 'debug' : 'warn']({ reason: message }, 'signer not reachable')
