@@ -8,8 +8,11 @@ import type { AuditLine } from './audit-chain.ts'
 import { type AuditSelection, describeLine, exportAudit, followLines, lastLines } from './audit-export.ts'
 import { closedSegments } from './audit-segments.ts'
 import { verifyAuditChain } from './audit-verify.ts'
+import { describeSoftHsm, initSoftHsm } from './ceremony/init-softhsm.ts'
+import { nextSteps, runCeremony } from './ceremony/keygen.ts'
+import { KEYGEN_TEXTS, type KeygenOptions, readPlan } from './ceremony/options.ts'
 import { ConfigError, loadConfig } from './config.ts'
-import { PinRefused } from './issuers.ts'
+import { isPinRefusal } from './issuers.ts'
 import { PIN_REFUSED_EXIT_CODE } from './protocol.ts'
 import { checkSetup, serve } from './serve.ts'
 import { readVersion } from './version.ts'
@@ -36,6 +39,7 @@ const program = sade('chancery-signer')
     'start again before it is corrected, each attempt brings the token nearer to its lock.',
     'A running daemon prints one line "signer ready" (JSON) when it accepts connections.',
     'SIGTERM or SIGINT: finish what is in flight, then stop.',
+    'SIGHUP: read the issuers of the configuration again; what is wrong with them is logged and changes nothing.',
   ])
 
 program
@@ -76,11 +80,65 @@ program
   .example('audit export --format csv --since 2026-01-01T00:00:00Z /var/lib/chancery-signer/audit.jsonl > 2026.csv')
   .action(run(exportCommand))
 
+program
+  .command('keygen', 'Make a CA key and a self-signed root or a certificate request')
+  .describe([
+    'Make a CA key, and with it a self-signed root (--root-days) or a request that another CA signs.',
+    '',
+    'With --library the key is made inside a PKCS#11 token and never leaves it; otherwise it becomes key.pem in --out.',
+    'The folder --out gets root.pem or request.csr, and ceremony.log: each step with its time, the key, the fingerprints',
+    'and the hashes of the files. PIN and passphrase come from a file (mode 600), a variable or the terminal.',
+  ])
+  .option('--subject', 'Name of the CA, last part first: "CN=Example Root CA,O=Example,C=DE"')
+  .option('--type', 'P-256, P-384, P-521, RSA-2048, RSA-3072, RSA-4096, RSA-8192 or Ed25519 (in a file)', 'P-256')
+  .option('--hash', 'sha256, sha384 or sha512', 'sha256')
+  .option('--out', 'Folder for what is written', 'ceremony')
+  .option('--root-days', 'Make a self-signed root, valid for so many days')
+  .option('--path-length', 'CA certificates that may stand below this one')
+  .option('--library', 'PKCS#11 library; the key is made in a token')
+  .option('--token', 'Label of the token')
+  .option('--slot', 'Slot of the token')
+  .option('--label', 'Label of the new key in the token')
+  .option('--id', 'Id of the new key in the token, hexadecimal; without it a random one')
+  .option('--pin-file', 'File with the PIN; without it and --pin-env it is asked for')
+  .option('--pin-env', 'Variable with the PIN')
+  .option('--passphrase-file', 'Encrypt the key file with the passphrase in this file')
+  .option('--passphrase-env', 'Encrypt the key file with the passphrase in this variable')
+  .option('--passphrase-prompt', 'Encrypt the key file with a passphrase asked for on the terminal')
+  .example('keygen --subject "CN=Example Root CA" --type P-384 --root-days 7300 --out root --passphrase-prompt')
+  .example('keygen --subject "CN=Example Issuing CA" --library libsofthsm2.so --token ca --label issuing --out issuing')
+  .action(run(keygenCommand))
+
+program
+  .command('init-softhsm <folder>', 'Make a SoftHSM token for development')
+  .describe([
+    'Make a SoftHSM token for development, in a folder of its own with its own configuration and random PINs.',
+    '',
+    'Prints what to put into the configuration. SoftHSM keeps keys in files: this is for trying things out, not for a CA.',
+  ])
+  .option('--label', 'Label of the token', 'chancery-dev')
+  .option('--library', 'SoftHSM library, where it is not in one of the usual places')
+  .example('init-softhsm ./softhsm')
+  .action(run(initSoftHsmCommand))
+
+async function keygenCommand(options: KeygenOptions): Promise<number> {
+  const plan = await readPlan(options, `chancery-signer ${version}`)
+  await runCeremony(plan, (line) => console.log(line))
+  for (const line of nextSteps(plan)) console.log(line)
+  return EXIT.ok
+}
+
+async function initSoftHsmCommand(folder: string, options: { label: string; library?: string }): Promise<number> {
+  const made = await initSoftHsm(folder, options.label, options.library)
+  for (const line of describeSoftHsm(made)) console.log(line)
+  return EXIT.ok
+}
+
 async function serveCommand(options: ServeOptions): Promise<number> {
   if (options._.length > 0) throw new Error(`unknown command: ${options._.join(' ')}; see chancery-signer --help`)
   const config = loadConfig(options.config)
   if (!options['validate-only']) {
-    await serve(config, version, options['with-parent'] ?? false)
+    await serve(config, () => loadConfig(options.config), version, options['with-parent'] ?? false)
     return EXIT.ok
   }
   for (const line of await checkSetup(config)) console.log(line)
@@ -167,13 +225,13 @@ function run<A extends unknown[]>(command: (...args: A) => Promise<number>): (..
       const lines =
         error instanceof ConfigError ? error.problems : [error instanceof Error ? error.message : String(error)]
       for (const line of lines.flatMap((text) => text.split('\n'))) console.error(`chancery-signer: ${line}`)
-      process.exitCode = error instanceof PinRefused ? EXIT.pinRefused : EXIT.failed
+      process.exitCode = isPinRefusal(error) ? EXIT.pinRefused : EXIT.failed
     }
   }
 }
 
 program.parse(process.argv, {
   boolean: ['follow', 'json'],
-  string: ['serial'],
+  string: [...KEYGEN_TEXTS, 'serial'],
   unknown: (flag) => `Unknown option: ${flag}`,
 })

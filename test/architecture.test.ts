@@ -47,7 +47,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   ],
   signer: ['src/lib', 'src/pki'],
   workers: CORE,
-  bench: ['src/lib'],
+  // The signer is measured through the client that the service uses.
+  bench: ['src/lib', 'src/pki', 'src/ca/signer-client.ts'],
 }
 
 /**
@@ -64,7 +65,7 @@ const KNOWN_TO: Record<string, readonly string[]> = {
   jose: [],
   'node-cron': ['src/lib/cron.ts'],
   pg: ['src/store'],
-  pino: ['src/main', 'signer/connection.ts', 'signer/serve.ts'],
+  pino: ['src/main', 'signer/connection.ts', 'signer/issuer-rollover.ts', 'signer/serve.ts'],
   piscina: ['workers/pool.ts'],
   'prom-client': ['src/ops/metrics.ts'],
   re2js: ['src/domain/linear-pattern.ts'],

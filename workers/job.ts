@@ -101,6 +101,8 @@ export interface DnsAccount01Job extends DnsTxtJob {
   type: 'dns-account-01'
   /** Of the account's URL (src/protocol/account-label.ts). */
   accountLabel: string
+  /** For the error; a perspective does not know it. */
+  accountUrl?: string
 }
 
 export interface DnsPersist01Job extends DnsMethodJob {
@@ -148,6 +150,18 @@ export type CaaFinding = { evidence: EvidenceStep[] } & (
   | { result: 'permitted' | 'excepted' }
   | { result: 'forbidden' | 'failed'; detail: string }
 )
+
+/** Whether mail can reach these domains (RFC 5321 §5.1). */
+export interface MailDomainJob {
+  /** Lower case. */
+  domains: readonly string[]
+  /** One bound for all domains together. */
+  timeoutMs: number
+  dns: DnsSettings
+}
+
+/** `reason` may reach the client: it never holds bytes of a record. `failed`: nothing was learned. */
+export type MailDomainFinding = { result: 'accepts' } | { result: 'refused' | 'failed'; reason: string }
 
 /** What `validate.ts` does itself. */
 type BuiltInMethodJob = Http01Job | TlsAlpn01Job | Dns01Job | DnsAccount01Job | DnsPersist01Job

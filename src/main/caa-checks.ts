@@ -16,6 +16,8 @@ import { type CaaJobFactory, dnsSettings } from './validation-jobs.ts'
  * hand-over of validations go through as well: name servers that do not answer must leave most of it free.
  */
 const MAX_AT_ONCE = 24
+/** Of one account: whose names have silent name servers can finalize over and over, and must leave places to the others. */
+const MAX_OF_ACCOUNT = MAX_AT_ONCE / 4
 
 /** How long the pool may let a check wait before the front gives it up. */
 const QUEUE_MS = 5_000
@@ -53,12 +55,14 @@ export interface CaaChecksOptions {
   log: Logger
 }
 
-/** Answers undefined when too many run already or the workers gave no verdict. */
+/** Answers undefined when too many run already, in all or of this account, or the workers gave no verdict. */
 export function createCaaChecks({ jobFor, checkCaa, metrics, log }: CaaChecksOptions): AskForCaa {
   let running = 0
+  const ofAccounts = new Map<string, number>()
 
-  async function check(job: CaaJob): Promise<CaaFinding[] | undefined> {
+  async function check(accountId: string, job: CaaJob): Promise<CaaFinding[] | undefined> {
     running++
+    ofAccounts.set(accountId, ofAccount(accountId) + 1)
     try {
       return await checkCaa(job)
     } catch (error) {
@@ -67,12 +71,16 @@ export function createCaaChecks({ jobFor, checkCaa, metrics, log }: CaaChecksOpt
       return undefined
     } finally {
       running--
+      if (ofAccount(accountId) === 1) ofAccounts.delete(accountId)
+      else ofAccounts.set(accountId, ofAccount(accountId) - 1)
     }
   }
 
+  const ofAccount = (accountId: string) => ofAccounts.get(accountId) ?? 0
+
   return async ({ accountId, orderId, subjects }) => {
-    if (!jobFor || running >= MAX_AT_ONCE) return undefined
-    const findings = await check(jobFor(accountId, subjects))
+    if (!jobFor || running >= MAX_AT_ONCE || ofAccount(accountId) >= MAX_OF_ACCOUNT) return undefined
+    const findings = await check(accountId, jobFor(accountId, subjects))
     if (!findings) return undefined
     for (const { result } of findings) metrics.caaChecks.inc({ result })
     const evidence = findings.flatMap((finding) => finding.evidence)

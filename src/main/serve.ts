@@ -20,6 +20,7 @@ import { createCaaChecks, createCaaJobFactory } from './caa-checks.ts'
 import { startCrls } from './crl.ts'
 import { loadChallengeMethods } from './extensions.ts'
 import { PINO_LEVELS } from './logging.ts'
+import { createMailDomainChecks } from './mail-domain-checks.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from './messages.ts'
 import { keepNonceEpochs } from './nonces.ts'
 import { corroborated } from './perspectives.ts'
@@ -242,6 +243,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     board,
     dispatcher,
     checkCaa: createCaaChecks({ jobFor: caaJob, checkCaa: validators.checkCaa, metrics, log }),
+    checkMailDomains: createMailDomainChecks({ config, checkMailDomains: pool.checkMailDomains, log }),
     fronts: () => fronts,
     workers: () => ({
       challenge: background.isHealthy('challenge'),

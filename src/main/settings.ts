@@ -250,7 +250,7 @@ export function certificateProfiles({ ca }: Config): ReadonlyMap<string, Certifi
         maxValidityDays: Math.min(ca.max_validity_days, profile.max_validity_days ?? ca.max_validity_days),
         backdateSeconds: ca.backdate_seconds,
       },
-      issuerId: profile.issuer ?? undefined,
+      issuerIds: issuerIdsOf(profile.issuer),
     },
   ])
   const byName = new Map(profiles)
@@ -303,9 +303,14 @@ export function crlMaxAgeSeconds({ crl }: Config): number {
   return crl.rebuild_interval_seconds
 }
 
+function issuerIdsOf(issuer: string | readonly string[] | null): readonly string[] {
+  if (issuer === null) return []
+  return typeof issuer === 'string' ? [issuer] : issuer
+}
+
 /** The issuer of the default profile, whose list the bare `crl.path` serves. */
 export function defaultIssuerId({ ca: { profiles } }: Config, ca: Pick<CaBackend, 'issuers'>): string | undefined {
-  return profiles[DEFAULT_PROFILE]?.issuer ?? ca.issuers()[0]?.id
+  return issuerIdsOf(profiles[DEFAULT_PROFILE]?.issuer ?? null)[0] ?? ca.issuers()[0]?.id
 }
 
 /** The name of a list in its URL: where we serve it, or where the operator says that it can be fetched. */

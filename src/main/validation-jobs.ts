@@ -41,11 +41,11 @@ export function createJobFactory(
     'http-01': ({ identifier, token, thumbprint }) =>
       http01Job(config, version, { identifier, token, keyAuthorization: keyAuthorization(token, thumbprint) }),
     'dns-01': (request) => ({ type: 'dns-01', ...txtJob(config, challenges.dns01, request, digestOf(request)) }),
-    'dns-account-01': (request) => ({
-      type: 'dns-account-01',
-      ...txtJob(config, challenges.dnsaccount01, request, digestOf(request)),
-      accountLabel: accountLabel(urls.numbered('account', request.accountId)),
-    }),
+    'dns-account-01': (request) => {
+      const accountUrl = urls.numbered('account', request.accountId)
+      const job = txtJob(config, challenges.dnsaccount01, request, digestOf(request))
+      return { type: 'dns-account-01', ...job, accountLabel: accountLabel(accountUrl), accountUrl }
+    },
     'tls-alpn-01': (request) => tlsAlpn01Job(config, request.identifier, digestOf(request)),
     'dns-persist-01': (request) => persistJob(config, urls, request),
   }

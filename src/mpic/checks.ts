@@ -40,7 +40,7 @@ function dcvParameters(job: ValidationJob): DcvParameters | undefined {
   }
 }
 
-/** draft-ietf-acme-dns-account-label-02 §3. */
+/** draft-ietf-acme-dns-account-label-03 §3.2. */
 const accountPrefix = (label: string) => `_${label}._acme-challenge`
 
 /** The account's label in such a prefix; undefined for any other name. */

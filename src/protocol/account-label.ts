@@ -1,4 +1,4 @@
-/** What dns-account-01 calls an account in the name of its record (draft-ietf-acme-dns-account-label-02 §3). */
+/** What dns-account-01 calls an account in the name of its record (draft-ietf-acme-dns-account-label-03 §3.2). */
 
 import { hash } from 'node:crypto'
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
+import type { Socket } from 'node:net'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import dnsPacket from 'dns-packet'
@@ -278,6 +279,54 @@ describe('no answer to go by', () => {
     const [verdict, ms] = await timedVerdict(txtJob([], { timeoutMs: 400, propagationWaitMs: 60_000, dns }))
     assertInvalid(verdict, 'dns', 'look-up failed: no answer in time')
     assert.ok(ms < 1500, `${ms} ms`)
+  })
+  /** The length and the message, a byte at a time. */
+  function drip(socket: Socket, message: Buffer, everyMs: number): void {
+    const bytes = Buffer.concat([Buffer.from([message.length >> 8, message.length & 0xff]), message])
+    let at = 0
+    const timer = setInterval(() => {
+      if (socket.destroyed || at === bytes.length) clearInterval(timer)
+      else socket.write(bytes.subarray(at, ++at))
+    }, everyMs)
+    socket.setNoDelay(true)
+  }
+  const overTcp =
+    (take: (asked: Asked, socket: Socket) => void): Script =>
+    (asked) =>
+      asked.transport === 'udp' ? { flags: dnsPacket.TRUNCATED_RESPONSE } : (socket) => take(asked, socket)
+
+  test('an answer that comes byte by byte over TCP is read', async (t) => {
+    const server = await serve(
+      t,
+      overTcp((asked, socket) => drip(socket, good(asked), 1)),
+    )
+    assertValid(await validateDns01(txtJob([server.resolver])))
+  })
+  test('an answer that drips without end is a dns problem, in time', async (t) => {
+    const server = await serve(
+      t,
+      overTcp((_, socket) => drip(socket, Buffer.alloc(65_535), 20)),
+    )
+    const [verdict, ms] = await timedVerdict(txtJob([], { dns: settingsOf([server.resolver], { timeoutMs: 600 }) }))
+    assertInvalid(verdict, 'dns', 'look-up failed: no answer in time')
+    assert.ok(ms < 1500, `${ms} ms`)
+  })
+  test('a connection that is reset is a dns problem', async (t) => {
+    const server = await serve(
+      t,
+      overTcp((_, socket) => socket.resetAndDestroy()),
+    )
+    assertInvalid(
+      await validateDns01(txtJob([server.resolver])),
+      'dns',
+      'look-up failed: the name server closed the connection',
+    )
+  })
+  test('several answers over one connection: the first counts', async (t) => {
+    const server = await serve(t, (asked) =>
+      asked.transport === 'udp' ? { flags: dnsPacket.TRUNCATED_RESPONSE } : [good(asked), forged(asked)],
+    )
+    assertValid(await validateDns01(txtJob([server.resolver])))
   })
   test('an empty message over TCP is a dns problem', async (t) => {
     const server = await serve(t, ({ transport }) =>
@@ -676,13 +725,14 @@ describe('evidence', () => {
   })
 })
 
-describe('dns-account-01 (draft-ietf-acme-dns-account-label-02)', () => {
+describe('dns-account-01 (draft-ietf-acme-dns-account-label-03)', () => {
   const accountUrl = 'https://example.com/acme/acct/ExampleAccount'
   const record = `_ujmmovf2vn55tgye.${RECORD}`
   const job = (resolver: string): DnsAccount01Job => ({
     ...txtJob([resolver]),
     type: 'dns-account-01',
     accountLabel: accountLabel(accountUrl),
+    accountUrl,
   })
 
   test('the label is that of the draft’s example', () => assert.equal(accountLabel(accountUrl), 'ujmmovf2vn55tgye'))
@@ -701,13 +751,18 @@ describe('dns-account-01 (draft-ietf-acme-dns-account-label-02)', () => {
     assertValid(await validateDnsAccount01(job(server.resolver)))
     assertValid(await validate(job(server.resolver)))
   })
-  test('the record of dns-01 does not count', async (t) => {
+  test('the record of dns-01 does not count, and the error names the account URL (§3.4)', async (t) => {
     const server = await serve(t, ({ name }) =>
       name === RECORD ? { answers: [txt(name, DIGEST)] } : { rcode: NXDOMAIN },
     )
-    assertInvalid(await validateDnsAccount01(job(server.resolver)), 'dns', 'the name does not exist (NXDOMAIN)', {
-      record,
-    })
+    assertInvalid(
+      await validateDnsAccount01(job(server.resolver)),
+      'dns',
+      `the name does not exist (NXDOMAIN); its label is that of the account ${accountUrl}`,
+      {
+        record,
+      },
+    )
   })
   test('another account’s label does not count', async (t) => {
     const server = await serve(t, ({ name }) =>

@@ -28,9 +28,10 @@ export interface Reply {
 
 /**
  * Raw bytes are sent as they are; `drop` sends nothing; `close` ends a TCP connection without an answer; a list sends
- * several datagrams (or messages) in a row.
+ * several datagrams (or messages) in a row; a function takes a TCP connection over.
  */
-export type Scripted = Reply | Buffer | 'drop' | 'close' | Buffer[]
+export type Scripted = Reply | Buffer | 'drop' | 'close' | Buffer[] | TakeOver
+export type TakeOver = (socket: Socket) => void
 export type Script = (asked: Asked) => Scripted | Promise<Scripted>
 
 export interface ScriptedDns {
@@ -86,14 +87,14 @@ export async function startDns(
     bytes: Buffer,
     transport: Asked['transport'],
     from: Asked['from'],
-  ): Promise<Buffer[] | 'close'> {
+  ): Promise<Buffer[] | 'close' | TakeOver> {
     const query = dnsPacket.decode(bytes)
     const question = query.questions![0]!
     const entry: Asked = { name: question.name.toLowerCase(), type: question.type, transport, from, query, bytes }
     asked.push(entry)
     const reply = await script(entry)
     if (reply === 'drop') return []
-    if (reply === 'close') return reply
+    if (reply === 'close' || typeof reply === 'function') return reply
     if (Buffer.isBuffer(reply)) return [reply]
     return Array.isArray(reply) ? reply : [encodeReply(query, reply)]
   }
@@ -105,6 +106,7 @@ export async function startDns(
       const from = { address: socket.remoteAddress!, port: socket.remotePort! }
       const messages = await answer(chunk.subarray(2), 'tcp', from)
       if (messages === 'close') socket.end()
+      else if (typeof messages === 'function') messages(socket)
       else
         for (const message of messages) {
           const prefix = Buffer.alloc(2)
@@ -118,7 +120,7 @@ export async function startDns(
   if (options.tcp === false) tcp.close()
   udp.on('message', async (bytes: Buffer, from: RemoteInfo) => {
     const messages = await answer(bytes, 'udp', from)
-    if (messages === 'close') return
+    if (messages === 'close' || typeof messages === 'function') return
     for (const message of messages) udp.send(message, from.port, from.address)
   })
 

@@ -1,6 +1,6 @@
 /**
  * The challenges whose answer is a digest in a TXT record: dns-01 (RFC 8555 §8.4), and dns-account-01, which only has
- * another name for the record (draft-ietf-acme-dns-account-label-02 §3).
+ * another name for the record (draft-ietf-acme-dns-account-label-03 §3).
  *
  * Any record may be the right one, since several clients and several orders share the name. While the records may still
  * be on their way, the attempt looks again within its own time; an immediate answer costs nobody a wait. What the client is
@@ -17,6 +17,8 @@ type Failure = Extract<ValidationVerdict, { ok: false }>
 interface Attempt {
   /** Of the TXT record. */
   name: string
+  /** Said where the record is missing: what the name was made from, if the client could have got that wrong. */
+  origin: string
   expected: Buffer
   requireDnssec: boolean
   ways: readonly Way[]
@@ -30,16 +32,19 @@ export function validateDns01(job: Dns01Job): Promise<ValidationVerdict> {
 }
 
 export function validateDnsAccount01(job: DnsAccount01Job): Promise<ValidationVerdict> {
-  return validateTxt(`_${job.accountLabel}._acme-challenge.${job.identifier.value}`, job)
+  const name = `_${job.accountLabel}._acme-challenge.${job.identifier.value}`
+  // §3.4 wants the account URL in the error.
+  return validateTxt(name, job, job.accountUrl && `; its label is that of the account ${job.accountUrl}`)
 }
 
 /**
  * Total for anything that DNS can send; ends within `job.timeoutMs`.
  * @throws RangeError for a job whose settings do not parse (they were checked when the configuration was loaded).
  */
-async function validateTxt(name: string, job: DnsTxtJob): Promise<ValidationVerdict> {
+async function validateTxt(name: string, job: DnsTxtJob, origin = ''): Promise<ValidationVerdict> {
   const attempt: Attempt = {
     name,
+    origin,
     expected: Buffer.from(job.keyAuthorizationDigest, 'latin1'),
     requireDnssec: job.requireDnssec,
     ways: waysOf(job),
@@ -69,9 +74,9 @@ function judge(found: DnsResult<'TXT'>, { via }: Way, attempt: Attempt): Failure
     case 'failed':
       return fail(attempt, 'dns', `look-up failed: ${found.reason}`, found.retryable)
     case 'nxdomain':
-      return fail(attempt, 'dns', 'the name does not exist (NXDOMAIN)', true)
+      return fail(attempt, 'dns', `the name does not exist (NXDOMAIN)${attempt.origin}`, true)
     case 'nodata':
-      return fail(attempt, 'dns', 'the name has no TXT record', true)
+      return fail(attempt, 'dns', `the name has no TXT record${attempt.origin}`, true)
     case 'answer':
       break
   }

@@ -24,7 +24,8 @@ declare module 'graphene-pk11' {
   }
 
   interface NativeLibrary {
-    /** Reads `data` and writes `signature` in a thread of the pool; keeps neither alive. `length` is what was written. */
+    C_InitToken(slot: Handle, soPin: string, label: string): void
+    /** Reads `data` and writes `signature` in a thread of the pool; keeps neither alive. */
     C_Sign(
       session: Handle,
       data: Buffer,
@@ -50,7 +51,9 @@ declare module 'graphene-pk11' {
   class Session {
     readonly handle: Handle
     readonly lib: NativeLibrary
-    login(pin: string): void
+    login(pin: string, user?: number): void
+    logout(): void
+    initPin(pin: string): void
     close(): void
     find(template: Template): Collection<SessionObject>
     /** The constructor calls C_SignInit, in place. */
@@ -78,6 +81,7 @@ declare module 'graphene-pk11' {
     getMechanisms(): Collection<{ readonly name: string }> & {
       tryGetItem(index: number): { readonly name: string } | null
     }
+    readonly lib: NativeLibrary
     open(flags?: number): Session
   }
 
@@ -95,6 +99,7 @@ declare module 'graphene-pk11' {
     ObjectClass: { PRIVATE_KEY: number; PUBLIC_KEY: number }
     KeyType: { RSA: number; EC: number }
     KeyGenMechanism: { RSA: number; EC: number }
+    UserType: { SO: number }
     SessionFlag: { RW_SESSION: number; SERIAL_SESSION: number }
     TokenFlag: {
       LOGIN_REQUIRED: number

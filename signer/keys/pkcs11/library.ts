@@ -9,6 +9,7 @@
  */
 
 import type graphene from 'graphene-pk11'
+import { encodeDer } from '../../../src/pki/der-writer.ts'
 import { TokenError, toTokenError } from './error.ts'
 
 type Graphene = typeof graphene
@@ -31,6 +32,18 @@ export interface TokenPlace {
 export interface KeyPlace {
   label?: string | undefined
   id?: string | undefined
+}
+
+export type NewTokenKey = { kind: 'rsa'; bits: number } | { kind: 'ec'; curveOid: string }
+
+/** `point` is CKA_EC_POINT as the token gives it. */
+export type TokenPublicKey = { kind: 'rsa'; modulus: Buffer; exponent: Buffer } | { kind: 'ec'; point: Buffer }
+
+export interface GeneratedKey {
+  key: NativeKey
+  publicKey: TokenPublicKey
+  isSensitive: boolean
+  isExtractable: boolean
 }
 
 export interface TokenKeyFacts {
@@ -113,6 +126,28 @@ export class Pkcs11Library {
     return Array.from({ length: slots.length }, (_, index) => new Token(this, this.#api, slots.items(index))).filter(
       ({ isInitialized }) => isInitialized,
     )
+  }
+
+  /**
+   * Initializes the first token that is not yet, and sets its user PIN.
+   * @throws TokenError when every token of the library is in use
+   */
+  initializeToken(label: string, soPin: string, pin: string): void {
+    call('initializing a token', () => {
+      const slots = this.#module.getSlots(true)
+      const all = Array.from({ length: slots.length }, (_, index) => slots.items(index))
+      const { TOKEN_INITIALIZED } = this.#api.TokenFlag
+      const slot = all.find((candidate) => (candidate.getToken().flags & TOKEN_INITIALIZED) === 0)
+      if (!slot) throw new TokenError('there is no token that is not initialized yet', 'request')
+      // graphene's own initToken falls over what this call gives back.
+      slot.lib.C_InitToken(slot.handle, soPin, label)
+      const { SERIAL_SESSION, RW_SESSION } = this.#api.SessionFlag
+      const session = slot.open(SERIAL_SESSION | RW_SESSION)
+      session.login(soPin, this.#api.UserType.SO)
+      session.initPin(pin)
+      session.logout()
+      session.close()
+    })
   }
 
   /** Every signature passes here, so that `restart` knows when none is under way. */
@@ -327,10 +362,60 @@ export class Session {
     }
   }
 
+  /** @throws TokenError when a private key has this label or id already */
+  requireFree(place: KeyPlace): void {
+    const [taken] = this.#privateKeys(place)
+    if (!taken) return
+    const { label, id } = this.facts(taken)
+    throw new TokenError(
+      `the token has a private key ${label} (id ${id}) already; choose another label and id`,
+      'request',
+    )
+  }
+
+  /** Makes a key pair in the token, in a thread of the pool. @param id hexadecimal. @throws TokenError */
+  async generate(wanted: NewTokenKey, { label, id }: { label: string; id: string }): Promise<GeneratedKey> {
+    const common = { label, id: Buffer.from(id, 'hex'), token: true }
+    const { KeyType, KeyGenMechanism } = this.#api
+    const shape =
+      wanted.kind === 'rsa'
+        ? { keyType: KeyType.RSA, modulusBits: wanted.bits, publicExponent: RSA_EXPONENT }
+        : { keyType: KeyType.EC, paramsEC: encodeDer((writer) => writer.oid(wanted.curveOid)) }
+    const publicTemplate = { ...common, ...shape, private: false, verify: true }
+    const privateTemplate = {
+      ...common,
+      keyType: shape.keyType,
+      private: true,
+      sensitive: true,
+      extractable: false,
+      sign: true,
+    }
+    const mechanism = wanted.kind === 'rsa' ? KeyGenMechanism.RSA : KeyGenMechanism.EC
+    const keys = await new Promise<{ publicKey: NativeKey; privateKey: NativeKey }>((resolve, reject) => {
+      this.#session.generateKeyPair(mechanism, publicTemplate, privateTemplate, (error, made) =>
+        made ? resolve(made) : reject(toTokenError(error, 'making the key')),
+      )
+    })
+    return call('reading the new key', () => ({
+      key: keys.privateKey,
+      publicKey: readPublicKey(keys.publicKey, wanted.kind),
+      isSensitive: keys.privateKey.getAttribute('sensitive'),
+      isExtractable: keys.privateKey.getAttribute('extractable'),
+    }))
+  }
+
   close(): void {
     if (this.#generation !== this.#library.generation) return
     call('closing a session', () => this.#session.close())
   }
+}
+
+const RSA_EXPONENT = Buffer.of(1, 0, 1)
+
+function readPublicKey(key: NativeKey, kind: 'rsa' | 'ec'): TokenPublicKey {
+  return kind === 'rsa'
+    ? { kind, modulus: key.getAttribute('modulus'), exponent: key.getAttribute('publicExponent') }
+    : { kind, point: key.getAttribute('pointEC') }
 }
 
 /** A Buffer with memory of its own: one from Node's pool shares it with others, and the pool may move on. */

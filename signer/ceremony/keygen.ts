@@ -1,0 +1,191 @@
+/**
+ * `chancery-signer keygen`: a key in a token or a file, and with it a self-signed root or a request for a CA certificate.
+ *
+ * Everything that can be refused is checked before the key is made: a key in a token cannot be taken back by whoever has
+ * no right to delete it. What was signed is read back and verified before it is written.
+ */
+
+import { createHash, randomBytes } from 'node:crypto'
+import { existsSync, mkdirSync } from 'node:fs'
+import path from 'node:path'
+import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../../src/pki/algorithms.ts'
+import { buildCaRequestInfo, buildRootTbsCertificate } from '../../src/pki/ca-certificate.ts'
+import { assembleCertificate, parseCertificate, verifyCertificateSignature } from '../../src/pki/certificate.ts'
+import { parseCsr, verifyCsrSignature } from '../../src/pki/csr.ts'
+import { formatName, parseName } from '../../src/pki/name.ts'
+import { encodeNameText } from '../../src/pki/name-text.ts'
+import { encodePem } from '../../src/pki/pem.ts'
+import { parseSpki } from '../../src/pki/spki.ts'
+import { subjectKeyIdentifier } from '../../src/pki/tbs-certificate.ts'
+import { CeremonyLog } from './log.ts'
+import { type KeyShape, makeFileKey, makeTokenKey, type NewKey, type TokenKeyRequest, writeNewFile } from './new-key.ts'
+
+export interface CeremonyPlan {
+  /** Folder for certificate or request and the log; for a file key, the key as well. */
+  out: string
+  shape: KeyShape
+  hash: 'sha256' | 'sha384' | 'sha512'
+  /** RFC 4514. */
+  subject: string
+  pathLength: number | undefined
+  /** Of a self-signed root; without it a request is made. */
+  rootDays: number | undefined
+  place: { token: TokenKeyRequest } | { passphrase: string | undefined }
+  /** Shown in the log. */
+  program: string
+}
+
+export const CEREMONY_FILES = {
+  key: 'key.pem',
+  root: 'root.pem',
+  request: 'request.csr',
+  log: 'ceremony.log',
+} as const
+
+const DAY_MS = 86_400_000
+/** Clocks of others may be behind. */
+const BACKDATE_MS = 3_600_000
+
+/** @param show gets every line of the log as it is written. @throws Error in one sentence; what was done until then is in the log */
+export async function runCeremony(plan: CeremonyPlan, show: (line: string) => void): Promise<void> {
+  const nameDer = encodeNameText(plan.subject)
+  const files = ceremonyFiles(plan)
+  mkdirSync(plan.out, { recursive: true, mode: 0o700 })
+  for (const file of [files.document, files.key]) {
+    if (file !== undefined && existsSync(file)) throw new Error(`${file}: exists already`)
+  }
+
+  const log = new CeremonyLog(show)
+  log.step('ceremony begins', { program: plan.program, 'Node.js': process.version, subject: plan.subject })
+  try {
+    await makeAndCertify(plan, nameDer, files, log)
+    log.step('ceremony ends')
+  } catch (error) {
+    log.step(`ceremony ends with an error: ${error instanceof Error ? error.message : String(error)}`)
+    throw error
+  } finally {
+    log.append(files.log)
+  }
+}
+
+interface CeremonyFiles {
+  log: string
+  document: string
+  key?: string
+}
+
+function ceremonyFiles({ out, place, rootDays }: CeremonyPlan): CeremonyFiles {
+  const at = (name: string) => path.join(out, name)
+  return {
+    log: at(CEREMONY_FILES.log),
+    document: at(rootDays === undefined ? CEREMONY_FILES.request : CEREMONY_FILES.root),
+    ...('passphrase' in place && { key: at(CEREMONY_FILES.key) }),
+  }
+}
+
+async function makeAndCertify(plan: CeremonyPlan, nameDer: Buffer, files: CeremonyFiles, log: CeremonyLog) {
+  const { shape, place } = plan
+  log.step(`making a key of type ${shape.type}${shape.type === 'RSA' ? ` with ${shape.bits} bits` : ''}`)
+  const key =
+    'token' in place ? await makeTokenKey(shape, place.token) : await makeFileKey(shape, files.key!, place.passphrase)
+  try {
+    const spki = parseSpki(key.spki)
+    log.step('key made', {
+      ...key.facts,
+      'SHA-256 of the public key (SubjectPublicKeyInfo)': sha256(key.spki),
+      'key identifier': subjectKeyIdentifier(spki.keyBits).toString('hex'),
+    })
+    const pem =
+      plan.rootDays === undefined
+        ? await makeRequest(plan, nameDer, key, log)
+        : await makeRoot(plan, plan.rootDays, nameDer, key, log)
+    writeNewFile(files.document, pem, 0o644)
+    log.step(`wrote ${files.document}`, { 'SHA-256 of the file': sha256(Buffer.from(pem)) })
+  } finally {
+    await key.close()
+  }
+}
+
+async function makeRoot(plan: CeremonyPlan, days: number, nameDer: Buffer, key: NewKey, log: CeremonyLog) {
+  const algorithm = algorithmOf(plan)
+  const notBefore = new Date(Math.floor((Date.now() - BACKDATE_MS) / 1000) * 1000)
+  const tbs = buildRootTbsCertificate({
+    nameDer,
+    spki: key.spki,
+    pathLength: plan.pathLength,
+    // 128 random bits behind an octet that keeps the INTEGER positive and its length the same.
+    serialNumber: Buffer.concat([Buffer.of(1), randomBytes(16)]),
+    signatureAlgorithm: algorithm,
+    notBefore,
+    notAfter: new Date(notBefore.getTime() + days * DAY_MS - 1000),
+  })
+  const certificate = parseCertificate(assembleCertificate(tbs, algorithm, await key.sign(algorithm, tbs)))
+  if (!verifyCertificateSignature(certificate, key.spki)) throw new Error('the signature does not verify')
+  const facts = certificate.tbs
+  log.step('self-signed root made, read back and verified', {
+    subject: formatName(facts.subject),
+    'serial number': facts.serialNumber.toString('hex'),
+    algorithm,
+    'valid from': facts.notBefore.toISOString(),
+    'valid until': facts.notAfter.toISOString(),
+    'path length': facts.pathLength === undefined ? 'any' : String(facts.pathLength),
+    'SHA-256 fingerprint': sha256(certificate.der),
+  })
+  return encodePem('CERTIFICATE', certificate.der)
+}
+
+async function makeRequest(plan: CeremonyPlan, nameDer: Buffer, key: NewKey, log: CeremonyLog) {
+  const algorithm = algorithmOf(plan)
+  const info = buildCaRequestInfo({ nameDer, spki: key.spki, pathLength: plan.pathLength })
+  // A request is put together like a certificate (RFC 2986 §4.2).
+  const request = parseCsr(assembleCertificate(info, algorithm, await key.sign(algorithm, info)))
+  if (!verifyCsrSignature(request)) throw new Error('the signature does not verify')
+  log.step('request for a CA certificate made, read back and verified', {
+    subject: formatName(parseName(request.subjectDer)),
+    algorithm,
+    'SHA-256 of the request': sha256(request.der),
+  })
+  return encodePem('CERTIFICATE REQUEST', request.der)
+}
+
+/** What comes after the ceremony, for people. */
+export function nextSteps(plan: CeremonyPlan): string[] {
+  const files = ceremonyFiles(plan)
+  const isRoot = plan.rootDays !== undefined
+  const certificate = isRoot ? files.document : 'issuer.pem'
+  return [
+    '',
+    ...(isRoot ? [] : [`Have ${files.document} signed; the certificate that comes back is issuer.pem below.`, '']),
+    'For the configuration of chancery-signer:',
+    '',
+    `    hash: ${plan.hash}`,
+    `    certificate: ${certificate}`,
+    '    key:',
+    ...('token' in plan.place ? tokenLines(plan.place.token) : [`      file: ${files.key}`]),
+    '',
+    `Keep ${files.log}.`,
+  ]
+}
+
+function tokenLines({ library, token, label, id }: TokenKeyRequest): string[] {
+  return [
+    '      pkcs11:',
+    `        library: ${library}`,
+    ...(token.label === undefined ? [] : [`        token: ${token.label}`]),
+    ...(token.slot === undefined ? [] : [`        slot: ${token.slot}`]),
+    `        label: ${label}`,
+    `        id: "${id}"`,
+  ]
+}
+
+function algorithmOf({ shape, hash }: CeremonyPlan): SignatureAlgorithm {
+  const kind = shape.type === 'RSA' ? 'rsa' : shape.type === 'Ed25519' ? 'ed25519' : 'ec'
+  const found = Object.entries(SIGNATURE_ALGORITHMS).find(
+    ([, facts]) => facts.keyKind === kind && (facts.hash === null || facts.hash === hash),
+  )
+  return found![0] as SignatureAlgorithm
+}
+
+function sha256(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex')
+}

@@ -1,0 +1,138 @@
+/** A new key pair, in a token or in a file, and the means to sign with it once: for a root or a request. */
+
+import { createPublicKey, generateKeyPair, type KeyObject, sign } from 'node:crypto'
+import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs'
+import { promisify } from 'node:util'
+import { CURVES, type Curve, SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../../src/pki/algorithms.ts'
+import { DerReader } from '../../src/pki/der.ts'
+import { parseSpki } from '../../src/pki/spki.ts'
+import type { KeyType } from '../config.ts'
+import { loadLibrary, type NewTokenKey, type TokenPlace } from '../keys/pkcs11/library.ts'
+import { chooseOperation } from '../keys/pkcs11/mechanism.ts'
+
+export interface NewKey {
+  /** DER of the SubjectPublicKeyInfo. */
+  spki: Buffer
+  /** For the log: where it is and how it is kept. */
+  facts: Record<string, string>
+  sign(algorithm: SignatureAlgorithm, data: Buffer): Promise<Buffer>
+  close(): Promise<void>
+}
+
+/** @param bits of an RSA key */
+export interface KeyShape {
+  type: KeyType
+  bits: number
+}
+
+export interface TokenKeyRequest {
+  library: string
+  token: TokenPlace
+  pin: string
+  label: string
+  /** Hexadecimal. */
+  id: string
+}
+
+const CLOSE_MS = 5000
+/** First octet of the point (SEC 1 §2.3.3). */
+const UNCOMPRESSED = 4
+
+/**
+ * Made in the token and never outside it: sensitive, not extractable.
+ * @throws Error in one sentence, also when the label or the id is taken
+ */
+export async function makeTokenKey({ type, bits }: KeyShape, request: TokenKeyRequest): Promise<NewKey> {
+  if (type === 'Ed25519') throw new Error('keys in a token are RSA or EC here; choose another type')
+  const library = await loadLibrary(request.library)
+  const token = library.findToken(request.token)
+  const session = token.openSession('write')
+  token.login(session, request.pin)
+  session.requireFree({ label: request.label })
+  session.requireFree({ id: request.id })
+  const wanted: NewTokenKey = type === 'RSA' ? { kind: 'rsa', bits } : { kind: 'ec', curveOid: CURVES[type].oid }
+  const { key, publicKey, isSensitive, isExtractable } = await session.generate(wanted, request)
+  const spki = exportSpki(publicKey.kind === 'rsa' ? rsaJwk(publicKey) : ecJwk(type as Curve, publicKey.point))
+  const mechanisms = token.mechanisms()
+  return {
+    spki,
+    facts: {
+      library: `${request.library} (${library.describe()})`,
+      token: `${token.label}, slot ${token.slotId}, ${token.model}, serial number ${token.serialNumber}`,
+      key: `label ${request.label}, id ${request.id}`,
+      protection: `sensitive ${isSensitive ? 'yes' : 'no'}, extractable ${isExtractable ? 'yes' : 'no'}`,
+    },
+    async sign(algorithm, data) {
+      const operation = chooseOperation(algorithm, parseSpki(spki), mechanisms)
+      const { mechanism, input } = operation.prepare(data)
+      return operation.finish(await session.sign(mechanism, key, input))
+    },
+    async close() {
+      session.close()
+      await library.close(CLOSE_MS)
+    },
+  }
+}
+
+/**
+ * PKCS #8 in a new file of mode 600, encrypted when there is a passphrase.
+ * @throws Error when the file exists
+ */
+export async function makeFileKey(shape: KeyShape, file: string, passphrase: string | undefined): Promise<NewKey> {
+  const { privateKey, publicKey } = await generate(shape)
+  const cipher = passphrase === undefined ? {} : { cipher: 'aes-256-cbc', passphrase }
+  writeNewFile(file, privateKey.export({ format: 'pem', type: 'pkcs8', ...cipher }) as string, 0o600)
+  return {
+    spki: publicKey.export({ format: 'der', type: 'spki' }),
+    facts: { key: file, protection: passphrase === undefined ? 'mode 600, not encrypted' : 'mode 600, encrypted' },
+    sign: async (algorithm, data) => sign(SIGNATURE_ALGORITHMS[algorithm].hash, data, privateKey),
+    close: async () => {},
+  }
+}
+
+const generatePair = promisify(generateKeyPair)
+
+function generate({ type, bits }: KeyShape): Promise<{ privateKey: KeyObject; publicKey: KeyObject }> {
+  if (type === 'RSA') return generatePair('rsa', { modulusLength: bits })
+  return type === 'Ed25519' ? generatePair('ed25519') : generatePair('ec', { namedCurve: type })
+}
+
+type PublicJwk = { kty: 'RSA'; n: string; e: string } | { kty: 'EC'; crv: string; x: string; y: string }
+
+function exportSpki(jwk: PublicJwk): Buffer {
+  return createPublicKey({ key: jwk, format: 'jwk' }).export({ format: 'der', type: 'spki' })
+}
+
+function rsaJwk({ modulus, exponent }: { modulus: Buffer; exponent: Buffer }): PublicJwk {
+  return { kty: 'RSA', n: modulus.toString('base64url'), e: exponent.toString('base64url') }
+}
+
+/**
+ * @param value CKA_EC_POINT: the DER OCTET STRING of the uncompressed point (PKCS #11 v2.40 mechanisms, §2.3.3), which older
+ * tokens give bare. Importing the key checks that the point lies on the curve.
+ */
+function ecJwk(curve: Curve, value: Buffer): PublicJwk {
+  const { fieldOctets } = CURVES[curve]
+  const length = 1 + 2 * fieldOctets
+  const point = value.length === length ? value : new DerReader(value).octetString()
+  if (point[0] !== UNCOMPRESSED || point.length !== length) throw new Error('the token gave no uncompressed point')
+  const [x, y] = [point.subarray(1, 1 + fieldOctets), point.subarray(1 + fieldOctets)]
+  return { kty: 'EC', crv: curve, x: x.toString('base64url'), y: y.toString('base64url') }
+}
+
+/** On disk before it returns. @throws Error when the file exists: a key or a log is never written over. */
+export function writeNewFile(file: string, text: string, mode: number): void {
+  let fd: number
+  try {
+    fd = openSync(file, 'wx', mode)
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException
+    throw new Error(`${file}: ${code === 'EEXIST' ? 'exists already' : `cannot be written (${code})`}`, { cause })
+  }
+  try {
+    writeSync(fd, text)
+    fsyncSync(fd)
+  } finally {
+    closeSync(fd)
+  }
+}

@@ -1,0 +1,84 @@
+/** What a new CA key is certified with: the TBSCertificate of a self-signed root (RFC 5280 §4.2.1) and a PKCS#10 request (RFC 2986). */
+
+import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from './algorithms.ts'
+import { contextConstructedTag, TAG } from './der.ts'
+import { type DerWriter, encodeDer } from './der-writer.ts'
+import { writeAuthorityKeyIdentifier, writeExtension, writeKeyUsage, writeSubjectKeyIdentifier } from './extensions.ts'
+import { EXTENSION, EXTENSION_REQUEST } from './oids.ts'
+import { parseSpki } from './spki.ts'
+import { subjectKeyIdentifier } from './tbs-certificate.ts'
+import { writeTime } from './time.ts'
+
+export interface CaSubject {
+  nameDer: Buffer
+  /** DER of the SubjectPublicKeyInfo. */
+  spki: Buffer
+  /** CA certificates that may stand below; undefined: any number. */
+  pathLength: number | undefined
+}
+
+export interface RootInput extends CaSubject {
+  /** Big-endian magnitude, positive. */
+  serialNumber: Buffer
+  signatureAlgorithm: SignatureAlgorithm
+  notBefore: Date
+  /** Inclusive. */
+  notAfter: Date
+}
+
+/** DER of the TBSCertificate of a root: subject and issuer are one, and so are the two key identifiers. */
+export function buildRootTbsCertificate(input: RootInput): Buffer {
+  const keyIdentifier = subjectKeyIdentifier(parseSpki(input.spki).keyBits)
+  return encodeDer((writer) =>
+    writer.sequence(() => {
+      writer.constructed(contextConstructedTag(0), () => writer.smallInteger(2))
+      writer.unsignedInteger(input.serialNumber)
+      writer.raw(SIGNATURE_ALGORITHMS[input.signatureAlgorithm].identifierDer)
+      writer.raw(input.nameDer)
+      writer.sequence(() => {
+        writeTime(writer, input.notBefore)
+        writeTime(writer, input.notAfter)
+      })
+      writer.raw(input.nameDer)
+      writer.raw(input.spki)
+      writer.constructed(contextConstructedTag(3), () =>
+        writer.sequence(() => {
+          writeCaExtensions(writer, input.pathLength)
+          writeSubjectKeyIdentifier(writer, keyIdentifier)
+          writeAuthorityKeyIdentifier(writer, keyIdentifier)
+        }),
+      )
+    }),
+  )
+}
+
+/**
+ * DER of a CertificationRequestInfo that asks for a CA certificate (RFC 2986 §4.1). Who signs it decides; the extensions
+ * say what it is for.
+ */
+export function buildCaRequestInfo({ nameDer, spki, pathLength }: CaSubject): Buffer {
+  return encodeDer((writer) =>
+    writer.sequence(() => {
+      writer.smallInteger(0)
+      writer.raw(nameDer)
+      writer.raw(spki)
+      writer.constructed(contextConstructedTag(0), () =>
+        writer.sequence(() => {
+          writer.oid(EXTENSION_REQUEST)
+          writer.constructed(TAG.set, () => writer.sequence(() => writeCaExtensions(writer, pathLength)))
+        }),
+      )
+    }),
+  )
+}
+
+/** RFC 5280 §4.2.1.9 and §4.2.1.3: both critical. */
+function writeCaExtensions(writer: DerWriter, pathLength: number | undefined): void {
+  writeExtension(writer, EXTENSION.basicConstraints, true, () =>
+    writer.sequence(() => {
+      writer.boolean(true)
+      if (pathLength !== undefined) writer.smallInteger(pathLength)
+    }),
+  )
+  writeKeyUsage(writer, ['key_cert_sign', 'crl_sign'])
+}
