@@ -8,7 +8,7 @@ import type { Config } from '../config/schema.ts'
 import type { Metrics } from '../ops/metrics.ts'
 import { createUrls } from '../protocol/urls.ts'
 import type { AskForCaa } from '../services/caa-freshness.ts'
-import { caaTimeoutMs, isCaaEnforced, normalPattern, urlSettings } from './settings.ts'
+import { caaTimeoutMs, corroborationMs, isCaaEnforced, normalPattern, urlSettings } from './settings.ts'
 import { type CaaJobFactory, dnsSettings } from './validation-jobs.ts'
 
 /**
@@ -25,22 +25,27 @@ const QUEUE_MS = 5_000
 /** Undefined where CAA is not enforced. */
 export function createCaaJobFactory(config: Config): CaaJobFactory | undefined {
   if (!isCaaEnforced(config)) return undefined
-  const { caa_identities, caa_unreachable_ok } = config.acme
   const urls = createUrls(urlSettings(config))
+  const settings = caaSettings(config)
+  return (accountId, subjects) => ({ ...settings, subjects, accountUri: urls.numbered('account', accountId) })
+}
+
+/** What every check of this configuration has in common. */
+export function caaSettings(config: Config): Omit<CaaJob, 'subjects' | 'accountUri'> {
+  const { caa_identities, caa_unreachable_ok } = config.acme
   const dns = dnsSettings(config)
-  const settings = {
+  return {
     identities: caaIdentities(caa_identities),
     unreachableOk: caa_unreachable_ok.map(normalPattern),
     timeoutMs: caaTimeoutMs(config),
     // A look-up counts as failed only when it was repeated (BR 3.2.2.8).
     dns: dns.retries > 0 ? dns : { ...dns, retries: 1 },
   }
-  return (accountId, subjects) => ({ ...settings, subjects, accountUri: urls.numbered('account', accountId) })
 }
 
 /** After this a front stops waiting for the supervisor. */
 export function caaAnswerDeadlineMs(config: Config): number {
-  return caaTimeoutMs(config) + QUEUE_MS
+  return caaTimeoutMs(config) + corroborationMs(config) + QUEUE_MS
 }
 
 export interface CaaChecksOptions {
