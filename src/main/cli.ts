@@ -7,12 +7,13 @@ import type { Config } from '../config/schema.ts'
 import { typeOf } from '../protocol/challenge.ts'
 import { allowToAccount, disallowToAccount, listAllowed } from './commands/account.ts'
 import { testSign } from './commands/ca.ts'
-import { loadConfigFile, readConfigFile } from './commands/config-file.ts'
+import { loadConfigFile, readConfigFile, readConfigSections } from './commands/config-file.ts'
 import { rebuildCrls } from './commands/crl.ts'
 import { assignProfile, createProfile, listProfiles } from './commands/csr-profile.ts'
 import { databaseMigrate, databaseStatus } from './commands/db.ts'
 import { createCredential, listCredentials, revokeCredential } from './commands/eab.ts'
 import { inspectAccount, inspectCertificate, inspectOrder } from './commands/inspect.ts'
+import { runPerspective } from './commands/perspective.ts'
 import {
   type AdviceFlags,
   ANY,
@@ -27,6 +28,7 @@ import { throwSwitch } from './commands/switches.ts'
 import { acceptTerms } from './commands/terms.ts'
 import { runEmbedded } from './dev.ts'
 import { loadChallengeMethods } from './extensions.ts'
+import { PERSPECTIVE_SECTIONS } from './perspective-service.ts'
 import { VERSION } from './version.ts'
 
 interface GlobalOptions {
@@ -84,6 +86,18 @@ program
   .example('-c config.yaml --validate-only')
   .example('--dev')
   .action(run(serveCommand, 'further'))
+
+program
+  .command('perspective', 'Corroborate for other instances: an HTTPS server that speaks the Open MPIC API')
+  .example('-c perspective.yaml perspective')
+  .action(
+    run(
+      async (options: GlobalOptions) =>
+        runPerspective(await readConfigSections(configOf(options), PERSPECTIVE_SECTIONS)),
+      'named',
+      PERSPECTIVE_SECTIONS,
+    ),
+  )
 
 program
   .command('db status', 'Check the database: reachable, and at the schema of this release')
@@ -344,7 +358,13 @@ function withFlags(config: Config, { debug, dev }: GlobalOptions): Config {
   return { ...config, logging: { ...config.logging, level, format } }
 }
 
-async function validateOnly(options: GlobalOptions): Promise<number> {
+/** @param sections of a command that reads no others */
+async function validateOnly(options: GlobalOptions, sections?: readonly string[]): Promise<number> {
+  if (sections) {
+    await readConfigSections(configOf(options), sections)
+    console.log(`the configuration is valid as far as ${sections.join(', ')} go`)
+    return 0
+  }
   const config = await readConfigFile(configOf(options), 'said', options.dev)
   const { server, ca, database } = config
   const { enabled } = await loadChallengeMethods(config)
@@ -396,13 +416,14 @@ function configOf({ config }: GlobalOptions): string | undefined {
 function run<A extends [...string[], GlobalOptions]>(
   command: (...args: A) => Promise<number>,
   words: 'named' | 'further' = 'named',
+  sections?: readonly string[],
 ): (...args: A) => Promise<void> {
   return async (...args) => {
     const options = args.at(-1) as GlobalOptions
     try {
       if (words === 'named' && options._.length > 0) throw new UsageError(`one word too many: ${options._[0]}`)
       // Whatever the command: who asks for a check only does not expect a migration.
-      process.exitCode = options['validate-only'] ? await validateOnly(options) : await command(...args)
+      process.exitCode = options['validate-only'] ? await validateOnly(options, sections) : await command(...args)
     } catch (error) {
       if (error instanceof UsageError) {
         complain(error.message)

@@ -414,6 +414,11 @@ export function caaTimeoutMs({ dns }: Config): number {
   return 2 * dns.timeout_seconds * 1000
 }
 
+/** How long remote perspectives may take for what this service has seen; 0 where there are none. */
+export function corroborationMs({ challenges: { perspectives, corroboration } }: Config): number {
+  return perspectives.length === 0 ? 0 : corroboration.timeout_seconds * SECOND_MS
+}
+
 /** Past the longest timeout; the pool's own grace for a thread that does not answer, and the record in the database. */
 const ATTEMPT_GRACE_SECONDS = 10
 
@@ -425,7 +430,9 @@ export function staleSeconds(config: Config, extensions: ExtensionThreadData): n
   const methods = [...methodSettings(config, extensions).values()]
   const longest = Math.max(...methods.map(({ timeout_seconds }) => timeout_seconds))
   const caa = isCaaEnforced(config) ? caaTimeoutMs(config) / SECOND_MS : 0
-  return Math.max(config.challenges.background_worker.stale_seconds, 2 * (longest + caa + ATTEMPT_GRACE_SECONDS))
+  const corroboration = corroborationMs(config) / SECOND_MS
+  const attempt = longest + caa + corroboration + ATTEMPT_GRACE_SECONDS
+  return Math.max(config.challenges.background_worker.stale_seconds, 2 * attempt)
 }
 
 export function adoptionRules(config: Config, extensions: ExtensionThreadData): Omit<AdoptionRules, 'limit'> {
