@@ -16,8 +16,8 @@
  * A file that has grown to `maxBytes` is closed between two groups: renamed to a segment (audit-segments.ts), and a new file goes
  * on with the chain. A crash between the two leaves no file, and the next start goes on from the newest segment.
  *
- * Fail closed: after a failed write or sync, or when somebody else changed the length of the file, no line is accepted
- * any more, and hence nothing is signed, until the daemon is started again.
+ * Fail closed: after a failed write or sync, or when somebody else changed the length of the file, moved it (a log rotation)
+ * or removed it, no line is accepted any more, and hence nothing is signed, until the daemon is started again.
  */
 
 import { hash } from 'node:crypto'
@@ -30,6 +30,7 @@ import {
   openSync,
   readSync,
   renameSync,
+  statSync,
   write,
   writeSync,
 } from 'node:fs'
@@ -205,9 +206,9 @@ export class AuditChain {
   }
 
   #write(bytes: Buffer, done: (error: Error | undefined) => void): void {
-    const { size } = fstatSync(this.#fd)
-    if (size !== this.#tail.length) {
-      done(new Error(`the audit file has ${size} bytes instead of ${this.#tail.length}: somebody else writes to it`))
+    const found = somebodyElse(this.#file.path, this.#fd, this.#tail.length)
+    if (found !== undefined) {
+      done(new Error(found))
       return
     }
     write(this.#fd, bytes, (error, written) => {
@@ -235,6 +236,14 @@ export class AuditChain {
   #becomeIdle(): void {
     for (const resolve of this.#whenIdle.splice(0)) resolve()
   }
+}
+
+/** What somebody else did to the file: a line written now would break the chain, or go where nobody looks for it. */
+function somebodyElse(file: string, fd: number, length: number): string | undefined {
+  const { size, ino, dev } = fstatSync(fd)
+  if (size !== length) return `the audit file has ${size} bytes instead of ${length}: somebody else writes to it`
+  const there = statSync(file, { throwIfNoEntry: false })
+  return there?.ino === ino && there.dev === dev ? undefined : 'the audit file was moved or removed by somebody else'
 }
 
 function notRecorded(cause: Error): SignerUnavailable {
@@ -353,9 +362,9 @@ export function parseAuditLine(text: string): AuditLine | undefined {
   }
 }
 
-/** Writes the damaged bytes to a new file, durably, before they leave the chain. */
-function keepAside(file: string, damaged: Buffer): string {
-  const fd = openSync(file, 'w', 0o640)
+/** Writes the damaged bytes to a new file, durably, before they leave the chain; `name` with a number where there is one. */
+function keepAside(name: string, damaged: Buffer): string {
+  const { file, fd } = openNew(name)
   try {
     for (let offset = 0; offset < damaged.length; ) offset += writeSync(fd, damaged, offset)
     fsyncSync(fd)
@@ -364,6 +373,18 @@ function keepAside(file: string, damaged: Buffer): string {
   }
   syncDirectory(file)
   return file
+}
+
+/** A crash may have come behind the bytes of an earlier repair and before its line: those stay as they are. */
+function openNew(name: string): { file: string; fd: number } {
+  for (let number = 1; ; number++) {
+    const file = number === 1 ? name : `${name}.${number}`
+    try {
+      return { file, fd: openSync(file, 'wx', 0o640) }
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    }
+  }
 }
 
 function syncDirectory(file: string): void {

@@ -2,11 +2,12 @@
 
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { isDeepStrictEqual } from 'node:util'
 import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../src/pki/algorithms.ts'
 import { type Certificate, parseCertificate, verifyCertificateSignature } from '../src/pki/certificate.ts'
 import { decodePem } from '../src/pki/pem.ts'
 import { verifySignature } from '../src/pki/signature.ts'
-import type { IssuerConfig } from './config.ts'
+import type { IssuerConfig, KeyConfig } from './config.ts'
 import { type KeyLoader, readKeySecret } from './keys/load-key.ts'
 import { TokenError } from './keys/pkcs11/error.ts'
 import type { KeyState, SigningKey } from './keys/signing-key.ts'
@@ -23,6 +24,10 @@ export interface Issuer {
   /** Chains to other roots; each begins with a certificate of the same name and key. */
   alternateChains: readonly (readonly Buffer[])[]
   key: SigningKey
+  /** What `key` was loaded by; the same again needs no second loading. */
+  keyConfig: KeyConfig
+  /** DER of the SubjectPublicKeyInfo. */
+  spki: Buffer
   /** Undefined for a key that signs in place. */
   queue: SignQueue | undefined
   bucket: TokenBucket | undefined
@@ -34,6 +39,8 @@ export interface IssuerOptions {
   keys: KeyLoader
   /** A key went away or came back. */
   onKeyState(issuer: string, state: KeyState): void
+  /** Issuers that are at work when the configuration is read again. Their keys go on; none gets another key under its id. */
+  running?: ReadonlyMap<string, Issuer>
 }
 
 /**
@@ -56,13 +63,18 @@ export async function loadIssuers(
     }
   }
   if (problems.length === 0) return issuers
-  await closeKeys(issuers)
+  await closeKeys(issuers, options.running)
   const message = problems.map(({ text }) => text).join('\n')
   throw problems.some(({ error }) => isPinRefusal(error)) ? new PinRefused(message) : new Error(message)
 }
 
-export async function closeKeys(issuers: ReadonlyMap<string, Issuer>): Promise<void> {
-  await Promise.all([...issuers.values()].map(({ key }) => key.close()))
+/** @param staying issuers whose keys stay open. */
+export async function closeKeys(
+  issuers: ReadonlyMap<string, Issuer>,
+  staying: ReadonlyMap<string, Issuer> = new Map(),
+): Promise<void> {
+  const open = new Set([...staying.values()].map(({ key }) => key))
+  await Promise.all([...issuers.values()].map(({ key }) => (open.has(key) ? undefined : key.close())))
 }
 
 /** A start that must not be repeated before somebody has corrected the PIN: each attempt brings the token nearer to its lock. */
@@ -76,7 +88,7 @@ export const isPinRefusal = (error: unknown): boolean =>
 
 const describeError = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
-async function loadIssuer(config: IssuerConfig, { keys, onKeyState }: IssuerOptions): Promise<Issuer> {
+async function loadIssuer(config: IssuerConfig, { keys, onKeyState, running }: IssuerOptions): Promise<Issuer> {
   const certificates = [config.certificate, ...(config.chain === undefined ? [] : [config.chain])].flatMap(
     readCertificates,
   )
@@ -87,11 +99,21 @@ async function loadIssuer(config: IssuerConfig, { keys, onKeyState }: IssuerOpti
 
   const publicKey = createPublicKey({ key: own.tbs.spki.der, format: 'der', type: 'spki' })
   const algorithm = findAlgorithm(publicKey, config.hash)
-  const key = await keys.load(config.key, await readKeySecret(config.key), {
-    algorithm,
-    spki: own.tbs.spki.der,
-    onStateChange: (state) => onKeyState(config.id, state),
-  })
+  const before = running?.get(config.id)
+  const spki = own.tbs.spki.der
+  // What was built for the old key, and waits for its signature, names this id.
+  if (before && !before.spki.equals(spki))
+    throw new Error(
+      'it has another key now; give the new issuer an id of its own, and keep this one until it has run out',
+    )
+  const key =
+    before && isDeepStrictEqual(before.keyConfig, config.key)
+      ? before.key
+      : await keys.load(config.key, await readKeySecret(config.key), {
+          algorithm,
+          spki,
+          onStateChange: (state) => onKeyState(config.id, state),
+        })
   if (!verifySignature(algorithm, TEST_MESSAGE, publicKey, await key.sign(TEST_MESSAGE))) {
     throw new Error(`${config.key.file ?? 'the key in the token'} is not the key of ${config.certificate}`)
   }
@@ -102,7 +124,10 @@ async function loadIssuer(config: IssuerConfig, { keys, onKeyState }: IssuerOpti
     chain: certificates.map(({ der }) => der),
     alternateChains,
     key,
-    queue: key.concurrency > 0 ? new SignQueue(key.concurrency) : undefined,
+    keyConfig: config.key,
+    spki,
+    // A key that goes on has as many sessions as before, for the old and the new together.
+    queue: key === before?.key ? before.queue : key.concurrency > 0 ? new SignQueue(key.concurrency) : undefined,
     bucket: perSecond === undefined ? undefined : new TokenBucket(perSecond),
     policy: compilePolicy(config.policy, {
       nameDer: own.tbs.subjectDer,

@@ -39,6 +39,7 @@ const program = sade('chancery-signer')
     'start again before it is corrected, each attempt brings the token nearer to its lock.',
     'A running daemon prints one line "signer ready" (JSON) when it accepts connections.',
     'SIGTERM or SIGINT: finish what is in flight, then stop.',
+    'SIGHUP: read the issuers of the configuration again; what is wrong with them is logged and changes nothing.',
   ])
 
 program
@@ -137,7 +138,7 @@ async function serveCommand(options: ServeOptions): Promise<number> {
   if (options._.length > 0) throw new Error(`unknown command: ${options._.join(' ')}; see chancery-signer --help`)
   const config = loadConfig(options.config)
   if (!options['validate-only']) {
-    await serve(config, version, options['with-parent'] ?? false)
+    await serve(config, () => loadConfig(options.config), version, options['with-parent'] ?? false)
     return EXIT.ok
   }
   for (const line of await checkSetup(config)) console.log(line)

@@ -6,6 +6,7 @@ import type { SignerConfig } from './config.ts'
 import { createCounters } from './counters.ts'
 import { type CrlNumbers, openCrlNumbers } from './crl-numbers.ts'
 import { CrlUploads } from './crl-uploads.ts'
+import { IssuerRollover } from './issuer-rollover.ts'
 import { closeKeys, type Issuer, loadIssuers } from './issuers.ts'
 import { KeyLoader } from './keys/load-key.ts'
 import type { KeyState } from './keys/signing-key.ts'
@@ -38,25 +39,38 @@ export async function checkSetup(config: SignerConfig): Promise<string[]> {
 
 /**
  * Runs until SIGTERM or SIGINT and resolves after the drain.
+ * @param reread reads the configuration again, at SIGHUP.
  * @param withParent stops too when standard input ends, which it does when the parent that holds its other end dies.
  * @throws Error when it cannot start.
  */
-export async function serve(config: SignerConfig, version: string, withParent: boolean): Promise<void> {
+export async function serve(
+  config: SignerConfig,
+  reread: () => SignerConfig,
+  version: string,
+  withParent: boolean,
+): Promise<void> {
   const log = pino({ name: 'chancery-signer', level: config.log.level })
   // Before "signer ready" is printed: a parent may send its signal right after that line.
   const stop = nextSignal(withParent)
   try {
-    await serveUntil(stop, config, version, log)
+    await serveUntil(stop, config, reread, version, log)
   } finally {
     // An open standard input would keep the process alive.
     if (withParent) process.stdin.destroy()
   }
 }
 
-async function serveUntil(stop: Promise<string>, config: SignerConfig, version: string, log: Logger): Promise<void> {
+async function serveUntil(
+  stop: Promise<string>,
+  config: SignerConfig,
+  reread: () => SignerConfig,
+  version: string,
+  log: Logger,
+): Promise<void> {
   const secret = readSharedSecret(config.secret_file)
   const keys = new KeyLoader()
-  const issuers = await loadIssuers(config.issuers, { keys, onKeyState: keyStateLogger(log) })
+  const issuerOptions = { keys, onKeyState: keyStateLogger(log) }
+  const issuers = await loadIssuers(config.issuers, issuerOptions)
   const crlNumbers = openCrlNumbers(config.crl_numbers_file ?? `${config.audit.file}.crl-numbers`)
   const { chain: audit, keptAside } = await openAuditChain({
     path: config.audit.file,
@@ -65,7 +79,7 @@ async function serveUntil(stop: Promise<string>, config: SignerConfig, version: 
   if (keptAside !== undefined) log.warn({ keptAside }, 'the last audit line was torn; it is kept aside')
 
   const counters = createCounters()
-  const service = { issuers, audit, counters }
+  const service: SigningService = { issuers, audit, counters }
   const server = await listen({
     socketPath: config.socket,
     secret,
@@ -81,12 +95,17 @@ async function serveUntil(stop: Promise<string>, config: SignerConfig, version: 
     log,
   })
   announce(log, config, issuers, audit)
+  const rollover = new IssuerRollover(service, issuerOptions, config, log)
+  const onHangUp = () => rollover.apply(reread)
+  process.on('SIGHUP', onHangUp)
 
   const reason = await stop
+  process.off('SIGHUP', onHangUp)
+  await rollover.settled()
   log.info({ reason, inFlight: counters.inFlight }, 'signer stopping')
   await server.drain()
   await audit.close()
-  await closeKeys(issuers)
+  await closeKeys(service.issuers)
   await keys.close(KEY_CLOSE_MS)
   log.info({ signatures: counters.signatures, refusals: counters.refusals }, 'signer stopped')
 }
@@ -98,7 +117,7 @@ function createHandlers(
   uploads: CrlUploads,
 ): MethodHandlers {
   return {
-    describe: describeMethod(version, service.issuers),
+    describe: describeMethod(version, service),
     health: healthMethod(service),
     signCertificate: signCertificateMethod(service),
     testSign: testSignMethod(service),

@@ -6,6 +6,7 @@ import type { Issuer } from './issuers.ts'
 import { SignerRefusal, SignerUnavailable } from './protocol.ts'
 
 export interface SigningService {
+  /** Replaced as a whole when the configuration is read again. */
   issuers: ReadonlyMap<string, Issuer>
   audit: AuditChain
   counters: Counters

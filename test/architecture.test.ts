@@ -27,6 +27,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'src/ca': ['src/lib', 'src/pki', 'src/domain', 'signer/protocol.ts'],
   'src/services': [...CORE, 'src/store', 'src/ca', 'workers/pool.ts', 'workers/job.ts'],
   'src/http': ['src/lib', 'src/protocol', 'src/domain'],
+  'src/mpic': ['src/lib', 'src/protocol', 'src/domain', 'workers/job.ts'],
   'src/acme': RESOURCES,
   'src/admin': RESOURCES,
   'src/ops': RESOURCES,
@@ -63,7 +64,7 @@ const KNOWN_TO: Record<string, readonly string[]> = {
   jose: [],
   'node-cron': ['src/lib/cron.ts'],
   pg: ['src/store'],
-  pino: ['src/main', 'signer/connection.ts', 'signer/serve.ts'],
+  pino: ['src/main', 'signer/connection.ts', 'signer/issuer-rollover.ts', 'signer/serve.ts'],
   piscina: ['workers/pool.ts'],
   'prom-client': ['src/ops/metrics.ts'],
   re2js: ['src/domain/linear-pattern.ts'],
@@ -73,7 +74,7 @@ const KNOWN_TO: Record<string, readonly string[]> = {
   'uWebSockets.js': ['src/http/uws.ts'],
   yaml: ['src/config/document.ts', 'src/main/dev.ts', 'signer/config.ts'],
   zod: [
-    ...['src/config', 'src/acme', 'src/admin', 'src/store'],
+    ...['src/config', 'src/acme', 'src/admin', 'src/mpic', 'src/store'],
     ...['signer/config.ts', 'signer/crl-numbers.ts', 'signer/protocol.ts'],
   ],
 }

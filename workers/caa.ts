@@ -72,10 +72,14 @@ type Relevant =
   | { kind: 'failed'; at: string; reason: string }
 type Outcome = { result: 'permitted' | 'excepted' } | { result: 'forbidden' | 'failed'; detail: string }
 
-function decide({ wildcard, method }: CaaSubject, found: Relevant, { identities, accountUri }: CaaJob): Outcome {
+function decide(
+  { wildcard, method }: CaaSubject,
+  found: Relevant,
+  { identities, accountUri, issuerOnly = false }: CaaJob,
+): Outcome {
   if (found.kind === 'failed') return { result: 'failed', detail: `CAA look-up of ${found.at} failed: ${found.reason}` }
   if (found.kind === 'none') return { result: found.excepted ? 'excepted' : 'permitted' }
-  const decision = evaluateCaa(found.records, { wildcard, method, identities, accountUri })
+  const decision = evaluateCaa(found.records, { wildcard, method, identities, accountUri, issuerOnly })
   if (decision.permitted) return { result: 'permitted' }
   const { reason } = decision
   return { result: 'forbidden', detail: `the CAA records of ${found.holder} do not permit this certificate: ${reason}` }

@@ -89,7 +89,8 @@ export interface DnsMethodJob {
 
 /** What dns-01 and dns-account-01 have in common. */
 export interface DnsTxtJob extends DnsMethodJob {
-  keyAuthorization: string
+  /** SHA-256 of the key authorization, base64url. */
+  keyAuthorizationDigest: string
 }
 
 export interface Dns01Job extends DnsTxtJob {
@@ -98,8 +99,10 @@ export interface Dns01Job extends DnsTxtJob {
 
 export interface DnsAccount01Job extends DnsTxtJob {
   type: 'dns-account-01'
-  /** As the client got it in Location (RFC 8555 §7.3). */
-  accountUrl: string
+  /** Of the account's URL (src/protocol/account-label.ts). */
+  accountLabel: string
+  /** For the error; a perspective does not know it. */
+  accountUrl?: string
 }
 
 export interface DnsPersist01Job extends DnsMethodJob {
@@ -121,6 +124,8 @@ export interface CaaJob {
   /** Issuer domain names of this service, lower case. */
   identities: readonly string[]
   accountUri: string
+  /** For another service, which judges the parameters of RFC 8657 itself. */
+  issuerOnly?: boolean
   /** Zones where a look-up that fails counts as "no records" (BR 3.2.2.8); lower case. */
   unreachableOk: readonly string[]
   /** One bound for all subjects together. */
@@ -145,6 +150,18 @@ export type CaaFinding = { evidence: EvidenceStep[] } & (
   | { result: 'permitted' | 'excepted' }
   | { result: 'forbidden' | 'failed'; detail: string }
 )
+
+/** Whether mail can reach these domains (RFC 5321 §5.1). */
+export interface MailDomainJob {
+  /** Lower case. */
+  domains: readonly string[]
+  /** One bound for all domains together. */
+  timeoutMs: number
+  dns: DnsSettings
+}
+
+/** `reason` may reach the client: it never holds bytes of a record. `failed`: nothing was learned. */
+export type MailDomainFinding = { result: 'accepts' } | { result: 'refused' | 'failed'; reason: string }
 
 /** What `validate.ts` does itself. */
 type BuiltInMethodJob = Http01Job | TlsAlpn01Job | Dns01Job | DnsAccount01Job | DnsPersist01Job

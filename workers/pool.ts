@@ -8,7 +8,7 @@
  */
 
 import { Piscina } from 'piscina'
-import type { CaaFinding, CaaJob, ValidationJob, ValidationVerdict } from './job.ts'
+import type { CaaFinding, CaaJob, MailDomainFinding, MailDomainJob, ValidationJob, ValidationVerdict } from './job.ts'
 import { placesOf, withoutShared } from './shared-settings.ts'
 
 export interface WorkerPoolOptions {
@@ -46,6 +46,8 @@ export interface WorkerPool {
   validate(job: ValidationJob): Promise<ValidationVerdict>
   /** CAA records alone, for names whose control was shown before; one finding a subject. @throws WorkerPoolError */
   checkCaa(job: CaaJob): Promise<CaaFinding[]>
+  /** One finding a domain. @throws WorkerPoolError */
+  checkMailDomains(job: MailDomainJob): Promise<MailDomainFinding[]>
   stats(): WorkerPoolStats
   /** Refuses new and waiting jobs, lets running ones finish for `timeoutMs`, then stops the threads. */
   close(timeoutMs: number): Promise<void>
@@ -144,6 +146,8 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
     validate: (job) =>
       enqueue<ValidationVerdict>({ job, timeoutMs: job.timeoutMs + (job.caa?.timeoutMs ?? 0), task: 'default' }),
     checkCaa: (job) => enqueue<CaaFinding[]>({ job, timeoutMs: job.timeoutMs, task: 'checkCaa' }),
+    checkMailDomains: (job) =>
+      enqueue<MailDomainFinding[]>({ job, timeoutMs: job.timeoutMs, task: 'checkMailDomains' }),
     stats: () => ({ threads: piscina.threads.length, queued: waiting.length, ...counts }),
     close(timeoutMs) {
       closing ??= finish(timeoutMs)
@@ -153,11 +157,11 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
 }
 
 interface Work {
-  job: ValidationJob | CaaJob
+  job: ValidationJob | CaaJob | MailDomainJob
   /** Within which the task ends by itself. */
   timeoutMs: number
   /** Export of the task file. */
-  task: 'default' | 'checkCaa'
+  task: 'default' | 'checkCaa' | 'checkMailDomains'
 }
 
 interface Waiter {

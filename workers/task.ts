@@ -1,7 +1,8 @@
 /** The tasks that the pool's threads run: one job in, with the settings that all jobs share put back, one answer out. */
 
 import { workerData } from 'node:worker_threads'
-import type { BuiltInJob, CaaFinding, CaaJob, ValidationVerdict } from './job.ts'
+import type { BuiltInJob, CaaFinding, CaaJob, MailDomainFinding, MailDomainJob, ValidationVerdict } from './job.ts'
+import { checkMailDomains as checkMail } from './mail-domain.ts'
 import { withShared } from './shared-settings.ts'
 import validate, { checkCaa as check } from './validate.ts'
 
@@ -11,4 +12,8 @@ export default function task(job: BuiltInJob): Promise<ValidationVerdict> {
 
 export function checkCaa(job: CaaJob): Promise<CaaFinding[]> {
   return check(withShared(job, workerData))
+}
+
+export function checkMailDomains(job: MailDomainJob): Promise<MailDomainFinding[]> {
+  return checkMail(withShared(job, workerData))
 }

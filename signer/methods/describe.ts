@@ -1,11 +1,16 @@
 /** `describe`: which issuers there are, with their certificates, so that the front needs no copy of them. */
 
 import type { Issuer } from '../issuers.ts'
+import type { SigningService } from '../signing.ts'
 import type { MethodHandler } from './method.ts'
 
-export function describeMethod(version: string, issuers: ReadonlyMap<string, Issuer>): MethodHandler<'describe'> {
-  const all = [...issuers.values()]
-  const reply = {
+/** @param service its issuers change when the configuration is read again. */
+export function describeMethod(version: string, service: Pick<SigningService, 'issuers'>): MethodHandler<'describe'> {
+  return () => describeIssuers(version, [...service.issuers.values()])
+}
+
+function describeIssuers(version: string, all: readonly Issuer[]) {
+  return {
     meta: {
       version,
       issuers: all.map(({ id, algorithm, chain, alternateChains }) => ({
@@ -18,7 +23,6 @@ export function describeMethod(version: string, issuers: ReadonlyMap<string, Iss
     },
     payload: Buffer.concat(all.flatMap(({ chain, alternateChains }) => [...chain, ...alternateChains.flat()])),
   }
-  return () => reply
 }
 
 function lengths(chain: readonly Buffer[]): number[] {

@@ -5,9 +5,10 @@ import type { MethodResult } from '../protocol.ts'
 import type { SigningService } from '../signing.ts'
 import type { MethodHandler } from './method.ts'
 
-export function healthMethod({ counters, audit, issuers }: SigningService): MethodHandler<'health'> {
+export function healthMethod(service: SigningService): MethodHandler<'health'> {
+  const { counters, audit } = service
   return () => {
-    const tokens = tokenStates([...issuers.values()])
+    const tokens = tokenStates([...service.issuers.values()])
     return {
       meta: {
         signing: audit.failure === undefined,

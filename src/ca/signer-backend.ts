@@ -16,7 +16,12 @@ import { SignerClient, type SignerClientOptions, type SignerDescription } from '
 
 export interface SignerBackendOptions extends Omit<SignerClientOptions, 'onConnect'> {
   onConnect?(facts: { version: string; issuers: readonly CaIssuer[] }): void
+  /** The daemon has read its configuration again and has other issuers now. */
+  onIssuersChanged?(issuers: readonly CaIssuer[]): void
 }
+
+/** How soon an issuer that was added to a running daemon is used. */
+const DESCRIBE_EVERY_MS = 5_000
 
 interface KnownIssuer extends CaIssuer {
   publicKey: KeyObject
@@ -32,6 +37,19 @@ export function createSignerBackend(options: SignerBackendOptions): CaBackend {
       options.onConnect?.({ version: description.version, issuers })
     },
   })
+
+  const refreshing = setInterval(() => {
+    if (!client.connected) return
+    // Without an answer the issuers stay as they are; a connection that is gone describes them when it is back.
+    client.describe(DESCRIBE_EVERY_MS).then(adoptIssuers, () => undefined)
+  }, DESCRIBE_EVERY_MS).unref()
+
+  function adoptIssuers(description: SignerDescription): void {
+    const described = readIssuers(description)
+    if (fingerprintOf(described) === fingerprintOf(issuers)) return
+    issuers = described
+    options.onIssuersChanged?.(issuers)
+  }
 
   /** After a reply of the daemon its issuers are known, so a missing one was taken out since. */
   function requireIssuer(id: string): KnownIssuer {
@@ -89,7 +107,10 @@ export function createSignerBackend(options: SignerBackendOptions): CaBackend {
     signCrl: (id, tbs, options) => asCaError(signCrl(id, tbs, options)),
     testSign: ({ timeoutMs }) => asCaError(testSign(timeoutMs)),
     tokenStates: ({ timeoutMs }) => asCaError(tokenStates(timeoutMs)),
-    close: () => client.close(),
+    close() {
+      clearInterval(refreshing)
+      return client.close()
+    },
   }
 }
 
@@ -112,6 +133,19 @@ function readIssuers({ issuers }: SignerDescription): KnownIssuer[] {
       publicKey: createPublicKey({ key: tbs.spki.der, format: 'der', type: 'spki' }),
     }
   })
+}
+
+/** Same text, same issuers: their order counts, since the first one is the default. */
+function fingerprintOf(issuers: readonly KnownIssuer[]): string {
+  return issuers
+    .map(({ id, signatureAlgorithm, chain, alternateChains }) =>
+      [
+        id,
+        signatureAlgorithm,
+        ...[chain, ...alternateChains].map((one) => Buffer.concat(one).toString('latin1')),
+      ].join(),
+    )
+    .join('\n')
 }
 
 function requireSignature({ id, signatureAlgorithm, publicKey }: KnownIssuer, signed: Buffer, signature: Buffer): void {

@@ -107,6 +107,12 @@ export class SignerClient {
     this.#connect()
   }
 
+  /** What `describe` says now. @throws like `call` */
+  async describe(timeoutMs: number): Promise<SignerDescription> {
+    const { meta, payload } = await this.call('describe', {}, { timeoutMs })
+    return readDescription(meta, payload)
+  }
+
   get connected(): boolean {
     return this.#state === 'ready'
   }
@@ -224,7 +230,8 @@ export class SignerClient {
     const failure = decodeError(frame)
     if (failure) throw failure
     if (frame.kind !== KIND.result || frame.id !== DESCRIBE_ID) throw new SignerProtocolError('no answer to describe')
-    this.#options.onConnect?.(readDescription(frame))
+    const meta = decodeMeta(METHODS.describe.result, frame.meta)
+    this.#options.onConnect?.(readDescription(meta, frame.payload))
     clearTimeout(this.#handshakeTimer)
     this.#failedAttempts = 0
     this.#state = 'ready'
@@ -313,8 +320,7 @@ export class SignerClient {
 }
 
 /** @throws SignerProtocolError when lengths and bytes do not agree. */
-function readDescription({ meta, payload }: Frame): SignerDescription {
-  const { version, issuers } = decodeMeta(METHODS.describe.result, meta)
+function readDescription({ version, issuers }: MethodResult<'describe'>, payload: Buffer): SignerDescription {
   let offset = 0
   const take = (length: number) => {
     const end = offset + length

@@ -22,7 +22,6 @@ const when = (path: string, feature: string, used: (config: Config) => boolean):
 
 export const ABSENT_FEATURES: readonly AbsentFeature[] = [
   when('ca.backend', 'this backend is', (c) => c.ca.backend !== 'internal' && c.ca.backend !== 'hsm'),
-  when('email.validate_mx', 'the MX check of contacts is', (c) => c.email.validate_mx),
   when('smtp.enabled', 'sending mail is', (c) => c.smtp.enabled),
   when('logging.audit.enabled', 'the audit log is', (c) => c.logging.audit.enabled),
   when('logging.audit.file', 'the audit log is', (c) => c.logging.audit.file !== null),

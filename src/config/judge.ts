@@ -7,6 +7,14 @@ import { type IsSet, RULES } from './rules.ts'
 import type { Config } from './schema.ts'
 import { WARNINGS } from './warnings.ts'
 
+/** What a file is read for. */
+export interface Reading {
+  /** `--dev` */
+  development?: boolean
+  /** Only these sections matter; what is wrong between keys elsewhere is not said, and required keys may be missing. */
+  sections?: readonly string[]
+}
+
 export interface Verdict {
   errors: Violation[]
   warnings: Violation[]
@@ -15,15 +23,16 @@ export interface Verdict {
 /**
  * @param config Finished values; defaults stand in for the keys in `violations`.
  * @param violations What the schema found. Rules that would read one of these keys are skipped.
- * @param isDevelopment `--dev`
  */
-export function judge(config: Config, isSet: IsSet, violations: readonly Violation[], isDevelopment: boolean): Verdict {
+export function judge(config: Config, isSet: IsSet, violations: readonly Violation[], reading: Reading): Verdict {
   const broken = violations.map(({ path }) => formatPath(path))
   const isSound = (key: string) => !broken.some((other) => isWithin(key, other) || isWithin(other, key))
-  const absent = judgeFeatures(config, isSet, isSound)
+  const absent = judgeFeatures(config, isSet, (key) => isSound(key) && matters(key, reading.sections))
   return {
-    errors: [...violations, ...judgeRules(config, isSet, isSound, isDevelopment), ...absent.errors],
-    warnings: [...absent.warnings, ...judgeWarnings(config, isSet, absent.off)],
+    errors: [...violations, ...judgeRules(config, isSet, isSound, reading), ...absent.errors],
+    warnings: [...absent.warnings, ...judgeWarnings(config, isSet, absent.off)].filter(
+      ({ path: [section] }) => section === undefined || matters(String(section), reading.sections),
+    ),
   }
 }
 
@@ -31,9 +40,9 @@ function judgeRules(
   config: Config,
   isSet: IsSet,
   isSound: (key: string) => boolean,
-  isDevelopment: boolean,
+  { development = false, sections }: Reading,
 ): Violation[] {
-  const rules = RULES.filter((rule) => !(isDevelopment && rule.inDevelopment))
+  const rules = RULES.filter((rule) => !(development && rule.inDevelopment) && matters(rule.path, sections))
   return rules
     .filter((rule) => [rule.path, ...(rule.reads ?? [])].every(isSound))
     .flatMap((rule) => {
@@ -51,6 +60,8 @@ function judgeFeatures(config: Config, isSet: IsSet, isSound: (key: string) => b
   const message = `on by default, but not available in this version and therefore without effect: ${off.join(', ')}`
   return { errors, off, warnings: off.length > 0 ? [{ path: [], message }] : [] }
 }
+
+const matters = (key: string, sections?: readonly string[]) => sections?.includes(key.split('.')[0] ?? '') ?? true
 
 export const absence = (entry: AbsentFeature) => `${entry.feature} not available in this version`
 

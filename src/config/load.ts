@@ -9,11 +9,11 @@
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { type Format, readDocument, type SourceDocument } from './document.ts'
-import { judge } from './judge.ts'
+import { judge, type Reading } from './judge.ts'
 import { describeIssue, type Violation, valueAt } from './messages.ts'
 import { type ConfigError, type ConfigNotice, type ConfigWarning, formatPath, splitPath } from './notice.ts'
 import { type Config, ConfigSchema } from './schema.ts'
-import { arrange, isSection, type Section, withoutFaults } from './shape.ts'
+import { arrange, isSection, type Section, withoutFaults, withStandIns } from './shape.ts'
 import { type Environment, type Substitution, substituteVariables } from './substitute.ts'
 
 export type { ConfigError, ConfigWarning } from './notice.ts'
@@ -35,8 +35,8 @@ const READ_FAILURES: Record<string, string> = {
 
 const FORMATS: Record<string, Format> = { '.yaml': 'yaml', '.yml': 'yaml', '.json': 'json' }
 
-/** Reads, substitutes and checks a configuration file; the file's extension chooses the format. Does not throw. @param development `--dev` */
-export async function loadConfig(file: string, env: Environment, development = false): Promise<LoadedConfig> {
+/** Reads, substitutes and checks a configuration file; the file's extension chooses the format. Does not throw. */
+export async function loadConfig(file: string, env: Environment, reading: Reading = {}): Promise<LoadedConfig> {
   const format = FORMATS[path.extname(file).toLowerCase()]
   if (format === undefined) return refuse('its name ends in neither .yaml, .yml nor .json, which chooses the format')
   let text: string
@@ -47,17 +47,14 @@ export async function loadConfig(file: string, env: Environment, development = f
     const { code = 'unknown error' } = error as NodeJS.ErrnoException
     return refuse(`cannot be read: ${code}${READ_FAILURES[code] ?? ''}`)
   }
-  const parsed = parseConfigText(text, { format, env, development })
+  const parsed = parseConfigText(text, { format, env, ...reading })
   return parsed.ok ? { ...parsed, path: file } : parsed
 }
 
 const refuse = (message: string): LoadedConfig => ({ ok: false, errors: [{ path: '', message }] })
 
 /** The same for text in hand. Errors come in the order of the file, warnings too. */
-export function parseConfigText(
-  text: string,
-  options: { format: Format; env: Environment; development?: boolean },
-): ParsedConfig {
+export function parseConfigText(text: string, options: Reading & { format: Format; env: Environment }): ParsedConfig {
   const source = readDocument(text, options.format)
   const syntax = source.problems.map((problem) => ({
     path: formatPath(problem.path),
@@ -69,9 +66,9 @@ export function parseConfigText(
   if (!isSection(source.value)) return refuseWhole('holds no sections; must be keys with values, such as "server:"')
 
   const substitution = substituteVariables(source.value, options.env)
-  const { config, violations, raw } = validate(substitution)
+  const { config, violations, raw } = validate(substitution, options.sections !== undefined)
   const isSet = (key: string) => ![undefined, null, ''].includes(valueAt(raw, splitPath(key)) as undefined)
-  const judged = judge(config, isSet, violations, options.development ?? false)
+  const judged = judge(config, isSet, violations, options)
 
   const errors = [...syntax, ...judged.errors.map((violation) => locate(source, violation))]
   if (errors.length > 0) return { ok: false, errors: inFileOrder(errors) }
@@ -88,12 +85,16 @@ export function parseConfigText(
 const refuseWhole = (message: string): ParsedConfig => ({ ok: false, errors: [{ path: '', line: 1, message }] })
 
 /** The values as far as they are right, and everything that is not. */
-function validate(substitution: Substitution): { config: Config; violations: Violation[]; raw: Section } {
+function validate(
+  substitution: Substitution,
+  isPartial: boolean,
+): { config: Config; violations: Violation[]; raw: Section } {
   const unset = substitution.unset.map(({ path: place, variable }) => ({
     path: place,
     message: `the variable ${variable} is not set; set it or give a default: \${${variable}:-default}`,
   }))
-  const raw = arrange(substitution.value as Section)
+  const arranged = arrange(substitution.value as Section)
+  const raw = isPartial ? withStandIns(arranged) : arranged
   const broken = new Set(unset.map(({ path: place }) => formatPath(place)))
   const result = ConfigSchema.safeParse(raw)
   const issues = result.error?.issues ?? []

@@ -148,6 +148,41 @@ const ACME: Rule[] = [
     'is true: anybody would get any certificate; enable security.identifier_policy.enforce_account_allowlist, validate, or try things out with --dev',
     { inDevelopment: true },
   ),
+  {
+    path: 'challenges.perspectives',
+    reads: ['challenges.enabled'],
+    check: ({ challenges: { perspectives, enabled } }) => {
+      const alone = enabled.find((type) => type === 'dns-persist-01' || type.startsWith('ext:'))
+      if (perspectives.length === 0 || alone === undefined) return undefined
+      return `cannot corroborate ${alone}, for which the Open MPIC API has no name; take it out of challenges.enabled`
+    },
+  },
+  {
+    path: 'challenges.perspectives',
+    check({ challenges: { perspectives } }) {
+      const names = perspectives.map(({ name }) => name)
+      const twice = names.find((name, index) => names.indexOf(name) !== index)
+      if (twice !== undefined) return `has two perspectives with the name ${twice}; each needs its own`
+      const open = perspectives.find(({ token, client_cert_path }) => token === null && client_cert_path === null)
+      if (open) return `has no way to show ${open.name} who asks; give token, or client_cert_path and client_key_path`
+      const half = perspectives.find((one) => (one.client_cert_path === null) !== (one.client_key_path === null))
+      return half && `has only one of client_cert_path and client_key_path for ${half.name}`
+    },
+  },
+  not(
+    'challenges.corroboration.max_non_corroborations',
+    ['challenges.perspectives'],
+    ({ challenges: { perspectives, corroboration } }) =>
+      perspectives.length > 0 && (corroboration.max_non_corroborations ?? 0) >= perspectives.length,
+    'leaves nobody who must corroborate; must be less than the number of perspectives',
+  ),
+  not(
+    'challenges.corroboration.min_regions',
+    ['challenges.perspectives'],
+    ({ challenges: { perspectives, corroboration } }) =>
+      perspectives.length > 0 && new Set(perspectives.map(({ region }) => region)).size < corroboration.min_regions,
+    'is more than the perspectives have regions, so nothing could be corroborated',
+  ),
   not(
     'challenges.backoff_base_seconds',
     ['challenges.backoff_max_seconds'],

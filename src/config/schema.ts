@@ -9,6 +9,7 @@ import { Ca, Crl } from './sections/ca.ts'
 import { Challenges, Dns } from './sections/challenges.ts'
 import { Comment, CtLogging, Hooks, Notifications, Smtp } from './sections/events.ts'
 import { AdminApi, AuditExport, AuditRetention, Database, Logging, Metrics, Retention } from './sections/operations.ts'
+import { Perspective } from './sections/perspective.ts'
 import { Security } from './sections/security.ts'
 import { ReverseProxy, Server } from './sections/server.ts'
 
@@ -20,6 +21,7 @@ export const ConfigSchema = z.strictObject({
   acme: Acme,
   api: Api,
   challenges: Challenges,
+  perspective: Perspective,
   ca: Ca,
   dns: Dns,
   email: Email,

@@ -71,7 +71,7 @@ export function withoutFaults(raw: Section): Section {
   return withStandIns({})
 }
 
-const withStandIns = (root: Section): Section =>
+export const withStandIns = (root: Section): Section =>
   STAND_INS.reduce((value, [path, standIn]) => withDefault(value, path, standIn), root)
 
 /** Takes out the key, the list around an entry, or, when the key is not there, the section around it. */

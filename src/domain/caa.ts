@@ -20,6 +20,8 @@ export interface CaaRequest {
   wildcard: boolean
   /** Issuer domain names of this service, lower case. */
   identities: readonly string[]
+  /** Only whether the records name this service: their parameters (RFC 8657) are judged by whoever asks. */
+  issuerOnly?: boolean
   /** URL of the account that asks. */
   accountUri: string
   /** The method that showed control; undefined where none did, which satisfies no `validationmethods`. */
@@ -70,6 +72,7 @@ function obstacleIn(text: string, request: CaaRequest): Obstacle {
   const value = parseIssueValue(text)
   if (!value) return request.identities.includes(issuerPart(text).toLowerCase()) ? 'malformed' : 'issuer'
   if (!request.identities.includes(value.issuerDomainName)) return 'issuer'
+  if (request.issuerOnly) return 'none'
   if (!admitsAccount(value, request.accountUri)) return 'account'
   return admitsMethod(value, request.method) ? 'none' : 'method'
 }

@@ -1,5 +1,6 @@
 /** CA profiles (`ca.profiles`; draft-ietf-acme-profiles): what a certificate is for and for how long. */
 
+import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../pki/algorithms.ts'
 import type { ExtendedKeyUsage, KeyUsage } from '../pki/oids.ts'
 import { Problem } from '../protocol/problem.ts'
 import type { SubjectKeyType } from './subject-key.ts'
@@ -14,8 +15,8 @@ export interface CertificateProfile {
   extendedKeyUsages: readonly ExtendedKeyUsage[]
   keyTypes: readonly SubjectKeyType[]
   validity: ValidityPolicy
-  /** Issuer id at the signer; undefined takes the signer's first issuer. */
-  issuerId: string | undefined
+  /** Issuer ids at the signer; empty takes the signer's first issuer. */
+  issuerIds: readonly string[]
 }
 
 /** With the default alone there is nothing to choose, and the directory advertises no profiles. */
@@ -45,4 +46,31 @@ export function chooseProfile(
       `this account may not order ${profile.name}; it may order ${allowed.join(', ')}`,
     )
   return profile
+}
+
+interface IssuerFacts {
+  id: string
+  signatureAlgorithm: SignatureAlgorithm
+  notBefore: Date
+  notAfter: Date
+}
+
+/**
+ * The issuer for a request: of those that the profile names (all, when it names none, and then the first counts), one that is
+ * valid now, and rather one whose key is of the kind of the request's, so that RSA clients get chains of RSA.
+ * @param subjectKind `kind` of the CSR's key
+ */
+export function chooseIssuer<I extends IssuerFacts>(
+  issuers: readonly I[],
+  issuerIds: readonly string[],
+  subjectKind: string,
+  now: Date,
+): I | undefined {
+  const named = issuerIds.flatMap((id) => issuers.find((issuer) => issuer.id === id) ?? [])
+  const usable = (issuerIds.length === 0 ? issuers : named).filter(
+    ({ notBefore, notAfter }) => notBefore <= now && now < notAfter,
+  )
+  if (issuerIds.length < 2) return usable[0]
+  const isRsa = ({ signatureAlgorithm }: I) => SIGNATURE_ALGORITHMS[signatureAlgorithm].keyKind === 'rsa'
+  return usable.find((issuer) => isRsa(issuer) === (subjectKind === 'rsa')) ?? usable[0]
 }

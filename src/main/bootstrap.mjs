@@ -8,7 +8,17 @@
 
 import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { constants } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -99,6 +109,9 @@ async function install() {
   const [npm, ...prefix] = npmCommand()
   const version = spawnSync(npm, [...prefix, '--version'], { encoding: 'utf8' })
   if (version.status !== 0) fail('npm was not found; it comes with Node.js, or as the package "npm" of your system')
+  // The native half of graphene-pk11 (keys in an HSM) is compiled against the headers that lie beside this Node, and where
+  // there are none, or no compiler, it is left out. Unset, node-gyp would fetch headers from the web.
+  process.env.npm_config_nodedir ||= path.dirname(path.dirname(realpathSync(process.execPath)))
   // The compiler is a development dependency, so NODE_ENV=production must not leave it out.
   const args = [...prefix, 'ci', '--include=dev', '--no-audit', '--no-fund', '--no-progress']
   await step('Installing dependencies', () => outputOfFailure(npm, args))
@@ -135,7 +148,7 @@ function removeStale(sources) {
 }
 
 async function build() {
-  const sources = SOURCE_FOLDERS.flatMap((folder) => filesBelow(folder, ['.ts']))
+  const sources = SOURCE_FOLDERS.flatMap((folder) => filesBelow(folder, ['.ts', '.cts']))
   const stampFile = path.join(DIST, '.built')
   const stamp = fingerprint(sources)
   const complete = sources.every((source) => existsSync(path.join(ROOT, compiledFrom(source))))

@@ -8,7 +8,7 @@ import type { Config } from '../config/schema.ts'
 import type { Metrics } from '../ops/metrics.ts'
 import { createUrls } from '../protocol/urls.ts'
 import type { AskForCaa } from '../services/caa-freshness.ts'
-import { caaTimeoutMs, isCaaEnforced, normalPattern, urlSettings } from './settings.ts'
+import { caaTimeoutMs, corroborationMs, isCaaEnforced, normalPattern, urlSettings } from './settings.ts'
 import { type CaaJobFactory, dnsSettings } from './validation-jobs.ts'
 
 /**
@@ -16,6 +16,8 @@ import { type CaaJobFactory, dnsSettings } from './validation-jobs.ts'
  * hand-over of validations go through as well: name servers that do not answer must leave most of it free.
  */
 const MAX_AT_ONCE = 24
+/** Of one account: whose names have silent name servers can finalize over and over, and must leave places to the others. */
+const MAX_OF_ACCOUNT = MAX_AT_ONCE / 4
 
 /** How long the pool may let a check wait before the front gives it up. */
 const QUEUE_MS = 5_000
@@ -23,22 +25,27 @@ const QUEUE_MS = 5_000
 /** Undefined where CAA is not enforced. */
 export function createCaaJobFactory(config: Config): CaaJobFactory | undefined {
   if (!isCaaEnforced(config)) return undefined
-  const { caa_identities, caa_unreachable_ok } = config.acme
   const urls = createUrls(urlSettings(config))
+  const settings = caaSettings(config)
+  return (accountId, subjects) => ({ ...settings, subjects, accountUri: urls.numbered('account', accountId) })
+}
+
+/** What every check of this configuration has in common. */
+export function caaSettings(config: Config): Omit<CaaJob, 'subjects' | 'accountUri'> {
+  const { caa_identities, caa_unreachable_ok } = config.acme
   const dns = dnsSettings(config)
-  const settings = {
+  return {
     identities: caaIdentities(caa_identities),
     unreachableOk: caa_unreachable_ok.map(normalPattern),
     timeoutMs: caaTimeoutMs(config),
     // A look-up counts as failed only when it was repeated (BR 3.2.2.8).
     dns: dns.retries > 0 ? dns : { ...dns, retries: 1 },
   }
-  return (accountId, subjects) => ({ ...settings, subjects, accountUri: urls.numbered('account', accountId) })
 }
 
 /** After this a front stops waiting for the supervisor. */
 export function caaAnswerDeadlineMs(config: Config): number {
-  return caaTimeoutMs(config) + QUEUE_MS
+  return caaTimeoutMs(config) + corroborationMs(config) + QUEUE_MS
 }
 
 export interface CaaChecksOptions {
@@ -48,12 +55,14 @@ export interface CaaChecksOptions {
   log: Logger
 }
 
-/** Answers undefined when too many run already or the workers gave no verdict. */
+/** Answers undefined when too many run already, in all or of this account, or the workers gave no verdict. */
 export function createCaaChecks({ jobFor, checkCaa, metrics, log }: CaaChecksOptions): AskForCaa {
   let running = 0
+  const ofAccounts = new Map<string, number>()
 
-  async function check(job: CaaJob): Promise<CaaFinding[] | undefined> {
+  async function check(accountId: string, job: CaaJob): Promise<CaaFinding[] | undefined> {
     running++
+    ofAccounts.set(accountId, ofAccount(accountId) + 1)
     try {
       return await checkCaa(job)
     } catch (error) {
@@ -62,12 +71,16 @@ export function createCaaChecks({ jobFor, checkCaa, metrics, log }: CaaChecksOpt
       return undefined
     } finally {
       running--
+      if (ofAccount(accountId) === 1) ofAccounts.delete(accountId)
+      else ofAccounts.set(accountId, ofAccount(accountId) - 1)
     }
   }
 
+  const ofAccount = (accountId: string) => ofAccounts.get(accountId) ?? 0
+
   return async ({ accountId, orderId, subjects }) => {
-    if (!jobFor || running >= MAX_AT_ONCE) return undefined
-    const findings = await check(jobFor(accountId, subjects))
+    if (!jobFor || running >= MAX_AT_ONCE || ofAccount(accountId) >= MAX_OF_ACCOUNT) return undefined
+    const findings = await check(accountId, jobFor(accountId, subjects))
     if (!findings) return undefined
     for (const { result } of findings) metrics.caaChecks.inc({ result })
     const evidence = findings.flatMap((finding) => finding.evidence)

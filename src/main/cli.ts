@@ -7,12 +7,13 @@ import type { Config } from '../config/schema.ts'
 import { typeOf } from '../protocol/challenge.ts'
 import { allowToAccount, disallowToAccount, listAllowed } from './commands/account.ts'
 import { testSign } from './commands/ca.ts'
-import { loadConfigFile, readConfigFile } from './commands/config-file.ts'
+import { loadConfigFile, readConfigFile, readConfigSections } from './commands/config-file.ts'
 import { rebuildCrls } from './commands/crl.ts'
 import { assignProfile, createProfile, listProfiles } from './commands/csr-profile.ts'
 import { databaseMigrate, databaseStatus } from './commands/db.ts'
 import { createCredential, listCredentials, revokeCredential } from './commands/eab.ts'
 import { inspectAccount, inspectCertificate, inspectOrder } from './commands/inspect.ts'
+import { runPerspective } from './commands/perspective.ts'
 import {
   type AdviceFlags,
   ANY,
@@ -27,6 +28,7 @@ import { throwSwitch } from './commands/switches.ts'
 import { acceptTerms } from './commands/terms.ts'
 import { runEmbedded } from './dev.ts'
 import { loadChallengeMethods } from './extensions.ts'
+import { PERSPECTIVE_SECTIONS } from './perspective-service.ts'
 import { VERSION } from './version.ts'
 
 interface GlobalOptions {
@@ -84,6 +86,15 @@ program
   .example('-c config.yaml --validate-only')
   .example('--dev')
   .action(run(serveCommand, 'further'))
+
+program
+  .command('perspective', 'Corroborate for other instances: an HTTPS server that speaks the Open MPIC API')
+  .example('-c perspective.yaml perspective')
+  .action(
+    run(async (options: GlobalOptions) =>
+      runPerspective(await readConfigSections(configOf(options), PERSPECTIVE_SECTIONS)),
+    ),
+  )
 
 program
   .command('db status', 'Check the database: reachable, and at the schema of this release')

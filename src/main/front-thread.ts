@@ -14,6 +14,7 @@ import { caaAnswerDeadlineMs } from './caa-checks.ts'
 import { createFront, KEPT_HEADERS } from './front.ts'
 import { createFrontCrls } from './front-crls.ts'
 import { createLogger, PINO_LEVELS } from './logging.ts'
+import { mailDomainsThrough } from './mail-domain-checks.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from './messages.ts'
 import { openThreadNonces } from './nonces.ts'
 import { crlMaxAgeSeconds, databaseSettings, liveSettings, proxySettings } from './settings.ts'
@@ -52,6 +53,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
         }
       },
       (request) => supervisor.ask('caa', request, caaAnswerDeadlineMs(config)),
+      mailDomainsThrough((domains, deadlineMs) => supervisor.ask('mailDomains', domains, deadlineMs), config, log),
     )
     const acme = createAcmeApplication(context)
     const crls = createFrontCrls(data.crls, crlMaxAgeSeconds(config))

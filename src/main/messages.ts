@@ -1,6 +1,6 @@
 /** What front threads and the supervisor say to each other: plain data over the actor runtime. */
 
-import type { CaaFinding } from '../../workers/job.ts'
+import type { CaaFinding, MailDomainFinding } from '../../workers/job.ts'
 import type { Config } from '../config/schema.ts'
 import type { HealthReport } from '../ops/health.ts'
 import type { MetricsSnapshot } from '../ops/metrics.ts'
@@ -14,6 +14,7 @@ import type { SharedCrl } from './front-crls.ts'
 export type SupervisorMessages = {
   validate: { message: ValidationRequest; reply: undefined }
   caa: { message: CaaCheckRequest; reply: readonly CaaFinding[] | undefined }
+  mailDomains: { message: readonly string[]; reply: readonly MailDomainFinding[] | undefined }
   health: { message: undefined; reply: HealthReport }
   metrics: { message: undefined; reply: string }
 }

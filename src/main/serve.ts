@@ -20,8 +20,10 @@ import { createCaaChecks, createCaaJobFactory } from './caa-checks.ts'
 import { startCrls } from './crl.ts'
 import { loadChallengeMethods } from './extensions.ts'
 import { PINO_LEVELS } from './logging.ts'
+import { createMailDomainChecks } from './mail-domain-checks.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from './messages.ts'
 import { keepNonceEpochs } from './nonces.ts'
+import { corroborated } from './perspectives.ts'
 import { followSwitches } from './server-switches.ts'
 import { dispatcherEvents, threadEvents } from './service-events.ts'
 import {
@@ -179,9 +181,11 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     (error) => log.error({ err: error }, 'validation thread failed'),
   )
   teardown.add(() => pool.close(VALIDATION_STOP_MS))
+  const validators = await corroborated(pool, config, metrics)
+  teardown.add(async () => validators.stop())
   const caaJob = createCaaJobFactory(config)
   const dispatcher = createValidationDispatcher({
-    validate: pool.validate,
+    validate: validators.validate,
     jobFor: createJobFactory(config, methods, version, caaJob),
     store: stores.authorizations,
     policy: validationPolicy(config, methods.extensions),
@@ -238,7 +242,8 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     ca,
     board,
     dispatcher,
-    checkCaa: createCaaChecks({ jobFor: caaJob, checkCaa: pool.checkCaa, metrics, log }),
+    checkCaa: createCaaChecks({ jobFor: caaJob, checkCaa: validators.checkCaa, metrics, log }),
+    checkMailDomains: createMailDomainChecks({ config, checkMailDomains: pool.checkMailDomains, log }),
     fronts: () => fronts,
     workers: () => ({
       challenge: background.isHealthy('challenge'),

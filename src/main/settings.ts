@@ -250,7 +250,7 @@ export function certificateProfiles({ ca }: Config): ReadonlyMap<string, Certifi
         maxValidityDays: Math.min(ca.max_validity_days, profile.max_validity_days ?? ca.max_validity_days),
         backdateSeconds: ca.backdate_seconds,
       },
-      issuerId: profile.issuer ?? undefined,
+      issuerIds: issuerIdsOf(profile.issuer),
     },
   ])
   const byName = new Map(profiles)
@@ -303,9 +303,14 @@ export function crlMaxAgeSeconds({ crl }: Config): number {
   return crl.rebuild_interval_seconds
 }
 
+function issuerIdsOf(issuer: string | readonly string[] | null): readonly string[] {
+  if (issuer === null) return []
+  return typeof issuer === 'string' ? [issuer] : issuer
+}
+
 /** The issuer of the default profile, whose list the bare `crl.path` serves. */
 export function defaultIssuerId({ ca: { profiles } }: Config, ca: Pick<CaBackend, 'issuers'>): string | undefined {
-  return profiles[DEFAULT_PROFILE]?.issuer ?? ca.issuers()[0]?.id
+  return issuerIdsOf(profiles[DEFAULT_PROFILE]?.issuer ?? null)[0] ?? ca.issuers()[0]?.id
 }
 
 /** The name of a list in its URL: where we serve it, or where the operator says that it can be fetched. */
@@ -409,6 +414,11 @@ export function caaTimeoutMs({ dns }: Config): number {
   return 2 * dns.timeout_seconds * 1000
 }
 
+/** How long remote perspectives may take for what this service has seen; 0 where there are none. */
+export function corroborationMs({ challenges: { perspectives, corroboration } }: Config): number {
+  return perspectives.length === 0 ? 0 : corroboration.timeout_seconds * SECOND_MS
+}
+
 /** Past the longest timeout; the pool's own grace for a thread that does not answer, and the record in the database. */
 const ATTEMPT_GRACE_SECONDS = 10
 
@@ -420,7 +430,9 @@ export function staleSeconds(config: Config, extensions: ExtensionThreadData): n
   const methods = [...methodSettings(config, extensions).values()]
   const longest = Math.max(...methods.map(({ timeout_seconds }) => timeout_seconds))
   const caa = isCaaEnforced(config) ? caaTimeoutMs(config) / SECOND_MS : 0
-  return Math.max(config.challenges.background_worker.stale_seconds, 2 * (longest + caa + ATTEMPT_GRACE_SECONDS))
+  const corroboration = corroborationMs(config) / SECOND_MS
+  const attempt = longest + caa + corroboration + ATTEMPT_GRACE_SECONDS
+  return Math.max(config.challenges.background_worker.stale_seconds, 2 * attempt)
 }
 
 export function adoptionRules(config: Config, extensions: ExtensionThreadData): Omit<AdoptionRules, 'limit'> {

@@ -1,4 +1,4 @@
-/** The supervisor's own actor: validation hand-over, CAA checks, health and metrics for the front threads. */
+/** The supervisor's own actor: validation hand-over, CAA and MX checks, health and metrics for the front threads. */
 
 import type { Logger } from 'pino'
 import type { CaBackend } from '../ca/backend.ts'
@@ -10,6 +10,7 @@ import { type Actor, spawn } from '../runtime/actor.ts'
 import type { SupervisedThread } from '../runtime/thread.ts'
 import type { AskForCaa } from '../services/caa-freshness.ts'
 import type { InstanceBoard } from '../services/instance-board.ts'
+import type { AskForMailDomains } from '../services/mail-domains.ts'
 import type { DispatcherLoad, ValidationDispatcher } from '../services/validation-dispatcher.ts'
 import type { Database, Statement } from '../store/database.ts'
 import type { FrontMessages, SupervisorMessages } from './messages.ts'
@@ -22,6 +23,7 @@ export interface SupervisorParts {
   board: InstanceBoard
   dispatcher: ValidationDispatcher
   checkCaa: AskForCaa
+  checkMailDomains: AskForMailDomains
   fronts(): readonly SupervisedThread<FrontMessages>[]
   workers(): HealthReport['checks']['workers']
   /** Undefined where no CRL is published. */
@@ -56,6 +58,7 @@ export function spawnSupervisor(parts: SupervisorParts): Actor<SupervisorMessage
         return undefined
       },
       caa: parts.checkCaa,
+      mailDomains: parts.checkMailDomains,
       health: probe,
       async metrics() {
         metrics.uptime.set(Math.floor((Date.now() - startedAt) / 1000))

@@ -8,11 +8,15 @@ import type {
   DnsPersist01Job,
   DnsSettings,
   DnsTxtJob,
+  Http01Job,
+  TlsAlpn01Job,
   ValidationJob,
 } from '../../workers/job.ts'
 import { issuerDomainNames } from '../config/issuer-names.ts'
 import type { Config } from '../config/schema.ts'
+import { accountLabel } from '../protocol/account-label.ts'
 import { type BuiltInType, isChallengeType, keyAuthorization } from '../protocol/challenge.ts'
+import type { Identifier } from '../protocol/identifier.ts'
 import { createUrls, type Urls } from '../protocol/urls.ts'
 import type { ValidationRequest } from '../services/validation.ts'
 import type { ChallengeMethods } from './extensions.ts'
@@ -30,40 +34,19 @@ export function createJobFactory(
   version: string,
   caaJob: CaaJobFactory | undefined,
 ): (request: ValidationRequest) => ValidationJob {
-  const { challenges, acme } = config
-  const dns = dnsSettings(config)
+  const { challenges } = config
   const urls = createUrls(urlSettings(config))
-  const userAgent = `chancery/${version}${acme.website_url ? ` (${acme.website_url})` : ''}`
 
   const jobs: Record<BuiltInType, (request: ValidationRequest) => ValidationJob> = {
-    'http-01': ({ identifier, token, thumbprint }) => ({
-      type: 'http-01',
-      identifier,
-      token,
-      keyAuthorization: keyAuthorization(token, thumbprint),
-      timeoutMs: challenges.http01.timeout_seconds * SECOND_MS,
-      port: challenges.http01.port,
-      httpsPort: challenges.http01.https_port,
-      maxResponseBytes: challenges.http01.max_response_bytes,
-      blockedNetworks: challenges.http01.blocked_networks,
-      userAgent,
-      dns,
-    }),
-    'dns-01': (request) => ({ type: 'dns-01', ...txtJob(config, challenges.dns01, request) }),
-    'dns-account-01': (request) => ({
-      type: 'dns-account-01',
-      ...txtJob(config, challenges.dnsaccount01, request),
-      accountUrl: urls.numbered('account', request.accountId),
-    }),
-    'tls-alpn-01': ({ identifier, token, thumbprint }) => ({
-      type: 'tls-alpn-01',
-      identifier,
-      keyAuthorizationDigest: hash('sha256', keyAuthorization(token, thumbprint), 'base64url'),
-      timeoutMs: challenges.tlsalpn01.timeout_seconds * SECOND_MS,
-      port: challenges.tlsalpn01.port,
-      blockedNetworks: challenges.tlsalpn01.blocked_networks,
-      dns,
-    }),
+    'http-01': ({ identifier, token, thumbprint }) =>
+      http01Job(config, version, { identifier, token, keyAuthorization: keyAuthorization(token, thumbprint) }),
+    'dns-01': (request) => ({ type: 'dns-01', ...txtJob(config, challenges.dns01, request, digestOf(request)) }),
+    'dns-account-01': (request) => {
+      const accountUrl = urls.numbered('account', request.accountId)
+      const job = txtJob(config, challenges.dnsaccount01, request, digestOf(request))
+      return { type: 'dns-account-01', ...job, accountLabel: accountLabel(accountUrl), accountUrl }
+    },
+    'tls-alpn-01': (request) => tlsAlpn01Job(config, request.identifier, digestOf(request)),
     'dns-persist-01': (request) => persistJob(config, urls, request),
   }
 
@@ -92,13 +75,54 @@ export function createJobFactory(
   }
 }
 
+function digestOf({ token, thumbprint }: ValidationRequest): string {
+  return hash('sha256', keyAuthorization(token, thumbprint), 'base64url')
+}
+
 function caaSubject({ identifier, wildcard, type }: ValidationRequest): CaaSubject {
   return { name: identifier.value, wildcard, method: type }
 }
 
-function txtJob(config: Config, method: Config['challenges']['dns01'], request: ValidationRequest): DnsTxtJob {
-  const { token, thumbprint } = request
-  return { ...dnsMethodJob(config, method, request), keyAuthorization: keyAuthorization(token, thumbprint) }
+export function http01Job(
+  config: Config,
+  version: string,
+  what: Pick<Http01Job, 'identifier' | 'token' | 'keyAuthorization'>,
+): Http01Job {
+  const { http01 } = config.challenges
+  const { website_url } = config.acme
+  return {
+    type: 'http-01',
+    ...what,
+    timeoutMs: http01.timeout_seconds * SECOND_MS,
+    port: http01.port,
+    httpsPort: http01.https_port,
+    maxResponseBytes: http01.max_response_bytes,
+    blockedNetworks: http01.blocked_networks,
+    userAgent: `chancery/${version}${website_url ? ` (${website_url})` : ''}`,
+    dns: dnsSettings(config),
+  }
+}
+
+export function tlsAlpn01Job(config: Config, identifier: Identifier, keyAuthorizationDigest: string): TlsAlpn01Job {
+  const { tlsalpn01 } = config.challenges
+  return {
+    type: 'tls-alpn-01',
+    identifier,
+    keyAuthorizationDigest,
+    timeoutMs: tlsalpn01.timeout_seconds * SECOND_MS,
+    port: tlsalpn01.port,
+    blockedNetworks: tlsalpn01.blocked_networks,
+    dns: dnsSettings(config),
+  }
+}
+
+export function txtJob(
+  config: Config,
+  method: Config['challenges']['dns01'],
+  asked: Pick<ValidationRequest, 'identifier' | 'tries'>,
+  keyAuthorizationDigest: string,
+): DnsTxtJob {
+  return { ...dnsMethodJob(config, method, asked), keyAuthorizationDigest }
 }
 
 function persistJob(config: Config, urls: Urls, request: ValidationRequest): DnsPersist01Job {
@@ -119,7 +143,7 @@ function persistJob(config: Config, urls: Urls, request: ValidationRequest): Dns
 function dnsMethodJob(
   config: Config,
   method: Config['challenges']['dns01'],
-  { identifier, tries }: ValidationRequest,
+  { identifier, tries }: Pick<ValidationRequest, 'identifier' | 'tries'>,
 ): DnsMethodJob {
   return {
     identifier,

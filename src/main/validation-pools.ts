@@ -2,14 +2,13 @@
 
 import { judgedByCaa } from '../../workers/caa-verdict.ts'
 import { EXTENSION_LIMITS } from '../../workers/extension/probe.ts'
-import type { CaaFinding, CaaJob, ExtensionJob, ValidationJob, ValidationVerdict } from '../../workers/job.ts'
+import type { ExtensionJob, ValidationJob, ValidationVerdict } from '../../workers/job.ts'
 import { createWorkerPool, type WorkerPool, WorkerPoolError, type WorkerPoolOptions } from '../../workers/pool.ts'
 import type { ChallengeMethods } from './extensions.ts'
 
-export interface ValidationPools {
+export interface ValidationPools extends Pick<WorkerPool, 'checkCaa' | 'checkMailDomains'> {
   /** @throws WorkerPoolError; the job may be given again later. */
   validate(job: ValidationJob): Promise<ValidationVerdict>
-  checkCaa(job: CaaJob): Promise<CaaFinding[]>
   close(timeoutMs: number): Promise<void>
 }
 
@@ -48,6 +47,7 @@ export function createValidationPools(
       return verdict.ok && caa ? judgedByCaa(verdict, await builtIn.checkCaa(caa)) : verdict
     },
     checkCaa: builtIn.checkCaa,
+    checkMailDomains: builtIn.checkMailDomains,
     async close(timeoutMs) {
       await Promise.all([builtIn.close(timeoutMs), modules?.close(timeoutMs)])
     },

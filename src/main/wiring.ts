@@ -19,6 +19,7 @@ import { createChainDownload } from '../services/chain-download.ts'
 import { createExternalAccounts } from '../services/external-accounts.ts'
 import { type InstanceBoard, openInstanceBoard } from '../services/instance-board.ts'
 import { createIssuance, type Issuance } from '../services/issuance.ts'
+import { type AskForMailDomains, createMailDomainCheck } from '../services/mail-domains.ts'
 import { createOrdering } from '../services/ordering.ts'
 import { createQuotas } from '../services/quotas.ts'
 import { createRateLimiter } from '../services/rate-limiter.ts'
@@ -94,6 +95,8 @@ export function connectSigner(signer: FrontThreadData['signer'], log: Logger): C
       logged = undefined
       log.debug({ version, issuers: issuers.map(({ id }) => id) }, 'signer connected')
     },
+    onIssuersChanged: (issuers) =>
+      log.info({ issuers: issuers.map(({ id }) => id) }, 'the signer has other issuers now'),
     onDisconnect({ message }) {
       // Every attempt of a long outage fails for the same reason.
       log[message === logged ? 'debug' : 'warn']({ reason: message }, 'signer not reachable')
@@ -205,6 +208,7 @@ export function createAcmeContext(
   nonces: Nonces,
   dispatch: DispatchValidation,
   askForCaa: AskForCaa,
+  askForMailDomains: AskForMailDomains | undefined,
 ): AcmeContext {
   const { config, methods, db, stores, instanceId, metrics, log } = shared
   const accountStore = createAccountStore(db)
@@ -216,6 +220,7 @@ export function createAcmeContext(
     externalAccountPolicy(config),
   )
   const requireFreshCaa = isCaaEnforced(config) ? createCaaFreshness(stores.authorizations, askForCaa) : undefined
+  const requireMailDomains = askForMailDomains && createMailDomainCheck(askForMailDomains)
   const renewal = createRenewal(createRenewalStore(db), stores.certificates, renewalPolicy(config))
   return {
     urls: createUrls(urlSettings(config)),
@@ -229,20 +234,30 @@ export function createAcmeContext(
     }),
     board: openInstanceBoard(board),
     accounts,
-    registration: createRegistration(accountStore, externalAccounts, accounts, registrationPolicy(config), {
-      registered(account, eabKid) {
-        metrics.accountsCreated.inc()
-        const { id: accountId, thumbprint } = account
-        log.info({ event: 'account_created', accountId, thumbprint, ...(eabKid && { eabKid }) }, 'account created')
+    registration: createRegistration(
+      accountStore,
+      externalAccounts,
+      accounts,
+      requireMailDomains,
+      registrationPolicy(config),
+      {
+        registered(account, eabKid) {
+          metrics.accountsCreated.inc()
+          const { id: accountId, thumbprint } = account
+          log.info({ event: 'account_created', accountId, thumbprint, ...(eabKid && { eabKid }) }, 'account created')
+        },
+        deactivated(account) {
+          metrics.accountsDeactivated.inc()
+          log.info({ event: 'account_deactivated', accountId: account.id }, 'account deactivated')
+        },
+        keyChanged(account) {
+          log.info(
+            { event: 'key_changed', accountId: account.id, thumbprint: account.thumbprint },
+            'account key changed',
+          )
+        },
       },
-      deactivated(account) {
-        metrics.accountsDeactivated.inc()
-        log.info({ event: 'account_deactivated', accountId: account.id }, 'account deactivated')
-      },
-      keyChanged(account) {
-        log.info({ event: 'key_changed', accountId: account.id, thumbprint: account.thumbprint }, 'account key changed')
-      },
-    }),
+    ),
     ordering: createOrdering(
       createOrderStore(db),
       stores.authorizations,

@@ -40,6 +40,11 @@ export function createMetrics() {
     challengeWorkerPolls: counter('challenge_worker_polls_total', 'Rounds of the challenge worker.'),
     challengeWorkerErrors: counter('challenge_worker_errors_total', 'Failed rounds of the challenge worker.'),
     caaChecks: counter('caa_checks_total', 'CAA checks of a name, at validation and at finalize.', ['result']),
+    perspectiveChecks: counter('perspective_checks_total', 'Answers of remote perspectives.', [
+      'perspective',
+      'check',
+      'result',
+    ]),
     ordersExpired: counter('orders_expired_total', 'Orders that were not finalized in time.'),
     authorizationsExpired: counter('authorizations_expired_total', 'Authorizations whose time was over.'),
     challengesExpired: counter('challenges_expired_total', 'Challenges that nobody met in time.'),

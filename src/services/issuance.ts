@@ -13,7 +13,7 @@
 
 import { createHash } from 'node:crypto'
 import { type CaBackend, CaError, type CaIssuer, type CaOutage } from '../ca/backend.ts'
-import { type CertificateProfile, DEFAULT_PROFILE } from '../domain/certificate-profile.ts'
+import { type CertificateProfile, chooseIssuer, DEFAULT_PROFILE } from '../domain/certificate-profile.ts'
 import { type CsrPolicy, checkCsr, commonNameOf } from '../domain/csr-check.ts'
 import { checkIdentifiers, type IdentifierPolicy } from '../domain/identifier-policy.ts'
 import type { Order } from '../domain/records.ts'
@@ -136,9 +136,8 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
     return profile
   }
 
-  function issuerFor(profile: CertificateProfile): CaIssuer {
-    const issuers = ca.issuers()
-    const issuer = profile.issuerId === undefined ? issuers[0] : issuers.find(({ id }) => id === profile.issuerId)
+  function issuerFor(profile: CertificateProfile, { kind }: Spki, now: Date): CaIssuer {
+    const issuer = chooseIssuer(ca.issuers(), profile.issuerIds, kind, now)
     if (issuer) return issuer
     throw new Problem('serverInternal', 'no issuer is available at the moment; try again soon', {
       status: 503,
@@ -164,7 +163,7 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
   }
 
   async function build(subject: Subject, profile: CertificateProfile, requested: RequestedValidity, now: Date) {
-    const issuer = issuerFor(profile)
+    const issuer = issuerFor(profile, subject.spki, now)
     const validity = certificateValidity(requested, profile.validity, now, issuer)
     const serialNumber = await dependencies.serialNumber()
     const tbs = buildTbsCertificate({

@@ -8,6 +8,7 @@ import { Problem } from '../protocol/problem.ts'
 import type { AccountStore } from '../store/account-store.ts'
 import type { AccountCache, KnownAccount } from './account-cache.ts'
 import type { ExternalAccounts, ProvenBinding } from './external-accounts.ts'
+import type { RequireMailDomains } from './mail-domains.ts'
 import { StaleAccountError } from './stale-account.ts'
 
 export interface RegistrationPolicy {
@@ -64,6 +65,8 @@ export function createRegistration(
   store: AccountStore,
   externalAccounts: ExternalAccounts,
   cache: AccountCache,
+  /** Undefined where `email.validate_mx` is off. */
+  requireMailDomains: RequireMailDomains | undefined,
   policy: RegistrationPolicy,
   events: RegistrationEvents,
 ): Registration {
@@ -80,7 +83,7 @@ export function createRegistration(
     binding: ProvenBinding | undefined
   }
 
-  /** What a new account must bring; the credentials are asked last. @throws Problem */
+  /** What a new account must bring. @throws Problem */
   async function admit({
     contacts,
     termsAgreed,
@@ -90,11 +93,10 @@ export function createRegistration(
   }: RegistrationRequest): Promise<Admitted> {
     requireTerms(termsAgreed, policy)
     const checked = checkContacts(contacts, policy.contacts)
-    return {
-      contacts: checked,
-      termsAgreed,
-      binding: await externalAccounts.prove(externalAccountBinding, { url, key }),
-    }
+    const binding = await externalAccounts.prove(externalAccountBinding, { url, key })
+    // Last of all: who would be refused anyway has nobody asked.
+    if (requireMailDomains) await requireMailDomains(checked)
+    return { contacts: checked, termsAgreed, binding }
   }
 
   async function create({ thumbprint, jwk }: AccountKey, { contacts, termsAgreed, binding }: Admitted, now: Date) {
@@ -162,7 +164,9 @@ export function createRegistration(
 
     async updateContacts({ requester }, contacts) {
       if (!policy.allowContactUpdate) throw new Problem('unauthorized', 'contacts cannot be changed on this server')
-      return updated(await store.updateContacts(requester, checkContacts(contacts, policy.contacts)))
+      const checked = checkContacts(contacts, policy.contacts)
+      if (requireMailDomains) await requireMailDomains(checked)
+      return updated(await store.updateContacts(requester, checked))
     },
 
     async deactivate({ requester }) {

@@ -11,8 +11,10 @@ import { promisify } from 'node:util'
 import { parseCsr, verifyCsrSignature } from '../../src/pki/csr.ts'
 import { decodePem } from '../../src/pki/pem.ts'
 import { SIGNER_PROGRAM } from '../signer/daemon.ts'
-import { requireCommand } from '../support/requirements.ts'
+import { requireAll, requireCommand, requirePackage } from '../support/requirements.ts'
 import { SOFTHSM_LIBRARY } from '../support/softhsm.ts'
+
+const NEEDS = requireAll(requireCommand('softhsm2-util'), requirePackage('graphene-pk11'))
 
 const run = promisify(execFile)
 const folder = mkdtempSync(path.join(tmpdir(), 'ceremony-'))
@@ -57,7 +59,7 @@ function configurationIn(stdout: string): string {
     .join('\n')
 }
 
-describe('a ceremony with a token', requireCommand('softhsm2-util'), () => {
+describe('a ceremony with a token', NEEDS, () => {
   const inToken = (label: string, ...more: string[]) => [
     ...['keygen', '--library', SOFTHSM_LIBRARY, '--token', 'dev', '--pin-file', at('softhsm', 'pin')],
     ...['--label', label, ...(more.includes('--out') ? [] : ['--out', at(label)]), ...more],

@@ -10,7 +10,7 @@ import { CaError } from '../../src/ca/backend.ts'
 import { createSignerBackend } from '../../src/ca/signer-backend.ts'
 import { leafTbs, makeAuthority, type SignerFiles, type TokenKeyYaml, writeSignerFiles } from '../signer/authority.ts'
 import { type Daemon, startDaemon } from '../signer/daemon.ts'
-import { requireCommand } from '../support/requirements.ts'
+import { requireAll, requireCommand, requirePackage } from '../support/requirements.ts'
 import {
   buildFaultyLibrary,
   type FaultyLibrary,
@@ -18,6 +18,8 @@ import {
   SOFTHSM_LIBRARY,
   type TestToken,
 } from '../support/softhsm.ts'
+
+const NEEDS = requireAll(requireCommand('softhsm2-util'), requireCommand('g++'), requirePackage('graphene-pk11'))
 
 const authority = makeAuthority('P-256')
 const RECOVERY_MS = 12_000
@@ -75,7 +77,7 @@ class Signer {
 const isRetryable = (text: RegExp) => (error: unknown) =>
   error instanceof CaError && error.retryable && text.test(error.message)
 
-describe('a token of four sessions', requireCommand('softhsm2-util'), () => {
+describe('a token of four sessions', NEEDS, () => {
   const signer = new Signer({ sessions: 4, session_wait: 0.5 })
   before(() => signer.start())
   after(() => signer.stop())
@@ -138,7 +140,7 @@ describe('a token of four sessions', requireCommand('softhsm2-util'), () => {
   })
 })
 
-describe('a token of 32 sessions', requireCommand('g++'), () => {
+describe('a token of 32 sessions', NEEDS, () => {
   const signer = new Signer({ sessions: 32 })
   before(() => signer.start())
   after(() => signer.stop())
@@ -161,7 +163,7 @@ describe('a token of 32 sessions', requireCommand('g++'), () => {
   })
 })
 
-describe('a token that cannot hash', requireCommand('softhsm2-util'), () => {
+describe('a token that cannot hash', NEEDS, () => {
   const rsa = makeAuthority('RSA')
   const signer = new Signer({}, rsa)
   after(() => signer.stop())
@@ -173,7 +175,7 @@ describe('a token that cannot hash', requireCommand('softhsm2-util'), () => {
   })
 })
 
-describe("SoftHSM's own files", requireCommand('softhsm2-util'), () => {
+describe("SoftHSM's own files", NEEDS, () => {
   const signer = new Signer({ library: SOFTHSM_LIBRARY })
   before(() => signer.start())
   after(() => signer.stop())

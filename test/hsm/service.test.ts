@@ -15,14 +15,16 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { ensureDevCa } from '../../src/main/embedded/dev-ca.ts'
 import { checkBooks } from '../support/books.ts'
 import { assertNoComplaints, startCrowd } from '../support/crowd.ts'
-import { requireCommand } from '../support/requirements.ts'
+import { requireAll, requireCommand, requirePackage } from '../support/requirements.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { buildFaultyLibrary, type FaultyLibrary, makeToken, PIN, type TestToken } from '../support/softhsm.ts'
+
+const NEEDS = requireAll(requireCommand('softhsm2-util'), requireCommand('g++'), requirePackage('graphene-pk11'))
 
 const BOUND_MS = 15_000
 const CRASHES = 3
 
-describe('a service whose key is in a token', { ...requireCommand('softhsm2-util'), timeout: 180_000 }, () => {
+describe('a service whose key is in a token', { ...NEEDS, timeout: 180_000 }, () => {
   let token: TestToken
   let faults: FaultyLibrary
   let caFolder: string

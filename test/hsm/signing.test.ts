@@ -11,14 +11,16 @@ import { SIGNATURE_ALGORITHMS } from '../../src/pki/algorithms.ts'
 import { type AuthorityKind, leafTbs, makeAuthority, type SignerFiles, writeSignerFiles } from '../signer/authority.ts'
 import { type Daemon, startDaemon } from '../signer/daemon.ts'
 import { rawTbsList } from '../signer/raw-tbs-list.ts'
-import { requireCommand } from '../support/requirements.ts'
+import { requireAll, requireCommand, requirePackage } from '../support/requirements.ts'
 import { makeToken, SOFTHSM_LIBRARY, type TestToken } from '../support/softhsm.ts'
+
+const NEEDS = requireAll(requireCommand('softhsm2-util'), requirePackage('graphene-pk11'))
 
 const KINDS: readonly AuthorityKind[] = ['P-256', 'P-384', 'P-521', 'RSA']
 const HASHES = ['sha256', 'sha384', 'sha512'] as const
 const timeoutMs = 10_000
 
-describe('a key in a token', requireCommand('softhsm2-util'), () => {
+describe('a key in a token', NEEDS, () => {
   const authorities = Object.fromEntries(
     KINDS.flatMap((kind) => HASHES.map((hash) => [`${kind}-${hash}`, makeAuthority(kind, { hash })])),
   )

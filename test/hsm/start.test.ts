@@ -9,7 +9,7 @@ import { after, before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { type Authority, makeAuthority, type TokenKeyYaml, writeSignerFiles } from '../signer/authority.ts'
 import { SIGNER_PROGRAM } from '../signer/daemon.ts'
-import { requireCommand } from '../support/requirements.ts'
+import { requireAll, requireCommand, requirePackage } from '../support/requirements.ts'
 import {
   buildFaultyLibrary,
   type FaultyLibrary,
@@ -19,11 +19,13 @@ import {
   type TestToken,
 } from '../support/softhsm.ts'
 
+const NEEDS = requireAll(requireCommand('softhsm2-util'), requireCommand('g++'), requirePackage('graphene-pk11'))
+
 const run = promisify(execFile)
 const WRONG_PIN = '000000'
 const PIN_REFUSED = 3
 
-describe('the start with a key in a token', requireCommand('softhsm2-util'), () => {
+describe('the start with a key in a token', NEEDS, () => {
   const authority = makeAuthority('P-256')
   const other = makeAuthority('P-256')
   const rsa = makeAuthority('RSA')

@@ -86,7 +86,7 @@ describe('DNSSEC', { skip, timeout: 120_000 }, () => {
     validateDns01(
       txtJob([zones.resolver], {
         identifier: { type: 'dns', value: name },
-        keyAuthorization: challenges[name.replace(/\.lab$/, '')]!.keyAuthorization,
+        keyAuthorizationDigest: valueFor(name.replace(/\.lab$/, '')),
         ...changes,
       }),
     )

@@ -7,6 +7,7 @@
 
 import { spawnSync } from 'node:child_process'
 import { accessSync, constants } from 'node:fs'
+import { createRequire } from 'node:module'
 import path from 'node:path'
 
 /** Program → the Debian package that has it. */
@@ -40,9 +41,29 @@ export type RequiredCommand = keyof typeof DEBIAN_PACKAGES
  */
 export function requireCommand(command: RequiredCommand): { skip: string | false } {
   if (hasCommand(command)) return { skip: false }
-  const reason = `${command} is not installed; to enable: apt-get install ${DEBIAN_PACKAGES[command]}`
+  return skipUnlessAllRequired(`${command} is not installed; to enable: apt-get install ${DEBIAN_PACKAGES[command]}`)
+}
+
+function skipUnlessAllRequired(reason: string): { skip: string } {
   if (process.env['CHANCERY_REQUIRE_ALL'] === '1') throw new Error(`${reason} (CHANCERY_REQUIRE_ALL=1 skips nothing)`)
   return { skip: reason }
+}
+
+/**
+ * As `requireCommand`, for an optional package: npm leaves it out where its native half could not be compiled.
+ */
+export function requirePackage(name: string): { skip: string | false } {
+  try {
+    createRequire(import.meta.url).resolve(name)
+    return { skip: false }
+  } catch {
+    return skipUnlessAllRequired(`${name} is not installed; to enable: apt-get install g++ make python3, then npm ci`)
+  }
+}
+
+/** The first reason to skip, if there is any. */
+export function requireAll(...requirements: readonly { skip: string | false }[]): { skip: string | false } {
+  return requirements.find(({ skip }) => skip !== false) ?? { skip: false }
 }
 
 export function hasCommand(command: string): boolean {

@@ -6,8 +6,9 @@ import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import dnsPacket from 'dns-packet'
 import fc from 'fast-check'
+import { accountLabel } from '../../src/protocol/account-label.ts'
 import type { DnsAccount01Job } from '../../workers/job.ts'
-import { accountLabel, validateDns01, validateDnsAccount01 } from '../../workers/validate/dns-01.ts'
+import { validateDns01, validateDnsAccount01 } from '../../workers/validate/dns-01.ts'
 import validate from '../../workers/validate.ts'
 import {
   type Asked,
@@ -727,7 +728,12 @@ describe('evidence', () => {
 describe('dns-account-01 (draft-ietf-acme-dns-account-label-03)', () => {
   const accountUrl = 'https://example.com/acme/acct/ExampleAccount'
   const record = `_ujmmovf2vn55tgye.${RECORD}`
-  const job = (resolver: string): DnsAccount01Job => ({ ...txtJob([resolver]), type: 'dns-account-01', accountUrl })
+  const job = (resolver: string): DnsAccount01Job => ({
+    ...txtJob([resolver]),
+    type: 'dns-account-01',
+    accountLabel: accountLabel(accountUrl),
+    accountUrl,
+  })
 
   test('the label is that of the draft’s example', () => assert.equal(accountLabel(accountUrl), 'ujmmovf2vn55tgye'))
   test('every account URL has a label of sixteen characters, and another one', () => {
@@ -762,7 +768,7 @@ describe('dns-account-01 (draft-ietf-acme-dns-account-label-03)', () => {
     const server = await serve(t, ({ name }) =>
       name === record ? { answers: [txt(name, DIGEST)] } : { rcode: NXDOMAIN },
     )
-    const other = { ...job(server.resolver), accountUrl: `${accountUrl}2` }
+    const other = { ...job(server.resolver), accountLabel: accountLabel(`${accountUrl}2`) }
     const verdict = await validateDnsAccount01(other)
     assert.ok(!verdict.ok && verdict.problem === 'dns')
   })

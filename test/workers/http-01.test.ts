@@ -210,6 +210,20 @@ describe('the body', () => {
     )
     assertInvalid(await validateHttp01(aJob(web.port)), 'incorrectResponse', false, /not the key authorization/)
   })
+  test('that would unpack to a gigabyte stays packed and is cut off at the limit', async (t) => {
+    const bomb = gzipSync(Buffer.alloc(64 * 1024 * 1024))
+    const web = await kept(
+      t,
+      startWeb((_request, response) => {
+        response.setHeader('content-encoding', 'gzip').end(Buffer.concat(Array.from({ length: 16 }, () => bomb)))
+      }),
+    )
+    const before = process.memoryUsage().rss
+    const [verdict, ms] = await timed(aJob(web.port))
+    assertInvalid(verdict, 'incorrectResponse', false, /longer than the key authorization/)
+    const grown = process.memoryUsage().rss - before
+    assert.ok(ms < 2500 && grown < 64 * 1024 * 1024, `${ms} ms, ${grown} bytes`)
+  })
   test('that never ends is cut off at the limit', async (t) => {
     let sent = 0
     const web = await kept(
@@ -270,13 +284,20 @@ describe('redirects', () => {
       else response.writeHead(status, location === undefined ? {} : { location }).end('moved')
     }
 
-  for (const status of [301, 302, 303, 307, 308]) {
+  for (const status of [301, 302, 307, 308]) {
     test(`${status} is followed`, async (t) => {
       const web = await kept(t, startWeb(to(status, '/elsewhere?x=1#fragment')))
       const verdict = await validateHttp01(aJob(web.port))
       assertValid(verdict)
       assert.deepEqual(web.requests, [`GET ${CHALLENGE_PATH}`, 'GET /elsewhere?x=1'])
       assert.equal(stepsOf(verdict, 'redirect')[0]?.['to'], `http://demo.test:${web.port}/elsewhere?x=1`)
+    })
+  }
+  for (const status of [300, 303, 304, 305, 306, 309, 399]) {
+    test(`${status} is not followed`, async (t) => {
+      const web = await kept(t, startWeb(to(status, '/elsewhere')))
+      assertInvalid(await validateHttp01(aJob(web.port)), 'unauthorized', true, new RegExp(`status ${status} instead`))
+      assert.equal(web.requests.length, 1)
     })
   }
   for (const location of ['elsewhere', '../other', '?q', '//demo.test:PORT/x', 'http://user:secret@demo.test:PORT/x']) {
@@ -293,6 +314,38 @@ describe('redirects', () => {
       assertValid(await validateHttp01(aJob(web.port)))
     })
   }
+  test('the first of two Locations counts, cookies and referrers are not sent', async (t) => {
+    const seen: (string | undefined)[] = []
+    const web = await kept(
+      t,
+      startWeb((request, response) => {
+        seen.push(request.url, request.headers.cookie, request.headers.referer)
+        if (request.url === '/first') return void response.end(KEY_AUTHORIZATION)
+        const headers = ['Location', '/first', 'Location', '/second', 'Set-Cookie', 'a=b']
+        response.writeHead(302, headers).end()
+      }),
+    )
+    assertValid(await validateHttp01(aJob(web.port)))
+    assert.deepEqual(seen, [CHALLENGE_PATH, undefined, undefined, '/first', undefined, undefined])
+  })
+  test('the body of a redirect is not read', async (t) => {
+    let sent = 0
+    const web = await kept(
+      t,
+      startWeb((request, response) => {
+        if (request.url !== CHALLENGE_PATH) return void response.end(KEY_AUTHORIZATION)
+        response.writeHead(302, { location: '/x' })
+        const timer = setInterval(() => {
+          sent += 65536
+          response.write(Buffer.alloc(65536))
+        }, 1)
+        response.on('close', () => clearInterval(timer))
+      }),
+    )
+    const [verdict, ms] = await timed(aJob(web.port))
+    assertValid(verdict)
+    assert.ok(ms < 1500 && sent < 5_000_000, `${ms} ms, ${sent} bytes`)
+  })
   test('another host is looked up, checked and told so in Host', async (t) => {
     let host: string | undefined
     const web: ScriptedWeb = await kept(
@@ -394,7 +447,18 @@ describe('redirects', () => {
       )
     })
   }
-  for (const location of ['http://', 'http://[::1', 'http://a b/', 'http://demo.test:99999/']) {
+  // The last two are full-width digits and full stops in UTF-8, which IDNA would turn into 127.0.0.2; a header is not UTF-8.
+  const fullWidth = ['http://\uff11\uff12\uff17.0.0.2/', 'http://127\u30020\u30020\u30022/'].map((text) =>
+    Buffer.from(text).toString('latin1'),
+  )
+  for (const location of [
+    'http://',
+    'http://[::1',
+    'http://[fe80::1%25eth0]/',
+    'http://a b/',
+    'http://demo.test:99999/',
+    ...fullWidth,
+  ]) {
     test(`${JSON.stringify(location)} is not a URL`, async (t) => {
       const web = await kept(t, startWeb(to(302, location)))
       assertInvalid(await validateHttp01(aJob(web.port)), 'incorrectResponse', false, /not a URL/)
@@ -406,11 +470,32 @@ describe('redirects', () => {
   })
   for (const host of [
     '127.0.0.2',
+    '127.2',
+    '127.0.2',
+    '0177.0.0.2',
+    '0177.0.0.02',
     '0x7f.0.0.2',
+    '0x7f000002',
+    '0x7F.00.0.0x2',
+    '017700000002',
     '2130706434',
+    '%31%32%37.0.0.2',
+    '127.0.0.2.',
     '[::ffff:127.0.0.2]',
+    '[::ffff:7f00:2]',
+    '[::ffff:0:7f00:2]',
+    '[::127.0.0.2]',
+    '[0:0:0:0:0:ffff:7f00:0002]',
     '[64:ff9b::7f00:2]',
+    '[64:ff9b:1::7f00:2]',
+    '[2002:7f00:2::]',
+    '0.0.0.0',
+    '0',
+    '[::]',
+    '255.255.255.255',
+    '[ff02::1]',
     'blocked.test',
+    'BLOCKED.test.',
   ]) {
     test(`a redirect to ${host} meets the address policy`, async (t) => {
       const web = await kept(t, startWeb(to(302, `http://${host}/x`)))
@@ -418,6 +503,34 @@ describe('redirects', () => {
       const verdict = await validateHttp01(aJob(web.port, { dns, blockedNetworks: ['127.0.0.2/32'] }))
       assertInvalid(verdict, 'connection', false, /may connect to \(after 1 redirect\)$/)
       assert.ok(!verdict.ok && !verdict.detail.includes('127.0.0.2'))
+    })
+  }
+})
+
+describe('metadata of a cloud machine behind a redirect, with the networks blocked by default', () => {
+  const blockedNetworks = ['127.0.0.0/8', '::1/128', '169.254.0.0/16', 'fe80::/10']
+  for (const host of [
+    '169.254.169.254',
+    '2852039166',
+    '0xa9fea9fe',
+    '0251.0376.0251.0376',
+    '169.16689662',
+    '[::ffff:169.254.169.254]',
+    '[64:ff9b::a9fe:a9fe]',
+    '[fe80::a9fe:a9fe]',
+    'metadata.test',
+  ]) {
+    test(`is out of reach as ${host}`, async (t) => {
+      const redirect: RequestListener = (_request, response) => {
+        response.writeHead(302, { location: `http://${host}/latest/meta-data/` }).end()
+      }
+      const web = await kept(t, startWeb(redirect, '127.0.0.1'))
+      const dns = await dnsOf(t, zoneScript({ 'demo.test': ['127.0.0.1'], 'metadata.test': ['169.254.169.254'] }))
+      // The first hop is on loopback, as everything here; of the defaults only that is left out.
+      const job = aJob(web.port, { dns, blockedNetworks: blockedNetworks.slice(1) })
+      const [verdict, ms] = await timed(job)
+      assertInvalid(verdict, 'connection', false, /no address that this server may connect to \(after 1 redirect\)$/)
+      assert.ok(!verdict.ok && !verdict.detail.includes('169') && ms < 2500, `${ms} ms`)
     })
   }
 })
@@ -546,6 +659,7 @@ describe('failures of the connection', () => {
     assert.ok(ms >= 480 && ms < 2500, `${ms} ms`)
   })
 
+  const CHUNKED = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n'
   const noise: Record<string, string> = {
     'another protocol': 'SSH-2.0-OpenSSH_9.2p1 SECRET\r\n',
     binary: '\x00\x01\x02\xff\xfe',
@@ -555,6 +669,17 @@ describe('failures of the connection', () => {
     'two lengths': `HTTP/1.1 200 OK\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\n${KEY_AUTHORIZATION}`,
     'length and chunks': `HTTP/1.1 200 OK\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n${KEY_AUTHORIZATION}`,
     'a broken chunk': 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nSECRET\r\n',
+    'a header of a mebibyte': `HTTP/1.1 200 OK\r\nx-header: ${'SECRET'.repeat(175_000)}\r\n\r\n${KEY_AUTHORIZATION}`,
+    'a body without a status line (HTTP/0.9)': KEY_AUTHORIZATION,
+    'a version that does not exist': `HTTP/9.9 200 OK\r\n\r\n${KEY_AUTHORIZATION}`,
+    'a chunk whose size overflows': `${CHUNKED}ffffffffffffffffff\r\n${KEY_AUTHORIZATION}\r\n0\r\n\r\n`,
+    'a chunk of negative size': `${CHUNKED}-57\r\n${KEY_AUTHORIZATION}\r\n0\r\n\r\n`,
+    'a chunk size in decimal with a prefix': `${CHUNKED}0x57\r\n${KEY_AUTHORIZATION}\r\n0\r\n\r\n`,
+    'a chunk longer than its size': `${CHUNKED}10\r\n${KEY_AUTHORIZATION}\r\n0\r\n\r\n`,
+    'a chunk extension of a mebibyte': `${CHUNKED}57;${'SECRET'.repeat(175_000)}\r\n${KEY_AUTHORIZATION}\r\n0\r\n\r\n`,
+    'chunks without an end': `${CHUNKED}57\r\n${KEY_AUTHORIZATION}\r\n`,
+    'trailers of a mebibyte': `${CHUNKED}57\r\n${KEY_AUTHORIZATION}\r\n0\r\n${'x-trailer: SECRET\r\n'.repeat(60_000)}`,
+    'chunked twice, once in a list that ends otherwise': `HTTP/1.1 200 OK\r\ntransfer-encoding: chunked, identity\r\ncontent-length: 5\r\n\r\n57\r\n`,
     'a switch of protocols': 'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: SECRET\r\n\r\n',
     'a close at once': '',
   }
@@ -569,6 +694,45 @@ describe('failures of the connection', () => {
       assert.ok(!JSON.stringify(verdict).includes('SECRET'), JSON.stringify(verdict))
     })
   }
+  test('headers in drips end with the deadline', async (t) => {
+    const web = await kept(
+      t,
+      startRaw((socket) => {
+        socket.write('HTTP/1.1 200 OK\r\nx-header: ')
+        const timer = setInterval(() => socket.write('x'), 20)
+        socket.on('close', () => clearInterval(timer))
+      }),
+    )
+    const [verdict, ms] = await timed(aJob(web.port, { timeoutMs: 500 }))
+    assertInvalid(verdict, 'connection', true, /no complete response: timed out/)
+    assert.ok(ms >= 480 && ms < 2500, `${ms} ms`)
+  })
+  test('informational responses without end finish with the deadline', async (t) => {
+    const web = await kept(
+      t,
+      startRaw((socket) => {
+        const timer = setInterval(() => socket.write('HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n'), 5)
+        socket.on('close', () => clearInterval(timer))
+      }),
+    )
+    const [verdict, ms] = await timed(aJob(web.port, { timeoutMs: 500 }))
+    assertInvalid(verdict, 'connection', true, /no complete response: timed out/)
+    assert.ok(ms >= 480 && ms < 2500, `${ms} ms`)
+  })
+  test('a hundred dead addresses cost no more than a few attempts', async (t) => {
+    const web = await startWeb(answering)
+    await web.close()
+    const many = Array.from({ length: 100 }, (_, index) => `127.1.0.${index + 1}`)
+    const dns = await dnsOf(t, zoneScript({ 'demo.test': many }))
+    const [verdict, ms] = await timed(aJob(web.port, { dns }))
+    assertInvalid(verdict, 'connection', true, /connection refused$/)
+    assert.ok(stepsOf(verdict, 'not-connected').length <= 4 && ms < 2500, `${ms} ms`)
+  })
+  test('sixteen addresses of which the last is allowed lead to that one', async (t) => {
+    const web = await kept(t, startWeb(answering))
+    const addresses = [...Array.from({ length: 15 }, (_, index) => `127.1.0.${index + 1}`), '127.0.0.1']
+    assertValid(await validateHttp01(aJob(web.port, { dns: fixed(...addresses), blockedNetworks: ['127.1.0.0/16'] })))
+  })
   test('no bytes make the attempt throw, hang or succeed', async (t) => {
     let next: Uint8Array = Buffer.alloc(0)
     const web = await kept(

@@ -34,7 +34,7 @@ export function txtJob(resolvers: readonly string[], changes: Partial<Dns01Job> 
   return {
     type: 'dns-01',
     identifier: { type: 'dns', value: DOMAIN },
-    keyAuthorization: KEY_AUTHORIZATION,
+    keyAuthorizationDigest: DIGEST,
     timeoutMs: 4000,
     propagationWaitMs: 0,
     requireDnssec: false,

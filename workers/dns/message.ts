@@ -112,7 +112,7 @@ export function matchQuestion(message: Buffer, query: DnsQuery): 'exact' | 'reca
 const lowerCase = (bytes: Buffer) => bytes.toString('latin1').toLowerCase()
 
 /** Numbers of the types that are looked at (IANA's registry of RR types). */
-const TYPES = { A: 1, NS: 2, CNAME: 5, SOA: 6, TXT: 16, AAAA: 28, OPT: 41, DS: 43, CAA: 257 } satisfies Record<
+const TYPES = { A: 1, NS: 2, CNAME: 5, SOA: 6, MX: 15, TXT: 16, AAAA: 28, OPT: 41, DS: 43, CAA: 257 } satisfies Record<
   DnsType | 'CNAME' | 'SOA' | 'OPT',
   number
 >

@@ -12,6 +12,8 @@ export interface DnsData {
   /** RFC 8659 §4.1. The tag is in lower case. */
   CAA: { critical: boolean; tag: string; value: string }
   NS: string
+  /** RFC 1035 §3.3.9. `exchange` is empty for the root, which is no server (RFC 7505 §3). */
+  MX: { preference: number; exchange: string }
   /** That there is one is all anybody asks: the zone below is signed (RFC 4035 §5.2). */
   DS: { keyTag: number }
 }
@@ -36,6 +38,8 @@ export function readData(message: Buffer, record: RawRecord, type: DnsType): Dns
       return readStrings(data)
     case 'CAA':
       return readProperty(data)
+    case 'MX':
+      return readMailServer(message, record)
     case 'DS':
       return data.length > 4 ? { keyTag: data.readUInt16BE(0) } : undefined
   }
@@ -45,6 +49,13 @@ export function readData(message: Buffer, record: RawRecord, type: DnsType): Dns
 export function readTarget(message: Buffer, { start, end }: RawRecord): string | undefined {
   const name = readName(message, start)
   return name?.end === end && isQueryableName(name.text) ? name.text : undefined
+}
+
+function readMailServer(message: Buffer, { start, end }: RawRecord): DnsData['MX'] | undefined {
+  if (end - start < 3) return undefined
+  const name = readName(message, start + 2)
+  if (name?.end !== end || (name.text !== '' && !isQueryableName(name.text))) return undefined
+  return { preference: message.readUInt16BE(start), exchange: name.text }
 }
 
 function addressOf(data: Buffer): string {

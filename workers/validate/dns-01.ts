@@ -7,7 +7,6 @@
  * told names the record that was looked for and our own words: no alias, no record, no name server.
  */
 
-import { createHash } from 'node:crypto'
 import { type Deadline, startDeadline } from '../deadline.ts'
 import { lookUntilFound, lookUpFacts, type Way, waysOf } from '../dns/method.ts'
 import type { DnsResult } from '../dns/result.ts'
@@ -33,32 +32,20 @@ export function validateDns01(job: Dns01Job): Promise<ValidationVerdict> {
 }
 
 export function validateDnsAccount01(job: DnsAccount01Job): Promise<ValidationVerdict> {
-  const name = `_${accountLabel(job.accountUrl)}._acme-challenge.${job.identifier.value}`
+  const name = `_${job.accountLabel}._acme-challenge.${job.identifier.value}`
   // §3.4 wants the account URL in the error.
-  return validateTxt(name, job, `; its label is that of the account ${job.accountUrl}`)
+  return validateTxt(name, job, job.accountUrl && `; its label is that of the account ${job.accountUrl}`)
 }
-
-/** draft-ietf-acme-dns-account-label-03 §3.2: the first ten bytes of the digest of the account's URL, in base32. */
-export function accountLabel(accountUrl: string): string {
-  const bits = createHash('sha256').update(accountUrl).digest().subarray(0, 10).toString('hex')
-  // Eighty bits are sixteen characters of five bits, without padding (RFC 4648 §6).
-  const value = BigInt(`0x${bits}`)
-  return Array.from({ length: 16 }, (_, index) => BASE32[Number((value >> BigInt(75 - 5 * index)) & 31n)]).join('')
-}
-
-/** In lower case, as names are compared. */
-const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567'
 
 /**
  * Total for anything that DNS can send; ends within `job.timeoutMs`.
  * @throws RangeError for a job whose settings do not parse (they were checked when the configuration was loaded).
  */
 async function validateTxt(name: string, job: DnsTxtJob, origin = ''): Promise<ValidationVerdict> {
-  const digest = createHash('sha256').update(job.keyAuthorization).digest('base64url')
   const attempt: Attempt = {
     name,
     origin,
-    expected: Buffer.from(digest, 'latin1'),
+    expected: Buffer.from(job.keyAuthorizationDigest, 'latin1'),
     requireDnssec: job.requireDnssec,
     ways: waysOf(job),
     deadline: startDeadline(job.timeoutMs),

@@ -17,7 +17,8 @@ import type { Http01Job, ValidationVerdict } from '../job.ts'
 import { type ReachContext, reach } from '../reach.ts'
 
 const MAX_REDIRECTS = 10
-const REDIRECT_STATUSES = new Set([301, 302, 303, 307, 308])
+/** Not 303, which points to another resource than the one asked for (RFC 9110 §15.4.4). */
+const REDIRECT_STATUSES = new Set([301, 302, 307, 308])
 /** Room for white space after the key authorization (RFC 8555 §8.3); whoever needs more is not answering us. */
 const TRAILING_SPACE_BYTES = 1024
 /** Evidence is kept with the challenge, so a Location is cut. */

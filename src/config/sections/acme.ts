@@ -77,7 +77,10 @@ export const Email = z
   .strictObject({
     require_contact: setting(flag(false), 'New accounts need at least one contact.'),
     allowed_domains: setting(list(z.string().min(1)), 'Mail domains that contacts may have; empty allows all.'),
-    validate_mx: setting(flag(false), 'Contacts need a mail domain with an MX or address record.'),
+    validate_mx: setting(
+      flag(false),
+      'Contacts need a mail domain with an MX or address record; a look-up that fails stops nobody.',
+    ),
   })
   .prefault({})
   .meta({ description: 'Contact addresses of accounts.' })

@@ -52,7 +52,13 @@ const Profile = z
       someOf(SUBJECT_KEY_TYPES, ['RSA', 'P-256', 'P-384', 'P-521']),
       'Kinds of key that a certification request may carry.',
     ),
-    issuer: setting(optionalText(), 'Issuer that signs, by its name in the signer; the only or first one when absent.'),
+    issuer: setting(
+      z
+        .union([z.string().min(1), z.array(z.string().min(1)).min(1)])
+        .nullable()
+        .default(null),
+      'Issuer that signs, by its name in the signer; the only or first one when absent. Of a list, the first that is within its validity and whose key is of the same kind (RSA or not) as that of the request, else the first that is within its validity.',
+    ),
   })
   .meta({ description: 'One certificate profile.' })
 

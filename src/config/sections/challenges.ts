@@ -6,7 +6,20 @@ import { z } from 'zod/v4'
 import { keysOf } from '../../lib/keys.ts'
 import { parseModuleReference } from '../../lib/module-reference.ts'
 import { CHALLENGE_TYPES, isChallengeType, MAX_ENABLED_METHODS } from '../../protocol/challenge.ts'
-import { checkedText, choice, flag, isDomain, isNetwork, list, port, resolverList, setting, whole } from '../field.ts'
+import {
+  checkedText,
+  choice,
+  flag,
+  isDomain,
+  isNetwork,
+  list,
+  optionalText,
+  optionalWhole,
+  port,
+  resolverList,
+  setting,
+  whole,
+} from '../field.ts'
 
 /** Most issuer domain names that a dns-persist-01 challenge may list (draft-ietf-acme-dns-persist §3.1). */
 export const MAX_ISSUER_DOMAIN_NAMES = 10
@@ -126,6 +139,49 @@ const Extension = z.strictObject({
 /** Of a module that has no entry. */
 export const EXTENSION_DEFAULTS = Extension.parse({})
 
+/** Where Regional Internet Registries serve (BR 3.2.2.9 asks for corroboration from two of them). */
+const REGIONS = ['afrinic', 'apnic', 'arin', 'lacnic', 'ripe'] as const
+
+const Perspective = z.strictObject({
+  name: setting(
+    checkedText('a name of letters, digits, ".", "_" and "-"', (value) => /^[A-Za-z0-9._-]{1,64}$/.test(value)),
+    'What evidence, log and metrics call it.',
+  ),
+  url: setting(
+    checkedText('an https:// URL without query', isPerspectiveUrl),
+    'Where its Open MPIC API is; `/mpic` is added.',
+  ),
+  region: setting(
+    z.enum(REGIONS).nullable().default(null),
+    'Regional Internet Registry in whose service region it stands.',
+  ),
+  token: setting(optionalText(), 'Bearer token that it asks for.', { secret: true }),
+  ca_path: setting(optionalText(), 'PEM file with the CAs that may vouch for it, in place of those of the system.'),
+  client_cert_path: setting(optionalText(), 'PEM file with the certificate that this service shows it.'),
+  client_key_path: setting(optionalText(), 'PEM file with the key of that certificate.'),
+})
+
+function isPerspectiveUrl(value: string): boolean {
+  if (!URL.canParse(value)) return false
+  const { protocol, search, hash, username, password } = new URL(value)
+  return protocol === 'https:' && search + hash + username + password === ''
+}
+
+const Corroboration = z
+  .strictObject({
+    timeout_seconds: setting(whole(1, 30), 'Time that the perspectives have for one check.', { unit: 'seconds' }),
+    max_non_corroborations: setting(
+      optionalWhole(0),
+      'How many of them may not corroborate; empty is the table of BR 3.2.2.9: none of one, one of two to five, two of six and more.',
+    ),
+    min_regions: setting(
+      whole(1, 1),
+      'In how many regions those that corroborate must stand; BR 3.2.2.9 asks for 2. Perspectives without a region count as one together.',
+    ),
+  })
+  .prefault({})
+  .meta({ description: 'When the answers of `challenges.perspectives` are enough.' })
+
 const BackgroundWorker = z
   .strictObject({
     enabled: setting(
@@ -180,6 +236,11 @@ export const Challenges = z
       z.record(z.string(), Extension).default(() => ({})),
       'Validator modules, by the name their method has on the wire.',
     ),
+    perspectives: setting(
+      list(Perspective),
+      'Remote perspectives that speak the Open MPIC API. Where there are any, what this service saw counts only when enough of them saw it as well (docs/operations.md).',
+    ),
+    corroboration: Corroboration,
     background_worker: BackgroundWorker,
   })
   .prefault({})

@@ -8,7 +8,7 @@ export class CommandError extends Error {}
 
 /** The file that a command is about, read and checked. @throws CommandError when none is named */
 export async function loadConfigFile(file: string | undefined, development = false): Promise<LoadedConfig> {
-  return loadConfig(nameOf(file), process.env, development)
+  return loadConfig(nameOf(file), process.env, { development })
 }
 
 /**
@@ -25,6 +25,13 @@ export async function readConfigFile(
   if (!loaded.ok) throw new CommandError(complaint(nameOf(file), loaded.errors))
   if (warnings === 'said' && loaded.warnings.length > 0)
     process.stderr.write(`${formatErrors(loaded.warnings).replace(/^/gm, 'warning: ')}\n`)
+  return loaded.config
+}
+
+/** @param sections that the command reads; the others may be missing. @throws CommandError with every fault in them */
+export async function readConfigSections(file: string | undefined, sections: readonly string[]): Promise<Config> {
+  const loaded = await loadConfig(nameOf(file), process.env, { sections })
+  if (!loaded.ok) throw new CommandError(complaint(nameOf(file), loaded.errors))
   return loaded.config
 }
 

@@ -62,15 +62,18 @@ describe('checks for finalize', () => {
     assert.equal(lines[0]?.['orderId'], 'order')
     assert.deepEqual(lines[0]?.['evidence'], [{ step: 'caa' }])
   })
-  test('at most 24 run at once; the others are told so, and places are given back', async () => {
+  test('at most 24 run at once, and 6 of one account; the others are told so, and places are given back', async () => {
     const waiting: (() => void)[] = []
     const { check } = checksWith(() => new Promise((resolve) => waiting.push(() => resolve([]))))
-    const first = Array.from({ length: 24 }, () => check(REQUEST))
-    assert.equal(await check(REQUEST), undefined)
+    const of = (accountId: string) => check({ ...REQUEST, accountId })
+    const first = Array.from({ length: 6 }, () => of('one'))
+    assert.equal(await of('one'), undefined)
+    const others = ['two', 'three', 'four'].flatMap((name) => Array.from({ length: 6 }, () => of(name)))
+    assert.equal(await of('five'), undefined)
     assert.equal(waiting.length, 24)
     for (const answer of waiting.splice(0)) answer()
-    await Promise.all(first)
-    const next = check(REQUEST)
+    await Promise.all([...first, ...others])
+    const next = of('one')
     waiting[0]?.()
     assert.deepEqual(await next, [])
   })

@@ -3,6 +3,7 @@ import { describe, test } from 'node:test'
 import { parseConfigText } from '../../../src/config/load.ts'
 import type { Config } from '../../../src/config/schema.ts'
 import { createJobFactory } from '../../../src/main/validation-jobs.ts'
+import { accountLabel } from '../../../src/protocol/account-label.ts'
 import type { ChallengeType } from '../../../src/protocol/challenge.ts'
 import type { ValidationRequest } from '../../../src/services/validation.ts'
 import type { DnsMethodJob, ValidationJob } from '../../../workers/job.ts'
@@ -81,8 +82,9 @@ describe('jobs of the DNS methods', () => {
   test('the propagation wait belongs to the first attempt', () => {
     assert.equal((jobOf('', 'dns-01', { tries: 1 }) as DnsMethodJob).propagationWaitMs, 0)
   })
-  test('dns-account-01 gets the account URL as the client knows it', () => {
+  test('dns-account-01 gets the label of the account URL as the client knows it', () => {
     const job = jobOf('api: {base_path: /acme}', 'dns-account-01')
-    assert.equal(job.type === 'dns-account-01' && job.accountUrl, `https://acme.example.com/acme/acct/${ACCOUNT}`)
+    const label = accountLabel(`https://acme.example.com/acme/acct/${ACCOUNT}`)
+    assert.equal(job.type === 'dns-account-01' && job.accountLabel, label)
   })
 })

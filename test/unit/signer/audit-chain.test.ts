@@ -4,8 +4,10 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
+  symlinkSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs'
@@ -115,6 +117,29 @@ describe('the audit chain', () => {
     })
   }
 
+  test('a crash while a repair is recorded costs none of the bytes kept aside', async () => {
+    await write(3)
+    appendFileSync(file, 'first damage')
+    writeFileSync(`${file}.torn-4`, 'of a repair whose line was torn as well')
+    const { chain, keptAside } = await openAuditChain({ path: file, maxBytes: 1e9 })
+    await chain.close()
+    assert.equal(keptAside, `${file}.torn-4.2`)
+    assert.equal(readFileSync(keptAside, 'utf8'), 'first damage')
+    assert.match(readFileSync(`${file}.torn-4`, 'utf8'), /^of a repair/)
+    assert.equal((JSON.parse(linesOf()[3]!) as AuditLine).requester, 'audit.jsonl.torn-4.2')
+  })
+
+  test('a symbolic link in the place of the bytes kept aside is not followed', async () => {
+    await write(3)
+    appendFileSync(file, 'damage')
+    const other = path.join(folder, 'other')
+    writeFileSync(other, 'precious')
+    symlinkSync(other, `${file}.torn-4`)
+    const { chain } = await openAuditChain({ path: file, maxBytes: 1e9 })
+    await chain.close()
+    assert.equal(readFileSync(other, 'utf8'), 'precious')
+  })
+
   test('a chain whose only line is torn starts anew', async () => {
     writeFileSync(file, '{"seq":1')
     await write(1)
@@ -163,6 +188,27 @@ describe('the audit chain', () => {
     await chain.close()
     assert.equal(linesOf().length, 1)
   })
+
+  for (const [what, change] of [
+    ['removed', (name: string) => rmSync(name)],
+    ['moved away', (name: string) => renameSync(name, `${name}.1`)],
+    [
+      'moved away and made anew',
+      (name: string) => {
+        renameSync(name, `${name}.1`)
+        writeFileSync(name, '')
+      },
+    ],
+  ] as const) {
+    test(`stops when the file was ${what}: no line goes where nobody finds it`, async () => {
+      const { chain } = await openAuditChain({ path: file, maxBytes: 1e9 })
+      await chain.append(record('01'))
+      change(file)
+      await assert.rejects(chain.append(record('02')), SignerUnavailable)
+      assert.match(chain.failure!.message, /moved or removed/)
+      await chain.close()
+    })
+  }
 
   test('stops when the disk is full, and fails everybody who waits', {
     skip: process.platform !== 'linux',

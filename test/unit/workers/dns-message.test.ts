@@ -70,6 +70,31 @@ describe('matching a message to a query', () => {
 describe('reading responses', () => {
   const query = buildQuery('example.org', 'TXT', EDNS)
 
+  test('mail servers come with their preference; the root has no name (RFC 7505 §3)', () => {
+    const asking = buildQuery('example.org', 'MX', EDNS)
+    const answer = (preference: number, exchange: string): dnsPacket.Answer => ({
+      type: 'MX',
+      name: 'example.org',
+      ttl: 5,
+      data: { preference, exchange },
+    })
+    const message = reply(asking.bytes, { answers: [answer(10, 'MX.Example.org'), answer(0, '.')] })
+    assert.deepEqual(
+      parseResponse(message, asking)?.answers.map((found) => 'record' in found && found.record.data),
+      [
+        { preference: 10, exchange: 'mx.example.org' },
+        { preference: 0, exchange: '' },
+      ],
+    )
+  })
+  test('a mail server without a name, or with octets behind it, is malformed', () => {
+    const asking = buildQuery('example.org', 'MX', EDNS)
+    for (const data of [[0, 10], [0, 10, 1], [0, 10, 0, 0], [0, 10, 1, 0x20, 0], []]) {
+      const answers = [{ type: 'UNKNOWN_15' as 'NULL', name: 'example.org', ttl: 5, data: Buffer.from(data) }]
+      assert.equal(parseResponse(reply(asking.bytes, { answers }), asking), undefined, String(data))
+    }
+  })
+
   test('TXT strings keep their bytes and their borders', () => {
     const message = reply(query.bytes, {
       answers: [{ type: 'TXT', name: 'example.org', ttl: 5, data: ['one', Buffer.from([0, 255])] }],

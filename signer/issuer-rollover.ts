@@ -1,0 +1,57 @@
+/**
+ * New issuers for a running daemon: SIGHUP reads the configuration again and puts its issuers in place of the old ones, all or
+ * none. Keys that are configured as before go on without being opened again; requests that are under way end with the
+ * issuer they began with.
+ */
+
+import { isDeepStrictEqual } from 'node:util'
+import type { Logger } from 'pino'
+import type { SignerConfig } from './config.ts'
+import { closeKeys, type IssuerOptions, loadIssuers } from './issuers.ts'
+import type { SigningService } from './signing.ts'
+
+export class IssuerRollover {
+  readonly #service: SigningService
+  readonly #options: Omit<IssuerOptions, 'running'>
+  readonly #started: SignerConfig
+  readonly #log: Logger
+  #last: Promise<void> = Promise.resolve()
+
+  /** @param started the configuration that the daemon was started with. */
+  constructor(service: SigningService, options: Omit<IssuerOptions, 'running'>, started: SignerConfig, log: Logger) {
+    this.#service = service
+    this.#options = options
+    this.#started = started
+    this.#log = log
+  }
+
+  /** One after the other; what goes wrong is logged and changes nothing. */
+  apply(reread: () => SignerConfig): void {
+    this.#last = this.#last
+      .then(() => this.#replace(reread()))
+      .catch((error: Error) => this.#log.error({ reason: error.message }, 'the issuers stay as they are'))
+  }
+
+  /** When nothing is being replaced any more. */
+  settled(): Promise<void> {
+    return this.#last
+  }
+
+  async #replace(config: SignerConfig): Promise<void> {
+    const running = this.#service.issuers
+    const issuers = await loadIssuers(config.issuers, { ...this.#options, running })
+    this.#service.issuers = issuers
+    await closeKeys(running, issuers)
+
+    const { issuers: _, ...rest } = config
+    const { issuers: __, ...before } = this.#started
+    const needRestart = (Object.keys(rest) as (keyof typeof rest)[]).filter(
+      (key) => !isDeepStrictEqual(rest[key], before[key]),
+    )
+    const removed = [...running.keys()].filter((id) => !issuers.has(id))
+    if (needRestart.length > 0) this.#log.warn({ keys: needRestart }, 'changed keys that need a restart')
+    if (removed.length > 0)
+      this.#log.warn({ removed }, 'issuers that are gone; what waits for their signature will fail')
+    this.#log.warn({ issuers: [...issuers.keys()] }, 'issuers read again')
+  }
+}

@@ -1,0 +1,65 @@
+/** The validators of the service with remote perspectives behind them, where `challenges.perspectives` lists any. */
+
+import { readFile } from 'node:fs/promises'
+import path from 'node:path'
+import type { Config } from '../config/schema.ts'
+import { uuidv7 } from '../lib/uuid.ts'
+import { createRemotePerspective, type RemotePerspective } from '../mpic/client.ts'
+import { createCorroboration } from '../mpic/corroboration.ts'
+import type { Metrics } from '../ops/metrics.ts'
+import { corroborationMs } from './settings.ts'
+import type { ValidationPools } from './validation-pools.ts'
+
+export interface CorroboratedValidators extends Pick<ValidationPools, 'validate' | 'checkCaa'> {
+  stop(): void
+}
+
+/** @throws Error when a file of a perspective cannot be read */
+export async function corroborated(
+  pools: ValidationPools,
+  config: Config,
+  metrics: Metrics,
+): Promise<CorroboratedValidators> {
+  const { perspectives: configured, corroboration: rule, auto_accept } = config.challenges
+  // With auto_accept nothing was looked at here, so there is nothing to corroborate.
+  if (configured.length === 0 || auto_accept) return { ...pools, stop() {} }
+
+  const perspectives = await Promise.all(configured.map(remotePerspective))
+  const corroboration = createCorroboration({
+    perspectives,
+    policy: { maxNonCorroborations: rule.max_non_corroborations ?? undefined, minRegions: rule.min_regions },
+    timeoutMs: corroborationMs(config),
+    newTraceId: () => uuidv7(Date.now()),
+    onAnswer: (perspective, check, result) => metrics.perspectiveChecks.inc({ perspective, check, result }),
+  })
+  return {
+    validate: async (job) => corroboration.verdict(job, await pools.validate(job)),
+    checkCaa: async (job) => corroboration.findings(job, await pools.checkCaa(job)),
+    stop() {
+      for (const perspective of perspectives) perspective.close()
+    },
+  }
+}
+
+async function remotePerspective(settings: Config['challenges']['perspectives'][number]): Promise<RemotePerspective> {
+  const { name, url, region, token, ca_path, client_cert_path, client_key_path } = settings
+  const text = async (file: string) => {
+    try {
+      return await readFile(path.resolve(file), 'utf8')
+    } catch (cause) {
+      const { code } = cause as NodeJS.ErrnoException
+      throw new Error(`the perspective ${name}: ${file} cannot be read (${code})`, { cause })
+    }
+  }
+  return createRemotePerspective({
+    name,
+    url,
+    region: region ?? undefined,
+    token: token ?? undefined,
+    ca: ca_path === null ? undefined : await text(ca_path),
+    clientCertificate:
+      client_cert_path === null || client_key_path === null
+        ? undefined
+        : { cert: await text(client_cert_path), key: await text(client_key_path) },
+  })
+}

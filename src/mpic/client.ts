@@ -1,0 +1,140 @@
+/**
+ * Asking one remote perspective: a POST over HTTPS, bounded in time and size; what it says, or that it said nothing usable.
+ *
+ * The channel is authenticated both ways (BR 3.2.2.9): its certificate is verified, and it gets a token or a client
+ * certificate. No proxy of the environment is used.
+ */
+
+import { Agent, request as httpsRequest } from 'node:https'
+import { MPIC_PATH, type MpicRequest, MpicResponse } from './api.ts'
+
+export interface PerspectiveSettings {
+  name: string
+  region: string | undefined
+  /** Without `/mpic`. */
+  url: string
+  token: string | undefined
+  /** PEM; undefined is those of the system. */
+  ca: string | undefined
+  clientCertificate: { cert: string; key: string } | undefined
+}
+
+/** `refused`: it looked and did not see it. `failed`: it did not say, or not in a way that can be used. */
+export interface Answer {
+  result: 'corroborated' | 'refused' | 'failed'
+  /** For evidence; may quote the perspective, which is ours, and never reaches a client. */
+  reason?: string
+}
+
+export interface RemotePerspective {
+  name: string
+  region: string | undefined
+  /** Total; ends when `signal` aborts. */
+  ask(request: MpicRequest, signal: AbortSignal): Promise<Answer>
+  close(): void
+}
+
+/** A coordinator of many perspectives sends a kilobyte or two for each. */
+const MAX_ANSWER_BYTES = 262_144
+const MAX_REASON = 256
+/** Kept open between checks: a handshake for each would cost a round trip and both sides a signature. */
+const MAX_SOCKETS = 64
+
+export function createRemotePerspective(settings: PerspectiveSettings): RemotePerspective {
+  const { name, region, token, ca, clientCertificate } = settings
+  const url = new URL(`${settings.url.replace(/\/$/, '')}${MPIC_PATH}`)
+  const agent = new Agent({
+    keepAlive: true,
+    maxSockets: MAX_SOCKETS,
+    minVersion: 'TLSv1.2',
+    ...(ca !== undefined && { ca }),
+    ...clientCertificate,
+  })
+  const headers = {
+    'content-type': 'application/json',
+    accept: 'application/json',
+    ...(token !== undefined && { authorization: `Bearer ${token}` }),
+  }
+  return {
+    name,
+    region,
+    async ask(request, signal) {
+      const answered = await post(url, agent, headers, JSON.stringify(request), signal)
+      return 'body' in answered ? readAnswer(answered.body, request) : { result: 'failed', reason: answered.failure }
+    },
+    close: () => agent.destroy(),
+  }
+}
+
+type Posted = { body: Buffer } | { failure: string }
+
+function post(
+  url: URL,
+  agent: Agent,
+  headers: Record<string, string>,
+  body: string,
+  signal: AbortSignal,
+): Promise<Posted> {
+  return new Promise((resolve) => {
+    const fail = (failure: string) => resolve({ failure })
+    const onError = (error: NodeJS.ErrnoException) =>
+      fail(signal.aborted ? 'no answer in time' : (error.code ?? error.message))
+    const length = { 'content-length': Buffer.byteLength(body) }
+    const request = httpsRequest(url, { method: 'POST', agent, headers: { ...headers, ...length }, signal })
+    request.on('error', onError)
+    request.on('response', (response) => {
+      const chunks: Buffer[] = []
+      let size = 0
+      response.on('error', onError)
+      response.on('data', (chunk: Buffer) => {
+        size += chunk.length
+        if (size > MAX_ANSWER_BYTES) {
+          fail('the answer is too long')
+          request.destroy()
+        } else chunks.push(chunk)
+      })
+      response.on('end', () =>
+        response.statusCode === 200 ? resolve({ body: Buffer.concat(chunks) }) : fail(`status ${response.statusCode}`),
+      )
+    })
+    request.end(body)
+  })
+}
+
+/** Everything that is not a clear yes to this very question does not corroborate. */
+function readAnswer(body: Buffer, request: MpicRequest): Answer {
+  const parsed = MpicResponse.safeParse(jsonOf(body))
+  if (!parsed.success) return { result: 'failed', reason: 'not an answer of the Open MPIC API' }
+  const answer = parsed.data
+  const isToThis =
+    answer.check_type === request.check_type && sameTarget(answer.domain_or_ip_target, request.domain_or_ip_target)
+  if (!isToThis) return { result: 'failed', reason: 'an answer to another question' }
+  if (!answer.mpic_completed) return { result: 'failed', reason: errorsIn(answer) ?? 'the check was not completed' }
+  if (!answer.is_valid) return { result: 'refused', reason: errorsIn(answer) ?? 'no reason given' }
+
+  const passed = answer.perspectives.filter(
+    ({ check_response: { check_passed, check_completed } }) => check_passed && check_completed,
+  )
+  // A quorum of none is the API's monitoring mode, in which everything is valid.
+  const { quorum_count: quorum } = answer.actual_orchestration_parameters
+  if (quorum < 1 || passed.length < quorum)
+    return { result: 'failed', reason: 'valid without perspectives that say so' }
+  return { result: 'corroborated' }
+}
+
+function jsonOf(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString('utf8'))
+  } catch {
+    return undefined
+  }
+}
+
+const sameTarget = (one: string, other: string) => one.toLowerCase() === other.toLowerCase()
+
+function errorsIn({ perspectives }: MpicResponse): string | undefined {
+  const messages = perspectives.flatMap(({ perspective_code: code, check_response: { errors } }) =>
+    (errors ?? []).map(({ error_type = '', error_message = '' }) => `${code}: ${error_type} ${error_message}`),
+  )
+  return messages.length > 0 ? messages.join('; ').slice(0, MAX_REASON) : undefined
+}

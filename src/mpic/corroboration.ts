@@ -1,0 +1,153 @@
+/**
+ * Corroboration (BR 3.2.2.9): what this service saw counts only when enough remote perspectives see it as well.
+ *
+ * They are asked after this service, the primary perspective, has said yes, all at the same time, about control and about
+ * CAA apart; each question has its own quorum. Once a quorum is decided the rest get a moment to finish, so that evidence
+ * names everyone's result and one that hangs does not make every validation take its whole time. Whoever did not answer by
+ * then does not corroborate. Answers are used once and never kept.
+ */
+
+import type { CaaFinding, CaaJob, EvidenceStep, ValidationJob, ValidationVerdict } from '../../workers/job.ts'
+import { judgeQuorum, neededCorroborations, type QuorumPolicy, type Vote } from '../domain/quorum.ts'
+import type { CheckType, MpicRequest } from './api.ts'
+import { caaRequest, dcvRequest } from './checks.ts'
+import type { Answer, RemotePerspective } from './client.ts'
+
+export interface CorroborationOptions {
+  perspectives: readonly RemotePerspective[]
+  policy: QuorumPolicy
+  /** For all of them together. */
+  timeoutMs: number
+  /** How long those may still take that cannot change the outcome any more. */
+  graceMs?: number
+  newTraceId(): string
+  /** Once for every perspective and question. */
+  onAnswer?(perspective: string, check: CheckType, result: Answer['result']): void
+}
+
+export interface Corroboration {
+  /** The verdict as it was, unless it is good and not corroborated. */
+  verdict(job: ValidationJob, verdict: ValidationVerdict): Promise<ValidationVerdict>
+  /** The same for checks of CAA records alone. */
+  findings(job: CaaJob, findings: readonly CaaFinding[]): Promise<CaaFinding[]>
+}
+
+const GRACE_MS = 1000
+
+/** What the perspectives make of one question. */
+interface Outcome {
+  isMet: boolean
+  /** Someone looked and saw something else; otherwise they only failed to answer. */
+  isContradicted: boolean
+  /** For the client. */
+  summary: string
+  evidence: EvidenceStep[]
+}
+
+export function createCorroboration(options: CorroborationOptions): Corroboration {
+  const { perspectives, policy, newTraceId } = options
+
+  async function ask(request: MpicRequest): Promise<Outcome> {
+    const startedAt = performance.now()
+    const controller = new AbortController()
+    const timer = setTimeout(() => controller.abort(), options.timeoutMs)
+    let grace: NodeJS.Timeout | undefined
+    const steps: EvidenceStep[] = []
+    const votes: Vote[] = perspectives.map(({ region }) => ({ region, vote: 'pending' }))
+    let isContradicted = false
+
+    await Promise.all(
+      perspectives.map(async ({ name, region, ask: askOne }, index) => {
+        const { result, reason } = await askOne(request, controller.signal)
+        const ms = Math.round(performance.now() - startedAt)
+        const check = request.check_type
+        steps[index] = {
+          step: 'perspective',
+          name,
+          ...(region && { region }),
+          check,
+          result,
+          ...(reason && { reason }),
+          ms,
+        }
+        options.onAnswer?.(name, check, result)
+        isContradicted ||= result === 'refused'
+        votes[index] = { region, vote: result === 'corroborated' ? 'yes' : 'no' }
+        if (judgeQuorum(votes, policy) !== 'open')
+          grace ??= setTimeout(() => controller.abort(), options.graceMs ?? GRACE_MS)
+      }),
+    )
+    clearTimeout(timer)
+    clearTimeout(grace)
+    return { ...tally(request, votes), isContradicted, evidence: [...steps, tally(request, votes).step] }
+  }
+
+  function tally(request: MpicRequest, votes: readonly Vote[]) {
+    const isMet = judgeQuorum(votes, policy) === 'met'
+    const corroborated = votes.filter(({ vote }) => vote === 'yes').length
+    const needed = neededCorroborations(votes.length, policy)
+    const { minRegions } = policy
+    const inRegions = minRegions > 1 ? ` in ${minRegions} regions` : ''
+    const step: EvidenceStep = {
+      step: 'corroboration',
+      check: request.check_type,
+      ...{ of: votes.length, corroborated, needed, ...(minRegions > 1 && { minRegions }) },
+      result: isMet ? 'corroborated' : 'not corroborated',
+    }
+    const summary = `${corroborated} of ${votes.length} remote perspectives corroborate it, and ${needed}${inRegions} must`
+    return { isMet, summary, step }
+  }
+
+  return {
+    async verdict(job, verdict) {
+      if (!verdict.ok) return verdict
+      const traceId = newTraceId()
+      const control = dcvRequest(job, traceId)
+      // The configuration has refused such methods; nothing may pass for want of a question.
+      if (!control) return failed(verdict, 'serverInternal', `${job.type} cannot be corroborated`, [], false)
+      const caa = job.caa
+      const [ofControl, ...ofCaa] = await Promise.all([
+        ask(control),
+        ...(caa?.subjects ?? []).map((subject) => ask(caaRequest(subject, caa as CaaJob, traceId))),
+      ])
+      const evidence = [ofControl, ...ofCaa].flatMap((outcome) => outcome.evidence)
+      if (!ofControl.isMet) {
+        const problem = ofControl.isContradicted ? 'unauthorized' : 'serverInternal'
+        return failed(verdict, problem, `control was shown here, but ${ofControl.summary}`, evidence)
+      }
+      const missed = ofCaa.find(({ isMet }) => !isMet)
+      if (!missed) return { ...verdict, evidence: [...verdict.evidence, ...evidence] }
+      const [problem, result] = missed.isContradicted
+        ? (['caa', 'forbidden'] as const)
+        : (['serverInternal', 'failed'] as const)
+      const detail = `the CAA records seen here permit this certificate, but ${missed.summary}`
+      return { ...failed(verdict, problem, detail, evidence), caa: result }
+    },
+
+    async findings(job, findings) {
+      const traceId = newTraceId()
+      return Promise.all(
+        findings.map(async (finding, index): Promise<CaaFinding> => {
+          const subject = job.subjects[index]
+          if (!subject || finding.result === 'forbidden' || finding.result === 'failed') return finding
+          const outcome = await ask(caaRequest(subject, job, traceId))
+          const evidence = [...finding.evidence, ...outcome.evidence]
+          if (outcome.isMet) return { ...finding, evidence }
+          const detail = `the CAA records of ${subject.name} seen here permit this certificate, but ${outcome.summary}`
+          return { result: outcome.isContradicted ? 'forbidden' : 'failed', detail, evidence }
+        }),
+      )
+    },
+  }
+}
+
+/** Worth another attempt: routes and records that differ from place to place often only differ for a while. */
+function failed(
+  { evidence }: ValidationVerdict,
+  problem: 'unauthorized' | 'caa' | 'serverInternal',
+  detail: string,
+  more: readonly EvidenceStep[],
+  retryable = true,
+): ValidationVerdict {
+  return { ok: false, problem, detail, retryable, evidence: [...evidence, ...more] }
+}

@@ -1,0 +1,191 @@
+/**
+ * The small HTTPS server of a perspective: one resource of the Open MPIC API for callers that show a token, a client
+ * certificate, or both.
+ *
+ * Who may ask can have this host connect to names and addresses: nothing is parsed before the caller is known, bodies and
+ * connections are bounded, and the address policy of the validators applies as in the service.
+ */
+
+import { hash, timingSafeEqual } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createServer, type Server } from 'node:https'
+import { type CheckOutcome, MPIC_PATH, MpicRequest, renderResponse } from './api.ts'
+
+export interface PerspectiveServerOptions {
+  bind: string
+  port: number
+  /** PEM. */
+  cert: string
+  key: string
+  /** PEM; callers need a certificate of these. */
+  clientCa: string | undefined
+  /** Callers need one of these, where there are any. */
+  tokens: readonly string[]
+  /** `perspective_code` of the answers. */
+  code: string
+  /** @throws Busy when there is no room for another check */
+  check(request: MpicRequest): Promise<CheckOutcome>
+  /** For the log: every request that was answered. */
+  onAnswered(facts: Answered): void
+  onFault(error: unknown): void
+}
+
+export interface Answered {
+  status: number
+  remote: string | undefined
+  request?: MpicRequest
+  outcome?: CheckOutcome
+  ms: number
+}
+
+export interface PerspectiveServer {
+  port: number
+  /** Takes no new connections, lets what runs end for `timeoutMs`, then cuts it. */
+  close(timeoutMs: number): Promise<void>
+}
+
+/** Try again soon. */
+export class Busy extends Error {}
+
+const MAX_BODY_BYTES = 16_384
+const MAX_CONNECTIONS = 2000
+const BODY_TIMEOUT_MS = 10_000
+const IDLE_TIMEOUT_MS = 65_000
+
+/** Ends a request with a status and a sentence. */
+class Refusal extends Error {
+  readonly status: number
+  constructor(status: number, message: string) {
+    super(message)
+    this.status = status
+  }
+}
+
+export async function startPerspectiveServer(options: PerspectiveServerOptions): Promise<PerspectiveServer> {
+  const { cert, key, clientCa } = options
+  const digests = options.tokens.map(digestOf)
+  const server = createServer(
+    {
+      cert,
+      key,
+      minVersion: 'TLSv1.2',
+      ...(clientCa !== undefined && { ca: clientCa, requestCert: true, rejectUnauthorized: true }),
+      requestTimeout: BODY_TIMEOUT_MS,
+      headersTimeout: BODY_TIMEOUT_MS,
+      handshakeTimeout: BODY_TIMEOUT_MS,
+      keepAliveTimeout: IDLE_TIMEOUT_MS,
+    },
+    (request, response) => void respond(request, response),
+  )
+  server.maxConnections = MAX_CONNECTIONS
+  server.on('tlsClientError', () => {})
+
+  async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const startedAt = performance.now()
+    const facts: Answered = { status: 500, remote: request.socket.remoteAddress, ms: 0 }
+    let body: unknown
+    try {
+      body = await answer(request, facts)
+      facts.status = 200
+    } catch (error) {
+      const refusal = refusalOf(error)
+      if (refusal.status === 500) options.onFault(error)
+      facts.status = refusal.status
+      body = { error: refusal.message }
+    }
+    const headers = {
+      'content-type': 'application/json',
+      'cache-control': 'no-store',
+      ...(facts.status === 401 && { 'www-authenticate': 'Bearer' }),
+      ...(facts.status === 503 && { 'retry-after': '5' }),
+      // Whatever of the body was not read must not be taken for the next request.
+      ...(facts.status !== 200 && { connection: 'close' }),
+    }
+    response.writeHead(facts.status, headers).end(JSON.stringify(body))
+    options.onAnswered({ ...facts, ms: Math.round(performance.now() - startedAt) })
+  }
+
+  async function answer(request: IncomingMessage, facts: Answered): Promise<unknown> {
+    requireToken(request, digests)
+    if (request.url?.split('?')[0] !== MPIC_PATH) throw new Refusal(404, `there is only ${MPIC_PATH}`)
+    if (request.method !== 'POST') throw new Refusal(405, 'the method must be POST')
+    if (!/^application\/json(?:\s*;|$)/i.test(request.headers['content-type'] ?? ''))
+      throw new Refusal(415, 'the body must be application/json')
+    const parsed = MpicRequest.safeParse(jsonOf(await readBody(request)))
+    if (!parsed.success) throw new Refusal(400, `not a check that can be made here: ${issuesIn(parsed.error)}`)
+    facts.request = parsed.data
+    facts.outcome = await options.check(parsed.data)
+    return renderResponse(parsed.data, facts.outcome, options.code, new Date())
+  }
+
+  await listening(server, options)
+  const address = server.address()
+  return {
+    port: typeof address === 'object' && address ? address.port : options.port,
+    close: (timeoutMs) => closed(server, timeoutMs),
+  }
+}
+
+function listening(server: Server, { bind, port }: PerspectiveServerOptions): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, bind, () => {
+      server.removeListener('error', reject)
+      resolve()
+    })
+  })
+}
+
+function closed(server: Server, timeoutMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => server.closeAllConnections(), timeoutMs)
+    server.close(() => {
+      clearTimeout(timer)
+      resolve()
+    })
+    server.closeIdleConnections()
+  })
+}
+
+const digestOf = (token: string) => hash('sha256', token, 'buffer')
+
+/** Every token is compared, and by digest, so that time tells nothing of length or likeness. */
+function requireToken({ headers }: IncomingMessage, digests: readonly Buffer[]): void {
+  if (digests.length === 0) return
+  const [, token = ''] = /^Bearer +(\S+)$/i.exec(headers.authorization ?? '') ?? []
+  const shown = digestOf(token)
+  const known = digests.map((digest) => timingSafeEqual(digest, shown)).includes(true)
+  if (!known) throw new Refusal(401, 'the bearer token is missing or unknown')
+}
+
+async function readBody(request: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    size += chunk.length
+    if (size > MAX_BODY_BYTES) throw new Refusal(413, `the body may have ${MAX_BODY_BYTES} bytes`)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+function jsonOf(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString('utf8'))
+  } catch {
+    throw new Refusal(400, 'the body is not JSON')
+  }
+}
+
+function issuesIn(error: { issues: readonly { path: readonly PropertyKey[]; message: string }[] }): string {
+  return error.issues
+    .map(({ path, message }) => `${path.map(String).join('.')}: ${message}`)
+    .join('; ')
+    .slice(0, 500)
+}
+
+function refusalOf(error: unknown): Refusal {
+  if (error instanceof Refusal) return error
+  if (error instanceof Busy) return new Refusal(503, 'too many checks run at the moment')
+  return new Refusal(500, 'the check could not be made')
+}

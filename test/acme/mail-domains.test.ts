@@ -1,0 +1,156 @@
+/** `email.validate_mx` over the whole service: contacts need a domain that takes mail (RFC 8555 §7.3; RFC 5321 §5.1, RFC 7505). */
+
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, describe, test } from 'node:test'
+import type dnsPacket from 'dns-packet'
+import { type Answer, closeConnections, createAcmeClient } from '../support/acme-client.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import {
+  a,
+  aaaa,
+  cname,
+  NXDOMAIN,
+  type Scripted,
+  type ScriptedDns,
+  SERVFAIL,
+  startDns,
+} from '../workers/scripted-dns.ts'
+
+const mx = (name: string, exchange: string, preference = 10): dnsPacket.Answer => ({
+  type: 'MX',
+  name,
+  ttl: 60,
+  data: { preference, exchange },
+})
+
+/** Type → answer, by name; what is not there has no such record. */
+const ZONE: Record<string, Record<string, Scripted>> = {
+  'mail.example': { MX: { answers: [mx('mail.example', 'mx.mail.example')] } },
+  'alias.example': { MX: { answers: [cname('alias.example', 'mail.example'), mx('mail.example', 'mx.mail.example')] } },
+  'v4.example': { A: { answers: [a('v4.example', '192.0.2.1')] } },
+  'v6.example': { AAAA: { answers: [aaaa('v6.example', '2001:db8::1')] } },
+  'null.example': { MX: { answers: [mx('null.example', '.', 0)] }, A: { answers: [a('null.example', '192.0.2.1')] } },
+  'both.example': { MX: { answers: [mx('both.example', '.', 0), mx('both.example', 'mx.both.example')] } },
+  'empty.example': {},
+  'broken.example': { MX: { rcode: SERVFAIL } },
+  'half.example': { A: { rcode: SERVFAIL }, AAAA: { rcode: SERVFAIL } },
+  'silent.example': { MX: 'drop' },
+  'malformed.example': {
+    MX: { answers: [{ type: 'UNKNOWN_15', name: 'malformed.example', data: Buffer.from([0]) } as never] },
+  },
+}
+
+const ACCEPTED = {
+  'an MX record': 'mail.example',
+  'an alias of one': 'alias.example',
+  'no MX and an IPv4 address (RFC 5321 §5.1)': 'v4.example',
+  'no MX and an IPv6 address (RFC 5321 §5.1)': 'v6.example',
+  'a mail server beside the null MX': 'both.example',
+}
+const REFUSED = {
+  'a name that does not exist': ['missing.example', /missing\.example does not exist/],
+  'the null MX, whatever addresses there are (RFC 7505 §3)': ['null.example', /null\.example accepts no mail/],
+  'neither MX nor address': ['empty.example', /empty\.example has neither a mail server \(MX\) nor an address/],
+  'a label of 64 characters': [`${'a'.repeat(64)}.example`, /not a name that can be looked up/],
+} as const
+const UNCHECKED = {
+  'an error of the name server': 'broken.example',
+  'an error for the addresses': 'half.example',
+  'no answer': 'silent.example',
+  'an answer that is malformed': 'malformed.example',
+}
+
+describe('the MX check of contacts', { timeout: 60_000 }, () => {
+  let dns: ScriptedDns
+  let service: TestService
+
+  before(async () => {
+    dns = await startDns(({ name, type }) => {
+      const records = ZONE[name]
+      return records ? (records[type] ?? {}) : { rcode: NXDOMAIN }
+    })
+    service = await startTestService({
+      config: {
+        email: { validate_mx: true },
+        dns: { resolvers: [dns.resolver], timeout_seconds: 1, retries: 0 },
+        security: { rate_limits: { enabled: false } },
+      },
+    })
+  })
+  after(async () => {
+    closeConnections()
+    await service.dispose()
+    await dns.close()
+  })
+  beforeEach(() => {
+    dns.asked.length = 0
+  })
+
+  const freshClient = () => createAcmeClient(service.directoryUrl)
+  const register = async (...domains: readonly string[]): Promise<Answer> =>
+    (await freshClient()).newAccount({ contact: domains.map((domain) => `mailto:admin@${domain}`) })
+  const asked = () => [...new Set(dns.asked.map(({ name, type }) => `${name} ${type}`))].toSorted()
+
+  function assertInvalid(answer: Answer, detail: RegExp): void {
+    assert.equal(`${answer.status} ${answer.json.type}`, '400 urn:ietf:params:acme:error:invalidContact', answer.text)
+    assert.match(answer.json.detail, detail)
+  }
+
+  for (const [what, domain] of Object.entries(ACCEPTED))
+    test(`${what} is enough`, async () => {
+      const answer = await register(domain)
+      assert.equal(answer.status, 201, answer.text)
+      assert.deepEqual(answer.json.contact, [`mailto:admin@${domain}`])
+    })
+
+  for (const [what, [domain, detail]] of Object.entries(REFUSED))
+    test(`${what} is invalidContact (§7.3)`, async () => assertInvalid(await register(domain), detail))
+
+  for (const [what, domain] of Object.entries(UNCHECKED))
+    test(`${what} keeps nobody from an account, and the log says so`, async () => {
+      const answer = await register(domain)
+      assert.equal(answer.status, 201, answer.text)
+      const isLogged = () =>
+        service.log.some(({ event, domains }) => event === 'mx_unchecked' && String(domains) === domain)
+      for (let wait = 0; wait < 100 && !isLogged(); wait++) await new Promise((done) => setTimeout(done, 20))
+      assert.ok(isLogged())
+    })
+
+  test('every domain counts, and is asked for once', async () => {
+    assertInvalid(
+      await register('mail.example', 'missing.example', 'null.example'),
+      /missing\.example .*; null\.example/,
+    )
+    dns.asked.length = 0
+    const contact = ['mailto:a@mail.example', 'mailto:b@MAIL.example']
+    const answer = await (await freshClient()).newAccount({ contact })
+    assert.equal(answer.status, 201, answer.text)
+    assert.deepEqual(asked(), ['mail.example MX'])
+    assert.equal(dns.asked.length, 1)
+  })
+
+  test('an update is checked in the same way, and one that is refused changes nothing (§7.3.2)', async () => {
+    const client = await freshClient()
+    await client.newAccount({ contact: ['mailto:a@mail.example'] })
+    assertInvalid(await client.post(client.kid, { contact: ['mailto:a@null.example'] }), /accepts no mail/)
+    assert.deepEqual((await client.post(client.kid)).json.contact, ['mailto:a@mail.example'])
+    const { json } = await client.post(client.kid, { contact: ['mailto:a@v4.example'] })
+    assert.deepEqual(json.contact, ['mailto:a@v4.example'])
+  })
+
+  test('an account that exists is found, whatever became of its domain (§7.3.1)', async () => {
+    const client = await freshClient()
+    assert.equal((await client.newAccount()).status, 201)
+    const again = await client.newAccount({ contact: ['mailto:a@missing.example'] })
+    assert.equal(again.status, 200, again.text)
+    assert.equal('contact' in again.json, false)
+  })
+
+  test('nobody is asked for requests without a contact, or with one that is refused anyway', async () => {
+    const client = await freshClient()
+    assert.equal((await client.newAccount()).status, 201)
+    assert.equal((await client.post(client.kid, { contact: [] })).status, 200)
+    assertInvalid(await register('mail.example?subject=x'), /header fields/)
+    assert.deepEqual(asked(), [])
+  })
+})

@@ -1,0 +1,214 @@
+/** Multi-perspective validation end to end: a service and two `chancery perspective` processes (BR 3.2.2.9, Open MPIC). */
+
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { createInterface } from 'node:readline'
+import { after, before, describe, test } from 'node:test'
+import pg from 'pg'
+import { stringify } from 'yaml'
+import {
+  type AcmeClient,
+  closeConnections,
+  csrFor,
+  type Responder,
+  registeredClient,
+  send,
+  startResponder,
+} from '../support/acme-client.ts'
+import { loopbackCertificate, writeCertificate } from '../support/certificates.ts'
+import { freePort } from '../support/free-port.ts'
+import { type LogLine, startTestService, type TestService } from '../support/service.ts'
+import { caaScript } from '../workers/scripted-caa.ts'
+import { type ScriptedDns, startDns } from '../workers/scripted-dns.ts'
+
+const CLI = path.resolve(import.meta.dirname, '../../src/main/cli.js')
+const TOKENS = { near: 'token-of-the-near-one', far: 'token-of-the-far-one' }
+
+interface Running {
+  process: ChildProcess
+  log: LogLine[]
+  stop(): Promise<number | null>
+}
+
+async function startProcess(file: string): Promise<Running> {
+  const child = spawn(process.execPath, [CLI, '-c', file, 'perspective'], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const exited = once(child, 'exit') as Promise<[number | null]>
+  const log: LogLine[] = []
+  let complaints = ''
+  child.stderr.on('data', (chunk: Buffer) => (complaints += chunk.toString()))
+  await new Promise<void>((resolve, reject) => {
+    createInterface({ input: child.stdout }).on('line', (text) => {
+      const line = JSON.parse(text) as LogLine
+      log.push(line)
+      if (line.message === 'perspective ready') resolve()
+    })
+    void exited.then(([code]) => reject(new Error(`ended with ${code}: ${complaints}`)))
+  })
+  return {
+    process: child,
+    log,
+    async stop() {
+      child.kill('SIGTERM')
+      return (await exited)[0]
+    },
+  }
+}
+
+describe('two perspectives beside a service', () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-perspectives-'))
+  const elsewhere: Record<string, string[]> = { 'bound.test': ['0 issue "secret-other.example"'] }
+  let service: TestService
+  let client: AcmeClient
+  let responder: Responder
+  let free: ScriptedDns
+  let other: ScriptedDns
+  let database: pg.Client
+  const running: Partial<Record<keyof typeof TOKENS, Running>> = {}
+  before(async () => {
+    free = await startDns(caaScript({}))
+    other = await startDns(caaScript(elsewhere))
+    const files = writeCertificate(folder, 'server', await loopbackCertificate())
+    const ports = { near: await freePort(), far: await freePort() }
+    const names = Object.keys(TOKENS) as (keyof typeof TOKENS)[]
+    const at = (resolver: string, extra: object[] = []) => ({
+      resolvers: [resolver],
+      zones: [{ zone: 'test', addresses: ['127.0.0.1'], resolvers: [resolver] }, ...extra],
+    })
+    service = await startTestService({
+      config: {
+        acme: { caa_identities: ['ca.example'] },
+        challenges: {
+          http01: { max_retries: 0 },
+          corroboration: { timeout_seconds: 5 },
+          perspectives: names.map((name) => ({
+            ...{ name, url: `https://127.0.0.1:${ports[name]}`, token: TOKENS[name], ca_path: files.cert },
+          })),
+        },
+        dns: at(free.resolver),
+      },
+    })
+    const config = (name: keyof typeof TOKENS, moved: string[]) => ({
+      perspective: {
+        ...{ code: name, bind: '127.0.0.1', port: ports[name], tokens: [TOKENS[name]] },
+        ...{ cert_path: files.cert, key_path: files.key },
+      },
+      challenges: { http01: { port: service.http01Port, blocked_networks: [] } },
+      // Nobody listens at 127.0.0.9.
+      dns: at(
+        other.resolver,
+        moved.map((zone) => ({ zone, addresses: ['127.0.0.9'], resolvers: [other.resolver] })),
+      ),
+    })
+    const moved = { near: ['gone.test'], far: ['gone.test', 'moved.test'] }
+    for (const name of names) {
+      const file = path.join(folder, `${name}.yaml`)
+      // What else a service's file says does not matter.
+      writeFileSync(
+        file,
+        stringify({ ...config(name, moved[name]), server: { port: 8443 }, metrics: { enabled: true } }),
+      )
+      running[name] = await startProcess(file)
+    }
+    client = await registeredClient(service.directoryUrl)
+    responder = await startResponder(service.http01Port)
+    database = new pg.Client({ ...service.database.connection, ssl: false })
+    await database.connect()
+  })
+  after(async () => {
+    closeConnections()
+    await database?.end()
+    await responder?.close()
+    await service?.dispose()
+    for (const one of Object.values(running)) if (one.process.exitCode === null) await one.stop()
+    await Promise.all([free?.close(), other?.close()])
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  async function evidenceOf(name: string): Promise<{ step: string; [fact: string]: unknown }[]> {
+    const { rows } = await database.query('SELECT evidence FROM authorizations WHERE identifier_value = $1', [name])
+    return rows[0].evidence.steps
+  }
+  async function resultsFor(name: string): Promise<Record<string, unknown>> {
+    const steps = (await evidenceOf(name)).filter(({ step }) => step === 'perspective')
+    return Object.fromEntries(steps.map((step) => [`${step['name']} ${step['check']}`, step['result']]))
+  }
+  async function errorOf(name: string): Promise<{ type: string; detail: string }> {
+    const order = await client.newOrder([name])
+    await client.authorize(order, responder)
+    const { json } = await client.post(order.json.authorizations[0])
+    assert.equal(json.status, 'invalid')
+    return json.challenges[0].error
+  }
+
+  test('what all see is issued for, and the authorization keeps what each said', async () => {
+    await client.obtain(['seen.test'], responder)
+    assert.deepEqual(await resultsFor('seen.test'), {
+      ...{ 'near dcv': 'corroborated', 'far dcv': 'corroborated' },
+      ...{ 'near caa': 'corroborated', 'far caa': 'corroborated' },
+    })
+    // The primary's request and one of each perspective.
+    assert.deepEqual([...responder.seen.values()], [3])
+    const line = running.near?.log.findLast(({ event }) => event === 'perspective_check')
+    assert.equal(line?.['target'], 'seen.test')
+    const { text } = await send({ method: 'GET', url: `${service.baseUrl}/metrics` })
+    assert.match(text, /^service_perspective_checks_total\{perspective="far",check="dcv",result="corroborated"\} 1$/m)
+  })
+  test('what one of two sees elsewhere is issued for, and that is in the evidence', async () => {
+    await client.obtain(['moved.test'], responder)
+    const results = await resultsFor('moved.test')
+    assert.deepEqual([results['near dcv'], results['far dcv']], ['corroborated', 'refused'])
+  })
+  test('what both see elsewhere is unauthorized, and the client learns nothing of them', async () => {
+    const { type, detail } = await errorOf('gone.test')
+    assert.equal(type, 'urn:ietf:params:acme:error:unauthorized')
+    assert.equal(detail, 'control was shown here, but 0 of 2 remote perspectives corroborate it, and 1 must')
+    const reasons = (await evidenceOf('gone.test')).map((step) => String(step['reason'])).join()
+    assert.match(reasons, /near: connection:http-01 .*connection refused/)
+  })
+  test('CAA records that both see and the service does not stand against it', async () => {
+    const { type, detail } = await errorOf('bound.test')
+    assert.equal(type, 'urn:ietf:params:acme:error:caa')
+    assert.ok(!detail.includes('secret'))
+    const results = await resultsFor('bound.test')
+    assert.deepEqual(
+      [results['near dcv'], results['near caa'], results['far caa']],
+      ['corroborated', 'refused', 'refused'],
+    )
+  })
+  test('CAA records are corroborated again at finalize when the check is old', async () => {
+    const order = await client.newOrder(['aged.test'])
+    await client.authorize(order, responder)
+    await database.query(
+      `UPDATE authorizations SET attempts = attempts #- '{http-01,caaChecked}' WHERE identifier_value = 'aged.test'`,
+    )
+    elsewhere['aged.test'] = ['0 issue ";"']
+    const refused = await client.post(order.json.finalize, { csr: await csrFor(['aged.test']) })
+    assert.deepEqual([refused.status, refused.json.type], [403, 'urn:ietf:params:acme:error:caa'])
+    delete elsewhere['aged.test']
+    assert.equal((await client.post(order.json.finalize, { csr: await csrFor(['aged.test']) })).status, 200)
+  })
+  test('one that has stopped does not keep the other from being enough', async () => {
+    assert.equal(await running.far?.stop(), 0)
+    await client.obtain(['half.test'], responder)
+    const results = await resultsFor('half.test')
+    assert.deepEqual([results['near dcv'], results['far dcv']], ['corroborated', 'failed'])
+  })
+  test('without any nothing is valid (fail closed)', async () => {
+    assert.equal(await running.near?.stop(), 0)
+    const { type } = await errorOf('alone.test')
+    assert.equal(type, 'urn:ietf:params:acme:error:serverInternal')
+  })
+})
+
+test('a perspective that anybody could ask does not start, and says why', async () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-perspectives-'))
+  const files = writeCertificate(folder, 'server', await loopbackCertificate())
+  const file = path.join(folder, 'open.yaml')
+  writeFileSync(file, stringify({ perspective: { cert_path: files.cert, key_path: files.key } }))
+  await assert.rejects(startProcess(file), /ended with 1: chancery: anybody could ask: give perspective\.tokens/)
+  rmSync(folder, { recursive: true, force: true })
+})

@@ -1,0 +1,47 @@
+/**
+ * Whether mail to a domain can be delivered at all: MX, in their absence an address (RFC 5321 §5.1), and the null MX
+ * by which a domain says that it takes none (RFC 7505). No mail server is asked anything.
+ */
+
+import { type Deadline, startDeadline } from './deadline.ts'
+import { createDnsClient, type DnsClient, type DnsFailure } from './dns/client.ts'
+import type { MailDomainFinding, MailDomainJob } from './job.ts'
+
+/**
+ * One finding for each domain, in their order. Total for anything that name servers can send; ends within `job.timeoutMs`.
+ * @throws RangeError for a job whose settings do not parse (they were checked when the configuration was loaded).
+ */
+export async function checkMailDomains({ domains, timeoutMs, dns }: MailDomainJob): Promise<MailDomainFinding[]> {
+  const client = createDnsClient(dns)
+  const deadline = startDeadline(timeoutMs)
+  return Promise.all(domains.map((domain) => checkMailDomain(domain, client, deadline)))
+}
+
+async function checkMailDomain(domain: string, dns: DnsClient, deadline: Deadline): Promise<MailDomainFinding> {
+  const found = await dns.query(domain, 'MX', deadline)
+  if (found.kind === 'failed') return unanswered(domain, found)
+  if (found.kind === 'nxdomain') return refused(`${domain} does not exist`)
+  if (found.kind !== 'answer') return checkAddresses(domain, dns, deadline)
+  // The root is nobody's mail server, also where it wrongly stands beside others (RFC 7505 §3).
+  return found.records.some(({ data }) => data.exchange !== '')
+    ? { result: 'accepts' }
+    : refused(`${domain} accepts no mail (RFC 7505)`)
+}
+
+/** RFC 5321 §5.1: without MX records the domain is its own mail server. */
+async function checkAddresses(domain: string, dns: DnsClient, deadline: Deadline): Promise<MailDomainFinding> {
+  const found = await dns.resolveAddresses(domain, deadline)
+  if (found.kind === 'failed') return unanswered(domain, found)
+  return found.kind === 'answer'
+    ? { result: 'accepts' }
+    : refused(`${domain} has neither a mail server (MX) nor an address (RFC 5321 §5.1)`)
+}
+
+/** A name that cannot even be asked for receives nothing; about any other, nothing was learned. */
+function unanswered(domain: string, { retryable, reason }: DnsFailure): MailDomainFinding {
+  return retryable ? { result: 'failed', reason } : refused(`${domain}: ${reason}`)
+}
+
+function refused(reason: string): MailDomainFinding {
+  return { result: 'refused', reason }
+}
