@@ -37,15 +37,15 @@ export async function compareWith(
   const servers: Server[] = []
   try {
     const b = await buildCommit({ ref, commit, root: checkout }, progress.begin, interrupt)
-    const start = async (build: Build, side: string) => {
-      progress.begin(`starting ${side}: ${build.name}`)
-      const dataDir = path.join(folder, side)
-      const validator = options.challengeType === ACCEPT_ALL ? path.join(OWN_ROOT, 'bench/accept-all.mjs') : undefined
-      const server = await startServer(build, { dataDir, workers, cpus: serverCpus, validator }, interrupt)
-      servers.push(server)
-      return server
-    }
-    const sides = { a: await start(a, 'a'), b: await start(b, 'b') }
+    const validator = options.challengeType === ACCEPT_ALL ? path.join(OWN_ROOT, 'bench/accept-all.mjs') : undefined
+    const start = (build: Build, name: string) =>
+      startServer(build, { dataDir: path.join(folder, name), workers, cpus: serverCpus, validator }, interrupt)
+    progress.begin('starting both')
+    const started = await Promise.allSettled([start(a, 'a'), start(b, 'b')])
+    for (const start of started) if (start.status === 'fulfilled') servers.push(start.value)
+    const [serverA, serverB] = servers
+    if (!serverA || !serverB) throw started.find((start) => start.status === 'rejected')?.reason
+    const sides = { a: serverA, b: serverB }
     const scenarios = await runRounds(options, rounds, sides, progress, interrupt)
     const nameOf = ({ name, commit }: Build) => ({ name, commit })
     return { a: nameOf(a), b: nameOf(b), scenarios }

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, describe, test } from 'node:test'
 import type { Comparison } from '../../bench/compare/summary.ts'
+import { readProcesses } from '../../bench/measure/proc-stat.ts'
 
 const MAIN = path.resolve(import.meta.dirname, '../../bench/main.js')
 const ROOT = path.resolve(import.meta.dirname, '../../..')
@@ -29,6 +30,10 @@ describe('the comparison of two builds', () => {
   }
 
   const nothingIsLeft = () => {
+    if (process.platform === 'linux') {
+      const ours = readProcesses().filter(({ commandLine }) => commandLine.join(' ').includes(folder))
+      assert.deepEqual(ours, [])
+    }
     assert.deepEqual(
       readdirSync(folder).filter((name) => name.startsWith('chancery-compare-')),
       [],
@@ -58,7 +63,7 @@ describe('the comparison of two builds', () => {
 
   test('takes everything down when it is interrupted', async () => {
     const { child, done } = start('--compare', 'HEAD', '--workers', '1')
-    child.stderr?.on('data', (text: string) => text.includes('starting b') && child.kill('SIGINT'))
+    child.stderr?.on('data', (text: string) => text.includes('starting both') && child.kill('SIGINT'))
     const { code, output } = await done
     assert.equal(code, 1, output)
     assert.match(output, /interrupted before the first round/)
