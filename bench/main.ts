@@ -10,6 +10,7 @@ import { progressLine } from './report/progress.ts'
 import { isGood, type Result } from './report/result.ts'
 import { renderText } from './report/text.ts'
 import { runScenario } from './run.ts'
+import { benchSigner, SIGNER_FLAGS, SignerBenchUsage } from './signer/command.ts'
 
 const EXIT_FAILED = 1
 const EXIT_USAGE = 2
@@ -63,15 +64,36 @@ const program = sade('bench', true)
     'Measure an ACME server: throughput, latency per step, CPU per operation.',
     'Ends with 1 when an answer was wrong or nothing succeeded, and with 2 when an option is wrong.',
   ])
+  .example('signer --help')
   .example('--directory https://localhost:14000/dir --insecure --clients 4')
   .example('--scenario directory,nonce,new-order --clients 64 --processes 2 --json results.json')
   .example('--compare main --clients 64 --workers 3 --server-cpus 0-2')
 for (const [name, sentence, fallback] of FLAGS) program.option(`--${name}`, sentence, fallback)
 
-program.action(act).parse(process.argv, {
-  boolean: ['insecure', 'obey-retry-after'],
-  unknown(flag) {
-    process.stderr.write(`unknown option ${flag}\nSee --help.\n`)
-    process.exit(EXIT_USAGE)
-  },
-})
+const signerProgram = sade('bench-signer', true).describe([
+  'Measure the signer alone: signatures per second with keys in files and in SoftHSM tokens, and what limits them.',
+  'Starts a signer of its own with throw-away keys and stops it; needs SoftHSM (Debian: softhsm2) for the tokens.',
+])
+for (const [name, sentence, fallback] of SIGNER_FLAGS) signerProgram.option(`--${name}`, sentence, fallback)
+
+async function actOnSigner(raw: Record<string, unknown>): Promise<void> {
+  try {
+    await benchSigner(raw, (line) => process.stdout.write(`${line}\n`))
+  } catch (error) {
+    const isUsage = error instanceof SignerBenchUsage
+    process.stderr.write(`${(error as Error).message}\n${isUsage ? 'See --help.\n' : ''}`)
+    process.exitCode = isUsage ? EXIT_USAGE : EXIT_FAILED
+  }
+}
+
+function unknown(flag: string): void {
+  process.stderr.write(`unknown option ${flag}\nSee --help.\n`)
+  process.exit(EXIT_USAGE)
+}
+
+if (process.argv[2] === 'signer') {
+  const args = [...process.argv.slice(0, 2), ...process.argv.slice(3)]
+  signerProgram.action(actOnSigner).parse(args, { unknown })
+} else {
+  program.action(act).parse(process.argv, { boolean: ['insecure', 'obey-retry-after'], unknown })
+}

@@ -32,8 +32,40 @@ describe('the configuration of the signer', () => {
 
   test('reads the example that comes with it', () => {
     const file = 'signer/signer.example.yaml'
-    assert.equal(parseConfig(readFileSync(file, 'utf8'), file).issuers.length, 2)
+    const { issuers } = parseConfig(readFileSync(file, 'utf8'), file)
+    assert.deepEqual(
+      issuers.map(({ key }) => (key.pkcs11 ? 'token' : 'file')),
+      ['file', 'file', 'token'],
+    )
   })
+
+  const KEYS: [string, string, RegExp | undefined][] = [
+    ['a file', '{ file: k }', undefined],
+    ['a file with a prompt', '{ file: k, passphrase_prompt: true }', undefined],
+    ['a token by label', '{ pkcs11: { library: l, token: t, label: k } }', undefined],
+    ['a slot, and a key by id', '{ pkcs11: { library: l, slot: 0, id: "01AF", login: false } }', undefined],
+    ['neither', '{}', /set either file or pkcs11/],
+    ['both', '{ file: k, pkcs11: { library: l, token: t, label: k } }', /set either file or pkcs11/],
+    ['no library', '{ pkcs11: { token: t, label: k } }', /key\.pkcs11\.library/],
+    ['no token', '{ pkcs11: { library: l, label: k } }', /set token or slot/],
+    ['no key', '{ pkcs11: { library: l, token: t } }', /set label or id of the key/],
+    ['an id that is none', '{ pkcs11: { library: l, token: t, id: "1" } }', /hexadecimal bytes such as 01af/],
+    ['33 sessions', '{ pkcs11: { library: l, token: t, label: k, sessions: 33 } }', /pkcs11\.sessions/],
+    ['a PIN in it', '{ pkcs11: { library: l, token: t, label: k, pin: "1234" } }', /key\.pkcs11\.pin: unknown key/],
+    ['two PINs', '{ pkcs11: { library: l, token: t, label: k, pin_env: A, pin_file: b } }', /only one of pin_file/],
+    [
+      'a passphrase for a token',
+      '{ passphrase_env: A, pkcs11: { library: l, token: t, label: k } }',
+      /a passphrase is for a key file/,
+    ],
+  ]
+  for (const [what, key, refused] of KEYS) {
+    test(`a key section with ${what} is ${refused ? 'refused' : 'read'}`, () => {
+      const text = `socket: s\nsecret_file: f\naudit: { file: a }\nissuers: [{ id: i, certificate: c, key: ${key} }]`
+      if (refused) assert.throws(() => parseConfig(text, 'signer.yaml'), refused)
+      else assert.equal(parseConfig(text, 'signer.yaml').issuers.length, 1)
+    })
+  }
 
   test('reports all errors at once, in the order of the file, with their lines', () => {
     const text = `socket: 5
