@@ -95,5 +95,6 @@ if (process.argv[2] === 'signer') {
   const args = [...process.argv.slice(0, 2), ...process.argv.slice(3)]
   signerProgram.action(actOnSigner).parse(args, { unknown })
 } else {
-  program.action(act).parse(process.argv, { boolean: ['insecure', 'obey-retry-after'], unknown })
+  // The parser would take an abbreviated hash such as 12e4567 for a number.
+  program.action(act).parse(process.argv, { boolean: ['insecure', 'obey-retry-after'], string: ['compare'], unknown })
 }

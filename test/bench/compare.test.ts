@@ -71,9 +71,11 @@ describe('the comparison of two builds', () => {
   })
 
   test('names a ref that does not exist and ends with 2', async () => {
-    const { code, output } = await start('--compare', 'no-such-ref').done
-    assert.equal(code, 2)
-    assert.match(output, /--compare no-such-ref: no such commit, branch or tag/)
+    for (const ref of ['no-such-ref', '12e4567']) {
+      const { code, output } = await start('--compare', ref).done
+      assert.equal(code, 2)
+      assert.ok(output.includes(`--compare ${ref}: no such commit, branch or tag`), output)
+    }
     nothingIsLeft()
   })
 
