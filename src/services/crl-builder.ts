@@ -269,13 +269,18 @@ function algorithmFor(issuerAlgorithm: SignatureAlgorithm, hash: CrlPolicy['hash
 /** Entries were linted where they were encoded. @throws MalformedCrl: a fault of this program, which the signer would refuse too */
 function requireLint({ prefix, suffix }: DerFrame): void {
   let finding: string | undefined
+  let isHeaderRead = false
   const reader = new TbsCertListReader({
     header: (header) => {
+      isHeaderRead = true
       finding = lintCrlHeader(header)
     },
     entry: () => {},
   })
   reader.push(prefix)
+  // Without entries only what follows the header shows that it has ended.
+  if (!isHeaderRead) reader.push(suffix)
+  if (!isHeaderRead) throw new MalformedCrl('the CRL would not be well-formed: it has no header')
   finding ??= lintCrlExtensions(parseCrlExtensions(suffix))
   if (finding !== undefined) throw new MalformedCrl(`the CRL would not be well-formed: ${finding}`)
 }

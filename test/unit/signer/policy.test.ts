@@ -231,6 +231,11 @@ const REFUSED: readonly (readonly [what: string, changes: RawTbsChanges, sentenc
     '{ permitted: { ip: [10.0.0.0/8] } }',
   ],
   [
+    'names that make an audit line longer than its reader looks back',
+    san(...Array.from({ length: 20_000 }, (_, i) => dns(`a${i}.b`))),
+    /more than 131072 characters/,
+  ],
+  [
     'an excluded address',
     san(ip(10, 1, 2, 3)),
     /excluded network/,
