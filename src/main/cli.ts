@@ -91,8 +91,11 @@ program
   .command('perspective', 'Corroborate for other instances: an HTTPS server that speaks the Open MPIC API')
   .example('-c perspective.yaml perspective')
   .action(
-    run(async (options: GlobalOptions) =>
-      runPerspective(await readConfigSections(configOf(options), PERSPECTIVE_SECTIONS)),
+    run(
+      async (options: GlobalOptions) =>
+        runPerspective(await readConfigSections(configOf(options), PERSPECTIVE_SECTIONS)),
+      'named',
+      PERSPECTIVE_SECTIONS,
     ),
   )
 
@@ -355,7 +358,13 @@ function withFlags(config: Config, { debug, dev }: GlobalOptions): Config {
   return { ...config, logging: { ...config.logging, level, format } }
 }
 
-async function validateOnly(options: GlobalOptions): Promise<number> {
+/** @param sections of a command that reads no others */
+async function validateOnly(options: GlobalOptions, sections?: readonly string[]): Promise<number> {
+  if (sections) {
+    await readConfigSections(configOf(options), sections)
+    console.log(`the configuration is valid as far as ${sections.join(', ')} go`)
+    return 0
+  }
   const config = await readConfigFile(configOf(options), 'said', options.dev)
   const { server, ca, database } = config
   const { enabled } = await loadChallengeMethods(config)
@@ -407,13 +416,14 @@ function configOf({ config }: GlobalOptions): string | undefined {
 function run<A extends [...string[], GlobalOptions]>(
   command: (...args: A) => Promise<number>,
   words: 'named' | 'further' = 'named',
+  sections?: readonly string[],
 ): (...args: A) => Promise<void> {
   return async (...args) => {
     const options = args.at(-1) as GlobalOptions
     try {
       if (words === 'named' && options._.length > 0) throw new UsageError(`one word too many: ${options._[0]}`)
       // Whatever the command: who asks for a check only does not expect a migration.
-      process.exitCode = options['validate-only'] ? await validateOnly(options) : await command(...args)
+      process.exitCode = options['validate-only'] ? await validateOnly(options, sections) : await command(...args)
     } catch (error) {
       if (error instanceof UsageError) {
         complain(error.message)

@@ -6,6 +6,7 @@ import {
   type AcmeClient,
   type Answer,
   closeConnections,
+  csrFor,
   locationOf,
   type Responder,
   registeredClient,
@@ -199,6 +200,29 @@ describe('orders and authorizations', () => {
     const next = await client.newOrder(['dropped.test'])
     assert.equal(next.json.status, 'pending')
     assert.notDeepEqual(next.json.authorizations, order.json.authorizations)
+  })
+
+  test('the deactivation of an authorization takes all open orders with it, and none that is valid (§7.5.2, §7.1.6)', async () => {
+    const { order: issued, orderUrl, certificateUrl } = await client.obtain(['shared.test'], responder)
+    const [authorization] = issued.json.authorizations
+    const ready = await client.newOrder(['shared.test'])
+    const pending = await client.newOrder(['shared.test', 'more.shared.test'])
+    for (const order of [ready, pending]) assert.ok(order.json.authorizations.includes(authorization))
+    assert.equal((await client.post(authorization, { status: 'deactivated' })).json.status, 'deactivated')
+
+    for (const order of [ready, pending]) {
+      assert.equal((await client.post(locationOf(order))).json.status, 'invalid')
+      const refused = await client.post(order.json.finalize, { csr: await csrFor(['shared.test']) })
+      assert.equal(`${refused.status} ${refused.json.type}`, `403 ${PROBLEM}orderNotReady`)
+      assert.equal(locationOf(refused), locationOf(order))
+    }
+    assert.equal((await client.post(orderUrl)).json.status, 'valid')
+    assert.equal((await client.post(certificateUrl)).status, 200)
+    const again = await client.post(authorization, { status: 'deactivated' })
+    assert.equal(
+      `${again.status} ${again.json.detail}`,
+      '400 an authorization that is deactivated cannot be deactivated',
+    )
   })
 
   test('a challenge of a deactivated authorization is not validated any more (§7.5.2)', async () => {

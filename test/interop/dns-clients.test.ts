@@ -6,10 +6,14 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import acme from 'acme-client'
 import pg from 'pg'
+import { startApache } from '../support/apache.ts'
 import { checkChain } from '../support/chain.ts'
+import { waitFor } from '../support/daemon.ts'
 import { type DnsRecords, startDnsRecords } from '../support/dns-records.ts'
 import { startEmbedded } from '../support/embedded.ts'
+import { freePort } from '../support/free-port.ts'
 import { type IssuedChecks, issuedChecks } from '../support/issued.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { mustRun } from '../support/run-command.ts'
@@ -149,6 +153,80 @@ describe('wildcards through dns-01', { ...requireCommand('openssl'), timeout: 18
     test('renews it', async () => {
       await dehydrated('--cron', '--force', ...domains)
       checks.checkFile(file(), names, first)
+    })
+  })
+
+  describe('uacme', requireCommand('uacme'), () => {
+    const names = ['uacme.test', '*.uacme.test']
+    let first: X509Certificate
+    const own = () => path.join(folder, 'uacme')
+    const uacme = (...args: string[]) =>
+      mustRun('uacme', ['--yes', '--confdir', own(), '--acme-url', service.directoryUrl, '--type', 'EC', ...args], {
+        env: records.env,
+      })
+    const file = () => path.join(own(), 'uacme.test', 'cert.pem')
+
+    test('obtains a certificate for a name and its wildcard by its hook', async () => {
+      await uacme('new', 'admin@uacme.test')
+      await uacme('--hook', records.hookFile, 'issue', ...names)
+      first = checks.checkFile(file(), names)
+      await assertByDns(first, 'uacme.test')
+    })
+    test('renews it', async () => {
+      await uacme('--force', '--no-ocsp', '--hook', records.hookFile, 'issue', ...names)
+      checks.checkFile(file(), names, first)
+    })
+  })
+
+  describe('acme-client', () => {
+    const names = ['npm.test', '*.npm.test']
+    let client: acme.Client
+    let first: X509Certificate
+    before(async () => {
+      client = new acme.Client({ directoryUrl: service.directoryUrl, accountKey: await acme.crypto.createPrivateKey() })
+    })
+
+    async function obtain(): Promise<X509Certificate> {
+      const [, csr] = await acme.crypto.createCsr({ altNames: names }, await acme.crypto.createPrivateEcdsaKey('P-256'))
+      // Name and wildcard have their records at the same place and at the same time.
+      const chainPem = await client.auto({
+        csr,
+        email: 'admin@npm.test',
+        termsOfServiceAgreed: true,
+        challengePriority: ['dns-01'],
+        skipChallengeVerification: true,
+        async challengeCreateFn({ identifier: { value } }, _challenge, digest) {
+          const name = `_acme-challenge.${value}`
+          records.publish(name, ...records.values(name), digest)
+        },
+        async challengeRemoveFn({ identifier: { value } }, _challenge, digest) {
+          const name = `_acme-challenge.${value}`
+          records.publish(name, ...records.values(name).filter((other) => other !== digest))
+        },
+      })
+      return checkChain({ chainPem, rootFile: service.ca.root, names })
+    }
+
+    test('obtains a certificate for a name and its wildcard', async () => {
+      first = await obtain()
+      await assertByDns(first, 'npm.test')
+    })
+    test('renews it', async () => {
+      assert.notEqual((await obtain()).serialNumber, first.serialNumber)
+    })
+  })
+
+  describe('Apache mod_md', requireCommand('apache2'), () => {
+    test('obtains a certificate for a name and its wildcard by its command', async (t) => {
+      const names = ['apache.test', '*.apache.test']
+      const apache = startApache({
+        ...{ names, httpsPort: await freePort(), directoryUrl: service.directoryUrl, rootFile: service.ca.root },
+        http01Port: await freePort(),
+        dns01: records,
+      })
+      t.after(() => apache.dispose())
+      const file = await waitFor('a certificate', apache.daemon, () => apache.chain('staging'))
+      await assertByDns(checks.checkFile(file, names), 'apache.test')
     })
   })
 })

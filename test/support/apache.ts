@@ -13,6 +13,8 @@ export interface ApacheOptions {
   http01Port: number
   httpsPort: number
   binding?: { kid: string; hmacKey: string }
+  /** Challenges are met by dns-01 and these records in place of http-01. */
+  dns01?: { hookFile: string; env: { RECORDS: string } }
 }
 
 export interface Apache {
@@ -40,6 +42,7 @@ export function startApache(options: ApacheOptions): Apache {
   setRenewWindow(DEFAULT_RENEW_WINDOW)
   const daemon = startDaemon('apache2', ['-d', folder, '-f', config, '-DFOREGROUND'], {
     logFile: path.join(folder, 'log'),
+    ...(options.dns01 && { env: options.dns01.env }),
   })
   return {
     daemon,
@@ -59,7 +62,7 @@ export function startApache(options: ApacheOptions): Apache {
 }
 
 function configuration(folder: string, options: ApacheOptions, renewWindow: string): string {
-  const { names, directoryUrl, http01Port, httpsPort, binding } = options
+  const { names, directoryUrl, http01Port, httpsPort, binding, dns01 } = options
   const lines = [
     ...['mpm_event', 'authz_core', 'ssl', 'md'].map((name) => `LoadModule ${name}_module ${MODULES}/mod_${name}.so`),
     `DefaultRuntimeDir "${folder}"`,
@@ -79,7 +82,7 @@ function configuration(folder: string, options: ApacheOptions, renewWindow: stri
     ...(binding ? [`MDExternalAccountBinding ${binding.kid} ${binding.hmacKey}`] : []),
     'MDRetryDelay 1s',
     'MDCertificateAgreement accepted',
-    'MDCAChallenges http-01',
+    ...(dns01 ? ['MDCAChallenges dns-01', `MDChallengeDns01 ${dns01.hookFile}`] : ['MDCAChallenges http-01']),
     'MDPrivateKeys P-256',
     'MDStapling off',
     'MDContactEmail admin@apache.test',

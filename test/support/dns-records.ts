@@ -1,7 +1,7 @@
 /**
  * TXT records that a client's hook writes, and a name server that answers from them.
  *
- * The hook is a shell script that speaks to certbot (manual hooks), lego (`exec`) and dehydrated; records are files, one a
+ * The hook is a shell script that speaks to certbot (manual hooks), lego (`exec`), dehydrated, uacme and mod_md; records are files, one a
  * value, in a folder a name. It is as much as a client's user writes to publish a record in a zone of his own.
  */
 
@@ -13,14 +13,21 @@ const HOOK = `#!/bin/sh
 set -e
 if [ -n "$CERTBOT_DOMAIN" ]; then
   action=$1 name=_acme-challenge.$CERTBOT_DOMAIN value=$CERTBOT_VALIDATION
+elif [ "$2" = dns-01 ]; then
+  action=$1 name=_acme-challenge.$3 value=$5
+elif [ "$1" = begin ]; then
+  exit 1
+elif [ "$1" = setup ] || [ "$1" = teardown ]; then
+  action=$1 name=_acme-challenge.$2 value=$3
 elif [ "$1" = deploy_challenge ] || [ "$1" = clean_challenge ]; then
   action=$1 name=_acme-challenge.$2 value=$4
 else
   action=$1 name=\${2%.} value=$3
 fi
 case $action in
-  present | deploy_challenge) mkdir -p "$RECORDS/$name" && : > "$RECORDS/$name/$value" ;;
-  cleanup | clean_challenge) rm -f "$RECORDS/$name/$value" ;;
+  present | deploy_challenge | begin | setup) mkdir -p "$RECORDS/$name" && : > "$RECORDS/$name/$value" ;;
+  teardown) rm -rf "$RECORDS/$name" ;;
+  cleanup | clean_challenge | done | failed) rm -f "$RECORDS/$name/$value" ;;
 esac
 `
 
@@ -39,6 +46,9 @@ export async function startDnsRecords(folder: string): Promise<DnsRecords> {
   const records = path.join(folder, 'records')
   const hookFile = path.join(folder, 'dns-hook')
   mkdirSync(records)
+  // Apache runs the hook as another user.
+  chmodSync(folder, 0o755)
+  chmodSync(records, 0o777)
   writeFileSync(hookFile, HOOK)
   chmodSync(hookFile, 0o755)
 

@@ -142,24 +142,26 @@ export const EXTENSION_DEFAULTS = Extension.parse({})
 /** Where Regional Internet Registries serve (BR 3.2.2.9 asks for corroboration from two of them). */
 const REGIONS = ['afrinic', 'apnic', 'arin', 'lacnic', 'ripe'] as const
 
-const Perspective = z.strictObject({
-  name: setting(
-    checkedText('a name of letters, digits, ".", "_" and "-"', (value) => /^[A-Za-z0-9._-]{1,64}$/.test(value)),
-    'What evidence, log and metrics call it.',
-  ),
-  url: setting(
-    checkedText('an https:// URL without query', isPerspectiveUrl),
-    'Where its Open MPIC API is; `/mpic` is added.',
-  ),
-  region: setting(
-    z.enum(REGIONS).nullable().default(null),
-    'Regional Internet Registry in whose service region it stands.',
-  ),
-  token: setting(optionalText(), 'Bearer token that it asks for.', { secret: true }),
-  ca_path: setting(optionalText(), 'PEM file with the CAs that may vouch for it, in place of those of the system.'),
-  client_cert_path: setting(optionalText(), 'PEM file with the certificate that this service shows it.'),
-  client_key_path: setting(optionalText(), 'PEM file with the key of that certificate.'),
-})
+const Perspective = z
+  .strictObject({
+    name: setting(
+      checkedText('a name of letters, digits, ".", "_" and "-"', (value) => /^[A-Za-z0-9._-]{1,64}$/.test(value)),
+      'What evidence, log and metrics call it.',
+    ),
+    url: setting(
+      checkedText('an https:// URL without query', isPerspectiveUrl),
+      'Where its Open MPIC API is; `/mpic` is added.',
+    ),
+    region: setting(
+      z.enum(REGIONS).nullable().default(null),
+      'Regional Internet Registry in whose service region it stands.',
+    ),
+    token: setting(optionalText(), 'Bearer token that it asks for.', { secret: true }),
+    ca_path: setting(optionalText(), 'PEM file with the CAs that may vouch for it, in place of those of the system.'),
+    client_cert_path: setting(optionalText(), 'PEM file with the certificate that this service shows it.'),
+    client_key_path: setting(optionalText(), 'PEM file with the key of that certificate.'),
+  })
+  .meta({ description: 'One perspective.' })
 
 function isPerspectiveUrl(value: string): boolean {
   if (!URL.canParse(value)) return false

@@ -3,6 +3,8 @@ import { describe, test } from 'node:test'
 import { RULES } from '../../../src/config/rules.ts'
 import { aConfig, errorLines, isSetBy, parseTree, type Tree } from './support.ts'
 
+const aPerspective = (changes: object = {}) => ({ name: 'a', url: 'https://a.example', token: 'x', ...changes })
+
 /** Patch of the minimal configuration, and the places of the errors that the rules find. */
 const CASES: [string, Tree, string[]][] = [
   ['the minimal configuration breaks none', {}, []],
@@ -23,6 +25,62 @@ const CASES: [string, Tree, string[]][] = [
   ['smallest RSA key above the largest', { security: { min_rsa_key_size: 8193 } }, ['security.min_rsa_key_size']],
   ['bindings required without a secret to store them under', { acme: { eab_required: true } }, ['acme.eab_required']],
   ['bindings required with a key file', { acme: { eab_required: true, eab_key_file: 'eab.key' } }, []],
+  ['one perspective', { challenges: { perspectives: [aPerspective()] } }, []],
+  [
+    'perspectives with a method that they cannot be asked about',
+    { challenges: { enabled: ['http-01', 'dns-persist-01'], perspectives: [aPerspective()] } },
+    ['challenges.perspectives'],
+  ],
+  [
+    'perspectives with a validator module',
+    { challenges: { enabled: ['ext:./a.js'], perspectives: [aPerspective()] } },
+    ['challenges.perspectives'],
+  ],
+  [
+    'two perspectives with one name',
+    { challenges: { perspectives: [aPerspective(), aPerspective()] } },
+    ['challenges.perspectives'],
+  ],
+  [
+    'a perspective that is shown nothing',
+    { challenges: { perspectives: [aPerspective({ token: null })] } },
+    ['challenges.perspectives'],
+  ],
+  [
+    'a perspective with a client certificate',
+    { challenges: { perspectives: [aPerspective({ token: null, client_cert_path: 'c', client_key_path: 'k' })] } },
+    [],
+  ],
+  [
+    'half a client certificate',
+    { challenges: { perspectives: [aPerspective({ client_cert_path: 'c' })] } },
+    ['challenges.perspectives'],
+  ],
+  [
+    'a quorum that nobody has to be in',
+    { challenges: { perspectives: [aPerspective()], corroboration: { max_non_corroborations: 1 } } },
+    ['challenges.corroboration.max_non_corroborations'],
+  ],
+  [
+    'more regions than perspectives stand in',
+    {
+      challenges: {
+        perspectives: [aPerspective({ region: 'ripe' }), aPerspective({ name: 'b', region: 'ripe' })],
+        corroboration: { min_regions: 2 },
+      },
+    },
+    ['challenges.corroboration.min_regions'],
+  ],
+  [
+    'as many regions as perspectives stand in',
+    {
+      challenges: {
+        perspectives: [aPerspective({ region: 'ripe' }), aPerspective({ name: 'b', region: 'arin' })],
+        corroboration: { min_regions: 2 },
+      },
+    },
+    [],
+  ],
   ['CAA enforced without a name that records could carry', { acme: { caa_enforce: true } }, ['acme.caa_enforce']],
   ['CAA enforced with a name', { acme: { caa_enforce: true, caa_identities: ['ca.example'] } }, []],
   ['a short secret without the Admin API', { admin_api: { token_secret: 'short' } }, ['admin_api.token_secret']],

@@ -25,6 +25,7 @@ const SECRETS = [
   'ca.external.auth_value',
   'ca.external.sign_url',
   'audit_export.webhook_url',
+  'perspective.tokens',
 ]
 
 describe('secrets stay out of messages', () => {
@@ -44,6 +45,7 @@ describe('secrets stay out of messages', () => {
     ['behind a misspelt key', { database: { pasword: SECRET } }],
     ['in a short admin secret', { admin_api: { enabled: true, initial_admin_email: 'a@b', token_secret: SECRET } }],
     ['in a URL with login', { server: { external_url: `https://user:${SECRET}@acme.example.com` } }],
+    ['in the token of a perspective', { challenges: { perspectives: [{ name: 'a b', url: 'x', token: SECRET }] } }],
     ['in the settings of a hook', { hooks: { registered: [{ class: 'x y', config: { key: SECRET } }] } }],
     [
       'in too many settings of a hook',

@@ -5,6 +5,8 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { formatIpAddress, parseIpAddress } from '../../../src/pki/ip-address.ts'
 import { normalizeDnsName, normalizeIpAddress } from '../../../src/protocol/identifier.ts'
+import { propertyRuns } from '../../support/property-runs.ts'
+import { mutated, randomOctets } from '../pki/support.ts'
 
 const names: Record<string, string> = {
   'Example.COM': 'example.com',
@@ -83,7 +85,7 @@ test('a normal form is its own normal form, and plain ASCII', () => {
       assert.match(first.value, /^(\*\.)?[a-z0-9.-]+$/)
       assert.deepEqual(normalizeDnsName(first.value), first)
     }),
-    { numRuns: 3_000 },
+    propertyRuns(3_000),
   )
 })
 
@@ -123,4 +125,28 @@ test('an accepted address is spelled as the certificate reader spells it, or no 
     }),
     { numRuns: 2_000, examples: [['::102:304'], ['::1'], ['::1:0'], ['1:0:0:2::3'], ['64:ff9b::1.2.3.4']] },
   )
+})
+
+test('random bytes, and bytes near an identifier, have one normal form or a reason (RFC 8555 §7.1.4, RFC 8738 §3)', () => {
+  const originals = [...Object.keys(names), ...Object.keys(addresses)].map((text) => Buffer.from(text))
+  const texts = fc
+    .tuple(fc.oneof(randomOctets(80), mutated(originals)), fc.constantFrom('utf8', 'latin1', 'utf16le'))
+    .map(([bytes, encoding]) => bytes.toString(encoding as BufferEncoding))
+  let accepted = 0
+  fc.assert(
+    fc.property(texts, (text) => {
+      for (const normalize of [normalizeDnsName, normalizeIpAddress]) {
+        const form = normalize(text)
+        if (!form.ok) {
+          assert.match(form.reason, /^(is|ends|has) /)
+          continue
+        }
+        accepted++
+        assert.deepEqual(normalize(form.value), form)
+        assert.match(form.value, normalize === normalizeDnsName ? /^(\*\.)?[a-z0-9.-]{1,253}$/ : /^[0-9a-f.:]+$/)
+      }
+    }),
+    propertyRuns(3_000),
+  )
+  assert.ok(accepted > 300, `only ${accepted} were accepted`)
 })

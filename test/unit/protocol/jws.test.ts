@@ -78,9 +78,11 @@ test('only the algorithms that are allowed pass, and the problem lists them (RFC
 })
 
 /** Parses, or refuses with a Problem of the 400 family; anything else fails the test. */
-function attempt(body: Buffer): ReturnType<typeof parseJws> | undefined {
+function attempt(body: Buffer): ReturnType<typeof parseJws> | undefined
+function attempt<T>(body: Buffer, parse: (body: Buffer, allowed: JwsAlgorithm[]) => T): T | undefined
+function attempt(body: Buffer, parse: (body: Buffer, allowed: JwsAlgorithm[]) => unknown = parseJws): unknown {
   try {
-    return parseJws(body, ALL)
+    return parse(body, ALL)
   } catch (error) {
     assert.ok(error instanceof Problem, String(error))
     assert.equal(error.status, 400)
@@ -118,6 +120,54 @@ test('of 5,000 mutated requests each is parsed or refused, and what is parsed re
     propertyRuns(5_000),
   )
   assert.ok(parsed > 50, `some mutations are harmless to the form: ${parsed}`)
+})
+
+test('the same holds for what stands inside a key change, and for payloads', () => {
+  const { url } = HEADER
+  const originals = [
+    bodyOf({ alg: 'ES256', url, jwk: KEY.jwk }, { account: HEADER.kid, oldKey: KEY.jwk }),
+    bodyOf({ alg: 'ES256', url, jwk: KEY.jwk }),
+    Buffer.from(JSON.stringify({ account: HEADER.kid, oldKey: KEY.jwk, contact: ['mailto:a@b.example'] })),
+  ]
+  let parsed = 0
+  fc.assert(
+    fc.property(fc.oneof({ weight: 4, arbitrary: mutated(originals) }, randomOctets(300)), (bytes) => {
+      const inner = attempt(bytes, parseInnerJws)
+      if (inner) {
+        const sent = JSON.parse(bytes.toString()) as Record<string, string>
+        assert.equal(inner.signingInput.toString(), `${sent['protected']}.${sent['payload']}`)
+        assert.equal(inner.signature.toString('base64url'), sent['signature'])
+      }
+      const payload = attempt(bytes, parsePayload)
+      if (payload) assert.deepEqual(payload, JSON.parse(bytes.toString()))
+      if (inner || payload) parsed++
+    }),
+    propertyRuns(3_000),
+  )
+  assert.ok(parsed > 50, `some mutations are harmless to the form: ${parsed}`)
+})
+
+test('a body as large as bodies may be takes no longer than its length explains', () => {
+  const size = 65_536
+  const filled = (piece: string) => piece.repeat(Math.ceil(size / piece.length)).slice(0, size)
+  const bodies = [
+    ...['[', '{"a":', '"', '\\', '{"payload":"', ' ', '\t\n', ',', '{"protected":"","payload":"","signature":"",'].map(
+      filled,
+    ),
+    `{"protected":"${filled('A')}","payload":"${filled(' ')}"`,
+    `{"protected":"${filled('A')}","payload":"","signature":"" ${filled(' ')}x`,
+    `${filled(' ')}{"payload":"${filled('a-_')}"${filled(' ')}`,
+    JSON.stringify(Object.fromEntries(Array.from({ length: 6_000 }, (_, at) => [`m${at}`, 0]))),
+    JSON.stringify(signedJws(KEY, `{"alg":${filled('[')}`)),
+    JSON.stringify(signedJws(KEY, { ...HEADER, more: filled('a') })),
+  ].map((text) => Buffer.from(text))
+  for (const body of bodies) {
+    const startedAt = process.cpuUsage()
+    attempt(body)
+    const { user, system } = process.cpuUsage(startedAt)
+    // Some take 2 ms; what is quadratic in 64 KiB takes seconds.
+    assert.ok(user + system < 500_000, `${body.subarray(0, 40)}: ${user + system} µs`)
+  }
 })
 
 test('of mutated requests none verifies but those that only spell the JSON differently', () => {

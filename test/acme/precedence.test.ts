@@ -1,0 +1,148 @@
+/**
+ * Which fault is told when a request has several: the order at the head of `src/acme/endpoint.ts`, row by row.
+ *
+ * Each request has the fault of its row and all that are checked later, so that only the right order gives the right problem.
+ */
+
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import {
+  type AcmeClient,
+  type Answer,
+  closeConnections,
+  newAccountKey,
+  registeredClient,
+  send,
+} from '../support/acme-client.ts'
+import { operate } from '../support/operator.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+const NOTICE_MS = 2_000
+const HOUR = 3600
+
+const withTerms = (version: string) => ({
+  config: {
+    // Each request comes from an address of its own, as far as the limit is concerned.
+    proxy: { enabled: true, trusted_proxies: ['127.0.0.1'] },
+    security: { rate_limits: { enabled: true, new_order: { requests: 1, window_seconds: HOUR } } },
+    tos: { url: 'https://ca.example.test/terms', require_agreement: true, version },
+  },
+})
+
+describe('of several faults the first in this order is told', () => {
+  let former: TestService
+  let service: TestService
+  let url: string
+  /** Without agreement to the terms that came later. */
+  let client: AcmeClient
+  let deactivated: AcmeClient
+  let usedNonce: string
+
+  before(async () => {
+    former = await startTestService(withTerms('1'))
+    const { directoryUrl } = former
+    client = await registeredClient(directoryUrl)
+    url = client.directory['newOrder'] as string
+    deactivated = await registeredClient(directoryUrl)
+    await deactivated.post(deactivated.kid, { status: 'deactivated' })
+    closeConnections()
+    await former.stop()
+    service = await startTestService({ ...withTerms('2'), continueFrom: former })
+    usedNonce = await client.nonce()
+    assert.equal((await client.post(client.kid, undefined, { header: { nonce: usedNonce } })).status, 200)
+    await operate(service, 'maintenance', 'on')
+    await new Promise((done) => setTimeout(done, NOTICE_MS))
+  })
+  after(async () => {
+    closeConnections()
+    await service?.dispose()
+    await former?.dispose()
+  })
+
+  const FAULTS = [
+    'method',
+    'media type',
+    'form',
+    'algorithm',
+    'url',
+    'nonce form',
+    'rate limit',
+    'key',
+    'signature',
+    'account',
+    'payload',
+    'maintenance',
+    'terms',
+    'nonce',
+  ] as const
+  type Fault = (typeof FAULTS)[number]
+
+  let addresses = 0
+  let address = ''
+
+  async function sendWith(faults: ReadonlySet<Fault>): Promise<Answer> {
+    const signer = faults.has('account') ? deactivated : client
+    const header = {
+      kid: faults.has('key') ? client.kid.replace(/.{12}$/, '000000000000') : signer.kid,
+      url: faults.has('url') ? `${url}/elsewhere` : url,
+      nonce: faults.has('nonce form') ? 'Zm9yZ2VkLWJ5LXN0cmFuZ2VyMQ' : usedNonce,
+      ...(faults.has('algorithm') && { alg: 'HS256' }),
+    }
+    const payload = faults.has('payload') ? { identifiers: 'all' } : { identifiers: [{ type: 'dns', value: 'a.test' }] }
+    const key = faults.has('signature') ? newAccountKey() : signer.key
+    const jws = await signer.jws(url, { payload, header, key })
+    return send({
+      url,
+      method: faults.has('method') ? 'PUT' : 'POST',
+      headers: {
+        'X-Forwarded-For': faults.has('rate limit') && address ? address : `192.0.2.${++addresses}`,
+        'Content-Type': faults.has('media type') ? 'application/json' : 'application/jose+json',
+      },
+      body: JSON.stringify(faults.has('form') ? { ...jws, signature: `${jws.signature}==` } : jws),
+    })
+  }
+
+  const EXPECTED: Record<Fault, [number, string, RegExp]> = {
+    method: [405, 'malformed', /answers POST/],
+    'media type': [415, 'malformed', /Content-Type/],
+    form: [400, 'malformed', /signature member/],
+    algorithm: [400, 'badSignatureAlgorithm', /alg is not accepted/],
+    url: [403, 'unauthorized', /the url of the protected header/],
+    'nonce form': [400, 'badNonce', /unknown, used or expired/],
+    'rate limit': [429, 'rateLimited', /rate limit new_order/],
+    key: [400, 'accountDoesNotExist', /kid is not/],
+    signature: [403, 'unauthorized', /signature does not verify/],
+    account: [401, 'unauthorized', /account is deactivated/],
+    payload: [400, 'malformed', /payload\.identifiers/],
+    maintenance: [503, 'serverInternal', /in maintenance/],
+    terms: [403, 'userActionRequired', /terms of service/],
+    nonce: [400, 'badNonce', /unknown, used or expired/],
+  }
+
+  async function assertTold(fault: Fault): Promise<void> {
+    const later = FAULTS.slice(FAULTS.indexOf(fault))
+    const { status, json, text } = await sendWith(new Set(later))
+    const [expectedStatus, type, detail] = EXPECTED[fault]
+    assert.equal(`${status} ${json.type}`, `${expectedStatus} urn:ietf:params:acme:error:${type}`, text)
+    assert.match(json.detail, detail)
+  }
+
+  for (const fault of FAULTS.slice(0, FAULTS.indexOf('terms')))
+    if (fault !== 'rate limit') test(fault, () => assertTold(fault))
+
+  test('rate limit, terms and nonce, once maintenance is over', async () => {
+    await operate(service, 'maintenance', 'off')
+    await new Promise((done) => setTimeout(done, NOTICE_MS))
+    await assertTold('terms')
+    await operate(service, 'terms', 'accept', '--account', client.kid.slice(-36))
+    await assertTold('nonce')
+    address = '198.51.100.1'
+    const jws = await client.jws(url, { payload: { identifiers: [{ type: 'dns', value: 'a.test' }] } })
+    const headers = { 'X-Forwarded-For': address, 'Content-Type': 'application/jose+json' }
+    assert.equal((await send({ url, headers, body: JSON.stringify(jws) })).status, 201, 'the limit is one')
+    await operate(service, 'maintenance', 'on')
+    await new Promise((done) => setTimeout(done, NOTICE_MS))
+    await assertTold('rate limit')
+    await assertTold('nonce form')
+  })
+})

@@ -1,0 +1,65 @@
+/** Problems as replies (RFC 8555 §6.7, RFC 7807): whatever is refused, and in whatever words, the client gets one valid document. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { problemReply, renderReply } from '../../../src/acme/reply.ts'
+import { keysOf } from '../../../src/lib/keys.ts'
+import { PROBLEMS, Problem, type ProblemOptions } from '../../../src/protocol/problem.ts'
+import { propertyRuns } from '../../support/property-runs.ts'
+import { randomOctets } from '../pki/support.ts'
+
+const URN = 'urn:ietf:params:acme:error:'
+const CONTEXT = { nonce: 'bm9uY2U', directoryUrl: 'https://ca.example/directory', requestId: 'id', securityHeaders: [] }
+
+/** As it may come out of a request: control characters, lone surrogates, bytes that are no UTF-8. */
+const text = fc.oneof(
+  fc.string({ unit: 'binary', maxLength: 60 }),
+  fc.array(fc.integer({ min: 0, max: 0xffff }), { maxLength: 30 }).map((units) => String.fromCharCode(...units)),
+  randomOctets(60).map((bytes) => bytes.toString('latin1')),
+  randomOctets(60).map((bytes) => bytes.toString('utf8')),
+)
+const type = fc.constantFrom(...keysOf(PROBLEMS))
+const subproblem = fc.record(
+  { type, detail: text, identifier: fc.record({ type: text, value: text }) },
+  { requiredKeys: ['type', 'detail'], noNullPrototype: true },
+)
+const options: fc.Arbitrary<ProblemOptions> = fc.record(
+  {
+    cause: text,
+    status: fc.constantFrom(401, 404, 405, 406, 409, 413, 415, 503),
+    retryAfterSeconds: fc.nat(),
+    subproblems: fc.array(subproblem, { maxLength: 5 }),
+    algorithms: fc.array(fc.constantFrom('ES256', 'RS256')),
+    instance: fc.webUrl(),
+    location: fc.webUrl(),
+  },
+  { requiredKeys: [], noNullPrototype: true },
+)
+test('any problem is one JSON document of UTF-8 with type, detail and status, and says nothing of its cause', () => {
+  fc.assert(
+    fc.property(type, text, options, (kind, detail, more) => {
+      const { status, headers, body } = renderReply(problemReply(new Problem(kind, detail, more)), CONTEXT)
+      const sent = Buffer.from(body).toString('utf8')
+      assert.equal(sent, body, 'UTF-8 carries all of it')
+      const document = JSON.parse(sent) as Record<string, unknown>
+      assert.equal(status, more.status ?? PROBLEMS[kind].status)
+      const expected = {
+        type: URN + kind,
+        detail,
+        status,
+        ...(more.subproblems && { subproblems: more.subproblems.map((sub) => ({ ...sub, type: URN + sub.type })) }),
+        ...(more.algorithms && { algorithms: more.algorithms }),
+        ...(more.instance !== undefined && { instance: more.instance }),
+      }
+      assert.deepEqual(document, JSON.parse(JSON.stringify(expected)))
+      assert.equal(JSON.stringify(document), sent, 'what is read and written again is the same text')
+      assert.deepEqual(
+        headers.filter(([name]) => name === 'Content-Type'),
+        [['Content-Type', 'application/problem+json']],
+      )
+      for (const [name, value] of headers) assert.match(`${name}: ${value}`, /^[\x20-\x7e]+$/, 'no text of a client')
+    }),
+    propertyRuns(2_000),
+  )
+})
