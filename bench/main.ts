@@ -3,7 +3,9 @@
 
 import { writeFileSync } from 'node:fs'
 import sade from 'sade'
-import { FLAGS, type Options, OptionsError, parseOptions } from './options.ts'
+import { compareWith } from './compare/compare.ts'
+import { type CompareOptions, FLAGS, type Options, OptionsError, parseOptions } from './options.ts'
+import { renderComparison } from './report/comparison-text.ts'
 import { progressLine } from './report/progress.ts'
 import { isGood, type Result } from './report/result.ts'
 import { renderText } from './report/text.ts'
@@ -30,9 +32,26 @@ async function run(options: Options): Promise<number> {
   return results.length === options.scenarios.length && results.every(isGood) ? 0 : EXIT_FAILED
 }
 
+/** The first signal ends it, and further ones do not keep it from taking down what it has started. */
+async function runComparison(settings: CompareOptions, options: Options): Promise<number> {
+  const interrupt = new AbortController()
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => interrupt.abort())
+
+  const comparison = await compareWith(settings, options, progressLine(process.stderr), interrupt.signal).catch(
+    (error) => {
+      throw interrupt.signal.aborted ? new Error('interrupted before the first round', { cause: error }) : error
+    },
+  )
+  process.stdout.write(renderComparison(comparison))
+  if (options.jsonFile !== undefined) writeFileSync(options.jsonFile, `${JSON.stringify({ comparison }, null, 2)}\n`)
+  const results = comparison.scenarios.flatMap(({ rounds }) => rounds.flatMap(({ a, b }) => [a, b]))
+  return !interrupt.signal.aborted && results.every(isGood) ? 0 : EXIT_FAILED
+}
+
 async function act(raw: Record<string, unknown>): Promise<void> {
   try {
-    process.exitCode = await run(parseOptions(raw))
+    const options = parseOptions(raw)
+    process.exitCode = await (options.compare ? runComparison(options.compare, options) : run(options))
   } catch (error) {
     const isUsage = error instanceof OptionsError
     process.stderr.write(`${(error as Error).message}\n${isUsage ? 'See --help.\n' : ''}`)
@@ -48,6 +67,7 @@ const program = sade('bench', true)
   .example('signer --help')
   .example('--directory https://localhost:14000/dir --insecure --clients 4')
   .example('--scenario directory,nonce,new-order --clients 64 --processes 2 --json results.json')
+  .example('--compare main --clients 64 --workers 3 --server-cpus 0-2')
 for (const [name, sentence, fallback] of FLAGS) program.option(`--${name}`, sentence, fallback)
 
 const signerProgram = sade('bench-signer', true).describe([
@@ -75,5 +95,6 @@ if (process.argv[2] === 'signer') {
   const args = [...process.argv.slice(0, 2), ...process.argv.slice(3)]
   signerProgram.action(actOnSigner).parse(args, { unknown })
 } else {
-  program.action(act).parse(process.argv, { boolean: ['insecure', 'obey-retry-after'], unknown })
+  // The parser would take an abbreviated hash such as 12e4567 for a number.
+  program.action(act).parse(process.argv, { boolean: ['insecure', 'obey-retry-after'], string: ['compare'], unknown })
 }

@@ -6,7 +6,18 @@ import { SIGNING, type Signing } from './client/signer.ts'
 import type { ServerPids } from './measure/server-cpu.ts'
 import { isScenarioName, SCENARIOS, type ScenarioName } from './scenario/table.ts'
 
+/** Of a comparison of this tree with a commit. */
+export interface CompareOptions {
+  ref: string
+  rounds: number
+  /** Front threads of each server; undefined leaves it to them. */
+  workers: number | undefined
+  /** Processors that both servers are bound to, as taskset(1) takes them. */
+  serverCpus: string | undefined
+}
+
 export interface Options {
+  /** Of a comparison, which starts its servers itself, it is not looked at; neither are roots, http-01 port and pids. */
   directoryUrl: string
   scenarios: ScenarioName[]
   clients: number
@@ -30,6 +41,7 @@ export interface Options {
   /** `service` absent: look for it when the directory is on this machine; 0: do not look. */
   pids: ServerPids
   jsonFile: string | undefined
+  compare: CompareOptions | undefined
 }
 
 /** Name, sentence, default: what `--help` shows and what is accepted. */
@@ -62,6 +74,16 @@ export const FLAGS: readonly (readonly [name: string, sentence: string, fallback
   ['signer-pid', 'Process id of the signer (default: found below the service)'],
   ['postgres-pid', 'Process id of the PostgreSQL server (default: found below the service)'],
   ['json', 'File to write the results to'],
+  ['compare', 'Commit, branch or tag: build it, and load this tree and it in turn, each with a service of its own'],
+  ['rounds', 'With --compare: how often each is loaded', 3],
+  ['workers', 'With --compare: front threads of each service (default: what the build takes)'],
+  ['server-cpus', 'With --compare: processors of both services, such as 0-2 (needs taskset)'],
+]
+
+/** What --compare finds out by itself. */
+const NOT_WITH_COMPARE = [
+  ...['directory', 'ca-cert', 'insecure', 'root', 'http01-port', 'http01-host'],
+  ...['server-pid', 'signer-pid', 'postgres-pid'],
 ]
 
 type Raw = Readonly<Record<string, unknown>>
@@ -98,6 +120,7 @@ export function parseOptions(raw: Raw): Options {
     signing: readSigning(read, directoryUrl),
     pids: readPids(read),
     jsonFile: read.optionalText('json'),
+    compare: readCompare(read, raw),
   }
   if (processes > clients) read.errors.push(`--processes ${processes}: more than --clients ${clients}`)
   if (options.accounts < processes)
@@ -166,6 +189,27 @@ function readPids(read: Reader): ServerPids {
     ...(signer !== undefined && { signer }),
     ...(postgres !== undefined && { postgres }),
   }
+}
+
+function readCompare(read: Reader, raw: Raw): CompareOptions | undefined {
+  const rounds = read.integer('rounds', { min: 1 })
+  const workers = read.optionalInteger('workers', 1)
+  const serverCpus = read.optionalText('server-cpus')
+  if (serverCpus !== undefined && !/^\d+(-\d+)?(,\d+(-\d+)?)*$/.test(serverCpus))
+    read.errors.push(`--server-cpus ${serverCpus}: must look like 0-2 or 0,2`)
+  if (raw.compare === undefined) {
+    if (workers !== undefined || serverCpus !== undefined)
+      read.errors.push('--workers and --server-cpus are for the services that --compare starts')
+    return undefined
+  }
+  const ref = read.optionalText('compare') ?? ''
+  if (ref === '' || ref.startsWith('-')) read.errors.push('--compare: name a commit, branch or tag')
+  for (const flag of NOT_WITH_COMPARE) {
+    const fallback = FLAGS.find(([name]) => name === flag)?.[2]
+    if (raw[flag] !== undefined && raw[flag] !== false && raw[flag] !== fallback)
+      read.errors.push(`--${flag}: --compare starts its services itself and knows them`)
+  }
+  return { ref, rounds, workers, serverCpus }
 }
 
 /** Reads values as the argument parser left them and gathers what is wrong with them. */

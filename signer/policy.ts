@@ -208,8 +208,13 @@ export function isCrlUrlAllowed(url: string, { crlUrls }: SigningPolicy): boolea
   return crlUrls === undefined || crlUrls.some((start) => url.startsWith(start))
 }
 
+/** The names stand in one audit line, and a chain that ends in a line of more than 256 KiB cannot be opened again. */
+const MAX_NAMES_CHARACTERS = 128 * 1024
+
 function checkNames({ subjectAltNames }: TbsCertificate, policy: SigningPolicy): string | undefined {
   if (subjectAltNames.length === 0) return 'subject alternative name is missing'
+  if (JSON.stringify(auditNames(subjectAltNames)).length > MAX_NAMES_CHARACTERS)
+    return `the names have more than ${MAX_NAMES_CHARACTERS} characters`
   for (const { kind, value } of subjectAltNames) {
     const refusal =
       kind === 'dNSName'

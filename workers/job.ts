@@ -182,6 +182,8 @@ export type ValidationVerdict = { caa?: CaaResult } & (
   | {
       ok: true
       evidence: EvidenceStep[]
+      /** Nothing was looked at (`challenges.auto_accept`). */
+      isAccepted?: true
       /** How long the proof is good for, where what was found bounds it; seconds from now. */
       validForSeconds?: number
     }

@@ -57,7 +57,8 @@ export function cpuBetween(before: CpuByRole, after: CpuByRole): CpuByRole {
 export function roleOfCommand(commandLine: readonly string[]): Role | undefined {
   const program = commandLine[0] ?? ''
   if (/(^|\/)(postgres|postmaster)(:|$)/.test(program)) return 'postgres'
-  if (commandLine.slice(0, 4).some((word) => /(^|\/)(chancery-signer|signer\/main\.js)$/.test(word))) return 'signer'
+  if (commandLine.slice(0, 4).some((word) => /(^|\/)(chancery-signer|signer\/(main\.js|start\.cjs))$/.test(word)))
+    return 'signer'
   return undefined
 }
 

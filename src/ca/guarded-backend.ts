@@ -20,7 +20,8 @@ export function guardBackend(backend: CaBackend, breaker: CircuitBreaker, isStop
     return backend.outage()
   }
 
-  async function guarded<T>(call: () => Promise<T>): Promise<T> {
+  /** @param faultOfCaller what made the call fail, when it was not the backend */
+  async function guarded<T>(call: () => Promise<T>, faultOfCaller?: () => { error: unknown } | undefined): Promise<T> {
     const refused = outage()
     if (refused || !breaker.admit())
       throw new CaError(refused?.reason ?? 'the CA is not available', { retryable: true })
@@ -29,10 +30,11 @@ export function guardBackend(backend: CaBackend, breaker: CircuitBreaker, isStop
       breaker.succeeded()
       return result
     } catch (error) {
+      const fault = faultOfCaller?.()
       // A refusal is an answer: the backend is there.
-      if (error instanceof CaError && !error.retryable) breaker.succeeded()
+      if (fault || (error instanceof CaError && !error.retryable)) breaker.succeeded()
       else breaker.failed()
-      throw error
+      throw fault ? fault.error : error
     }
   }
 
@@ -41,7 +43,17 @@ export function guardBackend(backend: CaBackend, breaker: CircuitBreaker, isStop
     issuers: () => backend.issuers(),
     outage,
     signCertificate: (issuerId, tbs, options) => guarded(() => backend.signCertificate(issuerId, tbs, options)),
-    signCrl: (issuerId, tbs, options) => guarded(() => backend.signCrl(issuerId, tbs, options)),
+    // What goes wrong where the pieces come from is the caller's, and says nothing about the backend.
+    async signCrl(issuerId, tbs, options) {
+      let fault: { error: unknown } | undefined
+      const pieces = noting(tbs.pieces, (error) => {
+        fault = { error }
+      })
+      return guarded(
+        () => backend.signCrl(issuerId, { ...tbs, pieces }, options),
+        () => fault,
+      )
+    },
     // What asks whether the backend is there must reach it, and what it learns counts.
     async testSign(options) {
       if (isStopped()) throw new CaError('signing has been stopped by the operator', { retryable: true })
@@ -51,5 +63,14 @@ export function guardBackend(backend: CaBackend, breaker: CircuitBreaker, isStop
     },
     tokenStates: (options) => backend.tokenStates(options),
     close: () => backend.close(),
+  }
+}
+
+async function* noting<T>(items: AsyncIterable<T>, onError: (error: unknown) => void): AsyncGenerator<T> {
+  try {
+    yield* items
+  } catch (error) {
+    onError(error)
+    throw error
   }
 }

@@ -72,6 +72,8 @@ export interface ChallengeAttempt {
   validated?: string
   /** When the CAA records permitted it; absent where they were not asked. */
   caaChecked?: string
+  /** Valid without a look at anything (`challenges.auto_accept`): it showed no control. */
+  accepted?: true
   error?: ProblemDocument
 }
 

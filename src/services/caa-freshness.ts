@@ -64,7 +64,7 @@ function staleSubject({ identifier, wildcard, attempts }: Authorization, now: Da
     ([, { status }]) => status === 'valid',
   ) ?? [undefined, undefined]
   if (attempt?.caaChecked !== undefined && isCaaCheckFresh(new Date(attempt.caaChecked), now)) return []
-  return [{ name: identifier.value, wildcard, ...(method && { method }) }]
+  return [{ name: identifier.value, wildcard, ...(method && !attempt.accepted && { method }) }]
 }
 
 function obstacle({ name, wildcard }: CaaSubject, finding: CaaFinding | undefined): Subproblem | undefined {

@@ -212,7 +212,8 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
     if (verdict.ok) {
       // From the begin of the attempt: what the records said after that is not known.
       const caaChecked = verdict.caa && { caaChecked: renderTimestamp(began) }
-      const attempt: ChallengeAttempt = { status: 'valid', tries, validated: evidence.at, ...caaChecked }
+      const accepted = verdict.isAccepted && { accepted: true as const }
+      const attempt: ChallengeAttempt = { status: 'valid', tries, validated: evidence.at, ...caaChecked, ...accepted }
       // Likewise, so that the way back adds nothing to what the verdict allows.
       const bound = verdict.validForSeconds !== undefined && {
         validForSeconds: Math.max(0, verdict.validForSeconds - (Date.now() - began.getTime()) / 1000),

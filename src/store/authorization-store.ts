@@ -193,6 +193,7 @@ const RECORD_ATTEMPT: Statement = {
     UPDATE authorizations z
        SET attempts = z.attempts || jsonb_build_object(i.type, i.attempt),
            status = coalesce(i.outcome, z.status),
+           approved = z.approved OR i.attempt ? 'accepted',
            evidence = coalesce(i.evidence, z.evidence),
            expires_at = least(z.expires_at, now() + make_interval(secs => i.valid_for)),
            validating_by = CASE WHEN i.outcome IS NULL THEN z.validating_by END,

@@ -105,6 +105,9 @@ test('switched on, it accepts challenges of orders from before; switched off, no
   const off = await startTestService({ continueFrom: service, config: config(false) })
   try {
     assert.equal((await client.newOrder(['b.before.test'])).json.status, 'pending')
+    // The challenge that was accepted showed no control either.
+    const { json: other } = await client.newOrder(['a.before.test', 'c.before.test'])
+    assert.ok(!other.authorizations.includes(before.json.authorizations[0]))
   } finally {
     await off.dispose()
   }

@@ -68,6 +68,7 @@ describe('command lines', () => {
   const cases: [string[], ReturnType<typeof roleOfCommand>][] = [
     [['chancery-signer', '--config', 'x'], 'signer'],
     [['node', '--enable-source-maps', 'dist/signer/main.js'], 'signer'],
+    [['node', '/opt/chancery/dist/signer/start.cjs', 'serve', '-c', 'signer.yaml'], 'signer'],
     [['postgres: checkpointer '], 'postgres'],
     [['node', 'dist/src/main/cli.js', 'serve'], undefined],
     [['vi', 'postgres.conf'], undefined],

@@ -74,6 +74,12 @@ describe('CAA at finalize', () => {
     const { check } = setUp([anAuthorization('192.0.2.1')], undefined)
     assert.equal(check(), undefined)
   })
+  test('a challenge that was accepted unseen met no method', async () => {
+    const attempts = { 'http-01': { status: 'valid', tries: 0, accepted: true } } as const
+    const { asked, check } = setUp([anAuthorization('a.example', { attempts })], [GOOD])
+    await check()
+    assert.deepEqual(asked[0]?.subjects, [{ name: 'a.example', wildcard: false }])
+  })
   test('after eight hours the names are asked for, with the method that was met', async () => {
     const { asked, check } = setUp([anAuthorization('a.example', { attempts: checked(8), wildcard: true })], [GOOD])
     await check({ caaCheckedAt: hoursAgo(8) })

@@ -88,6 +88,30 @@ const REFUSED: readonly (readonly [what: string, changes: RawListChanges, senten
   ['a number that stands twice', extension('again', CRL_EXTENSION.crlNumber, false, '020107'), /stands twice/],
   ['a delta CRL', extension('delta', DELTA_CRL_INDICATOR, true, '020101'), /not one of a complete list/],
   ['an unknown extension', extension('other', '1.3.6.1.4.1.99999.1', false, '0500'), /not one of a complete list/],
+  [
+    'an unknown critical extension',
+    extension('other', '1.3.6.1.4.1.99999.1', true, '0500'),
+    /not one of a complete list/,
+  ],
+  [
+    'a critical authorityKeyIdentifier',
+    {
+      extensions: {
+        authorityKeyIdentifier: rawExtension(
+          CRL_EXTENSION.authorityKeyIdentifier,
+          true,
+          Buffer.concat([Buffer.from('30168014', 'hex'), authority.keyIdentifier]),
+        ),
+      },
+    },
+    /is critical/,
+  ],
+  [
+    'an authorityKeyIdentifier without a key',
+    extension('authorityKeyIdentifier', CRL_EXTENSION.authorityKeyIdentifier, false, '3000'),
+    /names no key/,
+  ],
+  ['number without octets', extension('crlNumber', CRL_EXTENSION.crlNumber, false, '0200'), /not a TBSCertList/],
   ['a distribution point that is not critical', idp(['http://crl.test/1'], { critical: false }), /not critical/],
   ['a distribution point without URL', idp([]), /names no URL/],
   ['a list of user certificates only', idp(['http://crl.test/1'], { more: ONLY_USER_CERTIFICATES }), /restricts more/],
@@ -147,6 +171,13 @@ describe('CRLs that the signer refuses', () => {
   test('bytes behind the list', () => {
     const tbs = rawTbsList(authority)
     assert.throws(() => examine(Buffer.concat([tbs, Buffer.of(0)]), { announced: tbs.length }), /at its end/)
+  })
+
+  test('a length that is not minimal, and one that is indefinite', () => {
+    const content = rawTbsList(authority).subarray(4)
+    const header = (...length: number[]) => Buffer.concat([Buffer.from([0x30, ...length]), content])
+    assert.throws(() => examine(header(0x83, 0, content.length >> 8, content.length & 0xff)), /not minimal/)
+    assert.throws(() => examine(header(0x80)), /indefinite/)
   })
 
   test('any list, when the key usage of the issuer does not have cRLSign (RFC 5280 §4.2.1.3)', () => {

@@ -14,6 +14,7 @@ import {
 } from '../../../src/pki/extensions.ts'
 import { DAY_MS, leafTbs, makeAuthority, makeKeyPair, spkiOf } from '../../signer/authority.ts'
 import { type RawTbsChanges, rawExtension, rawName, rawTbs, type WritePart } from '../../signer/raw-tbs.ts'
+import { rawTbsList } from '../../signer/raw-tbs-list.ts'
 
 const authority = makeAuthority('P-256')
 const other = makeAuthority('P-256')
@@ -230,6 +231,11 @@ const REFUSED: readonly (readonly [what: string, changes: RawTbsChanges, sentenc
     '{ permitted: { ip: [10.0.0.0/8] } }',
   ],
   [
+    'names that make an audit line longer than its reader looks back',
+    san(...Array.from({ length: 20_000 }, (_, i) => dns(`a${i}.b`))),
+    /more than 131072 characters/,
+  ],
+  [
     'an excluded address',
     san(ip(10, 1, 2, 3)),
     /excluded network/,
@@ -261,6 +267,48 @@ const REFUSED: readonly (readonly [what: string, changes: RawTbsChanges, sentenc
   ['a version 2 certificate with extensions', { version: 2 }, /not a TBSCertificate|version/],
 ]
 
+/** Other encodings of what is fine in DER, and what is no DER at all (X.690 §10, §11). */
+const NOT_DER: readonly (readonly [what: string, tbs: Buffer])[] = [
+  ['nothing', Buffer.alloc(0)],
+  ['bytes behind the structure', Buffer.concat([rawTbs(authority), Buffer.of(0)])],
+  ['another structure behind it', Buffer.concat([rawTbs(authority), rawTbs(authority)])],
+  ['a structure that is cut off', rawTbs(authority).subarray(0, -1)],
+  [
+    'a length with a leading zero',
+    reheaded(rawTbs(authority), (content) => [0x83, 0, content.length >> 8, content.length & 0xff]),
+  ],
+  ['an indefinite length', Buffer.concat([reheaded(rawTbs(authority), () => [0x80]), Buffer.of(0, 0)])],
+  [
+    'a serial number with a superfluous octet',
+    rawTbs(authority, { serialContent: Buffer.alloc(16, 0x41).fill(0, 0, 1) }),
+  ],
+  ['a serial number without octets', rawTbs(authority, { serialContent: Buffer.alloc(0) })],
+  ['a TRUE that is not FF', rawTbs(authority, basicConstraints('3003010101'))],
+  ['a criticality of FALSE written out', replaced(rawTbs(authority), '0603551d0f0101ff', '0603551d0f010100')],
+  [
+    'an OID that is not minimal',
+    rawTbs(
+      authority,
+      withExtension('x', (writer) => writer.raw(Buffer.from('300906032a800304020500', 'hex'))),
+    ),
+  ],
+  ['another tag than SEQUENCE', Buffer.concat([Buffer.of(0x31), rawTbs(authority).subarray(1)])],
+  ['a TBSCertList', rawTbsList(authority)],
+]
+
+/** The same content under another length; a TBSCertificate of a test has a header of four octets. */
+function reheaded(tbs: Buffer, lengthOf: (content: Buffer) => number[]): Buffer {
+  const content = tbs.subarray(4)
+  return Buffer.concat([Buffer.from([0x30, ...lengthOf(content)]), content])
+}
+
+/** Of the same length. */
+function replaced(tbs: Buffer, hex: string, by: string): Buffer {
+  const text = tbs.toString('hex')
+  assert.ok(text.includes(hex))
+  return Buffer.from(text.replace(hex, by), 'hex')
+}
+
 /** The same Name with its one string as PrintableString: equal to the eye and to RFC 5280 §7.1, but not in bytes. */
 function printable(name: Buffer): Buffer {
   const copy = Buffer.from(name)
@@ -287,6 +335,12 @@ describe('the policy of an issuer', () => {
     test(`refuses ${what}`, () =>
       assert.match(refusalOf(rawTbs(authority, changes), policyYaml) ?? 'accepted', sentence))
   }
+
+  for (const [what, tbs] of NOT_DER) {
+    test(`refuses ${what}`, () => assert.match(refusalOf(tbs) ?? 'accepted', /^not a TBSCertificate: /))
+  }
+
+  test('has a table of at least 40 structures that it refuses', () => assert.ok(REFUSED.length + NOT_DER.length >= 40))
 
   const ACCEPTED: readonly (readonly [what: string, tbs: Buffer, policyYaml?: string])[] = [
     [

@@ -1,0 +1,87 @@
+/** `--compare` as users start it: this tree against its own last commit, each a whole service. */
+
+import assert from 'node:assert/strict'
+import { type ChildProcess, execFile, execFileSync } from 'node:child_process'
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, describe, test } from 'node:test'
+import type { Comparison } from '../../bench/compare/summary.ts'
+import { readProcesses } from '../../bench/measure/proc-stat.ts'
+
+const MAIN = path.resolve(import.meta.dirname, '../../bench/main.js')
+const ROOT = path.resolve(import.meta.dirname, '../../..')
+
+describe('the comparison of two builds', () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'compare-test-'))
+  chmodSync(folder, 0o755)
+  after(() => rmSync(folder, { recursive: true }))
+
+  function start(...args: string[]): { child: ChildProcess; done: Promise<{ code: number | null; output: string }> } {
+    const environment = { ...process.env, TMPDIR: folder }
+    const child = execFile(process.execPath, [MAIN, ...args], { env: environment })
+    let output = ''
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.on('data', (text: string) => {
+        output += text
+      })
+    }
+    return { child, done: new Promise((resolve) => child.once('close', (code) => resolve({ code, output }))) }
+  }
+
+  const nothingIsLeft = () => {
+    if (process.platform === 'linux') {
+      const ours = readProcesses().filter(({ commandLine }) => commandLine.join(' ').includes(folder))
+      assert.deepEqual(ours, [])
+    }
+    assert.deepEqual(
+      readdirSync(folder).filter((name) => name.startsWith('chancery-compare-')),
+      [],
+    )
+    assert.doesNotMatch(execFileSync('git', ['worktree', 'list'], { cwd: ROOT, encoding: 'utf8' }), /compare-test-/)
+  }
+
+  test('loads both in turn, tells the ratios and leaves nothing behind', async () => {
+    const file = path.join(folder, 'comparison.json')
+    const short = ['--rounds', '1', '--duration', '2', '--warmup', '0', '--clients', '4', '--workers', '1']
+    const { code, output } = await start('--compare', 'HEAD', ...short, '--json', file).done
+    assert.equal(code, 0, output)
+    assert.match(output, /^A {2}this tree \([0-9a-f]{7}.*\)\nB {2}HEAD \([0-9a-f]{7}\)$/m)
+    assert.match(output, /round 1 of 1, A, full-flow: measuring[\s\S]*round 1 of 1, B, full-flow: measuring/)
+
+    const { comparison } = JSON.parse(readFileSync(file, 'utf8')) as { comparison: Comparison }
+    const [compared] = comparison.scenarios
+    const [round] = compared?.rounds ?? []
+    assert.ok(round && round.a.certificatesChecked > 0 && round.b.certificatesChecked > 0)
+    assert.notEqual(round.a.directory, round.b.directory)
+    const { figures } = compared ?? {}
+    if (process.platform === 'linux')
+      assert.ok(figures?.postgresFloors && figures.serviceMicros && figures.serverFloors)
+    assert.equal(figures?.perSecond?.ratio, round.b.perSecond / round.a.perSecond)
+    nothingIsLeft()
+  })
+
+  test('takes everything down when it is interrupted', async () => {
+    const { child, done } = start('--compare', 'HEAD', '--workers', '1')
+    child.stderr?.on('data', (text: string) => text.includes('starting both') && child.kill('SIGINT'))
+    const { code, output } = await done
+    assert.equal(code, 1, output)
+    assert.match(output, /interrupted before the first round/)
+    nothingIsLeft()
+  })
+
+  test('names a ref that does not exist and ends with 2', async () => {
+    for (const ref of ['no-such-ref', '12e4567']) {
+      const { code, output } = await start('--compare', ref).done
+      assert.equal(code, 2)
+      assert.ok(output.includes(`--compare ${ref}: no such commit, branch or tag`), output)
+    }
+    nothingIsLeft()
+  })
+
+  test('does not take the directory of another server', async () => {
+    const { code, output } = await start('--compare', 'HEAD', '--directory', 'https://localhost:1/directory').done
+    assert.equal(code, 2)
+    assert.match(output, /--directory: --compare starts its services itself/)
+  })
+})

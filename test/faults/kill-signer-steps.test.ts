@@ -1,0 +1,102 @@
+/**
+ * kill -9 of the signer between any two steps of a signature: nobody gets a certificate that is not recorded, the audit
+ * chain verifies after the next start, and the order ends valid, with one certificate, without the client's help.
+ */
+
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { rmSync, symlinkSync } from 'node:fs'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { verifyAuditChain } from '../../signer/audit-verify.ts'
+import { makeAuthority, type SignerFiles, writeSignerFiles } from '../signer/authority.ts'
+import { startDaemon } from '../signer/daemon.ts'
+import { checkBooks } from '../support/books.ts'
+import { type Http01Responder, startHttp01Responder } from '../support/http01-responder.ts'
+import { createPersistentClient, type HeldCertificate, type PersistentClient } from '../support/persistent-client.ts'
+import { withQuery } from '../support/revoked.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+const PRELOADED = fileURLToPath(new URL('./die-at.js', import.meta.url))
+
+/** Each with the lines about the certificate that a signer which died there has left, whole ones. */
+const STEPS: readonly (readonly [step: string, lines: number])[] = [
+  ['request read', 0],
+  ['before the signature', 0],
+  ['signature made', 0],
+  ['audit line torn', 0],
+  ['audit line written', 1],
+  ['reply torn', 1],
+  ['reply sent', 1],
+]
+
+describe('kill -9 of the signer between two steps of a signature', { timeout: 120_000 }, () => {
+  let files: SignerFiles
+  let service: TestService
+  let responder: Http01Responder
+  let client: PersistentClient
+  const held: HeldCertificate[] = []
+
+  before(async () => {
+    files = writeSignerFiles({ default: makeAuthority() })
+    // The name under which the books look for it.
+    symlinkSync(files.auditFile, path.join(files.folder, 'signer-audit.jsonl'))
+    const daemon = await startDaemon(files.config)
+    const signer = { socket: files.socket, secret_file: path.join(files.folder, 'secret'), timeout_seconds: 3 }
+    service = await startTestService({ config: { ca: { signer } } })
+    responder = await startHttp01Responder(service.http01Port)
+    client = createPersistentClient({ directoryUrl: service.directoryUrl, timeoutMs: 60_000 })
+    await client.register()
+    await daemon.stop()
+  })
+  after(async () => {
+    await responder.close()
+    await service.dispose()
+    rmSync(files.folder, { recursive: true })
+  })
+
+  const certificates = async () => {
+    const rows = await withQuery(service.database.connection, (run) => run('SELECT id FROM certificates'))
+    return rows.length
+  }
+
+  for (const [step, lines] of STEPS) {
+    test(`${step}: recorded or not delivered, and the order ends valid`, async () => {
+      const signedBefore = await signatures(files)
+      const doomed = await startDaemon(files.config, ['--import', PRELOADED], { CHANCERY_TEST_DIE_AT: step })
+      const ended = once(doomed.process, 'exit')
+      const name = `${step.replaceAll(' ', '-')}.test`
+      responder.serve(name, client.thumbprint)
+      const obtained = client.obtain(name)
+      assert.deepEqual(await ended, [null, 'SIGKILL'])
+      // A reply that has left whole may have been recorded by now; after any other end there is nothing to record.
+      if (step !== 'reply sent') assert.equal(await certificates(), held.length)
+
+      const daemon = await startDaemon(files.config)
+      held.push(await obtained)
+      assert.equal(await daemon.stop(), 0)
+      assert.equal(await certificates(), held.length)
+      const again = step === 'reply sent' ? 0 : 1
+      assert.equal(
+        await signatures(files),
+        signedBefore + lines + again,
+        'signed again over the same bytes, where lost',
+      )
+    })
+  }
+
+  test('orders, certificates and audit chain agree', async () => {
+    const { connection } = service.database
+    const books = await checkBooks({ connection, folder: files.folder, held, boundMs: 5000 })
+    assert.deepEqual(books.orders, { valid: STEPS.length })
+    assert.equal(books.certificates, STEPS.length)
+    assert.deepEqual(client.complaints, [])
+  })
+})
+
+async function signatures({ auditFile }: SignerFiles): Promise<number> {
+  const verdict = await verifyAuditChain(auditFile)
+  assert.ok(verdict.ok, JSON.stringify(verdict))
+  return verdict.signatures
+}
