@@ -145,47 +145,57 @@ const Issuer = z.strictObject({
   policy: Policy.prefault({}),
 })
 
-const Config = z.strictObject({
-  socket: File.meta({ description: 'Unix socket; its directory is made with mode 0750 when missing.' }),
-  secret_file: File.meta({ description: 'At least 32 bytes, mode 600 or 640; the same file that the front reads.' }),
-  audit: z.strictObject({
-    file: File,
-    max_bytes: z
-      .int()
-      .min(64 * 1024)
-      .default(256 * 1024 * 1024)
-      .meta({ description: 'Size at which the file is closed and a new one goes on with the chain.' }),
-  }),
-  crl_numbers_file: File.optional().meta({
-    description: 'Keeps the number of the newest CRL of each issuer; the audit file with `.crl-numbers` when absent.',
-  }),
-  log: z
-    .strictObject({ level: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info') })
-    .prefault({}),
-  limits: z
-    .strictObject({
-      connections: z.int().min(1).max(10_000).default(64),
-      requests_in_flight: z.int().min(1).max(100_000).default(1024),
-      frame_bytes: z
+const Config = z
+  .strictObject({
+    user: z.string().min(1).optional().meta({
+      description:
+        'Started as root, the daemon becomes this user once it has read secret and keys; folders of socket and audit chain are its own.',
+    }),
+    group: z.string().min(1).optional().meta({ description: 'Its group, and thereby that of the socket.' }),
+    socket: File.meta({ description: 'Unix socket; its directory is made with mode 0750 when missing.' }),
+    secret_file: File.meta({ description: 'At least 32 bytes, mode 600 or 640; the same file that the front reads.' }),
+    audit: z.strictObject({
+      file: File,
+      max_bytes: z
         .int()
-        .min(16_384)
-        .max(256 * 1024 * 1024)
-        .default(DEFAULT_MAX_FRAME_BYTES),
-      crl_bytes: z
-        .int()
-        .min(65_536)
-        .max(2 ** 32 - 1)
+        .min(64 * 1024)
         .default(256 * 1024 * 1024)
-        .meta({ description: 'Of one TBSCertList; a million entries have about 48 MB.' }),
-      handshake_timeout: Seconds.default(5),
-      graceful_timeout: Seconds.default(10),
-    })
-    .prefault({}),
-  issuers: z
-    .array(Issuer)
-    .min(1)
-    .refine((issuers) => new Set(issuers.map(({ id }) => id)).size === issuers.length, 'two issuers have the same id'),
-})
+        .meta({ description: 'Size at which the file is closed and a new one goes on with the chain.' }),
+    }),
+    crl_numbers_file: File.optional().meta({
+      description: 'Keeps the number of the newest CRL of each issuer; the audit file with `.crl-numbers` when absent.',
+    }),
+    log: z
+      .strictObject({ level: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info') })
+      .prefault({}),
+    limits: z
+      .strictObject({
+        connections: z.int().min(1).max(10_000).default(64),
+        requests_in_flight: z.int().min(1).max(100_000).default(1024),
+        frame_bytes: z
+          .int()
+          .min(16_384)
+          .max(256 * 1024 * 1024)
+          .default(DEFAULT_MAX_FRAME_BYTES),
+        crl_bytes: z
+          .int()
+          .min(65_536)
+          .max(2 ** 32 - 1)
+          .default(256 * 1024 * 1024)
+          .meta({ description: 'Of one TBSCertList; a million entries have about 48 MB.' }),
+        handshake_timeout: Seconds.default(5),
+        graceful_timeout: Seconds.default(10),
+      })
+      .prefault({}),
+    issuers: z
+      .array(Issuer)
+      .min(1)
+      .refine(
+        (issuers) => new Set(issuers.map(({ id }) => id)).size === issuers.length,
+        'two issuers have the same id',
+      ),
+  })
+  .refine(({ user, group }) => (user === undefined) === (group === undefined), 'set both user and group, or neither')
 
 export type SignerConfig = z.infer<typeof Config>
 export type IssuerConfig = SignerConfig['issuers'][number]

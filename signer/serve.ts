@@ -16,6 +16,7 @@ import type { MethodHandlers } from './methods/method.ts'
 import { signCertificateMethod } from './methods/sign-certificate.ts'
 import { crlMethods } from './methods/sign-crl.ts'
 import { testSignMethod } from './methods/test-sign.ts'
+import { dropPrivileges, isRoot } from './privileges.ts'
 import { readSharedSecret } from './protocol.ts'
 import { listen } from './server.ts'
 import type { SigningService } from './signing.ts'
@@ -28,6 +29,7 @@ export async function checkSetup(config: SignerConfig): Promise<string[]> {
   readSharedSecret(config.secret_file)
   const keys = new KeyLoader()
   const issuers = await loadIssuers(config.issuers, { keys, onKeyState: () => {} })
+  dropPrivileges(config)
   const lines = [...issuers.values()].map(
     ({ id, algorithm, key, notAfter }) =>
       `issuer ${id}: ${algorithm}, ${key.kind} key, valid until ${notAfter.toISOString()}`,
@@ -53,7 +55,7 @@ export async function serve(
   // Before "signer ready" is printed: a parent may send its signal right after that line.
   const stop = nextSignal(withParent)
   try {
-    await serveUntil(stop, config, reread, version, log)
+    await serveUntil(stop, config, reread, version, withParent, log)
   } finally {
     // An open standard input would keep the process alive.
     if (withParent) process.stdin.destroy()
@@ -65,12 +67,16 @@ async function serveUntil(
   config: SignerConfig,
   reread: () => SignerConfig,
   version: string,
+  withParent: boolean,
   log: Logger,
 ): Promise<void> {
   const secret = readSharedSecret(config.secret_file)
   const keys = new KeyLoader()
   const issuerOptions = { keys, onKeyState: keyStateLogger(log) }
   const issuers = await loadIssuers(config.issuers, issuerOptions)
+  dropPrivileges(config)
+  // A child runs as whoever its parent is, which has its own ways to say so.
+  if (isRoot() && !withParent) log.warn('the signer runs as root; set user and group, or start it as a user of its own')
   const crlNumbers = openCrlNumbers(config.crl_numbers_file ?? `${config.audit.file}.crl-numbers`)
   const { chain: audit, keptAside } = await openAuditChain({
     path: config.audit.file,

@@ -11,9 +11,9 @@ import { ZodError, type z } from 'zod/v4'
 import type { AddressCategory } from '../domain/rate-limit.ts'
 import type { HttpRequest } from '../http/message.ts'
 import { isUuid } from '../lib/uuid.ts'
-import { type AccountKey, parseAccountKey } from '../protocol/jwk.ts'
+import { type AccountKey, CERTIFICATE_KEYS, parseAccountKey } from '../protocol/jwk.ts'
 import { type FlattenedJws, type InnerJws, parseJws, parsePayload } from '../protocol/jws.ts'
-import { type JwsAlgorithm, verifySignature } from '../protocol/jws-algorithms.ts'
+import { EVERY_ALGORITHM, type JwsAlgorithm, verifySignature } from '../protocol/jws-algorithms.ts'
 import { Problem } from '../protocol/problem.ts'
 import type { ResourceMatch, ResourceName } from '../protocol/urls.ts'
 import type { KnownAccount } from '../services/account-cache.ts'
@@ -106,7 +106,7 @@ export async function runEndpoint(
   const { http, match, now } = gated
   requireMediaType(http)
   if (match.id !== '' && !isUuid(match.id)) throw noSuchResource()
-  const jws = parseJws(http.body, context.settings.algorithms)
+  const jws = readJws(http.body, endpoint.signedBy, context)
   requireUrl(jws, http.query === '' ? match.url : `${match.url}?${http.query}`)
   if (!context.nonces.isAuthentic(jws.header.nonce, now.getTime())) throw badNonce()
   const visit = endpoint.limit && context.limits.visit(endpoint.limit, gated.address)
@@ -156,6 +156,16 @@ function requireMediaType(http: HttpRequest): void {
     )
 }
 
+/**
+ * The key of a certificate MUST be able to revoke it (RFC 8555 §7.6), also where accounts may not have such keys. A
+ * request by an account is held to the algorithms of accounts.
+ */
+function readJws(body: Buffer, signedBy: SignedBy, { settings }: AcmeContext): FlattenedJws {
+  if (signedBy !== 'either') return parseJws(body, settings.algorithms)
+  const jws = parseJws(body, EVERY_ALGORITHM)
+  return 'jwk' in jws.header.key ? jws : parseJws(body, settings.algorithms)
+}
+
 function requireUrl(jws: FlattenedJws, url: string): void {
   if (jws.header.url !== url)
     throw new Problem('unauthorized', `the url of the protected header is not the URL of this resource, ${url}`)
@@ -166,9 +176,11 @@ async function authenticate(jws: FlattenedJws, signedBy: SignedBy, context: Acme
   if ('jwk' in key) {
     if (signedBy === 'kid')
       throw new Problem('malformed', 'this resource needs kid, the account URL, and not jwk (RFC 8555 §6.2)')
-    const accountKey = parseAccountKey(key.jwk, context.settings.accountKeys)
-    requireSignature(jws, accountKey, context.settings.algorithms)
-    return accountKey
+    const ofCertificate = signedBy === 'either'
+    const { accountKeys, algorithms } = context.settings
+    const proven = parseAccountKey(key.jwk, ofCertificate ? CERTIFICATE_KEYS : accountKeys)
+    requireSignature(jws, proven, ofCertificate ? EVERY_ALGORITHM : algorithms)
+    return proven
   }
   if (signedBy === 'jwk')
     throw new Problem('malformed', 'this resource needs jwk, the public key itself, and not kid (RFC 8555 §6.2)')

@@ -9,7 +9,7 @@ import { crlName } from '../domain/crl-shard.ts'
 import { startSchedule } from '../lib/cron.ts'
 import type { HealthReport } from '../ops/health.ts'
 import type { Metrics } from '../ops/metrics.ts'
-import { type CrlBuilder, createCrlBuilder, issuerKeyOf } from '../services/crl-builder.ts'
+import { type CrlBuilder, createCrlBuilder, issuerKeyOf, MalformedCrl } from '../services/crl-builder.ts'
 import { type CrlCache, createCrlCache } from '../services/crl-cache.ts'
 import type { SharedCrl } from './front-crls.ts'
 import { crlPolicy, defaultIssuerId } from './settings.ts'
@@ -81,6 +81,7 @@ export async function startCrls({ config, stores, ca, metrics, log, isStopping }
         },
         failed(name, error) {
           metrics.crlFailures.inc({ crl: name })
+          if (error instanceof MalformedCrl) metrics.alarms.inc()
           log.error({ event: 'crl_failed', crl: name, err: error }, 'the CRL could not be built; it is tried again')
         },
       },

@@ -1,6 +1,7 @@
 /** Signature algorithms of ACME requests (RFC 7518 §3, RFC 8037): one row each, and the check itself. */
 
 import { constants, type KeyObject, type VerifyKeyObjectInput, verify } from 'node:crypto'
+import { keysOf } from '../lib/keys.ts'
 
 interface AlgorithmRow {
   /** Digest name of node:crypto; null where the algorithm hashes by itself. */
@@ -24,6 +25,8 @@ export const JWS_ALGORITHMS = {
 } as const satisfies Record<string, AlgorithmRow>
 
 export type JwsAlgorithm = keyof typeof JWS_ALGORITHMS
+
+export const EVERY_ALGORITHM = keysOf(JWS_ALGORITHMS)
 
 export function isJwsAlgorithm(name: string): name is JwsAlgorithm {
   return Object.hasOwn(JWS_ALGORITHMS, name)

@@ -77,6 +77,11 @@ const FIRST_RETRY_MS = 1_000
 const LONGEST_RETRY_MS = 60_000
 const SHARDING_NOTE_MS = 3_600_000
 
+/** A list that failed its lint and was not sent to the signer. */
+export class MalformedCrl extends Error {
+  override readonly name = 'MalformedCrl'
+}
+
 /** The service is going down; the pieces are left to the next build. */
 class Abandoned extends Error {}
 
@@ -261,18 +266,23 @@ function algorithmFor(issuerAlgorithm: SignatureAlgorithm, hash: CrlPolicy['hash
   return (fitting?.[0] as SignatureAlgorithm | undefined) ?? issuerAlgorithm
 }
 
-/** Entries were linted where they were encoded. @throws Error: a fault of this program, which the signer would refuse too */
+/** Entries were linted where they were encoded. @throws MalformedCrl: a fault of this program, which the signer would refuse too */
 function requireLint({ prefix, suffix }: DerFrame): void {
   let finding: string | undefined
+  let isHeaderRead = false
   const reader = new TbsCertListReader({
     header: (header) => {
+      isHeaderRead = true
       finding = lintCrlHeader(header)
     },
     entry: () => {},
   })
   reader.push(prefix)
+  // Without entries only what follows the header shows that it has ended.
+  if (!isHeaderRead) reader.push(suffix)
+  if (!isHeaderRead) throw new MalformedCrl('the CRL would not be well-formed: it has no header')
   finding ??= lintCrlExtensions(parseCrlExtensions(suffix))
-  if (finding !== undefined) throw new Error(`the CRL would not be well-formed: ${finding}`)
+  if (finding !== undefined) throw new MalformedCrl(`the CRL would not be well-formed: ${finding}`)
 }
 
 async function* framed({ prefix, suffix }: DerFrame, content: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {

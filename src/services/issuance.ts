@@ -4,7 +4,7 @@
  *   1 check   the CSR, against the order and the policies, and CAA where that is long ago; a refusal leaves the order ready
  *   2 build   the TBSCertificate of the order's pinned profile, and lint it
  *   3 begin   order ready → processing and the intent (serial number, TBS), one commit
- *   4 sign    the CA backend signs that TBS
+ *   4 sign    the CA backend signs that TBS; one that failed its lint ends the order instead
  *   5 record  certificate row, order processing → valid, intent gone, one commit; only now may anyone see it
  *
  * Two finalizes race at 3 and one wins. What a crash leaves after 3 is an intent, which recovery signs and records, or
@@ -60,7 +60,7 @@ export interface IssuanceEvents {
   }): void
   /** The backend did not sign; `order` is failed when the refusal is for good, else left to recovery. */
   signingFailed(error: CaError, context: { certificateId: string; orderId: string | undefined }): void
-  /** An invariant broke: a TBSCertificate that fails its lint, a database error between signature and record. */
+  /** An invariant broke: a TBSCertificate that fails its lint or is refused, a database error between signature and record. */
   alarm(message: string, cause: unknown): void
 }
 
@@ -122,6 +122,7 @@ function requireSigning(outage: CaOutage | undefined): void {
 }
 
 const ISSUER_RETRY_SECONDS = 5
+const MALFORMED = 'the certificate would not be well-formed; it was not issued'
 
 export function createIssuance(dependencies: IssuanceDependencies, policy: IssuancePolicy): Issuance {
   const { ca, store, certificates, rules, quotas, events, instanceId } = dependencies
@@ -183,12 +184,7 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       policyOids: policy.policyOids,
       ...(policy.crlUrl && { crlDistributionPointUrls: [policy.crlUrl(issuer.id, serialNumber)] }),
     })
-    const findings = lintTbsCertificate(parseTbsCertificate(tbs))
-    if (findings.length > 0) {
-      events.alarm('a TBSCertificate failed its lint and was not signed', findings)
-      throw new Problem('serverInternal', 'the certificate would not be well-formed; it was not issued')
-    }
-    return { issuer, serialNumber, tbs, validity }
+    return { issuer, serialNumber, tbs, validity, findings: lintTbsCertificate(parseTbsCertificate(tbs)) }
   }
 
   async function begin(
@@ -222,8 +218,14 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
     }
   }
 
-  async function signAndRecord(issuing: Issuing): Promise<Completion> {
+  /** What fails its lint ends its order: no repetition makes the same bytes any better. */
+  async function signAndRecord(issuing: Issuing, findings: readonly string[]): Promise<Completion> {
     const { certificateId, orderId } = issuing
+    if (findings.length > 0) {
+      events.alarm('a TBSCertificate failed its lint and was not signed', findings)
+      await store.fail(certificateId, problemDocument('serverInternal', MALFORMED))
+      return { outcome: 'failed' }
+    }
     let der: Buffer
     try {
       der = await ca.signCertificate(issuing.issuerId, issuing.tbs, {
@@ -234,6 +236,8 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       const error = cause instanceof CaError ? cause : new CaError('the CA backend failed', { retryable: true, cause })
       events.signingFailed(error, { certificateId, orderId })
       if (error.retryable) return { outcome: 'left to recovery', error }
+      // Both sides lint and check: a refusal means that they disagree, or that this process is not what it was.
+      events.alarm('the CA refused for good what this service had built', error)
       await store.fail(certificateId, problemDocument('serverInternal', 'the CA refused to sign this certificate'))
       return { outcome: 'failed', error }
     }
@@ -252,10 +256,10 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
     return recorded ? { outcome: 'recorded', der } : { outcome: 'recorded' }
   }
 
-  async function completeWithDer(issuing: Issuing): Promise<Completion> {
+  async function completeWithDer(issuing: Issuing, findings: readonly string[]): Promise<Completion> {
     inFlight++
     try {
-      return await signAndRecord(issuing)
+      return await signAndRecord(issuing, findings)
     } catch (error) {
       events.alarm('an issuance was interrupted between signature and record; recovery will finish it', error)
       return { outcome: 'left to recovery' }
@@ -293,7 +297,7 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
         return current
       }
 
-      const completion = completeWithDer(issuing)
+      const completion = completeWithDer(issuing, built.findings)
       const later: Completion = { outcome: 'left to recovery' }
       const { outcome, der } = await within(completion, policy.finalizeWaitMs, later)
       if (outcome === 'left to recovery') return { ...order, status: 'processing' }
@@ -306,7 +310,7 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       const built = await build({ spki, identifiers, commonName: undefined }, profile, {}, now)
       const names = identifiers.map(({ value }) => value)
       const issuing = await begin(built, names, undefined, createHash('sha256').update(spki.der).digest(), now)
-      const { der, error } = issuing ? await completeWithDer(issuing) : {}
+      const { der, error } = issuing ? await completeWithDer(issuing, built.findings) : {}
       if (!der) {
         const reason = error ? `: ${error.message}` : ''
         throw new CaError(`the CA did not issue the certificate of the service itself${reason}`, { retryable: true })
@@ -314,7 +318,10 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       return { der, issuer: built.issuer }
     },
 
-    complete: async (issuing) => (await completeWithDer(issuing)).outcome,
+    async complete(issuing) {
+      // The intent may come from a process that died between begin and the end of a malformed order.
+      return (await completeWithDer(issuing, lintTbsCertificate(parseTbsCertificate(issuing.tbs)))).outcome
+    },
     inFlight: () => inFlight,
   }
 }

@@ -370,6 +370,13 @@ describe('external account binding, required', () => {
       assert.match(printed, new RegExp(`account ${accountId} is revoked`))
       assertProblem(await client.post(client.kid), 'unauthorized', 401, /account is revoked/)
       assertProblem(await client.newOrder(['again.test']), 'unauthorized', 401, /account is revoked/)
+      // Nor is it found or made anew by its key (§7.3.6).
+      for (const payload of [
+        { onlyReturnExisting: true },
+        { externalAccountBinding: bindingFor(client, credential) },
+        {},
+      ])
+        assertProblem(await client.newAccount(payload), 'unauthorized', 401, /account of this key is revoked/)
       const statuses = await queryDatabase<{ status: string }>(
         service,
         'SELECT DISTINCT status FROM authorizations WHERE account_id = $1',

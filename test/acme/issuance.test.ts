@@ -20,7 +20,7 @@ import {
   startResponder,
 } from '../support/acme-client.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { P256_KEY, RSA_KEY, type TestKey, x509 } from '../unit/pki/support.ts'
+import { P256_KEY, P384_KEY, P521_KEY, RSA_KEY, type TestKey, x509 } from '../unit/pki/support.ts'
 
 const PROBLEM = 'urn:ietf:params:acme:error:'
 
@@ -199,6 +199,26 @@ describe('issuance and revocation', () => {
     const answer = await revoke(await holderOf(key), der)
     assert.equal(answer.status, 200, answer.text)
     assert.equal(await recordedReason(der), 0)
+  })
+
+  const keysOfCertificates = { ES384: P384_KEY, ES512: P521_KEY, RS256: RSA_KEY } as const
+  for (const [alg, key] of Object.entries(keysOfCertificates) as [keyof typeof keysOfCertificates, TestKey][])
+    test(`a ${key.label} key of a certificate revokes it by ${alg}, whatever accounts may use (§7.6)`, async () => {
+      const { der } = await client.obtain([`${alg.toLowerCase()}.test`], responder, { key })
+      const holder = await createAcmeClient(service.directoryUrl, accountKeyOf(alg, key.privateKey, key.publicKey))
+      const answer = await revoke(holder, der)
+      assert.equal(answer.status, 200, answer.text)
+    })
+
+  test('an account that revokes is held to the algorithms of accounts (§6.2)', async () => {
+    const { der } = await client.obtain(['held.test'], responder)
+    const answer = await client.post(
+      client.directory['revokeCert'] as string,
+      { certificate: base64url(der) },
+      { header: { alg: 'ES384' } },
+    )
+    assert.equal(`${answer.status} ${answer.json.type}`, `400 ${PROBLEM}badSignatureAlgorithm`)
+    assert.deepEqual(answer.json.algorithms, ['ES256', 'RS256'])
   })
 
   test('an account with valid authorizations for all names revokes, one with some does not (§7.6)', async () => {

@@ -11,7 +11,13 @@ import { shardOf } from '../../src/domain/crl-shard.ts'
 import { SIGNATURE_ALGORITHMS } from '../../src/pki/algorithms.ts'
 import { fingerprintSha256, parseCertificate } from '../../src/pki/certificate.ts'
 import { readSingle } from '../../src/pki/der.ts'
-import { type CrlBuilt, type CrlPolicy, createCrlBuilder, issuerKeyOf } from '../../src/services/crl-builder.ts'
+import {
+  type CrlBuilt,
+  type CrlPolicy,
+  createCrlBuilder,
+  issuerKeyOf,
+  MalformedCrl,
+} from '../../src/services/crl-builder.ts'
 import { createCrlCache } from '../../src/services/crl-cache.ts'
 import { createCertificateStore } from '../../src/store/certificate-store.ts'
 import { createCrlStore } from '../../src/store/crl-store.ts'
@@ -292,6 +298,19 @@ describe('building CRLs', () => {
       'SELECT count(DISTINCT number)::integer AS numbers FROM crl_pieces',
     )
     assert.equal(numbers, 2, 'the list that is served and the one before it')
+  })
+
+  test('a list that fails its lint is not sent to the signer', async () => {
+    let asked = 0
+    const signCrl: SignCrl = (...words) => {
+      asked += 1
+      return signWithAuthority(...words)
+    }
+    // nextUpdate is then thisUpdate, against RFC 5280 §5.1.2.5.
+    const instance = anInstance({ policy: { lifetimeMs: 0 }, signCrl })
+    assert.equal(await instance.round(), 0)
+    assert.ok(instance.failures[0] instanceof MalformedCrl, String(instance.failures[0]))
+    assert.equal(asked, 0)
   })
 
   test('a service that goes down leaves its build, and nobody serves it', async () => {

@@ -218,6 +218,26 @@ describe('issuance under faults', () => {
     assert.equal(await intents(order), 0)
   }
 
+  test('a certificate that fails its lint is an alarm and ends its order, and is never signed', async () => {
+    const order = await ready()
+    const ca = { ...aCa(), issuers: () => [{ ...ISSUER, keyIdentifier: Buffer.alloc(0) }] }
+    assert.equal((await finalize(anIssuance({ ca }), order)).status, 'invalid')
+    await requireInvalid(order)
+    assert.deepEqual(alarms, ['a TBSCertificate failed its lint and was not signed'])
+    assert.deepEqual([signed, signingErrors], [[], []])
+  })
+
+  test('neither is it signed by the recovery of a service that died before it ended the order', async () => {
+    const order = await ready()
+    const ca = { ...aCa(), issuers: () => [{ ...ISSUER, keyIdentifier: Buffer.alloc(0) }] }
+    const fail = failingOnce(store.issuance.fail, 'before', LOST)
+    const issuance = anIssuance({ ca, store: { ...store.issuance, fail } })
+    assert.equal((await finalize(issuance, order)).status, 'processing')
+    assert.deepEqual(await recover(issuance), ['failed'])
+    await requireInvalid(order)
+    assert.deepEqual(signed, [])
+  })
+
   test('without a fault the order is valid, and recovery finds nothing', async () => {
     const order = await ready()
     const issuance = anIssuance()

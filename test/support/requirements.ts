@@ -29,6 +29,7 @@ export const DEBIAN_PACKAGES = {
   // Debian's own, which sees the Python packages of Debian.
   python3: 'python3-cryptography',
   'softhsm2-util': 'softhsm2',
+  'systemd-analyze': 'systemd',
   uacme: 'uacme',
   unbound: 'unbound',
 } as const

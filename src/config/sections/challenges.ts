@@ -36,7 +36,10 @@ const autoValidate = () =>
     'Validate as soon as the client asks for it. Off: this instance leaves such challenges to the next round of an enabled `challenges.background_worker`, its own or another instance’s.',
   )
 
-/** Loopback and link-local addresses, where cloud machines find their metadata; private ones are what an internal CA serves. */
+/**
+ * Loopback and link-local addresses, where cloud machines find their metadata, and the places outside those where some clouds
+ * have it (AWS over IPv6, Azure, Alibaba). Other private addresses are what an internal CA serves.
+ */
 const blockedNetworks = () =>
   setting(
     list(checkedText('an IP address or a network such as 10.0.0.0/8', isNetwork), [
@@ -44,6 +47,9 @@ const blockedNetworks = () =>
       '::1/128',
       '169.254.0.0/16',
       'fe80::/10',
+      'fd00:ec2::254/128',
+      '168.63.129.16/32',
+      '100.100.100.200/32',
     ]),
     'Networks that are never connected to; an empty list switches the guard off.',
   )

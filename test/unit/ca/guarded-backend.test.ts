@@ -28,7 +28,11 @@ const reading: CaBackend = {
 }
 
 const OPTIONS = { timeoutMs: 1000, requester: 'test' }
-const list = (pieces: AsyncIterable<Buffer>): StreamedTbs => ({ signatureAlgorithm: 'SHA256withECDSA', length: 1, pieces })
+const list = (pieces: AsyncIterable<Buffer>): StreamedTbs => ({
+  signatureAlgorithm: 'SHA256withECDSA',
+  length: 1,
+  pieces,
+})
 async function* good() {
   yield Buffer.of(0)
 }

@@ -1,0 +1,62 @@
+/** The files below deploy/, as systemd reads them. */
+
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, describe, test } from 'node:test'
+import { PIN_REFUSED_EXIT_CODE } from '../../signer/protocol.ts'
+import { requireCommand } from '../support/requirements.ts'
+
+const DEPLOY = path.resolve(import.meta.dirname, '../../../deploy')
+const read = (name: string) => readFileSync(path.join(DEPLOY, name), 'utf8')
+
+/** Unit → the exposure that `systemd-analyze security` may find, in tenths: 0 none, 100 all. */
+const UNITS = { 'chancery-signer.service': 10, 'chancery.service': 25 } as const
+
+describe('the units', requireCommand('systemd-analyze'), () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'units-'))
+  after(() => rmSync(folder, { recursive: true }))
+
+  /** With programs that are here, since they are looked for. */
+  const written = (name: string, text = read(`systemd/${name}`)) => {
+    const file = path.join(folder, name)
+    writeFileSync(file, text.replaceAll('/usr/bin/node', process.execPath))
+    return file
+  }
+  const signer = written('chancery-signer.service')
+  const service = written('chancery.service')
+
+  test('hold nothing that systemd does not know', () => {
+    assert.deepEqual(analyze('verify', '--recursive-errors=no', signer, service), { status: 0, errors: '' })
+  })
+
+  test('with the drop-in for a token neither', () => {
+    // Sections of one unit may stand in one file, as systemd joins them.
+    const joined = `${read('systemd/chancery-signer.service')}\n${read('systemd/hsm.conf')}`
+    const file = written('chancery-token.service', joined)
+    assert.deepEqual(analyze('verify', '--recursive-errors=no', file), { status: 0, errors: '' })
+  })
+
+  for (const [name, tenths] of Object.entries(UNITS)) {
+    test(`leave ${name} an exposure of at most ${tenths / 10}`, () => {
+      const file = path.join(folder, name)
+      const { status, errors } = analyze('security', '--offline=yes', `--threshold=${tenths}`, '--no-pager', file)
+      assert.equal(status, 0, errors)
+    })
+  }
+})
+
+test('a signer whose PIN was refused is not started again', () => {
+  assert.match(
+    read('systemd/chancery-signer.service'),
+    new RegExp(`^RestartPreventExitStatus=${PIN_REFUSED_EXIT_CODE}$`, 'm'),
+  )
+})
+
+function analyze(...args: string[]): { status: number | null; errors: string } {
+  const { status, stderr, stdout } = spawnSync('systemd-analyze', args, { encoding: 'utf8' })
+  // A container has no manager to ask for the units of the host.
+  return { status, errors: status === 0 ? stderr.trim() : `${stderr}${stdout}` }
+}

@@ -1,0 +1,60 @@
+/** The daemon gives up root before it opens its socket. Only root can show it. */
+
+import assert from 'node:assert/strict'
+import { chownSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { describe, test } from 'node:test'
+import { verifyAuditChain } from '../../signer/audit-verify.ts'
+import { SignerClient } from '../../src/ca/signer-client.ts'
+import { leafTbs, makeAuthority, type SignerFiles, writeSignerFiles } from './authority.ts'
+import { startDaemon } from './daemon.ts'
+
+const NOBODY = 65_534
+const skip = process.getuid?.() === 0 ? false : 'only root can give up root'
+const authority = makeAuthority()
+
+async function withFiles(yaml: string, work: (files: SignerFiles) => Promise<void>): Promise<void> {
+  const files = writeSignerFiles({ default: authority }, yaml)
+  try {
+    await work(files)
+  } finally {
+    rmSync(files.folder, { recursive: true })
+  }
+}
+
+describe('a signer started as root', { skip }, () => {
+  test('becomes the configured user for good, and signs with a key that this user cannot read', () =>
+    withFiles('user: nobody\ngroup: nogroup\n', async (files) => {
+      chownSync(files.folder, NOBODY, NOBODY)
+      const daemon = await startDaemon(files.config)
+      try {
+        const status = readFileSync(`/proc/${daemon.process.pid}/status`, 'utf8')
+        assert.match(status, /^Uid:\t65534\t65534\t65534\t65534$/m)
+        assert.match(status, /^Gid:\t65534\t65534\t65534\t65534$/m)
+        assert.match(status, /^Groups:\t65534 ?$/m)
+        for (const set of ['CapPrm', 'CapEff']) assert.match(status, new RegExp(`^${set}:\t0+$`, 'm'))
+        for (const file of [files.socket, files.auditFile]) assert.equal(statSync(file).uid, NOBODY)
+        assert.equal(statSync(`${files.folder}/default.key`).uid, 0)
+
+        const client = new SignerClient({ socketPath: files.socket, secret: files.secret })
+        const tbs = leafTbs(authority)
+        await client.call('signCertificate', { issuer: 'default', requester: 'x' }, { timeoutMs: 5000, payload: tbs })
+        await client.close()
+      } finally {
+        assert.equal(await daemon.stop(), 0)
+      }
+      const verdict = await verifyAuditChain(files.auditFile)
+      assert.ok(verdict.ok && verdict.signatures === 1, JSON.stringify(verdict))
+    }))
+
+  test('does not start as a user that is root or is not there', async () => {
+    for (const [user, sentence] of [
+      ['root', /root is root/],
+      ['no-such-user', /could not become no-such-user/],
+    ] as const) {
+      await withFiles(`user: ${user}\ngroup: nogroup\n`, (files) => assert.rejects(startDaemon(files.config), sentence))
+    }
+  })
+
+  test('does not start with a user and no group', () =>
+    withFiles('user: nobody\n', (files) => assert.rejects(startDaemon(files.config), /set both user and group/)))
+})
