@@ -7,8 +7,9 @@ import { CURVES, type Curve, SIGNATURE_ALGORITHMS, type SignatureAlgorithm } fro
 import { DerReader } from '../../src/pki/der.ts'
 import { parseSpki } from '../../src/pki/spki.ts'
 import type { KeyType } from '../config.ts'
-import { loadLibrary, type NewTokenKey, type TokenPlace } from '../keys/pkcs11/library.ts'
+import { loadLibrary, type TokenPlace } from '../keys/pkcs11/library.ts'
 import { chooseOperation } from '../keys/pkcs11/mechanism.ts'
+import type { NewTokenKey } from '../keys/pkcs11/session.ts'
 
 export interface NewKey {
   /** DER of the SubjectPublicKeyInfo. */

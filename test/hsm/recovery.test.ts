@@ -98,6 +98,25 @@ describe('a token of four sessions', NEEDS, () => {
     assert.match(signer.daemon.output(), /"the token is away"[\s\S]*"the token is back"/)
   })
 
+  test('whose library could not be started again for a while is used when it could', async () => {
+    signer.faults.set('removed')
+    signer.faults.set('no-init')
+    await assert.rejects(signer.sign())
+    const untilReason = async (reason: RegExp) => {
+      for (const deadline = performance.now() + RECOVERY_MS; ; await sleep(50)) {
+        const said = await signer.sign().then(String, (error: Error) => error.message)
+        if (reason.test(said)) return
+        assert.ok(performance.now() < deadline, said)
+      }
+    }
+    await untilReason(/starting the library: CKR_FUNCTION_FAILED/)
+    // Long enough for another attempt, which finds the library ended already.
+    await sleep(1500)
+    signer.faults.clear('removed')
+    signer.faults.clear('no-init')
+    await signer.untilSigning()
+  })
+
   test('that has dropped its sessions and its login gets new ones, and no request fails', async () => {
     for (let round = 0; round < 3; round++) {
       const logins = signer.faults.logins()

@@ -57,7 +57,7 @@ export function makeToken(label = 'ca'): TestToken {
 
 const ROOT = path.resolve(import.meta.dirname, '../../..')
 
-export type Fault = 'removed' | 'lost' | 'crash' | 'hang' | 'last-try' | 'no-hash'
+export type Fault = 'removed' | 'lost' | 'crash' | 'no-init' | 'hang' | 'last-try' | 'no-hash'
 
 /** The library of `test/fixtures/pkcs11-faults.cc` around SoftHSM. */
 export interface FaultyLibrary {

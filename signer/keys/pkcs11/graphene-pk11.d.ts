@@ -1,5 +1,5 @@
 /**
- * The part of graphene-pk11 that `library.ts` uses. Declared here because the package is optional: where its native half
+ * The part of graphene-pk11 that this folder uses. Declared here because the package is optional: where its native half
  * could not be built npm leaves it out altogether, and the program has to compile all the same.
  */
 

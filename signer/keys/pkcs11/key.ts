@@ -15,8 +15,10 @@ import { SignerUnavailable, TEST_MESSAGE } from '../../protocol.ts'
 import type { KeyState, SigningKey, StreamedSignature } from '../signing-key.ts'
 import { poolThreads } from '../thread-pool.ts'
 import { TokenError } from './error.ts'
-import type { KeyPlace, Pkcs11Library, Session, Token, TokenPlace } from './library.ts'
+import type { Pkcs11Library, TokenPlace } from './library.ts'
 import { chooseOperation, type TokenInput, type TokenOperation } from './mechanism.ts'
+import type { KeyPlace, Session } from './session.ts'
+import type { Token } from './token.ts'
 
 export interface TokenKeyOptions {
   library: Pkcs11Library
@@ -45,8 +47,8 @@ interface PooledSession {
 
 const FIRST_RETRY_MS = 250
 const MAX_RETRY_MS = 5000
-/** The library is started anew only when nothing is under way in it; a call that hangs for longer hangs for good. */
-const IDLE_TIMEOUT_MS = 2000
+/** The library is started anew only when nothing is under way in it; signatures of its other tokens wait so long at most. */
+const IDLE_TIMEOUT_MS = 500
 
 /** @throws Error in one sentence: no such token, PIN refused, no such key, not the certificate's key */
 export async function openTokenKey(options: TokenKeyOptions): Promise<SigningKey> {

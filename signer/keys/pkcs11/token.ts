@@ -1,0 +1,74 @@
+/** A token: its facts, its sessions and the login that they share. */
+
+import type { CallGate } from './call-gate.ts'
+import { TokenError } from './error.ts'
+import { call, type Graphene, type NativeSlot } from './native.ts'
+import { Session } from './session.ts'
+
+/** A token as it was found; a session keeps it. */
+export class Token {
+  readonly #gate: CallGate
+  readonly #api: Graphene
+  readonly #slot: NativeSlot
+  readonly #flags: number
+  readonly slotId: number
+  readonly label: string
+  readonly model: string
+  readonly serialNumber: string
+
+  constructor(gate: CallGate, api: Graphene, slot: NativeSlot) {
+    const token = slot.getToken()
+    this.#gate = gate
+    this.#api = api
+    this.#slot = slot
+    this.#flags = token.flags
+    this.slotId = Number(slot.handle.readBigUInt64LE())
+    this.label = token.label.trim()
+    this.model = `${token.manufacturerID.trim()} ${token.model.trim()}`
+    this.serialNumber = token.serialNumber.trim()
+  }
+
+  #has(flag: keyof Graphene['TokenFlag']): boolean {
+    return (this.#flags & this.#api.TokenFlag[flag]) !== 0
+  }
+
+  get isInitialized(): boolean {
+    return this.#has('TOKEN_INITIALIZED')
+  }
+
+  /** @returns names without `CKM_`; those that have none in the standard are left out */
+  mechanisms(): Set<string> {
+    return call('listing mechanisms', () => {
+      const list = this.#slot.getMechanisms()
+      const names = Array.from({ length: list.length }, (_, index) => list.tryGetItem(index)?.name)
+      return new Set(names.filter((name) => name !== undefined))
+    })
+  }
+
+  /** @throws TokenError also when the token has no session left */
+  openSession(mode: 'read' | 'write'): Session {
+    const { SERIAL_SESSION, RW_SESSION } = this.#api.SessionFlag
+    const flags = mode === 'read' ? SERIAL_SESSION : SERIAL_SESSION | RW_SESSION
+    const session = call('opening a session', () => this.#slot.open(flags))
+    return new Session(this.#gate, this.#api, session)
+  }
+
+  /**
+   * Logs in the process, which all its sessions share. A token that says that one more wrong PIN will lock it is not
+   * tried: a process that is started again and again must not lock it.
+   * @throws TokenError of kind `pin` when the PIN is wrong or must not be tried
+   */
+  login(session: Session, pin: string | undefined): void {
+    if (!this.#has('LOGIN_REQUIRED')) return
+    if (pin === undefined) return
+    if (this.#has('USER_PIN_LOCKED')) throw new TokenError(`the PIN of token ${this.label} is locked`, 'pin')
+    if (this.#has('USER_PIN_FINAL_TRY')) {
+      throw new TokenError(
+        `token ${this.label} has one attempt left before its PIN locks; log in once with the vendor's tool first`,
+        'pin',
+      )
+    }
+    if (!this.#has('USER_PIN_INITIALIZED')) throw new TokenError(`token ${this.label} has no user PIN yet`, 'pin')
+    session.login(pin)
+  }
+}

@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
+import { CallGate } from '../../../signer/keys/pkcs11/call-gate.ts'
+
+describe('the gate of a PKCS #11 library', () => {
+  function aCall() {
+    let end = () => {}
+    const ended = new Promise<void>((resolve) => {
+      end = resolve
+    })
+    return { task: () => ended, end }
+  }
+
+  test('lets a restart wait for what runs, and what comes then for the restart', async () => {
+    const gate = new CallGate()
+    const order: string[] = []
+    const first = aCall()
+    const running = gate.running(async () => {
+      await first.task()
+      order.push('first')
+    })
+    const restart = gate.alone(1000, () => void order.push('restart'))
+    const later = gate.running(async () => void order.push('later'))
+    await turn()
+    assert.deepEqual(order, [])
+    first.end()
+    await Promise.all([running, restart, later])
+    assert.deepEqual(order, ['first', 'restart', 'later'])
+    assert.equal(gate.generation, 1)
+  })
+
+  test('gives a restart up when a call does not end, and goes on', async () => {
+    const gate = new CallGate()
+    const stuck = aCall()
+    const running = gate.running(stuck.task)
+    assert.equal(await gate.alone(20, () => assert.fail('it ran beside a call')), false)
+    assert.equal(await gate.running(async () => 'signed'), 'signed')
+    assert.equal(gate.generation, 0)
+    stuck.end()
+    await running
+    assert.equal(await gate.alone(20, () => {}), true)
+  })
+
+  test('opens again when a restart fails', async () => {
+    const gate = new CallGate()
+    await assert.rejects(
+      gate.alone(20, () => {
+        throw new Error('no start')
+      }),
+      /no start/,
+    )
+    assert.equal(await gate.running(async () => 'signed'), 'signed')
+  })
+
+  test('does one restart for two that ask', async () => {
+    const gate = new CallGate()
+    let restarts = 0
+    const first = aCall()
+    const running = gate.running(first.task)
+    const both = [1, 2].map(() => gate.alone(1000, () => void restarts++))
+    first.end()
+    await running
+    assert.deepEqual(await Promise.all(both), [true, true])
+    assert.equal(restarts, 1)
+  })
+})
