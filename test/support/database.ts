@@ -23,6 +23,7 @@ const MIGRATIONS = path.resolve(import.meta.dirname, '../../../migrations')
 /** Any number will do, as long as nothing else in these databases locks it. */
 const TEMPLATE_LOCK = 8555_2
 /** PostgreSQL cuts names after 63 bytes. */
+const INSUFFICIENT_PRIVILEGE = '42501'
 const NAME_BYTES = 8
 
 /** Brings an empty database to the current schema, as `chancery db migrate` does. */
@@ -48,10 +49,20 @@ export async function testDatabase(): Promise<TestDatabase> {
   return {
     connection: { ...server, database },
     async drop() {
-      await withClient(server, (client) => client.query(`DROP DATABASE IF EXISTS ${database} WITH (FORCE)`))
+      await withClient(server, (client) => dropDatabase(client, database))
       users -= 1
       if (users === 0) await stopOwnServer()
     },
+  }
+}
+
+/** An ordinary role may not end the autovacuum worker that happens to be there; without FORCE the server itself sends it away. */
+async function dropDatabase(client: pg.Client, database: string): Promise<void> {
+  try {
+    await client.query(`DROP DATABASE IF EXISTS ${database} WITH (FORCE)`)
+  } catch (error) {
+    if ((error as pg.DatabaseError).code !== INSUFFICIENT_PRIVILEGE) throw error
+    await client.query(`DROP DATABASE IF EXISTS ${database}`)
   }
 }
 
