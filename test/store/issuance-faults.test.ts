@@ -28,6 +28,7 @@ import type { Requester } from '../../src/store/account-store.ts'
 import { createAllowlistStore } from '../../src/store/allowlist-store.ts'
 import { createCsrProfileStore } from '../../src/store/csr-profile-store.ts'
 import { makeAuthority } from '../signer/authority.ts'
+import { publicJwk } from '../support/jwk.ts'
 import { aConfig } from '../unit/config/support.ts'
 import { x509 } from '../unit/pki/support.ts'
 import { aName, anAccount, aReadyOrder, openStores, type StoreFixture, sleep } from './support.ts'
@@ -86,7 +87,7 @@ describe('issuance under faults', () => {
 
   beforeEach(async () => {
     await store.sql('DELETE FROM issuance_intents')
-    const jwk = generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({ format: 'jwk' })
+    const jwk = publicJwk(generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey)
     const key = parseAccountKey(jwk as Record<string, string>, {
       minRsaBits: 2048,
       maxRsaBits: 4096,

@@ -6,6 +6,7 @@
 import { createHash, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import { Agent, createServer, type IncomingHttpHeaders, request } from 'node:http'
 import { aCsr, P256_KEY, type TestKey } from '../unit/pki/support.ts'
+import { publicJwk } from './jwk.ts'
 
 export interface Answer {
   status: number
@@ -144,7 +145,7 @@ export function newAccountKey(alg: AccountKeyPair['alg'] = 'ES256', rsaBits = 20
 }
 
 export function accountKeyOf(alg: AccountKeyPair['alg'], privateKey: KeyObject, publicKey: KeyObject): AccountKeyPair {
-  const jwk = publicKey.export({ format: 'jwk' }) as JsonWebKey
+  const jwk = publicJwk(publicKey) as JsonWebKey
   return { alg, privateKey, jwk, thumbprint: thumbprintOf(jwk) }
 }
 

@@ -12,10 +12,11 @@ import {
 } from '../../../src/protocol/external-account-binding.ts'
 import { parseAccountKey } from '../../../src/protocol/jwk.ts'
 import { Problem } from '../../../src/protocol/problem.ts'
+import { publicJwk } from '../../support/jwk.ts'
 
 const url = 'https://acme.example/new-account'
 const accountKeys = { minRsaBits: 2048, maxRsaBits: 4096, curves: ['P-256'] as const }
-const jwk = generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({ format: 'jwk' })
+const jwk = publicJwk(generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey)
 const key = parseAccountKey(jwk as Record<string, unknown>, accountKeys)
 const context = { url, key, accountKeys }
 

@@ -6,6 +6,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { type AccountKeyPolicy, isSpellingOf, parseAccountKey, restoreAccountKey } from '../../../src/protocol/jwk.ts'
 import { Problem } from '../../../src/protocol/problem.ts'
+import { publicJwk } from '../../support/jwk.ts'
 import { JWS_VECTORS, RFC7638_JWK } from './jws-vectors.ts'
 
 const POLICY: AccountKeyPolicy = { minRsaBits: 2048, maxRsaBits: 8192, curves: ['P-256', 'P-384', 'P-521'] }
@@ -45,7 +46,7 @@ test('leading zeros do not change an RSA key', () => {
 test('a coordinate that starts with a zero byte may be spelled short or long, and is kept long (RFC 7518 §6.2.1.2)', () => {
   for (let found = 0; found < 2; ) {
     const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-    const jwk = publicKey.export({ format: 'jwk' }) as Record<string, string>
+    const jwk = publicJwk(publicKey) as Record<string, string>
     const x = Buffer.from(jwk['x'] as string, 'base64url')
     if (x[0] !== 0) continue
     found++
