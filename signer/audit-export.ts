@@ -88,6 +88,7 @@ export async function* followLines(file: string, after: number, signal: AbortSig
         yield line
       }
     }
+    // Rejects only when the signal ends the following, which the loop sees for itself.
     await sleep(FOLLOW_MS, undefined, { signal }).catch(() => undefined)
   }
 }

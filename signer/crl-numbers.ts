@@ -36,6 +36,7 @@ export function openCrlNumbers(file: string): CrlNumbers {
       // In memory at once, so that of two lists with one number the second is refused.
       numbers.set(key, number.toString(16))
       const text = JSON.stringify(Object.fromEntries(numbers))
+      // A write that failed was its own caller's; this one writes all numbers anew.
       writing = writing.catch(() => undefined).then(() => replaceFile(file, text))
       try {
         await writing

@@ -99,7 +99,7 @@ function superviseChild(child: ChildProcess) {
   const ended = exited.then((reason): never => {
     throw new Error(reason)
   })
-  // Told to whom waits for the start; a later end shows as failures of the run.
+  // Who waits for the start gets the reason; a later end shows as failures of the run, and must not be an unhandled rejection.
   ended.catch(() => undefined)
   return {
     said: () => text,

@@ -76,7 +76,7 @@ export function createCrlCache(
     served: () => served,
     published: () => published,
     refresh() {
-      // One look after the other, so that an older one cannot overwrite a newer.
+      // One look after the other, so that an older one cannot overwrite a newer; whoever asked for one is told of its failure.
       last = last.catch(() => undefined).then(look)
       return last
     },

@@ -65,7 +65,7 @@ export async function announceInstance(
   let last: Promise<unknown> = Promise.resolve()
   function query<R extends pg.QueryResultRow>(holder: pg.Client, text: string, values: unknown[] = []): Promise<R[]> {
     const rows = last.then(async () => (await holder.query<R>(text, values)).rows)
-    last = rows.catch(() => undefined)
+    last = rows.catch(() => undefined) // its own caller gets the error; the next statement only waits
     return rows
   }
 
