@@ -15,13 +15,10 @@ import type { Result } from './report/result.ts'
 import { letterOf, type Measured, nameOfLoad, summarize, type Turn } from './report/summary.ts'
 import { runScenario } from './run.ts'
 import type { ScenarioName } from './scenario/table.ts'
-import { startBeside } from './servers/beside.ts'
+import { ACCEPT_ALL, startBeside } from './servers/beside.ts'
 import { type Build, buildCommit, commitOf, OWN_ROOT, ownBuild, removeCheckout } from './servers/build.ts'
 import { type Server, startServer } from './servers/chancery.ts'
 import type { Contestant } from './servers/contestant.ts'
-
-/** The challenge that `bench/accept-all.mjs` meets. */
-const ACCEPT_ALL = 'accept-all-01'
 
 /**
  * Starts what is to be started, hands all servers over, and takes down what it has started.

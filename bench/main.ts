@@ -3,7 +3,11 @@
 
 import { writeFileSync } from 'node:fs'
 import sade from 'sade'
+import type { AbuseResult } from './abuse/result.ts'
+import { runAbuse } from './abuse/run.ts'
+import { renderAbuse } from './abuse/text.ts'
 import { contest, withServers } from './contest.ts'
+import { ABUSE_FLAGS, parseAbuseOptions } from './options/abuse.ts'
 import { FLAGS, type Options, parseOptions, SWITCHES } from './options/options.ts'
 import { OVERLOAD_FLAGS, parseOverloadOptions } from './options/overload.ts'
 import { type Flag, OptionsError, type Raw } from './options/reader.ts'
@@ -83,6 +87,27 @@ async function overloadServers(raw: Raw): Promise<boolean> {
   })
 }
 
+async function abuseServers(raw: Raw): Promise<boolean> {
+  const { options, abuse } = parseAbuseOptions(raw)
+  const { progress, interrupt, document } = beginSession()
+  return await withServers(options, progress, interrupt, async (contestants) => {
+    const results: AbuseResult[] = []
+    for (const contestant of contestants) {
+      for (const scenario of options.scenarios) {
+        for (const kind of abuse.kinds) {
+          if (interrupt.aborted) break
+          const result = await runAbuse(contestant, scenario, kind, abuse, progress, interrupt)
+          process.stdout.write(`${results.length > 0 ? '\n' : ''}${renderAbuse(result)}`)
+          results.push(result)
+        }
+      }
+    }
+    writeReports(options, document(subjectsOf(contestants), { abuse: results }))
+    const turns = results.flatMap(({ others }) => others.rounds.flat())
+    return !interrupt.aborted && turns.every((turn) => !isBroken(turn) && isGood(turn))
+  })
+}
+
 function subjectsOf(contestants: readonly Contestant[]) {
   return contestants.map(({ subject }) => subject)
 }
@@ -116,11 +141,12 @@ const COMMANDS = {
     'bench',
     FLAGS,
     [
-      'Measure ACME servers: throughput, latency per step, CPU per operation. Other commands: overload, signer.',
+      'Measure ACME servers: throughput, latency per step, CPU per operation. Other commands: overload, abuse, signer.',
       'Ends with 1 when an answer was wrong or nothing succeeded, and with 2 when an option is wrong.',
     ],
     [
       'overload --help',
+      'abuse --help',
       'signer --help',
       '--directory https://localhost:14000/dir --insecure --clients 4',
       '--scenario directory,nonce,new-order --clients 64 --processes 2 --json results.json',
@@ -137,6 +163,15 @@ const COMMANDS = {
     ],
     ['--start --clients 64 --workers 3 --server-cpus 0-2 --html overload.html'],
   ).action(acting(overloadServers)),
+  abuse: commandNamed(
+    'bench-abuse',
+    ABUSE_FLAGS,
+    [
+      'What one abusive client costs the others: a closed loop with and without it, in turn.',
+      'The abuser holds connections, forges signatures, sends huge bodies, or dribbles bytes.',
+    ],
+    ['--start --clients 32 --workers 3 --server-cpus 0-2 --abuse slowloris,bad-signatures'],
+  ).action(acting(abuseServers)),
   signer: commandNamed('bench-signer', SIGNER_FLAGS, [
     'Measure the signer alone: signatures per second with keys in files and in SoftHSM tokens, and what limits them.',
     'Starts a signer of its own with throw-away keys and stops it; needs SoftHSM (Debian: softhsm2) for the tokens.',
@@ -154,7 +189,7 @@ function unknown(flag: string): void {
 }
 
 const [node = '', script = '', word = '', ...others] = process.argv
-const name = (['overload', 'signer'] as const).find((known) => known === word) ?? 'bench'
+const name = (['overload', 'abuse', 'signer'] as const).find((known) => known === word) ?? 'bench'
 // The parser would take an abbreviated hash such as 12e4567 for a number.
 COMMANDS[name].parse([node, script, ...(name === 'bench' ? process.argv.slice(2) : others)], {
   ...{ boolean: SWITCHES, string: ['compare'] },

@@ -30,7 +30,7 @@ const LABEL_WIDTH = 20
 const COLUMN_WIDTH = 10
 
 export function renderSummary(servers: readonly Subject[], measured: readonly Measured[]): string {
-  const blocks = [headLines(servers), ...measured.map((one) => measuredLines(servers, one))]
+  const blocks = [headLines(servers), ...measured.map((one) => renderMeasured(servers.length, one))]
   return `${blocks.map((lines) => lines.join('\n')).join('\n\n')}\n`
 }
 
@@ -44,14 +44,15 @@ function headLines(servers: readonly Subject[]): string[] {
   ]
 }
 
-function measuredLines(servers: readonly Subject[], measured: Measured): string[] {
+/** Lines. */
+export function renderMeasured(servers: number, measured: Measured): string[] {
   const { scenario, load, rounds, figures } = measured
   const first = rounds.flat().find((turn): turn is Result => !isBroken(turn))
   if (!first) return [`${scenario}: no whole round`, ...troubleLines(rounds)]
   const { challenge, seconds } = first
   return [
     `${scenario}, ${load}, challenge ${challenge}: ${rounds.length} × ${seconds.toFixed(1)} s each`,
-    ...(servers.length === 1 ? spreadTable(figures) : ratioTables(servers.length, measured)),
+    ...(servers === 1 ? spreadTable(figures) : ratioTables(servers, measured)),
     ...troubleLines(rounds),
   ]
 }

@@ -2,6 +2,7 @@
 
 import { execFileSync } from 'node:child_process'
 import { cpus, loadavg, release, totalmem } from 'node:os'
+import type { AbuseResult } from '../abuse/result.ts'
 import type { OverloadResult } from '../overload/result.ts'
 import type { Subject } from '../servers/contestant.ts'
 import type { Measured } from './summary.ts'
@@ -30,13 +31,17 @@ export interface BenchDocument {
   servers: Subject[]
   measurements: Measured[]
   overload: OverloadResult[]
+  abuse: AbuseResult[]
 }
 
 /** @returns a function that makes the document when the run has ended. */
 export function beginDocument(command: string[]) {
   const startedAt = new Date().toISOString()
   const machine = describeMachine()
-  return (servers: Subject[], parts: Partial<Pick<BenchDocument, 'measurements' | 'overload'>>): BenchDocument => ({
+  return (
+    servers: Subject[],
+    parts: Partial<Pick<BenchDocument, 'measurements' | 'overload' | 'abuse'>>,
+  ): BenchDocument => ({
     format: 'chancery-bench',
     version: 1,
     command,
@@ -47,6 +52,7 @@ export function beginDocument(command: string[]) {
     servers,
     measurements: parts.measurements ?? [],
     overload: parts.overload ?? [],
+    abuse: parts.abuse ?? [],
   })
 }
 
