@@ -16,6 +16,7 @@ import { runOverload } from './overload/run.ts'
 import { renderOverload } from './overload/text.ts'
 import { renderSummary } from './report/comparison-text.ts'
 import { type BenchDocument, beginDocument } from './report/document.ts'
+import { renderHtml } from './report/html/page.ts'
 import { type ProgressLine, progressLine } from './report/progress.ts'
 import { isGood } from './report/result.ts'
 import { isBroken } from './report/summary.ts'
@@ -112,7 +113,8 @@ function subjectsOf(contestants: readonly Contestant[]) {
   return contestants.map(({ subject }) => subject)
 }
 
-function writeReports({ jsonFile }: Options, document: BenchDocument): void {
+function writeReports({ jsonFile, htmlFile }: Options, document: BenchDocument): void {
+  if (htmlFile !== undefined) writeFileSync(htmlFile, renderHtml(document))
   if (jsonFile !== undefined) writeFileSync(jsonFile, `${JSON.stringify(document, null, 2)}\n`)
 }
 

@@ -4,7 +4,7 @@ import { ROLES, type Role } from '../measure/server-cpu.ts'
 import type { Result } from './result.ts'
 import type { Latency } from './series.ts'
 
-const ROLE_NAMES: Record<Role, string> = { service: 'service', signer: 'signer', postgres: 'PostgreSQL' }
+export const ROLE_NAMES: Record<Role, string> = { service: 'service', signer: 'signer', postgres: 'PostgreSQL' }
 const COLUMNS = ['count', 'mean', 'p50', 'p90', 'p95', 'p99', 'max'] as const
 
 export function renderText(result: Result): string {
