@@ -72,7 +72,7 @@ export interface Result {
   steps: Record<string, Latency>
   /** Open loop: how late the generator noticed arrivals; part of every latency. */
   lag: Latency | undefined
-  /** Milliseconds at `CURVE_FRACTIONS`, of whole operations ("operation") and of each step. */
+  /** Milliseconds at `CURVE_FRACTIONS`, of whole operations ("operation"), of each step, and of "503 to <step>". */
   curves: Record<string, number[]>
   series: Series
   failures: { kind: string; count: number; example: string }[]
@@ -133,7 +133,11 @@ export function buildResult(options: Options, measured: Measurement): Result {
     steps: Object.fromEntries(stats.steps.map(([name, histogram]) => [name, latencyOf(histogram)])),
     lag: measured.load.kind === 'open' ? latencyOf(stats.lag) : undefined,
     curves: Object.fromEntries(
-      [['operation', stats.operations] as const, ...stats.steps].map(([name, histogram]) => [name, curveOf(histogram)]),
+      [
+        ['operation', stats.operations] as const,
+        ...stats.steps,
+        ...stats.refusedSteps.map(([name, histogram]) => [`503 to ${name}`, histogram] as const),
+      ].map(([name, histogram]) => [name, curveOf(histogram)]),
     ),
     series: buildSeries(stats.slots, measured.slotMs, measured.samples),
     failures,

@@ -27,20 +27,21 @@ export function timeAxis(seconds: number): Axis {
   }
 }
 
-/** Decades, with 2 and 5 between them where there are few. */
+/** From one round number to another: decades, with 2 and 5 between them where there are few. */
 export function logAxis(label: string, min: number, max: number, format = shortNumber): Axis {
-  const [low, high] = [Math.log10(min), Math.max(Math.log10(max), Math.log10(min) + 0.3)]
-  const marks = high - low > 3 ? [1] : [1, 2, 5]
-  const ticks: number[] = []
-  for (let decade = Math.floor(low); decade <= Math.ceil(high); decade++) {
-    for (const mark of marks) {
-      const at = mark * 10 ** decade
-      if (at >= min * 0.999 && at <= 10 ** high * 1.001) ticks.push(at)
-    }
-  }
+  const marks = Math.log10(max / min) > 3 ? [1] : [1, 2, 5]
+  const decades = Array.from({ length: 25 }, (_, index) => index - 12)
+  const all = decades.flatMap((decade) => marks.map((mark) => mark * 10 ** decade))
+  const first = all.findLastIndex((at) => at <= min * 1.001)
+  const last = Math.max(
+    all.findIndex((at) => at >= max * 0.999),
+    first + 1,
+  )
+  const ticks = all.slice(first, last + 1)
+  const [low, high] = [Math.log10(all[first] as number), Math.log10(all[last] as number)]
   return {
     label,
-    place: (value) => clamp((Math.log10(Math.max(value, min)) - low) / (high - low)),
+    place: (value) => clamp((Math.log10(Math.max(value, 1e-12)) - low) / (high - low)),
     ticks: ticks.map((at) => ({ at, label: format(at) })),
   }
 }

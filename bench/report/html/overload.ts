@@ -5,7 +5,7 @@ import { shortNumber } from './axes.ts'
 import { element, type Markup, table, text } from './markup.ts'
 import { tileRow } from './measured.ts'
 import type { Line } from './plot.ts'
-import { cpuPlot, distributionPlot, latencyPlot, memoryPlot, throughputPlot } from './result-plots.ts'
+import { cpuPlot, distributionPlot, latencyPlot, memoryPlot, stepCurves, throughputPlot } from './result-plots.ts'
 
 const MEBIBYTE = 1024 * 1024
 /** Of the maximum: what should come out of a server that is asked for too much. */
@@ -36,7 +36,7 @@ export function overloadSection(result: OverloadResult): Markup {
     latencyPlot('Latency of what succeeded, by when it was due', run, inBand),
     cpuPlot('CPU of the server', run, inBand),
     memoryPlot('Memory of the server', run, inBand),
-    distributionPlot('Latency of refusals and successes', refusalCurves(result)),
+    distributionPlot('Latency of successes and refusals', refusalCurves(result)),
   ]
   return element(
     'section',
@@ -121,8 +121,9 @@ function memoryTable({ memory }: OverloadResult): Markup {
   )
 }
 
+/** Of the whole run. */
 function refusalCurves({ run }: OverloadResult) {
-  return [{ name: run.scenario, curve: run.curves.operation ?? [], count: run.latency.count }]
+  return stepCurves(run).filter(({ name }) => name === run.scenario || name.startsWith('503 to '))
 }
 
 function percent(share: number): string {

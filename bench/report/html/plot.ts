@@ -27,6 +27,9 @@ export interface Plot {
   note?: string
 }
 
+/** Few measured points are shown as such. */
+const MOST_DOTS = 12
+
 const WIDTH = 720
 const HEIGHT = 300
 const LEFT = 62
@@ -104,7 +107,18 @@ function path({ points, color, style, name }: Line, { x, y }: Plot): Markup {
       { class: `dot c${color}`, cx: xOf(x, first[0]), cy: yOf(y, first[1]), r: 3.5 },
       titleOf(name),
     )
-  return element('path', { class: `line c${color} ${style ?? ''}`.trim(), d: pathData(points, x, y) }, titleOf(name))
+  const dots =
+    points.length > MOST_DOTS || style ? [] : points.map(([px, py]) => dot(color, xOf(x, px), yOf(y, py), name))
+  const line = element(
+    'path',
+    { class: `line c${color} ${style ?? ''}`.trim(), d: pathData(points, x, y) },
+    titleOf(name),
+  )
+  return raw([line, ...dots].join(''))
+}
+
+function dot(color: number, cx: number, cy: number, name: string): Markup {
+  return element('circle', { class: `dot c${color}`, cx, cy, r: 3 }, titleOf(name))
 }
 
 function area({ points, color, name }: Line, { x, y }: Plot): Markup {
@@ -143,7 +157,11 @@ function goalLine({ at, name }: NonNullable<Plot['goal']>, y: Axis): Markup[] {
   const top = yOf(y, at)
   return [
     element('line', { class: 'goal', x1: LEFT, x2: LEFT + INNER_WIDTH, y1: top, y2: top }),
-    element('text', { class: 'goal-name', x: LEFT + 6, y: round(top - 5) }, text(name)),
+    element(
+      'text',
+      { class: 'goal-name', x: LEFT + INNER_WIDTH - 4, y: round(top - 5), 'text-anchor': 'end' },
+      text(name),
+    ),
   ]
 }
 

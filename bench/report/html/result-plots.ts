@@ -28,7 +28,7 @@ export function distributionPlot(
     y: logAxis('ms', Math.max(Math.min(...values), LEAST_MS), Math.max(...values)),
     lines: shown.map(({ name, curve, count }, index) => ({
       name,
-      color: index % 8,
+      color: colorOf(index),
       ...(index >= 1 && shown.length > 4 && ({ style: 'thin' } as const)),
       points: CURVE_FRACTIONS.flatMap((fraction, at) => {
         // The tail of few values is their maximum drawn out.
@@ -39,11 +39,17 @@ export function distributionPlot(
   })
 }
 
-export function stepCurves({ scenario, curves, latency, steps }: Result) {
+/** The first colour is that of the whole. */
+function colorOf(index: number): number {
+  return index === 0 ? 0 : ((index - 1) % 7) + 1
+}
+
+export function stepCurves({ scenario, curves, latency, steps, refusals }: Result) {
   return Object.entries(curves).map(([name, curve]) => ({
     name: name === 'operation' ? scenario : name,
     curve,
-    count: name === 'operation' ? latency.count : (steps[name]?.count ?? 0),
+    count:
+      name === 'operation' ? latency.count : (steps[name]?.count ?? refusals[name.replace('503 to ', '')]?.count ?? 0),
   }))
 }
 
@@ -53,7 +59,7 @@ export function throughputPlot(title: string, result: Result, part: Part = {}, m
   const counts = (['succeeded', 'refused', 'dropped', 'failed'] as const).filter(
     (name, index) => index === 0 || slots.some((slot) => slot[name] > 0),
   )
-  const colors = { succeeded: 0, refused: 7, dropped: 5, failed: 4 }
+  const colors = { succeeded: 0, refused: 7, dropped: 3, failed: 4 }
   const names = { succeeded: 'succeeded', refused: '503 with Retry-After', dropped: 'dropped', failed: 'failed' }
   const lines: Line[] = [
     ...more,
@@ -73,7 +79,7 @@ export function throughputPlot(title: string, result: Result, part: Part = {}, m
 
 export function latencyPlot(title: string, result: Result, part: Part = {}): Markup {
   const { slots, slotSeconds } = result.series
-  const some = slots.filter(({ max }) => max > 0)
+  const some = slots.filter(({ at, max }) => max > 0 && at < shownSeconds(result))
   const values = some.flatMap(({ p50, p99 }) => [p50, p99])
   const line = (name: string, color: number, key: 'p50' | 'p99'): Line => ({
     ...{ name, color },
@@ -99,9 +105,14 @@ export function cpuPlot(title: string, result: Result, part: Part = {}): Markup 
   if (roles.length === 0) return undefined
   // The last sample may stand right behind the one before, and says little.
   const samples = server.slice(1).filter(({ at }, index) => at - (server[index]?.at ?? 0) > 0.5)
+  const [first, last] = [samples[0], samples.at(-1)]
   const lines = roles.map((role) => ({
     ...{ name: ROLE_NAMES[role], color: ROLE_COLORS[role] },
-    points: samples.map(({ at, cores }) => [at - 0.5, cores[role] ?? 0] as const),
+    points: [
+      ...(first ? [[0, first.cores[role] ?? 0] as const] : []),
+      ...samples.map(({ at, cores }) => [at - 0.5, cores[role] ?? 0] as const),
+      ...(last ? [[last.at, last.cores[role] ?? 0] as const] : []),
+    ],
   }))
   const most = Math.max(...samples.map(({ cores }) => Object.values(cores).reduce((sum, value) => sum + value, 0)), 0.5)
   return plot({ title, x: timeOf(result), y: linearAxis('cores', most), lines, stacked: true, ...part })
@@ -119,14 +130,22 @@ export function memoryPlot(title: string, result: Result, part: Part = {}): Mark
   return plot({ title, x: timeOf(result), y: linearAxis('MiB', most), lines, ...part })
 }
 
-function timeOf({ series }: Result): Axis {
-  return timeAxis(Math.max(series.slots.length * series.slotSeconds, 1))
+function timeOf(result: Result): Axis {
+  const { slots, slotSeconds } = result.series
+  return timeAxis(Math.max(Math.min(slots.length * slotSeconds, shownSeconds(result)), 1))
+}
+
+/** What ended after the time was up would look like a fall; an overload shows its end. */
+function shownSeconds({ seconds, series }: Result): number {
+  return series.slotSeconds < 1 ? Number.POSITIVE_INFINITY : Math.max(Math.floor(seconds + 0.01), 1)
 }
 
 /** Slots of less than a second are summed up to seconds. */
-function perSecond({ series: { slots, slotSeconds } }: Result): Omit<SeriesSlot, 'p50' | 'p99' | 'max'>[] {
+function perSecond(result: Result): Omit<SeriesSlot, 'p50' | 'p99' | 'max'>[] {
+  const { slots, slotSeconds } = result.series
   const each = Math.max(Math.round(1 / slotSeconds), 1)
-  return Array.from({ length: Math.ceil(slots.length / each) }, (_, index) => {
+  const length = Math.min(Math.ceil(slots.length / each), shownSeconds(result))
+  return Array.from({ length }, (_, index) => {
     const part = slots.slice(index * each, (index + 1) * each)
     const sum = (name: 'succeeded' | 'failed' | 'refused' | 'dropped') =>
       part.reduce((total, slot) => total + slot[name], 0)

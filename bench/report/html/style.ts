@@ -46,7 +46,7 @@ svg .band-name, svg .goal-name { font-size: 11.5px; }
 .line { fill: none; stroke-width: 2; stroke-linejoin: round; }
 .line.dashed { stroke-dasharray: 6 4; }
 .line.thin { stroke-width: 1; opacity: 0.75; }
-.area { stroke: none; opacity: 0.85; }
+.area { stroke: var(--card); stroke-width: 1; }
 .band { fill: var(--band); }
 .goal { stroke: var(--good); stroke-width: 1.5; stroke-dasharray: 2 4; }
 svg .goal-name { fill: var(--good); }
