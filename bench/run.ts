@@ -159,6 +159,7 @@ async function measure(
     certificatesChecked,
     samples,
     generatorCpuMicros: ran.reduce((sum, { cpuMicros }) => sum + cpuMicros, 0),
+    generatorCores: Math.max(...ran.map(({ cpuMicros }) => cpuMicros)) / 1000 / elapsedMs,
     responderCpuMicros: user + system,
     costsBefore,
     costsAfter,

@@ -6,26 +6,8 @@ import type { BesideName, BesideOptions } from '../options/servers.ts'
 import { outputOf } from './build.ts'
 import { launchCaddy } from './caddy.ts'
 import type { Contestant } from './contestant.ts'
+import type { Launch, Launched } from './launch.ts'
 import { launchPebble } from './pebble.ts'
-
-export interface Launch {
-  /** For its files; removed by the caller. */
-  folder: string
-  cpus: string | undefined
-  /** Let it take every challenge for met, where it can. */
-  acceptsAll: boolean
-}
-
-export interface Launched {
-  directoryUrl: string
-  pid: number
-  http01: { host: string; port: number }
-  /** PEM of the root of its TLS certificate; undefined when nobody has signed that. */
-  caCertificates: string | undefined
-  /** PEM of the root that issued chains lead to. */
-  rootCertificate: string
-  stop(): Promise<void>
-}
 
 interface Other {
   title: string

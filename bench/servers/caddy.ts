@@ -9,10 +9,10 @@
 import { randomInt } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import type { Launch, Launched } from './beside.ts'
 import { startChild } from './child.ts'
 import { startNameServer } from './dns.ts'
 import { freePort } from './free-port.ts'
+import type { Launch, Launched } from './launch.ts'
 
 const DNS_PORT = 53
 const HTTP_PORT = 80

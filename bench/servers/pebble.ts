@@ -3,11 +3,11 @@
 import { writeFileSync } from 'node:fs'
 import { get } from 'node:https'
 import path from 'node:path'
-import type { Launch, Launched } from './beside.ts'
 import { outputOf } from './build.ts'
 import { startChild } from './child.ts'
 import { startNameServer } from './dns.ts'
 import { freePort } from './free-port.ts'
+import type { Launch, Launched } from './launch.ts'
 
 const LOOPBACK = '127.0.0.1'
 /** No artificial waits, no rejected nonces, no authorization that is valid before it was asked for. */
