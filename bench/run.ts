@@ -18,6 +18,12 @@ import { type ScenarioName, scenarioNamed } from './scenario/table.ts'
 /** Long enough for a steady figure, short enough not to be noticed: three primitives, before and after. */
 const FLOOR_MS = 150
 
+/** Who looks at the server while operations are measured. */
+export interface Observer {
+  begin(): Promise<void>
+  end(): Promise<void>
+}
+
 /**
  * @param interrupt Ends the measured time early; what was measured until then is the result.
  * @throws Error when the run could not begin or a generator process broke.
@@ -27,6 +33,7 @@ export async function runScenario(
   scenario: ScenarioName,
   progress: ProgressLine,
   interrupt: AbortSignal,
+  observer?: Observer,
 ): Promise<Result> {
   const fleet = new Fleet(generatorJobs(options, scenario))
   const stop = () => fleet.stop()
@@ -36,7 +43,7 @@ export async function runScenario(
     const thumbprints = await prepareFleet(fleet, options.directoryUrl)
     const responder = await startResponderFor(options, scenario, thumbprints)
     try {
-      return await measure(options, scenario, fleet, progress, interrupt)
+      return await measure(options, scenario, fleet, progress, interrupt, observer)
     } finally {
       await responder?.close()
     }
@@ -63,6 +70,7 @@ async function measure(
   fleet: Fleet,
   progress: ProgressLine,
   interrupt: AbortSignal,
+  observer: Observer | undefined,
 ): Promise<Result> {
   const costsBefore = measureCryptoCosts(FLOOR_MS)
   const readProgress = () => fleet.progress
@@ -72,6 +80,7 @@ async function measure(
     await warmingUp
   }
 
+  await observer?.begin()
   const phase = options.count === undefined ? { forMs: options.durationMs } : { operations: options.count }
   const serverCpu = serverCpuMeter(options)
   const ownCpu = process.cpuUsage()
@@ -83,6 +92,7 @@ async function measure(
   const elapsedMs = performance.now() - start
   const { user, system } = process.cpuUsage(ownCpu)
   const usedByServer = serverCpu()
+  await observer?.end()
 
   progress.begin(`${scenario}: checking`)
   const costsAfter = measureCryptoCosts(FLOOR_MS)

@@ -47,8 +47,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   ],
   signer: ['src/lib', 'src/pki'],
   workers: CORE,
-  // The signer is measured through the client that the service uses.
-  bench: ['src/lib', 'src/pki', 'src/ca/signer-client.ts'],
+  // The signer is measured through the client that the service uses, and statements through the connections that it uses.
+  bench: ['src/lib', 'src/pki', 'src/ca/signer-client.ts', 'src/config/load.ts', 'src/store'],
 }
 
 /**

@@ -11,12 +11,10 @@ import type { CompareOptions, Options } from '../options.ts'
 import type { ProgressLine } from '../report/progress.ts'
 import { runScenario } from '../run.ts'
 import type { ScenarioName } from '../scenario/table.ts'
-import { type Build, buildCommit, commitOf, OWN_ROOT, ownBuild, removeCheckout } from './build.ts'
+import { ACCEPT_ALL, ACCEPT_ALL_MODULE } from './accept-all.ts'
+import { type Build, buildCommit, commitOf, ownBuild, removeCheckout } from './build.ts'
 import { type Server, startServer } from './server.ts'
 import { type Comparison, compareRounds, type Round } from './summary.ts'
-
-/** The challenge that `bench/accept-all.mjs` meets. */
-const ACCEPT_ALL = 'accept-all-01'
 
 /**
  * @param interrupt Ends it early: rounds that are whole are the result.
@@ -37,7 +35,7 @@ export async function compareWith(
   const servers: Server[] = []
   try {
     const b = await buildCommit({ ref, commit, root: checkout }, progress.begin, interrupt)
-    const validator = options.challengeType === ACCEPT_ALL ? path.join(OWN_ROOT, 'bench/accept-all.mjs') : undefined
+    const validator = options.challengeType === ACCEPT_ALL ? ACCEPT_ALL_MODULE : undefined
     const start = (build: Build, name: string) =>
       startServer(build, { dataDir: path.join(folder, name), workers, cpus: serverCpus, validator }, interrupt)
     progress.begin('starting both')

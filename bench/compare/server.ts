@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import { get } from 'node:https'
 import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type ProcessInfo, readProcesses } from '../measure/proc-stat.ts'
+import { familyOf, readProcesses } from '../measure/proc-stat.ts'
 import { type Build, outputOf } from './build.ts'
 import { freePort } from './free-port.ts'
 
@@ -27,6 +27,8 @@ export interface ServerSettings {
   cpus: string | undefined
   /** Module of a validator, when the challenge needs one. */
   validator: string | undefined
+  /** Beside the bench's own. */
+  environment?: Readonly<Record<string, string>>
 }
 
 /** The first start makes a database and a CA: some seconds, more on a busy machine. */
@@ -55,7 +57,12 @@ export async function startServer(build: Build, settings: ServerSettings, signal
   const command = [process.execPath, '--enable-source-maps', cli, '--dev', ...words]
   const [file = '', ...args] = settings.cpus === undefined ? command : ['taskset', '-c', settings.cpus, ...command]
   // A process group of its own: Ctrl-C is for the bench, which ends its servers in order.
-  const child = spawn(file, args, { cwd: build.root, detached: true, stdio: ['ignore', 'ignore', 'pipe'] })
+  const child = spawn(file, args, {
+    cwd: build.root,
+    detached: true,
+    stdio: ['ignore', 'ignore', 'pipe'],
+    env: { ...process.env, ...settings.environment },
+  })
   const server = superviseChild(child)
   try {
     const directoryUrl = `https://localhost:${port}/directory`
@@ -113,16 +120,6 @@ function superviseChild(child: ChildProcess) {
       await exited
     },
   }
-}
-
-/** A process and all below it, parents first. */
-function familyOf(pid: number, processes: readonly ProcessInfo[]): ProcessInfo[] {
-  return processes
-    .filter((process) => process.pid === pid)
-    .flatMap((process) => [
-      process,
-      ...processes.filter(({ parentPid }) => parentPid === pid).flatMap((child) => familyOf(child.pid, processes)),
-    ])
 }
 
 function killIfThere(pid: number): void {
