@@ -16,6 +16,7 @@ import { familyOf, type ProcessInfo, readProcesses, TICKS_PER_SECOND } from '../
 import type { Options } from '../options.ts'
 import type { ProgressLine } from '../report/progress.ts'
 import type { Result } from '../report/result.ts'
+import { asksDns } from '../responder/responders.ts'
 import { runScenario } from '../run.ts'
 import type { ScenarioName } from '../scenario/table.ts'
 import { Agents } from './agents.ts'
@@ -109,7 +110,7 @@ async function startProfiled(
   interrupt: AbortSignal,
 ): Promise<Server> {
   const validator = challengeType === ACCEPT_ALL ? ACCEPT_ALL_MODULE : undefined
-  const settings = { dataDir, workers, cpus: serverCpus, validator }
+  const settings = { dataDir, workers, cpus: serverCpus, validator, asksDns: asksDns(challengeType) }
   const first = await startServer(build, settings, interrupt)
   try {
     await enableStatementStatistics(dataDir)
@@ -217,11 +218,11 @@ async function runWith<Profile>(
   return { result, captures }
 }
 
-function optionsFor(options: Options, { directoryUrl, http01Port, root, pid }: Server): Options {
+function optionsFor(options: Options, { directoryUrl, responders, root, pid }: Server): Options {
   return {
     ...options,
     directoryUrl,
-    http01: { host: '127.0.0.1', port: http01Port },
+    responders,
     caCertificates: root,
     rootCertificate: root,
     pids: { service: pid },
