@@ -77,7 +77,10 @@ program
   .option('--data-dir', 'With --dev: where the CA and the database live', process.env.CHANCERY_DATA ?? 'data')
   .option('--port', 'With --dev: port of the ACME interface', 8443)
   .option('--http01-port', 'With --dev: port that http-01 asks', 5002)
-  .option('--dns01-port', 'With --dev: offer dns-01, and ask a name server at this port of 127.0.0.1 about .test')
+  .option(
+    '--dns01-port',
+    'With --dev: offer dns-01, dns-account-01 and dns-persist-01, and ask a name server at this port of 127.0.0.1 about .test',
+  )
   .option('--validator', 'With --dev: offer the method of a validator module, ./path/file.js#ExportName')
   .option('--tlsalpn01-port', 'With --dev: port that tls-alpn-01 asks', 5001)
   .option('--workers', 'With --dev: number of front threads')
