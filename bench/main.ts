@@ -4,6 +4,7 @@
 import { writeFileSync } from 'node:fs'
 import sade from 'sade'
 import { compareWith } from './compare/compare.ts'
+import { LOAD_FLAGS, LoadUsage, load } from './load/command.ts'
 import { type CompareOptions, FLAGS, type Options, OptionsError, parseOptions } from './options.ts'
 import { renderComparison } from './report/comparison-text.ts'
 import { progressLine } from './report/progress.ts'
@@ -65,6 +66,7 @@ const program = sade('bench', true)
     'Ends with 1 when an answer was wrong or nothing succeeded, and with 2 when an option is wrong.',
   ])
   .example('signer --help')
+  .example('load --help')
   .example('--directory https://localhost:14000/dir --insecure --clients 4')
   .example('--scenario directory,nonce,new-order --clients 64 --processes 2 --json results.json')
   .example('--compare main --clients 64 --workers 3 --server-cpus 0-2')
@@ -86,6 +88,30 @@ async function actOnSigner(raw: Record<string, unknown>): Promise<void> {
   }
 }
 
+const loadProgram = sade('bench-load', true)
+  .describe([
+    'Fill a database with accounts, orders, authorizations and certificates, to measure with.',
+    'Called again with the same figures it goes on where it stopped. Nothing is deleted.',
+  ])
+  .example('--data-dir /var/tmp/chancery-loaded')
+  .example('--database postgres://chancery@db.example/chancery --certificates 1000000 --accounts 100000')
+for (const [name, sentence, fallback] of LOAD_FLAGS) loadProgram.option(`--${name}`, sentence, fallback)
+
+async function actOnLoad(raw: Record<string, unknown>): Promise<void> {
+  const line = progressLine(process.stderr)
+  try {
+    await load(
+      raw,
+      (text) => process.stdout.write(`${text}\n`),
+      (text) => (text === '' ? line.end() : line.begin(text)),
+    )
+  } catch (error) {
+    const isUsage = error instanceof LoadUsage
+    process.stderr.write(`${(error as Error).message}\n${isUsage ? 'See --help.\n' : ''}`)
+    process.exitCode = isUsage ? EXIT_USAGE : EXIT_FAILED
+  }
+}
+
 function unknown(flag: string): void {
   process.stderr.write(`unknown option ${flag}\nSee --help.\n`)
   process.exit(EXIT_USAGE)
@@ -94,6 +120,9 @@ function unknown(flag: string): void {
 if (process.argv[2] === 'signer') {
   const args = [...process.argv.slice(0, 2), ...process.argv.slice(3)]
   signerProgram.action(actOnSigner).parse(args, { unknown })
+} else if (process.argv[2] === 'load') {
+  const args = [...process.argv.slice(0, 2), ...process.argv.slice(3)]
+  loadProgram.action(actOnLoad).parse(args, { boolean: ['force'], string: ['database'], unknown })
 } else {
   // The parser would take an abbreviated hash such as 12e4567 for a number.
   program.action(act).parse(process.argv, { boolean: ['insecure', 'obey-retry-after'], string: ['compare'], unknown })
