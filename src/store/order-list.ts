@@ -44,6 +44,20 @@ export const derivedStatus = sql.fragment`
                 ELSE 'ready' END AS status
   ) derived`
 
+/**
+ * Where orders of a status can be: what is in processing has an intent, and what may still be finalized lies behind the place up to which
+ * expiry has marked what is over (expiry-store.ts).
+ */
+const NOT_EXPIRED = sql.fragment`
+  o.id > coalesce((SELECT after_id FROM cleanup_progress WHERE task = 'orders'), '00000000-0000-0000-0000-000000000000')`
+const PLACES: Record<ListedOrderStatus, readonly Fragment[]> = {
+  pending: [NOT_EXPIRED],
+  ready: [NOT_EXPIRED],
+  processing: [sql.fragment`o.id = ANY (ARRAY(SELECT order_id FROM issuance_intents))`],
+  valid: [],
+  invalid: [],
+}
+
 /** What is stored of the orders that a client sees in this status. */
 function storedOf(status: ListedOrderStatus): string[] {
   if (status === 'processing' || status === 'valid') return [status]
@@ -60,6 +74,7 @@ export function listOrders(
   const id = sql.fragment`o.id`
   /** What the index says. */
   const bounds: Fragment[] = [
+    ...(status === undefined ? [] : PLACES[status]),
     ...(accountId === undefined ? [] : [sql.fragment`o.account_id = ${accountId}`]),
     ...(createdAfter === undefined ? [] : [sql.fragment`o.id > ${lowestUuidv7(createdAfter.getTime())}`]),
     ...(createdBefore === undefined ? [] : [sql.fragment`o.id < ${lowestUuidv7(createdBefore.getTime())}`]),
