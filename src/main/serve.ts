@@ -235,6 +235,10 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
         counter.inc(expired)
         metrics.challengesExpired.inc(challenges)
       },
+      onDeleted(table, { deleted }, seconds) {
+        metrics.retentionDeleted.inc({ table }, deleted)
+        metrics.retentionPageSeconds.observe({ table }, seconds)
+      },
       presentSince: presence.presentSince,
       crls: crl?.builder,
       isStopping: () => stopping,

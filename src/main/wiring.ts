@@ -44,6 +44,7 @@ import { createNonceStore, type NonceStore } from '../store/nonce-store.ts'
 import { createOrderStore } from '../store/order-store.ts'
 import { createRateLimitStore, type RateLimitStore } from '../store/rate-limit-store.ts'
 import { createRenewalStore } from '../store/renewal-store.ts'
+import { createRetentionStore, type RetentionStore } from '../store/retention-store.ts'
 import { nextSerialRange } from '../store/serial-range.ts'
 import { createUsageStore, type UsageStore } from '../store/usage-store.ts'
 import type { ChallengeMethods } from './extensions.ts'
@@ -69,6 +70,7 @@ export interface Stores {
   certificates: CertificateStore
   authorizations: AuthorizationStore
   expiry: ExpiryStore
+  retention: RetentionStore
   rateLimits: RateLimitStore
   nonces: NonceStore
   usage: UsageStore
@@ -81,6 +83,7 @@ export function createStores(db: Database): Stores {
     certificates: createCertificateStore(db),
     authorizations: createAuthorizationStore(db),
     expiry: createExpiryStore(db),
+    retention: createRetentionStore(db),
     rateLimits: createRateLimitStore(db),
     nonces: createNonceStore(db),
     usage: createUsageStore(db),
