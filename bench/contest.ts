@@ -13,10 +13,12 @@ import type { AgainstOptions } from './options/servers.ts'
 import type { ProgressLine } from './report/progress.ts'
 import type { Result } from './report/result.ts'
 import { letterOf, type Measured, nameOfLoad, summarize, type Turn } from './report/summary.ts'
-import { runScenario } from './run.ts'
+import { asksDns } from './responder/responders.ts'
+import { runRates } from './run.ts'
 import type { ScenarioName } from './scenario/table.ts'
-import { ACCEPT_ALL, startBeside } from './servers/beside.ts'
-import { type Build, buildCommit, commitOf, OWN_ROOT, ownBuild, removeCheckout } from './servers/build.ts'
+import { ACCEPT_ALL, ACCEPT_ALL_MODULE } from './servers/accept-all.ts'
+import { startBeside } from './servers/beside.ts'
+import { type Build, buildCommit, commitOf, ownBuild, removeCheckout } from './servers/build.ts'
 import { type Server, startServer } from './servers/chancery.ts'
 import type { Contestant } from './servers/contestant.ts'
 
@@ -106,7 +108,7 @@ async function takeTurn(
   interrupt: AbortSignal,
   isAlone: boolean,
 ): Promise<Turn[]> {
-  const turns = await runScenario(options, scenario, progress, interrupt).then(
+  const turns = await runRates(options, scenario, progress, interrupt).then(
     (results) => results.map((result) => (isAlone || result.succeeded > 0 ? result : brokenBy(result))),
     (error: unknown): Turn[] => {
       if (isAlone) throw error
@@ -148,17 +150,18 @@ function firstServer(options: Options): Contestant {
 
 async function startBuild(build: Build, dataDir: string, options: Options, signal: AbortSignal): Promise<Contestant> {
   const { workers, serverCpus } = options.servers
-  const validator = options.challengeType === ACCEPT_ALL ? path.join(OWN_ROOT, 'bench/accept-all.mjs') : undefined
-  const server = await startServer(build, { dataDir, workers, cpus: serverCpus, validator }, signal)
+  const validator = options.challengeType === ACCEPT_ALL ? ACCEPT_ALL_MODULE : undefined
+  const settings = { dataDir, workers, cpus: serverCpus, validator, asksDns: asksDns(options.challengeType) }
+  const server = await startServer(build, settings, signal)
   const subject = { name: build.name, commit: build.commit, note: '', isOurs: true }
   return { subject, options: optionsFor(options, server), stop: server.stop }
 }
 
-function optionsFor(options: Options, { directoryUrl, http01Port, root, pid }: Server): Options {
+function optionsFor(options: Options, { directoryUrl, responders, root, pid }: Server): Options {
   return {
     ...options,
     directoryUrl,
-    http01: { host: '127.0.0.1', port: http01Port },
+    responders,
     caCertificates: root,
     rootCertificate: root,
     pids: { service: pid },
@@ -175,7 +178,7 @@ function runningServer(other: AgainstOptions, options: Options): Contestant {
       clients,
       processes: Math.min(options.processes, clients),
       challengeType: other.challengeType ?? options.challengeType,
-      http01: other.http01 ?? options.http01,
+      responders: { ...options.responders, ...other.http01 },
       caCertificates: other.caCertificates,
       rootCertificate: undefined,
       insecure: other.insecure,

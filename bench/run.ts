@@ -14,7 +14,8 @@ import { isLoopback, type Options } from './options/options.ts'
 import type { Rate } from './options/rate.ts'
 import type { ProgressLine } from './report/progress.ts'
 import { buildResult, type LoadShape, type Result } from './report/result.ts'
-import { startResponder } from './responder.ts'
+import { Proofs } from './responder/proofs.ts'
+import { startResponders } from './responder/responders.ts'
 import { type ScenarioName, scenarioNamed } from './scenario/table.ts'
 
 /** Long enough for a steady figure, short enough not to be noticed: three primitives, before and after. */
@@ -32,14 +33,39 @@ export interface LoadPlan {
   shape: LoadShape
   phase: Phase
   warmupMs: number
+  observer?: Observer
+}
+
+/** Who looks at the server while operations are measured. */
+export interface Observer {
+  begin(): Promise<void>
+  end(): Promise<void>
 }
 
 /**
- * Loads a server with one scenario: a closed loop, or an open one at each rate in turn.
+ * Loads a server with one scenario in a closed loop.
  * @param interrupt Ends the measured time early; what was measured until then is the result.
  * @throws Error when the run could not begin or a generator process broke.
  */
 export function runScenario(
+  options: Options,
+  scenario: ScenarioName,
+  progress: ProgressLine,
+  interrupt: AbortSignal,
+  observer?: Observer,
+): Promise<Result> {
+  return withRig({ options, scenario, connections: 0 }, progress, interrupt, async (rig) => {
+    const plan = { ...closedLoop(options), ...(observer && { observer }) }
+    return (await rig.load(plan)).result
+  })
+}
+
+/**
+ * Loads a server with one scenario as the options say: a closed loop, or an open one at each rate in turn.
+ * @param interrupt Ends the measured time early; what was measured until then is the result.
+ * @throws Error when the run could not begin or a generator process broke.
+ */
+export function runRates(
   options: Options,
   scenario: ScenarioName,
   progress: ProgressLine,
@@ -89,13 +115,17 @@ export async function withRig<T>(
   use: (rig: Rig) => Promise<T>,
 ): Promise<T> {
   const { options, scenario } = what
-  const fleet = new Fleet(generatorJobs(options, scenario, what.connections))
+  const proofs = new Proofs()
+  const jobs = generatorJobs(options, scenario, what.connections)
+  const fleet = new Fleet(jobs, ({ name, text }) => proofs.put(name, text))
   const stop = () => fleet.stop()
   interrupt.addEventListener('abort', stop)
   try {
     progress.begin(`${scenario}: preparing`)
     const thumbprints = await prepareFleet(fleet, options.directoryUrl)
-    const responder = await startResponderFor(options, scenario, thumbprints)
+    const responder = scenarioNamed(scenario).answersChallenges
+      ? await startResponders(options.challengeType, options.responders, thumbprints, proofs)
+      : undefined
     try {
       return await use({ load: (plan) => measure(options, scenario, plan, fleet, progress, interrupt) })
     } finally {
@@ -121,7 +151,7 @@ async function prepareFleet(fleet: Fleet, directoryUrl: string): Promise<string[
 async function measure(
   options: Options,
   scenario: ScenarioName,
-  { name, shape, phase, warmupMs }: LoadPlan,
+  { name, shape, phase, warmupMs, observer }: LoadPlan,
   fleet: Fleet,
   progress: ProgressLine,
   interrupt: AbortSignal,
@@ -134,6 +164,7 @@ async function measure(
     await warmingUp
   }
 
+  await observer?.begin()
   const endSampling = sampleServer(serverPids(options))
   const ownCpu = process.cpuUsage()
   const startedAt = new Date()
@@ -144,6 +175,7 @@ async function measure(
   const elapsedMs = performance.now() - start
   const { user, system } = process.cpuUsage(ownCpu)
   const samples = endSampling()
+  await observer?.end()
 
   progress.begin(`${scenario}: checking`)
   const costsAfter = measureCryptoCosts(FLOOR_MS)
@@ -193,13 +225,6 @@ export function serverPids({ pids, directoryUrl }: Options): ServerPids {
   if (service === 0) return others
   const found = service ?? (isLoopback(directoryUrl) ? findListener(parseTarget(directoryUrl).port) : undefined)
   return found === undefined ? others : { ...others, service: found }
-}
-
-async function startResponderFor(options: Options, scenario: ScenarioName, thumbprints: readonly string[]) {
-  const { host, port } = options.http01
-  const { answersChallenges } = scenarioNamed(scenario)
-  if (!answersChallenges || options.challengeType !== 'http-01' || port === 0) return undefined
-  return await startResponder(host, port, thumbprints)
 }
 
 function generatorJobs(options: Options, scenario: ScenarioName, connections: number): GeneratorJob[] {

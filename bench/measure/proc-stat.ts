@@ -65,6 +65,16 @@ export function readMemory(pid: number): ProcessMemory | undefined {
   }
 }
 
+/** A process and all below it, parents first. */
+export function familyOf(pid: number, processes: readonly ProcessInfo[]): ProcessInfo[] {
+  return processes
+    .filter((process) => process.pid === pid)
+    .flatMap((process) => [
+      process,
+      ...processes.filter(({ parentPid }) => parentPid === pid).flatMap((child) => familyOf(child.pid, processes)),
+    ])
+}
+
 function hasEnded(error: unknown): boolean {
   const code = (error as NodeJS.ErrnoException).code
   return code === 'ENOENT' || code === 'ESRCH'

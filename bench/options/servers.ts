@@ -8,7 +8,7 @@ export interface AgainstOptions {
   directoryUrl: string
   clients: number | undefined
   challengeType: string | undefined
-  http01: { host: string; port: number } | undefined
+  http01: { host: string; http01Port: number } | undefined
   caCertificates: string | undefined
   insecure: boolean
   /** Undefined looks for who listens on the directory's port; 0 does not. */
@@ -54,7 +54,7 @@ export const SERVER_FLAGS: readonly Flag[] = [
 
 /** What services that the bench starts itself have ways of their own for. */
 const NOT_WHEN_STARTED = [
-  ...['directory', 'ca-cert', 'insecure', 'root', 'http01-port', 'http01-host'],
+  ...['directory', 'ca-cert', 'insecure', 'root', 'http01-port', 'http01-host', 'dns-port', 'tlsalpn01-port'],
   ...['server-pid', 'signer-pid', 'postgres-pid'],
 ]
 
@@ -132,7 +132,7 @@ function readAgainst(read: Reader, text: string): AgainstOptions[] {
       directoryUrl: url,
       clients: integer('clients'),
       challengeType: settings.get('challenge'),
-      http01: host === undefined ? undefined : { host, port: Number(port) },
+      http01: host === undefined ? undefined : { host, http01Port: Number(port) },
       caCertificates: caFile === undefined ? undefined : read.content('against', caFile),
       insecure: settings.has('insecure'),
       pid: integer('pid'),

@@ -3,6 +3,7 @@
 import { mkdirSync } from 'node:fs'
 import type { Options } from '../options/options.ts'
 import type { BesideName, BesideOptions } from '../options/servers.ts'
+import { ACCEPT_ALL } from './accept-all.ts'
 import { outputOf } from './build.ts'
 import { launchCaddy } from './caddy.ts'
 import type { Contestant } from './contestant.ts'
@@ -36,9 +37,6 @@ const OTHERS: Record<BesideName, Other> = {
   },
 }
 
-/** The challenge that `bench/accept-all.mjs` meets; other servers know no such type. */
-export const ACCEPT_ALL = 'accept-all-01'
-
 /** @throws Error with what it said when it is not installed or does not start. */
 export async function startBeside(
   { name, clients: wanted }: BesideOptions,
@@ -48,7 +46,9 @@ export async function startBeside(
 ): Promise<Contestant> {
   const other = OTHERS[name]
   const acceptsAll = options.challengeType === ACCEPT_ALL
-  const launch = { folder, cpus: options.servers.serverCpus, acceptsAll }
+  // Other servers know no such type; http-01 is what they take for met.
+  const challengeType = acceptsAll ? 'http-01' : options.challengeType
+  const launch = { folder, cpus: options.servers.serverCpus, acceptsAll, challengeType }
   mkdirSync(folder)
   const version = await versionOf(name, other.versionArguments, folder, signal)
   let running = await other.launch(launch, signal)
@@ -60,11 +60,11 @@ export async function startBeside(
       note: `${clients} clients; ${other.note(acceptsAll)}`,
       isOurs: false,
     },
-    options: optionsFor(options, running, clients),
+    options: optionsFor({ ...options, challengeType }, running, clients),
     async restart() {
       await running.stop()
       running = await other.launch(launch, signal)
-      contestant.options = optionsFor(options, running, clients)
+      contestant.options = optionsFor({ ...options, challengeType }, running, clients)
     },
     stop: () => running.stop(),
   }
@@ -84,11 +84,10 @@ async function versionOf(name: string, words: readonly string[], folder: string,
 }
 
 function optionsFor(options: Options, running: Launched, clients: number): Options {
-  const { directoryUrl, http01, caCertificates, rootCertificate, pid } = running
+  const { directoryUrl, responders, caCertificates, rootCertificate, pid } = running
   return {
     ...options,
-    ...{ directoryUrl, http01, caCertificates, rootCertificate, clients },
-    challengeType: options.challengeType === ACCEPT_ALL ? 'http-01' : options.challengeType,
+    ...{ directoryUrl, responders, caCertificates, rootCertificate, clients },
     insecure: caCertificates === undefined,
     processes: Math.min(options.processes, clients),
     pids: { service: pid },

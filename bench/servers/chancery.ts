@@ -2,13 +2,15 @@
 
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
+import type { ResponderPlaces } from '../responder/responders.ts'
 import { type Build, outputOf } from './build.ts'
 import { startChild } from './child.ts'
 import { freePort } from './free-port.ts'
 
 export interface Server {
   directoryUrl: string
-  http01Port: number
+  /** Where it looks for answers to challenges. */
+  responders: ResponderPlaces
   /** PEM of the root that TLS and issued chains lead to. */
   root: string
   pid: number
@@ -24,6 +26,10 @@ export interface ServerSettings {
   cpus: string | undefined
   /** Module of a validator, when the challenge needs one. */
   validator: string | undefined
+  /** Offers the methods of DNS, and asks the bench. */
+  asksDns: boolean
+  /** Beside the bench's own. */
+  environment?: Readonly<Record<string, string>>
 }
 
 /** @throws Error with what the service said, when it did not start. */
@@ -31,13 +37,19 @@ export async function startServer(build: Build, settings: ServerSettings, signal
   const cli = path.join(build.root, 'dist/src/main/cli.js')
   const known = flagsIn(await outputOf(process.execPath, [cli, 'serve', '--help'], build.root, signal))
   const port = await freePort()
-  const http01Port = await freePort()
+  const responders = {
+    host: '127.0.0.1',
+    http01Port: await freePort(),
+    dnsPort: settings.asksDns ? await freePort() : 0,
+    tlsAlpn01Port: known.has('tlsalpn01-port') ? await freePort() : 0,
+  }
   const words = serverFlags(
     {
       'data-dir': settings.dataDir,
       port,
-      'http01-port': http01Port,
-      'tlsalpn01-port': known.has('tlsalpn01-port') ? await freePort() : undefined,
+      'http01-port': responders.http01Port,
+      'dns01-port': responders.dnsPort || undefined,
+      'tlsalpn01-port': responders.tlsAlpn01Port || undefined,
       workers: settings.workers,
       validator: settings.validator,
     },
@@ -47,11 +59,14 @@ export async function startServer(build: Build, settings: ServerSettings, signal
   const command = [process.execPath, '--enable-source-maps', cli, '--dev', ...words]
   const directoryUrl = `https://localhost:${port}/directory`
   const { pid, stop } = await startChild(
-    { name: build.name, command, cwd: build.root, cpus: settings.cpus, answersAt: directoryUrl },
+    {
+      ...{ name: build.name, command, cwd: build.root, cpus: settings.cpus, answersAt: directoryUrl },
+      ...(settings.environment && { environment: settings.environment }),
+    },
     signal,
   )
   const root = readFileSync(path.join(settings.dataDir, 'ca/root.pem'), 'utf8')
-  return { directoryUrl, http01Port, root, pid, stop }
+  return { directoryUrl, responders, root, pid, stop }
 }
 
 /** Flags that a command's `--help` names. */

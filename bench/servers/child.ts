@@ -3,7 +3,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { get } from 'node:https'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type ProcessInfo, readProcesses } from '../measure/proc-stat.ts'
+import { familyOf, readProcesses } from '../measure/proc-stat.ts'
 
 /** The first start may make a database and a CA: some seconds, more on a busy machine. */
 const START_TIMEOUT_MS = 90_000
@@ -74,16 +74,6 @@ function superviseChild(child: ChildProcess) {
       await exited
     },
   }
-}
-
-/** A process and all below it, parents first. */
-function familyOf(pid: number, processes: readonly ProcessInfo[]): ProcessInfo[] {
-  return processes
-    .filter((process) => process.pid === pid)
-    .flatMap((process) => [
-      process,
-      ...processes.filter(({ parentPid }) => parentPid === pid).flatMap((child) => familyOf(child.pid, processes)),
-    ])
 }
 
 function killIfThere(pid: number): void {

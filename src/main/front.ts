@@ -50,9 +50,6 @@ const NO_CRL_RETRY_SECONDS = 2
 /** Probes must be answered above all when things go wrong. */
 const HEALTH_PATHS = new Set(['/livez', '/healthz', '/readyz'])
 
-/** Methods are the client's free text; a label must not be. */
-const METHODS = new Set(['GET', 'HEAD', 'POST', 'OPTIONS', 'PUT', 'PATCH', 'DELETE'])
-
 interface Exchange extends AcmeExchange {
   http: HttpRequest
   address: string
@@ -86,8 +83,7 @@ export function createFront(options: FrontOptions): Front {
 
   function finish(reply: HttpReply, { http, requestId, address, resource, startedAt }: Exchange): HttpReply {
     const seconds = (performance.now() - startedAt) / 1000
-    metrics.httpRequests.inc({ method: METHODS.has(http.method) ? http.method : 'other', status: reply.status })
-    metrics.httpDuration.observe({ resource }, seconds)
+    metrics.requests.answered(http.method, reply.status, resource, seconds)
     if (log.isLevelEnabled('info')) {
       const line = {
         requestId,
