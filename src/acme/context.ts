@@ -13,6 +13,7 @@ import type { RateLimiter } from '../services/rate-limiter.ts'
 import type { Registration } from '../services/registration.ts'
 import type { Renewal } from '../services/renewal.ts'
 import type { RevocationService } from '../services/revocation.ts'
+import type { SignatureBudget } from '../services/signature-budget.ts'
 import type { ChallengeTriggers } from '../services/validation.ts'
 
 export interface AcmeSettings {
@@ -50,6 +51,7 @@ export interface AcmeContext {
   settings: AcmeSettings
   nonces: Nonces
   limits: RateLimiter
+  signatures: SignatureBudget
   board: Pick<InstanceBoard, 'isOn'>
   accounts: AccountCache
   registration: Registration

@@ -2,22 +2,30 @@
 
 import type { Logger } from 'pino'
 import type { AcmeApplication, AcmeExchange } from '../acme/application.ts'
-import { isRefusing, PRESSURE_RETRY_AFTER } from '../domain/pool-pressure.ts'
+import { retryAfterSeconds } from '../domain/overload.ts'
+import { isRefusing, PRESSURE_RETRY_AFTER, type RefusingTier } from '../domain/pool-pressure.ts'
 import { createSecurityHeaders, requestIdFor } from '../http/common-headers.ts'
 import { createForwarding, type ProxySettings } from '../http/forwarded.ts'
 import type { HttpReply, HttpRequest } from '../http/message.ts'
 import { BatcherFull } from '../lib/batcher.ts'
+import type { HoldingPen } from '../lib/holding-pen.ts'
 import { type CrlDocument, crlReply } from '../ops/crl.ts'
 import { type HealthReport, healthzReply, livezReply, readyzReply } from '../ops/health.ts'
 import { METRICS_CONTENT_TYPE, type Metrics } from '../ops/metrics.ts'
 import { Problem } from '../protocol/problem.ts'
 import { ActorError } from '../runtime/errors.ts'
+import { type Admission, MEASURED } from '../services/admission.ts'
 import type { InstanceBoard } from '../services/instance-board.ts'
+import type { SignatureBudget } from '../services/signature-budget.ts'
 import { isUnavailable } from '../store/database.ts'
 
 export interface FrontOptions {
   acme: AcmeApplication
   board: Pick<InstanceBoard, 'admission'>
+  admission: Admission
+  signatures: Pick<SignatureBudget, 'isExhausted'>
+  /** Where answers wait that are not to be prompt. */
+  late: HoldingPen<HttpReply>
   metrics: Metrics
   log: Logger
   version: string
@@ -61,15 +69,40 @@ interface Exchange extends AcmeExchange {
 }
 
 export interface Front {
+  /** @returns the refusal of a request that is turned away by its head. */
+  admit(http: HttpRequest): HttpReply | Promise<HttpReply> | undefined
   handle(http: HttpRequest): HttpReply | Promise<HttpReply>
   onError(error: unknown, http: HttpRequest): HttpReply
   refuse(http: HttpRequest, problem: Problem): HttpReply
+  /** The refusal of a body that there is no memory for just now. */
+  busy(http: HttpRequest): HttpReply
+}
+
+function busy(detail: string, retryAfterSeconds: number): Problem {
+  return new Problem('serverInternal', detail, { status: 503, retryAfterSeconds })
 }
 
 export function createFront(options: FrontOptions): Front {
-  const { acme, metrics, log } = options
+  const { acme, board, admission, signatures, late, metrics, log } = options
   const securityHeaders = createSecurityHeaders(options.hstsMaxAgeSeconds)
   const effectiveClient = createForwarding(options.proxy, options.scheme)
+
+  const pressureProblems = Object.fromEntries(
+    Object.entries(PRESSURE_RETRY_AFTER).map(([tier, seconds]) => [
+      tier,
+      busy(`the server's database connections are under pressure; try again in ${seconds} seconds`, seconds),
+    ]),
+  ) as Record<RefusingTier, Problem>
+
+  /** One for each Retry-After: an error costs more to make than the reply that it becomes. */
+  const overloadProblems: Problem[] = []
+  function overloadProblem(seconds: number): Problem {
+    overloadProblems[seconds] ??= busy(
+      `the server has more to do than it can; try again in ${seconds} seconds`,
+      seconds,
+    )
+    return overloadProblems[seconds]
+  }
 
   function begin(http: HttpRequest): Exchange {
     const client = effectiveClient(http)
@@ -108,16 +141,9 @@ export function createFront(options: FrontOptions): Front {
   function faultProblem(error: unknown, exchange: Exchange): Problem {
     if (error instanceof Problem) return error
     if (error instanceof BatcherFull || error instanceof ActorError)
-      return new Problem('serverInternal', 'the server is busy; try again soon', {
-        status: 503,
-        retryAfterSeconds: BUSY_RETRY_SECONDS,
-      })
+      return busy('the server is busy; try again soon', BUSY_RETRY_SECONDS)
     log.error({ requestId: exchange.requestId, path: exchange.http.path, err: error }, 'request failed')
-    if (isUnavailable(error))
-      return new Problem('serverInternal', 'the database is not reachable; try again soon', {
-        status: 503,
-        retryAfterSeconds: UNAVAILABLE_RETRY_SECONDS,
-      })
+    if (isUnavailable(error)) return busy('the database is not reachable; try again soon', UNAVAILABLE_RETRY_SECONDS)
     return new Problem('serverInternal', `the server failed; quote request ${exchange.requestId} to its operator`)
   }
 
@@ -163,18 +189,55 @@ export function createFront(options: FrontOptions): Front {
   }
 
   /** Doc 1, connection pool pressure guard: everything but the health endpoints, before anything else is done for it. */
-  function guard(exchange: Exchange): HttpReply | undefined {
-    const tier = options.board.admission()
-    if (!isRefusing(tier) || HEALTH_PATHS.has(exchange.http.path)) return undefined
+  function guard(http: HttpRequest): HttpReply | undefined {
+    const tier = board.admission()
+    if (!isRefusing(tier) || HEALTH_PATHS.has(http.path)) return undefined
     metrics.pressureRejections.inc({ tier })
-    const retryAfterSeconds = PRESSURE_RETRY_AFTER[tier]
-    const detail = `the server's database connections are under pressure; try again in ${retryAfterSeconds} seconds`
-    return acme.problem(new Problem('serverInternal', detail, { status: 503, retryAfterSeconds }), exchange)
+    return unlogged(pressureProblems[tier], begin(http))
+  }
+
+  /** Refusals of a kind come in thousands: they are counted by their reason, and the log has a line for all of them. */
+  function unlogged(refusal: Problem, exchange: Exchange): HttpReply {
+    const { method } = exchange.http
+    metrics.httpRequests.inc({ method: METHODS.has(method) ? method : 'other', status: refusal.status })
+    return acme.problem(refusal, exchange)
+  }
+
+  function turnAway(http: HttpRequest): HttpReply | Promise<HttpReply> | undefined {
+    if (!admission.isWatching || HEALTH_PATHS.has(http.path) || http.path === options.metricsPath()) return undefined
+    const exchange = begin(http)
+    // What is not there costs as much as the directory.
+    const refusal = admission.judge(acme.match(http.path)?.resource ?? 'directory', exchange.address)
+    if (!refusal) return undefined
+    const reply = unlogged(overloadProblem(refusal.retryAfterSeconds), exchange)
+    return refusal.isLate ? held(reply) : reply
+  }
+
+  /** Who cannot be kept waiting any more, since too many are, has to connect anew. */
+  function held(reply: HttpReply): HttpReply | Promise<HttpReply> {
+    return late.hold(reply, performance.now()) ?? { ...reply, closes: true }
+  }
+
+  function finishLater(reply: Promise<HttpReply>, exchange: Exchange): Promise<HttpReply> {
+    const isMeasured = MEASURED.has(exchange.resource)
+    if (isMeasured) admission.began()
+    const end = () => {
+      if (isMeasured) admission.ended(performance.now() - exchange.startedAt)
+    }
+    return reply.then(
+      (ready) => {
+        end()
+        const finished = finish(ready, exchange)
+        return ready.status >= 400 && signatures.isExhausted(exchange.address) ? held(finished) : finished
+      },
+      (error) => {
+        end()
+        return fault(error, exchange)
+      },
+    )
   }
 
   function answer(exchange: Exchange): HttpReply | Promise<HttpReply> {
-    const refused = guard(exchange)
-    if (refused) return refused
     const match = acme.match(exchange.http.path)
     if (match) {
       exchange.resource = match.resource
@@ -185,19 +248,20 @@ export function createFront(options: FrontOptions): Front {
   }
 
   return {
+    admit: (http) => guard(http) ?? turnAway(http),
     handle(http) {
       const exchange = begin(http)
       const reply = answer(exchange)
-      if (!(reply instanceof Promise)) return finish(reply, exchange)
-      return reply.then(
-        (ready) => finish(ready, exchange),
-        (error) => fault(error, exchange),
-      )
+      return reply instanceof Promise ? finishLater(reply, exchange) : finish(reply, exchange)
     },
     onError: (error, http) => fault(error, begin(http)),
     refuse(http, problem) {
       const exchange = begin(http)
       return finish(acme.problem(problem, exchange), exchange)
+    },
+    busy(http) {
+      metrics.requestsShed.inc({ reason: 'body_memory' })
+      return unlogged(overloadProblem(retryAfterSeconds(0, Math.random())), begin(http))
     },
   }
 }

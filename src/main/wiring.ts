@@ -27,6 +27,7 @@ import { createRegistration } from '../services/registration.ts'
 import { createRenewal } from '../services/renewal.ts'
 import { createRevocation } from '../services/revocation.ts'
 import { databaseSerialNumbers, randomSerialNumbers } from '../services/serial-number.ts'
+import type { SignatureBudget } from '../services/signature-budget.ts'
 import { createChallengeTriggers, type DispatchValidation } from '../services/validation.ts'
 import { createAccountStore } from '../store/account-store.ts'
 import { createAllowlistStore } from '../store/allowlist-store.ts'
@@ -206,6 +207,7 @@ export function createAcmeContext(
   shared: Shared,
   { rateTable, board }: Pick<FrontThreadData, 'rateTable' | 'board'>,
   nonces: Nonces,
+  signatures: SignatureBudget,
   dispatch: DispatchValidation,
   askForCaa: AskForCaa,
   askForMailDomains: AskForMailDomains | undefined,
@@ -232,6 +234,7 @@ export function createAcmeContext(
         log.info({ event: 'rate_limit_exceeded', category, subject }, 'rate limit exceeded')
       },
     }),
+    signatures,
     board: openInstanceBoard(board),
     accounts,
     registration: createRegistration(

@@ -55,6 +55,8 @@ export function createMetrics() {
     workerErrors: counter('cleanup_errors_total', 'Failed rounds of a background task.', ['task']),
     rateLimited: counter('rate_limited_total', 'Requests refused by a rate limit or a quota.', ['category']),
     pressureRejections: counter('pool_rejections_total', 'Requests refused by the pool pressure guard.', ['tier']),
+    requestsShed: counter('requests_shed_total', 'Requests and connections turned away under overload.', ['reason']),
+    overloadedThreads: gauge('overloaded_threads', 'Front threads that are turning requests away.'),
     httpRequests: counter('http_requests_total', 'HTTP requests answered.', ['method', 'status']),
     httpDuration: new Histogram({
       name: 'service_http_request_duration_seconds',

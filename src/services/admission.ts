@@ -1,0 +1,160 @@
+/**
+ * Admission control of one front thread: what it measures, whom it turns away, and what it says of it.
+ *
+ * A thread decides for itself, from what it sees: how late its own timer runs, which is how long a request waits until
+ * it is read, and how long requests take that need the database (`domain/overload.ts`). While neither is remarkable a
+ * request costs one comparison; from a third of the accepted delay on it is counted who asks, so that it is known who asks much
+ * when that begins to matter.
+ *
+ * A refusal is cheap, and a client that asks again at once makes it expensive all the same. So addresses that take more
+ * than their share get theirs late, and so does everybody when there are more refusals than a thread can make in passing.
+ */
+
+import { CALM, isHeavy, isTurnedAway, nextState, rankOf, retryAfterSeconds, TICK_MS } from '../domain/overload.ts'
+import { countedAddress } from '../domain/rate-limit.ts'
+import { DecayingSketch, sketchKey } from '../lib/decaying-sketch.ts'
+import type { ResourceName } from '../protocol/urls.ts'
+
+export type ShedReason = 'delay' | 'heavy_address'
+
+export interface Refusal {
+  reason: ShedReason
+  retryAfterSeconds: number
+  /** Better sent late. */
+  isLate: boolean
+}
+
+export interface EpisodeFacts {
+  /** Of the last tick. */
+  delayMs: number
+  inFlight: number
+}
+
+export interface AdmissionEvents {
+  begun(facts: EpisodeFacts): void
+  ended(facts: { seconds: number; turnedAway: number }): void
+  /** Once a tick, for those of it. */
+  turnedAway(reason: ShedReason, count: number): void
+}
+
+export interface Admission {
+  /** While this is false `judge` lets everybody in. */
+  readonly isWatching: boolean
+  /** @returns undefined: let it in. */
+  judge(resource: ResourceName, address: string): Refusal | undefined
+  /** A request that needs the database has begun; its time is reported to `ended` when it is answered. */
+  began(): void
+  ended(ms: number): void
+  /** Every `TICK_MS`. */
+  tick(now: number): void
+  readonly severity: number
+}
+
+/** Requests whose time tells how busy the database is. The others wait for a signer or somebody's name server, or for nobody. */
+export const MEASURED: ReadonlySet<string> = new Set<ResourceName>(['newOrder', 'order', 'authorization', 'challenge'])
+
+/** Fewer at a time are no queue: where they take long, the database is far away and not busy. */
+const QUEUE = 16
+const WATCHED_RATIO = 0.3
+/** Who asks much is a matter of the last second or two. */
+const WORK_HALF_LIFE_MS = 1000
+/** Refusals of a tick that a thread makes in passing: at 20 µs each, a twelfth of its time. */
+const PROMPT_REFUSALS = 200
+/** Turns without a refusal that end an episode, so that one that comes and goes is one in the log. */
+const EPISODE_END_MS = 2000
+
+export function createAdmission(targetDelayMs: number, events: AdmissionEvents): Admission {
+  const work = new DecayingSketch(WORK_HALF_LIFE_MS)
+  let state = CALM
+  let now = performance.now()
+  let isWatching = false
+  let users = 0
+  let total = 0
+
+  let inFlight = 0
+  let ended = 0
+  let waitedMs = 0
+  let progressAt = now
+
+  const refused: Record<ShedReason, number> = { delay: 0, heavy_address: 0 }
+  let episode: { since: number; refusedAt: number; turnedAway: number } | undefined
+
+  /** Nothing that ends while something is under way is a wait, too. */
+  function databaseDelay(): number {
+    const concurrency = Math.max(inFlight, waitedMs / TICK_MS)
+    if (concurrency < QUEUE) return 0
+    return ended > 0 ? waitedMs / ended : now - progressAt
+  }
+
+  function lookAtUsers(): boolean {
+    if (!isWatching) return false
+    total = work.total(now)
+    const profile = work.profile(Math.max(1, total / 1000), now)
+    users = profile.users
+    return isHeavy(profile.largest, total, users)
+  }
+
+  function report(delayMs: number): void {
+    const count = refused.delay + refused.heavy_address
+    if (count > 0) {
+      if (!episode) {
+        episode = { since: now, refusedAt: now, turnedAway: 0 }
+        events.begun({ delayMs: Math.round(delayMs), inFlight })
+      }
+      episode.refusedAt = now
+      episode.turnedAway += count
+      for (const reason of ['delay', 'heavy_address'] as const) {
+        if (refused[reason] > 0) events.turnedAway(reason, refused[reason])
+        refused[reason] = 0
+      }
+    } else if (episode && now - episode.refusedAt > EPISODE_END_MS) {
+      const { since, refusedAt, turnedAway } = episode
+      episode = undefined
+      events.ended({ seconds: Math.round((refusedAt - since) / 100) / 10, turnedAway })
+    }
+  }
+
+  return {
+    get severity() {
+      return state.severity
+    },
+    get isWatching() {
+      return isWatching
+    },
+    judge(resource, address) {
+      if (!isWatching) return undefined
+      const key = sketchKey(address.includes(':') ? countedAddress(address) : address)
+      work.add(key, 1, now)
+      if (state.severity === 0) return undefined
+      const heavy = isHeavy(work.amount(key, now), total, users)
+      if (!isTurnedAway(state.severity, rankOf(resource, heavy), Math.random())) return undefined
+      const reason = heavy ? 'heavy_address' : 'delay'
+      refused[reason]++
+      return {
+        reason,
+        retryAfterSeconds: retryAfterSeconds(episode ? now - episode.since : 0, Math.random()),
+        isLate: heavy || refused.delay > PROMPT_REFUSALS,
+      }
+    },
+    began() {
+      if (inFlight++ === 0) progressAt = now
+    },
+    ended(ms) {
+      inFlight--
+      ended++
+      waitedMs += ms
+      progressAt = now
+    },
+    tick(at) {
+      const lateMs = Math.max(0, at - now - TICK_MS)
+      now = at
+      const delayMs = Math.max(lateMs, databaseDelay())
+      ended = 0
+      waitedMs = 0
+      const ratio = delayMs / targetDelayMs
+      isWatching = state.severity > 0 || ratio > WATCHED_RATIO || (isWatching && ratio > WATCHED_RATIO / 2)
+      state = nextState(state, ratio, lookAtUsers())
+      report(delayMs)
+    },
+  }
+}
