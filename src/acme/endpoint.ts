@@ -183,12 +183,12 @@ async function authenticate(
       throw new Problem('malformed', 'this resource needs kid, the account URL, and not jwk (RFC 8555 §6.2)')
     const ofCertificate = signedBy === 'either'
     const { accountKeys, algorithms } = context.settings
-    context.signatures.require(address)
+    context.patience.require(address)
     const proven = parseAccountKey(key.jwk, ofCertificate ? CERTIFICATE_KEYS : accountKeys)
     try {
       requireSignature(jws, proven, ofCertificate ? EVERY_ALGORITHM : algorithms)
     } catch (error) {
-      context.signatures.failed(address)
+      context.patience.wasted(address, 1)
       throw error
     }
     return proven
@@ -211,12 +211,12 @@ async function findSigner(
   address: string,
   context: AcmeContext,
 ): Promise<KnownAccount> {
-  context.signatures.require(address, known.provenFrom)
+  context.patience.require(address, known.provenFrom)
   try {
     requireSignature(jws, known.key, context.settings.algorithms)
     return known
   } catch (error) {
-    context.signatures.failed(address)
+    context.patience.wasted(address, 1)
     known.provenFrom = undefined
     const current = await context.accounts.findNewKey(known)
     if (!current) throw error
@@ -230,8 +230,8 @@ async function findAccount(kid: string, address: string, context: AcmeContext): 
   const found = id !== undefined && isUuid(id) ? context.accounts.find(id) : undefined
   const known = found instanceof Promise ? await found : found
   if (known) return known
-  context.signatures.require(address)
-  context.signatures.failed(address)
+  context.patience.require(address)
+  context.patience.wasted(address, 1)
   throw new Problem('accountDoesNotExist', 'the kid is not the URL of an account of this server')
 }
 

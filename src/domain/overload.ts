@@ -1,15 +1,15 @@
 /**
  * When a front thread turns requests away, and which (docs/operations.md, "Overload"). Pure: no clock, no randomness.
  *
- * The measure is delay, not load: how long requests wait beyond their own work, as a multiple of the delay that the operator
- * accepts. A standing queue shows in it whatever is short (processor, database, signer), and nothing has to be known of how
- * much the machine can do. One number, the severity, follows it: a controller with a proportional and an integral
- * part, as PIE uses it for packets (RFC 8033), raises it while requests wait too long and lowers it when they do not.
+ * The measure is delay, not load, so nothing has to be known of how much the machine can do, and a queue shows whatever is short:
+ * processor, disk or database. How long a request that comes now will take is known at once, by Little's law: requests under
+ * way by requests answered in a second. That over the delay the operator accepts is the pressure.
  *
- * Requests have ranks, and the severity goes through them: at severity 3.4 all of rank 2 and below are turned away and two in
- * five of rank 3. Addresses that take much more than others come first, whatever they ask for. Among the rest
- * what begins something new comes first, and what goes on with it last: an order that was let in is worth something only when
- * its other six requests are, too.
+ * A burst is no overload: only when the pressure has stood above 1 for a while a thread begins to refuse. From then on the
+ * pressure of the moment decides about each request by what it is for. What begins something new is refused first, and what
+ * goes on with it last: an order that was let in is worth something only when its other six requests are, too. So the orders
+ * under way stay as many as can be served in time, and all of those are. Addresses that take much more than others come
+ * before either, whatever they ask for.
  */
 
 import type { ResourceName } from '../protocol/urls.ts'
@@ -37,18 +37,16 @@ export const WORK_CLASS = {
   crl: 'ongoing',
 } as const satisfies Record<ResourceName, WorkClass>
 
-const CLASS_RANK = { beginning: 0, aside: 1, ongoing: 2 } as const satisfies Record<WorkClass, number>
-/** Ranks of addresses that take their share come behind all ranks of one that takes more. */
-export const FAIR_RANKS = 3
-export const MAX_SEVERITY = 6
+/** Pressure from which on requests of a class are refused: to an address that takes its share, and to one that takes far more. */
+const REFUSED_FROM = {
+  beginning: { fair: 1, heavy: 0.5 },
+  aside: { fair: 1.5, heavy: 0.75 },
+  ongoing: { fair: 3, heavy: 1 },
+} as const satisfies Record<WorkClass, { fair: number; heavy: number }>
 
-export function rankOf(resource: ResourceName, isHeavy: boolean): number {
-  return CLASS_RANK[WORK_CLASS[resource]] + (isHeavy ? 0 : FAIR_RANKS)
-}
-
-/** @param draw evenly from 0 to 1, fresh for each request. */
-export function isTurnedAway(severity: number, rank: number, draw: number): boolean {
-  return draw < severity - rank
+export function isTurnedAway(pressure: number, resource: ResourceName, isHeavy: boolean): boolean {
+  const { fair, heavy } = REFUSED_FROM[WORK_CLASS[resource]]
+  return pressure > (isHeavy ? heavy : fair)
 }
 
 /** Where several use the service at a time, one that uses twice as much as the others on average, and a fifth of all. */
@@ -57,49 +55,43 @@ export function isHeavy(own: number, total: number, users: number): boolean {
   return own > (2 * (total - own)) / (users - 1)
 }
 
-/** Milliseconds between two looks at the delay. */
+/** Milliseconds between two looks at the pressure. */
 export const TICK_MS = 50
-/** A queue that stands for so many looks is no burst: 200 ms. */
+/** What stands for so many looks is no burst: 200 ms. */
 const STANDING_TICKS = 4
-
-/** Gains for one tick and one accepted delay: quick enough for a load that doubles, slow enough not to swing (simulated in its test). */
-const PROPORTIONAL = 0.6
-const INTEGRAL = 0.06
-/** A stall of seconds says no more than one of four accepted delays. */
-const MAX_RATIO = 4
-/** Below this the queue is gone, and the severity goes with it: a rank in half a second. */
-const GONE_RATIO = 0.5
-const RELEASE = 0.1
+/** Without pressure for so many, it is over: one second. */
+const GONE_TICKS = 20
+const GONE = 0.5
 
 export interface OverloadState {
-  readonly severity: number
-  /** Delays of the last ticks as multiples of the accepted one, newest last. */
-  readonly ratios: readonly number[]
+  readonly isOverloaded: boolean
+  /** Looks in a row that speak for the other state. */
+  readonly streak: number
 }
 
-export const CALM: OverloadState = { severity: 0, ratios: [] }
+export const CALM: OverloadState = { isOverloaded: false, streak: 0 }
 
-/**
- * One tick.
- * @param ratio measured delay by the accepted one. @param hasHeavy somebody takes more than his share; where nobody does there is no
- *   sense in going through the ranks below.
- */
-export function nextState({ severity, ratios }: OverloadState, ratio: number, hasHeavy: boolean): OverloadState {
-  const bounded = Math.min(ratio, MAX_RATIO)
-  const recent = [...ratios.slice(1 - STANDING_TICKS), bounded]
-  if (severity === 0) {
-    const stands = recent.length === STANDING_TICKS && recent.every((one) => one > 1)
-    if (!stands) return { severity: 0, ratios: recent }
-    return { severity: (hasHeavy ? 0 : FAIR_RANKS) + PROPORTIONAL * (bounded - 1) + INTEGRAL, ratios: recent }
-  }
-  const before = ratios.at(-1) ?? 0
-  const change =
-    bounded < GONE_RATIO && before < GONE_RATIO
-      ? -RELEASE
-      : INTEGRAL * (bounded - 1) + PROPORTIONAL * (bounded - before)
-  const next = Math.min(MAX_SEVERITY, Math.max(0, severity + change))
-  // Nothing between 0 and the first rank that is in use would change anything.
-  return { severity: !hasHeavy && next < FAIR_RANKS && change < 0 ? 0 : next, ratios: recent }
+/** One look, every `TICK_MS`. */
+export function nextState({ isOverloaded, streak }: OverloadState, pressure: number): OverloadState {
+  const speaksForChange = isOverloaded ? pressure < GONE : pressure > 1
+  if (!speaksForChange) return { isOverloaded, streak: 0 }
+  if (streak + 1 < (isOverloaded ? GONE_TICKS : STANDING_TICKS)) return { isOverloaded, streak: streak + 1 }
+  return { isOverloaded: !isOverloaded, streak: 0 }
+}
+
+/** Weight of the last tick in the rate of answers: it follows a change in a quarter of a second. */
+const RATE_WEIGHT = 0.2
+/** Fewer requests at a time are no queue: where they take long, the database is far away and not busy. */
+const QUEUE = 16
+
+/** Answers a millisecond, smoothed. */
+export function nextRate(rate: number, answered: number): number {
+  return rate + RATE_WEIGHT * (answered / TICK_MS - rate)
+}
+
+/** Milliseconds that a request which comes now will take. */
+export function expectedDelayMs(underWay: number, rate: number): number {
+  return underWay < QUEUE ? 0 : underWay / rate
 }
 
 /** Seconds after which most of what was turned away can come again; longer the longer it has lasted, so that it comes spread out. */

@@ -43,10 +43,10 @@ export interface ListenOptions {
   busy?(request: HttpRequest): HttpReply
   /** The reply for a handler that threw or rejected; where it throws itself, or its reply cannot be written, a bare 500 is sent. */
   onError(error: unknown, request: HttpRequest): HttpReply
-  /** The reply for a body over `maxBodyBytes` (413); `request.body` is empty. */
-  tooLarge(request: HttpRequest): HttpReply
+  /** The reply for a body over `maxBodyBytes` (413); `request.body` is empty. Behind a promise nothing more is read, and the connection ends. */
+  tooLarge(request: HttpRequest): HttpReply | Promise<HttpReply>
   /** The reply for two Content-Lengths or a foreign Transfer-Encoding (400, RFC 9112 §6.1, §6.3); the connection closes with it. */
-  badRequest(request: HttpRequest): HttpReply
+  badRequest(request: HttpRequest): HttpReply | Promise<HttpReply>
   /** The client went away before the reply was complete. For logs only. */
   onAborted?(request: HttpRequest): void
 }
@@ -364,14 +364,15 @@ class Server implements HttpServer {
    */
   #refuseAmbiguous(res: uWS.HttpResponse, request: LiveRequest): void {
     const exchange = this.#track(res, request)
-    setImmediate(() => this.#finish(exchange, this.#guard(request, this.#options.badRequest), true))
+    setImmediate(() => this.#finishBy(exchange, this.#guard(request, this.#options.badRequest), true))
   }
 
   /** Answered at once, whether or not the client has begun to send; `Expect: 100-continue` asks for just that. */
   #refuseLarge(res: uWS.HttpResponse, request: LiveRequest, declared: number): void {
     this.counters.tooLarge++
     const reply = this.#guard(request, this.#options.tooLarge)
-    this.#write(res, request, reply, declared > this.#options.maxBodyBytes + LINGER_BYTES)
+    if (reply instanceof Promise) this.#finishBy(this.#track(res, request), reply, true)
+    else this.#write(res, request, reply, declared > this.#options.maxBodyBytes + LINGER_BYTES)
   }
 
   /**
@@ -389,15 +390,17 @@ class Server implements HttpServer {
     let whole: Buffer | undefined
     let parts: Buffer[] = []
     let size = 0
+    let isRefused = false
     res.onData((chunk, isLast) => {
-      if (exchange.over) return
+      if (exchange.over || isRefused) return
       const at = size
       size += chunk.byteLength
       if (size > limit) {
         parts = []
         if (!isLast && size <= limit + LINGER_BYTES) return
         this.counters.tooLarge++
-        this.#finish(exchange, this.#guard(request, this.#options.tooLarge), !isLast)
+        isRefused = true
+        this.#finishBy(exchange, this.#guard(request, this.#options.tooLarge), !isLast)
         return
       }
       if (declared !== undefined) {
@@ -444,7 +447,7 @@ class Server implements HttpServer {
     return this.#guard(request, () => this.#options.onError(error, request))
   }
 
-  #guard(request: LiveRequest, make: ((request: HttpRequest) => HttpReply) | undefined): HttpReply {
+  #guard<R>(request: LiveRequest, make: ((request: HttpRequest) => R) | undefined): R | HttpReply {
     try {
       return make?.(request) ?? BARE_503
     } catch {
@@ -471,9 +474,19 @@ class Server implements HttpServer {
     this.inFlight--
   }
 
-  #finishLater(exchange: Exchange, reply: Promise<HttpReply>): void {
+  /** A refusal. The one that comes later leaves the rest of the body in the network, and the connection with it. */
+  #finishBy(exchange: Exchange, reply: HttpReply | Promise<HttpReply>, thenClose: boolean): void {
+    if (!(reply instanceof Promise)) {
+      this.#finish(exchange, reply, thenClose)
+      return
+    }
+    exchange.res.pause()
+    this.#finishLater(exchange, reply, true)
+  }
+
+  #finishLater(exchange: Exchange, reply: Promise<HttpReply>, thenClose = false): void {
     reply.then(
-      (value) => this.#finish(exchange, value),
+      (value) => this.#finish(exchange, value, thenClose),
       (error) => {
         // After an abort there is nobody to make an error reply for, but the failure still goes to the log.
         this.#finish(exchange, this.#errorReply(error, exchange.request))

@@ -14,7 +14,7 @@ import { runThread } from '../runtime/thread-entry.ts'
 import { createAdmission } from '../services/admission.ts'
 import { createConnectionGate } from '../services/connection-gate.ts'
 import { type InstanceBoard, openInstanceBoard } from '../services/instance-board.ts'
-import { createSignatureBudget } from '../services/signature-budget.ts'
+import { createPatience } from '../services/patience.ts'
 import { type Database, openDatabase } from '../store/database.ts'
 import { caaAnswerDeadlineMs } from './caa-checks.ts'
 import { createFront, KEPT_HEADERS } from './front.ts'
@@ -53,14 +53,14 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
     )
     const { enabled: handlesOverload, targetDelayMs, maxConnections } = overloadSettings(config)
     const events = overloadEvents(log, metrics)
-    const signatures = createSignatureBudget(handlesOverload, events.signatures)
+    const patience = createPatience(handlesOverload, events.patience)
     const admission = createAdmission(targetDelayMs, events.admission)
     const late = new HoldingPen<HttpReply>(LATE)
     const context = createAcmeContext(
       { config, methods, db, stores: createStores(db), ca, instanceId, metrics, log },
       data,
       nonces,
-      signatures,
+      patience,
       (request) => {
         try {
           supervisor.tell('validate', request)
@@ -79,7 +79,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       acme,
       board,
       admission,
-      signatures,
+      patience,
       late,
       metrics,
       log,
@@ -104,8 +104,8 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       accept: createConnectionGate({
         maxConnections,
         isTrustedProxy: trustedProxies(proxy),
-        isOverloaded: () => admission.severity > 0,
-        isUnwelcome: signatures.isExhausted,
+        isOverloaded: () => admission.isOverloaded,
+        isUnwelcome: patience.isExhausted,
       }),
       busy: front.busy,
       keptHeaders: [

@@ -16,14 +16,14 @@ import { Problem } from '../protocol/problem.ts'
 import { ActorError } from '../runtime/errors.ts'
 import { type Admission, MEASURED } from '../services/admission.ts'
 import type { InstanceBoard } from '../services/instance-board.ts'
-import type { SignatureBudget } from '../services/signature-budget.ts'
+import type { Patience } from '../services/patience.ts'
 import { isUnavailable } from '../store/database.ts'
 
 export interface FrontOptions {
   acme: AcmeApplication
   board: Pick<InstanceBoard, 'admission'>
   admission: Admission
-  signatures: Pick<SignatureBudget, 'isExhausted'>
+  patience: Pick<Patience, 'isExhausted' | 'wasted'>
   /** Where answers wait that are not to be prompt. */
   late: HoldingPen<HttpReply>
   metrics: Metrics
@@ -61,6 +61,9 @@ const HEALTH_PATHS = new Set(['/livez', '/healthz', '/readyz'])
 /** Methods are the client's free text; a label must not be. */
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'OPTIONS', 'PUT', 'PATCH', 'DELETE'])
 
+/** What a refusal of the request itself has cost, in signatures; those that fail are charged where they do. */
+const WASTE: Readonly<Record<number, number>> = { 400: 0.1, 404: 0.1, 405: 0.1, 413: 1, 415: 0.1 }
+
 interface Exchange extends AcmeExchange {
   http: HttpRequest
   address: string
@@ -73,7 +76,7 @@ export interface Front {
   admit(http: HttpRequest): HttpReply | Promise<HttpReply> | undefined
   handle(http: HttpRequest): HttpReply | Promise<HttpReply>
   onError(error: unknown, http: HttpRequest): HttpReply
-  refuse(http: HttpRequest, problem: Problem): HttpReply
+  refuse(http: HttpRequest, problem: Problem): HttpReply | Promise<HttpReply>
   /** The refusal of a body that there is no memory for just now. */
   busy(http: HttpRequest): HttpReply
 }
@@ -83,7 +86,7 @@ function busy(detail: string, retryAfterSeconds: number): Problem {
 }
 
 export function createFront(options: FrontOptions): Front {
-  const { acme, board, admission, signatures, late, metrics, log } = options
+  const { acme, board, admission, patience, late, metrics, log } = options
   const securityHeaders = createSecurityHeaders(options.hstsMaxAgeSeconds)
   const effectiveClient = createForwarding(options.proxy, options.scheme)
 
@@ -218,20 +221,24 @@ export function createFront(options: FrontOptions): Front {
     return late.hold(reply, performance.now()) ?? { ...reply, closes: true }
   }
 
+  /** Refusals to an address that asks for little else go out late: it cannot ask again before it has its answer. */
+  function deliver(reply: HttpReply, { address }: Exchange): HttpReply | Promise<HttpReply> {
+    if (reply.status < 400 || reply.status >= 500) return reply
+    const waste = WASTE[reply.status]
+    if (waste !== undefined) patience.wasted(address, waste)
+    return patience.isExhausted(address) ? held(reply) : reply
+  }
+
   function finishLater(reply: Promise<HttpReply>, exchange: Exchange): Promise<HttpReply> {
     const isMeasured = MEASURED.has(exchange.resource)
     if (isMeasured) admission.began()
-    const end = () => {
-      if (isMeasured) admission.ended(performance.now() - exchange.startedAt)
-    }
     return reply.then(
       (ready) => {
-        end()
-        const finished = finish(ready, exchange)
-        return ready.status >= 400 && signatures.isExhausted(exchange.address) ? held(finished) : finished
+        if (isMeasured) admission.ended()
+        return deliver(finish(ready, exchange), exchange)
       },
       (error) => {
-        end()
+        if (isMeasured) admission.ended()
         return fault(error, exchange)
       },
     )
@@ -252,12 +259,12 @@ export function createFront(options: FrontOptions): Front {
     handle(http) {
       const exchange = begin(http)
       const reply = answer(exchange)
-      return reply instanceof Promise ? finishLater(reply, exchange) : finish(reply, exchange)
+      return reply instanceof Promise ? finishLater(reply, exchange) : deliver(finish(reply, exchange), exchange)
     },
     onError: (error, http) => fault(error, begin(http)),
     refuse(http, problem) {
       const exchange = begin(http)
-      return finish(acme.problem(problem, exchange), exchange)
+      return deliver(finish(acme.problem(problem, exchange), exchange), exchange)
     },
     busy(http) {
       metrics.requestsShed.inc({ reason: 'body_memory' })

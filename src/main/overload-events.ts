@@ -3,11 +3,11 @@
 import type { Logger } from 'pino'
 import type { Metrics } from '../ops/metrics.ts'
 import type { AdmissionEvents } from '../services/admission.ts'
-import type { SignatureBudgetEvents } from '../services/signature-budget.ts'
+import type { PatienceEvents } from '../services/patience.ts'
 
 export interface OverloadEvents {
   admission: AdmissionEvents
-  signatures: SignatureBudgetEvents
+  patience: PatienceEvents
   /** @param total since the start */
   connectionsRefused(total: number): void
 }
@@ -26,10 +26,10 @@ export function overloadEvents(log: Logger, metrics: Metrics): OverloadEvents {
       },
       turnedAway: (reason, count) => metrics.requestsShed.inc({ reason }, count),
     },
-    signatures: {
+    patience: {
       exhausted: (address) =>
-        log.warn({ event: 'signatures_failing', address }, 'too many signatures from an address fail; it is held back'),
-      refused: () => metrics.requestsShed.inc({ reason: 'bad_signatures' }),
+        log.warn({ event: 'address_held_back', address }, 'too many requests from an address fail; it is held back'),
+      refused: () => metrics.requestsShed.inc({ reason: 'failing_address' }),
     },
     connectionsRefused(total) {
       if (total > knownConnections) metrics.requestsShed.inc({ reason: 'connections' }, total - knownConnections)

@@ -21,13 +21,13 @@ import { type InstanceBoard, openInstanceBoard } from '../services/instance-boar
 import { createIssuance, type Issuance } from '../services/issuance.ts'
 import { type AskForMailDomains, createMailDomainCheck } from '../services/mail-domains.ts'
 import { createOrdering } from '../services/ordering.ts'
+import type { Patience } from '../services/patience.ts'
 import { createQuotas } from '../services/quotas.ts'
 import { createRateLimiter } from '../services/rate-limiter.ts'
 import { createRegistration } from '../services/registration.ts'
 import { createRenewal } from '../services/renewal.ts'
 import { createRevocation } from '../services/revocation.ts'
 import { databaseSerialNumbers, randomSerialNumbers } from '../services/serial-number.ts'
-import type { SignatureBudget } from '../services/signature-budget.ts'
 import { createChallengeTriggers, type DispatchValidation } from '../services/validation.ts'
 import { createAccountStore } from '../store/account-store.ts'
 import { createAllowlistStore } from '../store/allowlist-store.ts'
@@ -207,7 +207,7 @@ export function createAcmeContext(
   shared: Shared,
   { rateTable, board }: Pick<FrontThreadData, 'rateTable' | 'board'>,
   nonces: Nonces,
-  signatures: SignatureBudget,
+  patience: Patience,
   dispatch: DispatchValidation,
   askForCaa: AskForCaa,
   askForMailDomains: AskForMailDomains | undefined,
@@ -234,7 +234,7 @@ export function createAcmeContext(
         log.info({ event: 'rate_limit_exceeded', category, subject }, 'rate limit exceeded')
       },
     }),
-    signatures,
+    patience,
     board: openInstanceBoard(board),
     accounts,
     registration: createRegistration(

@@ -2,15 +2,24 @@
  * Admission control of one front thread: what it measures, whom it turns away, and what it says of it.
  *
  * A thread decides for itself, from what it sees: how late its own timer runs, which is how long a request waits until
- * it is read, and how long requests take that need the database (`domain/overload.ts`). While neither is remarkable a
- * request costs one comparison; from a third of the accepted delay on it is counted who asks, so that it is known who asks much
- * when that begins to matter.
+ * it is read, and how many requests that need the database are under way and answered (`domain/overload.ts`). While neither is
+ * remarkable a request costs one comparison; from a third of the accepted delay on it is counted who asks, so that it is known
+ * who asks much when that begins to matter.
  *
  * A refusal is cheap, and a client that asks again at once makes it expensive all the same. So addresses that take more
  * than their share get theirs late, and so does everybody when there are more refusals than a thread can make in passing.
  */
 
-import { CALM, isHeavy, isTurnedAway, nextState, rankOf, retryAfterSeconds, TICK_MS } from '../domain/overload.ts'
+import {
+  CALM,
+  expectedDelayMs,
+  isHeavy,
+  isTurnedAway,
+  nextRate,
+  nextState,
+  retryAfterSeconds,
+  TICK_MS,
+} from '../domain/overload.ts'
 import { countedAddress } from '../domain/rate-limit.ts'
 import { DecayingSketch, sketchKey } from '../lib/decaying-sketch.ts'
 import type { ResourceName } from '../protocol/urls.ts'
@@ -42,20 +51,21 @@ export interface Admission {
   readonly isWatching: boolean
   /** @returns undefined: let it in. */
   judge(resource: ResourceName, address: string): Refusal | undefined
-  /** A request that needs the database has begun; its time is reported to `ended` when it is answered. */
+  /** A request of `MEASURED` has begun, or has been answered. */
   began(): void
-  ended(ms: number): void
+  ended(): void
   /** Every `TICK_MS`. */
   tick(now: number): void
-  readonly severity: number
+  readonly isOverloaded: boolean
 }
 
-/** Requests whose time tells how busy the database is. The others wait for a signer or somebody's name server, or for nobody. */
-export const MEASURED: ReadonlySet<string> = new Set<ResourceName>(['newOrder', 'order', 'authorization', 'challenge'])
+/** Requests that wait for the database, and for nobody else: no signer, no name server. */
+export const MEASURED: ReadonlySet<string> = new Set<ResourceName>([
+  ...(['account', 'accountOrders', 'newOrder', 'newAuthz', 'renewalInfo'] as const),
+  ...(['order', 'authorization', 'challenge', 'certificate'] as const),
+])
 
-/** Fewer at a time are no queue: where they take long, the database is far away and not busy. */
-const QUEUE = 16
-const WATCHED_RATIO = 0.3
+const WATCHED = 0.3
 /** Who asks much is a matter of the last second or two. */
 const WORK_HALF_LIFE_MS = 1000
 /** Refusals of a tick that a thread makes in passing: at 20 µs each, a twelfth of its time. */
@@ -71,35 +81,27 @@ export function createAdmission(targetDelayMs: number, events: AdmissionEvents):
   let users = 0
   let total = 0
 
-  let inFlight = 0
-  let ended = 0
-  let waitedMs = 0
-  let progressAt = now
+  let underWay = 0
+  let answered = 0
+  let rate = 0
+  let lateMs = 0
 
   const refused: Record<ShedReason, number> = { delay: 0, heavy_address: 0 }
   let episode: { since: number; refusedAt: number; turnedAway: number } | undefined
 
-  /** Nothing that ends while something is under way is a wait, too. */
-  function databaseDelay(): number {
-    const concurrency = Math.max(inFlight, waitedMs / TICK_MS)
-    if (concurrency < QUEUE) return 0
-    return ended > 0 ? waitedMs / ended : now - progressAt
-  }
+  const pressure = () => Math.max(lateMs, expectedDelayMs(underWay, rate)) / targetDelayMs
 
-  function lookAtUsers(): boolean {
-    if (!isWatching) return false
+  function lookAtUsers(): void {
     total = work.total(now)
-    const profile = work.profile(Math.max(1, total / 1000), now)
-    users = profile.users
-    return isHeavy(profile.largest, total, users)
+    users = work.usersOver(Math.max(1, total / 1000), now)
   }
 
-  function report(delayMs: number): void {
+  function report(): void {
     const count = refused.delay + refused.heavy_address
     if (count > 0) {
       if (!episode) {
         episode = { since: now, refusedAt: now, turnedAway: 0 }
-        events.begun({ delayMs: Math.round(delayMs), inFlight })
+        events.begun({ delayMs: Math.round(pressure() * targetDelayMs), inFlight: underWay })
       }
       episode.refusedAt = now
       episode.turnedAway += count
@@ -115,8 +117,8 @@ export function createAdmission(targetDelayMs: number, events: AdmissionEvents):
   }
 
   return {
-    get severity() {
-      return state.severity
+    get isOverloaded() {
+      return state.isOverloaded
     },
     get isWatching() {
       return isWatching
@@ -125,9 +127,9 @@ export function createAdmission(targetDelayMs: number, events: AdmissionEvents):
       if (!isWatching) return undefined
       const key = sketchKey(address.includes(':') ? countedAddress(address) : address)
       work.add(key, 1, now)
-      if (state.severity === 0) return undefined
+      if (!state.isOverloaded) return undefined
       const heavy = isHeavy(work.amount(key, now), total, users)
-      if (!isTurnedAway(state.severity, rankOf(resource, heavy), Math.random())) return undefined
+      if (!isTurnedAway(pressure(), resource, heavy)) return undefined
       const reason = heavy ? 'heavy_address' : 'delay'
       refused[reason]++
       return {
@@ -137,24 +139,22 @@ export function createAdmission(targetDelayMs: number, events: AdmissionEvents):
       }
     },
     began() {
-      if (inFlight++ === 0) progressAt = now
+      underWay++
     },
-    ended(ms) {
-      inFlight--
-      ended++
-      waitedMs += ms
-      progressAt = now
+    ended() {
+      underWay--
+      answered++
     },
     tick(at) {
-      const lateMs = Math.max(0, at - now - TICK_MS)
+      lateMs = Math.max(0, at - now - TICK_MS)
       now = at
-      const delayMs = Math.max(lateMs, databaseDelay())
-      ended = 0
-      waitedMs = 0
-      const ratio = delayMs / targetDelayMs
-      isWatching = state.severity > 0 || ratio > WATCHED_RATIO || (isWatching && ratio > WATCHED_RATIO / 2)
-      state = nextState(state, ratio, lookAtUsers())
-      report(delayMs)
+      rate = nextRate(rate, answered)
+      answered = 0
+      const current = pressure()
+      state = nextState(state, current)
+      isWatching = state.isOverloaded || current > (isWatching ? WATCHED / 2 : WATCHED)
+      if (isWatching) lookAtUsers()
+      report()
     },
   }
 }
