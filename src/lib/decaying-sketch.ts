@@ -48,11 +48,14 @@ export class DecayingSketch {
   }
 
   amount(key: SketchKey, now: number): number {
-    return Math.min(this.#first[key % CELLS]!, this.#second[(key >>> 12) % CELLS]!) / this.#weight(now)
+    // First, because it may move the cells.
+    const weight = this.#weight(now)
+    return Math.min(this.#first[key % CELLS]!, this.#second[(key >>> 12) % CELLS]!) / weight
   }
 
   total(now: number): number {
-    return this.#sum / this.#weight(now)
+    const weight = this.#weight(now)
+    return this.#sum / weight
   }
 
   /** How many keys have at least `least`. A walk over the cells (some µs); keys that meet in a cell count as one. */

@@ -69,7 +69,7 @@ export function createPatience(
       const key = keyOf(address)
       const debt = debts.amount(key, now)
       if (debt < MOST) debts.add(key, amount, now)
-      if (debt <= BOUND) return
+      if (debt + amount <= BOUND) return
       looksUntil = now + HALF_LIFE_MS
       if (now - announcedAt < ANNOUNCE_MS) return
       announcedAt = now
