@@ -89,6 +89,17 @@ export function nextRate(rate: number, answered: number): number {
   return rate + RATE_WEIGHT * (answered / TICK_MS - rate)
 }
 
+/** More than any request keeps a thread busy at a stretch. */
+const MOST_WORK_MS = 1
+
+/**
+ * How long requests wait until they are read. A thread is late for its own work, or because others have the processor; where it has
+ * few requests it is the others, and refusing would help nobody.
+ */
+export function readingDelayMs(lateMs: number, arrived: number): number {
+  return Math.min(lateMs, arrived * MOST_WORK_MS)
+}
+
 /** Milliseconds that a request which comes now will take. */
 export function expectedDelayMs(underWay: number, rate: number): number {
   return underWay < QUEUE ? 0 : underWay / rate

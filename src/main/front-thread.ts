@@ -135,7 +135,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
     atExit(() => server.close())
     setInterval(() => {
       const now = performance.now()
-      if (handlesOverload) admission.tick(now)
+      if (handlesOverload) admission.tick(now, server.counters.requests)
       late.release(now)
       events.connectionsRefused(server.counters.refusedConnections)
     }, TICK_MS).unref()

@@ -17,6 +17,7 @@ import {
   isTurnedAway,
   nextRate,
   nextState,
+  readingDelayMs,
   retryAfterSeconds,
   TICK_MS,
 } from '../domain/overload.ts'
@@ -54,8 +55,8 @@ export interface Admission {
   /** A request of `MEASURED` has begun, or has been answered. */
   began(): void
   ended(): void
-  /** Every `TICK_MS`. */
-  tick(now: number): void
+  /** Every `TICK_MS`. @param requests that have come since the start, of all kinds. */
+  tick(now: number, requests: number): void
   readonly isOverloaded: boolean
 }
 
@@ -84,12 +85,13 @@ export function createAdmission(targetDelayMs: number, events: AdmissionEvents):
   let underWay = 0
   let answered = 0
   let rate = 0
-  let lateMs = 0
+  let readingMs = 0
+  let requestsBefore = 0
 
   const refused: Record<ShedReason, number> = { delay: 0, heavy_address: 0 }
   let episode: { since: number; refusedAt: number; turnedAway: number } | undefined
 
-  const pressure = () => Math.max(lateMs, expectedDelayMs(underWay, rate)) / targetDelayMs
+  const pressure = () => Math.max(readingMs, expectedDelayMs(underWay, rate)) / targetDelayMs
 
   function lookAtUsers(): void {
     total = work.total(now)
@@ -145,8 +147,9 @@ export function createAdmission(targetDelayMs: number, events: AdmissionEvents):
       underWay--
       answered++
     },
-    tick(at) {
-      lateMs = Math.max(0, at - now - TICK_MS)
+    tick(at, requests) {
+      readingMs = readingDelayMs(Math.max(0, at - now - TICK_MS), requests - requestsBefore)
+      requestsBefore = requests
       now = at
       rate = nextRate(rate, answered)
       answered = 0
