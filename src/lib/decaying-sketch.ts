@@ -58,12 +58,21 @@ export class DecayingSketch {
     return this.#sum / weight
   }
 
-  /** How many keys have at least `least`. A walk over the cells (some µs); keys that meet in a cell count as one. */
-  usersOver(least: number, now: number): number {
-    const bound = least * this.#weight(now)
+  /**
+   * How many keys have at least `least`, and the largest amount of one. A walk over the cells (some µs); keys that meet in a cell
+   * count as one, with both amounts.
+   */
+  profile(least: number, now: number): { users: number; largest: number } {
+    const weight = this.#weight(now)
+    const bound = least * weight
     let users = 0
-    for (let at = 0; at < CELLS; at++) if (this.#first[at]! >= bound) users++
-    return users
+    let largest = 0
+    for (let at = 0; at < CELLS; at++) {
+      const amount = this.#first[at]!
+      if (amount >= bound) users++
+      if (amount > largest) largest = amount
+    }
+    return { users, largest: largest / weight }
   }
 
   #weight(now: number): number {

@@ -133,9 +133,10 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       onAborted: (http: HttpRequest) => log.debug({ path: http.path }, 'client went away'),
     })
     atExit(() => server.close())
+    const utilization = createUtilization()
     setInterval(() => {
       const now = performance.now()
-      if (handlesOverload) admission.tick(now, server.counters.requests)
+      if (handlesOverload) admission.tick(now, server.counters.requests, utilization())
       late.release(now)
       events.connectionsRefused(server.counters.refusedConnections)
     }, TICK_MS).unref()
@@ -173,6 +174,17 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
     }
   },
 )
+
+/** Share of the time since the last call that this thread was at work. */
+function createUtilization(): () => number {
+  let before = performance.eventLoopUtilization()
+  return () => {
+    const now = performance.eventLoopUtilization()
+    const { utilization } = performance.eventLoopUtilization(now, before)
+    before = now
+    return utilization
+  }
+}
 
 /**
  * Writes this thread's pool numbers to the board. After the turn's input has been read: a thread that was held up for a

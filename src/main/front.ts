@@ -9,6 +9,7 @@ import { createForwarding, type ProxySettings } from '../http/forwarded.ts'
 import type { HttpReply, HttpRequest } from '../http/message.ts'
 import { BatcherFull } from '../lib/batcher.ts'
 import type { HoldingPen } from '../lib/holding-pen.ts'
+import { YieldingQueue } from '../lib/yielding-queue.ts'
 import { type CrlDocument, crlReply } from '../ops/crl.ts'
 import { type HealthReport, healthzReply, livezReply, readyzReply } from '../ops/health.ts'
 import { METRICS_CONTENT_TYPE, type Metrics } from '../ops/metrics.ts'
@@ -254,12 +255,30 @@ export function createFront(options: FrontOptions): Front {
     return operations(exchange) ?? acme.notFound(exchange)
   }
 
+  function process(exchange: Exchange): HttpReply | Promise<HttpReply> {
+    const reply = answer(exchange)
+    return reply instanceof Promise ? finishLater(reply, exchange) : deliver(finish(reply, exchange), exchange)
+  }
+
+  const yielding = new YieldingQueue()
+  function inTurn(exchange: Exchange): Promise<HttpReply> {
+    return new Promise((resolve) =>
+      yielding.push(() => {
+        try {
+          resolve(process(exchange))
+        } catch (error) {
+          resolve(fault(error, exchange))
+        }
+      }),
+    )
+  }
+
   return {
     admit: (http) => guard(http) ?? turnAway(http),
     handle(http) {
       const exchange = begin(http)
-      const reply = answer(exchange)
-      return reply instanceof Promise ? finishLater(reply, exchange) : deliver(finish(reply, exchange), exchange)
+      const yields = admission.yields(exchange.address) && !HEALTH_PATHS.has(http.path)
+      return yields ? inTurn(exchange) : process(exchange)
     },
     onError: (error, http) => fault(error, begin(http)),
     refuse(http, problem) {

@@ -99,12 +99,12 @@ export function nonceLifetimeSeconds({ nonce }: Config): number {
   return Math.min(nonce.expiry_seconds, nonce.max_age_seconds ?? Number.POSITIVE_INFINITY)
 }
 
-export function overloadSettings({ server: { overload, max_connections, workers } }: Config) {
+export function overloadSettings({ server: { overload, workers } }: Config) {
   return {
     enabled: overload.enabled,
     targetDelayMs: overload.target_delay_ms,
     // The system does not divide them evenly.
-    maxConnections: Math.ceil((max_connections / workers) * (workers > 1 ? 1.25 : 1)),
+    maxConnections: Math.ceil((overload.max_connections / workers) * (workers > 1 ? 1.25 : 1)),
   }
 }
 

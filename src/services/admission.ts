@@ -3,8 +3,8 @@
  *
  * A thread decides for itself, from what it sees: how late its own timer runs, which is how long a request waits until
  * it is read, and how many requests that need the database are under way and answered (`domain/overload.ts`). While neither is
- * remarkable a request costs one comparison; from a third of the accepted delay on it is counted who asks, so that it is known
- * who asks much when that begins to matter.
+ * remarkable a request costs one comparison. From a third of the accepted delay on, and when the thread has no rest any more, it is
+ * counted who asks: whoever asks far more than others then lets them go first, and is the first to be refused.
  *
  * A refusal is cheap, and a client that asks again at once makes it expensive all the same. So addresses that take more
  * than their share get theirs late, and so does everybody when there are more refusals than a thread can make in passing.
@@ -52,11 +52,16 @@ export interface Admission {
   readonly isWatching: boolean
   /** @returns undefined: let it in. */
   judge(resource: ResourceName, address: string): Refusal | undefined
+  /** Whether the requests of an address had better let those of others go first: it takes far more of a thread that is busy. */
+  yields(address: string): boolean
   /** A request of `MEASURED` has begun, or has been answered. */
   began(): void
   ended(): void
-  /** Every `TICK_MS`. @param requests that have come since the start, of all kinds. */
-  tick(now: number, requests: number): void
+  /**
+   * Every `TICK_MS`.
+   * @param requests that have come since the start, of all kinds. @param utilization of the thread's event loop since the last tick, 0 to 1.
+   */
+  tick(now: number, requests: number, utilization: number): void
   readonly isOverloaded: boolean
 }
 
@@ -67,6 +72,7 @@ export const MEASURED: ReadonlySet<string> = new Set<ResourceName>([
 ])
 
 const WATCHED = 0.3
+const BUSY = 0.9
 /** Who asks much is a matter of the last second or two. */
 const WORK_HALF_LIFE_MS = 1000
 /** Refusals of a tick that a thread makes in passing: at 20 µs each, a twelfth of its time. */
@@ -87,6 +93,7 @@ export function createAdmission(targetDelayMs: number, events: AdmissionEvents):
   let rate = 0
   let readingMs = 0
   let requestsBefore = 0
+  let hasHeavy = false
 
   const refused: Record<ShedReason, number> = { delay: 0, heavy_address: 0 }
   let episode: { since: number; refusedAt: number; turnedAway: number } | undefined
@@ -95,8 +102,12 @@ export function createAdmission(targetDelayMs: number, events: AdmissionEvents):
 
   function lookAtUsers(): void {
     total = work.total(now)
-    users = work.usersOver(Math.max(1, total / 1000), now)
+    const { users: known, largest } = work.profile(Math.max(1, total / 1000), now)
+    users = known
+    hasHeavy = isHeavy(largest, total, users)
   }
+
+  const keyOf = (address: string) => sketchKey(address.includes(':') ? countedAddress(address) : address)
 
   function report(): void {
     const count = refused.delay + refused.heavy_address
@@ -127,10 +138,10 @@ export function createAdmission(targetDelayMs: number, events: AdmissionEvents):
     },
     judge(resource, address) {
       if (!isWatching) return undefined
-      const key = sketchKey(address.includes(':') ? countedAddress(address) : address)
+      const key = keyOf(address)
       work.add(key, 1, now)
       if (!state.isOverloaded) return undefined
-      const heavy = isHeavy(work.amount(key, now), total, users)
+      const heavy = hasHeavy && isHeavy(work.amount(key, now), total, users)
       if (!isTurnedAway(pressure(), resource, heavy)) return undefined
       const reason = heavy ? 'heavy_address' : 'delay'
       refused[reason]++
@@ -140,6 +151,7 @@ export function createAdmission(targetDelayMs: number, events: AdmissionEvents):
         isLate: heavy || refused.delay > PROMPT_REFUSALS,
       }
     },
+    yields: (address) => hasHeavy && isHeavy(work.amount(keyOf(address), now), total, users),
     began() {
       underWay++
     },
@@ -147,7 +159,7 @@ export function createAdmission(targetDelayMs: number, events: AdmissionEvents):
       underWay--
       answered++
     },
-    tick(at, requests) {
+    tick(at, requests, utilization) {
       readingMs = readingDelayMs(Math.max(0, at - now - TICK_MS), requests - requestsBefore)
       requestsBefore = requests
       now = at
@@ -155,8 +167,9 @@ export function createAdmission(targetDelayMs: number, events: AdmissionEvents):
       answered = 0
       const current = pressure()
       state = nextState(state, current)
-      isWatching = state.isOverloaded || current > (isWatching ? WATCHED / 2 : WATCHED)
+      isWatching = state.isOverloaded || utilization > BUSY || current > (isWatching ? WATCHED / 2 : WATCHED)
       if (isWatching) lookAtUsers()
+      else hasHeavy = false
       report()
     },
   }

@@ -43,7 +43,7 @@ export function createConnectionGate({
     if (now - lookedAt < LOOK_MS) return
     lookedAt = now
     total = opened.total(now)
-    users = opened.usersOver(1, now)
+    users = opened.profile(1, now).users
   }
 
   return (address, open) => {

@@ -76,7 +76,7 @@ describe('a refusal by the head', () => {
       assert.match(text, /^HTTP\/1\.1 503 /)
       assert.match(text, /\r\nRetry-After: 2\r\n/)
       client.send('0123456789')
-      client.send(head('POST /let-in', 'Content-Length: 3') + 'abc')
+      client.send(`${head('POST /let-in', 'Content-Length: 3')}abc`)
       await client.receives(/handled$/)
       assert.deepEqual(handled, ['/let-in 3'])
       assert.equal(seen[0], 'POST /no k 127.0.0.1')

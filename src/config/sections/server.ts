@@ -40,6 +40,10 @@ const Overload = z
       'Time that requests may wait for processor and database before new orders are turned away; well above what a request takes when nothing else is to do.',
       { unit: 'milliseconds' },
     ),
+    max_connections: setting(
+      whole(16, 8192),
+      'Most open connections, divided among the front threads; more are closed at once. Needs as many file descriptors.',
+    ),
   })
   .prefault({})
   .meta({ description: 'What happens when more is asked for than can be done.' })
@@ -74,10 +78,6 @@ export const Server = z
     }),
     max_requests: setting(whole(0, 0), 'Requests after which a front thread is replaced by a fresh one; 0 is never.'),
     max_requests_jitter: setting(whole(0, 0), 'Upper bound of a random number added to `max_requests` per thread.'),
-    max_connections: setting(
-      whole(16, 8192),
-      'Most open connections, divided among the front threads; more are closed at once. Needs as many file descriptors.',
-    ),
     overload: Overload,
     tls: Tls,
   })

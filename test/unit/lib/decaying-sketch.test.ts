@@ -62,12 +62,12 @@ describe('a decaying sketch', () => {
     assert.ok(mistaken < 300, `${mistaken} of 10,000`)
   })
 
-  test('counts the keys with an amount', () => {
+  test('counts the keys with an amount, and knows the largest', () => {
     const sketch = new DecayingSketch(1000)
     for (const address of ['a', 'b', 'c']) sketch.add(sketchKey(address), 10, 1)
     sketch.add(sketchKey('d'), 1, 1)
-    assert.equal(sketch.usersOver(5, 1), 3)
-    assert.equal(sketch.usersOver(5, 1001), 3)
-    assert.equal(sketch.usersOver(5, 2001), 0)
+    assert.deepEqual(sketch.profile(5, 1), { users: 3, largest: 10 })
+    assert.deepEqual(sketch.profile(5, 1001), { users: 3, largest: 5 })
+    assert.deepEqual(sketch.profile(5, 2001), { users: 0, largest: 2.5 })
   })
 })
