@@ -40,8 +40,8 @@ export const WORK_CLASS = {
 /** Pressure from which on requests of a class are refused: to an address that takes its share, and to one that takes far more. */
 const REFUSED_FROM = {
   beginning: { fair: 1, heavy: 0.5 },
-  aside: { fair: 1.5, heavy: 0.75 },
-  ongoing: { fair: 3, heavy: 1 },
+  aside: { fair: 2, heavy: 0.75 },
+  ongoing: { fair: 10, heavy: 1 },
 } as const satisfies Record<WorkClass, { fair: number; heavy: number }>
 
 export function isTurnedAway(pressure: number, resource: ResourceName, isHeavy: boolean): boolean {
