@@ -100,6 +100,15 @@ export function nonceLifetimeSeconds({ nonce }: Config): number {
   return Math.min(nonce.expiry_seconds, nonce.max_age_seconds ?? Number.POSITIVE_INFINITY)
 }
 
+export function overloadSettings({ server: { overload, workers } }: Config) {
+  return {
+    enabled: overload.enabled,
+    targetDelayMs: overload.target_delay_ms,
+    // The system does not divide them evenly.
+    maxConnections: Math.ceil((overload.max_connections / workers) * (workers > 1 ? 1.25 : 1)),
+  }
+}
+
 export function proxySettings({ proxy }: Config): ProxySettings {
   return {
     enabled: proxy.enabled,

@@ -22,6 +22,7 @@ import { type InstanceBoard, openInstanceBoard } from '../services/instance-boar
 import { createIssuance, type Issuance } from '../services/issuance.ts'
 import { type AskForMailDomains, createMailDomainCheck } from '../services/mail-domains.ts'
 import { createOrdering } from '../services/ordering.ts'
+import type { Patience } from '../services/patience.ts'
 import { createQuotas } from '../services/quotas.ts'
 import { createRateLimiter } from '../services/rate-limiter.ts'
 import { announcingAccounts, createRecent, type Recent } from '../services/recent.ts'
@@ -213,6 +214,7 @@ export function createAcmeContext(
   shared: Shared,
   { rateTable, board, changes }: Pick<FrontThreadData, 'rateTable' | 'board' | 'changes'>,
   nonces: Nonces,
+  patience: Patience,
   dispatch: DispatchValidation,
   askForCaa: AskForCaa,
   askForMailDomains: AskForMailDomains | undefined,
@@ -247,6 +249,7 @@ export function createAcmeContext(
         log.info({ event: 'rate_limit_exceeded', category, subject }, 'rate limit exceeded')
       },
     }),
+    patience,
     board: openInstanceBoard(board),
     accounts,
     registration: createRegistration(
