@@ -30,8 +30,8 @@ import { connectCa, createAcmeContext, createStores } from './wiring.ts'
 /** The supervisor answers from memory; if it does not within this, it is stuck, and health must say so. */
 const SUPERVISOR_DEADLINE_MS = 2_000
 const POOL_REPORT_MS = 100
-/** A second costs a patient client nothing, and makes one that is not a thousand times slower. As many as there can be connections. */
-const LATE = { holdMs: 1_000, capacity: 8_192 }
+/** This costs a patient client nothing, and makes one that is not a thousand times slower. As many as there can be connections. */
+const LATE = { holdMs: 2_000, capacity: 8_192 }
 /** Bodies that a thread receives at a time: 512 of the largest by default, ten thousand of the usual. */
 const MAX_BUFFERED_BYTES = 32 * 1024 * 1024
 

@@ -125,7 +125,9 @@ export function createFront(options: FrontOptions): Front {
     const seconds = (performance.now() - startedAt) / 1000
     metrics.httpRequests.inc({ method: METHODS.has(http.method) ? http.method : 'other', status: reply.status })
     metrics.httpDuration.observe({ resource }, seconds)
-    if (log.isLevelEnabled('info')) {
+    // Those come in thousands, and a line has said so.
+    const isNoise = reply.status === 429 && patience.isExhausted(address)
+    if (!isNoise && log.isLevelEnabled('info')) {
       const line = {
         requestId,
         address,
@@ -260,6 +262,9 @@ export function createFront(options: FrontOptions): Front {
     return reply instanceof Promise ? finishLater(reply, exchange) : deliver(finish(reply, exchange), exchange)
   }
 
+  const yields = ({ address, http }: Exchange) =>
+    (patience.isExhausted(address) || admission.yields(address)) && !HEALTH_PATHS.has(http.path)
+
   const yielding = new YieldingQueue()
   function inTurn(exchange: Exchange): Promise<HttpReply> {
     return new Promise((resolve) =>
@@ -277,8 +282,7 @@ export function createFront(options: FrontOptions): Front {
     admit: (http) => guard(http) ?? turnAway(http),
     handle(http) {
       const exchange = begin(http)
-      const yields = admission.yields(exchange.address) && !HEALTH_PATHS.has(http.path)
-      return yields ? inTurn(exchange) : process(exchange)
+      return yields(exchange) ? inTurn(exchange) : process(exchange)
     },
     onError: (error, http) => fault(error, begin(http)),
     refuse(http, problem) {
