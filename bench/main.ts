@@ -4,7 +4,11 @@
 import { writeFileSync } from 'node:fs'
 import sade from 'sade'
 import { compareWith } from './compare/compare.ts'
+import { LOAD_FLAGS, LoadUsage, load } from './load/command.ts'
 import { type CompareOptions, FLAGS, type Options, OptionsError, parseOptions } from './options.ts'
+import { PROFILE_FLAGS, parseProfileOptions } from './profile/command.ts'
+import { profileServer } from './profile/profile.ts'
+import { renderProfile } from './profile/text.ts'
 import { renderComparison } from './report/comparison-text.ts'
 import { progressLine } from './report/progress.ts'
 import { isGood, type Result } from './report/result.ts'
@@ -65,6 +69,8 @@ const program = sade('bench', true)
     'Ends with 1 when an answer was wrong or nothing succeeded, and with 2 when an option is wrong.',
   ])
   .example('signer --help')
+  .example('profile --help')
+  .example('load --help')
   .example('--directory https://localhost:14000/dir --insecure --clients 4')
   .example('--scenario directory,nonce,new-order --clients 64 --processes 2 --json results.json')
   .example('--compare main --clients 64 --workers 3 --server-cpus 0-2')
@@ -86,14 +92,64 @@ async function actOnSigner(raw: Record<string, unknown>): Promise<void> {
   }
 }
 
+const profileProgram = sade('bench-profile', true).describe([
+  'Where the CPU of one operation goes: profiles of all threads, statements of PostgreSQL, event loops, allocations.',
+  'Starts a service of its own in development mode, loads it three times, and takes it down.',
+])
+for (const [name, sentence, fallback] of PROFILE_FLAGS) profileProgram.option(`--${name}`, sentence, fallback)
+
+async function actOnProfile(raw: Record<string, unknown>): Promise<void> {
+  const interrupt = new AbortController()
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => interrupt.abort())
+  try {
+    const { settings, options } = parseProfileOptions(raw)
+    const profiles = await profileServer(settings, options, progressLine(process.stderr), interrupt.signal)
+    process.stdout.write(profiles.map(renderProfile).join('\n'))
+    if (options.jsonFile !== undefined) writeFileSync(options.jsonFile, `${JSON.stringify({ profiles }, null, 2)}\n`)
+    process.exitCode = profiles.every(({ result }) => isGood(result)) ? 0 : EXIT_FAILED
+  } catch (error) {
+    const isUsage = error instanceof OptionsError
+    process.stderr.write(`${(error as Error).message}\n${isUsage ? 'See --help.\n' : ''}`)
+    process.exitCode = isUsage ? EXIT_USAGE : EXIT_FAILED
+  }
+}
+
+const loadProgram = sade('bench-load', true)
+  .describe([
+    'Fill a database with accounts, orders, authorizations and certificates, to measure with.',
+    'Called again with the same figures it goes on where it stopped. Nothing is deleted.',
+  ])
+  .example('--data-dir /var/tmp/chancery-loaded')
+  .example('--database postgres://chancery@db.example/chancery --certificates 1000000 --accounts 100000')
+for (const [name, sentence, fallback] of LOAD_FLAGS) loadProgram.option(`--${name}`, sentence, fallback)
+
+async function actOnLoad(raw: Record<string, unknown>): Promise<void> {
+  const line = progressLine(process.stderr)
+  try {
+    await load(
+      raw,
+      (text) => process.stdout.write(`${text}\n`),
+      (text) => (text === '' ? line.end() : line.begin(text)),
+    )
+  } catch (error) {
+    const isUsage = error instanceof LoadUsage
+    process.stderr.write(`${(error as Error).message}\n${isUsage ? 'See --help.\n' : ''}`)
+    process.exitCode = isUsage ? EXIT_USAGE : EXIT_FAILED
+  }
+}
+
 function unknown(flag: string): void {
   process.stderr.write(`unknown option ${flag}\nSee --help.\n`)
   process.exit(EXIT_USAGE)
 }
 
+const withoutCommand = [...process.argv.slice(0, 2), ...process.argv.slice(3)]
 if (process.argv[2] === 'signer') {
-  const args = [...process.argv.slice(0, 2), ...process.argv.slice(3)]
-  signerProgram.action(actOnSigner).parse(args, { unknown })
+  signerProgram.action(actOnSigner).parse(withoutCommand, { unknown })
+} else if (process.argv[2] === 'profile') {
+  profileProgram.action(actOnProfile).parse(withoutCommand, { unknown })
+} else if (process.argv[2] === 'load') {
+  loadProgram.action(actOnLoad).parse(withoutCommand, { boolean: ['force'], string: ['database'], unknown })
 } else {
   // The parser would take an abbreviated hash such as 12e4567 for a number.
   program.action(act).parse(process.argv, { boolean: ['insecure', 'obey-retry-after'], string: ['compare'], unknown })

@@ -4,6 +4,8 @@ import { readFileSync } from 'node:fs'
 import type { PollSettings } from './client/polling.ts'
 import { SIGNING, type Signing } from './client/signer.ts'
 import type { ServerPids } from './measure/server-cpu.ts'
+import type { ResponderPlaces } from './responder/responders.ts'
+import { ANSWERED_TYPES } from './scenario/challenge.ts'
 import { isScenarioName, SCENARIOS, type ScenarioName } from './scenario/table.ts'
 
 /** Of a comparison of this tree with a commit. */
@@ -30,8 +32,7 @@ export interface Options {
   domainSuffix: string
   /** Of the challenge that clients choose. */
   challengeType: string
-  /** Port 0 starts no responder. */
-  http01: { host: string; port: number }
+  responders: ResponderPlaces
   caCertificates: string | undefined
   insecure: boolean
   rootCertificate: string | undefined
@@ -57,11 +58,13 @@ export const FLAGS: readonly (readonly [name: string, sentence: string, fallback
   ['domain-suffix', 'End of the names that are ordered', '.test'],
   [
     'challenge',
-    'Challenge that clients choose: http-01, or one that the server validates without asking us',
+    `Challenge that clients choose: ${ANSWERED_TYPES.join(', ')}, or one that the server validates without asking us`,
     'http-01',
   ],
   ['http01-port', 'Port that answers http-01 challenges; 0 answers none', 5002],
-  ['http01-host', 'Address that answers http-01 challenges', '127.0.0.1'],
+  ['dns-port', 'Port of the name server that answers dns-01, dns-account-01 and dns-persist-01; 0 answers none', 5053],
+  ['tlsalpn01-port', 'Port that answers tls-alpn-01 challenges; 0 answers none', 5001],
+  ['http01-host', 'Address that answers challenges, of whatever type', '127.0.0.1'],
   ['ca-cert', 'PEM file of the roots to trust for TLS'],
   ['insecure', 'Accept any TLS certificate'],
   ['root', 'PEM file of the root that issued chains must lead to'],
@@ -82,7 +85,7 @@ export const FLAGS: readonly (readonly [name: string, sentence: string, fallback
 
 /** What --compare finds out by itself. */
 const NOT_WITH_COMPARE = [
-  ...['directory', 'ca-cert', 'insecure', 'root', 'http01-port', 'http01-host'],
+  ...['directory', 'ca-cert', 'insecure', 'root', 'http01-port', 'http01-host', 'dns-port', 'tlsalpn01-port'],
   ...['server-pid', 'signer-pid', 'postgres-pid'],
 ]
 
@@ -106,7 +109,12 @@ export function parseOptions(raw: Raw): Options {
     warmupMs: 1000 * read.number('warmup'),
     domainSuffix: readSuffix(read),
     challengeType: readChallenge(read),
-    http01: { host: read.text('http01-host'), port: read.integer('http01-port', { min: 0, max: 65535 }) },
+    responders: {
+      host: read.text('http01-host'),
+      http01Port: read.integer('http01-port', { min: 0, max: 65535 }),
+      dnsPort: read.integer('dns-port', { min: 0, max: 65535 }),
+      tlsAlpn01Port: read.integer('tlsalpn01-port', { min: 0, max: 65535 }),
+    },
     caCertificates: read.file('ca-cert'),
     insecure: read.flag('insecure'),
     rootCertificate: read.file('root'),

@@ -12,11 +12,18 @@ import { RunStats } from './measure/stats.ts'
 import { isLoopback, type Options } from './options.ts'
 import type { ProgressLine } from './report/progress.ts'
 import { buildResult, type Result } from './report/result.ts'
-import { startResponder } from './responder.ts'
+import { Proofs } from './responder/proofs.ts'
+import { startResponders } from './responder/responders.ts'
 import { type ScenarioName, scenarioNamed } from './scenario/table.ts'
 
 /** Long enough for a steady figure, short enough not to be noticed: three primitives, before and after. */
 const FLOOR_MS = 150
+
+/** Who looks at the server while operations are measured. */
+export interface Observer {
+  begin(): Promise<void>
+  end(): Promise<void>
+}
 
 /**
  * @param interrupt Ends the measured time early; what was measured until then is the result.
@@ -27,16 +34,20 @@ export async function runScenario(
   scenario: ScenarioName,
   progress: ProgressLine,
   interrupt: AbortSignal,
+  observer?: Observer,
 ): Promise<Result> {
-  const fleet = new Fleet(generatorJobs(options, scenario))
+  const proofs = new Proofs()
+  const fleet = new Fleet(generatorJobs(options, scenario), ({ name, text }) => proofs.put(name, text))
   const stop = () => fleet.stop()
   interrupt.addEventListener('abort', stop)
   try {
     progress.begin(`${scenario}: preparing`)
     const thumbprints = await prepareFleet(fleet, options.directoryUrl)
-    const responder = await startResponderFor(options, scenario, thumbprints)
+    const responder = scenarioNamed(scenario).answersChallenges
+      ? await startResponders(options.challengeType, options.responders, thumbprints, proofs)
+      : undefined
     try {
-      return await measure(options, scenario, fleet, progress, interrupt)
+      return await measure(options, scenario, fleet, progress, interrupt, observer)
     } finally {
       await responder?.close()
     }
@@ -63,6 +74,7 @@ async function measure(
   fleet: Fleet,
   progress: ProgressLine,
   interrupt: AbortSignal,
+  observer: Observer | undefined,
 ): Promise<Result> {
   const costsBefore = measureCryptoCosts(FLOOR_MS)
   const readProgress = () => fleet.progress
@@ -72,6 +84,7 @@ async function measure(
     await warmingUp
   }
 
+  await observer?.begin()
   const phase = options.count === undefined ? { forMs: options.durationMs } : { operations: options.count }
   const serverCpu = serverCpuMeter(options)
   const ownCpu = process.cpuUsage()
@@ -83,6 +96,7 @@ async function measure(
   const elapsedMs = performance.now() - start
   const { user, system } = process.cpuUsage(ownCpu)
   const usedByServer = serverCpu()
+  await observer?.end()
 
   progress.begin(`${scenario}: checking`)
   const costsAfter = measureCryptoCosts(FLOOR_MS)
@@ -130,13 +144,6 @@ function serverPids({ pids, directoryUrl }: Options): ServerPids {
   if (service === 0) return others
   const found = service ?? (isLoopback(directoryUrl) ? findListener(parseTarget(directoryUrl).port) : undefined)
   return found === undefined ? others : { ...others, service: found }
-}
-
-async function startResponderFor(options: Options, scenario: ScenarioName, thumbprints: readonly string[]) {
-  const { host, port } = options.http01
-  const { answersChallenges } = scenarioNamed(scenario)
-  if (!answersChallenges || options.challengeType !== 'http-01' || port === 0) return undefined
-  return await startResponder(host, port, thumbprints)
 }
 
 function generatorJobs(options: Options, scenario: ScenarioName): GeneratorJob[] {

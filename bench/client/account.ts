@@ -8,6 +8,7 @@ import type { EcKey, NewKey } from './signer.ts'
 export interface Account {
   /** Unique in the whole run; part of the names it orders, which tells the http-01 responder whose key to name. */
   index: number
+  url: string
   key: EcKey
   prefix: string
   thumbprint: string
@@ -28,5 +29,5 @@ export async function registerAccount(
   if (response.status !== 201) throw new Failure('check-account', `new-account answered ${response.status}, not 201`)
 
   const url = requireUrl(response.location, 'Location of new-account')
-  return { index, key, prefix: headerPrefix({ kid: url }), thumbprint: thumbprint(key.jwk), orderUrl: '' }
+  return { index, url, key, prefix: headerPrefix({ kid: url }), thumbprint: thumbprint(key.jwk), orderUrl: '' }
 }

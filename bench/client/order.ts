@@ -16,7 +16,9 @@ export interface Order {
 
 export interface Authorization {
   status: string
-  challenges: { type: string; url: string; error?: { type: string; detail: string } }[]
+  challenges: ({ type: string; url: string; error?: { type: string; detail: string } } & Readonly<
+    Record<string, unknown>
+  >)[]
 }
 
 /** @throws Failure `check-order` when the order is not for exactly this name. */

@@ -9,14 +9,13 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import type { CompareOptions, Options } from '../options.ts'
 import type { ProgressLine } from '../report/progress.ts'
+import { asksDns } from '../responder/responders.ts'
 import { runScenario } from '../run.ts'
 import type { ScenarioName } from '../scenario/table.ts'
-import { type Build, buildCommit, commitOf, OWN_ROOT, ownBuild, removeCheckout } from './build.ts'
+import { ACCEPT_ALL, ACCEPT_ALL_MODULE } from './accept-all.ts'
+import { type Build, buildCommit, commitOf, ownBuild, removeCheckout } from './build.ts'
 import { type Server, startServer } from './server.ts'
 import { type Comparison, compareRounds, type Round } from './summary.ts'
-
-/** The challenge that `bench/accept-all.mjs` meets. */
-const ACCEPT_ALL = 'accept-all-01'
 
 /**
  * @param interrupt Ends it early: rounds that are whole are the result.
@@ -37,9 +36,10 @@ export async function compareWith(
   const servers: Server[] = []
   try {
     const b = await buildCommit({ ref, commit, root: checkout }, progress.begin, interrupt)
-    const validator = options.challengeType === ACCEPT_ALL ? path.join(OWN_ROOT, 'bench/accept-all.mjs') : undefined
+    const validator = options.challengeType === ACCEPT_ALL ? ACCEPT_ALL_MODULE : undefined
+    const settings = { workers, cpus: serverCpus, validator, asksDns: asksDns(options.challengeType) }
     const start = (build: Build, name: string) =>
-      startServer(build, { dataDir: path.join(folder, name), workers, cpus: serverCpus, validator }, interrupt)
+      startServer(build, { ...settings, dataDir: path.join(folder, name) }, interrupt)
     progress.begin('starting both')
     const started = await Promise.allSettled([start(a, 'a'), start(b, 'b')])
     for (const start of started) if (start.status === 'fulfilled') servers.push(start.value)
@@ -86,11 +86,11 @@ async function runRounds(
   return [...rounds].map(([scenario, done]) => compareRounds(scenario, done))
 }
 
-function optionsFor(options: Options, { directoryUrl, http01Port, root, pid }: Server): Options {
+function optionsFor(options: Options, { directoryUrl, responders, root, pid }: Server): Options {
   return {
     ...options,
     directoryUrl,
-    http01: { host: '127.0.0.1', port: http01Port },
+    responders,
     caCertificates: root,
     rootCertificate: root,
     pids: { service: pid },

@@ -5,13 +5,15 @@ import { readFileSync } from 'node:fs'
 import { get } from 'node:https'
 import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type ProcessInfo, readProcesses } from '../measure/proc-stat.ts'
+import { familyOf, readProcesses } from '../measure/proc-stat.ts'
+import type { ResponderPlaces } from '../responder/responders.ts'
 import { type Build, outputOf } from './build.ts'
 import { freePort } from './free-port.ts'
 
 export interface Server {
   directoryUrl: string
-  http01Port: number
+  /** Where it looks for answers to challenges. */
+  responders: ResponderPlaces
   /** PEM of the root that TLS and issued chains lead to. */
   root: string
   pid: number
@@ -27,6 +29,10 @@ export interface ServerSettings {
   cpus: string | undefined
   /** Module of a validator, when the challenge needs one. */
   validator: string | undefined
+  /** Offers the methods of DNS, and asks the bench. */
+  asksDns: boolean
+  /** Beside the bench's own. */
+  environment?: Readonly<Record<string, string>>
 }
 
 /** The first start makes a database and a CA: some seconds, more on a busy machine. */
@@ -39,13 +45,19 @@ export async function startServer(build: Build, settings: ServerSettings, signal
   const cli = path.join(build.root, 'dist/src/main/cli.js')
   const known = flagsIn(await outputOf(process.execPath, [cli, 'serve', '--help'], build.root, signal))
   const port = await freePort()
-  const http01Port = await freePort()
+  const responders = {
+    host: '127.0.0.1',
+    http01Port: await freePort(),
+    dnsPort: settings.asksDns ? await freePort() : 0,
+    tlsAlpn01Port: known.has('tlsalpn01-port') ? await freePort() : 0,
+  }
   const words = serverFlags(
     {
       'data-dir': settings.dataDir,
       port,
-      'http01-port': http01Port,
-      'tlsalpn01-port': known.has('tlsalpn01-port') ? await freePort() : undefined,
+      'http01-port': responders.http01Port,
+      'dns01-port': responders.dnsPort || undefined,
+      'tlsalpn01-port': responders.tlsAlpn01Port || undefined,
       workers: settings.workers,
       validator: settings.validator,
     },
@@ -55,13 +67,18 @@ export async function startServer(build: Build, settings: ServerSettings, signal
   const command = [process.execPath, '--enable-source-maps', cli, '--dev', ...words]
   const [file = '', ...args] = settings.cpus === undefined ? command : ['taskset', '-c', settings.cpus, ...command]
   // A process group of its own: Ctrl-C is for the bench, which ends its servers in order.
-  const child = spawn(file, args, { cwd: build.root, detached: true, stdio: ['ignore', 'ignore', 'pipe'] })
+  const child = spawn(file, args, {
+    cwd: build.root,
+    detached: true,
+    stdio: ['ignore', 'ignore', 'pipe'],
+    env: { ...process.env, ...settings.environment },
+  })
   const server = superviseChild(child)
   try {
     const directoryUrl = `https://localhost:${port}/directory`
     await Promise.race([awaitAnswer(directoryUrl, signal), server.ended])
     const root = readFileSync(path.join(settings.dataDir, 'ca/root.pem'), 'utf8')
-    return { directoryUrl, http01Port, root, pid: child.pid as number, stop: server.stop }
+    return { directoryUrl, responders, root, pid: child.pid as number, stop: server.stop }
   } catch (cause) {
     await server.stop()
     signal.throwIfAborted()
@@ -113,16 +130,6 @@ function superviseChild(child: ChildProcess) {
       await exited
     },
   }
-}
-
-/** A process and all below it, parents first. */
-function familyOf(pid: number, processes: readonly ProcessInfo[]): ProcessInfo[] {
-  return processes
-    .filter((process) => process.pid === pid)
-    .flatMap((process) => [
-      process,
-      ...processes.filter(({ parentPid }) => parentPid === pid).flatMap((child) => familyOf(child.pid, processes)),
-    ])
 }
 
 function killIfThere(pid: number): void {

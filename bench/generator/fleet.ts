@@ -2,6 +2,7 @@
 
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
+import type { Proof } from '../scenario/challenge.ts'
 import type { FromGenerator, GeneratorJob, Phase, ToGenerator } from './messages.ts'
 
 type Reply<Type extends FromGenerator['type']> = Extract<FromGenerator, { type: Type }>
@@ -19,9 +20,9 @@ const ENTRY = fileURLToPath(new URL('./process.js', import.meta.url))
 export class Fleet {
   readonly #generators: Generator[]
 
-  /** One process per job. */
-  constructor(jobs: readonly GeneratorJob[]) {
-    this.#generators = jobs.map((job) => new Generator(job))
+  /** One process per job; `publish` makes a proof known to the responders. */
+  constructor(jobs: readonly GeneratorJob[], publish: (proof: Proof) => void) {
+    this.#generators = jobs.map((job) => new Generator(job, publish))
   }
 
   /** @returns the account thumbprints of all jobs, in the order of account indices. @throws Error */
@@ -76,10 +77,12 @@ class Generator {
   progress: Progress = { operations: 0, failures: 0 }
   readonly #child: ChildProcess
   readonly #exited: Promise<void>
+  readonly #publish: (proof: Proof) => void
   #waiting: { type: string; resolve(message: FromGenerator): void; reject(error: Error): void } | undefined
 
-  constructor(job: GeneratorJob) {
+  constructor(job: GeneratorJob, publish: (proof: Proof) => void) {
     this.job = job
+    this.#publish = publish
     // 'advanced' carries typed arrays, which histograms are.
     this.#child = fork(ENTRY, [], { serialization: 'advanced', execArgv: [...process.execArgv, ...NODE_FLAGS] })
     this.#child.on('message', (message: FromGenerator) => this.#receive(message))
@@ -109,7 +112,10 @@ class Generator {
 
   #receive(message: FromGenerator): void {
     if (message.type === 'progress') this.progress = message
-    else if (message.type === 'failed') this.#waiting?.reject(new Error(message.reason))
+    else if (message.type === 'publish') {
+      this.#publish(message.proof)
+      this.send({ type: 'published', number: message.number })
+    } else if (message.type === 'failed') this.#waiting?.reject(new Error(message.reason))
     else if (message.type === this.#waiting?.type) this.#waiting.resolve(message)
   }
 }

@@ -3,6 +3,7 @@
 import type { PollSettings } from '../client/polling.ts'
 import type { Signing } from '../client/signer.ts'
 import type { FailureCount, StatsSnapshot } from '../measure/stats.ts'
+import type { Proof } from '../scenario/challenge.ts'
 import type { ScenarioName } from '../scenario/table.ts'
 
 /** One process's share of the work. */
@@ -34,6 +35,8 @@ export type ToGenerator =
   | { type: 'run'; phase: Phase }
   | { type: 'stop' }
   | { type: 'check' }
+  /** The proof of this number is known to the responders. */
+  | { type: 'published'; number: number }
 
 export interface RanMessage {
   type: 'ran'
@@ -46,6 +49,7 @@ export type FromGenerator =
   /** `thumbprints[i]` belongs to account `firstAccount + i`. */
   | { type: 'ready'; thumbprints: string[] }
   | { type: 'progress'; operations: number; failures: number }
+  | { type: 'publish'; number: number; proof: Proof }
   | RanMessage
   | { type: 'checked'; checked: number; failures: [kind: string, count: FailureCount][] }
   | { type: 'failed'; reason: string }

@@ -9,6 +9,7 @@ import { csrMaker, spkiHex } from '../client/csr.ts'
 import { NoncePool } from '../client/nonces.ts'
 import { keyMaker } from '../client/signer.ts'
 import type { RunStats } from '../measure/stats.ts'
+import type { Proof } from '../scenario/challenge.ts'
 import { nameMaker } from '../scenario/names.ts'
 import type { Context } from '../scenario/scenario.ts'
 import { scenarioNamed } from '../scenario/table.ts'
@@ -26,6 +27,7 @@ export async function prepare(
   job: GeneratorJob,
   stats: RunStats,
   collect: (download: Download) => void,
+  publish: (proof: Proof) => Promise<void>,
 ): Promise<Prepared> {
   const clients = openClients(job, stats)
   const directory = await clients[0]!.readDirectory(job.directoryUrl)
@@ -45,6 +47,7 @@ export async function prepare(
     csrFor: csrMaker(certificateKey),
     challengeType: job.challengeType,
     poll: job.poll,
+    publish,
     collect,
   }
   await makeAccounts(job, clients, context, accounts)

@@ -2,6 +2,7 @@
 
 import type { Download } from '../check/certificate.ts'
 import { RunStats } from '../measure/stats.ts'
+import type { Proof } from '../scenario/challenge.ts'
 import { scenarioNamed } from '../scenario/table.ts'
 import { type LoopControl, runClosedLoop } from './clients.ts'
 import type { FromGenerator, GeneratorJob, Phase, ToGenerator } from './messages.ts'
@@ -18,6 +19,8 @@ let downloads: Download[] = []
 let checked = 0
 let job: GeneratorJob | undefined
 let prepared: Prepared | undefined
+const publishing = new Map<number, () => void>()
+let published = 0
 
 // Ctrl-C reaches the whole process group; the parent decides what it means.
 process.on('SIGINT', () => undefined)
@@ -33,7 +36,7 @@ async function handle(message: ToGenerator): Promise<void> {
   switch (message.type) {
     case 'prepare':
       job = message.job
-      prepared = await prepare(job, stats, collect)
+      prepared = await prepare(job, stats, collect, publish)
       send({ type: 'ready', thumbprints: prepared.accounts.map((account) => account.thumbprint) })
       break
     case 'run':
@@ -41,6 +44,10 @@ async function handle(message: ToGenerator): Promise<void> {
       break
     case 'stop':
       control.stopped = true
+      break
+    case 'published':
+      publishing.get(message.number)?.()
+      publishing.delete(message.number)
       break
     case 'check':
       for (const download of downloads) check(download)
@@ -68,6 +75,13 @@ async function run(
 function requirePrepared() {
   if (!job || !prepared) throw new Error('told to run before it was prepared')
   return { ...prepared, scenario: scenarioNamed(job.scenario) }
+}
+
+/** The responders are in the parent; a challenge is not triggered before they know its proof. */
+function publish(proof: Proof): Promise<void> {
+  const number = published++
+  send({ type: 'publish', number, proof })
+  return new Promise((resolve) => publishing.set(number, resolve))
 }
 
 function collect(download: Download): void {

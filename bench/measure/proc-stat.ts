@@ -47,6 +47,16 @@ export function readProcesses(): ProcessInfo[] {
     })
 }
 
+/** A process and all below it, parents first. */
+export function familyOf(pid: number, processes: readonly ProcessInfo[]): ProcessInfo[] {
+  return processes
+    .filter((process) => process.pid === pid)
+    .flatMap((process) => [
+      process,
+      ...processes.filter(({ parentPid }) => parentPid === pid).flatMap((child) => familyOf(child.pid, processes)),
+    ])
+}
+
 function hasEnded(error: unknown): boolean {
   const code = (error as NodeJS.ErrnoException).code
   return code === 'ENOENT' || code === 'ESRCH'

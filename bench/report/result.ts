@@ -27,7 +27,7 @@ export interface OperationCpu {
   serverTotal: number | undefined
   /** All generator processes. */
   generator: number
-  /** The process that started them, which answers http-01 challenges. */
+  /** The process that started them, which answers challenges. */
   responder: number
 }
 

@@ -50,7 +50,7 @@ function cpuLines({ cpu, floor }: Result): string[] {
     if (micros !== undefined) lines.push(figure(ROLE_NAMES[role], micros))
   }
   if (cpu.serverTotal !== undefined) lines.push(figure('server in all', cpu.serverTotal))
-  lines.push(figure('generator', cpu.generator), figure('http-01 answers', cpu.responder))
+  lines.push(figure('generator', cpu.generator), figure('responders', cpu.responder))
   if (floor) {
     const ratio = floor.serverRatio === undefined ? '' : `   server = ${floor.serverRatio.toFixed(2)} × floor`
     lines.push(figure('crypto floor', floor.micros) + ratio)

@@ -9,6 +9,7 @@ import { Failure } from '../client/failure.ts'
 import { createOrder, parseAuthorization, parseOrder } from '../client/order.ts'
 import { pollUntil } from '../client/polling.ts'
 import type { HttpResponse } from '../client/response-parser.ts'
+import { proofFor } from './challenge.ts'
 import type { Context, Scenario } from './scenario.ts'
 
 export const fullFlow: Scenario = {
@@ -20,7 +21,7 @@ export const fullFlow: Scenario = {
     const account = context.nextAccount()
     const name = context.nextName(account)
     const { url, order } = await createOrder(client, context.directory, account, name)
-    for (const authorization of order.authorizations) await authorize(client, context, account, authorization)
+    for (const authorization of order.authorizations) await authorize(client, context, account, authorization, name)
 
     const finalized = await client.post('finalize', account, order.finalize, `{"csr":"${context.csrFor(name)}"}`)
     const certificateUrl = await awaitCertificate(client, context, account, url, finalized)
@@ -32,13 +33,21 @@ export const fullFlow: Scenario = {
   },
 }
 
-async function authorize(client: AcmeClient, context: Context, account: Account, url: string): Promise<void> {
+export async function authorize(
+  client: AcmeClient,
+  context: Context,
+  account: Account,
+  url: string,
+  name: string,
+): Promise<void> {
   const { status, challenges } = parseAuthorization(await client.post('authorization', account, url, ''))
   if (status === 'valid') return
 
   const { challengeType } = context
   const challenge = challenges.find(({ type }) => type === challengeType)
   if (!challenge) throw new Failure('no-challenge', `the authorization offers no ${challengeType} challenge`)
+  const proof = proofFor(challenge, account, name)
+  if (proof) await context.publish(proof)
   const accepted = await client.post('challenge', account, challenge.url, '{}')
   await pollUntil(
     context.poll,

@@ -6,6 +6,7 @@ import type { AcmeClient, Directory } from '../client/acme.ts'
 import type { PollSettings } from '../client/polling.ts'
 import type { NewKey } from '../client/signer.ts'
 import type { FloorParts } from '../measure/crypto-floor.ts'
+import type { Proof } from './challenge.ts'
 
 /** What operations share within one generator process. */
 export interface Context {
@@ -21,6 +22,8 @@ export interface Context {
   /** Of the challenge to choose. */
   challengeType: string
   poll: PollSettings
+  /** Resolves when the responders know it. */
+  publish(proof: Proof): Promise<void>
   /** Hands a chain over to be checked. */
   collect(download: Download): void
 }
@@ -28,7 +31,7 @@ export interface Context {
 export interface Scenario {
   summary: string
   usesAccounts: boolean
-  /** Needs the http-01 responder. */
+  /** Needs the responder of the challenge. */
   answersChallenges?: true
   /** Undefined where no signature is involved. */
   floor: FloorParts | undefined

@@ -108,7 +108,8 @@ export async function runEndpoint(
   if (match.id !== '' && !isUuid(match.id)) throw noSuchResource()
   const jws = readJws(http.body, endpoint.signedBy, context)
   requireUrl(jws, http.query === '' ? match.url : `${match.url}?${http.query}`)
-  if (!context.nonces.isAuthentic(jws.header.nonce, now.getTime())) throw badNonce()
+  const nonce = context.nonces.open(jws.header.nonce, now.getTime())
+  if (!nonce) throw badNonce()
   const visit = endpoint.limit && context.limits.visit(endpoint.limit, gated.address)
   if (!(jws.payload && endpoint.mayBeExempt?.(jws.payload))) visit?.require()
 
@@ -119,7 +120,7 @@ export async function runEndpoint(
     const looking = context.registration.requireCurrentTerms(signer)
     if (looking) await looking
   }
-  const redeemed = context.nonces.redeem(jws.header.nonce, now.getTime())
+  const redeemed = nonce.redeem()
   // Not awaited where the answer is there already: that would cost every request a turn.
   if (!(redeemed instanceof Promise ? await redeemed : redeemed)) throw badNonce()
 

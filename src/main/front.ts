@@ -59,9 +59,6 @@ const NO_CRL_RETRY_SECONDS = 2
 /** Probes must be answered above all when things go wrong. */
 const HEALTH_PATHS = new Set(['/livez', '/healthz', '/readyz'])
 
-/** Methods are the client's free text; a label must not be. */
-const METHODS = new Set(['GET', 'HEAD', 'POST', 'OPTIONS', 'PUT', 'PATCH', 'DELETE'])
-
 /** What a refusal of the request itself has cost, in signatures; those that fail are charged where they do. */
 const WASTE: Readonly<Record<number, number>> = { 400: 0.1, 404: 0.1, 405: 0.1, 413: 1, 415: 0.1 }
 
@@ -123,8 +120,7 @@ export function createFront(options: FrontOptions): Front {
 
   function finish(reply: HttpReply, { http, requestId, address, resource, startedAt }: Exchange): HttpReply {
     const seconds = (performance.now() - startedAt) / 1000
-    metrics.httpRequests.inc({ method: METHODS.has(http.method) ? http.method : 'other', status: reply.status })
-    metrics.httpDuration.observe({ resource }, seconds)
+    metrics.requests.answered(http.method, reply.status, resource, seconds)
     // Those come in thousands, and a line has said so.
     const isNoise = reply.status === 429 && patience.isExhausted(address)
     if (!isNoise && log.isLevelEnabled('info')) {
@@ -204,8 +200,7 @@ export function createFront(options: FrontOptions): Front {
 
   /** Refusals of a kind come in thousands: they are counted by their reason, and the log has a line for all of them. */
   function unlogged(refusal: Problem, exchange: Exchange): HttpReply {
-    const { method } = exchange.http
-    metrics.httpRequests.inc({ method: METHODS.has(method) ? method : 'other', status: refusal.status })
+    metrics.requests.refused(exchange.http.method, refusal.status)
     return acme.problem(refusal, exchange)
   }
 

@@ -31,6 +31,7 @@ import type { QuotaPolicy } from '../services/quotas.ts'
 import type { RateLimitSettings } from '../services/rate-limiter.ts'
 import type { RegistrationPolicy } from '../services/registration.ts'
 import type { RenewalPolicy } from '../services/renewal.ts'
+import type { RetentionPolicy } from '../services/retention.ts'
 import type { DispatchLimits } from '../services/validation-dispatcher.ts'
 import type { AdoptionRules } from '../store/authorization-store.ts'
 import type { DatabaseSettings } from '../store/database.ts'
@@ -281,6 +282,19 @@ export function expiryLifetimes({ order }: Config): ExpiryLifetimes {
     orderLifetimeMs: order.expiry_seconds * SECOND_MS,
     authorizationLifetimeMs: order.authorization_expiry_seconds * SECOND_MS,
     preAuthorizationLifetimeMs: order.pre_authorization_lifetime_days * DAY_MS,
+  }
+}
+
+export function retentionPolicy(config: Config): RetentionPolicy {
+  const { retention } = config
+  const { orderLifetimeMs, authorizationLifetimeMs, preAuthorizationLifetimeMs } = expiryLifetimes(config)
+  return {
+    invalidOrderAgeMs: retention.invalid_order_max_age_days * DAY_MS,
+    authorizationAgeMs: retention.expired_authz_max_age_days * DAY_MS,
+    invalidChallengeAgeMs: retention.invalid_challenge_max_age_days * DAY_MS,
+    orderLifetimeMs,
+    authorizationLifetimeMs: Math.max(authorizationLifetimeMs, preAuthorizationLifetimeMs),
+    pauseSeconds: retention.cleanup_interval_seconds,
   }
 }
 

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { get } from 'node:http'
 import { after, before, describe, test } from 'node:test'
-import { type Responder, startResponder } from '../../bench/responder.ts'
+import { type Http01Responder, startHttp01Responder } from '../../bench/responder/http-01.ts'
 
 // RFC 8555 §8.3: the body is token "." thumbprint.
 describe('http-01 responder', () => {
-  let responder: Responder
+  let responder: Http01Responder
   before(async () => {
-    responder = await startResponder('127.0.0.1', 0, ['first', 'second'])
+    responder = await startHttp01Responder('127.0.0.1', 0, ['first', 'second'])
   })
   after(() => responder.close())
 
@@ -37,7 +37,7 @@ describe('http-01 responder', () => {
 
   test('says which port is taken', async () => {
     await assert.rejects(
-      startResponder('127.0.0.1', responder.port, []),
+      startHttp01Responder('127.0.0.1', responder.port, []),
       /http-01 responder on 127\.0\.0\.1:\d+: .*EADDRINUSE/,
     )
   })

@@ -6,9 +6,9 @@
  */
 
 import { createServer, type Server, type Socket } from 'node:net'
-import { accountIndexOf } from './scenario/names.ts'
+import { accountIndexOf } from '../scenario/names.ts'
 
-export interface Responder {
+export interface Http01Responder {
   port: number
   /** Challenges answered. */
   readonly answered: number
@@ -20,7 +20,11 @@ const HOST = /\r\nhost: *([^\r:]+)/i
 const MAX_REQUEST_BYTES = 8192
 
 /** @param thumbprints By account index. @throws Error when the port cannot be listened on. */
-export async function startResponder(host: string, port: number, thumbprints: readonly string[]): Promise<Responder> {
+export async function startHttp01Responder(
+  host: string,
+  port: number,
+  thumbprints: readonly string[],
+): Promise<Http01Responder> {
   const sockets = new Set<Socket>()
   let answered = 0
   const server = createServer((socket) => {
