@@ -48,12 +48,12 @@ export class AcmeClient {
   }
 
   async get(step: string, url: string): Promise<HttpResponse> {
-    return requireSuccess(await this.#timed(step, 'GET', url))
+    return await this.#timed(step, 'GET', url)
   }
 
   /** @throws Failure `check-nonce` when the reply has none (RFC 8555 §7.2). */
   async newNonce(url: string): Promise<string> {
-    const response = requireSuccess(await this.#timed('new-nonce', 'HEAD', url))
+    const response = await this.#timed('new-nonce', 'HEAD', url)
     if (response.replayNonce === '') throw new Failure('check-nonce', 'new-nonce answered without Replay-Nonce')
     return response.replayNonce
   }
@@ -70,8 +70,7 @@ export class AcmeClient {
       this.#stats.badNonceRetries++
       response = await this.#postOnce(signer, url, payload)
     }
-    this.#stats.recordStep(step, performance.now() - startedAt)
-    return requireSuccess(response)
+    return this.#recorded(step, startedAt, response)
   }
 
   close(): void {
@@ -89,9 +88,15 @@ export class AcmeClient {
 
   async #timed(step: string, method: 'GET' | 'HEAD', url: string): Promise<HttpResponse> {
     const startedAt = performance.now()
-    const response = await this.#connection.request(method, this.#pathOf(url))
-    this.#stats.recordStep(step, performance.now() - startedAt)
-    return response
+    return this.#recorded(step, startedAt, await this.#connection.request(method, this.#pathOf(url)))
+  }
+
+  /** A step is what was done; how fast the server refuses is kept apart. @throws Failure */
+  #recorded(step: string, startedAt: number, response: HttpResponse): HttpResponse {
+    const ms = performance.now() - startedAt
+    if (response.status === 503) this.#stats.recordRefusedStep(step, ms)
+    else this.#stats.recordStep(step, ms)
+    return requireSuccess(response)
   }
 
   #pathOf(url: string): string {
@@ -137,7 +142,8 @@ function failureOf(response: HttpResponse): Failure {
   const retryAfter = retryAfterSeconds(response)
   if (response.contentType.startsWith('application/problem+json')) {
     const { type, detail } = parseObject(response)
-    if (typeof type === 'string') return new Failure(shortProblemType(type), String(detail ?? ''), retryAfter)
+    if (typeof type === 'string')
+      return new Failure(shortProblemType(type), String(detail ?? ''), retryAfter, response.status)
   }
-  return new Failure(`http-${response.status}`, response.body.slice(0, 120), retryAfter)
+  return new Failure(`http-${response.status}`, response.body.slice(0, 120), retryAfter, response.status)
 }

@@ -3,14 +3,11 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import type { Proof } from '../scenario/challenge.ts'
-import type { FromGenerator, GeneratorJob, Phase, ToGenerator } from './messages.ts'
+import type { FromGenerator, GeneratorJob, Phase, Progress, ToGenerator } from './messages.ts'
 
 type Reply<Type extends FromGenerator['type']> = Extract<FromGenerator, { type: Type }>
 
-export interface Progress {
-  operations: number
-  failures: number
-}
+const NOTHING_DONE: Progress = { operations: 0, failures: 0, refused: 0, dropped: 0 }
 
 /** A young generation so large that what one request leaves behind is dead before it would be copied. */
 const NODE_FLAGS = ['--max-semi-space-size=32']
@@ -31,13 +28,10 @@ export class Fleet {
     return ready.flatMap(({ thumbprints }) => thumbprints)
   }
 
-  /** Runs one phase in all processes at once; a number of operations is divided among them. @throws Error */
+  /** Runs one phase in all processes at once; a number of operations or a rate is divided among them. @throws Error */
   run(phase: Phase): Promise<Reply<'ran'>[]> {
-    for (const generator of this.#generators) generator.progress = { operations: 0, failures: 0 }
-    return this.#ask('ran', (_, index) => {
-      if (!('operations' in phase)) return { type: 'run', phase }
-      return { type: 'run', phase: { operations: shareOf(phase.operations, this.#generators.length, index) } }
-    })
+    for (const generator of this.#generators) generator.progress = NOTHING_DONE
+    return this.#ask('ran', (_, index) => ({ type: 'run', phase: partOf(phase, this.#generators.length, index) }))
   }
 
   check(): Promise<Reply<'checked'>[]> {
@@ -50,9 +44,13 @@ export class Fleet {
   }
 
   get progress(): Progress {
-    const sum = (pick: (progress: Progress) => number) =>
-      this.#generators.reduce((total, generator) => total + pick(generator.progress), 0)
-    return { operations: sum((progress) => progress.operations), failures: sum((progress) => progress.failures) }
+    const sum = (name: keyof Progress) => this.#generators.reduce((total, { progress }) => total + progress[name], 0)
+    return {
+      operations: sum('operations'),
+      failures: sum('failures'),
+      refused: sum('refused'),
+      dropped: sum('dropped'),
+    }
   }
 
   async close(): Promise<void> {
@@ -72,9 +70,16 @@ export function shareOf(total: number, parts: number, index: number): number {
   return Math.floor(total / parts) + (index < total % parts ? 1 : 0)
 }
 
+function partOf(phase: Phase, parts: number, index: number): Phase {
+  if ('operations' in phase) return { ...phase, operations: shareOf(phase.operations, parts, index) }
+  if (!('arrivals' in phase)) return phase
+  const steps = phase.arrivals.steps.map((step) => ({ ...step, perSecond: step.perSecond / parts }))
+  return { ...phase, arrivals: { ...phase.arrivals, steps } }
+}
+
 class Generator {
   readonly job: GeneratorJob
-  progress: Progress = { operations: 0, failures: 0 }
+  progress = NOTHING_DONE
   readonly #child: ChildProcess
   readonly #exited: Promise<void>
   readonly #publish: (proof: Proof) => void

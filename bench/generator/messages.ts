@@ -10,7 +10,10 @@ import type { ScenarioName } from '../scenario/table.ts'
 export interface GeneratorJob {
   directoryUrl: string
   scenario: ScenarioName
+  /** Clients of the closed loop. */
   clients: number
+  /** Most connections of the open loop. */
+  connections: number
   accounts: number
   /** Index of its first account; shares of different processes do not overlap. */
   firstAccount: number
@@ -27,8 +30,19 @@ export interface GeneratorJob {
   poll: PollSettings
 }
 
-/** A phase ends at a time or after a number of operations begun; either way what has begun is finished. */
-export type Phase = { forMs: number } | { operations: number }
+/** Load of the open loop. */
+export interface Arrivals {
+  /** One after the other; a rate is that of a whole fleet or of one process, by who is told. */
+  steps: { perSecond: number; forMs: number /** Who still waits at its end goes away. */; leaveAtEnd?: boolean }[]
+  /** How long an arrival waits for a connection. */
+  patienceMs: number
+}
+
+/**
+ * A closed loop ends at a time or after a number of operations begun, an open one when its arrivals do; what has begun is finished.
+ * Counts over time are kept in slots of `slotMs`, by default a second.
+ */
+export type Phase = ({ forMs: number } | { operations: number } | { arrivals: Arrivals }) & { slotMs?: number }
 
 export type ToGenerator =
   | { type: 'prepare'; job: GeneratorJob }
@@ -37,6 +51,14 @@ export type ToGenerator =
   | { type: 'check' }
   /** The proof of this number is known to the responders. */
   | { type: 'published'; number: number }
+
+/** Since the phase began. */
+export interface Progress {
+  operations: number
+  failures: number
+  refused: number
+  dropped: number
+}
 
 export interface RanMessage {
   type: 'ran'
@@ -48,7 +70,7 @@ export interface RanMessage {
 export type FromGenerator =
   /** `thumbprints[i]` belongs to account `firstAccount + i`. */
   | { type: 'ready'; thumbprints: string[] }
-  | { type: 'progress'; operations: number; failures: number }
+  | ({ type: 'progress' } & Progress)
   | { type: 'publish'; number: number; proof: Proof }
   | RanMessage
   | { type: 'checked'; checked: number; failures: [kind: string, count: FailureCount][] }

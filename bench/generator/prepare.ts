@@ -58,9 +58,10 @@ export async function prepare(
 function openClients(job: GeneratorJob, stats: RunStats): AcmeClient[] {
   const target = parseTarget(job.directoryUrl)
   const { caCertificates, insecure, timeoutMs } = job
+  const count = Math.max(job.clients, job.connections)
   // Twice the clients: each has at most one nonce under way and one coming back.
-  const nonces = new NoncePool(2 * job.clients)
-  return Array.from({ length: job.clients }, () => {
+  const nonces = new NoncePool(2 * count)
+  return Array.from({ length: count }, () => {
     const connection = new Connection({ target, caCertificates, insecure, timeoutMs }, stats)
     return new AcmeClient(connection, target, nonces, stats)
   })
@@ -83,5 +84,5 @@ async function makeAccounts(
       await prepareAccount?.(client, context, account)
     }
   }
-  await Promise.all(clients.map(work))
+  await Promise.all(clients.slice(0, job.clients).map(work))
 }

@@ -1,11 +1,13 @@
 /** A generator process: prepares, runs phases and checks downloads as its parent says, and ends with it. */
 
 import type { Download } from '../check/certificate.ts'
+import type { AcmeClient } from '../client/acme.ts'
 import { RunStats } from '../measure/stats.ts'
 import type { Proof } from '../scenario/challenge.ts'
 import { scenarioNamed } from '../scenario/table.ts'
 import { type LoopControl, runClosedLoop } from './clients.ts'
 import type { FromGenerator, GeneratorJob, Phase, ToGenerator } from './messages.ts'
+import { runOpenLoop } from './open-loop.ts'
 import { type Prepared, prepare } from './prepare.ts'
 
 /** 50,000 chains of about 3 KiB are 150 MB; what comes after them is checked at once, inside the measured time. */
@@ -53,20 +55,25 @@ async function handle(message: ToGenerator): Promise<void> {
       for (const download of downloads) check(download)
       downloads = []
       send({ type: 'checked', checked, failures: checkFailures.failures })
+      checked = 0
+      checkFailures.reset()
   }
 }
 
 async function run(
-  { clients, context, scenario }: ReturnType<typeof requirePrepared>,
+  { clients, inClosedLoop, context, scenario }: ReturnType<typeof requirePrepared>,
   phase: Phase,
 ): Promise<FromGenerator> {
-  stats.reset()
+  stats.reset(phase.slotMs)
   control.stopped = false
   const before = process.cpuUsage()
   const progress = setInterval(() => {
-    send({ type: 'progress', operations: stats.operations.count, failures: stats.failureCount })
+    const { operations, failureCount, refused, dropped } = stats
+    send({ type: 'progress', operations: operations.count, failures: failureCount, refused, dropped })
   }, PROGRESS_MS)
-  await runClosedLoop(clients, phase, (client) => scenario.operate(client, context), stats, control)
+  const operate = (client: AcmeClient) => scenario.operate(client, context)
+  if ('arrivals' in phase) await runOpenLoop(clients, phase.arrivals, operate, stats, control)
+  else await runClosedLoop(clients.slice(0, inClosedLoop), phase, operate, stats, control)
   clearInterval(progress)
   const { user, system } = process.cpuUsage(before)
   return { type: 'ran', stats: stats.snapshot(), cpuMicros: user + system }
@@ -74,7 +81,7 @@ async function run(
 
 function requirePrepared() {
   if (!job || !prepared) throw new Error('told to run before it was prepared')
-  return { ...prepared, scenario: scenarioNamed(job.scenario) }
+  return { ...prepared, inClosedLoop: job.clients, scenario: scenarioNamed(job.scenario) }
 }
 
 /** The responders are in the parent; a challenge is not triggered before they know its proof. */

@@ -5,13 +5,13 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { ownBuild } from '../../bench/compare/build.ts'
-import { type Server, startServer } from '../../bench/compare/server.ts'
-import { FLAGS, type Options, parseOptions } from '../../bench/options.ts'
+import { optionsFor } from '../../bench/contest.ts'
+import { type Options, parseOptions } from '../../bench/options/options.ts'
 import { runScenario } from '../../bench/run.ts'
 import { ANSWERED_TYPES } from '../../bench/scenario/challenge.ts'
+import { ownBuild } from '../../bench/servers/build.ts'
+import { type Server, startServer } from '../../bench/servers/chancery.ts'
 
-const DEFAULTS = Object.fromEntries(FLAGS.flatMap(([name, , value]) => (value === undefined ? [] : [[name, value]])))
 const NOBODY = { begin: () => undefined, end: () => undefined }
 
 describe('the full flow with the responders of the bench', { timeout: 120_000 }, () => {
@@ -20,7 +20,7 @@ describe('the full flow with the responders of the bench', { timeout: 120_000 },
   const never = new AbortController().signal
   let server: Server
   before(async () => {
-    const settings = { dataDir: folder, workers: 1, cpus: undefined, validator: undefined, asksDns: true }
+    const settings = { dataDir: folder, workers: 1, cpus: undefined, challengeType: 'dns-01' }
     server = await startServer(await ownBuild(never), settings, never)
   })
   after(async () => {
@@ -28,18 +28,17 @@ describe('the full flow with the responders of the bench', { timeout: 120_000 },
     rmSync(folder, { recursive: true })
   })
 
-  const optionsFor = (challenge: string): Options => ({
-    ...parseOptions({ ...DEFAULTS, challenge, count: 10, warmup: 0, clients: 4, processes: 2 }),
-    directoryUrl: server.directoryUrl,
-    responders: server.responders,
-    caCertificates: server.root,
-    rootCertificate: server.root,
-    pids: { service: server.pid },
-  })
+  const optionsWith = (challenge: string): Options =>
+    optionsFor(parseOptions({ challenge, count: 10, warmup: 0, clients: 4, processes: 2 }), server)
+  async function run(options: Options) {
+    const [result] = await runScenario(options, 'full-flow', NOBODY, never)
+    assert.ok(result)
+    return result
+  }
 
   for (const type of ANSWERED_TYPES) {
     test(`${type} gets certificates`, async () => {
-      const result = await runScenario(optionsFor(type), 'full-flow', NOBODY, never)
+      const result = await run(optionsWith(type))
       assert.deepEqual(result.failures, [])
       assert.equal(result.succeeded, 10)
       assert.equal(result.certificatesChecked, 10)
@@ -47,15 +46,10 @@ describe('the full flow with the responders of the bench', { timeout: 120_000 },
   }
 
   test('a proof that is not there is a failure of the challenge', async () => {
-    const options = optionsFor('dns-01')
+    const options = optionsWith('dns-01')
     const responders = { ...options.responders, dnsPort: 0 }
     const poll = { ...options.poll, timeoutMs: 500 }
-    const result = await runScenario(
-      { ...options, count: 1, clients: 1, processes: 1, responders, poll },
-      'full-flow',
-      NOBODY,
-      never,
-    )
+    const result = await run({ ...options, count: 1, clients: 1, processes: 1, responders, poll })
     assert.equal(result.succeeded, 0)
     assert.match(result.failures[0]?.kind ?? '', /^(challenge-dns|timeout)$/)
   })
