@@ -14,6 +14,7 @@ import type { ProgressLine } from './report/progress.ts'
 import type { Result } from './report/result.ts'
 import { letterOf, type Measured, nameOfLoad, summarize, type Turn } from './report/summary.ts'
 import { runScenario } from './run.ts'
+import { Unsupported } from './scenario/scenario.ts'
 import type { ScenarioName } from './scenario/table.ts'
 import { startBeside } from './servers/beside.ts'
 import { type Build, buildCommit, commitOf, ownBuild, removeCheckout } from './servers/build.ts'
@@ -70,7 +71,7 @@ export async function withServers<T>(
  */
 export async function contest(
   contestants: readonly Contestant[],
-  { scenarios, servers }: Options,
+  { scenarios, servers, skipsUnsupported }: Options,
   progress: ProgressLine,
   interrupt: AbortSignal,
   onResult: (result: Result) => void,
@@ -87,7 +88,14 @@ export async function contest(
           servers.repeat === 1 && isAlone
             ? progress
             : withPrefix(progress, `round ${round} of ${servers.repeat}${label}, `)
-        const turn = await takeTurn(contestant, scenario, line, interrupt, isAlone)
+        const turn = await takeTurn(contestant, scenario, line, interrupt, isAlone).catch((error) => {
+          if (skipsUnsupported && error instanceof Unsupported) return undefined
+          throw error
+        })
+        if (!turn) {
+          rounds.delete(scenario)
+          continue
+        }
         for (const result of turn) if (!('broken' in result)) onResult(result)
         turns.push(turn)
       }
