@@ -13,9 +13,11 @@ import type { AgainstOptions } from './options/servers.ts'
 import type { ProgressLine } from './report/progress.ts'
 import type { Result } from './report/result.ts'
 import { letterOf, type Measured, nameOfLoad, summarize, type Turn } from './report/summary.ts'
-import { runScenario } from './run.ts'
+import { asksDns } from './responder/responders.ts'
+import { runRates } from './run.ts'
 import { Unsupported } from './scenario/scenario.ts'
 import type { ScenarioName } from './scenario/table.ts'
+import { ACCEPT_ALL, ACCEPT_ALL_MODULE } from './servers/accept-all.ts'
 import { startBeside } from './servers/beside.ts'
 import { type Build, buildCommit, commitOf, ownBuild, removeCheckout } from './servers/build.ts'
 import { type Server, startServer } from './servers/chancery.ts'
@@ -114,7 +116,7 @@ async function takeTurn(
   interrupt: AbortSignal,
   isAlone: boolean,
 ): Promise<Turn[]> {
-  const turns = await runScenario(options, scenario, progress, interrupt).then(
+  const turns = await runRates(options, scenario, progress, interrupt).then(
     (results) => results.map((result) => (isAlone || result.succeeded > 0 ? result : brokenBy(result))),
     (error: unknown): Turn[] => {
       if (isAlone) throw error
@@ -156,14 +158,14 @@ function firstServer(options: Options): Contestant {
 
 async function startBuild(build: Build, dataDir: string, options: Options, signal: AbortSignal): Promise<Contestant> {
   const { workers, serverCpus } = options.servers
-  const { challengeType } = options
-  const server = await startServer(build, { dataDir, workers, cpus: serverCpus, challengeType }, signal)
+  const validator = options.challengeType === ACCEPT_ALL ? ACCEPT_ALL_MODULE : undefined
+  const settings = { dataDir, workers, cpus: serverCpus, validator, asksDns: asksDns(options.challengeType) }
+  const server = await startServer(build, settings, signal)
   const subject = { name: build.name, commit: build.commit, note: '', isOurs: true }
   return { subject, options: optionsFor(options, server), stop: server.stop }
 }
 
-/** Of a run, for a server that the bench has started. */
-export function optionsFor(options: Options, { directoryUrl, responders, root, pid }: Server): Options {
+function optionsFor(options: Options, { directoryUrl, responders, root, pid }: Server): Options {
   return {
     ...options,
     directoryUrl,
@@ -184,9 +186,7 @@ function runningServer(other: AgainstOptions, options: Options): Contestant {
       clients,
       processes: Math.min(options.processes, clients),
       challengeType: other.challengeType ?? options.challengeType,
-      responders: other.http01
-        ? { ...options.responders, host: other.http01.host, http01Port: other.http01.port }
-        : options.responders,
+      responders: { ...options.responders, ...other.http01 },
       caCertificates: other.caCertificates,
       rootCertificate: undefined,
       insecure: other.insecure,

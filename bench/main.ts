@@ -7,8 +7,9 @@ import type { AbuseResult } from './abuse/result.ts'
 import { runAbuse } from './abuse/run.ts'
 import { renderAbuse } from './abuse/text.ts'
 import { contest, withServers } from './contest.ts'
+import { LOAD_FLAGS, LoadUsage, load } from './load/command.ts'
 import { ABUSE_FLAGS, parseAbuseOptions } from './options/abuse.ts'
-import { FLAGS, type Options, parseOptions, SWITCHES } from './options/options.ts'
+import { FLAGS, type Options, parseOptions } from './options/options.ts'
 import { OVERLOAD_FLAGS, parseOverloadOptions } from './options/overload.ts'
 import { type Flag, OptionsError, type Raw } from './options/reader.ts'
 import type { OverloadResult } from './overload/result.ts'
@@ -112,13 +113,23 @@ async function abuseServers(raw: Raw): Promise<boolean> {
   })
 }
 
-async function profileOwn(raw: Raw): Promise<boolean> {
+async function profile(raw: Raw): Promise<boolean> {
   const { settings, options } = parseProfileOptions(raw)
-  const { progress, interrupt, document } = beginSession()
+  const { progress, interrupt } = beginSession()
   const profiles = await profileServer(settings, options, progress, interrupt)
   process.stdout.write(profiles.map(renderProfile).join('\n'))
-  writeReports(options, document([], { profiles }))
+  if (options.jsonFile !== undefined) writeFileSync(options.jsonFile, `${JSON.stringify({ profiles }, null, 2)}\n`)
   return profiles.every(({ result }) => isGood(result))
+}
+
+async function fill(raw: Raw): Promise<boolean> {
+  const line = progressLine(process.stderr)
+  await load(
+    raw,
+    (text) => process.stdout.write(`${text}\n`),
+    (text) => (text === '' ? line.end() : line.begin(text)),
+  )
+  return true
 }
 
 function subjectsOf(contestants: readonly Contestant[]) {
@@ -136,7 +147,7 @@ function acting(run: (raw: Raw) => Promise<boolean>) {
     try {
       process.exitCode = (await run(raw)) ? 0 : EXIT_FAILED
     } catch (error) {
-      const isUsage = error instanceof OptionsError || error instanceof SignerBenchUsage
+      const isUsage = [OptionsError, SignerBenchUsage, LoadUsage].some((kind) => error instanceof kind)
       process.stderr.write(`${(error as Error).message}\n${isUsage ? 'See --help.\n' : ''}`)
       process.exitCode = isUsage ? EXIT_USAGE : EXIT_FAILED
     }
@@ -155,13 +166,14 @@ const COMMANDS = {
     'bench',
     FLAGS,
     [
-      'Measure ACME servers: throughput, latency per step, CPU per operation. Other commands: overload, abuse, profile, signer.',
+      'Measure ACME servers: throughput, latency per step, CPU per operation. Other commands: overload, abuse, profile, load, signer.',
       'Ends with 1 when an answer was wrong or nothing succeeded, and with 2 when an option is wrong.',
     ],
     [
       'overload --help',
       'abuse --help',
       'profile --help',
+      'load --help',
       'signer --help',
       '--directory https://localhost:14000/dir --insecure --clients 4',
       '--scenario directory,nonce,new-order --clients 64 --processes 2 --json results.json',
@@ -190,7 +202,19 @@ const COMMANDS = {
   profile: commandNamed('bench-profile', PROFILE_FLAGS, [
     'Where the CPU of one operation goes: profiles of all threads, statements of PostgreSQL, event loops, allocations.',
     'Starts a service of its own in development mode, loads it three times, and takes it down.',
-  ]).action(acting(profileOwn)),
+  ]).action(acting(profile)),
+  load: commandNamed(
+    'bench-load',
+    LOAD_FLAGS,
+    [
+      'Fill a database with accounts, orders, authorizations and certificates, to measure with.',
+      'Called again with the same figures it goes on where it stopped. Nothing is deleted.',
+    ],
+    [
+      '--data-dir /var/tmp/chancery-loaded',
+      '--database postgres://chancery@db.example/chancery --certificates 1000000 --accounts 100000',
+    ],
+  ).action(acting(fill)),
   signer: commandNamed('bench-signer', SIGNER_FLAGS, [
     'Measure the signer alone: signatures per second with keys in files and in SoftHSM tokens, and what limits them.',
     'Starts a signer of its own with throw-away keys and stops it; needs SoftHSM (Debian: softhsm2) for the tokens.',
@@ -207,10 +231,17 @@ function unknown(flag: string): void {
   process.exit(EXIT_USAGE)
 }
 
+const FLAGS_OF = {
+  ...{ bench: FLAGS, overload: OVERLOAD_FLAGS, abuse: ABUSE_FLAGS, profile: PROFILE_FLAGS, load: LOAD_FLAGS },
+  signer: SIGNER_FLAGS,
+} satisfies Record<keyof typeof COMMANDS, readonly Flag[]>
+
 const [node = '', script = '', word = '', ...others] = process.argv
-const name = (['overload', 'abuse', 'profile', 'signer'] as const).find((known) => known === word) ?? 'bench'
-// The parser would take an abbreviated hash such as 12e4567 for a number.
-COMMANDS[name].parse([node, script, ...(name === 'bench' ? process.argv.slice(2) : others)], {
-  ...{ boolean: SWITCHES, string: ['compare'] },
+const name = (Object.keys(COMMANDS) as (keyof typeof COMMANDS)[]).find((known) => known === word) ?? 'bench'
+const ofCommand = (flags: readonly string[]) => flags.filter((flag) => FLAGS_OF[name].some(([known]) => known === flag))
+COMMANDS[name].parse([node, script, ...(name === word ? others : process.argv.slice(2))], {
+  boolean: ofCommand(['insecure', 'obey-retry-after', 'start', 'force']),
+  // The parser would take an abbreviated hash such as 12e4567 for a number.
+  string: ofCommand(['compare', 'database']),
   unknown,
 })

@@ -35,16 +35,39 @@ export interface LoadPlan {
   shape: LoadShape
   phase: Phase
   warmupMs: number
-  /** Who looks at the server while operations are measured. */
-  observer?: { begin(): Promise<void>; end(): Promise<void> }
+  observer?: Observer
+}
+
+/** Who looks at the server while operations are measured. */
+export interface Observer {
+  begin(): Promise<void>
+  end(): Promise<void>
 }
 
 /**
- * Loads a server with one scenario: a closed loop, or an open one at each rate in turn.
+ * Loads a server with one scenario in a closed loop.
  * @param interrupt Ends the measured time early; what was measured until then is the result.
  * @throws Error when the run could not begin or a generator process broke.
  */
 export function runScenario(
+  options: Options,
+  scenario: ScenarioName,
+  progress: ProgressLine,
+  interrupt: AbortSignal,
+  observer?: Observer,
+): Promise<Result> {
+  return withRig({ options, scenario, connections: 0 }, progress, interrupt, async (rig) => {
+    const plan = { ...closedLoop(options), ...(observer && { observer }) }
+    return (await rig.load(plan)).result
+  })
+}
+
+/**
+ * Loads a server with one scenario as the options say: a closed loop, or an open one at each rate in turn.
+ * @param interrupt Ends the measured time early; what was measured until then is the result.
+ * @throws Error when the run could not begin or a generator process broke.
+ */
+export function runRates(
   options: Options,
   scenario: ScenarioName,
   progress: ProgressLine,
@@ -204,6 +227,7 @@ async function measure(
     certificatesChecked,
     samples,
     generatorCpuMicros: ran.reduce((sum, { cpuMicros }) => sum + cpuMicros, 0),
+    generatorCores: Math.max(...ran.map(({ cpuMicros }) => cpuMicros)) / 1000 / elapsedMs,
     responderCpuMicros: user + system,
     costsBefore,
     costsAfter,

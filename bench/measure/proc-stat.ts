@@ -54,16 +54,6 @@ export function readProcesses(): ProcessInfo[] {
     })
 }
 
-/** A process and all below it, parents first. */
-export function familyOf(pid: number, processes: readonly ProcessInfo[]): ProcessInfo[] {
-  return processes
-    .filter((process) => process.pid === pid)
-    .flatMap((process) => [
-      process,
-      ...processes.filter(({ parentPid }) => parentPid === pid).flatMap((child) => familyOf(child.pid, processes)),
-    ])
-}
-
 /** @returns undefined when the process has ended or its memory is not ours to know. */
 export function readMemory(pid: number): ProcessMemory | undefined {
   try {
@@ -73,6 +63,16 @@ export function readMemory(pid: number): ProcessMemory | undefined {
     // It ended between two looks; the next one does without it.
     return undefined
   }
+}
+
+/** A process and all below it, parents first. */
+export function familyOf(pid: number, processes: readonly ProcessInfo[]): ProcessInfo[] {
+  return processes
+    .filter((process) => process.pid === pid)
+    .flatMap((process) => [
+      process,
+      ...processes.filter(({ parentPid }) => parentPid === pid).flatMap((child) => familyOf(child.pid, processes)),
+    ])
 }
 
 function hasEnded(error: unknown): boolean {

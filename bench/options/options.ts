@@ -93,9 +93,6 @@ export const FLAGS: readonly Flag[] = [...COMMON_FLAGS, ...RATE_FLAGS, ...SERVER
 
 const FALLBACKS: ReadonlyMap<string, unknown> = new Map(FLAGS.map(([name, , fallback]) => [name, fallback]))
 
-/** Flags that take no value, for the argument parser. */
-export const SWITCHES = ['insecure', 'obey-retry-after', 'start']
-
 /** @throws OptionsError naming everything that is wrong. */
 export function parseOptions(given: Raw, defaults: { connections?: number } = {}): Options {
   const raw = { ...Object.fromEntries(FALLBACKS), ...given }

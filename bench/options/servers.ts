@@ -8,7 +8,7 @@ export interface AgainstOptions {
   directoryUrl: string
   clients: number | undefined
   challengeType: string | undefined
-  http01: { host: string; port: number } | undefined
+  http01: { host: string; http01Port: number } | undefined
   caCertificates: string | undefined
   insecure: boolean
   /** Undefined looks for who listens on the directory's port; 0 does not. */
@@ -132,7 +132,7 @@ function readAgainst(read: Reader, text: string): AgainstOptions[] {
       directoryUrl: url,
       clients: integer('clients'),
       challengeType: settings.get('challenge'),
-      http01: host === undefined ? undefined : { host, port: Number(port) },
+      http01: host === undefined ? undefined : { host, http01Port: Number(port) },
       caCertificates: caFile === undefined ? undefined : read.content('against', caFile),
       insecure: settings.has('insecure'),
       pid: integer('pid'),

@@ -1,27 +1,41 @@
 /** `npm run bench -- profile`: its options. */
 
-import { COMMON_FLAGS, type Options, parseOptions } from '../options/options.ts'
-import { type Flag, OptionsError, type Raw, Reader } from '../options/reader.ts'
-import { SERVER_FLAGS } from '../options/servers.ts'
+import { FLAGS, type Options, parseOptions } from '../options/options.ts'
+import { type Flag, OptionsError } from '../options/reader.ts'
 import type { ProfileSettings } from './profile.ts'
 
 const TAKEN = [
   ...['scenario', 'clients', 'processes', 'accounts', 'duration', 'count', 'warmup', 'domain-suffix', 'challenge'],
-  ...['timeout', 'poll-interval', 'poll-max', 'signing', 'json', 'workers', 'server-cpus'],
+  ...['timeout', 'poll-interval', 'poll-max', 'signing', 'json'],
 ]
-const TOP = 25
 
+/** Name, sentence, default: what `--help` shows and what is accepted. */
 export const PROFILE_FLAGS: readonly Flag[] = [
-  ...[...COMMON_FLAGS, ...SERVER_FLAGS].filter(([name]) => TAKEN.includes(name)),
-  ['top', 'How many functions to list', TOP],
+  ...FLAGS.filter(([name]) => TAKEN.includes(name)),
+  ['workers', 'Front threads of the service (default: what the service takes)'],
+  ['server-cpus', 'Processors of the service, such as 0-2 (needs taskset)'],
+  ['top', 'How many functions to list', 25],
 ]
 
 /** @throws OptionsError */
-export function parseProfileOptions(raw: Raw): { settings: ProfileSettings; options: Options } {
-  const read = new Reader({ top: TOP, ...raw })
-  const top = read.integer('top', { min: 1 })
-  const options = parseOptions({ ...raw, start: true })
-  if (read.errors.length > 0) throw new OptionsError(read.errors)
-  const { workers, serverCpus } = options.servers
-  return { settings: { workers, serverCpus, top }, options }
+export function parseProfileOptions(raw: Readonly<Record<string, unknown>>): {
+  settings: ProfileSettings
+  options: Options
+} {
+  const { workers, 'server-cpus': serverCpus, top, ...others } = raw
+  const errors: string[] = []
+  const integer = (name: string, value: unknown) => {
+    if (Number.isInteger(value) && Number(value) >= 1) return Number(value)
+    errors.push(`--${name} ${value}: must be a whole number from 1`)
+    return 1
+  }
+  const settings = {
+    workers: workers === undefined ? undefined : integer('workers', workers),
+    serverCpus: serverCpus === undefined ? undefined : String(serverCpus),
+    top: integer('top', top),
+  }
+  if (settings.serverCpus !== undefined && !/^\d+(-\d+)?(,\d+(-\d+)?)*$/.test(settings.serverCpus))
+    errors.push(`--server-cpus ${settings.serverCpus}: must look like 0-2 or 0,2`)
+  if (errors.length > 0) throw new OptionsError(errors)
+  return { settings, options: parseOptions(others) }
 }

@@ -9,13 +9,14 @@
 import { chmodSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { optionsFor } from '../contest.ts'
 import { familyOf, type ProcessInfo, readProcesses, TICKS_PER_SECOND } from '../measure/proc-stat.ts'
 import type { Options } from '../options/options.ts'
 import type { ProgressLine } from '../report/progress.ts'
 import type { Result } from '../report/result.ts'
-import { closedLoop, withRig } from '../run.ts'
+import { asksDns } from '../responder/responders.ts'
+import { runScenario } from '../run.ts'
 import type { ScenarioName } from '../scenario/table.ts'
+import { ACCEPT_ALL, ACCEPT_ALL_MODULE } from '../servers/accept-all.ts'
 import { type Build, ownBuild } from '../servers/build.ts'
 import { type Server, startServer } from '../servers/chancery.ts'
 import { Agents } from './agents.ts'
@@ -108,7 +109,8 @@ async function startProfiled(
   agents: Agents,
   interrupt: AbortSignal,
 ): Promise<Server> {
-  const settings = { dataDir, workers, cpus: serverCpus, challengeType }
+  const validator = challengeType === ACCEPT_ALL ? ACCEPT_ALL_MODULE : undefined
+  const settings = { dataDir, workers, cpus: serverCpus, validator, asksDns: asksDns(challengeType) }
   const first = await startServer(build, settings, interrupt)
   try {
     await enableStatementStatistics(dataDir)
@@ -209,12 +211,22 @@ async function runWith<Profile>(
       captures = (await finish?.()) ?? []
     },
   }
-  const what = { options: optionsFor(options, server), scenario, connections: 0 }
-  const { result } = await withRig(what, line, interrupt, (rig) => rig.load({ ...closedLoop(options), observer }))
+  const result = await runScenario(optionsFor(options, server), scenario, line, interrupt, observer)
   if (interrupt.aborted) throw new Error('interrupted')
   if (result.succeeded === 0)
     throw new Error(`no ${scenario} succeeded: ${result.failures[0]?.example ?? 'no failure either'}`)
   return { result, captures }
+}
+
+function optionsFor(options: Options, { directoryUrl, responders, root, pid }: Server): Options {
+  return {
+    ...options,
+    directoryUrl,
+    responders,
+    caCertificates: root,
+    rootCertificate: root,
+    pids: { service: pid },
+  }
 }
 
 function measured<Profile>(

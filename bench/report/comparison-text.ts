@@ -1,7 +1,8 @@
 /** What the rounds of a run say together, as a text for a terminal: medians, spread, and ratios to the first server. */
 
 import type { Subject } from '../servers/contestant.ts'
-import type { Result } from './result.ts'
+import { buildOverview, type Overview } from './overview.ts'
+import { isGeneratorBusy, type Result } from './result.ts'
 import {
   type Figure,
   type FigureName,
@@ -12,6 +13,7 @@ import {
   type Spread,
   type Turn,
 } from './summary.ts'
+import { generatorWarning } from './text.ts'
 
 export const LABELS: Record<FigureName, string> = {
   perSecond: 'per second',
@@ -30,8 +32,25 @@ const LABEL_WIDTH = 20
 const COLUMN_WIDTH = 10
 
 export function renderSummary(servers: readonly Subject[], measured: readonly Measured[]): string {
-  const blocks = [headLines(servers), ...measured.map((one) => renderMeasured(servers.length, one))]
+  const overview = buildOverview(servers, measured)
+  const blocks = [
+    headLines(servers),
+    ...measured.map((one) => renderMeasured(servers.length, one)),
+    ...(overview ? [overviewTable(overview)] : []),
+  ]
   return `${blocks.map((lines) => lines.join('\n')).join('\n\n')}\n`
+}
+
+/** In Markdown, so that it can stand in a document as it is. */
+function overviewTable({ columns, rows }: Overview): string[] {
+  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
+  return [
+    line(['', ...columns]),
+    line(['---', ...columns.map(() => '---:')]),
+    ...rows.map(({ server, values }) =>
+      line([server, ...values.map((value) => (value === undefined ? '–' : number(value)))]),
+    ),
+  ]
 }
 
 function headLines(servers: readonly Subject[]): string[] {
@@ -109,6 +128,9 @@ function troubleLines(rounds: readonly Turn[][]): string[] {
       ...broken
         .slice(0, 1)
         .map(({ broken: reason }) => `${letter}: broken in ${broken.length} of ${turns.length} rounds: ${reason}`),
+      ...turns
+        .flatMap((turn) => (!isBroken(turn) && isGeneratorBusy(turn) ? [`${letter}: ${generatorWarning(turn)}`] : []))
+        .slice(0, 1),
       ...failures.slice(0, 1).map(({ kind, example }) => `${letter}: ${count} failed, such as ${kind}: ${example}`),
     ]
   })

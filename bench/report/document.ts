@@ -4,7 +4,6 @@ import { execFileSync } from 'node:child_process'
 import { cpus, loadavg, release, totalmem } from 'node:os'
 import type { AbuseResult } from '../abuse/result.ts'
 import type { OverloadResult } from '../overload/result.ts'
-import type { ScenarioProfile } from '../profile/profile.ts'
 import type { Subject } from '../servers/contestant.ts'
 import type { Measured } from './summary.ts'
 
@@ -33,7 +32,6 @@ export interface BenchDocument {
   measurements: Measured[]
   overload: OverloadResult[]
   abuse: AbuseResult[]
-  profiles: ScenarioProfile[]
 }
 
 /** @returns a function that makes the document when the run has ended. */
@@ -42,7 +40,7 @@ export function beginDocument(command: string[]) {
   const machine = describeMachine()
   return (
     servers: Subject[],
-    parts: Partial<Pick<BenchDocument, 'measurements' | 'overload' | 'abuse' | 'profiles'>>,
+    parts: Partial<Pick<BenchDocument, 'measurements' | 'overload' | 'abuse'>>,
   ): BenchDocument => ({
     format: 'chancery-bench',
     version: 1,
@@ -55,7 +53,6 @@ export function beginDocument(command: string[]) {
     measurements: parts.measurements ?? [],
     overload: parts.overload ?? [],
     abuse: parts.abuse ?? [],
-    profiles: parts.profiles ?? [],
   })
 }
 

@@ -10,6 +10,8 @@ import type { Options } from '../options/options.ts'
 import { type ScenarioName, scenarioNamed } from '../scenario/table.ts'
 import { buildSeries, curveOf, type Latency, latencyOf, type Series } from './series.ts'
 
+const BUSY_CORES = 0.85
+
 /** How operations were begun. */
 export type LoadShape =
   | { kind: 'closed' }
@@ -85,6 +87,8 @@ export interface Result {
   receivedBytes: number
   /** Undefined when nothing succeeded. */
   cpu: OperationCpu | undefined
+  /** CPU of the busiest generator process in cores: near 1 it is the generator that is measured. */
+  generatorCores: number
   floor: Floor | undefined
 }
 
@@ -99,6 +103,8 @@ export interface Measurement {
   /** Until the last operation had ended. */
   samples: readonly ServerSample[]
   generatorCpuMicros: number
+  /** Of the busiest process. */
+  generatorCores: number
   responderCpuMicros: number
   costsBefore: CryptoCosts
   costsAfter: CryptoCosts
@@ -148,8 +154,14 @@ export function buildResult(options: Options, measured: Measurement): Result {
     sentBytes: stats.sentBytes,
     receivedBytes: stats.receivedBytes,
     cpu,
+    generatorCores: measured.generatorCores,
     floor: floorOf(measured, cpu),
   }
+}
+
+/** The generator had no core to spare, so a faster one might have measured more. */
+export function isGeneratorBusy({ generatorCores }: Result): boolean {
+  return generatorCores > BUSY_CORES
 }
 
 /** What decides the exit code. */

@@ -67,7 +67,9 @@ export function summarize(scenario: ScenarioName, load: string, rounds: Turn[][]
   const figures: Measured['figures'] = {}
   for (const [name, read] of Object.entries(FIGURES)) {
     const figure = figureOf(rounds.map((turns) => turns.map((turn) => (isBroken(turn) ? undefined : read(turn)))))
-    if (figure.servers.some((spread) => spread !== undefined)) figures[name as FigureName] = figure
+    // A part that nobody has, or that has nothing to do here, such as the signer in reads, is no figure.
+    if (figure.servers.some((spread) => spread !== undefined && spread.highest > 0))
+      figures[name as FigureName] = figure
   }
   return { scenario, load, rounds, figures }
 }

@@ -1,7 +1,7 @@
 /** The result as a text for a terminal. */
 
 import { ROLES, type Role } from '../measure/server-cpu.ts'
-import type { Result } from './result.ts'
+import { isGeneratorBusy, type Result } from './result.ts'
 import type { Latency } from './series.ts'
 
 export const ROLE_NAMES: Record<Role, string> = { service: 'service', signer: 'signer', postgres: 'PostgreSQL' }
@@ -81,13 +81,22 @@ function figure(name: string, micros: number): string {
   return `  ${name.padEnd(16)}${micros.toFixed(micros < 100 ? 1 : 0).padStart(10)}`
 }
 
-function trafficLines({ succeeded, sentBytes, receivedBytes, signedRequests, badNonceRetries }: Result): string[] {
+function trafficLines(result: Result): string[] {
+  const { succeeded, sentBytes, receivedBytes, signedRequests, badNonceRetries } = result
   if (succeeded === 0) return []
   const each = (total: number) => total / succeeded
   return [
     `per operation: ${each(sentBytes).toFixed(0)} bytes sent, ${each(receivedBytes).toFixed(0)} received, ` +
       `${each(signedRequests).toFixed(2)} signed requests; badNonce retries: ${badNonceRetries}`,
+    ...(isGeneratorBusy(result) ? [generatorWarning(result)] : []),
   ]
+}
+
+export function generatorWarning({ generatorCores, processes }: Result): string {
+  return (
+    `the generator had ${(generatorCores * 100).toFixed(0)} % of a core in use${processes > 1 ? ' in its busiest process' : ''}: ` +
+    'it may be what limits these figures; raise --processes'
+  )
 }
 
 function failureLines({ failures }: Result): string[] {

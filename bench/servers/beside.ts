@@ -3,30 +3,12 @@
 import { mkdirSync } from 'node:fs'
 import type { Options } from '../options/options.ts'
 import type { BesideName, BesideOptions } from '../options/servers.ts'
+import { ACCEPT_ALL } from './accept-all.ts'
 import { outputOf } from './build.ts'
 import { launchCaddy } from './caddy.ts'
-import { ACCEPT_ALL } from './chancery.ts'
 import type { Contestant } from './contestant.ts'
+import type { Launch, Launched } from './launch.ts'
 import { launchPebble } from './pebble.ts'
-
-export interface Launch {
-  /** For its files; removed by the caller. */
-  folder: string
-  cpus: string | undefined
-  /** Let it take every challenge for met, where it can. */
-  acceptsAll: boolean
-}
-
-export interface Launched {
-  directoryUrl: string
-  pid: number
-  http01: { host: string; port: number }
-  /** PEM of the root of its TLS certificate; undefined when nobody has signed that. */
-  caCertificates: string | undefined
-  /** PEM of the root that issued chains lead to. */
-  rootCertificate: string
-  stop(): Promise<void>
-}
 
 interface Other {
   title: string
@@ -64,7 +46,9 @@ export async function startBeside(
 ): Promise<Contestant> {
   const other = OTHERS[name]
   const acceptsAll = options.challengeType === ACCEPT_ALL
-  const launch = { folder, cpus: options.servers.serverCpus, acceptsAll }
+  // Other servers know no such type; http-01 is what they take for met.
+  const challengeType = acceptsAll ? 'http-01' : options.challengeType
+  const launch = { folder, cpus: options.servers.serverCpus, acceptsAll, challengeType }
   mkdirSync(folder)
   const version = await versionOf(name, other.versionArguments, folder, signal)
   let running = await other.launch(launch, signal)
@@ -76,11 +60,11 @@ export async function startBeside(
       note: `${clients} clients; ${other.note(acceptsAll)}`,
       isOurs: false,
     },
-    options: optionsFor(options, running, clients),
+    options: optionsFor({ ...options, challengeType }, running, clients),
     async restart() {
       await running.stop()
       running = await other.launch(launch, signal)
-      contestant.options = optionsFor(options, running, clients)
+      contestant.options = optionsFor({ ...options, challengeType }, running, clients)
     },
     stop: () => running.stop(),
   }
@@ -100,12 +84,10 @@ async function versionOf(name: string, words: readonly string[], folder: string,
 }
 
 function optionsFor(options: Options, running: Launched, clients: number): Options {
-  const { directoryUrl, http01, caCertificates, rootCertificate, pid } = running
+  const { directoryUrl, responders, caCertificates, rootCertificate, pid } = running
   return {
     ...options,
-    ...{ directoryUrl, caCertificates, rootCertificate, clients },
-    responders: { ...options.responders, host: http01.host, http01Port: http01.port },
-    challengeType: options.challengeType === ACCEPT_ALL ? 'http-01' : options.challengeType,
+    ...{ directoryUrl, responders, caCertificates, rootCertificate, clients },
     insecure: caCertificates === undefined,
     processes: Math.min(options.processes, clients),
     pids: { service: pid },

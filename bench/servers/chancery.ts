@@ -2,8 +2,8 @@
 
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
-import { asksDns, type ResponderPlaces } from '../responder/responders.ts'
-import { type Build, OWN_ROOT, outputOf } from './build.ts'
+import type { ResponderPlaces } from '../responder/responders.ts'
+import { type Build, outputOf } from './build.ts'
 import { startChild } from './child.ts'
 import { freePort } from './free-port.ts'
 
@@ -24,14 +24,13 @@ export interface ServerSettings {
   workers: number | undefined
   /** As taskset(1) takes them; undefined binds the server to no processor. */
   cpus: string | undefined
-  /** That it is to offer. */
-  challengeType: string
+  /** Module of a validator, when the challenge needs one. */
+  validator: string | undefined
+  /** Offers the methods of DNS, and asks the bench. */
+  asksDns: boolean
   /** Beside the bench's own. */
   environment?: Readonly<Record<string, string>>
 }
-
-/** The challenge that `bench/accept-all.mjs` meets; other servers know no such type. */
-export const ACCEPT_ALL = 'accept-all-01'
 
 /** @throws Error with what the service said, when it did not start. */
 export async function startServer(build: Build, settings: ServerSettings, signal: AbortSignal): Promise<Server> {
@@ -41,7 +40,7 @@ export async function startServer(build: Build, settings: ServerSettings, signal
   const responders = {
     host: '127.0.0.1',
     http01Port: await freePort(),
-    dnsPort: asksDns(settings.challengeType) ? await freePort() : 0,
+    dnsPort: settings.asksDns ? await freePort() : 0,
     tlsAlpn01Port: known.has('tlsalpn01-port') ? await freePort() : 0,
   }
   const words = serverFlags(
@@ -52,7 +51,7 @@ export async function startServer(build: Build, settings: ServerSettings, signal
       'dns01-port': responders.dnsPort || undefined,
       'tlsalpn01-port': responders.tlsAlpn01Port || undefined,
       workers: settings.workers,
-      validator: settings.challengeType === ACCEPT_ALL ? path.join(OWN_ROOT, 'bench/accept-all.mjs') : undefined,
+      validator: settings.validator,
     },
     known,
     build.name,

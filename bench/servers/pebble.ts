@@ -3,17 +3,19 @@
 import { writeFileSync } from 'node:fs'
 import { get } from 'node:https'
 import path from 'node:path'
-import type { Launch, Launched } from './beside.ts'
 import { outputOf } from './build.ts'
 import { startChild } from './child.ts'
-import { startNameServer } from './dns.ts'
 import { freePort } from './free-port.ts'
+import { type Launch, type Launched, startNames } from './launch.ts'
 
 const LOOPBACK = '127.0.0.1'
 /** No artificial waits, no rejected nonces, no authorization that is valid before it was asked for. */
 const ENVIRONMENT = { PEBBLE_VA_NOSLEEP: '1', PEBBLE_WFE_NONCEREJECT: '0', PEBBLE_AUTHZREUSE: '0' }
 
-export async function launchPebble({ folder, cpus, acceptsAll }: Launch, signal: AbortSignal): Promise<Launched> {
+export async function launchPebble(
+  { folder, cpus, acceptsAll, challengeType }: Launch,
+  signal: AbortSignal,
+): Promise<Launched> {
   const [port, management, http01Port, tlsPort, dnsPort] = [
     ...[await freePort(), await freePort(), await freePort(), await freePort(), await freePort()],
   ] as [number, number, number, number, number]
@@ -28,7 +30,8 @@ export async function launchPebble({ folder, cpus, acceptsAll }: Launch, signal:
   }
   writeFileSync(config as string, JSON.stringify({ pebble: settings }))
 
-  const endNames = await startNameServer(LOOPBACK, dnsPort, LOOPBACK)
+  const responders = { host: LOOPBACK, http01Port, dnsPort, tlsAlpn01Port: tlsPort }
+  const endNames = await startNames(challengeType, LOOPBACK, dnsPort)
   const directoryUrl = `https://localhost:${port}/dir`
   try {
     const child = await startChild(
@@ -42,7 +45,7 @@ export async function launchPebble({ folder, cpus, acceptsAll }: Launch, signal:
       signal,
     )
     return {
-      ...{ directoryUrl, pid: child.pid, http01: { host: LOOPBACK, port: http01Port } },
+      ...{ directoryUrl, pid: child.pid, responders },
       caCertificates: undefined,
       rootCertificate: await textAt(`https://localhost:${management}/roots/0`),
       stop: async () => {

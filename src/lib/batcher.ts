@@ -16,6 +16,8 @@ export interface BatcherOptions {
   maxConcurrent: number
   /** Commands waiting beyond which new ones are refused with `BatcherFull`. */
   maxWaiting: number
+  /** So are they when what waits has not moved for so long: the database is stuck, and one more would only wait as well. */
+  maxStandstillMs: number
   /** Whether a thrown flush of several is worth retrying one by one; false when the connection itself is gone. */
   retryable(error: unknown): boolean
 }
@@ -40,6 +42,7 @@ export type Batched<C, R> = (command: C) => Promise<R>
 export function createBatcher<C, R>(flush: Flush<C, R>, options: BatcherOptions): Batched<C, R> {
   let waiting: Waiting<C, R>[] = []
   let running = 0
+  let movedAt = 0
 
   async function run(batch: Waiting<C, R>[]): Promise<void> {
     try {
@@ -60,6 +63,7 @@ export function createBatcher<C, R>(flush: Flush<C, R>, options: BatcherOptions)
       const batch = waiting.length <= options.maxBatch ? waiting : waiting.slice(0, options.maxBatch)
       waiting = waiting.length <= options.maxBatch ? [] : waiting.slice(options.maxBatch)
       running++
+      movedAt = performance.now()
       void run(batch).finally(() => {
         running--
         start()
@@ -78,9 +82,12 @@ export function createBatcher<C, R>(flush: Flush<C, R>, options: BatcherOptions)
     })
   }
 
+  const isStuck = () =>
+    waiting.length > 0 && running >= options.maxConcurrent && performance.now() - movedAt > options.maxStandstillMs
+
   return (command) =>
     new Promise<R>((resolve, reject) => {
-      if (waiting.length >= options.maxWaiting) {
+      if (waiting.length >= options.maxWaiting || isStuck()) {
         reject(new BatcherFull())
         return
       }

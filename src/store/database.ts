@@ -169,6 +169,9 @@ const MAX_BATCH = 128
 /** Waiting commands of one kind; at 10,000 commands a second this is a fifth of a second of work. */
 const MAX_WAITING = 2048
 
+/** Hundreds of times what a batch takes; short of what a client waits. */
+const MAX_STANDSTILL_MS = 5_000
+
 /** Joins concurrent commands of one kind into one statement. `flush` gives one result for each command, in order. */
 export function batched<C, R>(
   flush: (commands: readonly C[]) => Promise<readonly R[]>,
@@ -178,6 +181,7 @@ export function batched<C, R>(
     maxBatch: MAX_BATCH,
     maxConcurrent,
     maxWaiting: MAX_WAITING,
+    maxStandstillMs: MAX_STANDSTILL_MS,
     retryable: isWorthSplitting,
   })
 }

@@ -28,7 +28,14 @@ export function aResult({ perSecond, p50 = 1, service, signer, floor, failures =
       offered: 0,
       dropped: 0,
     },
-    ...{ refused: 0, refusals: {}, lag: undefined, curves: {}, series: { slotSeconds: 1, slots: [], server: [] } },
+    ...{
+      generatorCores: 0,
+      refused: 0,
+      refusals: {},
+      lag: undefined,
+      curves: {},
+      series: { slotSeconds: 1, slots: [], server: [] },
+    },
     latency: { count: 1, mean: 1, p50, p90: 1, p95: 1, p99: 2, max: 2 },
     cpu: {
       server: { ...(service !== undefined && { service }), ...(signer !== undefined && { signer }) },

@@ -3,7 +3,7 @@
 import { ROLES } from '../../measure/server-cpu.ts'
 import type { Subject } from '../../servers/contestant.ts'
 import { change, LABELS } from '../comparison-text.ts'
-import type { Result } from '../result.ts'
+import { isGeneratorBusy, type Result } from '../result.ts'
 import {
   type Figure,
   type FigureName,
@@ -13,7 +13,7 @@ import {
   type Measured,
   type Spread,
 } from '../summary.ts'
-import { ROLE_NAMES } from '../text.ts'
+import { generatorWarning, ROLE_NAMES } from '../text.ts'
 import { shortNumber } from './axes.ts'
 import { ratioDots, stackedBars } from './bars.ts'
 import { type Column, element, type Markup, raw, table, text } from './markup.ts'
@@ -246,6 +246,9 @@ function troubles(servers: readonly Subject[], { rounds }: Measured): Markup {
     const failures = turns.flatMap((turn) => (isBroken(turn) ? [] : turn.failures))
     return [
       ...broken.map(({ broken: reason }) => `${nameOf(servers, index)} broke in a round: ${reason}`),
+      ...turns.flatMap((turn) =>
+        !isBroken(turn) && isGeneratorBusy(turn) ? [`${nameOf(servers, index)}: ${generatorWarning(turn)}`] : [],
+      ),
       ...failures.map(
         ({ kind, count, example }) => `${nameOf(servers, index)}: ${count} × ${kind}, such as: ${example}`,
       ),

@@ -1,6 +1,7 @@
 /** A report as one HTML file that needs nothing else: no script, no font, no image from anywhere. */
 
 import type { BenchDocument } from '../document.ts'
+import { buildOverview } from '../overview.ts'
 import { letterOf } from '../summary.ts'
 import { abuseSection } from './abuse.ts'
 import { shortNumber } from './axes.ts'
@@ -22,6 +23,7 @@ export function renderHtml(document: BenchDocument): string {
     element('p', { class: 'lead' }, text(`${document.startedAt.slice(0, 16).replace('T', ' ')} UTC`)),
     facts(document),
     servers.length > 1 ? serverTable(document) : raw(''),
+    overviewTable(document),
     ...sweepSections(servers, measurements),
     ...overload.map(overloadSection),
     abuse.length > 0 ? abuseSection(abuse) : raw(''),
@@ -87,6 +89,23 @@ function serverTable({ servers }: BenchDocument): Markup {
       { title: '', kind: 'text', cell: ({ note }) => text(note) },
     ],
     rows,
+  )
+}
+
+function overviewTable({ servers, measurements }: BenchDocument): Markup {
+  const overview = buildOverview(servers, measurements)
+  if (!overview) return raw('')
+  type Row = (typeof overview.rows)[number]
+  const columns = overview.columns.map((title, index) => ({
+    ...{ title, kind: 'number' as const },
+    cell: ({ values }: Row) => text(values[index] === undefined ? '–' : shortNumber(values[index])),
+  }))
+  return element(
+    'section',
+    {},
+    element('h2', {}, text('In one table')),
+    table<Row>([{ title: '', kind: 'text', cell: ({ server }) => text(server) }, ...columns], overview.rows),
+    element('p', { class: 'note' }, text('Closed loop, medians of the rounds.')),
   )
 }
 

@@ -155,7 +155,7 @@ describe('options of servers', () => {
     const [first, second] = parseOptions({ against: [text, 'http://127.0.0.1:1/d'] }).servers.against
     assert.deepEqual(first, {
       ...{ name: 'Pebble', directoryUrl: 'https://localhost:14000/dir?a=1,2', clients: 4, challengeType: undefined },
-      ...{ http01: { host: '127.0.0.3', port: 80 }, caCertificates: undefined, insecure: true, pid: 0 },
+      ...{ http01: { host: '127.0.0.3', http01Port: 80 }, caCertificates: undefined, insecure: true, pid: 0 },
     })
     assert.equal(second?.name, '127.0.0.1:1')
     for (const wrong of ['ftp://x', 'https://x/,colour=red', 'https://x/,clients=four', 'https://x/,http01=80'])
