@@ -15,6 +15,7 @@ import type { Result } from './report/result.ts'
 import { letterOf, type Measured, nameOfLoad, summarize, type Turn } from './report/summary.ts'
 import { asksDns } from './responder/responders.ts'
 import { runRates } from './run.ts'
+import { Unsupported } from './scenario/scenario.ts'
 import type { ScenarioName } from './scenario/table.ts'
 import { ACCEPT_ALL, ACCEPT_ALL_MODULE } from './servers/accept-all.ts'
 import { startBeside } from './servers/beside.ts'
@@ -72,7 +73,7 @@ export async function withServers<T>(
  */
 export async function contest(
   contestants: readonly Contestant[],
-  { scenarios, servers }: Options,
+  { scenarios, servers, skipsUnsupported }: Options,
   progress: ProgressLine,
   interrupt: AbortSignal,
   onResult: (result: Result) => void,
@@ -89,7 +90,14 @@ export async function contest(
           servers.repeat === 1 && isAlone
             ? progress
             : withPrefix(progress, `round ${round} of ${servers.repeat}${label}, `)
-        const turn = await takeTurn(contestant, scenario, line, interrupt, isAlone)
+        const turn = await takeTurn(contestant, scenario, line, interrupt, isAlone).catch((error) => {
+          if (skipsUnsupported && error instanceof Unsupported) return undefined
+          throw error
+        })
+        if (!turn) {
+          rounds.delete(scenario)
+          continue
+        }
         for (const result of turn) if (!('broken' in result)) onResult(result)
         turns.push(turn)
       }

@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { parseTarget } from './client/connection.ts'
 import { Fleet, shareOf } from './generator/fleet.ts'
 import type { GeneratorJob, Phase, RanMessage } from './generator/messages.ts'
+import { readSavedAccounts, writeSavedAccounts } from './generator/saved-accounts.ts'
 import { measureCryptoCosts } from './measure/crypto-floor.ts'
 import { findListener } from './measure/find-server.ts'
 import type { ServerPids } from './measure/server-cpu.ts'
@@ -15,7 +16,8 @@ import type { Rate } from './options/rate.ts'
 import type { ProgressLine } from './report/progress.ts'
 import { buildResult, type LoadShape, type Result } from './report/result.ts'
 import { Proofs } from './responder/proofs.ts'
-import { startResponders } from './responder/responders.ts'
+import { type Responder, startResponders } from './responder/responders.ts'
+import { Unsupported } from './scenario/scenario.ts'
 import { type ScenarioName, scenarioNamed } from './scenario/table.ts'
 
 /** Long enough for a steady figure, short enough not to be noticed: three primitives, before and after. */
@@ -122,12 +124,17 @@ export async function withRig<T>(
   interrupt.addEventListener('abort', stop)
   try {
     progress.begin(`${scenario}: preparing`)
-    const thumbprints = await prepareFleet(fleet, options.directoryUrl)
-    const responder = scenarioNamed(scenario).answersChallenges
+    const { thumbprints, newAccounts } = await prepareFleet(fleet, options.directoryUrl)
+    if (options.accountsFile !== undefined) saveAccounts(options.accountsFile, options.directoryUrl, jobs, newAccounts)
+    const { answersChallenges, holdsAnswers } = scenarioNamed(scenario)
+    const responder = answersChallenges
       ? await startResponders(options.challengeType, options.responders, thumbprints, proofs)
       : undefined
     try {
-      return await use({ load: (plan) => measure(options, scenario, plan, fleet, progress, interrupt) })
+      if (holdsAnswers) requireHolding(responder).hold(true)
+      await prepareFleetAccounts(fleet, options.directoryUrl)
+      const release = () => responder?.hold?.(false)
+      return await use({ load: (plan) => measure(options, scenario, plan, { fleet, release }, progress, interrupt) })
     } finally {
       await responder?.close()
     }
@@ -138,7 +145,12 @@ export async function withRig<T>(
   }
 }
 
-async function prepareFleet(fleet: Fleet, directoryUrl: string): Promise<string[]> {
+function requireHolding(responder: Responder | undefined): Required<Responder> {
+  if (responder?.hold) return { ...responder, hold: responder.hold }
+  throw new Unsupported('held answers are those of http-01: --challenge http-01 and an --http01-port')
+}
+
+async function prepareFleet(fleet: Fleet, directoryUrl: string) {
   try {
     return await fleet.prepare()
   } catch (cause) {
@@ -148,11 +160,34 @@ async function prepareFleet(fleet: Fleet, directoryUrl: string): Promise<string[
   }
 }
 
+async function prepareFleetAccounts(fleet: Fleet, directoryUrl: string): Promise<void> {
+  try {
+    await fleet.prepareAccounts()
+  } catch (cause) {
+    if (cause instanceof Unsupported) throw cause
+    throw new Error(`cannot begin with ${directoryUrl}: ${(cause as Error).message}`, { cause })
+  }
+}
+
+/** New ones go behind those that each job was given, so that a later run with as many processes finds them in its share. */
+function saveAccounts(
+  file: string,
+  directoryUrl: string,
+  jobs: readonly GeneratorJob[],
+  newAccounts: readonly string[][],
+): void {
+  if (newAccounts.every((lines) => lines.length === 0)) return
+  const known = readSavedAccounts(file, directoryUrl)
+  const used = jobs.flatMap(({ savedAccounts }, index) => [...savedAccounts, ...(newAccounts[index] ?? [])])
+  const unused = known.slice(jobs.reduce((sum, { savedAccounts }) => sum + savedAccounts.length, 0))
+  writeSavedAccounts(file, directoryUrl, [...used, ...unused])
+}
+
 async function measure(
   options: Options,
   scenario: ScenarioName,
   { name, shape, phase, warmupMs, observer }: LoadPlan,
-  fleet: Fleet,
+  { fleet, release }: { fleet: Fleet; release: () => void },
   progress: ProgressLine,
   interrupt: AbortSignal,
 ) {
@@ -178,6 +213,7 @@ async function measure(
   await observer?.end()
 
   progress.begin(`${scenario}: checking`)
+  release()
   const costsAfter = measureCryptoCosts(FLOOR_MS)
   const { stats, certificatesChecked } = await sumUp(fleet, ran)
   const result = buildResult(options, {
@@ -213,6 +249,7 @@ async function sumUp(
   for (const { stats: part } of ran) stats.add(part)
 
   let certificatesChecked = 0
+  for (const { failures } of await fleet.finish()) stats.addFailures(failures)
   for (const { checked, failures } of await fleet.check()) {
     certificatesChecked += checked
     stats.addFailures(failures)
@@ -233,6 +270,8 @@ function generatorJobs(options: Options, scenario: ScenarioName, connections: nu
   const accounts = scenarioNamed(scenario).usesAccounts ? options.accounts : 0
   const run = randomBytes(3).toString('hex')
   let firstAccount = 0
+  const { accountsFile, renewalReads, storm } = options
+  const saved = accountsFile === undefined ? [] : readSavedAccounts(accountsFile, directoryUrl)
   return Array.from({ length: processes }, (_, index) => {
     const job: GeneratorJob = {
       directoryUrl,
@@ -250,7 +289,11 @@ function generatorJobs(options: Options, scenario: ScenarioName, connections: nu
       rootCertificate,
       timeoutMs,
       poll,
+      ...{ renewalReads, storm, accountCount: accounts },
+      savedAccounts: [],
+      savesAccounts: accountsFile !== undefined,
     }
+    job.savedAccounts = saved.slice(firstAccount, firstAccount + job.accounts)
     firstAccount += job.accounts
     return job
   })

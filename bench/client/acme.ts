@@ -13,6 +13,9 @@ export interface Directory {
   newNonce: string
   newAccount: string
   newOrder: string
+  /** Absent where the server has it not. */
+  keyChange?: string
+  renewalInfo?: string
 }
 
 /** What signs a request: a key, and the protected header up to the nonce (`headerPrefix`). */
@@ -39,7 +42,14 @@ export class AcmeClient {
   async readDirectory(url: string): Promise<Directory> {
     const directory = parseObject(await this.get('directory', url))
     const need = (name: string) => requireUrl(directory[name], `directory.${name}`)
-    return this.useDirectory({ newNonce: need('newNonce'), newAccount: need('newAccount'), newOrder: need('newOrder') })
+    const { keyChange, renewalInfo } = directory
+    return this.useDirectory({
+      newNonce: need('newNonce'),
+      newAccount: need('newAccount'),
+      newOrder: need('newOrder'),
+      ...(typeof keyChange === 'string' && { keyChange }),
+      ...(typeof renewalInfo === 'string' && { renewalInfo }),
+    })
   }
 
   useDirectory(directory: Directory): Directory {
@@ -108,7 +118,7 @@ export class AcmeClient {
 
 /** Retry-After in its form of seconds; a date or nothing gives undefined. */
 export function retryAfterSeconds(response: HttpResponse): number | undefined {
-  return /^\d{1,6}$/.test(response.retryAfter) ? Number(response.retryAfter) : undefined
+  return /^\d{1,9}$/.test(response.retryAfter) ? Number(response.retryAfter) : undefined
 }
 
 /** @throws Failure `protocol` when the body is no JSON object. */

@@ -3,6 +3,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import type { Proof } from '../scenario/challenge.ts'
+import { Unsupported } from '../scenario/scenario.ts'
 import type { FromGenerator, GeneratorJob, Phase, Progress, ToGenerator } from './messages.ts'
 
 type Reply<Type extends FromGenerator['type']> = Extract<FromGenerator, { type: Type }>
@@ -22,10 +23,22 @@ export class Fleet {
     this.#generators = jobs.map((job) => new Generator(job, publish))
   }
 
-  /** @returns the account thumbprints of all jobs, in the order of account indices. @throws Error */
-  async prepare(): Promise<string[]> {
+  /** @returns the account thumbprints of all jobs in the order of account indices, and new accounts by job. @throws Error */
+  async prepare(): Promise<{ thumbprints: string[]; newAccounts: string[][] }> {
     const ready = await this.#ask('ready', (generator) => ({ type: 'prepare', job: generator.job }))
-    return ready.flatMap(({ thumbprints }) => thumbprints)
+    return {
+      thumbprints: ready.flatMap(({ thumbprints }) => thumbprints),
+      newAccounts: ready.map(({ newAccounts }) => newAccounts),
+    }
+  }
+
+  /** @throws Error, Unsupported */
+  async prepareAccounts(): Promise<void> {
+    await this.#ask('accounts-prepared', () => ({ type: 'prepare-accounts' }))
+  }
+
+  finish(): Promise<Reply<'finished'>[]> {
+    return this.#ask('finished', () => ({ type: 'finish' }))
   }
 
   /** Runs one phase in all processes at once; a number of operations or a rate is divided among them. @throws Error */
@@ -120,7 +133,8 @@ class Generator {
     else if (message.type === 'publish') {
       this.#publish(message.proof)
       this.send({ type: 'published', number: message.number })
-    } else if (message.type === 'failed') this.#waiting?.reject(new Error(message.reason))
+    } else if (message.type === 'failed')
+      this.#waiting?.reject(message.unsupported ? new Unsupported(message.reason) : new Error(message.reason))
     else if (message.type === this.#waiting?.type) this.#waiting.resolve(message)
   }
 }

@@ -28,6 +28,14 @@ export interface GeneratorJob {
   rootCertificate: string | undefined
   timeoutMs: number
   poll: PollSettings
+  renewalReads: number
+  storm: number
+  /** Of all processes. */
+  accountCount: number
+  /** Accounts that are there already, the first of this job; one line each (`saved-accounts.ts`). */
+  savedAccounts: string[]
+  /** Whether new accounts are to be told with `ready`. */
+  savesAccounts: boolean
 }
 
 /** Load of the open loop. */
@@ -46,8 +54,12 @@ export type Phase = ({ forMs: number } | { operations: number } | { arrivals: Ar
 
 export type ToGenerator =
   | { type: 'prepare'; job: GeneratorJob }
+  /** What the scenario needs for each account; responders run by then. */
+  | { type: 'prepare-accounts' }
   | { type: 'run'; phase: Phase }
   | { type: 'stop' }
+  /** What the scenario has to see when held answers have gone out. */
+  | { type: 'finish' }
   | { type: 'check' }
   /** The proof of this number is known to the responders. */
   | { type: 'published'; number: number }
@@ -68,10 +80,12 @@ export interface RanMessage {
 }
 
 export type FromGenerator =
-  /** `thumbprints[i]` belongs to account `firstAccount + i`. */
-  | { type: 'ready'; thumbprints: string[] }
+  /** `thumbprints[i]` belongs to account `firstAccount + i`; `newAccounts` follow those that were saved. */
+  | { type: 'ready'; thumbprints: string[]; newAccounts: string[] }
+  | { type: 'accounts-prepared' }
+  | { type: 'finished'; failures: [kind: string, count: FailureCount][] }
   | ({ type: 'progress' } & Progress)
   | { type: 'publish'; number: number; proof: Proof }
   | RanMessage
   | { type: 'checked'; checked: number; failures: [kind: string, count: FailureCount][] }
-  | { type: 'failed'; reason: string }
+  | { type: 'failed'; reason: string; unsupported: boolean }

@@ -5,7 +5,7 @@ import { SIGNING, type Signing } from '../client/signer.ts'
 import type { ServerPids } from '../measure/server-cpu.ts'
 import type { ResponderPlaces } from '../responder/responders.ts'
 import { ANSWERED_TYPES } from '../scenario/challenge.ts'
-import { isScenarioName, SCENARIOS, type ScenarioName } from '../scenario/table.ts'
+import { isPartOfAll, isScenarioName, SCENARIOS, type ScenarioName } from '../scenario/table.ts'
 import { type OpenOptions, RATE_FLAGS, readOpen } from './rate.ts'
 import { type Flag, OptionsError, type Raw, Reader } from './reader.ts'
 import { readServers, SERVER_FLAGS, type ServerOptions } from './servers.ts'
@@ -33,6 +33,14 @@ export interface Options {
   signing: Signing
   /** `service` absent: look for it when the directory is on this machine; 0: do not look. */
   pids: ServerPids
+  /** Accounts to use again; new ones are written to it. */
+  accountsFile: string | undefined
+  /** Reads of renewal information before a renewal. */
+  renewalReads: number
+  /** Challenges that wait while others are measured. */
+  storm: number
+  /** Scenarios that the server does not offer are left out. */
+  skipsUnsupported: boolean
   open: OpenOptions
   servers: ServerOptions
   jsonFile: string | undefined
@@ -42,13 +50,20 @@ export interface Options {
 /** Of every way to load a server. */
 export const COMMON_FLAGS: readonly Flag[] = [
   ['directory', 'URL of the ACME directory', 'https://localhost:8443/directory'],
-  ['scenario', `What to do, in turn if several, or "all": ${Object.keys(SCENARIOS).join(',')}`, 'full-flow'],
+  [
+    'scenario',
+    `What to do, in turn if several, or "all" but validation-storm: ${Object.keys(SCENARIOS).join(',')}`,
+    'full-flow',
+  ],
   ['clients', 'Clients that each begin an operation when their last one ended', 16],
   ['processes', 'Generator processes the clients are divided among', 1],
   ['accounts', 'Accounts used in turn (default: one per client)'],
+  ['accounts-file', 'File with accounts of earlier runs; new ones are added to it. It holds their keys'],
   ['duration', 'Seconds to measure', 10],
   ['count', 'Operations to measure, instead of a duration'],
   ['warmup', 'Seconds to run before measuring', 2],
+  ['renewal-reads', 'Of the scenario renewal: reads of renewal information before each renewal', 60],
+  ['storm', 'Of the scenario validation-storm: challenges that wait for their targets', 2000],
   ['domain-suffix', 'End of the names that are ordered', '.test'],
   [
     'challenge',
@@ -115,6 +130,10 @@ export function parseOptions(given: Raw, defaults: { connections?: number } = {}
     },
     signing: readSigning(read, directoryUrl),
     pids: readPids(read),
+    accountsFile: read.optionalText('accounts-file'),
+    renewalReads: read.integer('renewal-reads', { min: 0 }),
+    storm: read.integer('storm', { min: 1 }),
+    skipsUnsupported: read.text('scenario') === 'all',
     open: readOpen(read, raw, clients, defaults.connections),
     servers: readServers(read, raw, (flag) => FALLBACKS.get(flag)),
     jsonFile: read.optionalText('json'),
@@ -140,7 +159,7 @@ export function isLoopback(url: string): boolean {
 
 function readScenarios(read: Reader): ScenarioName[] {
   const text = read.text('scenario')
-  if (text === 'all') return Object.keys(SCENARIOS).filter(isScenarioName)
+  if (text === 'all') return Object.keys(SCENARIOS).filter(isScenarioName).filter(isPartOfAll)
   const names = text.split(',').map((name) => name.trim())
   for (const name of names) {
     if (!isScenarioName(name)) read.errors.push(`--scenario ${name}: not one of ${Object.keys(SCENARIOS).join(', ')}`)
