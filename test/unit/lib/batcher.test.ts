@@ -141,6 +141,8 @@ test('what waits is bounded in time as well: nothing joins a queue that does not
 })
 
 test('commands after a long rest are not taken for a queue that does not move', async () => {
-  const batched = createBatcher<number, number>(async (commands) => [...commands], { ...OPTIONS, maxStandstillMs: 0 })
+  const batched = createBatcher<number, number>(async (commands) => [...commands], { ...OPTIONS, maxStandstillMs: 20 })
+  assert.equal(await batched(0), 0)
+  await new Promise((resolve) => setTimeout(resolve, 30))
   assert.deepEqual(await Promise.all([1, 2, 3].map(batched)), [1, 2, 3])
 })
