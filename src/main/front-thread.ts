@@ -1,6 +1,7 @@
 /** Entry of a front thread: its own database connections, signer connection, caches and HTTP server on the shared port. */
 
 import { createAcmeApplication } from '../acme/application.ts'
+import { createSecurityHeaders } from '../http/common-headers.ts'
 import type { HttpHandler, HttpRequest } from '../http/message.ts'
 import { listen } from '../http/uws.ts'
 import { CRL_REQUEST_HEADERS } from '../ops/crl.ts'
@@ -55,7 +56,8 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       (request) => supervisor.ask('caa', request, caaAnswerDeadlineMs(config)),
       mailDomainsThrough((domains, deadlineMs) => supervisor.ask('mailDomains', domains, deadlineMs), config, log),
     )
-    const acme = createAcmeApplication(context)
+    const securityHeaders = createSecurityHeaders(config.security.hsts_max_age_seconds)
+    const acme = createAcmeApplication(context, securityHeaders)
     const crls = createFrontCrls(data.crls, crlMaxAgeSeconds(config))
     const proxy = proxySettings(config)
     const front = createFront({
@@ -66,7 +68,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       version,
       proxy,
       scheme: data.tls ? 'https' : 'http',
-      hstsMaxAgeSeconds: config.security.hsts_max_age_seconds,
+      securityHeaders,
       metricsPath: () => metricsPath,
       health: () => supervisor.ask('health', undefined, SUPERVISOR_DEADLINE_MS),
       crl: config.crl.enabled ? crls : undefined,
