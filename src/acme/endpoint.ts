@@ -115,7 +115,7 @@ export async function runEndpoint(
   if (!(jws.payload && endpoint.mayBeExempt?.(jws.payload))) visit?.require()
 
   // What is there already is not awaited: that would cost every request a turn.
-  const authentic = authenticate(jws, endpoint.signedBy, context)
+  const authentic = authenticate(jws, endpoint.signedBy, gated.address, context)
   const signer = authentic instanceof Promise ? await authentic : authentic
   const payload = readPayload(jws.payload, endpoint.payload)
   if (endpoint.pausedInMaintenance && context.board.isOn('maintenance')) throw inMaintenance()
@@ -145,7 +145,8 @@ export async function runEndpoint(
     if (!(error instanceof StaleAccountError) || !isAccount(signer)) throw error
     // The cache was wrong about this account: read it again, and let the same request prove itself to what is there now.
     context.accounts.forget(signer.account.id)
-    return await endpoint.handle({ ...request, signer: await authenticate(jws, endpoint.signedBy, context) }, context)
+    const current = await authenticate(jws, endpoint.signedBy, gated.address, context)
+    return await endpoint.handle({ ...request, signer: current }, context)
   }
 }
 
@@ -179,6 +180,7 @@ function requireUrl(jws: FlattenedJws, url: string): void {
 function authenticate(
   jws: FlattenedJws,
   signedBy: SignedBy,
+  address: string,
   context: AcmeContext,
 ): Signer<SignedBy> | Promise<Signer<SignedBy>> {
   const { key } = jws.header
@@ -187,8 +189,14 @@ function authenticate(
       throw new Problem('malformed', 'this resource needs kid, the account URL, and not jwk (RFC 8555 §6.2)')
     const ofCertificate = signedBy === 'either'
     const { accountKeys, algorithms } = context.settings
+    context.patience.require(address)
     const proven = parseAccountKey(key.jwk, ofCertificate ? CERTIFICATE_KEYS : accountKeys)
-    requireSignature(jws, proven, ofCertificate ? EVERY_ALGORITHM : algorithms)
+    try {
+      requireSignature(jws, proven, ofCertificate ? EVERY_ALGORITHM : algorithms)
+    } catch (error) {
+      context.patience.wasted(address, 1)
+      throw error
+    }
     return proven
   }
   if (signedBy === 'jwk')
@@ -196,32 +204,48 @@ function authenticate(
   const id = context.urls.accountIdOf(key.kid)
   const known = id !== undefined && isUuid(id) ? context.accounts.find(id) : undefined
   return known instanceof Promise
-    ? known.then((found) => requireSigner(jws, found, context))
-    : requireSigner(jws, known, context)
+    ? known.then((found) => requireSigner(jws, found, address, context))
+    : requireSigner(jws, known, address, context)
 }
 
 /** The account with the key that made the signature: the known key, or one that another thread has put in its place. */
 function requireSigner(
   jws: FlattenedJws,
   known: KnownAccount | undefined,
+  address: string,
   context: AcmeContext,
 ): KnownAccount | Promise<KnownAccount> {
-  if (!known) throw new Problem('accountDoesNotExist', 'the kid is not the URL of an account of this server')
-  const refusal = checkSignature(jws, known.key, context.settings.algorithms)
-  return refusal ? requireNewKey(jws, known, refusal, context) : requireValid(known, context)
+  const { patience, settings } = context
+  patience.require(address, known?.provenFrom)
+  if (!known) {
+    patience.wasted(address, 1)
+    throw new Problem('accountDoesNotExist', 'the kid is not the URL of an account of this server')
+  }
+  const refusal = checkSignature(jws, known.key, settings.algorithms)
+  if (!refusal) return requireValid(known, address, context)
+  patience.wasted(address, 1)
+  known.provenFrom = undefined
+  return requireNewKey(jws, known, refusal, address, context)
 }
 
-async function requireNewKey(jws: FlattenedJws, known: KnownAccount, refusal: Problem, context: AcmeContext) {
+async function requireNewKey(
+  jws: FlattenedJws,
+  known: KnownAccount,
+  refusal: Problem,
+  address: string,
+  context: AcmeContext,
+): Promise<KnownAccount> {
   const current = await context.accounts.findNewKey(known)
   if (!current) throw refusal
   requireSignature(jws, current.key, context.settings.algorithms)
-  return requireValid(current, context)
+  return requireValid(current, address, context)
 }
 
-function requireValid(known: KnownAccount, { accounts }: AcmeContext): KnownAccount {
-  if (known.account.status === 'valid') return known
-  accounts.forget(known.account.id)
-  throw new Problem('unauthorized', `the account is ${known.account.status}`, { status: 401 })
+function requireValid(proven: KnownAccount, address: string, { accounts }: AcmeContext): KnownAccount {
+  proven.provenFrom = address
+  if (proven.account.status === 'valid') return proven
+  accounts.forget(proven.account.id)
+  throw new Problem('unauthorized', `the account is ${proven.account.status}`, { status: 401 })
 }
 
 type SignedJws = Pick<InnerJws, 'signingInput' | 'signature'> & { header: { alg: JwsAlgorithm } }

@@ -24,6 +24,8 @@ export interface HttpReply {
   /** Written behind them: what many replies have in common. */
   fixedHeaders?: FixedHeaders
   body: string | Buffer
+  /** The connection ends behind this reply. */
+  closes?: true
 }
 
 /** A plain reply is written in the same turn, a promise later; a handler that throws or rejects becomes `onError`'s reply. */

@@ -20,6 +20,7 @@ export interface ReplyHead {
   /** As `headerBlock`. */
   block: string
   body: string | Buffer
+  closes: boolean
 }
 
 /**
@@ -32,8 +33,10 @@ export function headOf(reply: HttpReply): ReplyHead {
   if (status === undefined) throw new TypeError(`no such HTTP status: ${reply.status}`)
   const { headers, fixedHeaders, body } = reply
   if (typeof body !== 'string' && !Buffer.isBuffer(body)) throw new TypeError('the reply has no body')
+  const closes = reply.closes === true
   if (headers.length === 0)
-    return { status, firstName: fixedHeaders?.firstName, block: fixedHeaders?.block ?? '', body }
+    return { status, firstName: fixedHeaders?.firstName, block: fixedHeaders?.block ?? '', body, closes }
   const block = headerBlock(headers)
-  return { status, firstName: headers[0]?.[0], block: fixedHeaders ? block + fixedHeaders.lines : block, body }
+  const all = fixedHeaders ? block + fixedHeaders.lines : block
+  return { status, firstName: headers[0]?.[0], block: all, body, closes }
 }

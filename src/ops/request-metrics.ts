@@ -34,13 +34,18 @@ export class RequestMetrics {
   readonly #durations = new Map<string, Durations>()
 
   answered(method: string, status: number, resource: string, seconds: number): void {
-    const answers = this.#answers.get(method) ?? this.#newMethod(method)
-    answers[status] = (answers[status] as number) + 1
+    this.refused(method, status)
     const durations = this.#durations.get(resource) ?? this.#newResource(resource)
     let at = 0
     while (at < DURATION_BUCKETS.length && seconds > (DURATION_BUCKETS[at] as number)) at++
     durations.buckets[at] = (durations.buckets[at] as number) + 1
     durations.sum += seconds
+  }
+
+  /** Answered before anything was done for it, which says nothing about how long requests take. */
+  refused(method: string, status: number): void {
+    const answers = this.#answers.get(method) ?? this.#newMethod(method)
+    answers[status] = (answers[status] as number) + 1
   }
 
   #newMethod(method: string): Float64Array {
