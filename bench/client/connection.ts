@@ -25,6 +25,8 @@ export interface ConnectionSettings {
   insecure: boolean
   /** Longest silence while a request is under way. */
   timeoutMs: number
+  /** IPv4 address of this machine to come from; absent leaves it to the system. */
+  localAddress?: string
 }
 
 /** Bytes of requests and responses as HTTP sees them; what TLS adds is not in it. */
@@ -90,18 +92,11 @@ export class Connection {
   }
 
   #open(): Socket {
-    const { target, caCertificates, insecure, timeoutMs } = this.#settings
-    const onread = {
+    const { timeoutMs } = this.#settings
+    const socket = openSocket(this.#settings, {
       buffer: this.#readBuffer,
-      callback: (length: number, buffer: Uint8Array) => this.#receive((buffer as Buffer).toString('latin1', 0, length)),
-    }
-    const address = { host: target.host, port: target.port, onread }
-    // Trusting the system's roots is spelled as an absent `ca`.
-    const trust = { ...(caCertificates !== undefined && { ca: caCertificates }), rejectUnauthorized: !insecure }
-    const socket = target.secure
-      ? connectTls({ ...address, ...trust, ...serverName(target.host) })
-      : connectTcp(address)
-
+      callback: (length, buffer) => this.#receive((buffer as Buffer).toString('latin1', 0, length)),
+    })
     socket.setNoDelay(true)
     socket.setTimeout(timeoutMs)
     // Not as the callback of setTimeout, which an idle period would use up.
@@ -150,6 +145,21 @@ export class Connection {
     this.#parser = new ResponseParser()
     pending?.reject(failure)
   }
+}
+
+/** A TCP or TLS socket to a server, connecting; what it receives goes to `onread` when that is given. */
+export function openSocket(
+  { target, caCertificates, insecure, localAddress }: ConnectionSettings,
+  onread?: { buffer: Uint8Array; callback: (length: number, buffer: Uint8Array) => boolean },
+): Socket {
+  const address = {
+    ...{ host: target.host, port: target.port },
+    ...(localAddress !== undefined && { localAddress, family: 4 }),
+    ...(onread && { onread }),
+  }
+  // Trusting the system's roots is spelled as an absent `ca`.
+  const trust = { ...(caCertificates !== undefined && { ca: caCertificates }), rejectUnauthorized: !insecure }
+  return target.secure ? connectTls({ ...address, ...trust, ...serverName(target.host) }) : connectTcp(address)
 }
 
 /** An address is no server name (RFC 6066 §3); node would refuse it. */

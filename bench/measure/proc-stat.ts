@@ -16,6 +16,13 @@ export interface ProcessInfo extends ProcessCpu {
   commandLine: readonly string[]
 }
 
+/** Pages of memory as /proc/<pid>/statm tells it. */
+export interface ProcessMemory {
+  residentPages: number
+  /** Of them, those of files and of shared memory. */
+  sharedPages: number
+}
+
 /** USER_HZ: what /proc counts in, 100 on every Linux architecture that Node runs on. */
 export const TICKS_PER_SECOND = 100
 
@@ -45,6 +52,27 @@ export function readProcesses(): ProcessInfo[] {
         throw error
       }
     })
+}
+
+/** @returns undefined when the process has ended or its memory is not ours to know. */
+export function readMemory(pid: number): ProcessMemory | undefined {
+  try {
+    const [, resident, shared] = readFileSync(`/proc/${pid}/statm`, 'latin1').split(' ').map(Number)
+    return { residentPages: resident ?? 0, sharedPages: shared ?? 0 }
+  } catch {
+    // It ended between two looks; the next one does without it.
+    return undefined
+  }
+}
+
+/** A process and all below it, parents first. */
+export function familyOf(pid: number, processes: readonly ProcessInfo[]): ProcessInfo[] {
+  return processes
+    .filter((process) => process.pid === pid)
+    .flatMap((process) => [
+      process,
+      ...processes.filter(({ parentPid }) => parentPid === pid).flatMap((child) => familyOf(child.pid, processes)),
+    ])
 }
 
 function hasEnded(error: unknown): boolean {

@@ -108,18 +108,19 @@ export async function runEndpoint(
   if (match.id !== '' && !isUuid(match.id)) throw noSuchResource()
   const jws = readJws(http.body, endpoint.signedBy, context)
   requireUrl(jws, http.query === '' ? match.url : `${match.url}?${http.query}`)
-  if (!context.nonces.isAuthentic(jws.header.nonce, now.getTime())) throw badNonce()
+  const nonce = context.nonces.open(jws.header.nonce, now.getTime())
+  if (!nonce) throw badNonce()
   const visit = endpoint.limit && context.limits.visit(endpoint.limit, gated.address)
   if (!(jws.payload && endpoint.mayBeExempt?.(jws.payload))) visit?.require()
 
-  let signer = await authenticate(jws, endpoint.signedBy, context)
+  let signer = await authenticate(jws, endpoint.signedBy, gated.address, context)
   const payload = readPayload(jws.payload, endpoint.payload)
   if (endpoint.pausedInMaintenance && context.board.isOn('maintenance')) throw inMaintenance()
   if (endpoint.needsCurrentTerms && isAccount(signer)) {
     const looking = context.registration.requireCurrentTerms(signer)
     if (looking) await looking
   }
-  const redeemed = context.nonces.redeem(jws.header.nonce, now.getTime())
+  const redeemed = nonce.redeem()
   // Not awaited where the answer is there already: that would cost every request a turn.
   if (!(redeemed instanceof Promise ? await redeemed : redeemed)) throw badNonce()
 
@@ -141,7 +142,7 @@ export async function runEndpoint(
     if (!(error instanceof StaleAccountError) || !isAccount(signer)) throw error
     // The cache was wrong about this account: read it again, and let the same request prove itself to what is there now.
     context.accounts.forget(signer.account.id)
-    signer = await authenticate(jws, endpoint.signedBy, context)
+    signer = await authenticate(jws, endpoint.signedBy, gated.address, context)
     return await endpoint.handle({ ...request, signer }, context)
   }
 }
@@ -171,20 +172,32 @@ function requireUrl(jws: FlattenedJws, url: string): void {
     throw new Problem('unauthorized', `the url of the protected header is not the URL of this resource, ${url}`)
 }
 
-async function authenticate(jws: FlattenedJws, signedBy: SignedBy, context: AcmeContext): Promise<Signer<SignedBy>> {
+async function authenticate(
+  jws: FlattenedJws,
+  signedBy: SignedBy,
+  address: string,
+  context: AcmeContext,
+): Promise<Signer<SignedBy>> {
   const { key } = jws.header
   if ('jwk' in key) {
     if (signedBy === 'kid')
       throw new Problem('malformed', 'this resource needs kid, the account URL, and not jwk (RFC 8555 §6.2)')
     const ofCertificate = signedBy === 'either'
     const { accountKeys, algorithms } = context.settings
+    context.patience.require(address)
     const proven = parseAccountKey(key.jwk, ofCertificate ? CERTIFICATE_KEYS : accountKeys)
-    requireSignature(jws, proven, ofCertificate ? EVERY_ALGORITHM : algorithms)
+    try {
+      requireSignature(jws, proven, ofCertificate ? EVERY_ALGORITHM : algorithms)
+    } catch (error) {
+      context.patience.wasted(address, 1)
+      throw error
+    }
     return proven
   }
   if (signedBy === 'jwk')
     throw new Problem('malformed', 'this resource needs jwk, the public key itself, and not kid (RFC 8555 §6.2)')
-  const known = await findSigner(jws, await findAccount(key.kid, context), context)
+  const known = await findSigner(jws, await findAccount(key.kid, address, context), address, context)
+  known.provenFrom = address
   if (known.account.status !== 'valid') {
     context.accounts.forget(known.account.id)
     throw new Problem('unauthorized', `the account is ${known.account.status}`, { status: 401 })
@@ -193,11 +206,19 @@ async function authenticate(jws: FlattenedJws, signedBy: SignedBy, context: Acme
 }
 
 /** The account with the key that made the signature: the known key, or one that another thread has put in its place. */
-async function findSigner(jws: FlattenedJws, known: KnownAccount, context: AcmeContext): Promise<KnownAccount> {
+async function findSigner(
+  jws: FlattenedJws,
+  known: KnownAccount,
+  address: string,
+  context: AcmeContext,
+): Promise<KnownAccount> {
+  context.patience.require(address, known.provenFrom)
   try {
     requireSignature(jws, known.key, context.settings.algorithms)
     return known
   } catch (error) {
+    context.patience.wasted(address, 1)
+    known.provenFrom = undefined
     const current = await context.accounts.findNewKey(known)
     if (!current) throw error
     requireSignature(jws, current.key, context.settings.algorithms)
@@ -205,11 +226,14 @@ async function findSigner(jws: FlattenedJws, known: KnownAccount, context: AcmeC
   }
 }
 
-async function findAccount(kid: string, context: AcmeContext): Promise<KnownAccount> {
+async function findAccount(kid: string, address: string, context: AcmeContext): Promise<KnownAccount> {
   const id = context.urls.accountIdOf(kid)
-  const known = id !== undefined && isUuid(id) ? await context.accounts.find(id) : undefined
-  if (!known) throw new Problem('accountDoesNotExist', 'the kid is not the URL of an account of this server')
-  return known
+  const found = id !== undefined && isUuid(id) ? context.accounts.find(id) : undefined
+  const known = found instanceof Promise ? await found : found
+  if (known) return known
+  context.patience.require(address)
+  context.patience.wasted(address, 1)
+  throw new Problem('accountDoesNotExist', 'the kid is not the URL of an account of this server')
 }
 
 type SignedJws = Pick<InnerJws, 'signingInput' | 'signature'> & { header: { alg: JwsAlgorithm } }

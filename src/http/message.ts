@@ -20,6 +20,8 @@ export interface HttpReply {
   /** Written in order; names may repeat (Link). Content-Length and Date are the adapter's. */
   headers: readonly (readonly [name: string, value: string])[]
   body: string | Buffer
+  /** The connection ends behind this reply. */
+  closes?: true
 }
 
 /** A plain reply is written in the same turn, a promise later; a handler that throws or rejects becomes `onError`'s reply. */

@@ -19,6 +19,7 @@ export interface ReplyHead {
   /** The first header's value, and all other headers behind it as they go on the wire. */
   block: string
   body: string | Buffer
+  closes: boolean
 }
 
 /**
@@ -38,7 +39,7 @@ export function headOf(reply: HttpReply): ReplyHead {
       throw new TypeError(`header ${JSON.stringify(name)} has a line break`)
     block += at === 0 ? value : `\r\n${name}: ${value}`
   }
-  return { status, firstName: headers[0]?.[0], block, body }
+  return { status, firstName: headers[0]?.[0], block, body, closes: reply.closes === true }
 }
 
 /** CR, LF and NUL let a value continue as another header or another response. A loop, because ten searches by expression cost 2 µs. */

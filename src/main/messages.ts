@@ -43,6 +43,8 @@ export interface FrontThreadData {
   instanceId: number
   signer: { socketPath: string; secretFile: string }
   nonce: { key: Uint8Array; epochMs: number; window: SharedArrayBuffer }
+  /** `lib/change-counters.ts` */
+  changes: SharedArrayBuffer
   /** Rate-limit counters of the instance. */
   rateTable: SharedArrayBuffer
   /** `services/instance-board.ts`, and the thread's row in it. */

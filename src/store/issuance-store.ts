@@ -11,7 +11,7 @@ import { batched, type Database, inRounds, type Statement } from './database.ts'
 export interface IssuanceIntent {
   certificateId: string
   /** Undefined for a certificate that the service issues to itself. */
-  order: { id: string; requester: Requester } | undefined
+  order: { id: string; requester: Requester; csrProfileId?: string | undefined } | undefined
   serialNumber: Buffer
   issuerId: string
   issuerFingerprint: Buffer
@@ -42,7 +42,7 @@ export interface IssuedCertificate {
 export interface IssuanceStore {
   /**
    * Order ready → processing and its intent, committed together. False when the order is not ready (any more), its
-   * account is not valid, another finalize won, or the key is blocked.
+   * account is not valid or has another CSR profile, another finalize won, or the key is blocked.
    */
   begin: Batched<IssuanceIntent, boolean>
   /** Certificate row, order processing → valid, intent gone. False when another instance has completed the intent. */
@@ -56,13 +56,13 @@ export interface IssuanceStore {
 const BEGIN: Statement = {
   name: 'issuance-begin',
   // accounts_pkey, orders_pkey or orders_account (both columns), authorizations_pkey for each identifier,
-  // blocked_keys_pkey, order_claims_pkey; one update, one delete, one insert.
+  // account_csr_profiles_pkey, blocked_keys_pkey, order_claims_pkey; one update, one delete, one insert.
   text: `
     WITH i AS (
       SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::integer[], $5::bytea[], $6::text[], $7::bytea[],
-                           $8::bytea[], $9::bytea[], $10::integer[]) WITH ORDINALITY
+                           $8::bytea[], $9::bytea[], $10::integer[], $11::uuid[]) WITH ORDINALITY
         AS i (certificate_id, order_id, account_id, key_version, serial_number, issuer_id, issuer_fingerprint, tbs,
-              spki_sha256, instance_id, ord)
+              spki_sha256, instance_id, csr_profile_id, ord)
     ), moved AS (
       UPDATE orders o SET status = 'processing'
         FROM i JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status = 'valid'
@@ -72,6 +72,7 @@ const BEGIN: Statement = {
          AND (SELECT count(*) FILTER (WHERE z.status = 'valid' AND z.expires_at > now()) FROM authorizations z
                WHERE z.id = ANY (o.authorization_ids)) = cardinality(o.authorization_ids)
          AND NOT EXISTS (SELECT FROM blocked_keys b WHERE b.spki_sha256 = i.spki_sha256)
+         AND (SELECT p.csr_profile_id FROM account_csr_profiles p WHERE p.account_id = a.id) IS NOT DISTINCT FROM i.csr_profile_id
       RETURNING i.ord, o.id, o.request_key
     ), released AS (
       -- From here on an equal new-order makes an order of its own.
@@ -140,9 +141,10 @@ const ADOPT: Statement = {
 export function createIssuanceStore(db: Database): IssuanceStore {
   return {
     begin: batched(
+      db,
       inRounds(
         async (intents: readonly IssuanceIntent[]) => {
-          const rows = await db.query<{ ord: number }>(BEGIN, [
+          const rows = await db.pipeline.run<{ ord: number }>(BEGIN, [
             intents.map((n) => n.certificateId),
             intents.map((n) => n.order?.id ?? null),
             intents.map((n) => n.order?.requester.accountId ?? null),
@@ -153,6 +155,7 @@ export function createIssuanceStore(db: Database): IssuanceStore {
             intents.map((n) => n.tbs),
             intents.map((n) => n.spkiSha256),
             intents.map((n) => n.instanceId),
+            intents.map((n) => n.order?.csrProfileId ?? null),
           ])
           return flags(rows, intents.length)
         },
@@ -160,13 +163,13 @@ export function createIssuanceStore(db: Database): IssuanceStore {
       ),
     ),
 
-    complete: batched(async (issued: readonly IssuedCertificate[]) => {
-      const rows = await db.query<{ ord: number }>(COMPLETE, [
+    complete: batched(db, async (issued: readonly IssuedCertificate[]) => {
+      const rows = await db.pipeline.run<{ ord: number }>(COMPLETE, [
         issued.map((c) => c.certificateId),
         issued.map((c) => c.der),
         issued.map((c) => c.names.join(' ')),
-        issued.map((c) => c.notBefore.toISOString()),
-        issued.map((c) => c.notAfter.toISOString()),
+        issued.map((c) => c.notBefore),
+        issued.map((c) => c.notAfter),
       ])
       return flags(rows, issued.length)
     }),
