@@ -1,5 +1,6 @@
 /** Entry of a front thread: its own database connections, signer connection, caches and HTTP server on the shared port. */
 
+import type { Logger } from 'pino'
 import { createAcmeApplication } from '../acme/application.ts'
 import { TICK_MS } from '../domain/overload.ts'
 import { trustedProxies } from '../http/forwarded.ts'
@@ -9,12 +10,13 @@ import { HoldingPen } from '../lib/holding-pen.ts'
 import { CRL_REQUEST_HEADERS } from '../ops/crl.ts'
 import { createMetrics, takeSnapshot } from '../ops/metrics.ts'
 import { Problem } from '../protocol/problem.ts'
-import { type Actor, spawn } from '../runtime/actor.ts'
+import { type Actor, type ActorRef, spawn } from '../runtime/actor.ts'
 import { runThread } from '../runtime/thread-entry.ts'
 import { createAdmission } from '../services/admission.ts'
 import { createConnectionGate } from '../services/connection-gate.ts'
 import { type InstanceBoard, openInstanceBoard } from '../services/instance-board.ts'
 import { createPatience } from '../services/patience.ts'
+import type { DispatchValidation, ValidationRequest } from '../services/validation.ts'
 import { type Database, openDatabase } from '../store/database.ts'
 import { caaAnswerDeadlineMs } from './caa-checks.ts'
 import { createFront, KEPT_HEADERS } from './front.ts'
@@ -30,8 +32,8 @@ import { connectCa, createAcmeContext, createStores } from './wiring.ts'
 /** The supervisor answers from memory; if it does not within this, it is stuck, and health must say so. */
 const SUPERVISOR_DEADLINE_MS = 2_000
 const POOL_REPORT_MS = 100
-/** A second costs a patient client nothing, and makes one that is not a thousand times slower. As many as there can be connections. */
-const LATE = { holdMs: 1_000, capacity: 8_192 }
+/** This costs a patient client nothing, and makes one that is not a thousand times slower. As many as there can be connections. */
+const LATE = { holdMs: 2_000, capacity: 8_192 }
 /** Bodies that a thread receives at a time: 512 of the largest by default, ten thousand of the usual. */
 const MAX_BUFFERED_BYTES = 32 * 1024 * 1024
 
@@ -61,14 +63,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       data,
       nonces,
       patience,
-      (request) => {
-        try {
-          supervisor.tell('validate', request)
-        } catch (error) {
-          // The challenge stays claimed in the database, from where the challenge worker takes it up.
-          log.warn({ authorizationId: request.authorizationId, err: error }, 'a validation could not be handed over')
-        }
-      },
+      validationsThrough(supervisor, log),
       (request) => supervisor.ask('caa', request, caaAnswerDeadlineMs(config)),
       mailDomainsThrough((domains, deadlineMs) => supervisor.ask('mailDomains', domains, deadlineMs), config, log),
     )
@@ -183,6 +178,27 @@ function createUtilization(): () => number {
     const { utilization } = performance.eventLoopUtilization(now, before)
     before = now
     return utilization
+  }
+}
+
+/** What one turn of the event loop brings, which is what one statement has committed, travels together. */
+function validationsThrough(supervisor: ActorRef<SupervisorMessages>, log: Logger): DispatchValidation {
+  let gathered: ValidationRequest[] = []
+
+  function handOver(): void {
+    const requests = gathered
+    gathered = []
+    try {
+      supervisor.tell('validate', requests)
+    } catch (error) {
+      // The challenges stay claimed in the database, from where the challenge worker takes them up.
+      const authorizationIds = requests.map(({ authorizationId }) => authorizationId)
+      log.warn({ authorizationIds, err: error }, 'validations could not be handed over')
+    }
+  }
+
+  return (request) => {
+    if (gathered.push(request) === 1) setImmediate(handOver)
   }
 }
 

@@ -121,7 +121,9 @@ export function createFront(options: FrontOptions): Front {
   function finish(reply: HttpReply, { http, requestId, address, resource, startedAt }: Exchange): HttpReply {
     const seconds = (performance.now() - startedAt) / 1000
     metrics.requests.answered(http.method, reply.status, resource, seconds)
-    if (log.isLevelEnabled('info')) {
+    // Those come in thousands, and a line has said so.
+    const isNoise = reply.status === 429 && patience.isExhausted(address)
+    if (!isNoise && log.isLevelEnabled('info')) {
       const line = {
         requestId,
         address,
@@ -255,6 +257,9 @@ export function createFront(options: FrontOptions): Front {
     return reply instanceof Promise ? finishLater(reply, exchange) : deliver(finish(reply, exchange), exchange)
   }
 
+  const yields = ({ address, http }: Exchange) =>
+    (patience.isExhausted(address) || admission.yields(address)) && !HEALTH_PATHS.has(http.path)
+
   const yielding = new YieldingQueue()
   function inTurn(exchange: Exchange): Promise<HttpReply> {
     return new Promise((resolve) =>
@@ -272,8 +277,7 @@ export function createFront(options: FrontOptions): Front {
     admit: (http) => guard(http) ?? turnAway(http),
     handle(http) {
       const exchange = begin(http)
-      const yields = admission.yields(exchange.address) && !HEALTH_PATHS.has(http.path)
-      return yields ? inTurn(exchange) : process(exchange)
+      return yields(exchange) ? inTurn(exchange) : process(exchange)
     },
     onError: (error, http) => fault(error, begin(http)),
     refuse(http, problem) {

@@ -159,6 +159,8 @@ export function readTbsCertificate(outer: DerReader): TbsCertificate {
   refuseUniqueIdentifiers(reader)
   const extensions = readExtensionList(reader, version)
   reader.finish('TBSCertificate')
+  const decoded = decodeExtensions(extensions)
+  // Member by member: a spread of so many is slow in V8.
   return {
     version,
     serialNumber,
@@ -173,7 +175,20 @@ export function readTbsCertificate(outer: DerReader): TbsCertificate {
     notAfterForm: notAfter.form,
     spki,
     extensions,
-    ...decodeExtensions(extensions),
+    unknownCriticalExtensions: decoded.unknownCriticalExtensions,
+    isCa: decoded.isCa,
+    pathLength: decoded.pathLength,
+    keyUsages: decoded.keyUsages,
+    extendedKeyUsages: decoded.extendedKeyUsages,
+    subjectAltNames: decoded.subjectAltNames,
+    dnsNames: decoded.dnsNames,
+    ipAddresses: decoded.ipAddresses,
+    authorityKeyIdentifier: decoded.authorityKeyIdentifier,
+    subjectKeyIdentifier: decoded.subjectKeyIdentifier,
+    crlDistributionPointUrls: decoded.crlDistributionPointUrls,
+    ocspUrls: decoded.ocspUrls,
+    caIssuersUrls: decoded.caIssuersUrls,
+    policyOids: decoded.policyOids,
   }
 }
 

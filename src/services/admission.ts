@@ -65,7 +65,7 @@ export interface Admission {
   readonly isOverloaded: boolean
 }
 
-/** Requests that wait for the database, and for nobody else: no signer, no name server. */
+/** Requests that wait for the database, if for anybody: not for a signer, not for a name server. */
 export const MEASURED: ReadonlySet<string> = new Set<ResourceName>([
   ...(['account', 'accountOrders', 'newOrder', 'newAuthz', 'renewalInfo'] as const),
   ...(['order', 'authorization', 'challenge', 'certificate'] as const),

@@ -304,8 +304,8 @@ interface AuthorizationRow {
 type ApprovedRow = AuthorizationRow & { approved?: boolean } & ApproverRow
 
 export function createAuthorizationStore(db: Database): AuthorizationStore {
-  const find: AuthorizationStore['find'] = batched(async (commands) => {
-    const rows = await db.query<AuthorizationRow & { ord: number; stale: boolean }>(FIND, [
+  const find: AuthorizationStore['find'] = batched(db, async (commands) => {
+    const rows = await db.pipeline.run<AuthorizationRow & { ord: number; stale: boolean }>(FIND, [
       commands.map((c) => c.authorizationId),
       commands.map((c) => c.requester.accountId),
       commands.map((c) => c.requester.keyVersion),
@@ -339,6 +339,7 @@ export function createAuthorizationStore(db: Database): AuthorizationStore {
     },
 
     trigger: batched(
+      db,
       inRounds(
         async (commands) => {
           type Row = AuthorizationRow & {
@@ -349,7 +350,7 @@ export function createAuthorizationStore(db: Database): AuthorizationStore {
             former_thumbprints: string[]
             new_attempts: AuthorizationRow['attempts'] | null
           }
-          const rows = await db.query<Row>(TRIGGER, [
+          const rows = await db.pipeline.run<Row>(TRIGGER, [
             commands.map((c) => c.authorizationId),
             commands.map((c) => c.requester.accountId),
             commands.map((c) => c.requester.keyVersion),
@@ -390,9 +391,10 @@ export function createAuthorizationStore(db: Database): AuthorizationStore {
     ),
 
     recordAttempt: batched(
+      db,
       inRounds(
         async (commands: readonly AttemptResult[]) => {
-          const rows = await db.query<{ ord: number }>(RECORD_ATTEMPT, [
+          const rows = await db.pipeline.run<{ ord: number }>(RECORD_ATTEMPT, [
             commands.map((c) => c.authorizationId),
             commands.map((c) => c.type),
             commands.map((c) => JSON.stringify(c.attempt)),
@@ -410,9 +412,10 @@ export function createAuthorizationStore(db: Database): AuthorizationStore {
     ),
 
     renew: batched(
+      db,
       inRounds(
         async (commands) => {
-          const rows = await db.query<{ ord: number }>(RENEW, [
+          const rows = await db.pipeline.run<{ ord: number }>(RENEW, [
             commands.map((c) => c.authorizationId),
             commands.map((c) => c.instanceId),
           ])

@@ -141,9 +141,10 @@ const ADOPT: Statement = {
 export function createIssuanceStore(db: Database): IssuanceStore {
   return {
     begin: batched(
+      db,
       inRounds(
         async (intents: readonly IssuanceIntent[]) => {
-          const rows = await db.query<{ ord: number }>(BEGIN, [
+          const rows = await db.pipeline.run<{ ord: number }>(BEGIN, [
             intents.map((n) => n.certificateId),
             intents.map((n) => n.order?.id ?? null),
             intents.map((n) => n.order?.requester.accountId ?? null),
@@ -162,13 +163,13 @@ export function createIssuanceStore(db: Database): IssuanceStore {
       ),
     ),
 
-    complete: batched(async (issued: readonly IssuedCertificate[]) => {
-      const rows = await db.query<{ ord: number }>(COMPLETE, [
+    complete: batched(db, async (issued: readonly IssuedCertificate[]) => {
+      const rows = await db.pipeline.run<{ ord: number }>(COMPLETE, [
         issued.map((c) => c.certificateId),
         issued.map((c) => c.der),
         issued.map((c) => c.names.join(' ')),
-        issued.map((c) => c.notBefore.toISOString()),
-        issued.map((c) => c.notAfter.toISOString()),
+        issued.map((c) => c.notBefore),
+        issued.map((c) => c.notAfter),
       ])
       return flags(rows, issued.length)
     }),
