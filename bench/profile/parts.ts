@@ -65,7 +65,7 @@ export const RULES: readonly Rule[] = [
     leaf: /^(connect|close|shutdown|write\w*|readStart|setNoDelay|send\w*)$/,
   },
   { part: 'validation: hand-over', file: /^(piscina|better-queue)/ },
-  { part: 'validation: hand-over', file: /^(workers\/(pool|shared-settings|task)|src\/(runtime\/|lib\/fair-queue))/ },
+  { part: 'validation: hand-over', file: /^(workers\/(pool|lane|shared-settings|task)|src\/(runtime\/|lib\/fair-queue))/ },
   { part: 'validation: queue and records', file: /^src\/(services\/validation|main\/validation|domain\/validation)/ },
   { part: 'validation: look-ups and fetches', file: /^workers\// },
   { part: 'validation: look-ups and fetches', file: /^(dns-packet|node:_http_client|node:dgram|node:dns)/ },
