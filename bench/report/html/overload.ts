@@ -1,8 +1,10 @@
 /** The part of a report about an overload run. */
 
-import type { OverloadResult } from '../../overload/result.ts'
+import { NO_OVERLOAD, type OverloadResult, wasNoOverload } from '../../overload/result.ts'
+import { isGeneratorBusy } from '../result.ts'
+import { generatorWarning } from '../text.ts'
 import { shortNumber } from './axes.ts'
-import { element, type Markup, table, text } from './markup.ts'
+import { element, type Markup, raw, table, text } from './markup.ts'
 import { tileRow } from './measured.ts'
 import type { Line } from './plot.ts'
 import { cpuPlot, distributionPlot, latencyPlot, memoryPlot, stepCurves, throughputPlot } from './result-plots.ts'
@@ -68,6 +70,8 @@ export function overloadSection(result: OverloadResult): Markup {
       { class: 'note' },
       text(`Server: ${server}. Counts stand where operations ended, latencies where they were due.`),
     ),
+    isGeneratorBusy(run) ? element('p', { class: 'bad' }, text(generatorWarning(run))) : raw(''),
+    wasNoOverload(result) ? element('p', { class: 'bad' }, text(NO_OVERLOAD)) : raw(''),
     ...run.failures.map(({ kind, count, example }) =>
       element('p', { class: 'bad' }, text(`${count} × ${kind}, such as: ${example}`)),
     ),

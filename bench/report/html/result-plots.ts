@@ -45,7 +45,11 @@ function colorOf(index: number): number {
 }
 
 export function stepCurves({ scenario, curves, latency, steps, refusals }: Result) {
-  return Object.entries(curves).map(([name, curve]) => ({
+  const entries = Object.entries(curves)
+  // A single step is the whole.
+  const isSingle = Object.keys(steps).length === 1
+  const shown = entries.filter(([name]) => !isSingle || !Object.hasOwn(steps, name))
+  return shown.map(([name, curve]) => ({
     name: name === 'operation' ? scenario : name,
     curve,
     count:
