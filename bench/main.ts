@@ -83,7 +83,11 @@ async function overloadServers(raw: Raw): Promise<boolean> {
     for (const scenario of options.scenarios) {
       for (const contestant of contestants) {
         if (interrupt.aborted) break
-        const result = await runOverload(contestant, scenario, overload, progress, interrupt)
+        const result = await othersMayBreak(
+          contestant,
+          runOverload(contestant, scenario, overload, progress, interrupt),
+        )
+        if (!result) continue
         process.stdout.write(renderOverload(result))
         results.push(result)
       }
@@ -102,7 +106,11 @@ async function abuseServers(raw: Raw): Promise<boolean> {
       for (const scenario of options.scenarios) {
         for (const kind of abuse.kinds) {
           if (interrupt.aborted) break
-          const result = await runAbuse(contestant, scenario, kind, abuse, progress, interrupt)
+          const result = await othersMayBreak(
+            contestant,
+            runAbuse(contestant, scenario, kind, abuse, progress, interrupt),
+          )
+          if (!result) continue
           process.stdout.write(`${results.length > 0 ? '\n' : ''}${renderAbuse(result)}`)
           results.push(result)
         }
@@ -112,6 +120,19 @@ async function abuseServers(raw: Raw): Promise<boolean> {
     const turns = results.flatMap(({ others }) => others.rounds.flat())
     return !interrupt.aborted && turns.every((turn) => !isBroken(turn) && isGood(turn))
   })
+}
+
+/** @returns undefined, and says why, when another project's server broke: that does not end the run. */
+async function othersMayBreak<T>({ subject, restart }: Contestant, running: Promise<T>): Promise<T | undefined> {
+  try {
+    return await running
+  } catch (error) {
+    if (subject.isOurs) throw error
+    process.stdout.write(`${subject.name} is broken: ${(error as Error).message}\n`)
+    // One that cannot be started anew is broken in its next turn, too, and says so there.
+    await restart?.().catch(() => undefined)
+    return undefined
+  }
 }
 
 async function profile(raw: Raw): Promise<boolean> {

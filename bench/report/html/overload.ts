@@ -7,7 +7,15 @@ import { shortNumber } from './axes.ts'
 import { element, type Markup, raw, table, text } from './markup.ts'
 import { tileRow } from './measured.ts'
 import type { Line } from './plot.ts'
-import { cpuPlot, distributionPlot, latencyPlot, memoryPlot, stepCurves, throughputPlot } from './result-plots.ts'
+import {
+  cpuPlot,
+  distributionPlot,
+  latencyPlot,
+  memoryPlot,
+  stepCurves,
+  throughputPlot,
+  WHOLE,
+} from './result-plots.ts'
 
 const MEBIBYTE = 1024 * 1024
 /** Of the maximum: what should come out of a server that is asked for too much. */
@@ -127,7 +135,7 @@ function memoryTable({ memory }: OverloadResult): Markup {
 
 /** Of the whole run. */
 function refusalCurves({ run }: OverloadResult) {
-  return stepCurves(run).filter(({ name }) => name === run.scenario || name.startsWith('503 to '))
+  return stepCurves(run).filter(({ name }) => name === WHOLE || name.startsWith('503 to '))
 }
 
 function percent(share: number): string {
