@@ -1,6 +1,7 @@
 /** `npm run bench -- profile`: its options. */
 
-import { FLAGS, type Options, OptionsError, parseOptions } from '../options.ts'
+import { FLAGS, type Options, parseOptions } from '../options/options.ts'
+import { type Flag, OptionsError } from '../options/reader.ts'
 import type { ProfileSettings } from './profile.ts'
 
 const TAKEN = [
@@ -9,7 +10,7 @@ const TAKEN = [
 ]
 
 /** Name, sentence, default: what `--help` shows and what is accepted. */
-export const PROFILE_FLAGS: typeof FLAGS = [
+export const PROFILE_FLAGS: readonly Flag[] = [
   ...FLAGS.filter(([name]) => TAKEN.includes(name)),
   ['workers', 'Front threads of the service (default: what the service takes)'],
   ['server-cpus', 'Processors of the service, such as 0-2 (needs taskset)'],
@@ -36,6 +37,5 @@ export function parseProfileOptions(raw: Readonly<Record<string, unknown>>): {
   if (settings.serverCpus !== undefined && !/^\d+(-\d+)?(,\d+(-\d+)?)*$/.test(settings.serverCpus))
     errors.push(`--server-cpus ${settings.serverCpus}: must look like 0-2 or 0,2`)
   if (errors.length > 0) throw new OptionsError(errors)
-  const defaults = FLAGS.flatMap(([name, , fallback]) => (fallback === undefined ? [] : [[name, fallback] as const]))
-  return { settings, options: parseOptions({ ...Object.fromEntries(defaults), ...others }) }
+  return { settings, options: parseOptions(others) }
 }

@@ -6,10 +6,13 @@
  */
 
 import { createServer, type Server, type Socket } from 'node:net'
-import { accountIndexOf } from '../scenario/names.ts'
+import { accountIndexOf, thumbprintName } from '../scenario/names.ts'
+import type { Proofs } from './proofs.ts'
 
 export interface Http01Responder {
   port: number
+  /** Held answers wait, and go out when holding ends. */
+  hold(isHeld: boolean): void
   /** Challenges answered. */
   readonly answered: number
   close(): Promise<void>
@@ -19,14 +22,16 @@ const REQUEST = /^GET \/\.well-known\/acme-challenge\/([\w-]+) HTTP\/1\.[01]\r\n
 const HOST = /\r\nhost: *([^\r:]+)/i
 const MAX_REQUEST_BYTES = 8192
 
-/** @param thumbprints By account index. @throws Error when the port cannot be listened on. */
+/** @param thumbprints By account index; those of later keys are in `proofs`. @throws Error when the port cannot be listened on. */
 export async function startHttp01Responder(
   host: string,
   port: number,
   thumbprints: readonly string[],
+  proofs: Proofs,
 ): Promise<Http01Responder> {
   const sockets = new Set<Socket>()
   let answered = 0
+  let held: (() => void)[] | undefined
   const server = createServer((socket) => {
     sockets.add(socket)
     socket.on('close', () => sockets.delete(socket))
@@ -37,13 +42,22 @@ export async function startHttp01Responder(
       request += bytes.toString('latin1')
       if (request.length > MAX_REQUEST_BYTES) socket.destroy()
       if (!request.includes('\r\n\r\n')) return
-      socket.end(answer(request, thumbprints))
-      answered++
+      const send = () => {
+        socket.end(answer(request, thumbprints, proofs))
+        answered++
+      }
+      if (held) held.push(send)
+      else send()
     })
   })
   await listen(server, host, port)
   return {
     port: (server.address() as { port: number }).port,
+    hold(isHeld) {
+      const waiting = held ?? []
+      held = isHeld ? waiting : undefined
+      if (!isHeld) for (const send of waiting) send()
+    },
     get answered() {
       return answered
     },
@@ -55,9 +69,10 @@ export async function startHttp01Responder(
   }
 }
 
-function answer(request: string, thumbprints: readonly string[]): string {
+function answer(request: string, thumbprints: readonly string[], proofs: Proofs): string {
   const token = REQUEST.exec(request)?.[1]
-  const thumbprint = thumbprints[accountIndexOf(HOST.exec(request)?.[1] ?? '')]
+  const index = accountIndexOf(HOST.exec(request)?.[1] ?? '')
+  const thumbprint = proofs.find(thumbprintName(index)) ?? thumbprints[index]
   if (!token || !thumbprint) return 'HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n'
 
   const body = `${token}.${thumbprint}`

@@ -5,6 +5,12 @@ import { startHttp01Responder } from './http-01.ts'
 import type { Proofs } from './proofs.ts'
 import { startTlsAlpn01Responder } from './tls-alpn-01.ts'
 
+export interface Responder {
+  /** Held answers wait, and go out when holding ends. */
+  hold?(isHeld: boolean): void
+  close(): Promise<void>
+}
+
 /** Port 0 starts no responder. */
 export interface ResponderPlaces {
   host: string
@@ -27,8 +33,8 @@ export async function startResponders(
   { host, http01Port, dnsPort, tlsAlpn01Port }: ResponderPlaces,
   thumbprints: readonly string[],
   proofs: Proofs,
-): Promise<{ close(): Promise<void> } | undefined> {
-  if (challengeType === 'http-01' && http01Port > 0) return startHttp01Responder(host, http01Port, thumbprints)
+): Promise<Responder | undefined> {
+  if (challengeType === 'http-01' && http01Port > 0) return startHttp01Responder(host, http01Port, thumbprints, proofs)
   if (challengeType === 'tls-alpn-01' && tlsAlpn01Port > 0) return startTlsAlpn01Responder(host, tlsAlpn01Port, proofs)
   if (asksDns(challengeType) && dnsPort > 0) return startDnsResponder(host, dnsPort, host, proofs)
   return undefined

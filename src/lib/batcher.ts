@@ -1,9 +1,9 @@
 /**
  * Group commit for concurrent commands of one kind.
  *
- * A command that arrives while nothing runs goes at once, alone. Commands that arrive while `maxConcurrent` flushes run
- * gather and go together as soon as one returns: no timer, so no added latency at low load, and batches that grow with
- * the load by themselves. What a crash loses is what no caller has been told of yet.
+ * Commands gather until `whenFree` calls, and while `maxConcurrent` flushes run; then they go together: no timer, so no
+ * added latency at low load, and batches that grow with the load by themselves. What a crash loses is what no caller has
+ * been told of yet.
  *
  * A flush returns one result for each command, in order: business outcomes are values. A flush that throws is retried
  * command by command, so that one poisonous row fails its own caller and not its neighbours.
@@ -20,6 +20,11 @@ export interface BatcherOptions {
   maxStandstillMs: number
   /** Whether a thrown flush of several is worth retrying one by one; false when the connection itself is gone. */
   retryable(error: unknown): boolean
+  /**
+   * Calls `start` when there is room for a flush; by default at the end of the event-loop turn, so that requests read from
+   * the sockets together travel together.
+   */
+  whenFree?(start: () => void): void
 }
 
 /** Too much waits already; the caller answers 503 with Retry-After. */
@@ -40,8 +45,10 @@ export type Flush<C, R> = (commands: readonly C[]) => Promise<readonly R[]>
 export type Batched<C, R> = (command: C) => Promise<R>
 
 export function createBatcher<C, R>(flush: Flush<C, R>, options: BatcherOptions): Batched<C, R> {
+  const { whenFree = setImmediate } = options
   let waiting: Waiting<C, R>[] = []
   let running = 0
+  /** When something was taken from what waits or came back, or the first of what waits came. */
   let movedAt = 0
 
   async function run(batch: Waiting<C, R>[]): Promise<void> {
@@ -58,32 +65,30 @@ export function createBatcher<C, R>(flush: Flush<C, R>, options: BatcherOptions)
     }
   }
 
+  /** One call of `start` is asked for at a time, and it starts one flush. */
+  let asked = false
+  function ask(): void {
+    if (asked || waiting.length === 0 || running >= options.maxConcurrent) return
+    asked = true
+    whenFree(start)
+  }
+
   function start(): void {
-    while (waiting.length > 0 && running < options.maxConcurrent) {
-      const batch = waiting.length <= options.maxBatch ? waiting : waiting.slice(0, options.maxBatch)
-      waiting = waiting.length <= options.maxBatch ? [] : waiting.slice(options.maxBatch)
-      running++
+    asked = false
+    if (waiting.length === 0) return
+    const batch = waiting.length <= options.maxBatch ? waiting : waiting.slice(0, options.maxBatch)
+    waiting = waiting.length <= options.maxBatch ? [] : waiting.slice(options.maxBatch)
+    running++
+    movedAt = performance.now()
+    void run(batch).finally(() => {
+      running--
       movedAt = performance.now()
-      void run(batch).finally(() => {
-        running--
-        start()
-      })
-    }
-  }
-
-  /** The first flush waits for the end of the event-loop turn, so that requests read from the sockets together travel together. */
-  let scheduled = false
-  function schedule(): void {
-    if (scheduled) return
-    scheduled = true
-    setImmediate(() => {
-      scheduled = false
-      start()
+      ask()
     })
+    ask()
   }
 
-  const isStuck = () =>
-    waiting.length > 0 && running >= options.maxConcurrent && performance.now() - movedAt > options.maxStandstillMs
+  const isStuck = () => waiting.length > 0 && performance.now() - movedAt > options.maxStandstillMs
 
   return (command) =>
     new Promise<R>((resolve, reject) => {
@@ -91,7 +96,7 @@ export function createBatcher<C, R>(flush: Flush<C, R>, options: BatcherOptions)
         reject(new BatcherFull())
         return
       }
-      waiting.push({ command, resolve, reject })
-      if (running < options.maxConcurrent) schedule()
+      if (waiting.push({ command, resolve, reject }) === 1) movedAt = performance.now()
+      ask()
     })
 }

@@ -106,6 +106,7 @@ function devConfig(options: DevOptions, ca: DevCaFiles, postgres: EmbeddedPostgr
         { zone: 'localhost', addresses: ['127.0.0.1'] },
       ],
     },
+    ari: { enabled: true },
     // Every client of the embedded mode is this machine: limits by address would only stop the one who tries it out.
     security: { rate_limits: { enabled: false } },
     metrics: { enabled: true },

@@ -1,7 +1,9 @@
 /** Entry of a front thread: its own database connections, signer connection, caches and HTTP server on the shared port. */
 
+import type { Logger } from 'pino'
 import { createAcmeApplication } from '../acme/application.ts'
 import { TICK_MS } from '../domain/overload.ts'
+import { createSecurityHeaders } from '../http/common-headers.ts'
 import { trustedProxies } from '../http/forwarded.ts'
 import type { HttpHandler, HttpReply, HttpRequest } from '../http/message.ts'
 import { listen } from '../http/uws.ts'
@@ -9,12 +11,13 @@ import { HoldingPen } from '../lib/holding-pen.ts'
 import { CRL_REQUEST_HEADERS } from '../ops/crl.ts'
 import { createMetrics, takeSnapshot } from '../ops/metrics.ts'
 import { Problem } from '../protocol/problem.ts'
-import { type Actor, spawn } from '../runtime/actor.ts'
+import { type Actor, type ActorRef, spawn } from '../runtime/actor.ts'
 import { runThread } from '../runtime/thread-entry.ts'
 import { createAdmission } from '../services/admission.ts'
 import { createConnectionGate } from '../services/connection-gate.ts'
 import { type InstanceBoard, openInstanceBoard } from '../services/instance-board.ts'
 import { createPatience } from '../services/patience.ts'
+import type { DispatchValidation, ValidationRequest } from '../services/validation.ts'
 import { type Database, openDatabase } from '../store/database.ts'
 import { caaAnswerDeadlineMs } from './caa-checks.ts'
 import { createFront, KEPT_HEADERS } from './front.ts'
@@ -61,18 +64,12 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       data,
       nonces,
       patience,
-      (request) => {
-        try {
-          supervisor.tell('validate', request)
-        } catch (error) {
-          // The challenge stays claimed in the database, from where the challenge worker takes it up.
-          log.warn({ authorizationId: request.authorizationId, err: error }, 'a validation could not be handed over')
-        }
-      },
+      validationsThrough(supervisor, log),
       (request) => supervisor.ask('caa', request, caaAnswerDeadlineMs(config)),
       mailDomainsThrough((domains, deadlineMs) => supervisor.ask('mailDomains', domains, deadlineMs), config, log),
     )
-    const acme = createAcmeApplication(context)
+    const securityHeaders = createSecurityHeaders(config.security.hsts_max_age_seconds)
+    const acme = createAcmeApplication(context, securityHeaders)
     const crls = createFrontCrls(data.crls, crlMaxAgeSeconds(config))
     const proxy = proxySettings(config)
     const front = createFront({
@@ -86,7 +83,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       version,
       proxy,
       scheme: data.tls ? 'https' : 'http',
-      hstsMaxAgeSeconds: config.security.hsts_max_age_seconds,
+      securityHeaders,
       metricsPath: () => metricsPath,
       health: () => supervisor.ask('health', undefined, SUPERVISOR_DEADLINE_MS),
       crl: config.crl.enabled ? crls : undefined,
@@ -183,6 +180,27 @@ function createUtilization(): () => number {
     const { utilization } = performance.eventLoopUtilization(now, before)
     before = now
     return utilization
+  }
+}
+
+/** What one turn of the event loop brings, which is what one statement has committed, travels together. */
+function validationsThrough(supervisor: ActorRef<SupervisorMessages>, log: Logger): DispatchValidation {
+  let gathered: ValidationRequest[] = []
+
+  function handOver(): void {
+    const requests = gathered
+    gathered = []
+    try {
+      supervisor.tell('validate', requests)
+    } catch (error) {
+      // The challenges stay claimed in the database, from where the challenge worker takes them up.
+      const authorizationIds = requests.map(({ authorizationId }) => authorizationId)
+      log.warn({ authorizationIds, err: error }, 'validations could not be handed over')
+    }
+  }
+
+  return (request) => {
+    if (gathered.push(request) === 1) setImmediate(handOver)
   }
 }
 

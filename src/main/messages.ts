@@ -12,7 +12,7 @@ import type { SharedCrl } from './front-crls.ts'
 
 /** The supervisor, as front threads see it. */
 export type SupervisorMessages = {
-  validate: { message: ValidationRequest; reply: undefined }
+  validate: { message: readonly ValidationRequest[]; reply: undefined }
   caa: { message: CaaCheckRequest; reply: readonly CaaFinding[] | undefined }
   mailDomains: { message: readonly string[]; reply: readonly MailDomainFinding[] | undefined }
   health: { message: undefined; reply: HealthReport }

@@ -143,21 +143,21 @@ const CHANGE_KEY: Statement = {
 }
 
 export function createAccountStore(db: Database): AccountStore {
-  const find = batched(async (ids: readonly string[]) => {
-    const rows = await db.query<AccountRow>(FIND, [ids])
+  const find = batched(db, async (ids: readonly string[]) => {
+    const rows = await db.pipeline.run<AccountRow>(FIND, [ids])
     const byId = new Map(rows.map((row) => [row.id, decode(row)]))
     return ids.map((id) => byId.get(id))
   })
 
-  const findByThumbprint = batched(async (thumbprints: readonly string[]) => {
-    const rows = await db.query<AccountRow>(FIND_BY_THUMBPRINT, [thumbprints])
+  const findByThumbprint = batched(db, async (thumbprints: readonly string[]) => {
+    const rows = await db.pipeline.run<AccountRow>(FIND_BY_THUMBPRINT, [thumbprints])
     const byThumbprint = new Map(rows.map((row) => [row.thumbprint, decode(row)]))
     return thumbprints.map((thumbprint) => byThumbprint.get(thumbprint))
   })
 
   /** Whether this very command made the row. */
-  const insert = batched(async (accounts: readonly NewAccount[]) => {
-    const rows = await db.query<{ id: string }>(CREATE, [
+  const insert = batched(db, async (accounts: readonly NewAccount[]) => {
+    const rows = await db.pipeline.run<{ id: string }>(CREATE, [
       accounts.map((a) => a.id),
       accounts.map((a) => a.thumbprint),
       accounts.map((a) => a.jwk),

@@ -91,8 +91,8 @@ interface IdentifierRow {
 
 export function createAllowlistStore(db: Database): AllowlistStore {
   return {
-    find: batched(async (accountIds: readonly string[]) => {
-      const rows = await db.query<IdentifierRow & { account_id: string }>(FIND, [accountIds])
+    find: batched(db, async (accountIds: readonly string[]) => {
+      const rows = await db.pipeline.run<IdentifierRow & { account_id: string }>(FIND, [accountIds])
       const byAccount = new Map<string, AllowedIdentifier[]>(accountIds.map((id) => [id, []]))
       for (const row of rows) byAccount.get(row.account_id)?.push(decode(row))
       return accountIds.map((id) => byAccount.get(id) ?? [])

@@ -104,8 +104,8 @@ interface CertificateRow {
 
 export function createCertificateStore(db: Database): CertificateStore {
   return {
-    find: batched(async (commands) => {
-      const rows = await db.query<CertificateRow & { ord: number; stale: boolean }>(FIND, [
+    find: batched(db, async (commands) => {
+      const rows = await db.pipeline.run<CertificateRow & { ord: number; stale: boolean }>(FIND, [
         commands.map((c) => c.certificateId),
         commands.map((c) => c.requester.accountId),
         commands.map((c) => c.requester.keyVersion),

@@ -133,17 +133,17 @@ interface ProfileRow {
 
 export function createCsrProfileStore(db: Database): CsrProfileStore {
   return {
-    find: batched(async (ids: readonly string[]) => {
-      const rows = await db.query<ProfileRow>(FIND, [ids])
+    find: batched(db, async (ids: readonly string[]) => {
+      const rows = await db.pipeline.run<ProfileRow>(FIND, [ids])
       const byId = new Map(rows.map((row) => [row.id, decode(row)]))
       return ids.map((id) => byId.get(id))
     }),
 
-    historyOf: batched(async (queries: readonly IssuanceHistoryQuery[]) => {
-      const rows = await db.query<{ key_certified: boolean; not_due: boolean }>(HISTORY, [
+    historyOf: batched(db, async (queries: readonly IssuanceHistoryQuery[]) => {
+      const rows = await db.pipeline.run<{ key_certified: boolean; not_due: boolean }>(HISTORY, [
         queries.map((q) => q.spkiSha256),
         queries.map((q) => q.dnsNames.join(' ')),
-        queries.map((q) => q.notDueBefore.toISOString()),
+        queries.map((q) => q.notDueBefore),
       ])
       return rows.map((row) => ({ keyCertified: row.key_certified, notDue: row.not_due }))
     }),

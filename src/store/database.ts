@@ -7,6 +7,11 @@
 import pg from 'pg'
 import type { PoolNumbers } from '../domain/pool-pressure.ts'
 import { type Batched, createBatcher } from '../lib/batcher.ts'
+import { createPipeline, type Pipeline } from './pipeline.ts'
+import type { Statement } from './statement-group.ts'
+import { UnfitValue } from './wire-values.ts'
+
+export type { Statement }
 
 export interface DatabaseSettings {
   /** Host name, or a directory with a Unix socket. */
@@ -24,15 +29,11 @@ export interface DatabaseSettings {
   statementTimeoutMs: number
 }
 
-/** A statement with a name is prepared once for each connection. */
-export interface Statement {
-  name: string
-  text: string
-}
-
 export interface Database {
   /** One statement, which is one transaction. @throws pg.DatabaseError and connection errors */
   query<Row>(statement: Statement, values: readonly unknown[]): Promise<Row[]>
+  /** For the statements of batches (pipeline.ts). */
+  pipeline: Pipeline
   /** Statements of one transaction on one connection. No network call but the database's may happen inside. */
   transaction<T>(run: (tx: Pick<Database, 'query'>) => Promise<T>): Promise<T>
   /**
@@ -76,6 +77,8 @@ export function openDatabase(settings: DatabaseSettings, onError: (error: Error)
   pool.on('release', (_error, client) => busySince.delete(client))
   pool.on('remove', (client) => busySince.delete(client))
 
+  const pipeline = createPipeline(pool, settings.maxConnections, (client) => busySince.set(client, performance.now()))
+
   function pressure(): PoolNumbers {
     const before = performance.now() - STUCK_MS
     let stuck = 0
@@ -89,6 +92,7 @@ export function openDatabase(settings: DatabaseSettings, onError: (error: Error)
       const result = await pool.query({ name: statement.name, text: statement.text, values: values as unknown[] })
       return result.rows as Row[]
     },
+    pipeline,
     async transaction(run) {
       const client = await pool.connect()
       let broken = true
@@ -148,6 +152,7 @@ export function connectionOptions(settings: DatabaseSettings): pg.ClientConfig {
  * else is about the connection or the server.
  */
 export function isWorthSplitting(error: unknown): boolean {
+  if (error instanceof UnfitValue) return true
   return error instanceof pg.DatabaseError && /^(?:22|23|40P01$)/.test(error.code ?? '')
 }
 
@@ -158,7 +163,7 @@ export function isUnavailable(error: unknown): boolean {
   if (typeof code === 'string' && /^(?:ECONN|ENOENT|EPIPE|ETIMEDOUT|EHOST|ENET)/.test(code)) return true
   return (
     error instanceof Error &&
-    /Connection terminated|timeout exceeded when trying to connect|Client was closed|Query read timeout/.test(
+    /Connection terminated|timeout exceeded when trying to connect|not queryable|Client was closed|Query read timeout/.test(
       error.message,
     )
   )
@@ -168,18 +173,21 @@ export function isUnavailable(error: unknown): boolean {
 const MAX_BATCH = 128
 /** Waiting commands of one kind; at 10,000 commands a second this is a fifth of a second of work. */
 const MAX_WAITING = 2048
+/** Flushes of one kind at once: more than one only while connections are slow, which is for the pipeline to say. */
+const MAX_CONCURRENT = 8
 
 /** Hundreds of times what a batch takes; short of what a client waits. */
 const MAX_STANDSTILL_MS = 5_000
 
 /** Joins concurrent commands of one kind into one statement. `flush` gives one result for each command, in order. */
 export function batched<C, R>(
+  { pipeline }: Pick<Database, 'pipeline'>,
   flush: (commands: readonly C[]) => Promise<readonly R[]>,
-  maxConcurrent = 1,
 ): Batched<C, R> {
   return createBatcher(flush, {
     maxBatch: MAX_BATCH,
-    maxConcurrent,
+    maxConcurrent: MAX_CONCURRENT,
+    whenFree: pipeline.whenFree,
     maxWaiting: MAX_WAITING,
     maxStandstillMs: MAX_STANDSTILL_MS,
     retryable: isWorthSplitting,

@@ -184,9 +184,9 @@ interface CredentialRow {
 
 export function createEabStore(db: Database): EabStore {
   return {
-    findForVerification: batched(async (kids: readonly string[]) => {
+    findForVerification: batched(db, async (kids: readonly string[]) => {
       type Row = { id: string; kid: string; hmac_key: Buffer; used: boolean; revoked: boolean }
-      const rows = await db.query<Row>(FIND_FOR_VERIFICATION, [kids])
+      const rows = await db.pipeline.run<Row>(FIND_FOR_VERIFICATION, [kids])
       const byKid = new Map(
         rows.map(({ id, kid, hmac_key: sealedKey, used, revoked }) => [kid, { id, sealedKey, used, revoked }]),
       )

@@ -116,8 +116,8 @@ const keyOf = (epoch: number, tick: number, counter: number) => `${epoch} ${tick
 export function createNonceStore(db: Database): NonceStore {
   const redeemers = Array.from({ length: TABLES }, (_, table) => {
     const { redeem } = statementsOf(tableOf(table))
-    return batched(async (commands: readonly Redemption[]) => {
-      const rows = await db.query<{ epoch: number; tick: number; counter: number }>(redeem, [
+    return batched(db, async (commands: readonly Redemption[]) => {
+      const rows = await db.pipeline.run<{ epoch: number; tick: number; counter: number }>(redeem, [
         commands.map((c) => c.epochId),
         commands.map((c) => c.tick),
         commands.map((c) => c.counter),

@@ -21,6 +21,7 @@ const IS_INVALID = `
 interface Approving {
   parameters: string
   columns: string
+  address: string
   approvers: string
   /** Columns of an authorization to be made, and where they come from. */
   candidate: string
@@ -37,6 +38,7 @@ interface Approving {
 const ORDINARY: Approving = {
   parameters: '',
   columns: '',
+  address: '',
   approvers: '',
   candidate: '',
   join: '',
@@ -48,8 +50,9 @@ const ORDINARY: Approving = {
 }
 
 const APPROVING: Approving = {
-  parameters: ', $21::inet[], $22::jsonb[]',
-  columns: ', address, record',
+  parameters: ', $21::text[], $22::jsonb[]',
+  columns: ', address_text, record',
+  address: ', address_text::inet AS address',
   approvers: `, approver AS MATERIALIZED (${approversOf('fresh')}
     )`,
   candidate: `
@@ -72,7 +75,7 @@ const createStatement = (name: string, claim: string, approving: Approving): Sta
   name,
   text: `
     WITH o AS (
-      SELECT i.*, coalesce(replaced, request_key) AS claim_key
+      SELECT i.*, coalesce(replaced, request_key) AS claim_key${approving.address}
         FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::jsonb[], $5::text[], $6::timestamptz[], $7::timestamptz[],
                     $8::timestamptz[], $9::timestamptz[], $10::uuid[], $11::uuid[], $12::text[]${approving.parameters}) WITH ORDINALITY
           AS i (id, account_id, key_version, identifiers, profile, not_before, not_after, expires_at, reuse_until,

@@ -134,10 +134,11 @@ const CREATE_ATTEMPTS = 3
 export function createOrderStore(db: Database): OrderStore {
   const createWith = (statement: Statement, isApproving: boolean) =>
     batched<Claiming, Created>(
+      db,
       inRounds(async (commands) => {
         const values = createParameters(commands)
         const more = isApproving ? approvalParameters(commands) : []
-        const rows = await db.query<CreatedRow>(statement, [...values, ...more])
+        const rows = await db.pipeline.run<CreatedRow>(statement, [...values, ...more])
         const results: Created[] = commands.map(() => STALE_ACCOUNT)
         for (const row of rows) results[row.ord - 1] = created(commands[row.ord - 1] as NewOrder, row)
         return results
@@ -169,8 +170,8 @@ export function createOrderStore(db: Database): OrderStore {
       }
     },
 
-    find: batched(async (commands) => {
-      const rows = await db.query<OrderRow>(FIND, [
+    find: batched(db, async (commands) => {
+      const rows = await db.pipeline.run<OrderRow>(FIND, [
         commands.map((c) => c.orderId),
         commands.map((c) => c.requester.accountId),
         commands.map((c) => c.requester.keyVersion),
@@ -209,13 +210,13 @@ function createParameters(commands: readonly Claiming[]): unknown[] {
     commands.map((c) => c.requester.keyVersion),
     commands.map((c) => JSON.stringify(c.identifiers)),
     commands.map((c) => c.profile),
-    commands.map((c) => c.notBefore?.toISOString() ?? null),
-    commands.map((c) => c.notAfter?.toISOString() ?? null),
-    commands.map((c) => c.expiresAt.toISOString()),
-    commands.map((c) => c.reuseUntil.toISOString()),
+    commands.map((c) => c.notBefore),
+    commands.map((c) => c.notAfter),
+    commands.map((c) => c.expiresAt),
+    commands.map((c) => c.reuseUntil),
     commands.map((c) => c.requestKey),
-    commands.map((c) => c.replaces?.certificateId ?? null),
-    commands.map((c) => c.replaces?.certId ?? null),
+    commands.map((c) => c.replaces?.certificateId),
+    commands.map((c) => c.replaces?.certId),
     authorizations.map((z) => z.ord),
     authorizations.map((z) => z.id),
     authorizations.map((z) => z.identifier.type),
@@ -223,12 +224,12 @@ function createParameters(commands: readonly Claiming[]): unknown[] {
     authorizations.map((z) => z.wildcard),
     authorizations.map((z) => z.token),
     authorizations.map((z) => z.offered.join(' ')),
-    authorizations.map((z) => z.expiresAt.toISOString()),
+    authorizations.map((z) => z.expiresAt),
   ]
 }
 
 function approvalParameters(commands: readonly Claiming[]): unknown[] {
-  return [commands.map((c) => c.approval?.address ?? null), commands.map((c) => JSON.stringify(c.approval?.record))]
+  return [commands.map((c) => c.approval?.address), commands.map((c) => JSON.stringify(c.approval?.record))]
 }
 
 interface CreatedRow extends ApproverRow {

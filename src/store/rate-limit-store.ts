@@ -86,7 +86,7 @@ interface Tally {
 
 export function createRateLimitStore(db: Database): RateLimitStore {
   return {
-    charge: batched(async (requests: readonly (readonly KeyCharge[])[]) => {
+    charge: batched(db, async (requests: readonly (readonly KeyCharge[])[]) => {
       const tallies = new Map<string, Tally>()
       for (const { key, pace } of requests.flat()) {
         const tally = tallies.get(key)
@@ -94,7 +94,7 @@ export function createRateLimitStore(db: Database): RateLimitStore {
         else tallies.set(key, { pace, wanted: 1, left: 0, wait: 0 })
       }
       const entries = [...tallies]
-      const rows = await db.query<{ key: string; granted: number; wait: number }>(CHARGE, [
+      const rows = await db.pipeline.run<{ key: string; granted: number; wait: number }>(CHARGE, [
         entries.map(([key]) => key),
         entries.map(([, { pace }]) => pace.interval),
         entries.map(([, { pace }]) => pace.tolerance),
@@ -130,7 +130,7 @@ function distribute(charges: readonly KeyCharge[], tallies: ReadonlyMap<string, 
 async function refundLeft(db: Database, tallies: ReadonlyMap<string, Tally>): Promise<void> {
   const over = [...tallies].filter(([, { left }]) => left > 0)
   if (over.length === 0) return
-  await db.query(REFUND, [
+  await db.pipeline.run(REFUND, [
     over.map(([key]) => key),
     over.map(([, { pace }]) => pace.interval),
     over.map(([, { left }]) => left),

@@ -142,8 +142,8 @@ export function createRenewalStore(db: Database): RenewalStore {
   }
 
   return {
-    findBySerial: batched(async (serialNumbers: readonly Buffer[]) => {
-      const rows = await db.query<Row>(FIND, [serialNumbers])
+    findBySerial: batched(db, async (serialNumbers: readonly Buffer[]) => {
+      const rows = await db.pipeline.run<Row>(FIND, [serialNumbers])
       const results: (RenewableCertificate | undefined)[] = serialNumbers.map(() => undefined)
       for (const row of rows) results[row.ord - 1] = decode(row)
       return results

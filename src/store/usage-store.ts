@@ -45,12 +45,12 @@ const SWEEP: Statement = {
 export function createUsageStore(db: Database): UsageStore {
   const charge = (kind: UsageKind) => {
     const statement = chargeStatement(kind)
-    return batched(async (commands: readonly { accountId: string; limit: number }[]) => {
+    return batched(db, async (commands: readonly { accountId: string; limit: number }[]) => {
       const wanted = new Map<string, number>()
       for (const { accountId } of commands) wanted.set(accountId, (wanted.get(accountId) ?? 0) + 1)
       // One limit for all accounts: it comes from the configuration.
       const limit = commands[0]?.limit ?? 0
-      const rows = await db.query<{ account_id: string; granted: number }>(statement, [
+      const rows = await db.pipeline.run<{ account_id: string; granted: number }>(statement, [
         [...wanted.keys()],
         [...wanted.values()],
         [...wanted].map(() => limit),

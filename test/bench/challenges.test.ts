@@ -5,13 +5,12 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { ownBuild } from '../../bench/compare/build.ts'
-import { type Server, startServer } from '../../bench/compare/server.ts'
-import { FLAGS, type Options, parseOptions } from '../../bench/options.ts'
+import { type Options, parseOptions } from '../../bench/options/options.ts'
 import { runScenario } from '../../bench/run.ts'
 import { ANSWERED_TYPES } from '../../bench/scenario/challenge.ts'
+import { ownBuild } from '../../bench/servers/build.ts'
+import { type Server, startServer } from '../../bench/servers/chancery.ts'
 
-const DEFAULTS = Object.fromEntries(FLAGS.flatMap(([name, , value]) => (value === undefined ? [] : [[name, value]])))
 const NOBODY = { begin: () => undefined, end: () => undefined }
 
 describe('the full flow with the responders of the bench', { timeout: 120_000 }, () => {
@@ -29,7 +28,7 @@ describe('the full flow with the responders of the bench', { timeout: 120_000 },
   })
 
   const optionsFor = (challenge: string): Options => ({
-    ...parseOptions({ ...DEFAULTS, challenge, count: 10, warmup: 0, clients: 4, processes: 2 }),
+    ...parseOptions({ challenge, count: 10, warmup: 0, clients: 4, processes: 2 }),
     directoryUrl: server.directoryUrl,
     responders: server.responders,
     caCertificates: server.root,

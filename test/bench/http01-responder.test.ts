@@ -2,12 +2,13 @@ import assert from 'node:assert/strict'
 import { get } from 'node:http'
 import { after, before, describe, test } from 'node:test'
 import { type Http01Responder, startHttp01Responder } from '../../bench/responder/http-01.ts'
+import { Proofs } from '../../bench/responder/proofs.ts'
 
 // RFC 8555 §8.3: the body is token "." thumbprint.
 describe('http-01 responder', () => {
   let responder: Http01Responder
   before(async () => {
-    responder = await startHttp01Responder('127.0.0.1', 0, ['first', 'second'])
+    responder = await startHttp01Responder('127.0.0.1', 0, ['first', 'second'], new Proofs())
   })
   after(() => responder.close())
 
@@ -37,7 +38,7 @@ describe('http-01 responder', () => {
 
   test('says which port is taken', async () => {
     await assert.rejects(
-      startHttp01Responder('127.0.0.1', responder.port, []),
+      startHttp01Responder('127.0.0.1', responder.port, [], new Proofs()),
       /http-01 responder on 127\.0\.0\.1:\d+: .*EADDRINUSE/,
     )
   })

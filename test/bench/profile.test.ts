@@ -62,8 +62,8 @@ describe('the profile', { skip: process.platform === 'linux' ? false : 'reads /p
   })
 
   test('refuses what it does not know before it starts anything', async () => {
-    const { code, stderr } = await run('--workers', 'x', '--top', '0')
+    const { code, stderr } = await run('--workers', 'x')
     assert.equal(code, 2)
-    assert.match(stderr, /^--workers x: .*\n--top 0: .*\nSee --help\.$/m)
+    assert.match(stderr, /^--workers x: .*\nSee --help\.$/m)
   })
 })

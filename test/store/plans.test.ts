@@ -59,6 +59,13 @@ describe('plans', () => {
         sent.push({ statement, values })
         return store.db.query(statement, values)
       },
+      pipeline: {
+        ...store.db.pipeline,
+        async run(statement, values) {
+          sent.push({ statement, values })
+          return store.db.pipeline.run(statement, values)
+        },
+      },
     }
     spied = storesOn(spying)
     requester = (await anAccount(store)).requester

@@ -82,6 +82,8 @@ describe('proofs', () => {
     prefix: '',
     thumbprint: 'thumbprint',
     orderUrl: '',
+    ordersUrl: undefined,
+    renewals: 0,
   }
   const challenge = (type: string, others: object = { token: 'token' }) => ({ type, url: 'https://x', ...others })
   const digest = createHash('sha256').update('token.thumbprint').digest('base64url')

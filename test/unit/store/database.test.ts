@@ -24,5 +24,6 @@ test('a refused or broken connection is unavailable', () => {
   assert.ok(isUnavailable(Object.assign(new Error('connect'), { code: 'ECONNREFUSED' })))
   assert.ok(isUnavailable(new Error('Connection terminated unexpectedly')))
   assert.ok(isUnavailable(new Error('Query read timeout')))
+  assert.ok(isUnavailable(new Error('Client has encountered a connection error and is not queryable')))
   assert.equal(isUnavailable(new Error('something else')), false)
 })

@@ -1,9 +1,9 @@
-/** The two builds of a comparison: the compiled working tree as it is, and a commit compiled in a work tree of its own. */
+/** The builds that the bench starts: the compiled working tree as it is, and a commit compiled in a work tree of its own. */
 
 import { spawn } from 'node:child_process'
 import { readFileSync, realpathSync, symlinkSync } from 'node:fs'
 import path from 'node:path'
-import { OptionsError } from '../options.ts'
+import { OptionsError } from '../options/reader.ts'
 
 export interface Build {
   /** For people: what was measured. */
@@ -13,7 +13,7 @@ export interface Build {
   root: string
 }
 
-/** Of the compiled bench: its folder is dist/bench/compare. */
+/** Of the compiled bench: its folder is dist/bench/servers. */
 export const OWN_ROOT = path.resolve(import.meta.dirname, '../../..')
 
 /** @throws OptionsError when there is no git work tree here. */

@@ -1,25 +1,17 @@
 /** The command line of the bench: every option with its default, its check and its sentence for `--help`. */
 
-import { readFileSync } from 'node:fs'
-import type { PollSettings } from './client/polling.ts'
-import { SIGNING, type Signing } from './client/signer.ts'
-import type { ServerPids } from './measure/server-cpu.ts'
-import type { ResponderPlaces } from './responder/responders.ts'
-import { ANSWERED_TYPES } from './scenario/challenge.ts'
-import { isScenarioName, SCENARIOS, type ScenarioName } from './scenario/table.ts'
-
-/** Of a comparison of this tree with a commit. */
-export interface CompareOptions {
-  ref: string
-  rounds: number
-  /** Front threads of each server; undefined leaves it to them. */
-  workers: number | undefined
-  /** Processors that both servers are bound to, as taskset(1) takes them. */
-  serverCpus: string | undefined
-}
+import type { PollSettings } from '../client/polling.ts'
+import { SIGNING, type Signing } from '../client/signer.ts'
+import type { ServerPids } from '../measure/server-cpu.ts'
+import type { ResponderPlaces } from '../responder/responders.ts'
+import { ANSWERED_TYPES } from '../scenario/challenge.ts'
+import { isPartOfAll, isScenarioName, SCENARIOS, type ScenarioName } from '../scenario/table.ts'
+import { type OpenOptions, RATE_FLAGS, readOpen } from './rate.ts'
+import { type Flag, OptionsError, type Raw, Reader } from './reader.ts'
+import { readServers, SERVER_FLAGS, type ServerOptions } from './servers.ts'
 
 export interface Options {
-  /** Of a comparison, which starts its servers itself, it is not looked at; neither are roots, http-01 port and pids. */
+  /** Of the first server, unless the bench starts it itself; so are roots, http-01 port and pids. */
   directoryUrl: string
   scenarios: ScenarioName[]
   clients: number
@@ -41,20 +33,37 @@ export interface Options {
   signing: Signing
   /** `service` absent: look for it when the directory is on this machine; 0: do not look. */
   pids: ServerPids
+  /** Accounts to use again; new ones are written to it. */
+  accountsFile: string | undefined
+  /** Reads of renewal information before a renewal. */
+  renewalReads: number
+  /** Challenges that wait while others are measured. */
+  storm: number
+  /** Scenarios that the server does not offer are left out. */
+  skipsUnsupported: boolean
+  open: OpenOptions
+  servers: ServerOptions
   jsonFile: string | undefined
-  compare: CompareOptions | undefined
+  htmlFile: string | undefined
 }
 
-/** Name, sentence, default: what `--help` shows and what is accepted. */
-export const FLAGS: readonly (readonly [name: string, sentence: string, fallback?: string | number])[] = [
+/** Of every way to load a server. */
+export const COMMON_FLAGS: readonly Flag[] = [
   ['directory', 'URL of the ACME directory', 'https://localhost:8443/directory'],
-  ['scenario', `What to do, in turn if several, or "all": ${Object.keys(SCENARIOS).join(',')}`, 'full-flow'],
+  [
+    'scenario',
+    `What to do, in turn if several, or "all" but validation-storm: ${Object.keys(SCENARIOS).join(',')}`,
+    'full-flow',
+  ],
   ['clients', 'Clients that each begin an operation when their last one ended', 16],
   ['processes', 'Generator processes the clients are divided among', 1],
   ['accounts', 'Accounts used in turn (default: one per client)'],
+  ['accounts-file', 'File with accounts of earlier runs; new ones are added to it. It holds their keys'],
   ['duration', 'Seconds to measure', 10],
   ['count', 'Operations to measure, instead of a duration'],
   ['warmup', 'Seconds to run before measuring', 2],
+  ['renewal-reads', 'Of the scenario renewal: reads of renewal information before each renewal', 60],
+  ['storm', 'Of the scenario validation-storm: challenges that wait for their targets', 2000],
   ['domain-suffix', 'End of the names that are ordered', '.test'],
   [
     'challenge',
@@ -77,22 +86,16 @@ export const FLAGS: readonly (readonly [name: string, sentence: string, fallback
   ['signer-pid', 'Process id of the signer (default: found below the service)'],
   ['postgres-pid', 'Process id of the PostgreSQL server (default: found below the service)'],
   ['json', 'File to write the results to'],
-  ['compare', 'Commit, branch or tag: build it, and load this tree and it in turn, each with a service of its own'],
-  ['rounds', 'With --compare: how often each is loaded', 3],
-  ['workers', 'With --compare: front threads of each service (default: what the build takes)'],
-  ['server-cpus', 'With --compare: processors of both services, such as 0-2 (needs taskset)'],
+  ['html', 'File to write a report with plots to'],
 ]
 
-/** What --compare finds out by itself. */
-const NOT_WITH_COMPARE = [
-  ...['directory', 'ca-cert', 'insecure', 'root', 'http01-port', 'http01-host', 'dns-port', 'tlsalpn01-port'],
-  ...['server-pid', 'signer-pid', 'postgres-pid'],
-]
+export const FLAGS: readonly Flag[] = [...COMMON_FLAGS, ...RATE_FLAGS, ...SERVER_FLAGS]
 
-type Raw = Readonly<Record<string, unknown>>
+const FALLBACKS: ReadonlyMap<string, unknown> = new Map(FLAGS.map(([name, , fallback]) => [name, fallback]))
 
 /** @throws OptionsError naming everything that is wrong. */
-export function parseOptions(raw: Raw): Options {
+export function parseOptions(given: Raw, defaults: { connections?: number } = {}): Options {
+  const raw = { ...Object.fromEntries(FALLBACKS), ...given }
   const read = new Reader(raw)
   const clients = read.integer('clients', { min: 1 })
   const processes = read.integer('processes', { min: 1 })
@@ -127,21 +130,20 @@ export function parseOptions(raw: Raw): Options {
     },
     signing: readSigning(read, directoryUrl),
     pids: readPids(read),
+    accountsFile: read.optionalText('accounts-file'),
+    renewalReads: read.integer('renewal-reads', { min: 0 }),
+    storm: read.integer('storm', { min: 1 }),
+    skipsUnsupported: read.text('scenario') === 'all',
+    open: readOpen(read, raw, clients, defaults.connections),
+    servers: readServers(read, raw, (flag) => FALLBACKS.get(flag)),
     jsonFile: read.optionalText('json'),
-    compare: readCompare(read, raw),
+    htmlFile: read.optionalText('html'),
   }
   if (processes > clients) read.errors.push(`--processes ${processes}: more than --clients ${clients}`)
   if (options.accounts < processes)
     read.errors.push(`--accounts ${options.accounts}: fewer than --processes ${processes}`)
   if (read.errors.length > 0) throw new OptionsError(read.errors)
   return options
-}
-
-export class OptionsError extends Error {
-  constructor(errors: readonly string[]) {
-    super(errors.join('\n'))
-    this.name = 'OptionsError'
-  }
 }
 
 /** True for names and addresses that never leave this machine. */
@@ -157,7 +159,7 @@ export function isLoopback(url: string): boolean {
 
 function readScenarios(read: Reader): ScenarioName[] {
   const text = read.text('scenario')
-  if (text === 'all') return Object.keys(SCENARIOS).filter(isScenarioName)
+  if (text === 'all') return Object.keys(SCENARIOS).filter(isScenarioName).filter(isPartOfAll)
   const names = text.split(',').map((name) => name.trim())
   for (const name of names) {
     if (!isScenarioName(name)) read.errors.push(`--scenario ${name}: not one of ${Object.keys(SCENARIOS).join(', ')}`)
@@ -196,90 +198,5 @@ function readPids(read: Reader): ServerPids {
     ...(service !== undefined && { service }),
     ...(signer !== undefined && { signer }),
     ...(postgres !== undefined && { postgres }),
-  }
-}
-
-function readCompare(read: Reader, raw: Raw): CompareOptions | undefined {
-  const rounds = read.integer('rounds', { min: 1 })
-  const workers = read.optionalInteger('workers', 1)
-  const serverCpus = read.optionalText('server-cpus')
-  if (serverCpus !== undefined && !/^\d+(-\d+)?(,\d+(-\d+)?)*$/.test(serverCpus))
-    read.errors.push(`--server-cpus ${serverCpus}: must look like 0-2 or 0,2`)
-  if (raw.compare === undefined) {
-    if (workers !== undefined || serverCpus !== undefined)
-      read.errors.push('--workers and --server-cpus are for the services that --compare starts')
-    return undefined
-  }
-  const ref = read.optionalText('compare') ?? ''
-  if (ref === '' || ref.startsWith('-')) read.errors.push('--compare: name a commit, branch or tag')
-  for (const flag of NOT_WITH_COMPARE) {
-    const fallback = FLAGS.find(([name]) => name === flag)?.[2]
-    if (raw[flag] !== undefined && raw[flag] !== false && raw[flag] !== fallback)
-      read.errors.push(`--${flag}: --compare starts its services itself and knows them`)
-  }
-  return { ref, rounds, workers, serverCpus }
-}
-
-/** Reads values as the argument parser left them and gathers what is wrong with them. */
-class Reader {
-  readonly errors: string[] = []
-  readonly #raw: Raw
-
-  constructor(raw: Raw) {
-    this.#raw = raw
-  }
-
-  optionalText(name: string): string | undefined {
-    const value = this.#raw[name]
-    if (value === undefined) return undefined
-    if (typeof value === 'string' || typeof value === 'number') return String(value)
-    this.errors.push(`--${name}: give it one value`)
-    return undefined
-  }
-
-  text(name: string): string {
-    return this.optionalText(name) ?? ''
-  }
-
-  flag(name: string): boolean {
-    const value = this.#raw[name] ?? false
-    if (typeof value !== 'boolean') this.errors.push(`--${name}: takes no value`)
-    return value === true
-  }
-
-  number(name: string): number {
-    const value = Number(this.text(name) || Number.NaN)
-    if (!(value >= 0 && Number.isFinite(value)))
-      this.errors.push(`--${name} ${this.text(name)}: must be a number from 0`)
-    return value
-  }
-
-  integer(name: string, { min, max = 1_000_000_000 }: { min: number; max?: number }): number {
-    const value = Number(this.text(name) || Number.NaN)
-    if (Number.isInteger(value) && value >= min && value <= max) return value
-    this.errors.push(`--${name} ${this.text(name)}: must be a whole number from ${min}`)
-    return min
-  }
-
-  optionalInteger(name: string, min: number): number | undefined {
-    return this.#raw[name] === undefined ? undefined : this.integer(name, { min })
-  }
-
-  url(name: string): string {
-    const text = this.text(name)
-    if (/^https?:\/\//.test(text) && URL.canParse(text)) return text
-    this.errors.push(`--${name} ${text}: must be an http or https URL`)
-    return ''
-  }
-
-  file(name: string): string | undefined {
-    const path = this.optionalText(name)
-    if (path === undefined) return undefined
-    try {
-      return readFileSync(path, 'utf8')
-    } catch (error) {
-      this.errors.push(`--${name} ${path}: ${(error as Error).message}`)
-      return undefined
-    }
   }
 }

@@ -1,0 +1,135 @@
+/**
+ * Hot statements, in groups: what is wanted at the time a connection is free goes out in one write, as one implicit
+ * transaction with one commit, and comes back together.
+ *
+ * Few connections are used, so that groups grow with the load: whoever gathers commands (lib/batcher.ts) is asked for them
+ * at the last moment (`whenFree`). A group that is slow, be it the disk or a row that somebody has locked, lets another
+ * connection start beside it; so nothing waits for what is stuck, up to the bound of the pool.
+ *
+ * The statements of a group go in the order of their names, here and in every other instance, so that two groups which
+ * want the same rows of two tables do not wait for each other. Nobody hears of a result before its commit. When a
+ * statement fails, nothing of its group has happened, and each goes again on its own: it fails or succeeds as it would
+ * have done alone. When the connection is lost, all of them fail with it.
+ */
+
+import pg from 'pg'
+import { createGroup, type Statement, type Wanted } from './statement-group.ts'
+
+export interface Pipeline {
+  /** Rows of one statement, whose parameters all say their types (`$1::uuid[]`). Settles after the commit. */
+  run<Row>(statement: Statement, values: readonly unknown[]): Promise<Row[]>
+  /** Calls `start` once, when a group is made up; what it runs before it returns is part of that group. */
+  whenFree(start: () => void): void
+}
+
+/** Groups under way while none of them is slow: one is written and read while another one runs. */
+const CONNECTIONS = 2
+/** A group takes a few milliseconds; on a disk that needs longer for a commit, more of them at once share it. */
+const SLOW_MS = 25
+
+/** Statements that ran too long; going again would take as long. */
+const CANCELLED = '57014'
+
+/** @param onStart hears of a connection that starts a group */
+export function createPipeline(pool: pg.Pool, max: number, onStart: (client: pg.PoolClient) => void): Pipeline {
+  let wanted: Wanted[] = []
+  let starts: (() => void)[] = []
+  /** When each connection in use began what it is at. */
+  const running = new Set<{ since: number }>()
+  let isScheduled = false
+  let isTimed = false
+
+  const isAnythingWanted = () => wanted.length > 0 || starts.length > 0
+
+  /** The end of the event-loop turn is waited for, so that requests read from the sockets together travel together. */
+  function wake(): void {
+    if (isScheduled || !isAnythingWanted()) return
+    const slowBefore = performance.now() - SLOW_MS
+    let slow = 0
+    for (const { since } of running) if (since < slowBefore) slow++
+    if (running.size < Math.min(max, CONNECTIONS + slow)) {
+      isScheduled = true
+      setImmediate(() => {
+        isScheduled = false
+        void serve()
+      })
+    } else if (!isTimed) {
+      isTimed = true
+      setTimeout(wakeLater, SLOW_MS)
+    }
+  }
+
+  function wakeLater(): void {
+    isTimed = false
+    wake()
+  }
+
+  function take(): Wanted[] {
+    const ready = starts
+    starts = []
+    for (const start of ready) start()
+    const group = wanted.sort((a, b) => (a.statement.name < b.statement.name ? -1 : 1))
+    wanted = []
+    return group
+  }
+
+  /** Runs groups until nothing is wanted, or somebody else waits for the connection. */
+  async function serve(): Promise<void> {
+    const turn = { since: performance.now() }
+    running.add(turn)
+    const client = await pool.connect().catch((error: unknown) => {
+      running.delete(turn)
+      for (const { reject } of take()) reject(error)
+    })
+    if (!client) return
+    // What breaks the connection also fails the group that is under way; between two of them, nothing else would say so.
+    let isBroken = false
+    const onBreak = () => {
+      isBroken = true
+    }
+    client.on('error', onBreak)
+    do {
+      turn.since = performance.now()
+      onStart(client)
+      if (!(await runGroup(client, take()))) isBroken = true
+      await new Promise(setImmediate)
+    } while (!isBroken && isAnythingWanted() && pool.waitingCount === 0)
+    running.delete(turn)
+    client.off('error', onBreak)
+    client.release(isBroken)
+    wake()
+  }
+
+  return {
+    run<Row>(statement: Statement, values: readonly unknown[]) {
+      return new Promise<Row[]>((resolve, reject) => {
+        wanted.push({ statement, values, resolve: resolve as Wanted['resolve'], reject })
+        wake()
+      })
+    },
+    whenFree(start) {
+      starts.push(start)
+      wake()
+    },
+  }
+}
+
+/** @returns whether the connection can be used again */
+async function runGroup(client: pg.PoolClient, group: readonly Wanted[]): Promise<boolean> {
+  if (group.length === 0) return true
+  const { failure, failed } = await createGroup(client, group)
+  if (!failure) return true
+  const isAlive = failure instanceof pg.DatabaseError && failure.severity === 'ERROR'
+  if (!isAlive || group.length === 1) {
+    for (const { reject } of group) reject(failure)
+    return isAlive
+  }
+  for (const [i, one] of group.entries()) {
+    if (i === failed && failure.code === CANCELLED) one.reject(failure)
+    else if (!(await runGroup(client, [one]))) {
+      for (const { reject } of group.slice(i + 1)) reject(new Error('Connection terminated', { cause: failure }))
+      return false
+    }
+  }
+  return true
+}

@@ -1,0 +1,155 @@
+/** Groups of hot statements: one transaction when all goes well, each for itself when one fails, and values as `pg` has them. */
+
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import fc from 'fast-check'
+import {
+  type Database,
+  isUnavailable,
+  isWorthSplitting,
+  openDatabase,
+  type Statement,
+} from '../../src/store/database.ts'
+import { openStores, type StoreFixture } from './support.ts'
+
+const STATEMENT_TIMEOUT_MS = 400
+
+describe('pipeline', () => {
+  let store: StoreFixture
+  let db: Database
+  before(async () => {
+    store = await openStores()
+    db = openDatabase({ ...store.settings, statementTimeoutMs: STATEMENT_TIMEOUT_MS }, () => undefined)
+    await store.sql('CREATE TABLE kept (n integer PRIMARY KEY)')
+  })
+  after(async () => {
+    await db.close()
+    await store.close()
+  })
+
+  const KEEP: Statement = { name: 'keep', text: 'INSERT INTO kept SELECT * FROM unnest($1::integer[]) RETURNING n' }
+  const DIVIDE: Statement = { name: 'divide', text: 'SELECT 1 / $1::integer AS quotient' }
+  const SLEEP: Statement = { name: 'sleep', text: 'SELECT pg_sleep($1::float8)' }
+  const END: Statement = { name: 'end', text: 'SELECT pg_terminate_backend(pg_backend_pid()), $1::integer' }
+  const transactionOf = (name: string): Statement => ({ name, text: 'SELECT pg_current_xact_id()::text AS id' })
+  const kept = async () => (await store.sql<{ n: number }>('SELECT n FROM kept ORDER BY n')).map(({ n }) => n)
+  const codeOf = (result: PromiseSettledResult<unknown> | undefined) =>
+    result?.status === 'rejected' ? (result.reason as { code?: string }).code : result?.status
+
+  test('what is wanted in one turn of the event loop is one transaction; what comes later is another', async () => {
+    const [a, b] = await Promise.all(['a', 'b'].map((name) => db.pipeline.run<{ id: string }>(transactionOf(name), [])))
+    assert.deepEqual(a, b)
+    const [c] = await db.pipeline.run<{ id: string }>(transactionOf('a'), [])
+    assert.notDeepEqual(a?.[0], c)
+  })
+
+  test('whoever waits for a free connection is asked in time to join the group', async () => {
+    const asked = new Promise<{ id: string }[]>((resolve, reject) =>
+      db.pipeline.whenFree(() => db.pipeline.run<{ id: string }>(transactionOf('a'), []).then(resolve, reject)),
+    )
+    assert.deepEqual(await asked, await Promise.race([db.pipeline.run(transactionOf('b'), []), asked]))
+  })
+
+  test('a statement that fails leaves those beside it as they would be without it', async () => {
+    const results = await Promise.allSettled([
+      db.pipeline.run(KEEP, [[1, 2]]),
+      db.pipeline.run(DIVIDE, [0]),
+      db.pipeline.run(DIVIDE, [1]),
+      db.pipeline.run(KEEP, [[3]]),
+      db.pipeline.run(KEEP, [[1]]),
+    ])
+    assert.deepEqual(results.map(codeOf), ['fulfilled', '22012', 'fulfilled', 'fulfilled', '23505'])
+    assert.deepEqual(await kept(), [1, 2, 3])
+  })
+
+  test('a statement that runs too long fails alone', async () => {
+    const results = await Promise.allSettled([db.pipeline.run(SLEEP, [60]), db.pipeline.run(KEEP, [[4]])])
+    assert.deepEqual(results.map(codeOf), ['57014', 'fulfilled'])
+    assert.ok((await kept()).includes(4))
+  })
+
+  test('a lost connection fails its group as unavailable, and the next group has another', async () => {
+    const results = await Promise.allSettled([db.pipeline.run(END, [1]), db.pipeline.run(DIVIDE, [1])])
+    for (const result of results) assert.ok(result.status === 'rejected' && isUnavailable(result.reason))
+    assert.deepEqual(await db.pipeline.run(DIVIDE, [1]), [{ quotient: 1 }])
+  })
+
+  test('a group that is slow holds nobody up', async () => {
+    const asleep = [0, 0, 0].map(async () => {
+      await new Promise(setImmediate)
+      return db.pipeline.run(SLEEP, [0.3])
+    })
+    await new Promise((resolve) => setTimeout(resolve, 10))
+    let isAwake = false
+    const awake = Promise.all(asleep).then(() => {
+      isAwake = true
+    })
+    assert.deepEqual(await db.pipeline.run(DIVIDE, [1]), [{ quotient: 1 }])
+    assert.equal(isAwake, false)
+    await awake
+  })
+
+  test('a value that its type cannot hold fails alone, and is worth splitting a batch for', async () => {
+    const ECHO: Statement = { name: 'echo', text: 'SELECT $1::uuid[] AS ids, $2::integer AS n' }
+    const id = '0190f3c2-7c1e-7a3b-8d2f-0123456789ab'
+    const results = await Promise.allSettled([
+      db.pipeline.run(ECHO, [[id], 2 ** 31]),
+      db.pipeline.run(ECHO, [[`${id.slice(1)}x`], 1]),
+      db.pipeline.run(ECHO, [['1'], 1]),
+      db.pipeline.run(ECHO, [[id], 1]),
+    ])
+    assert.deepEqual(
+      results.map((result) => (result.status === 'fulfilled' ? result.value : isWorthSplitting(result.reason))),
+      [true, true, true, [{ ids: [id], n: 1 }]],
+    )
+  })
+
+  test('a parameter must say its type, and there must be a value for each', async () => {
+    await assert.rejects(db.pipeline.run({ name: 'untyped', text: 'SELECT $1' }, [1]), /needs a type/)
+    await assert.rejects(db.pipeline.run(DIVIDE, []), /0 values for 1 parameters/)
+  })
+
+  test('values of every type come back as they were given, and as pg reads them', async () => {
+    const TYPES = ['uuid', 'text', 'bytea', 'jsonb', 'integer', 'bigint', 'float8', 'boolean', 'timestamptz'] as const
+    const ECHO: Statement = {
+      name: 'echo-all',
+      text: `SELECT ${TYPES.map((type, i) => `$${i + 1}::${type}[] AS ${type}s`).join(', ')}, $${TYPES.length + 1}::text AS scalar,
+                    ($9::timestamptz[])[1] AS first, ($4::jsonb[])[1] AS json, ($3::bytea[])[1] AS raw`,
+    }
+    const text = fc.string({ unit: 'binary', maxLength: 40 }).map((value) => value.replaceAll('\0', ''))
+    const several = <T>(value: fc.Arbitrary<T>) => fc.array(fc.option(value), { maxLength: 5 })
+    const values = fc.tuple(
+      several(fc.uuid()),
+      several(text),
+      several(fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes))),
+      several(fc.dictionary(fc.constantFrom('a', 'b'), text).map((value) => JSON.stringify(value))),
+      several(fc.integer()),
+      several(fc.maxSafeInteger()),
+      several(fc.double({ noNaN: true })),
+      several(fc.boolean()),
+      several(fc.date({ min: new Date('1970-01-01'), max: new Date('9999-01-01'), noInvalidDate: true })),
+      text,
+    )
+    await fc.assert(
+      fc.asyncProperty(values, async (given) => {
+        const [row = {}] = await db.pipeline.run<Record<string, unknown>>(ECHO, given)
+        const [uuids, texts, , jsonbs, integers, , doubles, booleans, dates, scalar] = given
+        assert.deepEqual(row['uuids'], uuids)
+        assert.deepEqual(row['texts'], texts)
+        assert.deepEqual(row['integers'], integers)
+        assert.deepEqual(row['float8s'], doubles)
+        assert.deepEqual(row['booleans'], booleans)
+        assert.deepEqual(row['timestamptzs'], dates)
+        assert.deepEqual(row['scalar'], scalar)
+        assert.deepEqual(row['first'], dates[0] ?? null)
+        assert.deepEqual(row['json'], JSON.parse(jsonbs[0] ?? 'null'))
+        assert.deepEqual(row['raw'], given[2][0] ?? null)
+        assert.deepEqual(
+          row['bigints'],
+          given[5].map((value) => (value === null ? null : String(value))),
+        )
+      }),
+      { numRuns: 60 },
+    )
+  })
+})
