@@ -90,7 +90,7 @@ export async function contest(
           servers.repeat === 1 && isAlone
             ? progress
             : withPrefix(progress, `round ${round} of ${servers.repeat}${label}, `)
-        const turn = await takeTurn(contestant, scenario, line, interrupt, isAlone).catch((error) => {
+        const turn = await takeTurn(contestant, scenario, line, interrupt, isAlone && round === 1).catch((error) => {
           if (skipsUnsupported && error instanceof Unsupported) return undefined
           throw error
         })
@@ -108,18 +108,18 @@ export async function contest(
   return [...rounds].flatMap(([scenario, done]) => measuredLoads(scenario, done))
 }
 
-/** @throws Error when the only server cannot be loaded: there is nothing to go on with. */
+/** @throws Error when the only server cannot be loaded at all: there is nothing to go on with. */
 async function takeTurn(
   { options, restart }: Contestant,
   scenario: ScenarioName,
   progress: ProgressLine,
   interrupt: AbortSignal,
-  isAlone: boolean,
+  isAllThereIs: boolean,
 ): Promise<Turn[]> {
   const turns = await runRates(options, scenario, progress, interrupt).then(
-    (results) => results.map((result) => (isAlone || result.succeeded > 0 ? result : brokenBy(result))),
+    (results) => results.map((result) => (isAllThereIs || result.succeeded > 0 ? result : brokenBy(result))),
     (error: unknown): Turn[] => {
-      if (isAlone) throw error
+      if (isAllThereIs) throw error
       return [{ broken: (error as Error).message }]
     },
   )

@@ -8,6 +8,7 @@ import { runAbuse } from './abuse/run.ts'
 import { renderAbuse } from './abuse/text.ts'
 import { contest, withServers } from './contest.ts'
 import { LOAD_FLAGS, LoadUsage, load } from './load/command.ts'
+import { benchMicro, MICRO_FLAGS, MICRO_GROUPS } from './micro/command.ts'
 import { ABUSE_FLAGS, parseAbuseOptions } from './options/abuse.ts'
 import { FLAGS, type Options, parseOptions } from './options/options.ts'
 import { OVERLOAD_FLAGS, parseOverloadOptions } from './options/overload.ts'
@@ -82,7 +83,11 @@ async function overloadServers(raw: Raw): Promise<boolean> {
     for (const scenario of options.scenarios) {
       for (const contestant of contestants) {
         if (interrupt.aborted) break
-        const result = await runOverload(contestant, scenario, overload, progress, interrupt)
+        const result = await othersMayBreak(
+          contestant,
+          runOverload(contestant, scenario, overload, progress, interrupt),
+        )
+        if (!result) continue
         process.stdout.write(renderOverload(result))
         results.push(result)
       }
@@ -101,7 +106,11 @@ async function abuseServers(raw: Raw): Promise<boolean> {
       for (const scenario of options.scenarios) {
         for (const kind of abuse.kinds) {
           if (interrupt.aborted) break
-          const result = await runAbuse(contestant, scenario, kind, abuse, progress, interrupt)
+          const result = await othersMayBreak(
+            contestant,
+            runAbuse(contestant, scenario, kind, abuse, progress, interrupt),
+          )
+          if (!result) continue
           process.stdout.write(`${results.length > 0 ? '\n' : ''}${renderAbuse(result)}`)
           results.push(result)
         }
@@ -111,6 +120,19 @@ async function abuseServers(raw: Raw): Promise<boolean> {
     const turns = results.flatMap(({ others }) => others.rounds.flat())
     return !interrupt.aborted && turns.every((turn) => !isBroken(turn) && isGood(turn))
   })
+}
+
+/** @returns undefined, and says why, when another project's server broke: that does not end the run. */
+async function othersMayBreak<T>({ subject, restart }: Contestant, running: Promise<T>): Promise<T | undefined> {
+  try {
+    return await running
+  } catch (error) {
+    if (subject.isOurs) throw error
+    process.stdout.write(`${subject.name} is broken: ${(error as Error).message}\n`)
+    // One that cannot be started anew is broken in its next turn, too, and says so there.
+    await restart?.().catch(() => undefined)
+    return undefined
+  }
 }
 
 async function profile(raw: Raw): Promise<boolean> {
@@ -166,13 +188,14 @@ const COMMANDS = {
     'bench',
     FLAGS,
     [
-      'Measure ACME servers: throughput, latency per step, CPU per operation. Other commands: overload, abuse, profile, load, signer.',
+      'Measure ACME servers: throughput, latency per step, CPU per operation. Other commands: overload, abuse, profile, micro, load, signer.',
       'Ends with 1 when an answer was wrong or nothing succeeded, and with 2 when an option is wrong.',
     ],
     [
       'overload --help',
       'abuse --help',
       'profile --help',
+      'micro --help',
       'load --help',
       'signer --help',
       '--directory https://localhost:14000/dir --insecure --clients 4',
@@ -215,6 +238,20 @@ const COMMANDS = {
       '--database postgres://chancery@db.example/chancery --certificates 1000000 --accounts 100000',
     ],
   ).action(acting(fill)),
+  micro: commandNamed(
+    'bench-micro',
+    MICRO_FLAGS,
+    [
+      'What the parts of a request cost one by one, in CPU: those named behind the options, or all.',
+      ...MICRO_GROUPS.map(({ names, summary }) => `${names.join(', ')}: ${summary}.`),
+    ],
+    ['jws-verify csr-parse', '--json a.json', '--baseline a.json'],
+  ).action(
+    acting(async (raw) => {
+      await benchMicro(raw, (line) => process.stdout.write(`${line}\n`))
+      return true
+    }),
+  ),
   signer: commandNamed('bench-signer', SIGNER_FLAGS, [
     'Measure the signer alone: signatures per second with keys in files and in SoftHSM tokens, and what limits them.',
     'Starts a signer of its own with throw-away keys and stops it; needs SoftHSM (Debian: softhsm2) for the tokens.',
@@ -233,7 +270,7 @@ function unknown(flag: string): void {
 
 const FLAGS_OF = {
   ...{ bench: FLAGS, overload: OVERLOAD_FLAGS, abuse: ABUSE_FLAGS, profile: PROFILE_FLAGS, load: LOAD_FLAGS },
-  signer: SIGNER_FLAGS,
+  ...{ micro: MICRO_FLAGS, signer: SIGNER_FLAGS },
 } satisfies Record<keyof typeof COMMANDS, readonly Flag[]>
 
 const [node = '', script = '', word = '', ...others] = process.argv

@@ -11,7 +11,7 @@ import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { registerAccount } from '../client/account.ts'
 import { AcmeClient } from '../client/acme.ts'
-import { Connection, type ConnectionSettings, openSocket, parseTarget } from '../client/connection.ts'
+import { Connection, type ConnectionSettings, openSocket, parseTarget, trusting } from '../client/connection.ts'
 import { Failure } from '../client/failure.ts'
 import { NoncePool } from '../client/nonces.ts'
 import { keyMaker } from '../client/signer.ts'
@@ -33,7 +33,7 @@ const SIGNATURE_BYTES = 64
 export async function beginAttack(job: AbuserJob, counts: Counts): Promise<Act> {
   const settings: ConnectionSettings = {
     target: parseTarget(job.directoryUrl),
-    ...{ caCertificates: job.caCertificates, insecure: job.insecure, timeoutMs: job.timeoutMs },
+    ...{ trust: trusting(job.caCertificates), insecure: job.insecure, timeoutMs: job.timeoutMs },
     ...(job.localAddress !== undefined && { localAddress: job.localAddress }),
   }
   if (job.kind === 'bad-signatures') return await badSignatures(job, settings, counts)

@@ -6,7 +6,7 @@
  */
 
 import { connect as connectTcp, type Socket } from 'node:net'
-import { connect as connectTls } from 'node:tls'
+import { connect as connectTls, createSecureContext, type SecureContext } from 'node:tls'
 import { Failure } from './failure.ts'
 import { type HttpResponse, ResponseParser } from './response-parser.ts'
 
@@ -20,8 +20,8 @@ export interface Target {
 
 export interface ConnectionSettings {
   target: Target
-  /** PEM; undefined trusts the system's roots. */
-  caCertificates: string | undefined
+  /** From `trusting`: one for all connections, because making one costs as much as a handshake. */
+  trust: SecureContext
   insecure: boolean
   /** Longest silence while a request is under way. */
   timeoutMs: number
@@ -41,6 +41,12 @@ interface Pending {
 }
 
 const READ_BUFFER_BYTES = 32 * 1024
+
+/** @param caCertificates PEM; undefined trusts the system's roots. @throws Error when it holds no certificate. */
+export function trusting(caCertificates: string | undefined): SecureContext {
+  // Trusting the system's roots is spelled as an absent `ca`.
+  return createSecureContext(caCertificates === undefined ? {} : { ca: caCertificates })
+}
 
 /** @throws Error when `url` is not an absolute http or https URL. */
 export function parseTarget(url: string): Target {
@@ -149,7 +155,7 @@ export class Connection {
 
 /** A TCP or TLS socket to a server, connecting; what it receives goes to `onread` when that is given. */
 export function openSocket(
-  { target, caCertificates, insecure, localAddress }: ConnectionSettings,
+  { target, trust, insecure, localAddress }: ConnectionSettings,
   onread?: { buffer: Uint8Array; callback: (length: number, buffer: Uint8Array) => boolean },
 ): Socket {
   const address = {
@@ -157,9 +163,8 @@ export function openSocket(
     ...(localAddress !== undefined && { localAddress, family: 4 }),
     ...(onread && { onread }),
   }
-  // Trusting the system's roots is spelled as an absent `ca`.
-  const trust = { ...(caCertificates !== undefined && { ca: caCertificates }), rejectUnauthorized: !insecure }
-  return target.secure ? connectTls({ ...address, ...trust, ...serverName(target.host) }) : connectTcp(address)
+  if (!target.secure) return connectTcp(address)
+  return connectTls({ ...address, secureContext: trust, rejectUnauthorized: !insecure, ...serverName(target.host) })
 }
 
 /** An address is no server name (RFC 6066 §3); node would refuse it. */

@@ -4,7 +4,7 @@ import { X509Certificate } from 'node:crypto'
 import { type ChainChecker, chainChecker, type Download } from '../check/certificate.ts'
 import { type Account, registerAccount } from '../client/account.ts'
 import { AcmeClient } from '../client/acme.ts'
-import { Connection, parseTarget } from '../client/connection.ts'
+import { Connection, parseTarget, trusting } from '../client/connection.ts'
 import { csrMaker, spkiHex } from '../client/csr.ts'
 import { Failure } from '../client/failure.ts'
 import { NoncePool } from '../client/nonces.ts'
@@ -62,12 +62,12 @@ export async function prepare(
 
 function openClients(job: GeneratorJob, stats: RunStats): AcmeClient[] {
   const target = parseTarget(job.directoryUrl)
-  const { caCertificates, insecure, timeoutMs } = job
+  const settings = { target, trust: trusting(job.caCertificates), insecure: job.insecure, timeoutMs: job.timeoutMs }
   const count = Math.max(job.clients, job.connections)
   // Twice the clients: each has at most one nonce under way and one coming back.
   const nonces = new NoncePool(2 * count)
   return Array.from({ length: count }, () => {
-    const connection = new Connection({ target, caCertificates, insecure, timeoutMs }, stats)
+    const connection = new Connection(settings, stats)
     return new AcmeClient(connection, target, nonces, stats)
   })
 }

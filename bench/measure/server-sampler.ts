@@ -1,6 +1,6 @@
 /** CPU and memory of a server's processes by role, looked at once a second while a load runs. */
 
-import { type ProcessMemory, readMemory, readProcesses } from './proc-stat.ts'
+import { type ProcessMemory, ProcessTrees, readMemory } from './proc-stat.ts'
 import {
   type CpuByRole,
   cpuBetween,
@@ -31,10 +31,11 @@ export function sampleServer(pids: ServerPids): () => ServerSample[] {
   if (Object.keys(pids).length === 0) return () => []
   const startedAt = performance.now()
   const samples: ServerSample[] = []
-  const before = cpuByRole(readProcesses(), pids)
+  const trees = new ProcessTrees(Object.values(pids))
+  const before = cpuByRole(trees.read(), pids)
 
   const look = () => {
-    const processes = readProcesses()
+    const processes = trees.read()
     // A server that has ended shows as failed operations; what it used until then stays.
     if (!Object.values(pids).every((pid) => processes.some((process) => process.pid === pid))) return
     const at = (performance.now() - startedAt) / 1000

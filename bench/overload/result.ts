@@ -53,6 +53,14 @@ export interface OverloadResult {
 
 type ByRole = Partial<Record<Role, number>>
 
+/** Nothing was too much: the maximum had been found too low, by a cold server or beside busy neighbours. */
+export function wasNoOverload({ goodputShare, flood }: OverloadResult): boolean {
+  return goodputShare > 1 && flood.refused + flood.dropped + flood.failed === 0
+}
+
+export const NO_OVERLOAD =
+  'the flood was no overload: the maximum was found too low; measure it longer (--duration), or raise --factor'
+
 /** Beyond this factor of the p95 before the flood, latency is not back. */
 const BACK_WITHIN = 1.5
 /** Over how long latency and goodput are looked at together. */

@@ -1,8 +1,10 @@
 /** An overload run as a text for a terminal. */
 
 import { number } from '../report/comparison-text.ts'
+import { isGeneratorBusy } from '../report/result.ts'
 import type { Latency } from '../report/series.ts'
-import type { OverloadResult } from './result.ts'
+import { generatorWarning } from '../report/text.ts'
+import { NO_OVERLOAD, type OverloadResult, wasNoOverload } from './result.ts'
 
 const MEBIBYTE = 1024 * 1024
 
@@ -29,6 +31,10 @@ export function renderOverload(result: OverloadResult): string {
         ? 'not known'
         : `${number(result.refusalMicros)} µs of server CPU; a success ${number(maximum.cpu?.serverTotal ?? 0)} µs`,
     ],
+    [
+      'in the whole run',
+      `${run.succeeded} succeeded, ${run.refused} refused, ${run.dropped} dropped, ${run.failed} failed; what the flood began may end after it`,
+    ],
     ['latency before', latencyWords(result.latencyBefore)],
     ['latency in flood', latencyWords(result.latencyInFlood)],
     ['latency after', latencyWords(result.latencyAfter)],
@@ -39,11 +45,14 @@ export function renderOverload(result: OverloadResult): string {
         : `${result.recoverySeconds.toFixed(1)} s after the flood`,
     ],
     ...memoryLines(result),
+    ...(run.lag ? [['generator lag', latencyWords(run.lag)] satisfies [string, string]] : []),
   ]
   const failures = run.failures.map(({ kind, count, example }) => `  ${count} × ${kind}, such as: ${example}`)
   return [
     `overload of ${result.server} with ${run.scenario}`,
     ...lines.map(([name, value]) => `  ${name.padEnd(18)}${value}`),
+    ...(isGeneratorBusy(run) ? [generatorWarning(run)] : []),
+    ...(wasNoOverload(result) ? [NO_OVERLOAD] : []),
     ...(failures.length > 0 ? ['failures', ...failures] : []),
     '',
   ].join('\n')

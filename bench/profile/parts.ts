@@ -46,8 +46,8 @@ export const RULES: readonly Rule[] = [
   { part: 'JWS and JSON parsing', file: /^src\/(protocol\/jws|lib\/(json|base64url))/ },
   { part: 'replies: objects and JSON', file: /^src\/(acme\/(reply|resources)|protocol\/(urls|timestamp))/ },
 
-  { part: 'PostgreSQL client: socket writes', file: /^pg(-|\/)/, leaf: SOCKET_CALL },
-  { part: 'PostgreSQL client', file: /^pg(-|\/)|^postgres-|^slonik/ },
+  { part: 'PostgreSQL client: socket writes', file: /^(pg(-|\/)|src\/store\/pipeline)/, leaf: SOCKET_CALL },
+  { part: 'PostgreSQL client', file: /^(pg(-|\/)|postgres-|slonik|src\/store\/pipeline)/ },
   { part: 'statements and batches', file: /^src\/(store\/|lib\/batcher)/ },
 
   { part: 'signer: socket writes', file: /^(src\/ca|signer\/(connection|server|protocol))/, leaf: SOCKET_CALL },
@@ -65,7 +65,10 @@ export const RULES: readonly Rule[] = [
     leaf: /^(connect|close|shutdown|write\w*|readStart|setNoDelay|send\w*)$/,
   },
   { part: 'validation: hand-over', file: /^(piscina|better-queue)/ },
-  { part: 'validation: hand-over', file: /^(workers\/(pool|shared-settings|task)|src\/(runtime\/|lib\/fair-queue))/ },
+  {
+    part: 'validation: hand-over',
+    file: /^(workers\/(pool|lane|shared-settings|task)|src\/(runtime\/|lib\/fair-queue))/,
+  },
   { part: 'validation: queue and records', file: /^src\/(services\/validation|main\/validation|domain\/validation)/ },
   { part: 'validation: look-ups and fetches', file: /^workers\// },
   { part: 'validation: look-ups and fetches', file: /^(dns-packet|node:_http_client|node:dgram|node:dns)/ },

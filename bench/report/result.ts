@@ -11,6 +11,8 @@ import { type ScenarioName, scenarioNamed } from '../scenario/table.ts'
 import { buildSeries, curveOf, type Latency, latencyOf, type Series } from './series.ts'
 
 const BUSY_CORES = 0.85
+/** How late a generator that keeps up never is. */
+const LATE_MS = 50
 
 /** How operations were begun. */
 export type LoadShape =
@@ -159,9 +161,9 @@ export function buildResult(options: Options, measured: Measurement): Result {
   }
 }
 
-/** The generator had no core to spare, so a faster one might have measured more. */
-export function isGeneratorBusy({ generatorCores }: Result): boolean {
-  return generatorCores > BUSY_CORES
+/** The generator had no core to spare or could not keep its own times, so a faster one might have measured otherwise. */
+export function isGeneratorBusy({ generatorCores, lag }: Result): boolean {
+  return generatorCores > BUSY_CORES || (lag?.p99 ?? 0) > LATE_MS
 }
 
 /** What decides the exit code. */

@@ -92,10 +92,11 @@ function trafficLines(result: Result): string[] {
   ]
 }
 
-export function generatorWarning({ generatorCores, processes }: Result): string {
+export function generatorWarning({ generatorCores, processes, lag }: Result): string {
+  const late = lag ? ` and was up to ${lag.p99.toFixed(0)} ms late (99 %)` : ''
   return (
-    `the generator had ${(generatorCores * 100).toFixed(0)} % of a core in use${processes > 1 ? ' in its busiest process' : ''}: ` +
-    'it may be what limits these figures; raise --processes'
+    `the generator had ${(generatorCores * 100).toFixed(0)} % of a core in use${processes > 1 ? ' in its busiest process' : ''}${late}: ` +
+    'it may be what limits these figures; give it a core of its own, or raise --processes'
   )
 }
 

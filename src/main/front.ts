@@ -207,7 +207,12 @@ export function createFront(options: FrontOptions): Front {
   }
 
   function turnAway(http: HttpRequest): HttpReply | Promise<HttpReply> | undefined {
-    if (!admission.isWatching || HEALTH_PATHS.has(http.path) || http.path === options.metricsPath()) return undefined
+    if (!admission.isWatching) return undefined
+    if (!admission.isOverloaded) {
+      if (admission.isSample()) admission.saw(effectiveClient(http).address)
+      return undefined
+    }
+    if (HEALTH_PATHS.has(http.path) || http.path === options.metricsPath()) return undefined
     const exchange = begin(http)
     // What is not there costs as much as the directory.
     const refusal = admission.judge(acme.match(http.path)?.resource ?? 'directory', exchange.address)

@@ -6,13 +6,7 @@ import type { Authorization, ChallengeAttempt } from '../domain/records.ts'
 import type { ValidationRecord } from '../domain/validation-evidence.ts'
 import type { Batched } from '../lib/batcher.ts'
 import { keysOf } from '../lib/keys.ts'
-import {
-  type BuiltInType,
-  CHALLENGE_TYPES,
-  type ChallengeType,
-  keyedType,
-  type OfferedPlace,
-} from '../protocol/challenge.ts'
+import { type BuiltInType, CHALLENGE_TYPES, type ChallengeType, type OfferedPlace } from '../protocol/challenge.ts'
 import type { IdentifierType } from '../protocol/identifier.ts'
 import { type Requester, STALE_ACCOUNT, type StaleAccount } from './account-store.ts'
 import { APPROVAL_EVIDENCE, type Approved, type ApproverRow, approvedBy, approversOf, IS_APPROVED } from './approval.ts'
@@ -161,28 +155,32 @@ const TRIGGERED = 'coalesce(i.type, z.offered[i.place])'
 
 const TRIGGER: Statement = {
   name: 'challenge-trigger',
-  // accounts_pkey, authorizations_pkey; one heap-only update each.
+  // accounts_pkey, authorizations_pkey; one update each.
   text: `
-    WITH i AS (
-      SELECT n.*, a.id IS NULL AS stale, a.thumbprint, a.former_thumbprints
-        FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::text[], $5::integer[], $6::integer[]) WITH ORDINALITY
-          AS n (id, account_id, key_version, type, place, instance_id, ord)
-        LEFT JOIN accounts a ON a.id = n.account_id AND a.key_version = n.key_version AND a.status = 'valid'
-    ), moved AS (
-      UPDATE authorizations z
-         SET attempts = z.attempts || jsonb_build_object(
-               ${TRIGGERED}, jsonb_build_object('status', 'processing', 'tries', 0, 'thumbprint', i.thumbprint)),
-             validating_by = coalesce(nullif(z.validating_by, ${NOBODY}), i.instance_id), validating_since = now()
-        FROM i
-       WHERE z.id = i.id AND z.account_id = i.account_id AND NOT i.stale
-         AND z.status = 'pending' AND z.expires_at > now()
-         AND (i.type = ANY (z.offered) OR z.offered[i.place] <> ALL ('{${Object.keys(CHALLENGE_TYPES)}}'::text[]))
-         AND coalesce(z.attempts -> ${TRIGGERED} ->> 'status', 'pending') = 'pending'
-      RETURNING i.ord, z.attempts, z.validating_by
-    )
-    SELECT i.ord::integer, i.stale, i.former_thumbprints, moved.ord IS NOT NULL AS moved, moved.attempts AS new_attempts,
-           coalesce(coalesce(moved.validating_by, z.validating_by) = i.instance_id, false) AS mine, ${COLUMNS}
-      FROM i LEFT JOIN moved USING (ord) LEFT JOIN authorizations z ON z.id = i.id AND z.account_id = i.account_id`,
+    UPDATE authorizations z
+       SET attempts = z.attempts || jsonb_build_object(
+             ${TRIGGERED}, jsonb_build_object('status', 'processing', 'tries', 0, 'thumbprint', a.thumbprint)),
+           validating_by = coalesce(nullif(z.validating_by, ${NOBODY}), i.instance_id), validating_since = now()
+      FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[], $5::text[], $6::integer[]) WITH ORDINALITY
+        AS i (id, account_id, key_version, instance_id, type, place, ord)
+      JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status = 'valid'
+     WHERE z.id = i.id AND z.account_id = i.account_id AND z.status = 'pending' AND z.expires_at > now()
+       AND (i.type = ANY (z.offered) OR z.offered[i.place] <> ALL ('{${Object.keys(CHALLENGE_TYPES)}}'::text[]))
+       AND coalesce(z.attempts -> ${TRIGGERED} ->> 'status', 'pending') = 'pending'
+    RETURNING i.ord::integer, a.former_thumbprints, z.validating_by = i.instance_id AS mine, ${COLUMNS}`,
+}
+
+/** What could not be moved, as it is after the attempt: it may have waited for somebody who moved it. */
+const TRIGGERED_BEFORE: Statement = {
+  name: 'challenge-triggered-before',
+  // accounts_pkey, authorizations_pkey
+  text: `
+    SELECT i.ord::integer, a.id IS NULL AS stale, a.former_thumbprints,
+           coalesce(z.validating_by = i.instance_id, false) AS mine, ${COLUMNS}
+      FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[]) WITH ORDINALITY
+        AS i (id, account_id, key_version, instance_id, ord)
+      LEFT JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status = 'valid'
+      LEFT JOIN authorizations z ON z.id = i.id AND z.account_id = i.account_id`,
 }
 
 const RECORD_ATTEMPT: Statement = {
@@ -315,6 +313,29 @@ export function createAuthorizationStore(db: Database): AuthorizationStore {
     return results
   })
 
+  async function trigger(commands: readonly Trigger[]): Promise<(Triggered | StaleAccount | undefined)[]> {
+    const results: (Triggered | StaleAccount | undefined)[] = commands.map(() => undefined)
+    const rows = await db.pipeline.run<TriggeredRow>(TRIGGER, [
+      ...triggerParameters(commands),
+      commands.map((c) => (typeof c.type === 'string' ? c.type : null)),
+      commands.map((c) => (typeof c.type === 'number' ? c.type : null)),
+    ])
+    for (const row of rows) results[row.ord - 1] = decodeTriggered(row, true)
+
+    const others = commands.map((_, i) => i).filter((i) => results[i] === undefined)
+    if (others.length === 0) return results
+    const found = await db.pipeline.run<TriggeredRow & { stale: boolean }>(
+      TRIGGERED_BEFORE,
+      triggerParameters(others.map((i) => commands[i] as Trigger)),
+    )
+    for (const row of found) {
+      const at = others[row.ord - 1] as number
+      if (row.stale) results[at] = STALE_ACCOUNT
+      else if (row.id !== null) results[at] = decodeTriggered(row, false)
+    }
+    return results
+  }
+
   return {
     find,
 
@@ -340,54 +361,7 @@ export function createAuthorizationStore(db: Database): AuthorizationStore {
 
     trigger: batched(
       db,
-      inRounds(
-        async (commands) => {
-          type Row = AuthorizationRow & {
-            ord: number
-            stale: boolean
-            moved: boolean
-            mine: boolean
-            former_thumbprints: string[]
-            new_attempts: AuthorizationRow['attempts'] | null
-          }
-          const rows = await db.pipeline.run<Row>(TRIGGER, [
-            commands.map((c) => c.authorizationId),
-            commands.map((c) => c.requester.accountId),
-            commands.map((c) => c.requester.keyVersion),
-            commands.map((c) => (typeof c.type === 'string' ? c.type : null)),
-            commands.map((c) => (typeof c.type === 'number' ? c.type : null)),
-            commands.map((c) => c.instanceId),
-          ])
-          const results: (Triggered | StaleAccount | undefined)[] = commands.map(() => undefined)
-          for (const row of rows) {
-            if (row.stale) results[row.ord - 1] = STALE_ACCOUNT
-            else if (row.id !== null)
-              results[row.ord - 1] = {
-                moved: row.moved,
-                mine: row.mine,
-                authorization: decode({ ...row, attempts: row.new_attempts ?? row.attempts }),
-                formerThumbprints: row.former_thumbprints,
-              }
-          }
-          // What could have moved and did not was changed while the statement waited for its row, which it read before.
-          await Promise.all(
-            results.map(async (result, i) => {
-              const command = commands[i]
-              if (
-                typeof result !== 'object' ||
-                result.moved ||
-                !command ||
-                !isPending(result.authorization, command.type)
-              )
-                return
-              const current = await find(command)
-              results[i] = typeof current === 'object' ? { ...result, mine: false, authorization: current } : current
-            }),
-          )
-          return results
-        },
-        (command) => command.authorizationId,
-      ),
+      inRounds(trigger, (command) => command.authorizationId),
     ),
 
     recordAttempt: batched(
@@ -450,6 +424,19 @@ export function createAuthorizationStore(db: Database): AuthorizationStore {
   }
 }
 
+type TriggeredRow = AuthorizationRow & { ord: number; mine: boolean; former_thumbprints: string[] }
+
+const triggerParameters = (commands: readonly Trigger[]) => [
+  commands.map((c) => c.authorizationId),
+  commands.map((c) => c.requester.accountId),
+  commands.map((c) => c.requester.keyVersion),
+  commands.map((c) => c.instanceId),
+]
+
+function decodeTriggered(row: TriggeredRow, moved: boolean): Triggered {
+  return { moved, mine: row.mine, authorization: decode(row), formerThumbprints: row.former_thumbprints }
+}
+
 type AdoptedRow = AuthorizationRow & { thumbprint: string; former_thumbprints: string[] }
 
 function decodeAdopted(rows: readonly AdoptedRow[]): AdoptedChallenge[] {
@@ -466,11 +453,6 @@ function processing(attempts: AuthorizationRow['attempts']): ChallengeType[] {
   return keysOf(attempts as Record<ChallengeType, ChallengeAttempt>).filter(
     (type) => attempts[type]?.status === 'processing',
   )
-}
-
-function isPending({ status, offered, attempts }: Authorization, key: BuiltInType | OfferedPlace): boolean {
-  const type = keyedType(key, offered)
-  return status === 'pending' && type !== undefined && (attempts[type]?.status ?? 'pending') === 'pending'
 }
 
 function decode(row: AuthorizationRow): Authorization {

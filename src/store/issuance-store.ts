@@ -53,19 +53,21 @@ export interface IssuanceStore {
   adopt(instanceId: number, ownOlderThanSeconds: number, limit: number): Promise<PendingIntent[]>
 }
 
+/** An intent's columns, as they are given. */
+const INTENT = `certificate_id, order_id, account_id, serial_number, issuer_id, issuer_fingerprint, tbs, spki_sha256, instance_id`
+const GIVEN_INTENTS = `
+        unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::bytea[], $5::text[], $6::bytea[], $7::bytea[], $8::bytea[],
+               $9::integer[], $10::integer[], $11::uuid[]) AS i (${INTENT}, key_version, csr_profile_id)`
+
 const BEGIN: Statement = {
   name: 'issuance-begin',
   // accounts_pkey, orders_pkey or orders_account (both columns), authorizations_pkey for each identifier,
   // account_csr_profiles_pkey, blocked_keys_pkey, order_claims_pkey; one update, one delete, one insert.
   text: `
-    WITH i AS (
-      SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::integer[], $5::bytea[], $6::text[], $7::bytea[],
-                           $8::bytea[], $9::bytea[], $10::integer[], $11::uuid[]) WITH ORDINALITY
-        AS i (certificate_id, order_id, account_id, key_version, serial_number, issuer_id, issuer_fingerprint, tbs,
-              spki_sha256, instance_id, csr_profile_id, ord)
-    ), moved AS (
+    WITH moved AS (
       UPDATE orders o SET status = 'processing'
-        FROM i JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status = 'valid'
+        FROM ${GIVEN_INTENTS}
+        JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status = 'valid'
        WHERE o.id = i.order_id AND o.account_id = i.account_id AND o.status = 'open' AND o.expires_at > now()
          -- The status stands outside the WHERE: a plan made on an empty table would take the whole of authorizations_reusable
          -- for a short way to it.
@@ -73,41 +75,39 @@ const BEGIN: Statement = {
                WHERE z.id = ANY (o.authorization_ids)) = cardinality(o.authorization_ids)
          AND NOT EXISTS (SELECT FROM blocked_keys b WHERE b.spki_sha256 = i.spki_sha256)
          AND (SELECT p.csr_profile_id FROM account_csr_profiles p WHERE p.account_id = a.id) IS NOT DISTINCT FROM i.csr_profile_id
-      RETURNING i.ord, o.id, o.request_key
+      RETURNING i.*, o.request_key
     ), released AS (
       -- From here on an equal new-order makes an order of its own.
-      DELETE FROM order_claims c USING moved WHERE c.request_key = moved.request_key AND c.order_id = moved.id
-    ), begun AS (
-      INSERT INTO issuance_intents (certificate_id, order_id, account_id, serial_number, issuer_id, issuer_fingerprint,
-                                    tbs, spki_sha256, instance_id)
-      SELECT i.certificate_id, i.order_id, i.account_id, i.serial_number, i.issuer_id, i.issuer_fingerprint, i.tbs,
-             i.spki_sha256, i.instance_id
-        FROM i WHERE i.order_id IS NULL OR i.ord IN (SELECT ord FROM moved)
-      RETURNING certificate_id
+      DELETE FROM order_claims c USING moved WHERE c.request_key = moved.request_key AND c.order_id = moved.order_id
     )
-    SELECT i.ord::integer FROM i JOIN begun USING (certificate_id)`,
+    INSERT INTO issuance_intents (${INTENT}) SELECT ${INTENT} FROM moved RETURNING certificate_id AS id`,
+}
+
+const BEGIN_OWN: Statement = {
+  name: 'issuance-begin-own',
+  text: `INSERT INTO issuance_intents (${INTENT}) SELECT ${INTENT} FROM ${GIVEN_INTENTS} RETURNING certificate_id AS id`,
 }
 
 const COMPLETE: Statement = {
   name: 'issuance-complete',
   // issuance_intents_pkey, certificates' three unique indexes, orders_pkey
   text: `
-    WITH i AS (
-      SELECT * FROM unnest($1::uuid[], $2::bytea[], $3::text[], $4::timestamptz[], $5::timestamptz[]) WITH ORDINALITY
-        AS i (certificate_id, der, names, not_before, not_after, ord)
-    ), intent AS (
-      DELETE FROM issuance_intents n USING i WHERE n.certificate_id = i.certificate_id RETURNING n.*
-    ), recorded AS (
-      INSERT INTO certificates (id, account_id, order_id, serial_number, issuer_fingerprint, names, not_before, not_after, der,
-                                spki_sha256)
-      SELECT i.certificate_id, n.account_id, n.order_id, n.serial_number, n.issuer_fingerprint,
-             string_to_array(i.names, ' '), i.not_before, i.not_after, i.der, n.spki_sha256
-        FROM i JOIN intent n USING (certificate_id)
+    WITH intent AS (
+      DELETE FROM issuance_intents n
+       USING unnest($1::uuid[], $2::bytea[], $3::text[], $4::timestamptz[], $5::timestamptz[])
+          AS i (id, der, names, not_before, not_after)
+       WHERE n.certificate_id = i.id
+      RETURNING i.*, n.account_id, n.order_id, n.serial_number, n.issuer_fingerprint, n.spki_sha256
     ), moved AS (
-      UPDATE orders o SET status = 'valid', certificate_id = n.certificate_id
-        FROM intent n WHERE o.id = n.order_id AND o.status = 'processing'
+      UPDATE orders o SET status = 'valid', certificate_id = intent.id
+        FROM intent WHERE o.id = intent.order_id AND o.status = 'processing'
     )
-    SELECT i.ord::integer FROM i JOIN intent USING (certificate_id)`,
+    INSERT INTO certificates (id, account_id, order_id, serial_number, issuer_fingerprint, names, not_before, not_after, der,
+                              spki_sha256)
+    SELECT id, account_id, order_id, serial_number, issuer_fingerprint, string_to_array(names, ' '), not_before, not_after,
+           der, spki_sha256
+      FROM intent
+    RETURNING id`,
 }
 
 const FAIL: Statement = {
@@ -139,39 +139,44 @@ const ADOPT: Statement = {
 }
 
 export function createIssuanceStore(db: Database): IssuanceStore {
-  return {
-    begin: batched(
+  const beginWith = (statement: Statement) =>
+    batched(
       db,
       inRounds(
         async (intents: readonly IssuanceIntent[]) => {
-          const rows = await db.pipeline.run<{ ord: number }>(BEGIN, [
+          const rows = await db.pipeline.run<{ id: string }>(statement, [
             intents.map((n) => n.certificateId),
-            intents.map((n) => n.order?.id ?? null),
-            intents.map((n) => n.order?.requester.accountId ?? null),
-            intents.map((n) => n.order?.requester.keyVersion ?? null),
+            intents.map((n) => n.order?.id),
+            intents.map((n) => n.order?.requester.accountId),
             intents.map((n) => n.serialNumber),
             intents.map((n) => n.issuerId),
             intents.map((n) => n.issuerFingerprint),
             intents.map((n) => n.tbs),
             intents.map((n) => n.spkiSha256),
             intents.map((n) => n.instanceId),
-            intents.map((n) => n.order?.csrProfileId ?? null),
+            intents.map((n) => n.order?.requester.keyVersion),
+            intents.map((n) => n.order?.csrProfileId),
           ])
-          return flags(rows, intents.length)
+          return flags(rows, intents)
         },
         (intent) => intent.order?.id ?? intent.certificateId,
       ),
-    ),
+    )
+  const begin = beginWith(BEGIN)
+  const beginOwn = beginWith(BEGIN_OWN)
+
+  return {
+    begin: (intent) => (intent.order ? begin(intent) : beginOwn(intent)),
 
     complete: batched(db, async (issued: readonly IssuedCertificate[]) => {
-      const rows = await db.pipeline.run<{ ord: number }>(COMPLETE, [
+      const rows = await db.pipeline.run<{ id: string }>(COMPLETE, [
         issued.map((c) => c.certificateId),
         issued.map((c) => c.der),
         issued.map((c) => c.names.join(' ')),
         issued.map((c) => c.notBefore),
         issued.map((c) => c.notAfter),
       ])
-      return flags(rows, issued.length)
+      return flags(rows, issued)
     }),
 
     async fail(certificateId, error) {
@@ -198,7 +203,7 @@ export function createIssuanceStore(db: Database): IssuanceStore {
   }
 }
 
-function flags(rows: readonly { ord: number }[], count: number): boolean[] {
-  const moved = new Set(rows.map((row) => row.ord))
-  return Array.from({ length: count }, (_, i) => moved.has(i + 1))
+function flags(rows: readonly { id: string }[], commands: readonly { certificateId: string }[]): boolean[] {
+  const done = new Set(rows.map(({ id }) => id))
+  return commands.map(({ certificateId }) => done.delete(certificateId))
 }

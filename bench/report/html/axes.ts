@@ -52,7 +52,7 @@ export function ninesAxis(label: string, nines: number): Axis {
   return {
     label,
     place: (fraction) => clamp(-Math.log10(Math.max(1 - fraction, 10 ** -nines)) / nines),
-    ticks: ticks.map((at) => ({ at, label: `${shortNumber(at * 100)} %` })),
+    ticks: ticks.map((at) => ({ at, label: `${(at * 100).toLocaleString('en-US', { maximumFractionDigits: 4 })} %` })),
   }
 }
 

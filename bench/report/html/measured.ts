@@ -147,7 +147,9 @@ function plots(servers: readonly Subject[], measured: Measured, typical: readonl
           all.map(({ result, name }) => ({ name, curve: result.curves.operation ?? [], count: result.latency.count })),
         )
       : undefined,
-    first && distributionPlot(titled('Latency by step', servers), stepCurves(first)),
+    first && (servers.length === 1 || stepCurves(first).length > 1)
+      ? distributionPlot(titled('Latency by step', servers), stepCurves(first))
+      : undefined,
     ...ratioPlots(servers, measured),
     cpuBars(all),
     first && throughputPlot(titled('Throughput over time', servers), first),

@@ -1,11 +1,21 @@
 /** The part of a report about an overload run. */
 
-import type { OverloadResult } from '../../overload/result.ts'
+import { NO_OVERLOAD, type OverloadResult, wasNoOverload } from '../../overload/result.ts'
+import { isGeneratorBusy } from '../result.ts'
+import { generatorWarning } from '../text.ts'
 import { shortNumber } from './axes.ts'
-import { element, type Markup, table, text } from './markup.ts'
+import { element, type Markup, raw, table, text } from './markup.ts'
 import { tileRow } from './measured.ts'
 import type { Line } from './plot.ts'
-import { cpuPlot, distributionPlot, latencyPlot, memoryPlot, stepCurves, throughputPlot } from './result-plots.ts'
+import {
+  cpuPlot,
+  distributionPlot,
+  latencyPlot,
+  memoryPlot,
+  stepCurves,
+  throughputPlot,
+  WHOLE,
+} from './result-plots.ts'
 
 const MEBIBYTE = 1024 * 1024
 /** Of the maximum: what should come out of a server that is asked for too much. */
@@ -68,6 +78,8 @@ export function overloadSection(result: OverloadResult): Markup {
       { class: 'note' },
       text(`Server: ${server}. Counts stand where operations ended, latencies where they were due.`),
     ),
+    isGeneratorBusy(run) ? element('p', { class: 'bad' }, text(generatorWarning(run))) : raw(''),
+    wasNoOverload(result) ? element('p', { class: 'bad' }, text(NO_OVERLOAD)) : raw(''),
     ...run.failures.map(({ kind, count, example }) =>
       element('p', { class: 'bad' }, text(`${count} × ${kind}, such as: ${example}`)),
     ),
@@ -123,7 +135,7 @@ function memoryTable({ memory }: OverloadResult): Markup {
 
 /** Of the whole run. */
 function refusalCurves({ run }: OverloadResult) {
-  return stepCurves(run).filter(({ name }) => name === run.scenario || name.startsWith('503 to '))
+  return stepCurves(run).filter(({ name }) => name === WHOLE || name.startsWith('503 to '))
 }
 
 function percent(share: number): string {

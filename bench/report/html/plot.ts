@@ -9,6 +9,8 @@ export interface Line {
   color: number
   points: readonly (readonly [x: number, y: number])[]
   style?: 'dashed' | 'thin'
+  /** Points further apart than this are not joined: in between there was nothing. */
+  gap?: number
 }
 
 export interface Plot {
@@ -99,7 +101,7 @@ function grid({ x, y }: Plot): Markup[] {
   ]
 }
 
-function path({ points, color, style, name }: Line, { x, y }: Plot): Markup {
+function path({ points, color, style, name, gap }: Line, { x, y }: Plot): Markup {
   const [first] = points
   if (points.length === 1 && first)
     return element(
@@ -111,7 +113,7 @@ function path({ points, color, style, name }: Line, { x, y }: Plot): Markup {
     points.length > MOST_DOTS || style ? [] : points.map(([px, py]) => dot(color, xOf(x, px), yOf(y, py), name))
   const line = element(
     'path',
-    { class: `line c${color} ${style ?? ''}`.trim(), d: pathData(points, x, y) },
+    { class: `line c${color} ${style ?? ''}`.trim(), d: pathData(points, x, y, gap) },
     titleOf(name),
   )
   return raw([line, ...dots].join(''))
@@ -175,8 +177,11 @@ function titleOf(name: string): Markup {
   return element('title', {}, text(name))
 }
 
-function pathData(points: Line['points'], x: Axis, y: Axis): string {
-  return points.map(([px, py], index) => `${index === 0 ? 'M' : 'L'}${xOf(x, px)} ${yOf(y, py)}`).join('')
+function pathData(points: Line['points'], x: Axis, y: Axis, gap = Number.POSITIVE_INFINITY): string {
+  const isJoined = (px: number, index: number) => px - (points[index - 1]?.[0] ?? Number.NEGATIVE_INFINITY) <= gap
+  return points
+    .map(([px, py], index) => `${index > 0 && isJoined(px, index) ? 'L' : 'M'}${xOf(x, px)} ${yOf(y, py)}`)
+    .join('')
 }
 
 function xOf(axis: Axis, value: number): number {

@@ -10,6 +10,7 @@ import { type Line, type Plot, plot } from './plot.ts'
 
 export const ROLE_COLORS: Record<Role, number> = { service: 0, signer: 1, postgres: 2 }
 const MEBIBYTE = 1024 * 1024
+const LONGEST_GAP_SECONDS = 2
 /** Values below would stretch the scale for nothing anybody waits for. */
 const LEAST_MS = 0.05
 
@@ -39,14 +40,21 @@ export function distributionPlot(
   })
 }
 
+/** How curves of whole operations are called beside those of steps. */
+export const WHOLE = 'whole operation'
+
 /** The first colour is that of the whole. */
 function colorOf(index: number): number {
   return index === 0 ? 0 : ((index - 1) % 7) + 1
 }
 
-export function stepCurves({ scenario, curves, latency, steps, refusals }: Result) {
-  return Object.entries(curves).map(([name, curve]) => ({
-    name: name === 'operation' ? scenario : name,
+export function stepCurves({ curves, latency, steps, refusals }: Result) {
+  const entries = Object.entries(curves)
+  // A single step is the whole.
+  const isSingle = Object.keys(steps).length === 1
+  const shown = entries.filter(([name]) => !isSingle || !Object.hasOwn(steps, name))
+  return shown.map(([name, curve]) => ({
+    name: name === 'operation' ? WHOLE : name,
     curve,
     count:
       name === 'operation' ? latency.count : (steps[name]?.count ?? refusals[name.replace('503 to ', '')]?.count ?? 0),
@@ -69,7 +77,9 @@ export function throughputPlot(title: string, result: Result, part: Part = {}, m
       points: slots.map((slot) => [slot.at + 0.5, slot[name]] as const),
     })),
   ]
-  const most = Math.max(...lines.flatMap(({ points }) => points.map(([, y]) => y)), 1)
+  // A crowd that leaves at once would press everything else to the ground.
+  const scaled = lines.filter(({ name }) => name !== names.dropped)
+  const most = Math.max(...scaled.flatMap(({ points }) => points.map(([, y]) => y)), 1)
   const hints = slots.map((slot) => ({
     ...{ from: slot.at, to: slot.at + 1 },
     text: `second ${shortNumber(slot.at)}: ${counts.map((name) => `${slot[name]} ${names[name]}`).join(', ')}`,
@@ -82,7 +92,7 @@ export function latencyPlot(title: string, result: Result, part: Part = {}): Mar
   const some = slots.filter(({ at, max }) => max > 0 && at < shownSeconds(result))
   const values = some.flatMap(({ p50, p99 }) => [p50, p99])
   const line = (name: string, color: number, key: 'p50' | 'p99'): Line => ({
-    ...{ name, color },
+    ...{ name, color, gap: LONGEST_GAP_SECONDS },
     points: some.map((slot) => [slot.at + slotSeconds / 2, slot[key]] as const),
   })
   return plot({
