@@ -48,7 +48,7 @@ export function createBatcher<C, R>(flush: Flush<C, R>, options: BatcherOptions)
   const { whenFree = setImmediate } = options
   let waiting: Waiting<C, R>[] = []
   let running = 0
-  /** When something was taken from what waits, or began to wait. */
+  /** When something was taken from what waits or came back, or the first of what waits came. */
   let movedAt = 0
 
   async function run(batch: Waiting<C, R>[]): Promise<void> {
@@ -82,6 +82,7 @@ export function createBatcher<C, R>(flush: Flush<C, R>, options: BatcherOptions)
     movedAt = performance.now()
     void run(batch).finally(() => {
       running--
+      movedAt = performance.now()
       ask()
     })
     ask()

@@ -3,6 +3,7 @@
 import type { Logger } from 'pino'
 import { createAcmeApplication } from '../acme/application.ts'
 import { TICK_MS } from '../domain/overload.ts'
+import { createSecurityHeaders } from '../http/common-headers.ts'
 import { trustedProxies } from '../http/forwarded.ts'
 import type { HttpHandler, HttpReply, HttpRequest } from '../http/message.ts'
 import { listen } from '../http/uws.ts'
@@ -67,7 +68,8 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       (request) => supervisor.ask('caa', request, caaAnswerDeadlineMs(config)),
       mailDomainsThrough((domains, deadlineMs) => supervisor.ask('mailDomains', domains, deadlineMs), config, log),
     )
-    const acme = createAcmeApplication(context)
+    const securityHeaders = createSecurityHeaders(config.security.hsts_max_age_seconds)
+    const acme = createAcmeApplication(context, securityHeaders)
     const crls = createFrontCrls(data.crls, crlMaxAgeSeconds(config))
     const proxy = proxySettings(config)
     const front = createFront({
@@ -81,7 +83,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       version,
       proxy,
       scheme: data.tls ? 'https' : 'http',
-      hstsMaxAgeSeconds: config.security.hsts_max_age_seconds,
+      securityHeaders,
       metricsPath: () => metricsPath,
       health: () => supervisor.ask('health', undefined, SUPERVISOR_DEADLINE_MS),
       crl: config.crl.enabled ? crls : undefined,

@@ -4,8 +4,9 @@ import type { Logger } from 'pino'
 import type { AcmeApplication, AcmeExchange } from '../acme/application.ts'
 import { retryAfterSeconds } from '../domain/overload.ts'
 import { isRefusing, PRESSURE_RETRY_AFTER, type RefusingTier } from '../domain/pool-pressure.ts'
-import { createSecurityHeaders, requestIdFor } from '../http/common-headers.ts'
+import { requestIdFor } from '../http/common-headers.ts'
 import { createForwarding, type ProxySettings } from '../http/forwarded.ts'
+import type { Header } from '../http/header.ts'
 import type { HttpReply, HttpRequest } from '../http/message.ts'
 import { BatcherFull } from '../lib/batcher.ts'
 import type { HoldingPen } from '../lib/holding-pen.ts'
@@ -32,7 +33,8 @@ export interface FrontOptions {
   version: string
   proxy: ProxySettings
   scheme: 'http' | 'https'
-  hstsMaxAgeSeconds: number
+  /** Of every response, by how the client came. */
+  securityHeaders: Record<'http' | 'https', readonly Header[]>
   /** Undefined: metrics are off. */
   metricsPath(): string | undefined
   health(): Promise<HealthReport>
@@ -84,8 +86,7 @@ function busy(detail: string, retryAfterSeconds: number): Problem {
 }
 
 export function createFront(options: FrontOptions): Front {
-  const { acme, board, admission, patience, late, metrics, log } = options
-  const securityHeaders = createSecurityHeaders(options.hstsMaxAgeSeconds)
+  const { acme, board, admission, patience, late, metrics, log, securityHeaders } = options
   const effectiveClient = createForwarding(options.proxy, options.scheme)
 
   const pressureProblems = Object.fromEntries(
@@ -112,7 +113,7 @@ export function createFront(options: FrontOptions): Front {
       now: new Date(),
       requestId: requestIdFor(http.header('x-request-id')),
       address: client.address,
-      securityHeaders: securityHeaders[client.scheme],
+      scheme: client.scheme,
       resource: 'none',
       startedAt: performance.now(),
     }
@@ -154,9 +155,9 @@ export function createFront(options: FrontOptions): Front {
   }
 
   function operations(exchange: Exchange): HttpReply | Promise<HttpReply> | undefined {
-    const { http, requestId, securityHeaders: security } = exchange
+    const { http, requestId } = exchange
     if (http.method !== 'GET' && http.method !== 'HEAD') return undefined
-    const headers = [['X-Request-ID', requestId] as const, ...security]
+    const headers = [['X-Request-ID', requestId] as const, ...securityHeaders[exchange.scheme]]
     switch (http.path) {
       case '/livez':
         return livezReply(options.version, headers)
@@ -176,14 +177,15 @@ export function createFront(options: FrontOptions): Front {
   }
 
   function crl(name: string, exchange: Exchange): HttpReply {
-    const { http, requestId, now, securityHeaders: security } = exchange
+    const { http, requestId, now, scheme } = exchange
     if (http.method !== 'GET' && http.method !== 'HEAD') {
       const allow = ['GET', 'HEAD']
       return acme.problem(new Problem('malformed', 'a CRL is fetched with GET', { status: 405, allow }), exchange)
     }
     const found = options.crl?.find(name)
     if (found) {
-      return crlReply(http, found, options.crl?.maxAgeSeconds ?? 0, now, [['X-Request-ID', requestId], ...security])
+      const headers = [['X-Request-ID', requestId] as const, ...securityHeaders[scheme]]
+      return crlReply(http, found, options.crl?.maxAgeSeconds ?? 0, now, headers)
     }
     if (name !== '') return acme.notFound(exchange)
     const wait = { status: 503, retryAfterSeconds: NO_CRL_RETRY_SECONDS }
@@ -205,7 +207,12 @@ export function createFront(options: FrontOptions): Front {
   }
 
   function turnAway(http: HttpRequest): HttpReply | Promise<HttpReply> | undefined {
-    if (!admission.isWatching || HEALTH_PATHS.has(http.path) || http.path === options.metricsPath()) return undefined
+    if (!admission.isWatching) return undefined
+    if (!admission.isOverloaded) {
+      if (admission.isSample()) admission.saw(effectiveClient(http).address)
+      return undefined
+    }
+    if (HEALTH_PATHS.has(http.path) || http.path === options.metricsPath()) return undefined
     const exchange = begin(http)
     // What is not there costs as much as the directory.
     const refusal = admission.judge(acme.match(http.path)?.resource ?? 'directory', exchange.address)

@@ -39,12 +39,13 @@ export function readTime(reader: DerReader): Time {
 export function writeTime(writer: DerWriter, at: Date): void {
   const year = at.getUTCFullYear()
   if (!(year >= 1950 && year <= 9999)) throw new RangeError(`a certificate cannot express ${String(at)}`)
-  const iso = at.toISOString()
-  const field = (start: number) => iso.slice(start, start + 2)
-  const shortForm = `${field(2)}${field(5)}${field(8)}${field(11)}${field(14)}${field(17)}Z`
-  if (timeFormOf(at) === 'UTCTime') writer.ascii(TAG.utcTime, shortForm)
-  else writer.ascii(TAG.generalizedTime, field(0) + shortForm)
+  const date = twoDigits(year % 100) + twoDigits(at.getUTCMonth() + 1) + twoDigits(at.getUTCDate())
+  const time = twoDigits(at.getUTCHours()) + twoDigits(at.getUTCMinutes()) + twoDigits(at.getUTCSeconds())
+  if (timeFormOf(at) === 'UTCTime') writer.ascii(TAG.utcTime, `${date}${time}Z`)
+  else writer.ascii(TAG.generalizedTime, `${twoDigits(Math.floor(year / 100))}${date}${time}Z`)
 }
+
+const twoDigits = (value: number): string => (value < 10 ? `0${value}` : `${value}`)
 
 function readDigits(text: Buffer, from: number, count: number, at: number): number {
   let value = 0

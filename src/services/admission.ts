@@ -48,9 +48,14 @@ export interface AdmissionEvents {
 }
 
 export interface Admission {
-  /** While this is false `judge` lets everybody in. */
+  /** While this is false nobody need be counted. */
   readonly isWatching: boolean
-  /** @returns undefined: let it in. */
+  /** While this is false `judge` lets everybody in. */
+  readonly isOverloaded: boolean
+  /** Whether the request of this moment stands for those since the last that did; `saw` then counts it for them all. */
+  isSample(): boolean
+  saw(address: string): void
+  /** Counts the request as well. @returns undefined: let it in. */
   judge(resource: ResourceName, address: string): Refusal | undefined
   /** Whether the requests of an address had better let those of others go first: it takes far more of a thread that is busy. */
   yields(address: string): boolean
@@ -62,7 +67,6 @@ export interface Admission {
    * @param requests that have come since the start, of all kinds. @param utilization of the thread's event loop since the last tick, 0 to 1.
    */
   tick(now: number, requests: number, utilization: number): void
-  readonly isOverloaded: boolean
 }
 
 /** Requests that wait for the database, if for anybody: not for a signer, not for a name server. */
@@ -73,6 +77,8 @@ export const MEASURED: ReadonlySet<string> = new Set<ResourceName>([
 
 const WATCHED = 0.3
 const BUSY = 0.9
+/** A thread that has no rest serves thousands of requests a second: one in eight tells who asks for how much. */
+const SAMPLING = 8
 /** Who asks much is a matter of the last second or two. */
 const WORK_HALF_LIFE_MS = 1000
 /** Refusals of a tick that a thread makes in passing: at 20 µs each, a twelfth of its time. */
@@ -94,6 +100,7 @@ export function createAdmission(targetDelayMs: number, events: AdmissionEvents):
   let readingMs = 0
   let requestsBefore = 0
   let hasHeavy = false
+  let sampled = 0
 
   const refused: Record<ShedReason, number> = { delay: 0, heavy_address: 0 }
   let episode: { since: number; refusedAt: number; turnedAway: number } | undefined
@@ -136,11 +143,15 @@ export function createAdmission(targetDelayMs: number, events: AdmissionEvents):
     get isWatching() {
       return isWatching
     },
+    isSample() {
+      sampled = (sampled + 1) % SAMPLING
+      return sampled === 0
+    },
+    saw: (address) => work.add(keyOf(address), SAMPLING, now),
     judge(resource, address) {
-      if (!isWatching) return undefined
+      if (!state.isOverloaded) return undefined
       const key = keyOf(address)
       work.add(key, 1, now)
-      if (!state.isOverloaded) return undefined
       const heavy = hasHeavy && isHeavy(work.amount(key, now), total, users)
       if (!isTurnedAway(pressure(), resource, heavy)) return undefined
       const reason = heavy ? 'heavy_address' : 'delay'

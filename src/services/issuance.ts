@@ -11,7 +11,6 @@
  * fails; what it leaves before 3 is a ready order. A certificate that was signed is therefore always known.
  */
 
-import { createHash } from 'node:crypto'
 import { type CaBackend, CaError, type CaIssuer, type CaOutage } from '../ca/backend.ts'
 import { type CertificateProfile, chooseIssuer, DEFAULT_PROFILE } from '../domain/certificate-profile.ts'
 import { type CsrPolicy, checkCsr, commonNameOf } from '../domain/csr-check.ts'
@@ -23,7 +22,7 @@ import { fingerprintSha256 } from '../pki/certificate.ts'
 import { type Csr, CsrError, parseCsr } from '../pki/csr.ts'
 import { keyUsagesFor } from '../pki/extensions.ts'
 import { lintTbsCertificate } from '../pki/lint.ts'
-import type { Spki } from '../pki/spki.ts'
+import { hashSpki, type Spki } from '../pki/spki.ts'
 import { buildTbsCertificate, parseTbsCertificate } from '../pki/tbs-certificate.ts'
 import type { Identifier } from '../protocol/identifier.ts'
 import { Problem, problemDocument } from '../protocol/problem.ts'
@@ -176,7 +175,8 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       issuerNameDer: issuer.nameDer,
       authorityKeyIdentifier: issuer.keyIdentifier,
       signatureAlgorithm: issuer.signatureAlgorithm,
-      ...validity,
+      notBefore: validity.notBefore,
+      notAfter: validity.notAfter,
       commonName: subject.commonName,
       spki: subject.spki.der,
       dnsNames: valuesOf(subject.identifiers, 'dns'),
@@ -186,7 +186,7 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       extendedKeyUsages: profile.extendedKeyUsages,
       caIssuersUrls: policy.caIssuersUrls,
       policyOids: policy.policyOids,
-      ...(policy.crlUrl && { crlDistributionPointUrls: [policy.crlUrl(issuer.id, serialNumber)] }),
+      crlDistributionPointUrls: policy.crlUrl ? [policy.crlUrl(issuer.id, serialNumber)] : [],
     })
     return { issuer, serialNumber, tbs, validity, findings: lintTbsCertificate(parseTbsCertificate(tbs)) }
   }
@@ -288,7 +288,7 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       const subject = { spki: csr.spki, identifiers: order.identifiers, commonName: commonNameOf(csr) }
       const built = await build(subject, profile, order, now)
       const names = order.identifiers.map(({ value }) => value)
-      const spkiSha256 = createHash('sha256').update(csr.spki.der).digest()
+      const spkiSha256 = hashSpki(csr.spki)
       const stamp = recent?.stampAccount(requester)
       const issuing = await quotas.within('certificates', requester.accountId, () =>
         begin(built, names, { id: order.id, requester, csrProfileId: order.csrProfileId }, spkiSha256, now),
@@ -318,7 +318,7 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       const profile = profileOf(DEFAULT_PROFILE)
       const built = await build({ spki, identifiers, commonName: undefined }, profile, {}, now)
       const names = identifiers.map(({ value }) => value)
-      const issuing = await begin(built, names, undefined, createHash('sha256').update(spki.der).digest(), now)
+      const issuing = await begin(built, names, undefined, hashSpki(spki), now)
       const { der, error } = issuing ? await completeWithDer(issuing, built.findings) : {}
       if (!der) {
         const reason = error ? `: ${error.message}` : ''

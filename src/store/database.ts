@@ -8,7 +8,10 @@ import pg from 'pg'
 import type { PoolNumbers } from '../domain/pool-pressure.ts'
 import { type Batched, createBatcher } from '../lib/batcher.ts'
 import { createPipeline, type Pipeline } from './pipeline.ts'
+import type { Statement } from './statement-group.ts'
 import { UnfitValue } from './wire-values.ts'
+
+export type { Statement }
 
 export interface DatabaseSettings {
   /** Host name, or a directory with a Unix socket. */
@@ -24,12 +27,6 @@ export interface DatabaseSettings {
   idleTimeoutMs: number
   /** Bound of every statement, at the server and at the client. */
   statementTimeoutMs: number
-}
-
-/** A statement with a name is prepared once for each connection. */
-export interface Statement {
-  name: string
-  text: string
 }
 
 export interface Database {

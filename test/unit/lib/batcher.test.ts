@@ -123,24 +123,30 @@ test('what waits is bounded in time as well: nothing joins a queue that does not
     (commands) => new Promise((resolve) => held.push(() => resolve([...commands]))),
     { ...OPTIONS, maxConcurrent: 1, maxStandstillMs: 30 },
   )
+  const release = async () => {
+    while (held.length === 0) await turn()
+    held.shift()?.()
+  }
   const first = batched(1)
   await turn()
   const second = batched(2)
   await new Promise((resolve) => setTimeout(resolve, 50))
   await assert.rejects(batched(3), BatcherFull)
-  held.shift()?.()
+  await release()
   assert.equal(await first, 1)
   await turn()
   // The second has begun, so the queue has moved.
   const fourth = batched(4)
-  held.shift()?.()
+  await release()
   assert.equal(await second, 2)
   await turn()
-  held.shift()?.()
+  await release()
   assert.equal(await fourth, 4)
 })
 
 test('commands after a long rest are not taken for a queue that does not move', async () => {
-  const batched = createBatcher<number, number>(async (commands) => [...commands], { ...OPTIONS, maxStandstillMs: 0 })
+  const batched = createBatcher<number, number>(async (commands) => [...commands], { ...OPTIONS, maxStandstillMs: 20 })
+  assert.equal(await batched(0), 0)
+  await new Promise((resolve) => setTimeout(resolve, 30))
   assert.deepEqual(await Promise.all([1, 2, 3].map(batched)), [1, 2, 3])
 })

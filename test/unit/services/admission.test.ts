@@ -41,8 +41,13 @@ function admission() {
   const end = (count: number) => {
     for (let i = 0; i < count; i++) subject.ended()
   }
+  /** As a front does. */
+  const come = (resource: 'newOrder' | 'order' | 'directory', address: string) => {
+    if (subject.isOverloaded) ask(resource, address)
+    else if (subject.isWatching && subject.isSample()) subject.saw(address)
+  }
   const ask = (resource: 'newOrder' | 'order' | 'directory', address = '192.0.2.1') => subject.judge(resource, address)
-  return { subject, ticks, begin, end, ask, said, counted, began }
+  return { subject, ticks, begin, end, ask, come, said, counted, began }
 }
 
 describe('admission', () => {
@@ -111,10 +116,10 @@ describe('admission', () => {
   })
 
   test('an address that takes far more than others yields to them on a busy thread, and is refused first and late', () => {
-    const { subject, ticks, begin, end, ask } = admission()
+    const { subject, ticks, begin, end, ask, come } = admission()
     const traffic = () => {
-      for (let i = 0; i < 100; i++) ask('directory', '192.0.2.66')
-      for (let other = 1; other <= 4; other++) for (let i = 0; i < 5; i++) ask('order', `192.0.2.${other}`)
+      for (let i = 0; i < 100; i++) come('directory', '192.0.2.66')
+      for (let other = 1; other <= 4; other++) for (let i = 0; i < 5; i++) come('order', `192.0.2.${other}`)
     }
     for (let i = 0; i < 40; i++) {
       traffic()
