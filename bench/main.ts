@@ -1,89 +1,266 @@
 #!/usr/bin/env node
-/** `npm run bench`: drives an ACME server through scenarios and reports what it did and what that cost. */
+/** `npm run bench`: drives ACME servers through scenarios and reports what they did and what that cost. */
 
 import { writeFileSync } from 'node:fs'
 import sade from 'sade'
-import { compareWith } from './compare/compare.ts'
-import { type CompareOptions, FLAGS, type Options, OptionsError, parseOptions } from './options.ts'
-import { renderComparison } from './report/comparison-text.ts'
-import { progressLine } from './report/progress.ts'
-import { isGood, type Result } from './report/result.ts'
+import type { AbuseResult } from './abuse/result.ts'
+import { runAbuse } from './abuse/run.ts'
+import { renderAbuse } from './abuse/text.ts'
+import { contest, withServers } from './contest.ts'
+import { LOAD_FLAGS, LoadUsage, load } from './load/command.ts'
+import { benchMicro, MICRO_FLAGS, MICRO_GROUPS } from './micro/command.ts'
+import { ABUSE_FLAGS, parseAbuseOptions } from './options/abuse.ts'
+import { FLAGS, type Options, parseOptions } from './options/options.ts'
+import { OVERLOAD_FLAGS, parseOverloadOptions } from './options/overload.ts'
+import { type Flag, OptionsError, type Raw } from './options/reader.ts'
+import type { OverloadResult } from './overload/result.ts'
+import { runOverload } from './overload/run.ts'
+import { renderOverload } from './overload/text.ts'
+import { PROFILE_FLAGS, parseProfileOptions } from './profile/command.ts'
+import { profileServer } from './profile/profile.ts'
+import { renderProfile } from './profile/text.ts'
+import { renderSummary } from './report/comparison-text.ts'
+import { type BenchDocument, beginDocument } from './report/document.ts'
+import { renderHtml } from './report/html/page.ts'
+import { type ProgressLine, progressLine } from './report/progress.ts'
+import { isGood } from './report/result.ts'
+import { isBroken } from './report/summary.ts'
 import { renderText } from './report/text.ts'
-import { runScenario } from './run.ts'
+import type { Contestant } from './servers/contestant.ts'
 import { benchSigner, SIGNER_FLAGS, SignerBenchUsage } from './signer/command.ts'
 
 const EXIT_FAILED = 1
 const EXIT_USAGE = 2
 
-/** Runs until all scenarios are done; the first Ctrl-C ends the measured time, the second ends the program. */
-async function run(options: Options): Promise<number> {
-  const interrupt = new AbortController()
-  process.once('SIGINT', () => interrupt.abort())
-
-  const progress = progressLine(process.stderr)
-  const results: Result[] = []
-  for (const scenario of options.scenarios) {
-    if (interrupt.signal.aborted) break
-    const result = await runScenario(options, scenario, progress, interrupt.signal)
-    process.stdout.write(`${results.length > 0 ? '\n' : ''}${renderText(result)}`)
-    results.push(result)
-  }
-  if (options.jsonFile !== undefined) writeFileSync(options.jsonFile, `${JSON.stringify({ results }, null, 2)}\n`)
-  return results.length === options.scenarios.length && results.every(isGood) ? 0 : EXIT_FAILED
+/** What every command has: a progress line, and a signal that ends it. */
+interface Session {
+  progress: ProgressLine
+  interrupt: AbortSignal
+  document: ReturnType<typeof beginDocument>
 }
 
-/** The first signal ends it, and further ones do not keep it from taking down what it has started. */
-async function runComparison(settings: CompareOptions, options: Options): Promise<number> {
+/** The first signal ends the measured time, and further ones do not keep the bench from taking down what it has started. */
+function beginSession(): Session {
   const interrupt = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => interrupt.abort())
+  return {
+    progress: progressLine(process.stderr),
+    interrupt: interrupt.signal,
+    document: beginDocument(process.argv.slice(2)),
+  }
+}
 
-  const comparison = await compareWith(settings, options, progressLine(process.stderr), interrupt.signal).catch(
-    (error) => {
-      throw interrupt.signal.aborted ? new Error('interrupted before the first round', { cause: error }) : error
-    },
+/** @returns whether everything of our own servers went well. */
+async function loadServers(options: Options): Promise<boolean> {
+  const { progress, interrupt, document } = beginSession()
+  return await withServers(options, progress, interrupt, async (contestants) => {
+    const isAlone = contestants.length === 1
+    let printed = 0
+    const measurements = await contest(contestants, options, progress, interrupt, (result) => {
+      if (isAlone) process.stdout.write(`${printed++ > 0 ? '\n' : ''}${renderText(result)}`)
+    })
+    const servers = contestants.map(({ subject }) => subject)
+    if (!isAlone || options.servers.repeat > 1)
+      process.stdout.write(`${printed > 0 ? '\n' : ''}${renderSummary(servers, measurements)}`)
+    writeReports(options, document(servers, { measurements }))
+    return measurements.every(
+      ({ rounds }) =>
+        rounds.length === options.servers.repeat &&
+        rounds.every((turns) =>
+          turns.every((turn, index) => !servers[index]?.isOurs || (!isBroken(turn) && isGood(turn))),
+        ),
+    )
+  }).catch((error) => {
+    throw interrupt.aborted ? new Error('interrupted before the first round', { cause: error }) : error
+  })
+}
+
+async function overloadServers(raw: Raw): Promise<boolean> {
+  const { options, overload } = parseOverloadOptions(raw)
+  const { progress, interrupt, document } = beginSession()
+  return await withServers(options, progress, interrupt, async (contestants) => {
+    const results: OverloadResult[] = []
+    for (const scenario of options.scenarios) {
+      for (const contestant of contestants) {
+        if (interrupt.aborted) break
+        const result = await othersMayBreak(
+          contestant,
+          runOverload(contestant, scenario, overload, progress, interrupt),
+        )
+        if (!result) continue
+        process.stdout.write(renderOverload(result))
+        results.push(result)
+      }
+    }
+    writeReports(options, document(subjectsOf(contestants), { overload: results }))
+    return !interrupt.aborted && results.every(({ maximum, run }) => isGood(maximum) && isGood(run))
+  })
+}
+
+async function abuseServers(raw: Raw): Promise<boolean> {
+  const { options, abuse } = parseAbuseOptions(raw)
+  const { progress, interrupt, document } = beginSession()
+  return await withServers(options, progress, interrupt, async (contestants) => {
+    const results: AbuseResult[] = []
+    for (const contestant of contestants) {
+      for (const scenario of options.scenarios) {
+        for (const kind of abuse.kinds) {
+          if (interrupt.aborted) break
+          const result = await othersMayBreak(
+            contestant,
+            runAbuse(contestant, scenario, kind, abuse, progress, interrupt),
+          )
+          if (!result) continue
+          process.stdout.write(`${results.length > 0 ? '\n' : ''}${renderAbuse(result)}`)
+          results.push(result)
+        }
+      }
+    }
+    writeReports(options, document(subjectsOf(contestants), { abuse: results }))
+    const turns = results.flatMap(({ others }) => others.rounds.flat())
+    return !interrupt.aborted && turns.every((turn) => !isBroken(turn) && isGood(turn))
+  })
+}
+
+/** @returns undefined, and says why, when another project's server broke: that does not end the run. */
+async function othersMayBreak<T>({ subject, restart }: Contestant, running: Promise<T>): Promise<T | undefined> {
+  try {
+    return await running
+  } catch (error) {
+    if (subject.isOurs) throw error
+    process.stdout.write(`${subject.name} is broken: ${(error as Error).message}\n`)
+    // One that cannot be started anew is broken in its next turn, too, and says so there.
+    await restart?.().catch(() => undefined)
+    return undefined
+  }
+}
+
+async function profile(raw: Raw): Promise<boolean> {
+  const { settings, options } = parseProfileOptions(raw)
+  const { progress, interrupt } = beginSession()
+  const profiles = await profileServer(settings, options, progress, interrupt)
+  process.stdout.write(profiles.map(renderProfile).join('\n'))
+  if (options.jsonFile !== undefined) writeFileSync(options.jsonFile, `${JSON.stringify({ profiles }, null, 2)}\n`)
+  return profiles.every(({ result }) => isGood(result))
+}
+
+async function fill(raw: Raw): Promise<boolean> {
+  const line = progressLine(process.stderr)
+  await load(
+    raw,
+    (text) => process.stdout.write(`${text}\n`),
+    (text) => (text === '' ? line.end() : line.begin(text)),
   )
-  process.stdout.write(renderComparison(comparison))
-  if (options.jsonFile !== undefined) writeFileSync(options.jsonFile, `${JSON.stringify({ comparison }, null, 2)}\n`)
-  const results = comparison.scenarios.flatMap(({ rounds }) => rounds.flatMap(({ a, b }) => [a, b]))
-  return !interrupt.signal.aborted && results.every(isGood) ? 0 : EXIT_FAILED
+  return true
 }
 
-async function act(raw: Record<string, unknown>): Promise<void> {
-  try {
-    const options = parseOptions(raw)
-    process.exitCode = await (options.compare ? runComparison(options.compare, options) : run(options))
-  } catch (error) {
-    const isUsage = error instanceof OptionsError
-    process.stderr.write(`${(error as Error).message}\n${isUsage ? 'See --help.\n' : ''}`)
-    process.exitCode = isUsage ? EXIT_USAGE : EXIT_FAILED
+function subjectsOf(contestants: readonly Contestant[]) {
+  return contestants.map(({ subject }) => subject)
+}
+
+function writeReports({ jsonFile, htmlFile }: Options, document: BenchDocument): void {
+  if (htmlFile !== undefined) writeFileSync(htmlFile, renderHtml(document))
+  if (jsonFile !== undefined) writeFileSync(jsonFile, `${JSON.stringify(document, null, 2)}\n`)
+}
+
+/** Runs a command and tells its end by the exit code. */
+function acting(run: (raw: Raw) => Promise<boolean>) {
+  return async (raw: Raw): Promise<void> => {
+    try {
+      process.exitCode = (await run(raw)) ? 0 : EXIT_FAILED
+    } catch (error) {
+      const isUsage = [OptionsError, SignerBenchUsage, LoadUsage].some((kind) => error instanceof kind)
+      process.stderr.write(`${(error as Error).message}\n${isUsage ? 'See --help.\n' : ''}`)
+      process.exitCode = isUsage ? EXIT_USAGE : EXIT_FAILED
+    }
   }
 }
 
-const program = sade('bench', true)
-  .describe([
-    'Measure an ACME server: throughput, latency per step, CPU per operation.',
-    'Ends with 1 when an answer was wrong or nothing succeeded, and with 2 when an option is wrong.',
-  ])
-  .example('signer --help')
-  .example('--directory https://localhost:14000/dir --insecure --clients 4')
-  .example('--scenario directory,nonce,new-order --clients 64 --processes 2 --json results.json')
-  .example('--compare main --clients 64 --workers 3 --server-cpus 0-2')
-for (const [name, sentence, fallback] of FLAGS) program.option(`--${name}`, sentence, fallback)
+function commandNamed(name: string, flags: readonly Flag[], description: string[], examples: string[] = []) {
+  const command = sade(name, true).describe(description)
+  for (const example of examples) command.example(example)
+  for (const [flag, sentence, fallback] of flags) command.option(`--${flag}`, sentence, fallback)
+  return command
+}
 
-const signerProgram = sade('bench-signer', true).describe([
-  'Measure the signer alone: signatures per second with keys in files and in SoftHSM tokens, and what limits them.',
-  'Starts a signer of its own with throw-away keys and stops it; needs SoftHSM (Debian: softhsm2) for the tokens.',
-])
-for (const [name, sentence, fallback] of SIGNER_FLAGS) signerProgram.option(`--${name}`, sentence, fallback)
-
-async function actOnSigner(raw: Record<string, unknown>): Promise<void> {
-  try {
-    await benchSigner(raw, (line) => process.stdout.write(`${line}\n`))
-  } catch (error) {
-    const isUsage = error instanceof SignerBenchUsage
-    process.stderr.write(`${(error as Error).message}\n${isUsage ? 'See --help.\n' : ''}`)
-    process.exitCode = isUsage ? EXIT_USAGE : EXIT_FAILED
-  }
+const COMMANDS = {
+  bench: commandNamed(
+    'bench',
+    FLAGS,
+    [
+      'Measure ACME servers: throughput, latency per step, CPU per operation. Other commands: overload, abuse, profile, micro, load, signer.',
+      'Ends with 1 when an answer was wrong or nothing succeeded, and with 2 when an option is wrong.',
+    ],
+    [
+      'overload --help',
+      'abuse --help',
+      'profile --help',
+      'micro --help',
+      'load --help',
+      'signer --help',
+      '--directory https://localhost:14000/dir --insecure --clients 4',
+      '--scenario directory,nonce,new-order --clients 64 --processes 2 --json results.json',
+      '--start --clients 64 --rate 50%',
+      '--compare main --clients 64 --workers 3 --server-cpus 0-2',
+    ],
+  ).action(acting((raw) => loadServers(parseOptions(raw)))),
+  overload: commandNamed(
+    'bench-overload',
+    OVERLOAD_FLAGS,
+    [
+      'Offer a server more than it can do: goodput, refusals and their cost, memory, recovery.',
+      'A closed loop finds the maximum; then one open loop goes from calm to flood and back without a pause.',
+    ],
+    ['--start --clients 64 --workers 3 --server-cpus 0-2 --html overload.html'],
+  ).action(acting(overloadServers)),
+  abuse: commandNamed(
+    'bench-abuse',
+    ABUSE_FLAGS,
+    [
+      'What one abusive client costs the others: a closed loop with and without it, in turn.',
+      'The abuser holds connections, forges signatures, sends huge bodies, or dribbles bytes.',
+    ],
+    ['--start --clients 32 --workers 3 --server-cpus 0-2 --abuse slowloris,bad-signatures'],
+  ).action(acting(abuseServers)),
+  profile: commandNamed('bench-profile', PROFILE_FLAGS, [
+    'Where the CPU of one operation goes: profiles of all threads, statements of PostgreSQL, event loops, allocations.',
+    'Starts a service of its own in development mode, loads it three times, and takes it down.',
+  ]).action(acting(profile)),
+  load: commandNamed(
+    'bench-load',
+    LOAD_FLAGS,
+    [
+      'Fill a database with accounts, orders, authorizations and certificates, to measure with.',
+      'Called again with the same figures it goes on where it stopped. Nothing is deleted.',
+    ],
+    [
+      '--data-dir /var/tmp/chancery-loaded',
+      '--database postgres://chancery@db.example/chancery --certificates 1000000 --accounts 100000',
+    ],
+  ).action(acting(fill)),
+  micro: commandNamed(
+    'bench-micro',
+    MICRO_FLAGS,
+    [
+      'What the parts of a request cost one by one, in CPU: those named behind the options, or all.',
+      ...MICRO_GROUPS.map(({ names, summary }) => `${names.join(', ')}: ${summary}.`),
+    ],
+    ['jws-verify csr-parse', '--json a.json', '--baseline a.json'],
+  ).action(
+    acting(async (raw) => {
+      await benchMicro(raw, (line) => process.stdout.write(`${line}\n`))
+      return true
+    }),
+  ),
+  signer: commandNamed('bench-signer', SIGNER_FLAGS, [
+    'Measure the signer alone: signatures per second with keys in files and in SoftHSM tokens, and what limits them.',
+    'Starts a signer of its own with throw-away keys and stops it; needs SoftHSM (Debian: softhsm2) for the tokens.',
+  ]).action(
+    acting(async (raw) => {
+      await benchSigner(raw, (line) => process.stdout.write(`${line}\n`))
+      return true
+    }),
+  ),
 }
 
 function unknown(flag: string): void {
@@ -91,10 +268,17 @@ function unknown(flag: string): void {
   process.exit(EXIT_USAGE)
 }
 
-if (process.argv[2] === 'signer') {
-  const args = [...process.argv.slice(0, 2), ...process.argv.slice(3)]
-  signerProgram.action(actOnSigner).parse(args, { unknown })
-} else {
+const FLAGS_OF = {
+  ...{ bench: FLAGS, overload: OVERLOAD_FLAGS, abuse: ABUSE_FLAGS, profile: PROFILE_FLAGS, load: LOAD_FLAGS },
+  ...{ micro: MICRO_FLAGS, signer: SIGNER_FLAGS },
+} satisfies Record<keyof typeof COMMANDS, readonly Flag[]>
+
+const [node = '', script = '', word = '', ...others] = process.argv
+const name = (Object.keys(COMMANDS) as (keyof typeof COMMANDS)[]).find((known) => known === word) ?? 'bench'
+const ofCommand = (flags: readonly string[]) => flags.filter((flag) => FLAGS_OF[name].some(([known]) => known === flag))
+COMMANDS[name].parse([node, script, ...(name === word ? others : process.argv.slice(2))], {
+  boolean: ofCommand(['insecure', 'obey-retry-after', 'start', 'force']),
   // The parser would take an abbreviated hash such as 12e4567 for a number.
-  program.action(act).parse(process.argv, { boolean: ['insecure', 'obey-retry-after'], string: ['compare'], unknown })
-}
+  string: ofCommand(['compare', 'database']),
+  unknown,
+})

@@ -3,40 +3,138 @@
 import { randomBytes } from 'node:crypto'
 import { parseTarget } from './client/connection.ts'
 import { Fleet, shareOf } from './generator/fleet.ts'
-import type { GeneratorJob, RanMessage } from './generator/messages.ts'
+import type { GeneratorJob, Phase, RanMessage } from './generator/messages.ts'
+import { readSavedAccounts, writeSavedAccounts } from './generator/saved-accounts.ts'
 import { measureCryptoCosts } from './measure/crypto-floor.ts'
 import { findListener } from './measure/find-server.ts'
-import { readProcesses } from './measure/proc-stat.ts'
-import { type CpuByRole, cpuBetween, cpuByRole, type ServerPids } from './measure/server-cpu.ts'
-import { RunStats } from './measure/stats.ts'
-import { isLoopback, type Options } from './options.ts'
+import type { ServerPids } from './measure/server-cpu.ts'
+import { type ServerSample, sampleServer } from './measure/server-sampler.ts'
+import { DEFAULT_SLOT_MS, RunStats } from './measure/stats.ts'
+import type { Slot } from './measure/time-slots.ts'
+import { isLoopback, type Options } from './options/options.ts'
+import type { Rate } from './options/rate.ts'
 import type { ProgressLine } from './report/progress.ts'
-import { buildResult, type Result } from './report/result.ts'
-import { startResponder } from './responder.ts'
+import { buildResult, type LoadShape, type Result } from './report/result.ts'
+import { Proofs } from './responder/proofs.ts'
+import { type Responder, startResponders } from './responder/responders.ts'
+import { Unsupported } from './scenario/scenario.ts'
 import { type ScenarioName, scenarioNamed } from './scenario/table.ts'
 
 /** Long enough for a steady figure, short enough not to be noticed: three primitives, before and after. */
 const FLOOR_MS = 150
 
+/** Generators that are ready, and everything they need beside them. */
+export interface Rig {
+  /** @returns what was measured; `slots` are those of `result.series`, still with whole distributions. */
+  load(plan: LoadPlan): Promise<{ result: Result; slots: readonly Slot[]; samples: readonly ServerSample[] }>
+}
+
+export interface LoadPlan {
+  /** For the progress line. */
+  name: string
+  shape: LoadShape
+  phase: Phase
+  warmupMs: number
+  observer?: Observer
+}
+
+/** Who looks at the server while operations are measured. */
+export interface Observer {
+  begin(): Promise<void>
+  end(): Promise<void>
+}
+
 /**
+ * Loads a server with one scenario in a closed loop.
  * @param interrupt Ends the measured time early; what was measured until then is the result.
  * @throws Error when the run could not begin or a generator process broke.
  */
-export async function runScenario(
+export function runScenario(
   options: Options,
   scenario: ScenarioName,
   progress: ProgressLine,
   interrupt: AbortSignal,
+  observer?: Observer,
 ): Promise<Result> {
-  const fleet = new Fleet(generatorJobs(options, scenario))
+  return withRig({ options, scenario, connections: 0 }, progress, interrupt, async (rig) => {
+    const plan = { ...closedLoop(options), ...(observer && { observer }) }
+    return (await rig.load(plan)).result
+  })
+}
+
+/**
+ * Loads a server with one scenario as the options say: a closed loop, or an open one at each rate in turn.
+ * @param interrupt Ends the measured time early; what was measured until then is the result.
+ * @throws Error when the run could not begin or a generator process broke.
+ */
+export function runRates(
+  options: Options,
+  scenario: ScenarioName,
+  progress: ProgressLine,
+  interrupt: AbortSignal,
+): Promise<Result[]> {
+  const { rates } = options.open
+  const connections = rates.length === 0 ? 0 : options.open.connections
+  return withRig({ options, scenario, connections }, progress, interrupt, async (rig) => {
+    const needsMaximum = rates.length === 0 || rates.some((rate) => 'ofMaximum' in rate)
+    const results = needsMaximum ? [(await rig.load(closedLoop(options))).result] : []
+    const maximum = results[0]?.perSecond
+    for (const rate of rates) {
+      if (interrupt.aborted) break
+      results.push((await rig.load(openLoop(options, rate, maximum))).result)
+    }
+    return results
+  })
+}
+
+export function closedLoop(options: Options): LoadPlan {
+  const { count, durationMs, warmupMs } = options
+  const phase = count === undefined ? { forMs: durationMs } : { operations: count }
+  return { name: 'measuring', shape: { kind: 'closed' }, phase, warmupMs }
+}
+
+/** @throws Error for a part of a maximum of nothing. */
+function openLoop({ open, durationMs, warmupMs }: Options, rate: Rate, maximum: number | undefined): LoadPlan {
+  const ofMaximum = 'ofMaximum' in rate ? rate.ofMaximum : undefined
+  const perSecond = 'perSecond' in rate ? rate.perSecond : rate.ofMaximum * (maximum ?? 0)
+  if (perSecond <= 0) throw new Error('nothing succeeded in the closed loop, so there is no maximum to take a part of')
+  const { connections, patienceMs } = open
+  const part = ofMaximum === undefined ? '' : ` (${Math.round(ofMaximum * 100)} %)`
+  return {
+    name: `open loop at ${perSecond.toFixed(perSecond < 100 ? 1 : 0)}/s${part}`,
+    shape: { kind: 'open', perSecond, ofMaximum, connections, patienceSeconds: patienceMs / 1000 },
+    phase: { arrivals: { steps: [{ perSecond, forMs: durationMs }], patienceMs } },
+    // A closed loop has warmed the server up, unless there was none.
+    warmupMs: maximum === undefined ? warmupMs : 0,
+  }
+}
+
+/** @param what `connections` are those of the open loop, if there is to be one. */
+export async function withRig<T>(
+  what: { options: Options; scenario: ScenarioName; connections: number },
+  progress: ProgressLine,
+  interrupt: AbortSignal,
+  use: (rig: Rig) => Promise<T>,
+): Promise<T> {
+  const { options, scenario } = what
+  const proofs = new Proofs()
+  const jobs = generatorJobs(options, scenario, what.connections)
+  const fleet = new Fleet(jobs, ({ name, text }) => proofs.put(name, text))
   const stop = () => fleet.stop()
   interrupt.addEventListener('abort', stop)
   try {
     progress.begin(`${scenario}: preparing`)
-    const thumbprints = await prepareFleet(fleet, options.directoryUrl)
-    const responder = await startResponderFor(options, scenario, thumbprints)
+    const { thumbprints, newAccounts } = await prepareFleet(fleet, options.directoryUrl)
+    if (options.accountsFile !== undefined) saveAccounts(options.accountsFile, options.directoryUrl, jobs, newAccounts)
+    const { answersChallenges, holdsAnswers } = scenarioNamed(scenario)
+    const responder = answersChallenges
+      ? await startResponders(options.challengeType, options.responders, thumbprints, proofs)
+      : undefined
     try {
-      return await measure(options, scenario, fleet, progress, interrupt)
+      if (holdsAnswers) requireHolding(responder).hold(true)
+      await prepareFleetAccounts(fleet, options.directoryUrl)
+      const release = () => responder?.hold?.(false)
+      return await use({ load: (plan) => measure(options, scenario, plan, { fleet, release }, progress, interrupt) })
     } finally {
       await responder?.close()
     }
@@ -47,7 +145,12 @@ export async function runScenario(
   }
 }
 
-async function prepareFleet(fleet: Fleet, directoryUrl: string): Promise<string[]> {
+function requireHolding(responder: Responder | undefined): Required<Responder> {
+  if (responder?.hold) return { ...responder, hold: responder.hold }
+  throw new Unsupported('held answers are those of http-01: --challenge http-01 and an --http01-port')
+}
+
+async function prepareFleet(fleet: Fleet, directoryUrl: string) {
   try {
     return await fleet.prepare()
   } catch (cause) {
@@ -57,49 +160,85 @@ async function prepareFleet(fleet: Fleet, directoryUrl: string): Promise<string[
   }
 }
 
+async function prepareFleetAccounts(fleet: Fleet, directoryUrl: string): Promise<void> {
+  try {
+    await fleet.prepareAccounts()
+  } catch (cause) {
+    if (cause instanceof Unsupported) throw cause
+    throw new Error(`cannot begin with ${directoryUrl}: ${(cause as Error).message}`, { cause })
+  }
+}
+
+/** New ones go behind those that each job was given, so that a later run with as many processes finds them in its share. */
+function saveAccounts(
+  file: string,
+  directoryUrl: string,
+  jobs: readonly GeneratorJob[],
+  newAccounts: readonly string[][],
+): void {
+  if (newAccounts.every((lines) => lines.length === 0)) return
+  const known = readSavedAccounts(file, directoryUrl)
+  const used = jobs.flatMap(({ savedAccounts }, index) => [...savedAccounts, ...(newAccounts[index] ?? [])])
+  const unused = known.slice(jobs.reduce((sum, { savedAccounts }) => sum + savedAccounts.length, 0))
+  writeSavedAccounts(file, directoryUrl, [...used, ...unused])
+}
+
 async function measure(
   options: Options,
   scenario: ScenarioName,
-  fleet: Fleet,
+  { name, shape, phase, warmupMs, observer }: LoadPlan,
+  { fleet, release }: { fleet: Fleet; release: () => void },
   progress: ProgressLine,
   interrupt: AbortSignal,
-): Promise<Result> {
+) {
   const costsBefore = measureCryptoCosts(FLOOR_MS)
   const readProgress = () => fleet.progress
-  if (options.warmupMs > 0 && !interrupt.aborted) {
-    const warmingUp = fleet.run({ forMs: options.warmupMs })
+  if (warmupMs > 0 && !interrupt.aborted) {
+    const warmingUp = fleet.run({ forMs: warmupMs })
     progress.begin(`${scenario}: warming up`, readProgress)
     await warmingUp
   }
 
-  const phase = options.count === undefined ? { forMs: options.durationMs } : { operations: options.count }
-  const serverCpu = serverCpuMeter(options)
+  await observer?.begin()
+  const endSampling = sampleServer(serverPids(options))
   const ownCpu = process.cpuUsage()
   const startedAt = new Date()
   const start = performance.now()
   const running = fleet.run(phase)
-  progress.begin(`${scenario}: measuring`, readProgress)
+  progress.begin(`${scenario}: ${name}`, readProgress)
   const ran = await running
   const elapsedMs = performance.now() - start
   const { user, system } = process.cpuUsage(ownCpu)
-  const usedByServer = serverCpu()
+  const samples = endSampling()
+  await observer?.end()
 
   progress.begin(`${scenario}: checking`)
+  release()
   const costsAfter = measureCryptoCosts(FLOOR_MS)
   const { stats, certificatesChecked } = await sumUp(fleet, ran)
-  return buildResult(options, {
+  const result = buildResult(options, {
     scenario,
+    load: shape,
     startedAt,
+    slotMs: phase.slotMs ?? DEFAULT_SLOT_MS,
     // Operations that ended late are not in the rate, so neither is the time they took.
-    seconds: (options.count === undefined ? Math.min(elapsedMs, options.durationMs) : elapsedMs) / 1000,
+    seconds: Math.min(elapsedMs, plannedMs(phase)) / 1000,
     stats,
     certificatesChecked,
-    serverCpu: usedByServer,
+    samples,
     generatorCpuMicros: ran.reduce((sum, { cpuMicros }) => sum + cpuMicros, 0),
+    generatorCores: Math.max(...ran.map(({ cpuMicros }) => cpuMicros)) / 1000 / elapsedMs,
     responderCpuMicros: user + system,
     costsBefore,
     costsAfter,
   })
+  return { result, slots: stats.slots, samples }
+}
+
+/** Infinite when a count ends the phase. */
+function plannedMs(phase: Phase): number {
+  if ('operations' in phase) return Number.POSITIVE_INFINITY
+  return 'forMs' in phase ? phase.forMs : phase.arrivals.steps.reduce((sum, { forMs }) => sum + forMs, 0)
 }
 
 async function sumUp(
@@ -110,6 +249,7 @@ async function sumUp(
   for (const { stats: part } of ran) stats.add(part)
 
   let certificatesChecked = 0
+  for (const { failures } of await fleet.finish()) stats.addFailures(failures)
   for (const { checked, failures } of await fleet.check()) {
     certificatesChecked += checked
     stats.addFailures(failures)
@@ -117,39 +257,27 @@ async function sumUp(
   return { stats, certificatesChecked }
 }
 
-/** @returns a function that tells what the server has used since. */
-function serverCpuMeter(options: Options): () => CpuByRole {
-  const pids = serverPids(options)
-  if (Object.keys(pids).length === 0) return () => ({})
-  const before = cpuByRole(readProcesses(), pids)
-  return () => cpuBetween(before, cpuByRole(readProcesses(), pids))
-}
-
-function serverPids({ pids, directoryUrl }: Options): ServerPids {
+export function serverPids({ pids, directoryUrl }: Options): ServerPids {
   const { service, ...others } = pids
   if (service === 0) return others
   const found = service ?? (isLoopback(directoryUrl) ? findListener(parseTarget(directoryUrl).port) : undefined)
   return found === undefined ? others : { ...others, service: found }
 }
 
-async function startResponderFor(options: Options, scenario: ScenarioName, thumbprints: readonly string[]) {
-  const { host, port } = options.http01
-  const { answersChallenges } = scenarioNamed(scenario)
-  if (!answersChallenges || options.challengeType !== 'http-01' || port === 0) return undefined
-  return await startResponder(host, port, thumbprints)
-}
-
-function generatorJobs(options: Options, scenario: ScenarioName): GeneratorJob[] {
+function generatorJobs(options: Options, scenario: ScenarioName, connections: number): GeneratorJob[] {
   const { processes, clients, directoryUrl, domainSuffix, challengeType, signing, caCertificates, insecure } = options
   const { rootCertificate, timeoutMs, poll } = options
   const accounts = scenarioNamed(scenario).usesAccounts ? options.accounts : 0
   const run = randomBytes(3).toString('hex')
   let firstAccount = 0
+  const { accountsFile, renewalReads, storm } = options
+  const saved = accountsFile === undefined ? [] : readSavedAccounts(accountsFile, directoryUrl)
   return Array.from({ length: processes }, (_, index) => {
     const job: GeneratorJob = {
       directoryUrl,
       scenario,
       clients: shareOf(clients, processes, index),
+      connections: shareOf(connections, processes, index),
       accounts: shareOf(accounts, processes, index),
       firstAccount,
       runId: `b${run}${index.toString(36)}`,
@@ -161,7 +289,11 @@ function generatorJobs(options: Options, scenario: ScenarioName): GeneratorJob[]
       rootCertificate,
       timeoutMs,
       poll,
+      ...{ renewalReads, storm, accountCount: accounts },
+      savedAccounts: [],
+      savesAccounts: accountsFile !== undefined,
     }
+    job.savedAccounts = saved.slice(firstAccount, firstAccount + job.accounts)
     firstAccount += job.accounts
     return job
   })

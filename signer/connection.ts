@@ -132,7 +132,7 @@ export class Connection {
     const params = decodeMeta<Parameters<MethodHandlers[M]>[0]>(METHODS[method].params as never, meta)
     const handler = this.#context.handlers[method] as (...args: unknown[]) => ReturnType<MethodHandlers[M]>
     const reply = await handler(params, payload, { deadlineAt: performance.now() + timeoutMs })
-    return encodeFrame({ kind: KIND.result, id, ...reply })
+    return encodeFrame({ kind: KIND.result, id, meta: reply.meta, payload: reply.payload })
   }
 
   #noteFailure(method: MethodName, error: unknown): void {

@@ -188,8 +188,8 @@ export interface FrameFields {
   id?: number
   method?: number
   timeoutMs?: number
-  meta?: object
-  payload?: Uint8Array
+  meta?: object | undefined
+  payload?: Uint8Array | undefined
 }
 
 /** @throws RangeError when a field does not fit its place; callers hold themselves to the schemas. */

@@ -41,12 +41,15 @@ export function createAddressPolicy(blockedNetworks: readonly string[]): Address
   }
 }
 
-/** Every job brings its copy of the same list, and reading ten networks costs 20 µs; the last one read is kept. */
-let lastRead: { text: string; networks: readonly Network[] } = { text: '', networks: [] }
+/** Job after job brings the very same list (shared-settings.ts), and reading ten networks costs 20 µs. */
+const networksByList = new WeakMap<readonly string[], readonly Network[]>()
+
 function parsed(blockedNetworks: readonly string[]): readonly Network[] {
-  const text = blockedNetworks.join(' ')
-  if (text !== lastRead.text) lastRead = { text, networks: blockedNetworks.map(requireNetwork) }
-  return lastRead.networks
+  const known = networksByList.get(blockedNetworks)
+  if (known) return known
+  const networks = blockedNetworks.map(requireNetwork)
+  networksByList.set(blockedNetworks, networks)
+  return networks
 }
 
 function requireNetwork(text: string): Network {

@@ -33,7 +33,9 @@ export interface ConnectionFailure {
  */
 export async function connect(endpoint: Endpoint, timeoutMs: number): Promise<Socket | ConnectionFailure> {
   const startedAt = performance.now()
-  const socket = connectTcp({ host: endpoint.address, port: endpoint.port, noDelay: true })
+  // A plain connection carries one request in one segment, which nothing delays.
+  const noDelay = endpoint.tls !== undefined
+  const socket = connectTcp({ host: endpoint.address, port: endpoint.port, noDelay })
   const failure = await opened(socket, 'connect', 'connect', timeoutMs)
   if (failure) return failure
   if (endpoint.tls === undefined) return socket

@@ -21,7 +21,6 @@ const THREADS = 1
 export function createCrlPool(onThreadError: (error: Error) => void): CrlPool {
   const piscina = startThreads({
     threads: THREADS,
-    concurrentTasksPerThread: 1,
     taskFile: new URL('./crl.js', import.meta.url),
     onThreadError,
   })

@@ -1,14 +1,14 @@
 /**
  * The threads that validate, seen from the supervisor: bounded, and never waiting for ever.
  *
- * Jobs wait here, not in Piscina, so that the bound is exact and a job's clock starts when it is handed to a thread.
- * A task bounds itself (`job.timeoutMs`); should a thread be stuck all the same, the pool notices after a grace and is
- * replaced as a whole, because Piscina can stop a single task only by an abort signal, which would cost its thread all
- * concurrency. What was running on a lost thread is reported as `lost`: nothing is known about the target then.
+ * Jobs wait here, so that the bound is exact and a job's clock starts when it is handed to a thread (lane.ts). A task
+ * bounds itself (`job.timeoutMs`); should a thread be stuck all the same, the pool notices after a grace and has it
+ * replaced. What was running on a lost thread is reported as `lost`: nothing is known about the target then.
  */
 
 import { Piscina } from 'piscina'
 import type { CaaFinding, CaaJob, MailDomainFinding, MailDomainJob, ValidationJob, ValidationVerdict } from './job.ts'
+import { createLane, type Lane, type ServeLane } from './lane.ts'
 import { placesOf, withoutShared } from './shared-settings.ts'
 
 export interface WorkerPoolOptions {
@@ -20,7 +20,7 @@ export interface WorkerPoolOptions {
   shared?: readonly object[]
   /** Called with what stopped a thread, for the log. */
   onThreadError?: (error: Error) => void
-  /** Compiled module whose default export is the task. */
+  /** Compiled module whose exports are the tasks. */
   taskFile?: URL
   /** Worker data of the threads, in place of what is shared. */
   threadData?: object
@@ -69,23 +69,50 @@ export class WorkerPoolError extends Error {
 
 /** Covers the start of a thread (150 ms) and a burst on a busy machine. */
 const GRACE_MS = 5000
+/** How often overdue jobs are looked for, at least. */
+const SWEEP_MS = 1000
+/** Jobs of one turn that go to one thread before another is chosen: few enough to share a burst, and no thread is woken for one. */
+const IN_A_ROW = 8
 
 export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
   const { threads, concurrentTasksPerThread, maxQueue, graceMs = GRACE_MS } = options
+  const { taskFile = new URL('./task.js', import.meta.url) } = options
   const capacity = threads * concurrentTasksPerThread
   const counts = { running: 0, completed: 0, lost: 0, refused: 0 }
   const places = placesOf(options.shared ?? [])
+  const piscina = startThreads({ ...options, taskFile: new URL('./lane-task.js', import.meta.url) })
+  const serve: ServeLane = (start, signal) => piscina.run(start, { transferList: [start.port], signal })
+  const lanes = Array.from({ length: threads }, () => createLane(serve, taskFile, reportLoss))
+  const sweep = setInterval(replaceStuck, Math.min(SWEEP_MS, graceMs)).unref()
   let waiting: Waiter[] = []
-  let piscina = startThreads(options)
   let closing: Promise<void> | undefined
   let onIdle: (() => void) | undefined
 
-  function replaceThreads(stuck: Piscina): void {
-    // Several stuck tasks of one pool are one reason.
-    if (stuck !== piscina || closing) return
-    options.onThreadError?.(new Error('a validation thread is stuck; all threads are replaced'))
-    piscina = startThreads(options)
-    void stuck.destroy()
+  function reportLoss(error: Error): void {
+    if (!closing) options.onThreadError?.(error)
+  }
+
+  function replaceStuck(): void {
+    const now = performance.now()
+    for (const lane of lanes) {
+      if (!lane.isStuck(now)) continue
+      options.onThreadError?.(new Error('a validation thread is stuck; it is replaced'))
+      lane.replace()
+    }
+  }
+
+  let current: Lane | undefined
+  let inARow = 0
+  /** The least busy thread, for some jobs at a time. */
+  function nextLane(): Lane {
+    if (!current || inARow++ === IN_A_ROW || current.running >= concurrentTasksPerThread) {
+      current = lanes.reduce((least, lane) => (lane.running < least.running ? lane : least))
+      inARow = 0
+      setImmediate(() => {
+        current = undefined
+      })
+    }
+    return current
   }
 
   function release(): void {
@@ -96,18 +123,16 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
 
   async function run<T>({ job, timeoutMs, task }: Work): Promise<T> {
     counts.running++
-    const current = piscina
-    const overdue = setTimeout(() => replaceThreads(current), timeoutMs + graceMs)
     try {
-      const verdict: T = await current.run(withoutShared(job, places), { name: task })
+      const overdueAt = performance.now() + timeoutMs + graceMs
+      const verdict = await nextLane().run(task, withoutShared(job, places), overdueAt)
       counts.completed++
-      return verdict
+      return verdict as T
     } catch (cause) {
       counts.lost++
       if (closing) throw new WorkerPoolError('closed', 'the server is shutting down', { cause })
       throw new WorkerPoolError('lost', 'the validation did not come to an end', { cause })
     } finally {
-      clearTimeout(overdue)
       release()
     }
   }
@@ -129,6 +154,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
     waiting = []
     for (const waiter of refused) waiter.refuse(new WorkerPoolError('closed', 'the server is shutting down'))
     if (counts.running > 0) await idleOrTimeout(timeoutMs)
+    clearInterval(sweep)
     await piscina.destroy()
   }
 
@@ -169,22 +195,20 @@ interface Waiter {
   refuse(error: WorkerPoolError): void
 }
 
-/** Threads that run one task module, and know nothing of the service but what a task is given. */
+/** Threads that run one task each, and know nothing of the service but what a task is given. */
 export function startThreads(
-  options: Pick<
-    WorkerPoolOptions,
-    'threads' | 'concurrentTasksPerThread' | 'taskFile' | 'shared' | 'threadData' | 'heapLimits' | 'onThreadError'
-  >,
+  options: Pick<WorkerPoolOptions, 'threads' | 'shared' | 'threadData' | 'heapLimits' | 'onThreadError'> & {
+    taskFile: URL
+  },
 ): Piscina {
-  const { taskFile = new URL('./task.js', import.meta.url) } = options
   const piscina = new Piscina({
-    filename: taskFile.href,
+    filename: options.taskFile.href,
     minThreads: options.threads,
     maxThreads: options.threads,
-    concurrentTasksPerWorker: options.concurrentTasksPerThread,
     workerData: options.threadData ?? options.shared ?? [],
     // Otherwise an idle thread sleeps in Atomics.wait with its event loop stopped, and what is still closing stays open.
     atomics: 'disabled',
+    recordTiming: false,
     // The zone that strangers' bytes come into sees none of the service's environment.
     env: coverageOnly(process.env),
     ...(options.heapLimits && { resourceLimits: options.heapLimits }),

@@ -13,6 +13,9 @@ export interface Directory {
   newNonce: string
   newAccount: string
   newOrder: string
+  /** Absent where the server has it not. */
+  keyChange?: string
+  renewalInfo?: string
 }
 
 /** What signs a request: a key, and the protected header up to the nonce (`headerPrefix`). */
@@ -39,7 +42,14 @@ export class AcmeClient {
   async readDirectory(url: string): Promise<Directory> {
     const directory = parseObject(await this.get('directory', url))
     const need = (name: string) => requireUrl(directory[name], `directory.${name}`)
-    return this.useDirectory({ newNonce: need('newNonce'), newAccount: need('newAccount'), newOrder: need('newOrder') })
+    const { keyChange, renewalInfo } = directory
+    return this.useDirectory({
+      newNonce: need('newNonce'),
+      newAccount: need('newAccount'),
+      newOrder: need('newOrder'),
+      ...(typeof keyChange === 'string' && { keyChange }),
+      ...(typeof renewalInfo === 'string' && { renewalInfo }),
+    })
   }
 
   useDirectory(directory: Directory): Directory {
@@ -48,12 +58,12 @@ export class AcmeClient {
   }
 
   async get(step: string, url: string): Promise<HttpResponse> {
-    return requireSuccess(await this.#timed(step, 'GET', url))
+    return await this.#timed(step, 'GET', url)
   }
 
   /** @throws Failure `check-nonce` when the reply has none (RFC 8555 §7.2). */
   async newNonce(url: string): Promise<string> {
-    const response = requireSuccess(await this.#timed('new-nonce', 'HEAD', url))
+    const response = await this.#timed('new-nonce', 'HEAD', url)
     if (response.replayNonce === '') throw new Failure('check-nonce', 'new-nonce answered without Replay-Nonce')
     return response.replayNonce
   }
@@ -70,8 +80,7 @@ export class AcmeClient {
       this.#stats.badNonceRetries++
       response = await this.#postOnce(signer, url, payload)
     }
-    this.#stats.recordStep(step, performance.now() - startedAt)
-    return requireSuccess(response)
+    return this.#recorded(step, startedAt, response)
   }
 
   close(): void {
@@ -89,9 +98,15 @@ export class AcmeClient {
 
   async #timed(step: string, method: 'GET' | 'HEAD', url: string): Promise<HttpResponse> {
     const startedAt = performance.now()
-    const response = await this.#connection.request(method, this.#pathOf(url))
-    this.#stats.recordStep(step, performance.now() - startedAt)
-    return response
+    return this.#recorded(step, startedAt, await this.#connection.request(method, this.#pathOf(url)))
+  }
+
+  /** A step is what was done; how fast the server refuses is kept apart. @throws Failure */
+  #recorded(step: string, startedAt: number, response: HttpResponse): HttpResponse {
+    const ms = performance.now() - startedAt
+    if (response.status === 503) this.#stats.recordRefusedStep(step, ms)
+    else this.#stats.recordStep(step, ms)
+    return requireSuccess(response)
   }
 
   #pathOf(url: string): string {
@@ -103,7 +118,7 @@ export class AcmeClient {
 
 /** Retry-After in its form of seconds; a date or nothing gives undefined. */
 export function retryAfterSeconds(response: HttpResponse): number | undefined {
-  return /^\d{1,6}$/.test(response.retryAfter) ? Number(response.retryAfter) : undefined
+  return /^\d{1,9}$/.test(response.retryAfter) ? Number(response.retryAfter) : undefined
 }
 
 /** @throws Failure `protocol` when the body is no JSON object. */
@@ -137,7 +152,8 @@ function failureOf(response: HttpResponse): Failure {
   const retryAfter = retryAfterSeconds(response)
   if (response.contentType.startsWith('application/problem+json')) {
     const { type, detail } = parseObject(response)
-    if (typeof type === 'string') return new Failure(shortProblemType(type), String(detail ?? ''), retryAfter)
+    if (typeof type === 'string')
+      return new Failure(shortProblemType(type), String(detail ?? ''), retryAfter, response.status)
   }
-  return new Failure(`http-${response.status}`, response.body.slice(0, 120), retryAfter)
+  return new Failure(`http-${response.status}`, response.body.slice(0, 120), retryAfter, response.status)
 }

@@ -6,7 +6,7 @@
  */
 
 import { connect as connectTcp, type Socket } from 'node:net'
-import { connect as connectTls } from 'node:tls'
+import { connect as connectTls, createSecureContext, type SecureContext } from 'node:tls'
 import { Failure } from './failure.ts'
 import { type HttpResponse, ResponseParser } from './response-parser.ts'
 
@@ -20,11 +20,13 @@ export interface Target {
 
 export interface ConnectionSettings {
   target: Target
-  /** PEM; undefined trusts the system's roots. */
-  caCertificates: string | undefined
+  /** From `trusting`: one for all connections, because making one costs as much as a handshake. */
+  trust: SecureContext
   insecure: boolean
   /** Longest silence while a request is under way. */
   timeoutMs: number
+  /** IPv4 address of this machine to come from; absent leaves it to the system. */
+  localAddress?: string
 }
 
 /** Bytes of requests and responses as HTTP sees them; what TLS adds is not in it. */
@@ -39,6 +41,12 @@ interface Pending {
 }
 
 const READ_BUFFER_BYTES = 32 * 1024
+
+/** @param caCertificates PEM; undefined trusts the system's roots. @throws Error when it holds no certificate. */
+export function trusting(caCertificates: string | undefined): SecureContext {
+  // Trusting the system's roots is spelled as an absent `ca`.
+  return createSecureContext(caCertificates === undefined ? {} : { ca: caCertificates })
+}
 
 /** @throws Error when `url` is not an absolute http or https URL. */
 export function parseTarget(url: string): Target {
@@ -90,18 +98,11 @@ export class Connection {
   }
 
   #open(): Socket {
-    const { target, caCertificates, insecure, timeoutMs } = this.#settings
-    const onread = {
+    const { timeoutMs } = this.#settings
+    const socket = openSocket(this.#settings, {
       buffer: this.#readBuffer,
-      callback: (length: number, buffer: Uint8Array) => this.#receive((buffer as Buffer).toString('latin1', 0, length)),
-    }
-    const address = { host: target.host, port: target.port, onread }
-    // Trusting the system's roots is spelled as an absent `ca`.
-    const trust = { ...(caCertificates !== undefined && { ca: caCertificates }), rejectUnauthorized: !insecure }
-    const socket = target.secure
-      ? connectTls({ ...address, ...trust, ...serverName(target.host) })
-      : connectTcp(address)
-
+      callback: (length, buffer) => this.#receive((buffer as Buffer).toString('latin1', 0, length)),
+    })
     socket.setNoDelay(true)
     socket.setTimeout(timeoutMs)
     // Not as the callback of setTimeout, which an idle period would use up.
@@ -150,6 +151,20 @@ export class Connection {
     this.#parser = new ResponseParser()
     pending?.reject(failure)
   }
+}
+
+/** A TCP or TLS socket to a server, connecting; what it receives goes to `onread` when that is given. */
+export function openSocket(
+  { target, trust, insecure, localAddress }: ConnectionSettings,
+  onread?: { buffer: Uint8Array; callback: (length: number, buffer: Uint8Array) => boolean },
+): Socket {
+  const address = {
+    ...{ host: target.host, port: target.port },
+    ...(localAddress !== undefined && { localAddress, family: 4 }),
+    ...(onread && { onread }),
+  }
+  if (!target.secure) return connectTcp(address)
+  return connectTls({ ...address, secureContext: trust, rejectUnauthorized: !insecure, ...serverName(target.host) })
 }
 
 /** An address is no server name (RFC 6066 §3); node would refuse it. */

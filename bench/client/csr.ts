@@ -35,7 +35,7 @@ export function csrMaker(key: EcKey): (name: string) => string {
 }
 
 /** Tag and content as hex; lengths up to 65535, which 253 octets of name never reach. */
-function der(tag: string, content: string): string {
+export function der(tag: string, content: string): string {
   const length = content.length / 2
   if (length < 0x80) return tag + byte(length) + content
   if (length < 0x100) return `${tag}81${byte(length)}${content}`
@@ -43,7 +43,7 @@ function der(tag: string, content: string): string {
 }
 
 /** Ecdsa-Sig-Value (RFC 3279 §2.2.3) of r ‖ s. */
-function signatureDer(rs: string): string {
+export function signatureDer(rs: string): string {
   return der('30', integer(rs.slice(0, 64)) + integer(rs.slice(64)))
 }
 

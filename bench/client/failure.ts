@@ -9,13 +9,21 @@ export class Failure extends Error {
   readonly kind: string
   /** Seconds the server asked us to stay away; undefined when it did not. */
   readonly retryAfterSeconds: number | undefined
+  /** HTTP status of the reply; undefined when there was none. */
+  readonly status: number | undefined
 
-  constructor(kind: string, detail: string, retryAfterSeconds?: number) {
+  constructor(kind: string, detail: string, retryAfterSeconds?: number, status?: number) {
     super(detail)
     this.name = 'Failure'
     this.kind = kind
     this.retryAfterSeconds = retryAfterSeconds
+    this.status = status
   }
+}
+
+/** The server said "not now" and when to come back: load that it shed, not an error. Without Retry-After it is a failure. */
+export function isRefusal(error: unknown): boolean {
+  return error instanceof Failure && error.status === 503 && error.retryAfterSeconds !== undefined
 }
 
 /** A wrong answer, as opposed to a refused or lost one: one of these makes the whole run fail. */

@@ -23,6 +23,13 @@ export function signJws(key: EcKey, prefix: string, nonce: string, url: string, 
   return `{"protected":"${header}","payload":"${body}","signature":"${signature}"}`
 }
 
+/** The JWS inside a key change (RFC 8555 §7.3.5): by the new key, which introduces itself, and without a nonce. */
+export function innerJws(key: EcKey, url: string, payload: string): string {
+  const header = encode(JSON.stringify({ alg: 'ES256', jwk: key.jwk, url }))
+  const body = encode(payload)
+  return `{"protected":"${header}","payload":"${body}","signature":"${key.sign(`${header}.${body}`, 'base64url')}"}`
+}
+
 /** Base64url of the SHA-256 over the members in lexicographic order (RFC 7638 §3). */
 export function thumbprint({ crv, kty, x, y }: PublicJwk): string {
   return createHash('sha256').update(JSON.stringify({ crv, kty, x, y })).digest('base64url')

@@ -12,32 +12,64 @@ export interface Order {
   finalize: string
   /** Undefined until the order is valid. */
   certificate: string | undefined
+  /** RFC 9773 §5. */
+  replaces: string | undefined
 }
 
 export interface Authorization {
   status: string
-  challenges: { type: string; url: string; error?: { type: string; detail: string } }[]
+  challenges: ({ type: string; url: string; error?: { type: string; detail: string } } & Readonly<
+    Record<string, unknown>
+  >)[]
 }
 
-/** @throws Failure `check-order` when the order is not for exactly this name. */
-export async function createOrder(
+/**
+ * @param replaces certID of the certificate that the new one follows (RFC 9773 §5)
+ * @throws Failure `check-order` when the order is not for exactly this name, or does not say what it replaces.
+ */
+export function createOrder(
   client: AcmeClient,
   directory: Directory,
   account: Account,
   name: string,
+  replaces?: string,
 ): Promise<{ url: string; order: Order }> {
-  const payload = `{"identifiers":[{"type":"dns","value":"${name}"}]}`
-  const response = await client.post('new-order', account, directory.newOrder, payload)
+  return createOrderFor(client, directory, account, [name], replaces)
+}
+
+/** The same for several names. */
+export async function createOrderFor(
+  client: AcmeClient,
+  directory: Directory,
+  account: Account,
+  names: readonly string[],
+  replaces?: string,
+): Promise<{ url: string; order: Order }> {
+  const identifiers = names.map((name) => `{"type":"dns","value":"${name}"}`).join(',')
+  const replacing = replaces === undefined ? '' : `,"replaces":"${replaces}"`
+  const response = await client.post(
+    'new-order',
+    account,
+    directory.newOrder,
+    `{"identifiers":[${identifiers}]${replacing}}`,
+  )
   const order = parseOrder(response)
-  if (response.status !== 201 || order.identifiers.length !== 1 || order.identifiers[0]?.value !== name) {
-    throw new Failure('check-order', `asked for ${name}, got ${response.status} ${JSON.stringify(order.identifiers)}`)
+  const asked = new Set(names)
+  const isExact = order.identifiers.length === names.length && order.identifiers.every(({ value }) => asked.has(value))
+  if (response.status !== 201 || !isExact) {
+    throw new Failure(
+      'check-order',
+      `asked for ${names.join(', ')}, got ${response.status} ${JSON.stringify(order.identifiers)}`,
+    )
   }
+  if (order.replaces !== replaces)
+    throw new Failure('check-order', `the order is to replace ${replaces}, and says ${order.replaces}`)
   return { url: requireUrl(response.location, 'Location of new-order'), order }
 }
 
 /** @throws Failure `order-invalid` with the order's own error, `protocol` when members are missing. */
 export function parseOrder(response: HttpResponse): Order {
-  const { status, identifiers, authorizations, finalize, certificate, error } = parseObject(response)
+  const { status, identifiers, authorizations, finalize, certificate, replaces, error } = parseObject(response)
   if (status === 'invalid') throw new Failure('order-invalid', JSON.stringify(error ?? 'no error given'))
   if (typeof status !== 'string' || !Array.isArray(authorizations) || !Array.isArray(identifiers)) {
     throw new Failure('protocol', 'not an order object')
@@ -48,6 +80,7 @@ export function parseOrder(response: HttpResponse): Order {
     authorizations: authorizations as string[],
     finalize: requireUrl(finalize, 'order.finalize'),
     certificate: typeof certificate === 'string' ? certificate : undefined,
+    replaces: typeof replaces === 'string' ? replaces : undefined,
   }
 }
 

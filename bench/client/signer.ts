@@ -21,11 +21,21 @@ export interface PublicJwk {
 
 export interface EcKey {
   jwk: PublicJwk
+  /** The private scalar in base64url, for a file of accounts. */
+  secret(): string
   /** SHA-256 with ECDSA; the 64 bytes r ‖ s as `encoding`. A string is ASCII. */
   sign(data: string | Buffer, encoding: 'base64url' | 'hex'): string
 }
 
-export type NewKey = () => EcKey
+/** A fresh key, or one that was saved. */
+export type NewKey = (saved?: SavedKey) => EcKey
+
+export interface SavedKey {
+  x: string
+  y: string
+  /** The private scalar. */
+  d: string
+}
 
 /** Order n of the group P-256 (SP 800-186 §3.2.1.3). */
 const ORDER = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n
@@ -43,25 +53,40 @@ interface Ephemeral {
 /** @returns a maker of fresh keys that sign in the given way. */
 export function keyMaker(signing: Signing): NewKey {
   const curve = createECDH('prime256v1')
-  if (signing === 'openssl') return () => opensslKey(curve)
+  if (signing === 'openssl') return (saved) => opensslKey(partsOf(curve, saved))
 
   const ephemerals = Array.from({ length: PRECOMPUTED }, () => ephemeral(curve))
-  return () => precomputedKey(curve, ephemerals)
+  return (saved) => precomputedKey(partsOf(curve, saved), ephemerals)
 }
 
-function opensslKey(curve: ECDH): EcKey {
-  const { jwk, d } = generate(curve)
-  const key: KeyObject = createPrivateKey({ format: 'jwk', key: { ...jwk, d: d.toString('base64url') } })
+interface KeyParts {
+  jwk: PublicJwk
+  d: Buffer
+}
+
+function partsOf(curve: ECDH, saved: SavedKey | undefined): KeyParts {
+  if (!saved) return generate(curve)
+  const { x, y, d } = saved
+  return { jwk: { crv: 'P-256', kty: 'EC', x, y }, d: Buffer.from(d, 'base64url') }
+}
+
+function opensslKey({ jwk, d }: KeyParts): EcKey {
+  const secret = d.toString('base64url')
+  const key: KeyObject = createPrivateKey({ format: 'jwk', key: { ...jwk, d: secret } })
   const options = { key, dsaEncoding: 'ieee-p1363' } as const
-  return { jwk, sign: (data, encoding) => sign('sha256', asBuffer(data), options).toString(encoding) }
+  return {
+    jwk,
+    secret: () => secret,
+    sign: (data, encoding) => sign('sha256', asBuffer(data), options).toString(encoding),
+  }
 }
 
-function precomputedKey(curve: ECDH, ephemerals: readonly Ephemeral[]): EcKey {
-  const { jwk, d } = generate(curve)
+function precomputedKey({ jwk, d }: KeyParts, ephemerals: readonly Ephemeral[]): EcKey {
   const secret = BigInt(`0x${d.toString('hex')}`)
   let next = 0
   return {
     jwk,
+    secret: () => Buffer.from(hex32(secret), 'hex').toString('base64url'),
     sign(data, encoding) {
       const { r, rHex, inverse } = ephemerals[next++ % PRECOMPUTED]!
       const digest = BigInt(`0x${hash('sha256', data, 'hex')}`)
@@ -72,7 +97,7 @@ function precomputedKey(curve: ECDH, ephemerals: readonly Ephemeral[]): EcKey {
   }
 }
 
-function generate(curve: ECDH): { jwk: PublicJwk; d: Buffer } {
+function generate(curve: ECDH): KeyParts {
   const point = curve.generateKeys()
   const d = Buffer.alloc(32)
   const scalar = curve.getPrivateKey()

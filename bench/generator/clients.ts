@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { AcmeClient } from '../client/acme.ts'
 import { Failure } from '../client/failure.ts'
 import type { RunStats } from '../measure/stats.ts'
-import type { Phase } from './messages.ts'
+import type { Arrivals, Phase } from './messages.ts'
 
 /** After a failure a client rests, so that a server which is down is not hammered by a tight loop. */
 const REST_MS = 20
@@ -17,7 +17,7 @@ export interface LoopControl {
 /** Resolves when every operation that was begun has ended. */
 export async function runClosedLoop(
   clients: readonly AcmeClient[],
-  phase: Phase,
+  phase: Exclude<Phase, { arrivals: Arrivals }>,
   operate: (client: AcmeClient) => Promise<void>,
   stats: RunStats,
   control: LoopControl,

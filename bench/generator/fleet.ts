@@ -2,14 +2,13 @@
 
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import type { FromGenerator, GeneratorJob, Phase, ToGenerator } from './messages.ts'
+import type { Proof } from '../scenario/challenge.ts'
+import { Unsupported } from '../scenario/scenario.ts'
+import type { FromGenerator, GeneratorJob, Phase, Progress, ToGenerator } from './messages.ts'
 
 type Reply<Type extends FromGenerator['type']> = Extract<FromGenerator, { type: Type }>
 
-export interface Progress {
-  operations: number
-  failures: number
-}
+const NOTHING_DONE: Progress = { operations: 0, failures: 0, refused: 0, dropped: 0 }
 
 /** A young generation so large that what one request leaves behind is dead before it would be copied. */
 const NODE_FLAGS = ['--max-semi-space-size=32']
@@ -19,24 +18,33 @@ const ENTRY = fileURLToPath(new URL('./process.js', import.meta.url))
 export class Fleet {
   readonly #generators: Generator[]
 
-  /** One process per job. */
-  constructor(jobs: readonly GeneratorJob[]) {
-    this.#generators = jobs.map((job) => new Generator(job))
+  /** One process per job; `publish` makes a proof known to the responders. */
+  constructor(jobs: readonly GeneratorJob[], publish: (proof: Proof) => void) {
+    this.#generators = jobs.map((job) => new Generator(job, publish))
   }
 
-  /** @returns the account thumbprints of all jobs, in the order of account indices. @throws Error */
-  async prepare(): Promise<string[]> {
+  /** @returns the account thumbprints of all jobs in the order of account indices, and new accounts by job. @throws Error */
+  async prepare(): Promise<{ thumbprints: string[]; newAccounts: string[][] }> {
     const ready = await this.#ask('ready', (generator) => ({ type: 'prepare', job: generator.job }))
-    return ready.flatMap(({ thumbprints }) => thumbprints)
+    return {
+      thumbprints: ready.flatMap(({ thumbprints }) => thumbprints),
+      newAccounts: ready.map(({ newAccounts }) => newAccounts),
+    }
   }
 
-  /** Runs one phase in all processes at once; a number of operations is divided among them. @throws Error */
+  /** @throws Error, Unsupported */
+  async prepareAccounts(): Promise<void> {
+    await this.#ask('accounts-prepared', () => ({ type: 'prepare-accounts' }))
+  }
+
+  finish(): Promise<Reply<'finished'>[]> {
+    return this.#ask('finished', () => ({ type: 'finish' }))
+  }
+
+  /** Runs one phase in all processes at once; a number of operations or a rate is divided among them. @throws Error */
   run(phase: Phase): Promise<Reply<'ran'>[]> {
-    for (const generator of this.#generators) generator.progress = { operations: 0, failures: 0 }
-    return this.#ask('ran', (_, index) => {
-      if (!('operations' in phase)) return { type: 'run', phase }
-      return { type: 'run', phase: { operations: shareOf(phase.operations, this.#generators.length, index) } }
-    })
+    for (const generator of this.#generators) generator.progress = NOTHING_DONE
+    return this.#ask('ran', (_, index) => ({ type: 'run', phase: partOf(phase, this.#generators.length, index) }))
   }
 
   check(): Promise<Reply<'checked'>[]> {
@@ -49,9 +57,13 @@ export class Fleet {
   }
 
   get progress(): Progress {
-    const sum = (pick: (progress: Progress) => number) =>
-      this.#generators.reduce((total, generator) => total + pick(generator.progress), 0)
-    return { operations: sum((progress) => progress.operations), failures: sum((progress) => progress.failures) }
+    const sum = (name: keyof Progress) => this.#generators.reduce((total, { progress }) => total + progress[name], 0)
+    return {
+      operations: sum('operations'),
+      failures: sum('failures'),
+      refused: sum('refused'),
+      dropped: sum('dropped'),
+    }
   }
 
   async close(): Promise<void> {
@@ -71,15 +83,24 @@ export function shareOf(total: number, parts: number, index: number): number {
   return Math.floor(total / parts) + (index < total % parts ? 1 : 0)
 }
 
+function partOf(phase: Phase, parts: number, index: number): Phase {
+  if ('operations' in phase) return { ...phase, operations: shareOf(phase.operations, parts, index) }
+  if (!('arrivals' in phase)) return phase
+  const steps = phase.arrivals.steps.map((step) => ({ ...step, perSecond: step.perSecond / parts }))
+  return { ...phase, arrivals: { ...phase.arrivals, steps } }
+}
+
 class Generator {
   readonly job: GeneratorJob
-  progress: Progress = { operations: 0, failures: 0 }
+  progress = NOTHING_DONE
   readonly #child: ChildProcess
   readonly #exited: Promise<void>
+  readonly #publish: (proof: Proof) => void
   #waiting: { type: string; resolve(message: FromGenerator): void; reject(error: Error): void } | undefined
 
-  constructor(job: GeneratorJob) {
+  constructor(job: GeneratorJob, publish: (proof: Proof) => void) {
     this.job = job
+    this.#publish = publish
     // 'advanced' carries typed arrays, which histograms are.
     this.#child = fork(ENTRY, [], { serialization: 'advanced', execArgv: [...process.execArgv, ...NODE_FLAGS] })
     this.#child.on('message', (message: FromGenerator) => this.#receive(message))
@@ -109,7 +130,11 @@ class Generator {
 
   #receive(message: FromGenerator): void {
     if (message.type === 'progress') this.progress = message
-    else if (message.type === 'failed') this.#waiting?.reject(new Error(message.reason))
+    else if (message.type === 'publish') {
+      this.#publish(message.proof)
+      this.send({ type: 'published', number: message.number })
+    } else if (message.type === 'failed')
+      this.#waiting?.reject(message.unsupported ? new Unsupported(message.reason) : new Error(message.reason))
     else if (message.type === this.#waiting?.type) this.#waiting.resolve(message)
   }
 }

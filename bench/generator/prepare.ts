@@ -4,15 +4,17 @@ import { X509Certificate } from 'node:crypto'
 import { type ChainChecker, chainChecker, type Download } from '../check/certificate.ts'
 import { type Account, registerAccount } from '../client/account.ts'
 import { AcmeClient } from '../client/acme.ts'
-import { Connection, parseTarget } from '../client/connection.ts'
+import { Connection, parseTarget, trusting } from '../client/connection.ts'
 import { csrMaker, spkiHex } from '../client/csr.ts'
+import { Failure } from '../client/failure.ts'
 import { NoncePool } from '../client/nonces.ts'
 import { keyMaker } from '../client/signer.ts'
 import type { RunStats } from '../measure/stats.ts'
+import type { Proof } from '../scenario/challenge.ts'
 import { nameMaker } from '../scenario/names.ts'
-import type { Context } from '../scenario/scenario.ts'
-import { scenarioNamed } from '../scenario/table.ts'
+import type { Context, Scenario } from '../scenario/scenario.ts'
 import type { GeneratorJob } from './messages.ts'
+import { accountFromLine } from './saved-accounts.ts'
 
 export interface Prepared {
   clients: AcmeClient[]
@@ -26,6 +28,7 @@ export async function prepare(
   job: GeneratorJob,
   stats: RunStats,
   collect: (download: Download) => void,
+  publish: (proof: Proof) => Promise<void>,
 ): Promise<Prepared> {
   const clients = openClients(job, stats)
   const directory = await clients[0]!.readDirectory(job.directoryUrl)
@@ -41,10 +44,15 @@ export async function prepare(
     directory,
     newKey,
     nextAccount: () => accounts[turn++ % accounts.length]!,
+    ...accountLender(accounts),
+    accountCount: job.accountCount,
     nextName: (account) => nextName(account.index),
     csrFor: csrMaker(certificateKey),
     challengeType: job.challengeType,
     poll: job.poll,
+    renewalReads: job.renewalReads,
+    storm: job.storm,
+    publish,
     collect,
   }
   await makeAccounts(job, clients, context, accounts)
@@ -54,31 +62,81 @@ export async function prepare(
 
 function openClients(job: GeneratorJob, stats: RunStats): AcmeClient[] {
   const target = parseTarget(job.directoryUrl)
-  const { caCertificates, insecure, timeoutMs } = job
+  const settings = { target, trust: trusting(job.caCertificates), insecure: job.insecure, timeoutMs: job.timeoutMs }
+  const count = Math.max(job.clients, job.connections)
   // Twice the clients: each has at most one nonce under way and one coming back.
-  const nonces = new NoncePool(2 * job.clients)
-  return Array.from({ length: job.clients }, () => {
-    const connection = new Connection({ target, caCertificates, insecure, timeoutMs }, stats)
+  const nonces = new NoncePool(2 * count)
+  return Array.from({ length: count }, () => {
+    const connection = new Connection(settings, stats)
     return new AcmeClient(connection, target, nonces, stats)
   })
 }
 
-/** Every client registers accounts until there are enough. */
+/** Those that were saved first; then every client registers accounts until there are enough. */
 async function makeAccounts(
   job: GeneratorJob,
   clients: AcmeClient[],
-  context: Context,
+  { directory, newKey }: Context,
   accounts: Account[],
 ): Promise<void> {
-  const { prepareAccount } = scenarioNamed(job.scenario)
-  let begun = 0
+  for (const line of job.savedAccounts) accounts.push(accountFromLine(line, job.firstAccount + accounts.length, newKey))
+  if (accounts[0]) await requireAccount(clients[0]!, accounts[0])
+  let begun = accounts.length
   const work = async (client: AcmeClient) => {
     while (begun < job.accounts) {
       const place = begun++
-      const account = await registerAccount(client, context.directory, context.newKey, job.firstAccount + place)
-      accounts[place] = account
-      await prepareAccount?.(client, context, account)
+      accounts[place] = await registerAccount(client, directory, newKey, job.firstAccount + place)
     }
   }
-  await Promise.all(clients.map(work))
+  await Promise.all(clients.slice(0, job.clients).map(work))
+}
+
+/** Saved accounts are all of one server, or none is. @throws Error */
+async function requireAccount(client: AcmeClient, account: Account): Promise<void> {
+  try {
+    await client.post('account', account, account.url, '')
+  } catch (cause) {
+    throw new Error(`the server does not know the saved accounts: ${(cause as Error).message}`, { cause })
+  }
+}
+
+/** Divides the accounts among the clients. */
+export async function forEachAccount(
+  {
+    clients,
+    context,
+    accounts,
+    inClosedLoop,
+  }: Pick<Prepared, 'clients' | 'context' | 'accounts'> & {
+    inClosedLoop: number
+  },
+  act: Scenario['prepareAccount'],
+): Promise<void> {
+  if (!act) return
+  let begun = 0
+  const work = async (client: AcmeClient) => {
+    for (let account = accounts[begun++]; account; account = accounts[begun++]) await act(client, context, account)
+  }
+  await Promise.all(clients.slice(0, inClosedLoop).map(work))
+}
+
+/** Lends accounts that nobody else has, the one given back first. */
+function accountLender(accounts: readonly Account[]): Pick<Context, 'takeAccount' | 'giveBack'> {
+  let free: Account[] | undefined
+  let next = 0
+  return {
+    takeAccount() {
+      free ??= [...accounts]
+      const account = free[next]
+      if (!account) throw new Failure('accounts-busy', 'more operations at once than --accounts')
+      next++
+      // Taken ones stand before `next`; they are dropped in lumps.
+      if (next > accounts.length) {
+        free.splice(0, next)
+        next = 0
+      }
+      return account
+    },
+    giveBack: (account) => void free?.push(account),
+  }
 }

@@ -1,11 +1,16 @@
 /** A generator process: prepares, runs phases and checks downloads as its parent says, and ends with it. */
 
 import type { Download } from '../check/certificate.ts'
+import type { AcmeClient } from '../client/acme.ts'
 import { RunStats } from '../measure/stats.ts'
+import type { Proof } from '../scenario/challenge.ts'
+import { Unsupported } from '../scenario/scenario.ts'
 import { scenarioNamed } from '../scenario/table.ts'
 import { type LoopControl, runClosedLoop } from './clients.ts'
 import type { FromGenerator, GeneratorJob, Phase, ToGenerator } from './messages.ts'
-import { type Prepared, prepare } from './prepare.ts'
+import { runOpenLoop } from './open-loop.ts'
+import { forEachAccount, type Prepared, prepare } from './prepare.ts'
+import { lineOf } from './saved-accounts.ts'
 
 /** 50,000 chains of about 3 KiB are 150 MB; what comes after them is checked at once, inside the measured time. */
 const MAX_KEPT_DOWNLOADS = 50_000
@@ -18,6 +23,8 @@ let downloads: Download[] = []
 let checked = 0
 let job: GeneratorJob | undefined
 let prepared: Prepared | undefined
+const publishing = new Map<number, () => void>()
+let published = 0
 
 // Ctrl-C reaches the whole process group; the parent decides what it means.
 process.on('SIGINT', () => undefined)
@@ -25,7 +32,7 @@ process.on('disconnect', () => process.exit(0))
 process.on('message', (message: ToGenerator) => {
   handle(message).catch((error: unknown) => {
     const reason = error instanceof Error ? error.message : String(error)
-    send({ type: 'failed', reason })
+    send({ type: 'failed', reason, unsupported: error instanceof Unsupported })
   })
 })
 
@@ -33,41 +40,86 @@ async function handle(message: ToGenerator): Promise<void> {
   switch (message.type) {
     case 'prepare':
       job = message.job
-      prepared = await prepare(job, stats, collect)
-      send({ type: 'ready', thumbprints: prepared.accounts.map((account) => account.thumbprint) })
+      prepared = await withProgress(() => prepare(message.job, stats, collect, publish))
+      send({
+        type: 'ready',
+        thumbprints: prepared.accounts.map((account) => account.thumbprint),
+        newAccounts: job.savesAccounts ? prepared.accounts.slice(job.savedAccounts.length).map(lineOf) : [],
+      })
       break
+    case 'prepare-accounts': {
+      const { scenario, ...made } = requirePrepared()
+      await withProgress(() => forEachAccount(made, scenario.prepareAccount))
+      send({ type: 'accounts-prepared' })
+      break
+    }
     case 'run':
       send(await run(requirePrepared(), message.phase))
       break
     case 'stop':
       control.stopped = true
       break
+    case 'published':
+      publishing.get(message.number)?.()
+      publishing.delete(message.number)
+      break
+    case 'finish': {
+      const { scenario, ...made } = requirePrepared()
+      const failed = new RunStats()
+      await forEachAccount(made, async (client, context, account) => {
+        await scenario.finishAccount?.(client, context, account).catch((error) => failed.recordFailure(error))
+      })
+      send({ type: 'finished', failures: failed.failures })
+      break
+    }
     case 'check':
       for (const download of downloads) check(download)
       downloads = []
       send({ type: 'checked', checked, failures: checkFailures.failures })
+      checked = 0
+      checkFailures.reset()
   }
 }
 
 async function run(
-  { clients, context, scenario }: ReturnType<typeof requirePrepared>,
+  { clients, inClosedLoop, context, scenario }: ReturnType<typeof requirePrepared>,
   phase: Phase,
 ): Promise<FromGenerator> {
-  stats.reset()
+  stats.reset(phase.slotMs)
   control.stopped = false
   const before = process.cpuUsage()
-  const progress = setInterval(() => {
-    send({ type: 'progress', operations: stats.operations.count, failures: stats.failureCount })
-  }, PROGRESS_MS)
-  await runClosedLoop(clients, phase, (client) => scenario.operate(client, context), stats, control)
-  clearInterval(progress)
+  const operate = (client: AcmeClient) => scenario.operate(client, context)
+  await withProgress(() =>
+    'arrivals' in phase
+      ? runOpenLoop(clients, phase.arrivals, operate, stats, control)
+      : runClosedLoop(clients.slice(0, inClosedLoop), phase, operate, stats, control),
+  )
   const { user, system } = process.cpuUsage(before)
   return { type: 'ran', stats: stats.snapshot(), cpuMicros: user + system }
 }
 
+async function withProgress<T>(work: () => Promise<T>): Promise<T> {
+  const progress = setInterval(() => {
+    const { operations, failureCount, refused, dropped } = stats
+    send({ type: 'progress', operations: operations.count, failures: failureCount, refused, dropped })
+  }, PROGRESS_MS)
+  try {
+    return await work()
+  } finally {
+    clearInterval(progress)
+  }
+}
+
 function requirePrepared() {
   if (!job || !prepared) throw new Error('told to run before it was prepared')
-  return { ...prepared, scenario: scenarioNamed(job.scenario) }
+  return { ...prepared, inClosedLoop: job.clients, scenario: scenarioNamed(job.scenario) }
+}
+
+/** The responders are in the parent; a challenge is not triggered before they know its proof. */
+function publish(proof: Proof): Promise<void> {
+  const number = published++
+  send({ type: 'publish', number, proof })
+  return new Promise((resolve) => publishing.set(number, resolve))
 }
 
 function collect(download: Download): void {

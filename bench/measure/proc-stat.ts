@@ -16,6 +16,13 @@ export interface ProcessInfo extends ProcessCpu {
   commandLine: readonly string[]
 }
 
+/** Pages of memory as /proc/<pid>/statm tells it. */
+export interface ProcessMemory {
+  residentPages: number
+  /** Of them, those of files and of shared memory. */
+  sharedPages: number
+}
+
 /** USER_HZ: what /proc counts in, 100 on every Linux architecture that Node runs on. */
 export const TICKS_PER_SECOND = 100
 
@@ -36,15 +43,96 @@ export function parseProcStat(text: string): ProcessCpu {
 export function readProcesses(): ProcessInfo[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
-    .flatMap((pid) => {
-      try {
-        const commandLine = readFileSync(`/proc/${pid}/cmdline`, 'latin1').split('\0').filter(Boolean)
-        return [{ ...parseProcStat(readFileSync(`/proc/${pid}/stat`, 'latin1')), commandLine }]
-      } catch (error) {
-        if (hasEnded(error)) return []
-        throw error
-      }
-    })
+    .flatMap((pid) => readProcess(Number(pid)) ?? [])
+}
+
+/** @param commandLine When it is known; reading it costs as much as the rest. */
+function readProcess(pid: number, commandLine = readCommandLine(pid)): ProcessInfo | undefined {
+  try {
+    return commandLine && { ...parseProcStat(readFileSync(`/proc/${pid}/stat`, 'latin1')), commandLine }
+  } catch (error) {
+    if (hasEnded(error)) return undefined
+    throw error
+  }
+}
+
+function readCommandLine(pid: number): readonly string[] | undefined {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'latin1').split('\0').filter(Boolean)
+  } catch (error) {
+    if (hasEnded(error)) return undefined
+    throw error
+  }
+}
+
+/**
+ * Some processes and all below them, looked at often: who has been seen not to belong is not read again, which is most of a machine.
+ * A look at a service takes some milliseconds where `readProcesses` takes tens, in the process that answers challenges.
+ */
+export class ProcessTrees {
+  readonly #commandLines = new Map<number, readonly string[]>()
+  readonly #strangers = new Set<number>()
+
+  /** @param roots Their processes, whether they exist or not. */
+  constructor(roots: readonly number[]) {
+    for (const pid of roots) this.#commandLines.set(pid, [])
+  }
+
+  read(): ProcessInfo[] {
+    const pids = readdirSync('/proc')
+      .filter((name) => /^\d+$/.test(name))
+      .map(Number)
+    const known = pids.filter((pid) => this.#commandLines.has(pid)).flatMap((pid) => this.#readKnown(pid) ?? [])
+    const fresh = pids
+      .filter((pid) => !this.#commandLines.has(pid) && !this.#strangers.has(pid))
+      .flatMap((pid) => readProcess(pid) ?? [])
+    return [...known, ...this.#sort(fresh)]
+  }
+
+  #readKnown(pid: number): ProcessInfo | undefined {
+    const commandLine = this.#commandLines.get(pid) ?? []
+    // A root is known by its number only.
+    if (commandLine.length > 0) return readProcess(pid, commandLine)
+    const process = readProcess(pid)
+    if (process) this.#commandLines.set(pid, process.commandLine)
+    return process
+  }
+
+  /** Takes those in that have a parent inside, until nobody follows; the others are strangers from now on. */
+  #sort(fresh: readonly ProcessInfo[]): ProcessInfo[] {
+    const taken: ProcessInfo[] = []
+    let left = fresh
+    for (;;) {
+      const inside = left.filter(({ parentPid }) => this.#commandLines.has(parentPid))
+      if (inside.length === 0) break
+      for (const { pid, commandLine } of inside) this.#commandLines.set(pid, commandLine)
+      taken.push(...inside)
+      left = left.filter((process) => !inside.includes(process))
+    }
+    for (const { pid } of left) this.#strangers.add(pid)
+    return taken
+  }
+}
+
+/** @returns undefined when the process has ended or its memory is not ours to know. */
+export function readMemory(pid: number): ProcessMemory | undefined {
+  try {
+    const [, resident, shared] = readFileSync(`/proc/${pid}/statm`, 'latin1').split(' ').map(Number)
+    return { residentPages: resident ?? 0, sharedPages: shared ?? 0 }
+  } catch {
+    // It ended between two looks; the next one does without it.
+    return undefined
+  }
+}
+
+/** A process and all below it, parents first. */
+export function familyOf(pid: number, processes: readonly ProcessInfo[]): ProcessInfo[] {
+  return processes
+    .filter((process) => process.pid === pid)
+    .flatMap((process) => [
+      process,
+      ...processes.filter(({ parentPid }) => parentPid === pid).flatMap((child) => familyOf(child.pid, processes)),
+    ])
 }
 
 function hasEnded(error: unknown): boolean {

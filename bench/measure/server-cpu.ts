@@ -25,17 +25,25 @@ const MICROS_PER_TICK = 1_000_000 / TICKS_PER_SECOND
  * @throws Error when a given process does not exist.
  */
 export function cpuByRole(processes: readonly ProcessInfo[], pids: ServerPids): CpuByRole {
+  const used: CpuByRole = {}
+  for (const { role, ownTicks, reapedTicks } of processesByRole(processes, pids))
+    used[role] = (used[role] ?? 0) + (ownTicks + reapedTicks) * MICROS_PER_TICK
+  return used
+}
+
+/** Every process below the roots once, with its role. @throws Error when a given process does not exist. */
+export function processesByRole(processes: readonly ProcessInfo[], pids: ServerPids): (ProcessInfo & { role: Role })[] {
   const byPid = new Map(processes.map((process) => [process.pid, process]))
   const children = groupByParent(processes)
   const given = new Map(ROLES.flatMap((role) => (pids[role] === undefined ? [] : [[pids[role], role] as const])))
-  const used: CpuByRole = {}
+  const found: (ProcessInfo & { role: Role })[] = []
   const seen = new Set<number>()
 
   const visit = (process: ProcessInfo, inherited: Role): void => {
     if (seen.has(process.pid)) return
     seen.add(process.pid)
     const role = given.get(process.pid) ?? roleOfCommand(process.commandLine) ?? inherited
-    used[role] = (used[role] ?? 0) + (process.ownTicks + process.reapedTicks) * MICROS_PER_TICK
+    found.push({ ...process, role })
     for (const child of children.get(process.pid) ?? []) visit(child, role)
   }
   for (const [pid, role] of given) {
@@ -43,7 +51,7 @@ export function cpuByRole(processes: readonly ProcessInfo[], pids: ServerPids): 
     if (!root) throw new Error(`no process ${pid} (given as ${role})`)
     visit(root, role)
   }
-  return used
+  return found
 }
 
 /** What each role used between two looks; a role that appeared in between counts from zero. */

@@ -1,6 +1,6 @@
 /** The line that shows how a run goes: rewritten in place on a terminal, one line a second elsewhere. */
 
-import type { Progress } from '../generator/fleet.ts'
+import type { Progress } from '../generator/messages.ts'
 
 export interface ProgressLine {
   /** Begins a part of the run and shows its counts once a second until the next call. */
@@ -39,7 +39,9 @@ export function progressLine(out: NodeJS.WriteStream): ProgressLine {
   }
 }
 
-function renderProgress(phase: string, seconds: number, { operations, failures }: Progress, perSecond: number): string {
-  const failed = failures === 0 ? '' : `, ${failures} failed`
-  return `${phase} ${seconds.toFixed(0)} s: ${perSecond}/s, ${operations} done${failed}`
+function renderProgress(phase: string, seconds: number, progress: Progress, perSecond: number): string {
+  const others = (['failures', 'refused', 'dropped'] as const)
+    .filter((name) => progress[name] > 0)
+    .map((name) => `, ${progress[name]} ${name === 'failures' ? 'failed' : name}`)
+  return `${phase} ${seconds.toFixed(0)} s: ${perSecond}/s, ${progress.operations} done${others.join('')}`
 }

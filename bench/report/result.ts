@@ -3,22 +3,29 @@
 import { cpus } from 'node:os'
 import { isCheckFailure } from '../client/failure.ts'
 import { averageCosts, type CryptoCosts, floorMicros } from '../measure/crypto-floor.ts'
-import { type Histogram, mean, percentile } from '../measure/histogram.ts'
 import { type CpuByRole, ROLES } from '../measure/server-cpu.ts'
+import type { ServerSample } from '../measure/server-sampler.ts'
 import type { RunStats } from '../measure/stats.ts'
-import type { Options } from '../options.ts'
+import type { Options } from '../options/options.ts'
 import { type ScenarioName, scenarioNamed } from '../scenario/table.ts'
+import { buildSeries, curveOf, type Latency, latencyOf, type Series } from './series.ts'
 
-/** Milliseconds. */
-export interface Latency {
-  count: number
-  mean: number
-  p50: number
-  p90: number
-  p95: number
-  p99: number
-  max: number
-}
+const BUSY_CORES = 0.85
+/** How late a generator that keeps up never is. */
+const LATE_MS = 50
+
+/** How operations were begun. */
+export type LoadShape =
+  | { kind: 'closed' }
+  | {
+      kind: 'open'
+      /** Of the arrivals. */
+      perSecond: number
+      /** The rate as part of what the closed loop before it reached; undefined when it was given as a number. */
+      ofMaximum: number | undefined
+      connections: number
+      patienceSeconds: number
+    }
 
 /** Microseconds of CPU per successful operation. */
 export interface OperationCpu {
@@ -27,7 +34,7 @@ export interface OperationCpu {
   serverTotal: number | undefined
   /** All generator processes. */
   generator: number
-  /** The process that started them, which answers http-01 challenges. */
+  /** The process that started them, which answers challenges. */
   responder: number
 }
 
@@ -45,6 +52,7 @@ export interface Result {
   directory: string
   /** Type of the challenges that were met. */
   challenge: string
+  load: LoadShape
   startedAt: string
   clients: number
   processes: number
@@ -56,9 +64,21 @@ export interface Result {
   seconds: number
   succeeded: number
   failed: number
+  /** Open loop: arrivals. */
+  offered: number
+  /** Open loop: arrivals that found no connection in time. */
+  dropped: number
+  /** Operations answered 503 with Retry-After, and how fast each step said so. */
+  refused: number
+  refusals: Record<string, Latency>
   perSecond: number
   latency: Latency
   steps: Record<string, Latency>
+  /** Open loop: how late the generator noticed arrivals; part of every latency. */
+  lag: Latency | undefined
+  /** Milliseconds at `CURVE_FRACTIONS`, of whole operations ("operation"), of each step, and of "503 to <step>". */
+  curves: Record<string, number[]>
+  series: Series
   failures: { kind: string; count: number; example: string }[]
   /** Certificates whose names, key and chain were checked. */
   certificatesChecked: number
@@ -69,18 +89,24 @@ export interface Result {
   receivedBytes: number
   /** Undefined when nothing succeeded. */
   cpu: OperationCpu | undefined
+  /** CPU of the busiest generator process in cores: near 1 it is the generator that is measured. */
+  generatorCores: number
   floor: Floor | undefined
 }
 
 export interface Measurement {
   scenario: ScenarioName
+  load: LoadShape
+  slotMs: number
   startedAt: Date
   seconds: number
   stats: RunStats
   certificatesChecked: number
-  /** Microseconds in the whole measured time. */
-  serverCpu: CpuByRole
+  /** Until the last operation had ended. */
+  samples: readonly ServerSample[]
   generatorCpuMicros: number
+  /** Of the busiest process. */
+  generatorCores: number
   responderCpuMicros: number
   costsBefore: CryptoCosts
   costsAfter: CryptoCosts
@@ -92,6 +118,7 @@ export function buildResult(options: Options, measured: Measurement): Result {
   const failures = stats.failures.map(([kind, { count, example }]) => ({ kind, count, example }))
   return {
     scenario,
+    load: measured.load,
     directory: options.directoryUrl,
     startedAt: measured.startedAt.toISOString(),
     challenge: options.challengeType,
@@ -105,9 +132,22 @@ export function buildResult(options: Options, measured: Measurement): Result {
     seconds,
     succeeded: stats.operations.count,
     failed: stats.failureCount,
+    offered: stats.offered,
+    dropped: stats.dropped,
+    refused: stats.refused,
+    refusals: Object.fromEntries(stats.refusedSteps.map(([name, histogram]) => [name, latencyOf(histogram)])),
     perSecond: stats.withinWindow / seconds,
     latency: latencyOf(stats.operations),
     steps: Object.fromEntries(stats.steps.map(([name, histogram]) => [name, latencyOf(histogram)])),
+    lag: measured.load.kind === 'open' ? latencyOf(stats.lag) : undefined,
+    curves: Object.fromEntries(
+      [
+        ['operation', stats.operations] as const,
+        ...stats.steps,
+        ...stats.refusedSteps.map(([name, histogram]) => [`503 to ${name}`, histogram] as const),
+      ].map(([name, histogram]) => [name, curveOf(histogram)]),
+    ),
+    series: buildSeries(stats.slots, measured.slotMs, measured.samples),
     failures,
     certificatesChecked: measured.certificatesChecked,
     checksPassed: !failures.some(({ kind }) => isCheckFailure(kind)),
@@ -116,8 +156,14 @@ export function buildResult(options: Options, measured: Measurement): Result {
     sentBytes: stats.sentBytes,
     receivedBytes: stats.receivedBytes,
     cpu,
+    generatorCores: measured.generatorCores,
     floor: floorOf(measured, cpu),
   }
+}
+
+/** The generator had no core to spare or could not keep its own times, so a faster one might have measured otherwise. */
+export function isGeneratorBusy({ generatorCores, lag }: Result): boolean {
+  return generatorCores > BUSY_CORES || (lag?.p99 ?? 0) > LATE_MS
 }
 
 /** What decides the exit code. */
@@ -125,14 +171,9 @@ export function isGood(result: Result): boolean {
   return result.checksPassed && result.succeeded > 0
 }
 
-function latencyOf(histogram: Histogram): Latency {
-  const at = (fraction: number) => percentile(histogram, fraction)
-  const { count, max } = histogram
-  return { count, mean: mean(histogram), p50: at(0.5), p90: at(0.9), p95: at(0.95), p99: at(0.99), max }
-}
-
 function cpuPerOperation(measured: Measurement): OperationCpu | undefined {
-  const { serverCpu, generatorCpuMicros, responderCpuMicros } = measured
+  const { samples, generatorCpuMicros, responderCpuMicros } = measured
+  const serverCpu: CpuByRole = samples.at(-1)?.cpu ?? {}
   const operations = measured.stats.operations.count
   if (operations === 0) return undefined
   const found = ROLES.filter((role) => serverCpu[role] !== undefined)

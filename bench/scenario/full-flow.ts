@@ -1,69 +1,15 @@
-/**
- * One certificate from order to download (RFC 8555 §7.4), with the seven signed requests common clients make:
- * new-order, authorization, challenge, authorization again, finalize, order, certificate; more where a poll came early.
- */
+/** `full-flow`: certificates for fresh names. */
 
-import type { Account } from '../client/account.ts'
-import type { AcmeClient } from '../client/acme.ts'
-import { Failure } from '../client/failure.ts'
-import { createOrder, parseAuthorization, parseOrder } from '../client/order.ts'
-import { pollUntil } from '../client/polling.ts'
-import type { HttpResponse } from '../client/response-parser.ts'
-import type { Context, Scenario } from './scenario.ts'
+import { ISSUANCE_FLOOR, issueCertificate } from './issue.ts'
+import type { Scenario } from './scenario.ts'
 
 export const fullFlow: Scenario = {
   summary: 'order, challenge, finalize and download of one certificate',
   usesAccounts: true,
   answersChallenges: true,
-  floor: { jwsVerifications: 7, csrVerifications: 1, signatures: 1 },
+  floor: ISSUANCE_FLOOR,
   async operate(client, context) {
     const account = context.nextAccount()
-    const name = context.nextName(account)
-    const { url, order } = await createOrder(client, context.directory, account, name)
-    for (const authorization of order.authorizations) await authorize(client, context, account, authorization)
-
-    const finalized = await client.post('finalize', account, order.finalize, `{"csr":"${context.csrFor(name)}"}`)
-    const certificateUrl = await awaitCertificate(client, context, account, url, finalized)
-    const download = await client.post('certificate', account, certificateUrl, '')
-    if (!download.contentType.startsWith('application/pem-certificate-chain')) {
-      throw new Failure('check-chain', `the certificate came as ${download.contentType || 'no media type'}`)
-    }
-    context.collect({ name, chainPem: download.body })
+    await issueCertificate(client, context, account, context.nextName(account))
   },
-}
-
-async function authorize(client: AcmeClient, context: Context, account: Account, url: string): Promise<void> {
-  const { status, challenges } = parseAuthorization(await client.post('authorization', account, url, ''))
-  if (status === 'valid') return
-
-  const { challengeType } = context
-  const challenge = challenges.find(({ type }) => type === challengeType)
-  if (!challenge) throw new Failure('no-challenge', `the authorization offers no ${challengeType} challenge`)
-  const accepted = await client.post('challenge', account, challenge.url, '{}')
-  await pollUntil(
-    context.poll,
-    'the authorization',
-    accepted,
-    () => client.post('poll-authorization', account, url, ''),
-    (response) => parseAuthorization(response).status === 'valid',
-  )
-}
-
-/** The order is read at least once, as clients do, also when the reply to finalize says already that it is valid. */
-async function awaitCertificate(
-  client: AcmeClient,
-  context: Context,
-  account: Account,
-  orderUrl: string,
-  finalized: HttpResponse,
-): Promise<string> {
-  let certificate: string | undefined
-  const read = () => client.post('poll-order', account, orderUrl, '')
-  const settled = (response: HttpResponse) => {
-    certificate = parseOrder(response).certificate
-    return certificate !== undefined
-  }
-  const isValid = parseOrder(finalized).status === 'valid'
-  if (!isValid || !settled(await read())) await pollUntil(context.poll, 'the order', finalized, read, settled)
-  return certificate!
 }

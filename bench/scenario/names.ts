@@ -13,3 +13,8 @@ export function nameMaker(runId: string, suffix: string): (accountIndex: number)
 export function accountIndexOf(name: string): number {
   return Number.parseInt(name.split('-')[1] ?? '', 36)
 }
+
+/** Where responders look for the thumbprint of an account that has changed its key; no DNS name. */
+export function thumbprintName(accountIndex: number): string {
+  return `account ${accountIndex}`
+}

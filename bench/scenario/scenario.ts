@@ -6,6 +6,7 @@ import type { AcmeClient, Directory } from '../client/acme.ts'
 import type { PollSettings } from '../client/polling.ts'
 import type { NewKey } from '../client/signer.ts'
 import type { FloorParts } from '../measure/crypto-floor.ts'
+import type { Proof } from './challenge.ts'
 
 /** What operations share within one generator process. */
 export interface Context {
@@ -14,6 +15,11 @@ export interface Context {
   newKey: NewKey
   /** The next account in turn. */
   nextAccount(): Account
+  /** One that nobody else has taken; there are at least as many accounts as clients. */
+  takeAccount(): Account
+  giveBack(account: Account): void
+  /** In all processes. */
+  accountCount: number
   /** A name nobody has asked for before, from which the http-01 responder can tell the account. */
   nextName(account: Account): string
   /** Base64url DER of a request for one name. */
@@ -21,19 +27,34 @@ export interface Context {
   /** Of the challenge to choose. */
   challengeType: string
   poll: PollSettings
+  /** Reads of renewal information before a renewal. */
+  renewalReads: number
+  /** Challenges that wait while others are measured. */
+  storm: number
+  /** Resolves when the responders know it. */
+  publish(proof: Proof): Promise<void>
   /** Hands a chain over to be checked. */
   collect(download: Download): void
 }
 
+/** The server does not offer what the scenario is about. */
+export class Unsupported extends Error {}
+
 export interface Scenario {
   summary: string
   usesAccounts: boolean
-  /** Needs the http-01 responder. */
+  /** Needs the responder of the challenge. */
   answersChallenges?: true
   /** Undefined where no signature is involved. */
   floor: FloorParts | undefined
-  /** Once per account, before the clock starts. */
+  /** Its http-01 targets take connections and say nothing until the clock has stopped. */
+  holdsAnswers?: true
+  /** Not part of "all". */
+  onlyByName?: true
+  /** Once per account, before the clock starts. @throws Unsupported */
   prepareAccount?(client: AcmeClient, context: Context, account: Account): Promise<void>
+  /** Once per account, when the clock has stopped and held answers have gone out. @throws Failure */
+  finishAccount?(client: AcmeClient, context: Context, account: Account): Promise<void>
   /** @throws Failure */
   operate(client: AcmeClient, context: Context): Promise<void>
 }

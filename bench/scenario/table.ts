@@ -4,8 +4,12 @@ import { registerAccount } from '../client/account.ts'
 import { parseObject } from '../client/acme.ts'
 import { Failure } from '../client/failure.ts'
 import { createOrder, parseOrder } from '../client/order.ts'
+import { accountOrders } from './account-orders.ts'
+import { certificateDownload, crlDownload, renewalInformation } from './certificate-reads.ts'
 import { fullFlow } from './full-flow.ts'
+import { renewal } from './renewal.ts'
 import type { Scenario } from './scenario.ts'
+import { validationStorm } from './validation-storm.ts'
 
 const ONE_VERIFICATION = { jwsVerifications: 1, csrVerifications: 0, signatures: 0 }
 
@@ -58,6 +62,12 @@ export const SCENARIOS = {
     },
   },
   'full-flow': fullFlow,
+  renewal,
+  'renewal-info': renewalInformation,
+  certificate: certificateDownload,
+  crl: crlDownload(),
+  'account-orders': accountOrders,
+  'validation-storm': validationStorm,
 } as const satisfies Record<string, Scenario>
 
 export type ScenarioName = keyof typeof SCENARIOS
@@ -69,4 +79,9 @@ export function isScenarioName(name: string): name is ScenarioName {
 /** Widened, so that optional members can be asked for. */
 export function scenarioNamed(name: ScenarioName): Scenario {
   return SCENARIOS[name]
+}
+
+/** Whether "all" stands for it too. */
+export function isPartOfAll(name: ScenarioName): boolean {
+  return !scenarioNamed(name).onlyByName
 }

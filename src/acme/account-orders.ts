@@ -11,7 +11,7 @@ export const accountOrders = acmeEndpoint({
   payload: 'none',
   async handle({ signer, id, query }, { ordering, urls, settings }) {
     requireOwnAccount(signer, id)
-    const cursor = query.get('cursor') ?? undefined
+    const cursor = new URLSearchParams(query).get('cursor') ?? undefined
     if (cursor !== undefined && !isUuid(cursor)) throw new Problem('malformed', 'the cursor is not one of this list')
     // One more than a page shows whether there is a next one.
     const ids = await ordering.listOrders(signer.requester, cursor, settings.ordersPageSize + 1)
@@ -19,7 +19,7 @@ export const accountOrders = acmeEndpoint({
     const next = `${urls.numbered('accountOrders', id)}?cursor=${page.at(-1)}`
     return {
       status: 200,
-      body: { orders: page.map((orderId) => urls.numbered('order', orderId)) },
+      body: JSON.stringify({ orders: page.map((orderId) => urls.numbered('order', orderId)) }),
       ...(ids.length > page.length && { links: [`<${next}>;rel="next"`] }),
     }
   },

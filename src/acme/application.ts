@@ -1,6 +1,6 @@
 /** The ACME interface as one function from request to reply: directory, nonces, endpoints, and problems for all the rest. */
 
-import type { Header } from '../http/common-headers.ts'
+import { FixedHeaders, type Header } from '../http/header.ts'
 import type { HttpReply, HttpRequest } from '../http/message.ts'
 import { Problem } from '../protocol/problem.ts'
 import type { ResourceMatch, ResourceName } from '../protocol/urls.ts'
@@ -8,7 +8,7 @@ import type { AcmeContext } from './context.ts'
 import { renderDirectory } from './directory.ts'
 import { type AcmeReply, noSuchResource, runEndpoint } from './endpoint.ts'
 import { renewalInfo } from './renewal-info.ts'
-import { problemReply, renderReply } from './reply.ts'
+import { fixedAcmeHeaders, problemReply, renderReply } from './reply.ts'
 import { ENDPOINTS, type SignedResource } from './routes.ts'
 
 export interface AcmeExchange {
@@ -16,8 +16,10 @@ export interface AcmeExchange {
   /** Of the client, behind trusted proxies. */
   address: string
   now: Date
-  securityHeaders: readonly Header[]
+  scheme: Scheme
 }
+
+type Scheme = 'http' | 'https'
 
 export interface AcmeApplication {
   /** Undefined: the path is none of ACME's. */
@@ -38,39 +40,47 @@ function methodsOf(resource: ResourceName): readonly string[] {
   return resource === 'directory' || resource === 'newNonce' ? PLAIN_METHODS : SIGNED_METHODS
 }
 
-export function createAcmeApplication(context: AcmeContext): AcmeApplication {
+/** @param security headers of every response, by how the client came */
+export function createAcmeApplication(
+  context: AcmeContext,
+  security: Record<Scheme, readonly Header[]>,
+): AcmeApplication {
   const { urls, nonces, limits } = context
   const directory: AcmeReply = { status: 200, body: renderDirectory(context) }
   const directoryUrl = urls.fixed('directory')
 
-  function render(reply: AcmeReply, { requestId, now, securityHeaders }: AcmeExchange): HttpReply {
-    return renderReply(reply, { nonce: nonces.issue(now.getTime()), directoryUrl, requestId, securityHeaders })
+  function fixedWith(more: readonly Header[]): Record<Scheme, FixedHeaders> {
+    const fixed = (scheme: Scheme) => new FixedHeaders([...fixedAcmeHeaders(directoryUrl, security[scheme]), ...more])
+    return { http: fixed('http'), https: fixed('https') }
+  }
+  const common = fixedWith([])
+  const ofDirectory = fixedWith([ALLOW_ANY_ORIGIN])
+  const ofRenewalInfo = fixedWith([ALLOW_ANY_ORIGIN, EXPOSE_RETRY_AFTER])
+
+  function render(reply: AcmeReply, { requestId, now, scheme }: AcmeExchange, fixed = common): HttpReply {
+    return renderReply(reply, { nonce: nonces.issue(now.getTime()), requestId, fixedHeaders: fixed[scheme] })
   }
 
-  const problem = (refusal: Problem, exchange: AcmeExchange) => {
-    const rendered = render(problemReply(refusal), exchange)
+  function problem(refusal: Problem, exchange: AcmeExchange, fixed = common): HttpReply {
+    const rendered = render(problemReply(refusal), exchange, fixed)
     const { allow } = refusal.options
     return allow ? { ...rendered, headers: [...rendered.headers, ['Allow', allow.join(', ')] as const] } : rendered
   }
 
-  async function replyTo(work: Promise<AcmeReply>, exchange: AcmeExchange): Promise<HttpReply> {
-    try {
-      return render(await work, exchange)
-    } catch (error) {
-      if (error instanceof Problem) return problem(error, exchange)
-      throw error
-    }
+  function replyTo(work: Promise<AcmeReply>, exchange: AcmeExchange, fixed = common): Promise<HttpReply> {
+    return work.then(
+      (reply) => render(reply, exchange, fixed),
+      (error) => {
+        if (error instanceof Problem) return problem(error, exchange, fixed)
+        throw error
+      },
+    )
   }
 
   function handleSigned(http: HttpRequest, match: ResourceMatch, exchange: AcmeExchange): Promise<HttpReply> {
     const endpoint = ENDPOINTS[match.resource as SignedResource]
     const { requestId, address, now } = exchange
     return replyTo(runEndpoint(endpoint, { http, match, requestId, address, now }, context), exchange)
-  }
-
-  async function handleRenewalInfo(match: ResourceMatch, exchange: AcmeExchange): Promise<HttpReply> {
-    const rendered = await replyTo(renewalInfo(match.id, context, exchange.now), exchange)
-    return { ...rendered, headers: [...rendered.headers, ALLOW_ANY_ORIGIN, EXPOSE_RETRY_AFTER] }
   }
 
   /** RFC 8555 §7.2: 200 to HEAD, 204 to GET. */
@@ -98,11 +108,9 @@ export function createAcmeApplication(context: AcmeContext): AcmeApplication {
         return problem(new Problem('malformed', detail, { status: 405, allow: allowed }), exchange)
       }
       if (http.method === 'POST') return handleSigned(http, match, exchange)
-      if (match.resource === 'directory') {
-        const rendered = render(directory, exchange)
-        return { ...rendered, headers: [...rendered.headers, ALLOW_ANY_ORIGIN] }
-      }
-      if (match.resource === 'renewalInfo') return handleRenewalInfo(match, exchange)
+      if (match.resource === 'directory') return render(directory, exchange, ofDirectory)
+      if (match.resource === 'renewalInfo')
+        return replyTo(renewalInfo(match.id, context, exchange.now), exchange, ofRenewalInfo)
       return handleNewNonce(http.method, exchange)
     },
   }

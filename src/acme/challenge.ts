@@ -2,7 +2,7 @@
 
 import { z } from 'zod/v4'
 import { acmeEndpoint } from './endpoint.ts'
-import { renderChallenge } from './resources.ts'
+import { attemptOf, renderChallenge } from './resources.ts'
 
 export const challenge = acmeEndpoint({
   resource: 'challenge',
@@ -16,12 +16,12 @@ export const challenge = acmeEndpoint({
       payload === undefined
         ? await challenges.find(signer.requester, id)
         : await challenges.trigger(signer.requester, id, signer.key.thumbprint, requestId)
-    const body = renderChallenge(authorization, type, urls, settings)
+    const isProcessing = attemptOf(authorization, type).status === 'processing'
     return {
       status: 200,
-      body,
+      body: renderChallenge(authorization, type, urls, settings),
       links: [`<${urls.numbered('authorization', authorization.id)}>;rel="up"`],
-      ...(body.status === 'processing' && { retryAfterSeconds: settings.challengeRetryAfterSeconds }),
+      retryAfterSeconds: isProcessing ? settings.challengeRetryAfterSeconds : undefined,
     }
   },
 })

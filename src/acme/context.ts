@@ -9,6 +9,7 @@ import type { ChainDownload } from '../services/chain-download.ts'
 import type { InstanceBoard } from '../services/instance-board.ts'
 import type { Issuance } from '../services/issuance.ts'
 import type { Ordering } from '../services/ordering.ts'
+import type { Patience } from '../services/patience.ts'
 import type { RateLimiter } from '../services/rate-limiter.ts'
 import type { Registration } from '../services/registration.ts'
 import type { Renewal } from '../services/renewal.ts'
@@ -50,6 +51,7 @@ export interface AcmeContext {
   settings: AcmeSettings
   nonces: Nonces
   limits: RateLimiter
+  patience: Patience
   board: Pick<InstanceBoard, 'isOn'>
   accounts: AccountCache
   registration: Registration

@@ -24,13 +24,13 @@ import type { AcmeContext } from './context.ts'
 /** What a resource answers; headers common to all of them are added by `reply.ts`. */
 export interface AcmeReply {
   status: number
-  /** An object becomes JSON. */
-  body?: object | string
+  /** JSON unless `contentType` says otherwise. */
+  body?: string
   contentType?: string
-  location?: string
-  retryAfterSeconds?: number
+  location?: string | undefined
+  retryAfterSeconds?: number | undefined
   /** Values of further Link headers. */
-  links?: readonly string[]
+  links?: readonly string[] | undefined
 }
 
 /** A request that passed the gate. */
@@ -40,7 +40,8 @@ export interface AcmeRequest<P, S extends SignedBy> {
   id: string
   /** Number behind the UUID of a certificate; 0 when there is none. */
   chain: number
-  query: URLSearchParams
+  /** As sent; empty when absent. */
+  query: string
   accept: string | undefined
   /** Undefined for a POST-as-GET. */
   payload: P
@@ -108,26 +109,29 @@ export async function runEndpoint(
   if (match.id !== '' && !isUuid(match.id)) throw noSuchResource()
   const jws = readJws(http.body, endpoint.signedBy, context)
   requireUrl(jws, http.query === '' ? match.url : `${match.url}?${http.query}`)
-  if (!context.nonces.isAuthentic(jws.header.nonce, now.getTime())) throw badNonce()
+  const nonce = context.nonces.open(jws.header.nonce, now.getTime())
+  if (!nonce) throw badNonce()
   const visit = endpoint.limit && context.limits.visit(endpoint.limit, gated.address)
   if (!(jws.payload && endpoint.mayBeExempt?.(jws.payload))) visit?.require()
 
-  let signer = await authenticate(jws, endpoint.signedBy, context)
+  // What is there already is not awaited: that would cost every request a turn.
+  const authentic = authenticate(jws, endpoint.signedBy, gated.address, context)
+  const signer = authentic instanceof Promise ? await authentic : authentic
   const payload = readPayload(jws.payload, endpoint.payload)
   if (endpoint.pausedInMaintenance && context.board.isOn('maintenance')) throw inMaintenance()
   if (endpoint.needsCurrentTerms && isAccount(signer)) {
     const looking = context.registration.requireCurrentTerms(signer)
     if (looking) await looking
   }
-  const redeemed = context.nonces.redeem(jws.header.nonce, now.getTime())
-  // Not awaited where the answer is there already: that would cost every request a turn.
+  const redeemed = nonce.redeem()
   if (!(redeemed instanceof Promise ? await redeemed : redeemed)) throw badNonce()
 
   const request = {
+    signer,
     id: match.id,
     chain: match.chain ?? 0,
     accept: http.header('accept'),
-    query: new URLSearchParams(http.query),
+    query: http.query,
     payload,
     jws,
     visit,
@@ -136,19 +140,21 @@ export async function runEndpoint(
     now,
   }
   try {
-    return await endpoint.handle({ ...request, signer }, context)
+    return await endpoint.handle(request, context)
   } catch (error) {
     if (!(error instanceof StaleAccountError) || !isAccount(signer)) throw error
     // The cache was wrong about this account: read it again, and let the same request prove itself to what is there now.
     context.accounts.forget(signer.account.id)
-    signer = await authenticate(jws, endpoint.signedBy, context)
-    return await endpoint.handle({ ...request, signer }, context)
+    const current = await authenticate(jws, endpoint.signedBy, gated.address, context)
+    return await endpoint.handle({ ...request, signer: current }, context)
   }
 }
 
+const JOSE_JSON = 'application/jose+json'
+
 function requireMediaType(http: HttpRequest): void {
-  const mediaType = http.header('content-type')?.split(';', 1)[0]?.trim().toLowerCase()
-  if (mediaType !== 'application/jose+json')
+  const sent = http.header('content-type')
+  if (sent !== JOSE_JSON && sent?.split(';', 1)[0]?.trim().toLowerCase() !== JOSE_JSON)
     throw new Problem(
       'malformed',
       'the Content-Type of an ACME request must be application/jose+json (RFC 8555 §6.2)',
@@ -171,45 +177,75 @@ function requireUrl(jws: FlattenedJws, url: string): void {
     throw new Problem('unauthorized', `the url of the protected header is not the URL of this resource, ${url}`)
 }
 
-async function authenticate(jws: FlattenedJws, signedBy: SignedBy, context: AcmeContext): Promise<Signer<SignedBy>> {
+function authenticate(
+  jws: FlattenedJws,
+  signedBy: SignedBy,
+  address: string,
+  context: AcmeContext,
+): Signer<SignedBy> | Promise<Signer<SignedBy>> {
   const { key } = jws.header
   if ('jwk' in key) {
     if (signedBy === 'kid')
       throw new Problem('malformed', 'this resource needs kid, the account URL, and not jwk (RFC 8555 §6.2)')
     const ofCertificate = signedBy === 'either'
     const { accountKeys, algorithms } = context.settings
+    context.patience.require(address)
     const proven = parseAccountKey(key.jwk, ofCertificate ? CERTIFICATE_KEYS : accountKeys)
-    requireSignature(jws, proven, ofCertificate ? EVERY_ALGORITHM : algorithms)
+    try {
+      requireSignature(jws, proven, ofCertificate ? EVERY_ALGORITHM : algorithms)
+    } catch (error) {
+      context.patience.wasted(address, 1)
+      throw error
+    }
     return proven
   }
   if (signedBy === 'jwk')
     throw new Problem('malformed', 'this resource needs jwk, the public key itself, and not kid (RFC 8555 §6.2)')
-  const known = await findSigner(jws, await findAccount(key.kid, context), context)
-  if (known.account.status !== 'valid') {
-    context.accounts.forget(known.account.id)
-    throw new Problem('unauthorized', `the account is ${known.account.status}`, { status: 401 })
-  }
-  return known
+  const id = context.urls.accountIdOf(key.kid)
+  const known = id !== undefined && isUuid(id) ? context.accounts.find(id) : undefined
+  return known instanceof Promise
+    ? known.then((found) => requireSigner(jws, found, address, context))
+    : requireSigner(jws, known, address, context)
 }
 
 /** The account with the key that made the signature: the known key, or one that another thread has put in its place. */
-async function findSigner(jws: FlattenedJws, known: KnownAccount, context: AcmeContext): Promise<KnownAccount> {
-  try {
-    requireSignature(jws, known.key, context.settings.algorithms)
-    return known
-  } catch (error) {
-    const current = await context.accounts.findNewKey(known)
-    if (!current) throw error
-    requireSignature(jws, current.key, context.settings.algorithms)
-    return current
+function requireSigner(
+  jws: FlattenedJws,
+  known: KnownAccount | undefined,
+  address: string,
+  context: AcmeContext,
+): KnownAccount | Promise<KnownAccount> {
+  const { patience, settings } = context
+  patience.require(address, known?.provenFrom)
+  if (!known) {
+    patience.wasted(address, 1)
+    throw new Problem('accountDoesNotExist', 'the kid is not the URL of an account of this server')
   }
+  const refusal = checkSignature(jws, known.key, settings.algorithms)
+  if (!refusal) return requireValid(known, address, context)
+  patience.wasted(address, 1)
+  known.provenFrom = undefined
+  return requireNewKey(jws, known, refusal, address, context)
 }
 
-async function findAccount(kid: string, context: AcmeContext): Promise<KnownAccount> {
-  const id = context.urls.accountIdOf(kid)
-  const known = id !== undefined && isUuid(id) ? await context.accounts.find(id) : undefined
-  if (!known) throw new Problem('accountDoesNotExist', 'the kid is not the URL of an account of this server')
-  return known
+async function requireNewKey(
+  jws: FlattenedJws,
+  known: KnownAccount,
+  refusal: Problem,
+  address: string,
+  context: AcmeContext,
+): Promise<KnownAccount> {
+  const current = await context.accounts.findNewKey(known)
+  if (!current) throw refusal
+  requireSignature(jws, current.key, context.settings.algorithms)
+  return requireValid(current, address, context)
+}
+
+function requireValid(proven: KnownAccount, address: string, { accounts }: AcmeContext): KnownAccount {
+  proven.provenFrom = address
+  if (proven.account.status === 'valid') return proven
+  accounts.forget(proven.account.id)
+  throw new Problem('unauthorized', `the account is ${proven.account.status}`, { status: 401 })
 }
 
 type SignedJws = Pick<InnerJws, 'signingInput' | 'signature'> & { header: { alg: JwsAlgorithm } }

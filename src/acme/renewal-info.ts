@@ -11,5 +11,5 @@ import type { AcmeReply } from './endpoint.ts'
  */
 export async function renewalInfo(certId: string, { renewal }: AcmeContext, now: Date): Promise<AcmeReply> {
   const info = await renewal.info(certId, now)
-  return { status: 200, body: renderRenewalInfo(info), retryAfterSeconds: info.retryAfterSeconds }
+  return { status: 200, body: JSON.stringify(renderRenewalInfo(info)), retryAfterSeconds: info.retryAfterSeconds }
 }

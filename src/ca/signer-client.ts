@@ -135,14 +135,7 @@ export class SignerClient {
     const id = this.#nextId()
     const wait = Math.max(0, Math.min(Math.ceil(timeoutMs), 0xffffffff))
     const { code } = METHODS[method]
-    const frame = encodeFrame({
-      kind: KIND.request,
-      id,
-      method: code,
-      timeoutMs: wait,
-      meta: params,
-      ...(payload && { payload }),
-    })
+    const frame = encodeFrame({ kind: KIND.request, id, method: code, timeoutMs: wait, meta: params, payload })
     if (frame.length > this.#options.maxFrameBytes) {
       return Promise.reject(new SignerRefusal(`a request of ${frame.length} bytes is too long for the signer`))
     }

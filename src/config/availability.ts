@@ -39,5 +39,4 @@ export const ABSENT_FEATURES: readonly AbsentFeature[] = [
   when('audit_retention.enabled', 'the audit log is', (c) => c.audit_retention.enabled),
   when('audit_export.webhook_url', 'audit export is', (c) => c.audit_export.webhook_url !== null),
   when('audit_export.syslog_host', 'audit export is', (c) => c.audit_export.syslog_host !== null),
-  when('retention.enabled', 'deletion of old rows is', (c) => c.retention.enabled),
 ]

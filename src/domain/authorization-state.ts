@@ -29,3 +29,8 @@ export const CHALLENGE = {
 export function authorizationStatusesAllowing(event: AuthorizationEvent): AuthorizationStatus[] {
   return (Object.keys(AUTHORIZATION) as AuthorizationStatus[]).filter((status) => event in AUTHORIZATION[status])
 }
+
+/** Statuses that nothing changes any more. */
+export const FINAL_AUTHORIZATION_STATUSES = (Object.keys(AUTHORIZATION) as AuthorizationStatus[]).filter(
+  (status) => Object.keys(AUTHORIZATION[status]).length === 0,
+)

@@ -38,24 +38,29 @@ function checkNames(csr: Csr, identifiers: readonly Identifier[]): void {
       `the CSR asks for names of type ${csr.otherSanTypes.join(', ')}; only dNSName and iPAddress are issued`,
     )
   if (csr.duplicateSans.length > 0) throw badCsr('the CSR lists a name twice')
-  const ordered = new Set(identifiers.map(({ type, value }) => `${type}:${value}`))
-  const requested = new Set([
-    ...csr.dnsNames.map((name) => `dns:${name}`),
-    ...csr.ipAddresses.map((address) => `ip:${address}`),
-  ])
+  const ordered = new Set<string>()
+  for (const { type, value } of identifiers) ordered.add(`${type}:${value}`)
+  const requested = new Set<string>()
+  for (const name of csr.dnsNames) requested.add(`dns:${name}`)
+  for (const address of csr.ipAddresses) requested.add(`ip:${address}`)
   for (const commonName of csr.commonNames) {
     const name = commonName.toLowerCase()
-    if (ordered.has(`ip:${name}`)) requested.add(`ip:${name}`)
-    else requested.add(`dns:${name}`)
+    requested.add(ordered.has(`ip:${name}`) ? `ip:${name}` : `dns:${name}`)
   }
-  const missing = [...ordered].filter((name) => !requested.has(name))
-  const extra = [...requested].filter((name) => !ordered.has(name))
+  const missing = without(ordered, requested)
+  const extra = without(requested, ordered)
   if (missing.length === 0 && extra.length === 0) return
   const parts = [
     ...(missing.length > 0 ? [`it lacks ${listed(missing)}`] : []),
     ...(extra.length > 0 ? [`it has ${extra.length} name(s) that the order has not`] : []),
   ]
   throw badCsr(`the names of the CSR are not those of the order: ${parts.join('; ')}`)
+}
+
+function without(names: ReadonlySet<string>, taken: ReadonlySet<string>): string[] {
+  const left: string[] = []
+  for (const name of names) if (!taken.has(name)) left.push(name)
+  return left
 }
 
 function listed(names: readonly string[]): string {

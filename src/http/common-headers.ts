@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto'
 
-export type Header = readonly [name: string, value: string]
+import type { Header } from './header.ts'
 
 const ALWAYS: readonly Header[] = [
   ['X-Content-Type-Options', 'nosniff'],
@@ -10,7 +10,7 @@ const ALWAYS: readonly Header[] = [
   ['Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'"],
 ]
 
-/** Both lists are built once; a response only picks one. HSTS means nothing over plain HTTP (RFC 6797 §7.2). */
+/** What a response to a client that came by this scheme carries. HSTS means nothing over plain HTTP (RFC 6797 §7.2). */
 export function createSecurityHeaders(hstsMaxAgeSeconds: number): Record<'http' | 'https', readonly Header[]> {
   const hsts: Header = ['Strict-Transport-Security', `max-age=${hstsMaxAgeSeconds}; includeSubDomains`]
   return { http: ALWAYS, https: hstsMaxAgeSeconds > 0 ? [...ALWAYS, hsts] : ALWAYS }

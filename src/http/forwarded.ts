@@ -19,19 +19,25 @@ export interface EffectiveClient {
 
 /** @param listenerScheme of the connection itself. */
 export function createForwarding(settings: ProxySettings, listenerScheme: 'http' | 'https') {
-  const trusted = new BlockList()
-  for (const entry of settings.trustedProxies) addNetwork(trusted, entry)
-  const isTrusted = (address: string) => trusted.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
+  const isTrusted = trustedProxies(settings)
 
   return (request: HttpRequest): EffectiveClient => {
     const { peerAddress } = request
-    if (!settings.enabled || !isTrusted(peerAddress)) return { address: peerAddress, scheme: listenerScheme }
+    if (!isTrusted(peerAddress)) return { address: peerAddress, scheme: listenerScheme }
     const proto = request.header(settings.forwardedProtoHeader)?.trim().toLowerCase()
     return {
       address: clientAddress(request.header(settings.forwardedForHeader), peerAddress, isTrusted),
       scheme: proto === 'https' || proto === 'http' ? proto : listenerScheme,
     }
   }
+}
+
+/** Whether an address is that of a proxy whose headers are believed. */
+export function trustedProxies(settings: ProxySettings): (address: string) => boolean {
+  if (!settings.enabled) return () => false
+  const trusted = new BlockList()
+  for (const entry of settings.trustedProxies) addNetwork(trusted, entry)
+  return (address) => trusted.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
 }
 
 /** Right to left, the first address that is no trusted proxy; anything that is no address ends the chain of trust. */

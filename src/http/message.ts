@@ -1,5 +1,7 @@
 /** A request and a reply as values: handlers know these, only `uws.ts` knows the socket. */
 
+import type { FixedHeaders, Header } from './header.ts'
+
 export interface HttpRequest {
   /** As sent: methods are case-sensitive (RFC 9110 §9.1), so `get` is not GET. */
   method: string
@@ -18,8 +20,12 @@ export interface HttpRequest {
 export interface HttpReply {
   status: number
   /** Written in order; names may repeat (Link). Content-Length and Date are the adapter's. */
-  headers: readonly (readonly [name: string, value: string])[]
+  headers: readonly Header[]
+  /** Written behind them: what many replies have in common. */
+  fixedHeaders?: FixedHeaders
   body: string | Buffer
+  /** The connection ends behind this reply. */
+  closes?: true
 }
 
 /** A plain reply is written in the same turn, a promise later; a handler that throws or rejects becomes `onError`'s reply. */

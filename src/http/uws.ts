@@ -33,12 +33,20 @@ export interface ListenOptions {
   /** Those of them whose lines make one list, joined by commas (RFC 9110 §5.3). Of others the first line counts. */
   listHeaders?: readonly string[]
   handler: HttpHandler
+  /** Asked with the head of each request, before its body is read. A reply refuses it; the body is skipped. */
+  admit?(request: HttpRequest): HttpReply | Promise<HttpReply> | undefined
+  /** Asked as a connection opens; false closes it before anything is read or, with TLS, computed. */
+  accept?(peerAddress: string, openConnections: number): boolean
+  /** What the bodies that are being received may have declared or brought, all together; without it any amount. */
+  maxBufferedBytes?: number
+  /** The reply for a body that does not fit there any more (503, a bare one by default); the body is skipped. */
+  busy?(request: HttpRequest): HttpReply
   /** The reply for a handler that threw or rejected; where it throws itself, or its reply cannot be written, a bare 500 is sent. */
   onError(error: unknown, request: HttpRequest): HttpReply
-  /** The reply for a body over `maxBodyBytes` (413); `request.body` is empty. */
-  tooLarge(request: HttpRequest): HttpReply
+  /** The reply for a body over `maxBodyBytes` (413); `request.body` is empty. Behind a promise nothing more is read, and the connection ends. */
+  tooLarge(request: HttpRequest): HttpReply | Promise<HttpReply>
   /** The reply for two Content-Lengths or a foreign Transfer-Encoding (400, RFC 9112 §6.1, §6.3); the connection closes with it. */
-  badRequest(request: HttpRequest): HttpReply
+  badRequest(request: HttpRequest): HttpReply | Promise<HttpReply>
   /** The client went away before the reply was complete. For logs only. */
   onAborted?(request: HttpRequest): void
 }
@@ -50,6 +58,8 @@ export interface HttpCounters {
   readonly aborted: number
   readonly tooLarge: number
   readonly handlerErrors: number
+  /** Connections that `accept` did not want. */
+  readonly refusedConnections: number
 }
 
 export interface HttpServer {
@@ -57,6 +67,8 @@ export interface HttpServer {
   readonly openConnections: number
   /** Requests whose reply is not yet handed to the socket. */
   readonly inFlight: number
+  /** Of bodies that are being received. */
+  readonly bufferedBytes: number
   readonly counters: HttpCounters
   /** No new connections; existing ones go on. Other servers on the same port are not touched. */
   stopListening(): void
@@ -90,6 +102,7 @@ const DRAIN_POLL_MS = 10
 
 const NO_BODY = Buffer.alloc(0)
 const BARE_500: HttpReply = { status: 500, headers: [], body: '' }
+const BARE_503: HttpReply = { status: 503, headers: [['Retry-After', '1']], body: '' }
 
 /**
  * Starts a server in this thread.
@@ -122,6 +135,8 @@ interface Exchange {
   request: LiveRequest
   /** Answered or aborted: `res` must not be touched any more. */
   over: boolean
+  /** Its share of `bufferedBytes`. */
+  buffered: number
 }
 
 type KeptHeaders = Pick<ListenOptions, 'keptHeaders' | 'listHeaders'>
@@ -210,7 +225,15 @@ class Server implements HttpServer {
   port = 0
   openConnections = 0
   inFlight = 0
-  readonly counters = { connections: 0, requests: 0, aborted: 0, tooLarge: 0, handlerErrors: 0 }
+  bufferedBytes = 0
+  readonly counters = {
+    connections: 0,
+    requests: 0,
+    aborted: 0,
+    tooLarge: 0,
+    handlerErrors: 0,
+    refusedConnections: 0,
+  }
   readonly #app: uWS.TemplatedApp
   readonly #options: ListenOptions
   #listenSocket: uWS.us_listen_socket | undefined
@@ -220,8 +243,7 @@ class Server implements HttpServer {
   constructor(app: uWS.TemplatedApp, options: ListenOptions) {
     this.#app = app
     this.#options = options
-    const count = (_res: uWS.HttpResponse, change: unknown): void => this.#countConnection(Number(change))
-    app.filter(count)
+    app.filter((res: uWS.HttpResponse, change: unknown): void => this.#countConnection(res, Number(change)))
     // Known methods by their own route, which saves asking for the name.
     app.get('/*', (res, req) => this.#begin('GET', false, res, req))
     app.head('/*', (res, req) => this.#begin('HEAD', false, res, req))
@@ -283,9 +305,16 @@ class Server implements HttpServer {
     this.#app.close()
   }
 
-  #countConnection(change: number): void {
+  /** The library tells of an end without saying whose: the address of a socket is known while it is open. */
+  #countConnection(res: uWS.HttpResponse, change: number): void {
     this.openConnections += change
-    if (change > 0) this.counters.connections++
+    if (change < 0) return
+    this.counters.connections++
+    const { accept } = this.#options
+    if (accept === undefined) return
+    if (accept(addresses.text(new Uint8Array(res.getRemoteAddress())), this.openConnections)) return
+    this.counters.refusedConnections++
+    res.close()
   }
 
   /** @param takesBody false for GET and HEAD: a body, should one come, is skipped by the library. */
@@ -295,18 +324,31 @@ class Server implements HttpServer {
     const declared = req.getHeader('content-length')
     const chunked = declared === '' && req.getHeader('transfer-encoding') !== ''
     if (declared === '' && !chunked) {
-      this.#answer(res, request)
+      if (!this.#isTurnedAway(res, request)) this.#answer(res, request)
       return
     }
     const length = chunked ? undefined : Number(declared)
     if (!request.detach()) this.#refuseAmbiguous(res, request)
+    else if (this.#isTurnedAway(res, request)) return
     else if (!takesBody || length === 0) this.#answer(res, request)
     else if (length !== undefined && length > this.#options.maxBodyBytes) this.#refuseLarge(res, request, length)
     else this.#collect(res, request, length)
   }
 
+  /** @returns true when the request was refused by its head and has its reply, or will get it. */
+  #isTurnedAway(res: uWS.HttpResponse, request: LiveRequest): boolean {
+    if (this.#options.admit === undefined) return false
+    const refusal = this.#run(request, this.#options.admit)
+    if (refusal === undefined) return false
+    this.#reply(res, request, refusal)
+    return true
+  }
+
   #answer(res: uWS.HttpResponse, request: LiveRequest): void {
-    const reply = this.#run(request)
+    this.#reply(res, request, this.#run(request, this.#options.handler))
+  }
+
+  #reply(res: uWS.HttpResponse, request: LiveRequest, reply: HttpReply | Promise<HttpReply>): void {
     if (reply instanceof Promise) {
       request.detach()
       this.#finishLater(this.#track(res, request), reply)
@@ -322,14 +364,15 @@ class Server implements HttpServer {
    */
   #refuseAmbiguous(res: uWS.HttpResponse, request: LiveRequest): void {
     const exchange = this.#track(res, request)
-    setImmediate(() => this.#finish(exchange, this.#guard(request, this.#options.badRequest), true))
+    setImmediate(() => this.#finishBy(exchange, this.#guard(request, this.#options.badRequest), true))
   }
 
   /** Answered at once, whether or not the client has begun to send; `Expect: 100-continue` asks for just that. */
   #refuseLarge(res: uWS.HttpResponse, request: LiveRequest, declared: number): void {
     this.counters.tooLarge++
     const reply = this.#guard(request, this.#options.tooLarge)
-    this.#write(res, request, reply, declared > this.#options.maxBodyBytes + LINGER_BYTES)
+    if (reply instanceof Promise) this.#finishBy(this.#track(res, request), reply, true)
+    else this.#write(res, request, reply, declared > this.#options.maxBodyBytes + LINGER_BYTES)
   }
 
   /**
@@ -338,38 +381,62 @@ class Server implements HttpServer {
    */
   #collect(res: uWS.HttpResponse, request: LiveRequest, declared: number | undefined): void {
     const limit = this.#options.maxBodyBytes
+    if (this.#isOverBuffered(declared ?? 0)) {
+      this.#write(res, request, this.#guard(request, this.#options.busy), false)
+      return
+    }
     const exchange = this.#track(res, request)
+    this.#buffer(exchange, declared ?? 0)
     let whole: Buffer | undefined
     let parts: Buffer[] = []
     let size = 0
+    let isRefused = false
     res.onData((chunk, isLast) => {
-      if (exchange.over) return
+      if (exchange.over || isRefused) return
       const at = size
       size += chunk.byteLength
       if (size > limit) {
         parts = []
         if (!isLast && size <= limit + LINGER_BYTES) return
         this.counters.tooLarge++
-        this.#finish(exchange, this.#guard(request, this.#options.tooLarge), !isLast)
+        isRefused = true
+        this.#finishBy(exchange, this.#guard(request, this.#options.tooLarge), !isLast)
         return
       }
       if (declared !== undefined) {
         whole ??= Buffer.allocUnsafe(declared)
         whole.set(new Uint8Array(chunk), at)
       } else if (chunk.byteLength > 0) {
+        if (this.#isOverBuffered(chunk.byteLength)) {
+          parts = []
+          this.#finish(exchange, this.#guard(request, this.#options.busy), !isLast)
+          return
+        }
+        this.#buffer(exchange, chunk.byteLength)
         parts.push(Buffer.from(new Uint8Array(chunk)))
       }
       if (!isLast) return
       request.body = whole ?? (parts.length === 1 ? parts[0]! : Buffer.concat(parts))
-      const reply = this.#run(request)
+      this.#buffer(exchange, -exchange.buffered)
+      const reply = this.#run(request, this.#options.handler)
       if (reply instanceof Promise) this.#finishLater(exchange, reply)
       else this.#finish(exchange, reply)
     })
   }
 
-  #run(request: LiveRequest): HttpReply | Promise<HttpReply> {
+  #isOverBuffered(more: number): boolean {
+    const { maxBufferedBytes } = this.#options
+    return maxBufferedBytes !== undefined && this.bufferedBytes + more > maxBufferedBytes
+  }
+
+  #buffer(exchange: Exchange, bytes: number): void {
+    exchange.buffered += bytes
+    this.bufferedBytes += bytes
+  }
+
+  #run<R>(request: LiveRequest, handler: (request: HttpRequest) => R): R | HttpReply {
     try {
-      return this.#options.handler(request)
+      return handler(request)
     } catch (error) {
       return this.#errorReply(error, request)
     }
@@ -380,9 +447,9 @@ class Server implements HttpServer {
     return this.#guard(request, () => this.#options.onError(error, request))
   }
 
-  #guard(request: LiveRequest, make: (request: HttpRequest) => HttpReply): HttpReply {
+  #guard<R>(request: LiveRequest, make: ((request: HttpRequest) => R) | undefined): R | HttpReply {
     try {
-      return make(request)
+      return make?.(request) ?? BARE_503
     } catch {
       // The reply to an error failed itself; the client still gets an answer, and the counter says that it happened.
       this.counters.handlerErrors++
@@ -391,7 +458,7 @@ class Server implements HttpServer {
   }
 
   #track(res: uWS.HttpResponse, request: LiveRequest): Exchange {
-    const exchange = { res, request, over: false }
+    const exchange = { res, request, over: false, buffered: 0 }
     this.inFlight++
     res.onAborted(() => {
       this.#settle(exchange)
@@ -403,12 +470,23 @@ class Server implements HttpServer {
 
   #settle(exchange: Exchange): void {
     exchange.over = true
+    this.bufferedBytes -= exchange.buffered
     this.inFlight--
   }
 
-  #finishLater(exchange: Exchange, reply: Promise<HttpReply>): void {
+  /** A refusal. The one that comes later leaves the rest of the body in the network, and the connection with it. */
+  #finishBy(exchange: Exchange, reply: HttpReply | Promise<HttpReply>, thenClose: boolean): void {
+    if (!(reply instanceof Promise)) {
+      this.#finish(exchange, reply, thenClose)
+      return
+    }
+    exchange.res.pause()
+    this.#finishLater(exchange, reply, true)
+  }
+
+  #finishLater(exchange: Exchange, reply: Promise<HttpReply>, thenClose = false): void {
     reply.then(
-      (value) => this.#finish(exchange, value),
+      (value) => this.#finish(exchange, value, thenClose),
       (error) => {
         // After an abort there is nobody to make an error reply for, but the failure still goes to the log.
         this.#finish(exchange, this.#errorReply(error, exchange.request))
@@ -432,8 +510,8 @@ class Server implements HttpServer {
     thenClose: boolean,
     exchange?: Exchange,
   ): boolean {
-    const { status, block, firstName, body } = this.#head(reply, request)
-    const close = thenClose || this.#draining
+    const { status, block, firstName, body, closes } = this.#head(reply, request)
+    const close = thenClose || this.#draining || closes
     if (status !== '200 OK') res.writeStatus(status)
     if (firstName !== undefined) res.writeHeader(firstName, block)
 

@@ -16,6 +16,8 @@ export interface BatcherOptions {
   maxConcurrent: number
   /** Commands waiting beyond which new ones are refused with `BatcherFull`. */
   maxWaiting: number
+  /** So are they when what waits has not moved for so long: the database is stuck, and one more would only wait as well. */
+  maxStandstillMs: number
   /** Whether a thrown flush of several is worth retrying one by one; false when the connection itself is gone. */
   retryable(error: unknown): boolean
   /**
@@ -46,6 +48,8 @@ export function createBatcher<C, R>(flush: Flush<C, R>, options: BatcherOptions)
   const { whenFree = setImmediate } = options
   let waiting: Waiting<C, R>[] = []
   let running = 0
+  /** When something was taken from what waits or came back, or the first of what waits came. */
+  let movedAt = 0
 
   async function run(batch: Waiting<C, R>[]): Promise<void> {
     try {
@@ -75,20 +79,24 @@ export function createBatcher<C, R>(flush: Flush<C, R>, options: BatcherOptions)
     const batch = waiting.length <= options.maxBatch ? waiting : waiting.slice(0, options.maxBatch)
     waiting = waiting.length <= options.maxBatch ? [] : waiting.slice(options.maxBatch)
     running++
+    movedAt = performance.now()
     void run(batch).finally(() => {
       running--
+      movedAt = performance.now()
       ask()
     })
     ask()
   }
 
+  const isStuck = () => waiting.length > 0 && performance.now() - movedAt > options.maxStandstillMs
+
   return (command) =>
     new Promise<R>((resolve, reject) => {
-      if (waiting.length >= options.maxWaiting) {
+      if (waiting.length >= options.maxWaiting || isStuck()) {
         reject(new BatcherFull())
         return
       }
-      waiting.push({ command, resolve, reject })
+      if (waiting.push({ command, resolve, reject }) === 1) movedAt = performance.now()
       ask()
     })
 }

@@ -1,5 +1,6 @@
 /** The background tasks of this release, and how their rounds are counted and logged. */
 
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { ExtensionThreadData } from '../../workers/extension/task.ts'
 import type { BackgroundEvents, BackgroundTask } from '../background/tasks.ts'
@@ -11,9 +12,11 @@ import type { CrlBuilder } from '../services/crl-builder.ts'
 import { type ExpiringKind, expireOverdue } from '../services/expiry.ts'
 import type { Issuance } from '../services/issuance.ts'
 import { recoverIssuances } from '../services/recovery.ts'
+import { deleteOld, type RetainedTable } from '../services/retention.ts'
 import type { ValidationDispatcher } from '../services/validation-dispatcher.ts'
 import type { ExpiryPage } from '../store/expiry-store.ts'
-import { adoptionRules, expiryLifetimes, nonceLifetimeSeconds } from './settings.ts'
+import type { RetentionPage } from '../store/retention-store.ts'
+import { adoptionRules, expiryLifetimes, nonceLifetimeSeconds, retentionPolicy } from './settings.ts'
 import type { Stores } from './wiring.ts'
 
 const RECOVERY_INTERVAL_MS = 2_000
@@ -31,6 +34,7 @@ export interface BackgroundParts {
   dispatcher: ValidationDispatcher
   onRecovered(orderId: string | undefined, outcome: string): void
   onExpired(kind: ExpiringKind, page: ExpiryPage): void
+  onDeleted(table: RetainedTable, page: RetentionPage, seconds: number): void
   presentSince(): number | undefined
   /** Undefined where no CRL is published. */
   ca: Pick<CaBackend, 'outage'>
@@ -48,6 +52,7 @@ export function backgroundTasks({
   dispatcher,
   onRecovered,
   onExpired,
+  onDeleted,
   presentSince,
   crls,
   isStopping,
@@ -78,6 +83,23 @@ export function backgroundTasks({
       intervalMs: config.order.cleanup_interval_seconds * 1000,
       round: () => expireOverdue({ store: stores.expiry, lifetimes: expiryLifetimes(config), onExpired, isStopping }),
     },
+    ...(config.retention.enabled
+      ? [
+          {
+            name: 'retention',
+            role: 'cleanup' as const,
+            intervalMs: config.retention.cleanup_loop_interval_seconds * 1000,
+            round: () =>
+              deleteOld({
+                store: stores.retention,
+                policy: retentionPolicy(config),
+                onDeleted,
+                isStopping,
+                rest: (ms) => sleep(ms),
+              }),
+          },
+        ]
+      : []),
     {
       name: ADOPTION,
       role: 'challenge',

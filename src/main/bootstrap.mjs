@@ -126,7 +126,7 @@ function filesBelow(folder, endings) {
   return names.filter((name) => endings.some((ending) => name.endsWith(ending))).map((name) => path.join(folder, name))
 }
 
-const compiledFrom = (source) => path.join('dist', source.replace(/\.ts$/, '.js'))
+const compiledFrom = (source) => path.join('dist', source.replace(/\.(c?)ts$/, '.$1js'))
 
 /** One hash over name, size and time of everything the compiler reads: it also notices deleted and older files. */
 function fingerprint(sources) {
@@ -141,7 +141,7 @@ function fingerprint(sources) {
 function removeStale(sources) {
   const expected = new Set(sources.map(compiledFrom))
   for (const folder of SOURCE_FOLDERS) {
-    for (const file of filesBelow(path.join('dist', folder), ['.js', '.js.map'])) {
+    for (const file of filesBelow(path.join('dist', folder), ['.js', '.js.map', '.cjs', '.cjs.map'])) {
       if (!expected.has(file.replace(/\.map$/, ''))) rmSync(path.join(ROOT, file))
     }
   }

@@ -13,6 +13,7 @@ import { assignProfile, createProfile, listProfiles } from './commands/csr-profi
 import { databaseMigrate, databaseStatus } from './commands/db.ts'
 import { createCredential, listCredentials, revokeCredential } from './commands/eab.ts'
 import { inspectAccount, inspectCertificate, inspectOrder } from './commands/inspect.ts'
+import { inspectAccounts, inspectCertificates, inspectOrders, type ListFlags } from './commands/inspect-lists.ts'
 import { runPerspective } from './commands/perspective.ts'
 import {
   type AdviceFlags,
@@ -23,6 +24,7 @@ import {
   NO_EXPLANATION,
   type SelectionFlags,
 } from './commands/renewal.ts'
+import { searchIndexes } from './commands/search-indexes.ts'
 import { runService } from './commands/serve.ts'
 import { throwSwitch } from './commands/switches.ts'
 import { acceptTerms } from './commands/terms.ts'
@@ -77,7 +79,10 @@ program
   .option('--data-dir', 'With --dev: where the CA and the database live', process.env.CHANCERY_DATA ?? 'data')
   .option('--port', 'With --dev: port of the ACME interface', 8443)
   .option('--http01-port', 'With --dev: port that http-01 asks', 5002)
-  .option('--dns01-port', 'With --dev: offer dns-01, and ask a name server at this port of 127.0.0.1 about .test')
+  .option(
+    '--dns01-port',
+    'With --dev: offer dns-01, dns-account-01 and dns-persist-01, and ask a name server at this port of 127.0.0.1 about .test',
+  )
   .option('--validator', 'With --dev: offer the method of a validator module, ./path/file.js#ExportName')
   .option('--tlsalpn01-port', 'With --dev: port that tls-alpn-01 asks', 5001)
   .option('--workers', 'With --dev: number of front threads')
@@ -108,6 +113,16 @@ program
   .command('db migrate', 'Bring the database to the schema of this release')
   .example('-c config.yaml db migrate')
   .action(run(async (options: GlobalOptions) => databaseMigrate(await readConfigFile(configOf(options)))))
+
+program
+  .command('db search-indexes', 'Make the indexes that `inspect` by name, issuer and contact is quick with')
+  .option('--drop', 'Drop them')
+  .example('-c config.yaml db search-indexes')
+  .action(
+    run(async (options: GlobalOptions & { drop?: boolean }) =>
+      searchIndexes(await readConfigFile(configOf(options)), { drop: options.drop === true }),
+    ),
+  )
 
 program
   .command('ca test-sign', 'Make one test signature with every issuer and verify it')
@@ -197,6 +212,56 @@ for (const [usage, { inspect, about }] of Object.entries(INSPECTIONS)) {
     .example(`-c config.yaml inspect ${usage}`)
     .action((key: string, options: GlobalOptions & { json?: boolean }) =>
       run(async () => inspect(await readConfigFile(configOf(options)), key, { json: options.json === true }))(options),
+    )
+}
+
+const LISTS = {
+  certificates: {
+    inspect: inspectCertificates,
+    options: [
+      ['account', 'Account id'],
+      ['name', 'One of its names'],
+      ['serial', 'Serial number in hexadecimal'],
+      ['status', 'active, revoked or expired'],
+      ['issuer', 'SHA-256 fingerprint of the issuer certificate'],
+      ['expires-after', 'Date or RFC 3339 time; soonest first'],
+      ['expires-before', 'Date or RFC 3339 time; soonest first'],
+      ['issued-after', 'Date or RFC 3339 time'],
+      ['issued-before', 'Date or RFC 3339 time'],
+    ],
+    example: '--status active --expires-before 2026-02-01',
+  },
+  orders: {
+    inspect: inspectOrders,
+    options: [
+      ['account', 'Account id'],
+      ['name', 'One of its identifiers'],
+      ['status', 'pending, ready, processing, valid or invalid'],
+      ['created-after', 'Date or RFC 3339 time'],
+      ['created-before', 'Date or RFC 3339 time'],
+    ],
+    example: '--account 01938c4e-… --status invalid',
+  },
+  accounts: {
+    inspect: inspectAccounts,
+    options: [
+      ['status', 'valid, deactivated or revoked'],
+      ['contact', 'One of its contacts, or a mail address'],
+      ['eab', 'Key id of the credential it was registered with'],
+    ],
+    example: '--contact ops@example.com',
+  },
+} as const
+for (const [name, { inspect, options, example }] of Object.entries(LISTS)) {
+  const command = program.command(`inspect ${name}`, `List ${name} by filters, newest first, a page at a time`)
+  for (const [flag, sentence] of options) command.option(`--${flag}`, sentence)
+  command
+    .option('--after', 'Where the page before ended')
+    .option('--limit', 'Rows of a page, at most 1000', 50)
+    .option('--json', 'Print JSON')
+    .example(`-c config.yaml inspect ${name} ${example}`)
+    .action(
+      run(async (flags: GlobalOptions & ListFlags) => inspect(await readConfigFile(configOf(flags)), listFlags(flags))),
     )
 }
 
@@ -404,6 +469,12 @@ function textOf(value: Text | undefined, flag: string): string | undefined {
   return values[0]
 }
 
+/** Each once, as typed. */
+function listFlags(flags: GlobalOptions & ListFlags): ListFlags {
+  for (const flag of LIST_TEXTS) textOf(flags[flag] as Text | undefined, `--${flag}`)
+  return flags
+}
+
 function configOf({ config }: GlobalOptions): string | undefined {
   if (config === undefined || typeof config === 'string') return config
   throw new UsageError('-c takes one file name')
@@ -446,9 +517,23 @@ function complain(message: string): void {
  * behind a flag without a value for that value. Such flags are moved to the end.
  */
 function flagsLast(argv: readonly string[]): string[] {
-  const lone = new Set(['--debug', '--validate-only', '--dev', '--json', '--all', '-v', '--version', '-h', '--help'])
+  const lone = new Set([
+    '--debug',
+    '--validate-only',
+    '--dev',
+    '--json',
+    '--all',
+    '--drop',
+    '-v',
+    '--version',
+    '-h',
+    '--help',
+  ])
   return [...argv.filter((word) => !lone.has(word)), ...argv.filter((word) => lone.has(word))]
 }
+
+/** Flags of lists that have a text for a value. */
+const LIST_TEXTS = [...Object.values(LISTS).flatMap(({ options }) => options.map(([flag]) => flag)), 'after'] as const
 
 const [node, script, ...words] = process.argv
 const parsing = {
@@ -458,7 +543,7 @@ const parsing = {
   },
   lazy: true as const,
   // Values that stay as typed, where the parser would make a number of 007.
-  string: ['validator', 'kid', 'label', 'allow', 'csr-profile', 'profile', 'preapprove', 'account', 'eab'],
+  string: ['validator', 'kid', 'label', 'allow', 'csr-profile', 'profile', 'preapprove', ...LIST_TEXTS],
 }
 // An argument that is missing makes the parser say so and end the process with 1.
 const wrongUsage = () => {

@@ -20,7 +20,7 @@ export interface DevOptions {
   dataDir: string
   port: number
   http01Port: number
-  /** Of a name server on this machine, for wildcards; without it dns-01 is not offered. */
+  /** Of a name server on this machine, for wildcards; without it no method of DNS is offered. */
   dns01Port: number | undefined
   tlsAlpn01Port: number
   logLevel: Config['logging']['level']
@@ -94,7 +94,7 @@ function devConfig(options: DevOptions, ca: DevCaFiles, postgres: EmbeddedPostgr
       enabled: [
         'http-01',
         'tls-alpn-01',
-        ...(dns01Port === undefined ? [] : ['dns-01']),
+        ...(dns01Port === undefined ? [] : ['dns-01', 'dns-account-01', 'dns-persist-01']),
         ...(options.validator === undefined ? [] : [`ext:${options.validator}`]),
       ],
       http01: { port: http01Port, blocked_networks },
@@ -106,6 +106,7 @@ function devConfig(options: DevOptions, ca: DevCaFiles, postgres: EmbeddedPostgr
         { zone: 'localhost', addresses: ['127.0.0.1'] },
       ],
     },
+    ari: { enabled: true },
     // Every client of the embedded mode is this machine: limits by address would only stop the one who tries it out.
     security: { rate_limits: { enabled: false } },
     metrics: { enabled: true },

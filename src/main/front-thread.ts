@@ -1,14 +1,23 @@
 /** Entry of a front thread: its own database connections, signer connection, caches and HTTP server on the shared port. */
 
+import type { Logger } from 'pino'
 import { createAcmeApplication } from '../acme/application.ts'
-import type { HttpHandler, HttpRequest } from '../http/message.ts'
+import { TICK_MS } from '../domain/overload.ts'
+import { createSecurityHeaders } from '../http/common-headers.ts'
+import { trustedProxies } from '../http/forwarded.ts'
+import type { HttpHandler, HttpReply, HttpRequest } from '../http/message.ts'
 import { listen } from '../http/uws.ts'
+import { HoldingPen } from '../lib/holding-pen.ts'
 import { CRL_REQUEST_HEADERS } from '../ops/crl.ts'
 import { createMetrics, takeSnapshot } from '../ops/metrics.ts'
 import { Problem } from '../protocol/problem.ts'
-import { type Actor, spawn } from '../runtime/actor.ts'
+import { type Actor, type ActorRef, spawn } from '../runtime/actor.ts'
 import { runThread } from '../runtime/thread-entry.ts'
+import { createAdmission } from '../services/admission.ts'
+import { createConnectionGate } from '../services/connection-gate.ts'
 import { type InstanceBoard, openInstanceBoard } from '../services/instance-board.ts'
+import { createPatience } from '../services/patience.ts'
+import type { DispatchValidation, ValidationRequest } from '../services/validation.ts'
 import { type Database, openDatabase } from '../store/database.ts'
 import { caaAnswerDeadlineMs } from './caa-checks.ts'
 import { createFront, KEPT_HEADERS } from './front.ts'
@@ -17,12 +26,17 @@ import { createLogger, PINO_LEVELS } from './logging.ts'
 import { mailDomainsThrough } from './mail-domain-checks.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from './messages.ts'
 import { openThreadNonces } from './nonces.ts'
-import { crlMaxAgeSeconds, databaseSettings, liveSettings, proxySettings } from './settings.ts'
+import { overloadEvents } from './overload-events.ts'
+import { crlMaxAgeSeconds, databaseSettings, liveSettings, overloadSettings, proxySettings } from './settings.ts'
 import { connectCa, createAcmeContext, createStores } from './wiring.ts'
 
 /** The supervisor answers from memory; if it does not within this, it is stuck, and health must say so. */
 const SUPERVISOR_DEADLINE_MS = 2_000
 const POOL_REPORT_MS = 100
+/** This costs a patient client nothing, and makes one that is not a thousand times slower. As many as there can be connections. */
+const LATE = { holdMs: 2_000, capacity: 8_192 }
+/** Bodies that a thread receives at a time: 512 of the largest by default, ten thousand of the usual. */
+const MAX_BUFFERED_BYTES = 32 * 1024 * 1024
 
 runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
   async ({ name, data, supervisor, atExit, requestRecycle }) => {
@@ -40,33 +54,36 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
     const { nonces, close: closeNonces } = await openThreadNonces(config, data.nonce, db, (error) =>
       log.debug({ err: error }, 'nonce epochs could not be read'),
     )
+    const { enabled: handlesOverload, targetDelayMs, maxConnections } = overloadSettings(config)
+    const events = overloadEvents(log, metrics)
+    const patience = createPatience(handlesOverload, events.patience)
+    const admission = createAdmission(targetDelayMs, events.admission)
+    const late = new HoldingPen<HttpReply>(LATE)
     const context = createAcmeContext(
       { config, methods, db, stores: createStores(db), ca, instanceId, metrics, log },
       data,
       nonces,
-      (request) => {
-        try {
-          supervisor.tell('validate', request)
-        } catch (error) {
-          // The challenge stays claimed in the database, from where the challenge worker takes it up.
-          log.warn({ authorizationId: request.authorizationId, err: error }, 'a validation could not be handed over')
-        }
-      },
+      patience,
+      validationsThrough(supervisor, log),
       (request) => supervisor.ask('caa', request, caaAnswerDeadlineMs(config)),
       mailDomainsThrough((domains, deadlineMs) => supervisor.ask('mailDomains', domains, deadlineMs), config, log),
     )
-    const acme = createAcmeApplication(context)
+    const securityHeaders = createSecurityHeaders(config.security.hsts_max_age_seconds)
+    const acme = createAcmeApplication(context, securityHeaders)
     const crls = createFrontCrls(data.crls, crlMaxAgeSeconds(config))
     const proxy = proxySettings(config)
     const front = createFront({
       acme,
       board,
+      admission,
+      patience,
+      late,
       metrics,
       log,
       version,
       proxy,
       scheme: data.tls ? 'https' : 'http',
-      hstsMaxAgeSeconds: config.security.hsts_max_age_seconds,
+      securityHeaders,
       metricsPath: () => metricsPath,
       health: () => supervisor.ask('health', undefined, SUPERVISOR_DEADLINE_MS),
       crl: config.crl.enabled ? crls : undefined,
@@ -79,6 +96,15 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       port: config.server.port,
       ...(data.tls && { tls: data.tls }),
       maxBodyBytes,
+      maxBufferedBytes: Math.max(MAX_BUFFERED_BYTES, 16 * maxBodyBytes),
+      admit: front.admit,
+      accept: createConnectionGate({
+        maxConnections,
+        isTrustedProxy: trustedProxies(proxy),
+        isOverloaded: () => admission.isOverloaded,
+        isUnwelcome: patience.isExhausted,
+      }),
+      busy: front.busy,
       keptHeaders: [
         ...KEPT_HEADERS,
         ...(config.crl.enabled ? CRL_REQUEST_HEADERS : []),
@@ -104,6 +130,13 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       onAborted: (http: HttpRequest) => log.debug({ path: http.path }, 'client went away'),
     })
     atExit(() => server.close())
+    const utilization = createUtilization()
+    setInterval(() => {
+      const now = performance.now()
+      if (handlesOverload) admission.tick(now, server.counters.requests, utilization())
+      late.release(now)
+      events.connectionsRefused(server.counters.refusedConnections)
+    }, TICK_MS).unref()
 
     const actor: Actor<FrontMessages> = spawn<FrontMessages>({
       name,
@@ -126,6 +159,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       actor,
       async drain(deadlineMs) {
         const deadline = performance.now() + deadlineMs
+        late.release()
         await server.drain(deadlineMs)
         // A finalize whose reply has gone out as `processing` still records its certificate.
         while (context.issuance.inFlight() > 0 && performance.now() < deadline)
@@ -137,6 +171,38 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
     }
   },
 )
+
+/** Share of the time since the last call that this thread was at work. */
+function createUtilization(): () => number {
+  let before = performance.eventLoopUtilization()
+  return () => {
+    const now = performance.eventLoopUtilization()
+    const { utilization } = performance.eventLoopUtilization(now, before)
+    before = now
+    return utilization
+  }
+}
+
+/** What one turn of the event loop brings, which is what one statement has committed, travels together. */
+function validationsThrough(supervisor: ActorRef<SupervisorMessages>, log: Logger): DispatchValidation {
+  let gathered: ValidationRequest[] = []
+
+  function handOver(): void {
+    const requests = gathered
+    gathered = []
+    try {
+      supervisor.tell('validate', requests)
+    } catch (error) {
+      // The challenges stay claimed in the database, from where the challenge worker takes them up.
+      const authorizationIds = requests.map(({ authorizationId }) => authorizationId)
+      log.warn({ authorizationIds, err: error }, 'validations could not be handed over')
+    }
+  }
+
+  return (request) => {
+    if (gathered.push(request) === 1) setImmediate(handOver)
+  }
+}
 
 /**
  * Writes this thread's pool numbers to the board. After the turn's input has been read: a thread that was held up for a

@@ -2,28 +2,39 @@
 
 import type { Logger } from 'pino'
 import type { AcmeApplication, AcmeExchange } from '../acme/application.ts'
-import { isRefusing, PRESSURE_RETRY_AFTER } from '../domain/pool-pressure.ts'
-import { createSecurityHeaders, requestIdFor } from '../http/common-headers.ts'
+import { retryAfterSeconds } from '../domain/overload.ts'
+import { isRefusing, PRESSURE_RETRY_AFTER, type RefusingTier } from '../domain/pool-pressure.ts'
+import { requestIdFor } from '../http/common-headers.ts'
 import { createForwarding, type ProxySettings } from '../http/forwarded.ts'
+import type { Header } from '../http/header.ts'
 import type { HttpReply, HttpRequest } from '../http/message.ts'
 import { BatcherFull } from '../lib/batcher.ts'
+import type { HoldingPen } from '../lib/holding-pen.ts'
+import { YieldingQueue } from '../lib/yielding-queue.ts'
 import { type CrlDocument, crlReply } from '../ops/crl.ts'
 import { type HealthReport, healthzReply, livezReply, readyzReply } from '../ops/health.ts'
 import { METRICS_CONTENT_TYPE, type Metrics } from '../ops/metrics.ts'
 import { Problem } from '../protocol/problem.ts'
 import { ActorError } from '../runtime/errors.ts'
+import { type Admission, MEASURED } from '../services/admission.ts'
 import type { InstanceBoard } from '../services/instance-board.ts'
+import type { Patience } from '../services/patience.ts'
 import { isUnavailable } from '../store/database.ts'
 
 export interface FrontOptions {
   acme: AcmeApplication
   board: Pick<InstanceBoard, 'admission'>
+  admission: Admission
+  patience: Pick<Patience, 'isExhausted' | 'wasted'>
+  /** Where answers wait that are not to be prompt. */
+  late: HoldingPen<HttpReply>
   metrics: Metrics
   log: Logger
   version: string
   proxy: ProxySettings
   scheme: 'http' | 'https'
-  hstsMaxAgeSeconds: number
+  /** Of every response, by how the client came. */
+  securityHeaders: Record<'http' | 'https', readonly Header[]>
   /** Undefined: metrics are off. */
   metricsPath(): string | undefined
   health(): Promise<HealthReport>
@@ -50,8 +61,8 @@ const NO_CRL_RETRY_SECONDS = 2
 /** Probes must be answered above all when things go wrong. */
 const HEALTH_PATHS = new Set(['/livez', '/healthz', '/readyz'])
 
-/** Methods are the client's free text; a label must not be. */
-const METHODS = new Set(['GET', 'HEAD', 'POST', 'OPTIONS', 'PUT', 'PATCH', 'DELETE'])
+/** What a refusal of the request itself has cost, in signatures; those that fail are charged where they do. */
+const WASTE: Readonly<Record<number, number>> = { 400: 0.1, 404: 0.1, 405: 0.1, 413: 1, 415: 0.1 }
 
 interface Exchange extends AcmeExchange {
   http: HttpRequest
@@ -61,15 +72,39 @@ interface Exchange extends AcmeExchange {
 }
 
 export interface Front {
+  /** @returns the refusal of a request that is turned away by its head. */
+  admit(http: HttpRequest): HttpReply | Promise<HttpReply> | undefined
   handle(http: HttpRequest): HttpReply | Promise<HttpReply>
   onError(error: unknown, http: HttpRequest): HttpReply
-  refuse(http: HttpRequest, problem: Problem): HttpReply
+  refuse(http: HttpRequest, problem: Problem): HttpReply | Promise<HttpReply>
+  /** The refusal of a body that there is no memory for just now. */
+  busy(http: HttpRequest): HttpReply
+}
+
+function busy(detail: string, retryAfterSeconds: number): Problem {
+  return new Problem('serverInternal', detail, { status: 503, retryAfterSeconds })
 }
 
 export function createFront(options: FrontOptions): Front {
-  const { acme, metrics, log } = options
-  const securityHeaders = createSecurityHeaders(options.hstsMaxAgeSeconds)
+  const { acme, board, admission, patience, late, metrics, log, securityHeaders } = options
   const effectiveClient = createForwarding(options.proxy, options.scheme)
+
+  const pressureProblems = Object.fromEntries(
+    Object.entries(PRESSURE_RETRY_AFTER).map(([tier, seconds]) => [
+      tier,
+      busy(`the server's database connections are under pressure; try again in ${seconds} seconds`, seconds),
+    ]),
+  ) as Record<RefusingTier, Problem>
+
+  /** One for each Retry-After: an error costs more to make than the reply that it becomes. */
+  const overloadProblems: Problem[] = []
+  function overloadProblem(seconds: number): Problem {
+    overloadProblems[seconds] ??= busy(
+      `the server has more to do than it can; try again in ${seconds} seconds`,
+      seconds,
+    )
+    return overloadProblems[seconds]
+  }
 
   function begin(http: HttpRequest): Exchange {
     const client = effectiveClient(http)
@@ -78,7 +113,7 @@ export function createFront(options: FrontOptions): Front {
       now: new Date(),
       requestId: requestIdFor(http.header('x-request-id')),
       address: client.address,
-      securityHeaders: securityHeaders[client.scheme],
+      scheme: client.scheme,
       resource: 'none',
       startedAt: performance.now(),
     }
@@ -86,9 +121,10 @@ export function createFront(options: FrontOptions): Front {
 
   function finish(reply: HttpReply, { http, requestId, address, resource, startedAt }: Exchange): HttpReply {
     const seconds = (performance.now() - startedAt) / 1000
-    metrics.httpRequests.inc({ method: METHODS.has(http.method) ? http.method : 'other', status: reply.status })
-    metrics.httpDuration.observe({ resource }, seconds)
-    if (log.isLevelEnabled('info')) {
+    metrics.requests.answered(http.method, reply.status, resource, seconds)
+    // Those come in thousands, and a line has said so.
+    const isNoise = reply.status === 429 && patience.isExhausted(address)
+    if (!isNoise && log.isLevelEnabled('info')) {
       const line = {
         requestId,
         address,
@@ -108,16 +144,9 @@ export function createFront(options: FrontOptions): Front {
   function faultProblem(error: unknown, exchange: Exchange): Problem {
     if (error instanceof Problem) return error
     if (error instanceof BatcherFull || error instanceof ActorError)
-      return new Problem('serverInternal', 'the server is busy; try again soon', {
-        status: 503,
-        retryAfterSeconds: BUSY_RETRY_SECONDS,
-      })
+      return busy('the server is busy; try again soon', BUSY_RETRY_SECONDS)
     log.error({ requestId: exchange.requestId, path: exchange.http.path, err: error }, 'request failed')
-    if (isUnavailable(error))
-      return new Problem('serverInternal', 'the database is not reachable; try again soon', {
-        status: 503,
-        retryAfterSeconds: UNAVAILABLE_RETRY_SECONDS,
-      })
+    if (isUnavailable(error)) return busy('the database is not reachable; try again soon', UNAVAILABLE_RETRY_SECONDS)
     return new Problem('serverInternal', `the server failed; quote request ${exchange.requestId} to its operator`)
   }
 
@@ -126,9 +155,9 @@ export function createFront(options: FrontOptions): Front {
   }
 
   function operations(exchange: Exchange): HttpReply | Promise<HttpReply> | undefined {
-    const { http, requestId, securityHeaders: security } = exchange
+    const { http, requestId } = exchange
     if (http.method !== 'GET' && http.method !== 'HEAD') return undefined
-    const headers = [['X-Request-ID', requestId] as const, ...security]
+    const headers = [['X-Request-ID', requestId] as const, ...securityHeaders[exchange.scheme]]
     switch (http.path) {
       case '/livez':
         return livezReply(options.version, headers)
@@ -148,14 +177,15 @@ export function createFront(options: FrontOptions): Front {
   }
 
   function crl(name: string, exchange: Exchange): HttpReply {
-    const { http, requestId, now, securityHeaders: security } = exchange
+    const { http, requestId, now, scheme } = exchange
     if (http.method !== 'GET' && http.method !== 'HEAD') {
       const allow = ['GET', 'HEAD']
       return acme.problem(new Problem('malformed', 'a CRL is fetched with GET', { status: 405, allow }), exchange)
     }
     const found = options.crl?.find(name)
     if (found) {
-      return crlReply(http, found, options.crl?.maxAgeSeconds ?? 0, now, [['X-Request-ID', requestId], ...security])
+      const headers = [['X-Request-ID', requestId] as const, ...securityHeaders[scheme]]
+      return crlReply(http, found, options.crl?.maxAgeSeconds ?? 0, now, headers)
     }
     if (name !== '') return acme.notFound(exchange)
     const wait = { status: 503, retryAfterSeconds: NO_CRL_RETRY_SECONDS }
@@ -163,18 +193,63 @@ export function createFront(options: FrontOptions): Front {
   }
 
   /** Doc 1, connection pool pressure guard: everything but the health endpoints, before anything else is done for it. */
-  function guard(exchange: Exchange): HttpReply | undefined {
-    const tier = options.board.admission()
-    if (!isRefusing(tier) || HEALTH_PATHS.has(exchange.http.path)) return undefined
+  function guard(http: HttpRequest): HttpReply | undefined {
+    const tier = board.admission()
+    if (!isRefusing(tier) || HEALTH_PATHS.has(http.path)) return undefined
     metrics.pressureRejections.inc({ tier })
-    const retryAfterSeconds = PRESSURE_RETRY_AFTER[tier]
-    const detail = `the server's database connections are under pressure; try again in ${retryAfterSeconds} seconds`
-    return acme.problem(new Problem('serverInternal', detail, { status: 503, retryAfterSeconds }), exchange)
+    return unlogged(pressureProblems[tier], begin(http))
+  }
+
+  /** Refusals of a kind come in thousands: they are counted by their reason, and the log has a line for all of them. */
+  function unlogged(refusal: Problem, exchange: Exchange): HttpReply {
+    metrics.requests.refused(exchange.http.method, refusal.status)
+    return acme.problem(refusal, exchange)
+  }
+
+  function turnAway(http: HttpRequest): HttpReply | Promise<HttpReply> | undefined {
+    if (!admission.isWatching) return undefined
+    if (!admission.isOverloaded) {
+      if (admission.isSample()) admission.saw(effectiveClient(http).address)
+      return undefined
+    }
+    if (HEALTH_PATHS.has(http.path) || http.path === options.metricsPath()) return undefined
+    const exchange = begin(http)
+    // What is not there costs as much as the directory.
+    const refusal = admission.judge(acme.match(http.path)?.resource ?? 'directory', exchange.address)
+    if (!refusal) return undefined
+    const reply = unlogged(overloadProblem(refusal.retryAfterSeconds), exchange)
+    return refusal.isLate ? held(reply) : reply
+  }
+
+  /** Who cannot be kept waiting any more, since too many are, has to connect anew. */
+  function held(reply: HttpReply): HttpReply | Promise<HttpReply> {
+    return late.hold(reply, performance.now()) ?? { ...reply, closes: true }
+  }
+
+  /** Refusals to an address that asks for little else go out late: it cannot ask again before it has its answer. */
+  function deliver(reply: HttpReply, { address }: Exchange): HttpReply | Promise<HttpReply> {
+    if (reply.status < 400 || reply.status >= 500) return reply
+    const waste = WASTE[reply.status]
+    if (waste !== undefined) patience.wasted(address, waste)
+    return patience.isExhausted(address) ? held(reply) : reply
+  }
+
+  function finishLater(reply: Promise<HttpReply>, exchange: Exchange): Promise<HttpReply> {
+    const isMeasured = MEASURED.has(exchange.resource)
+    if (isMeasured) admission.began()
+    return reply.then(
+      (ready) => {
+        if (isMeasured) admission.ended()
+        return deliver(finish(ready, exchange), exchange)
+      },
+      (error) => {
+        if (isMeasured) admission.ended()
+        return fault(error, exchange)
+      },
+    )
   }
 
   function answer(exchange: Exchange): HttpReply | Promise<HttpReply> {
-    const refused = guard(exchange)
-    if (refused) return refused
     const match = acme.match(exchange.http.path)
     if (match) {
       exchange.resource = match.resource
@@ -184,20 +259,41 @@ export function createFront(options: FrontOptions): Front {
     return operations(exchange) ?? acme.notFound(exchange)
   }
 
+  function process(exchange: Exchange): HttpReply | Promise<HttpReply> {
+    const reply = answer(exchange)
+    return reply instanceof Promise ? finishLater(reply, exchange) : deliver(finish(reply, exchange), exchange)
+  }
+
+  const yields = ({ address, http }: Exchange) =>
+    (patience.isExhausted(address) || admission.yields(address)) && !HEALTH_PATHS.has(http.path)
+
+  const yielding = new YieldingQueue()
+  function inTurn(exchange: Exchange): Promise<HttpReply> {
+    return new Promise((resolve) =>
+      yielding.push(() => {
+        try {
+          resolve(process(exchange))
+        } catch (error) {
+          resolve(fault(error, exchange))
+        }
+      }),
+    )
+  }
+
   return {
+    admit: (http) => guard(http) ?? turnAway(http),
     handle(http) {
       const exchange = begin(http)
-      const reply = answer(exchange)
-      if (!(reply instanceof Promise)) return finish(reply, exchange)
-      return reply.then(
-        (ready) => finish(ready, exchange),
-        (error) => fault(error, exchange),
-      )
+      return yields(exchange) ? inTurn(exchange) : process(exchange)
     },
     onError: (error, http) => fault(error, begin(http)),
     refuse(http, problem) {
       const exchange = begin(http)
-      return finish(acme.problem(problem, exchange), exchange)
+      return deliver(finish(acme.problem(problem, exchange), exchange), exchange)
+    },
+    busy(http) {
+      metrics.requestsShed.inc({ reason: 'body_memory' })
+      return unlogged(overloadProblem(retryAfterSeconds(0, Math.random())), begin(http))
     },
   }
 }

@@ -10,7 +10,7 @@ export interface LogSettings {
 export const PINO_LEVELS = { DEBUG: 'debug', INFO: 'info', WARNING: 'warn', ERROR: 'error', CRITICAL: 'fatal' } as const
 
 /** Wherever one of these members appears, up to two levels deep, its value is not written. */
-const SECRET_MEMBERS = [
+const SECRET_MEMBERS = new Set([
   'password',
   'secret',
   'pin',
@@ -20,8 +20,9 @@ const SECRET_MEMBERS = [
   'auth_value',
   'authorization',
   'd',
-]
-const REDACTED = SECRET_MEMBERS.flatMap((member) => [member, `*.${member}`, `*.*.${member}`])
+])
+const SECRET_LEVELS = 2
+const CENSOR = '[redacted]'
 
 /** Lines gather up to this many bytes before a front thread writes them; the rest follows within a second. */
 const BUFFER_BYTES = 8192
@@ -38,8 +39,9 @@ export function createLogger(settings: LogSettings, thread: string, buffered: bo
       base: { thread },
       messageKey: 'message',
       timestamp: pino.stdTimeFunctions.isoTime,
-      formatters: { level: (level) => ({ level }) },
-      redact: { paths: REDACTED, censor: '[redacted]' },
+      formatters: { level: (level) => ({ level }), log: withoutSecrets },
+      // An error becomes plain facts only here, and may carry anything.
+      serializers: { err: (error) => withoutSecrets(pino.stdSerializers.err(error), SECRET_LEVELS - 1) },
     },
     settings.format === 'human' ? humanStream(destination) : destination,
   )
@@ -51,6 +53,28 @@ export function createLogger(settings: LogSettings, thread: string, buffered: bo
       destination.flushSync()
     },
   }
+}
+
+/**
+ * The facts, or a copy where there was something to hide. Written out here because the redaction of pino takes 50 µs for each
+ * line with paths that begin with a wildcard, more than all the rest of a short request; this takes well below one.
+ */
+function withoutSecrets<T extends object>(facts: T, levels = SECRET_LEVELS): T {
+  let shown: Record<string, unknown> | undefined
+  for (const [name, value] of Object.entries(facts)) {
+    if (value instanceof Error && name === 'err') continue // its serializer comes later
+    const kept = SECRET_MEMBERS.has(name) ? CENSOR : withoutSecretsBelow(value, levels - 1)
+    if (kept === value) continue
+    shown ??= (Array.isArray(facts) ? [...facts] : { ...facts }) as Record<string, unknown>
+    shown[name] = kept
+  }
+  return (shown ?? facts) as T
+}
+
+function withoutSecretsBelow(value: unknown, levels: number): unknown {
+  if (typeof value !== 'object' || value === null || levels < 0 || ArrayBuffer.isView(value)) return value
+  const plain = 'toJSON' in value && typeof value.toJSON === 'function' ? (value.toJSON() as unknown) : value
+  return typeof plain === 'object' && plain !== null ? withoutSecrets(plain, levels) : plain
 }
 
 /** `12:03:04.512 info  front-1  message  key=value …` */

@@ -12,7 +12,7 @@ import type { SharedCrl } from './front-crls.ts'
 
 /** The supervisor, as front threads see it. */
 export type SupervisorMessages = {
-  validate: { message: ValidationRequest; reply: undefined }
+  validate: { message: readonly ValidationRequest[]; reply: undefined }
   caa: { message: CaaCheckRequest; reply: readonly CaaFinding[] | undefined }
   mailDomains: { message: readonly string[]; reply: readonly MailDomainFinding[] | undefined }
   health: { message: undefined; reply: HealthReport }
@@ -43,6 +43,8 @@ export interface FrontThreadData {
   instanceId: number
   signer: { socketPath: string; secretFile: string }
   nonce: { key: Uint8Array; epochMs: number; window: SharedArrayBuffer }
+  /** `lib/change-counters.ts` */
+  changes: SharedArrayBuffer
   /** Rate-limit counters of the instance. */
   rateTable: SharedArrayBuffer
   /** `services/instance-board.ts`, and the thread's row in it. */

@@ -6,11 +6,13 @@ import type { Logger } from 'pino'
 import { startBackgroundTasks } from '../background/tasks.ts'
 import type { Config } from '../config/schema.ts'
 import { assertPortFree } from '../http/port-check.ts'
+import { allocateChangeCounters, openChangeCounters } from '../lib/change-counters.ts'
 import { allocateReplayWindow } from '../lib/replay-window.ts'
 import { allocateSharedTable } from '../lib/shared-table.ts'
 import { createMetrics } from '../ops/metrics.ts'
 import { type SupervisedThread, superviseThread } from '../runtime/thread.ts'
 import { allocateInstanceBoard, openInstanceBoard } from '../services/instance-board.ts'
+import { announcingAuthorizations } from '../services/recent.ts'
 import { createValidationDispatcher } from '../services/validation-dispatcher.ts'
 import { openDatabase } from '../store/database.ts'
 import { announceInstance, type InstancePresence } from '../store/instance-presence.ts'
@@ -144,7 +146,12 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   // Early and in words: a service that cannot sign answers orders it will never finish.
   await requireTestSignatures(ca, signer.socketPath, SIGNER_FIRST_ANSWER_MS)
 
-  const stores = createStores(db)
+  const changes = allocateChangeCounters()
+  const plainStores = createStores(db)
+  const stores = {
+    ...plainStores,
+    authorizations: announcingAuthorizations(plainStores.authorizations, openChangeCounters(changes)),
+  }
   const { instanceId } = presence
   const issuance = createThreadIssuance({
     config,
@@ -228,6 +235,10 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
         counter.inc(expired)
         metrics.challengesExpired.inc(challenges)
       },
+      onDeleted(table, { deleted }, seconds) {
+        metrics.retentionDeleted.inc({ table }, deleted)
+        metrics.retentionPageSeconds.observe({ table }, seconds)
+      },
       presentSince: presence.presentSince,
       crls: crl?.builder,
       isStopping: () => stopping,
@@ -268,6 +279,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     instanceId,
     signer: { socketPath: signer.socketPath, secretFile: signer.secretFile },
     nonce: { key: randomBytes(32), epochMs: Date.now(), window: allocateReplayWindow() },
+    changes,
     rateTable: allocateSharedTable(),
     board: boardMemory,
     databaseConnections: threadConnections(config),

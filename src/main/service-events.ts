@@ -9,11 +9,12 @@ import type { DispatcherEvents } from '../services/validation-dispatcher.ts'
 export function dispatcherEvents(log: Logger, metrics: Metrics): DispatcherEvents {
   return {
     attempted(request, record) {
-      const { steps: evidence, ...facts } = record
-      const { type, result, ms } = facts
+      const { type, result, ms, caa } = record
       metrics.challengesValidated.inc({ result })
       metrics.validationDuration.observe({ type }, ms / 1000)
-      if (record.caa) metrics.caaChecks.inc({ result: record.caa })
+      if (caa) metrics.caaChecks.inc({ result: caa })
+      if (!log.isLevelEnabled('info')) return
+      const { steps: evidence, ...facts } = record
       log.info({ event: 'validation', ...subjectOf(request), ...facts, evidence }, 'validation attempt')
     },
     superseded(request) {

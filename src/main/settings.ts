@@ -31,6 +31,7 @@ import type { QuotaPolicy } from '../services/quotas.ts'
 import type { RateLimitSettings } from '../services/rate-limiter.ts'
 import type { RegistrationPolicy } from '../services/registration.ts'
 import type { RenewalPolicy } from '../services/renewal.ts'
+import type { RetentionPolicy } from '../services/retention.ts'
 import type { DispatchLimits } from '../services/validation-dispatcher.ts'
 import type { AdoptionRules } from '../store/authorization-store.ts'
 import type { DatabaseSettings } from '../store/database.ts'
@@ -97,6 +98,15 @@ export function urlSettings({ server, api, acme, ari, crl }: Config): UrlSetting
 
 export function nonceLifetimeSeconds({ nonce }: Config): number {
   return Math.min(nonce.expiry_seconds, nonce.max_age_seconds ?? Number.POSITIVE_INFINITY)
+}
+
+export function overloadSettings({ server: { overload, workers } }: Config) {
+  return {
+    enabled: overload.enabled,
+    targetDelayMs: overload.target_delay_ms,
+    // The system does not divide them evenly.
+    maxConnections: Math.ceil((overload.max_connections / workers) * (workers > 1 ? 1.25 : 1)),
+  }
 }
 
 export function proxySettings({ proxy }: Config): ProxySettings {
@@ -272,6 +282,19 @@ export function expiryLifetimes({ order }: Config): ExpiryLifetimes {
     orderLifetimeMs: order.expiry_seconds * SECOND_MS,
     authorizationLifetimeMs: order.authorization_expiry_seconds * SECOND_MS,
     preAuthorizationLifetimeMs: order.pre_authorization_lifetime_days * DAY_MS,
+  }
+}
+
+export function retentionPolicy(config: Config): RetentionPolicy {
+  const { retention } = config
+  const { orderLifetimeMs, authorizationLifetimeMs, preAuthorizationLifetimeMs } = expiryLifetimes(config)
+  return {
+    invalidOrderAgeMs: retention.invalid_order_max_age_days * DAY_MS,
+    authorizationAgeMs: retention.expired_authz_max_age_days * DAY_MS,
+    invalidChallengeAgeMs: retention.invalid_challenge_max_age_days * DAY_MS,
+    orderLifetimeMs,
+    authorizationLifetimeMs: Math.max(authorizationLifetimeMs, preAuthorizationLifetimeMs),
+    pauseSeconds: retention.cleanup_interval_seconds,
   }
 }
 

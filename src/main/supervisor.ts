@@ -51,10 +51,11 @@ export function spawnSupervisor(parts: SupervisorParts): Actor<SupervisorMessage
     restart: { initialDelayMs: 10, maxDelayMs: 1_000, maxRestarts: 100, windowMs: 60_000 },
     onFailure: ({ error }) => log.error({ err: error }, 'supervisor actor failed'),
     start: () => ({
-      validate(request) {
+      validate(requests) {
         // What does not fit stays claimed in the database, from where the challenge worker takes it when it is stale.
-        if (!dispatcher.dispatch(request))
-          log.warn({ authorizationId: request.authorizationId }, 'the validation queue is full')
+        for (const request of requests)
+          if (!dispatcher.dispatch(request))
+            log.warn({ authorizationId: request.authorizationId }, 'the validation queue is full')
         return undefined
       },
       caa: parts.checkCaa,

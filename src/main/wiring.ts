@@ -8,6 +8,7 @@ import { createCircuitBreaker } from '../ca/circuit-breaker.ts'
 import { guardBackend } from '../ca/guarded-backend.ts'
 import { createSignerBackend } from '../ca/signer-backend.ts'
 import type { Config } from '../config/schema.ts'
+import { openChangeCounters } from '../lib/change-counters.ts'
 import { openSharedTable } from '../lib/shared-table.ts'
 import type { Metrics } from '../ops/metrics.ts'
 import type { Nonces } from '../protocol/nonce.ts'
@@ -21,8 +22,10 @@ import { type InstanceBoard, openInstanceBoard } from '../services/instance-boar
 import { createIssuance, type Issuance } from '../services/issuance.ts'
 import { type AskForMailDomains, createMailDomainCheck } from '../services/mail-domains.ts'
 import { createOrdering } from '../services/ordering.ts'
+import type { Patience } from '../services/patience.ts'
 import { createQuotas } from '../services/quotas.ts'
 import { createRateLimiter } from '../services/rate-limiter.ts'
+import { announcingAccounts, createRecent, type Recent } from '../services/recent.ts'
 import { createRegistration } from '../services/registration.ts'
 import { createRenewal } from '../services/renewal.ts'
 import { createRevocation } from '../services/revocation.ts'
@@ -42,6 +45,7 @@ import { createNonceStore, type NonceStore } from '../store/nonce-store.ts'
 import { createOrderStore } from '../store/order-store.ts'
 import { createRateLimitStore, type RateLimitStore } from '../store/rate-limit-store.ts'
 import { createRenewalStore } from '../store/renewal-store.ts'
+import { createRetentionStore, type RetentionStore } from '../store/retention-store.ts'
 import { nextSerialRange } from '../store/serial-range.ts'
 import { createUsageStore, type UsageStore } from '../store/usage-store.ts'
 import type { ChallengeMethods } from './extensions.ts'
@@ -67,6 +71,7 @@ export interface Stores {
   certificates: CertificateStore
   authorizations: AuthorizationStore
   expiry: ExpiryStore
+  retention: RetentionStore
   rateLimits: RateLimitStore
   nonces: NonceStore
   usage: UsageStore
@@ -79,6 +84,7 @@ export function createStores(db: Database): Stores {
     certificates: createCertificateStore(db),
     authorizations: createAuthorizationStore(db),
     expiry: createExpiryStore(db),
+    retention: createRetentionStore(db),
     rateLimits: createRateLimitStore(db),
     nonces: createNonceStore(db),
     usage: createUsageStore(db),
@@ -162,6 +168,7 @@ export function createThreadIssuance(
   { config, methods, db, stores, ca, instanceId, metrics, log }: Shared,
   rules = createThreadAccountRules({ config, db }),
   requireFreshCaa?: RequireFreshCaa,
+  recent?: Recent,
 ): Issuance {
   const serialNumber =
     config.ca.serial_source === 'database' ? databaseSerialNumbers(() => nextSerialRange(db)) : randomSerialNumbers()
@@ -189,7 +196,8 @@ export function createThreadIssuance(
   return createIssuance(
     {
       ca,
-      store: stores.issuance,
+      store: recent ? recent.issuance(stores.issuance) : stores.issuance,
+      recent,
       certificates: stores.certificates,
       rules,
       serialNumber,
@@ -204,14 +212,23 @@ export function createThreadIssuance(
 
 export function createAcmeContext(
   shared: Shared,
-  { rateTable, board }: Pick<FrontThreadData, 'rateTable' | 'board'>,
+  { rateTable, board, changes }: Pick<FrontThreadData, 'rateTable' | 'board' | 'changes'>,
   nonces: Nonces,
+  patience: Patience,
   dispatch: DispatchValidation,
   askForCaa: AskForCaa,
   askForMailDomains: AskForMailDomains | undefined,
 ): AcmeContext {
   const { config, methods, db, stores, instanceId, metrics, log } = shared
-  const accountStore = createAccountStore(db)
+  const changeCounters = openChangeCounters(changes)
+  // Instances do not tell each other what they change. One that keeps its nonces to itself is the only one.
+  const recent =
+    config.nonce.store === 'memory'
+      ? createRecent(changeCounters, !accountRulesPolicy(config).requireCsrProfile)
+      : undefined
+  const accountStore = announcingAccounts(createAccountStore(db), changeCounters)
+  const orderStore = createOrderStore(db)
+  const authorizationStore = recent ? recent.authorizations(stores.authorizations) : stores.authorizations
   const accounts = createAccountCache(accountStore.find)
   const rules = createThreadAccountRules(shared)
   const externalAccounts = createExternalAccounts(
@@ -219,7 +236,7 @@ export function createAcmeContext(
     eabSecretBox(config),
     externalAccountPolicy(config),
   )
-  const requireFreshCaa = isCaaEnforced(config) ? createCaaFreshness(stores.authorizations, askForCaa) : undefined
+  const requireFreshCaa = isCaaEnforced(config) ? createCaaFreshness(authorizationStore, askForCaa) : undefined
   const requireMailDomains = askForMailDomains && createMailDomainCheck(askForMailDomains)
   const renewal = createRenewal(createRenewalStore(db), stores.certificates, renewalPolicy(config))
   return {
@@ -232,6 +249,7 @@ export function createAcmeContext(
         log.info({ event: 'rate_limit_exceeded', category, subject }, 'rate limit exceeded')
       },
     }),
+    patience,
     board: openInstanceBoard(board),
     accounts,
     registration: createRegistration(
@@ -259,8 +277,8 @@ export function createAcmeContext(
       },
     ),
     ordering: createOrdering(
-      createOrderStore(db),
-      stores.authorizations,
+      recent ? recent.orders(orderStore) : orderStore,
+      authorizationStore,
       rules,
       renewal,
       orderingPolicy(config, methods.enabled),
@@ -274,16 +292,17 @@ export function createAcmeContext(
       },
     ),
     challenges: createChallengeTriggers({
-      store: stores.authorizations,
+      store: authorizationStore,
       instanceId,
       isValidatedHere: isValidatedHere(config, methods.extensions),
       dispatch,
     }),
-    issuance: createThreadIssuance(shared, rules, requireFreshCaa),
-    chains: createChainDownload(stores.certificates, {
-      includeRoot: config.ca.include_root,
-      issuers: shared.ca.issuers,
-    }),
+    issuance: createThreadIssuance(shared, rules, requireFreshCaa, recent),
+    chains: createChainDownload(
+      stores.certificates,
+      { includeRoot: config.ca.include_root, issuers: shared.ca.issuers },
+      recent,
+    ),
     renewal,
     revocation: createRevocation(stores.certificates, {
       revoked(certificate, reason) {

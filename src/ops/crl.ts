@@ -1,6 +1,6 @@
 /** GET and HEAD of a CRL: DER from memory, with what caches need (RFC 5280 §4.2.1.13, RFC 9110 §13). */
 
-import type { Header } from '../http/common-headers.ts'
+import type { Header } from '../http/header.ts'
 import type { HttpReply, HttpRequest } from '../http/message.ts'
 
 export interface CrlDocument {

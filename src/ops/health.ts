@@ -1,6 +1,6 @@
 /** Health objects and endpoints (doc 1, Health; decisions 25): rendering only, the probes run in the supervisor. */
 
-import type { Header } from '../http/common-headers.ts'
+import type { Header } from '../http/header.ts'
 import type { HttpReply } from '../http/message.ts'
 
 export type CheckStatus = 'ok' | 'error'

@@ -1,12 +1,12 @@
 /** Metrics (doc 1, Metrics exposed): one registry a thread, merged when they are scraped. */
 
 import { AggregatorRegistry, Counter, Gauge, Histogram, type MetricObject, Registry } from 'prom-client'
-
-/** Seconds; from a nonce to a finalize that waits for the signer. */
-const DURATION_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5]
+import { RequestMetrics } from './request-metrics.ts'
 
 /** Seconds; from an answer next door to the timeout of a name server. */
 const VALIDATION_BUCKETS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60]
+/** Seconds; a page is bounded so that nobody waits for it. */
+const RETENTION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 
 /** Counters of the ACME side, each name in this one place. */
 export function createMetrics() {
@@ -48,6 +48,14 @@ export function createMetrics() {
     ordersExpired: counter('orders_expired_total', 'Orders that were not finalized in time.'),
     authorizationsExpired: counter('authorizations_expired_total', 'Authorizations whose time was over.'),
     challengesExpired: counter('challenges_expired_total', 'Challenges that nobody met in time.'),
+    retentionDeleted: counter('retention_deleted_total', 'Rows that were deleted because of their age.', ['table']),
+    retentionPageSeconds: new Histogram({
+      name: 'service_retention_page_seconds',
+      help: 'Time of one transaction of the deletion.',
+      labelNames: ['table'],
+      buckets: RETENTION_BUCKETS,
+      registers,
+    }),
     caSigningErrors: counter('ca_signing_errors_total', 'Signatures the CA backend did not make.'),
     alarms: counter('alarms_total', 'Broken invariants; each is in the log with its reason.'),
     issuancesRecovered: counter('issuances_recovered_total', 'Interrupted issuances taken up again.', ['outcome']),
@@ -55,14 +63,9 @@ export function createMetrics() {
     workerErrors: counter('cleanup_errors_total', 'Failed rounds of a background task.', ['task']),
     rateLimited: counter('rate_limited_total', 'Requests refused by a rate limit or a quota.', ['category']),
     pressureRejections: counter('pool_rejections_total', 'Requests refused by the pool pressure guard.', ['tier']),
-    httpRequests: counter('http_requests_total', 'HTTP requests answered.', ['method', 'status']),
-    httpDuration: new Histogram({
-      name: 'service_http_request_duration_seconds',
-      help: 'Time from the request to its reply.',
-      labelNames: ['resource'],
-      buckets: DURATION_BUCKETS,
-      registers,
-    }),
+    requests: new RequestMetrics(),
+    requestsShed: counter('requests_shed_total', 'Requests and connections turned away under overload.', ['reason']),
+    overloadedThreads: gauge('overloaded_threads', 'Front threads that are turning requests away.'),
     maintenance: gauge('maintenance_mode', '1 while in maintenance.'),
     threads: gauge('front_threads', 'Front threads that are running.'),
     uptime: gauge('uptime_seconds', 'Seconds since the service started.'),
@@ -100,8 +103,9 @@ export type Metrics = ReturnType<typeof createMetrics>
 /** What crosses from a thread to the supervisor. */
 export type MetricsSnapshot = MetricObject[]
 
-export async function takeSnapshot({ registry }: Metrics): Promise<MetricsSnapshot> {
-  return registry.getMetricsAsJSON() as Promise<MetricsSnapshot>
+export async function takeSnapshot({ registry, requests }: Metrics): Promise<MetricsSnapshot> {
+  const others = await registry.getMetricsAsJSON()
+  return [...others, ...requests.export()] as unknown as MetricsSnapshot
 }
 
 export const METRICS_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'

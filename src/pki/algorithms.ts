@@ -82,11 +82,13 @@ export function findCurve(oid: string): Curve | undefined {
 export function readAlgorithmIdentifier(reader: DerReader): AlgorithmIdentifier {
   const start = reader.offset
   const der = reader.any()
+  const algorithm = findSignatureAlgorithm(der)
+  if (algorithm !== undefined) return { oid: SIGNATURE_ALGORITHMS[algorithm].oid, algorithm, der }
   const inner = new DerReader(reader.bytes, start, reader.offset).sequence()
   const oid = inner.oid()
   if (!inner.done) inner.any()
   inner.finish('AlgorithmIdentifier')
-  return { oid, algorithm: findSignatureAlgorithm(der), der }
+  return { oid, algorithm, der }
 }
 
 function facts<K extends KeyKind>(oid: string, hash: SignatureAlgorithmFacts['hash'], keyKind: K) {

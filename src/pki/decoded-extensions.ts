@@ -37,24 +37,32 @@ export interface DecodedExtensions {
   policyOids: readonly string[]
 }
 
-type Decode = (value: Buffer) => Partial<DecodedExtensions>
+type Decode = (decoded: Writable<DecodedExtensions>, value: Buffer) => void
+type Writable<T> = { -readonly [K in keyof T]: T[K] }
 
+/** Each writes its members in place: merging objects would cost as much as the parsing. */
 const DECODERS: ReadonlyMap<string, Decode> = new Map<string, Decode>([
-  [EXTENSION.basicConstraints, parseBasicConstraints],
-  [EXTENSION.keyUsage, (value) => ({ keyUsages: parseKeyUsage(value) })],
-  [EXTENSION.extendedKeyUsage, (value) => ({ extendedKeyUsages: parseExtendedKeyUsage(value) })],
+  [EXTENSION.basicConstraints, decodeBasicConstraints],
+  [EXTENSION.keyUsage, into('keyUsages', parseKeyUsage)],
+  [EXTENSION.extendedKeyUsage, into('extendedKeyUsages', parseExtendedKeyUsage)],
   [EXTENSION.subjectAltName, decodeSubjectAltName],
-  [EXTENSION.authorityKeyIdentifier, (value) => ({ authorityKeyIdentifier: parseAuthorityKeyIdentifier(value) })],
-  [EXTENSION.subjectKeyIdentifier, (value) => ({ subjectKeyIdentifier: parseSubjectKeyIdentifier(value) })],
-  [EXTENSION.crlDistributionPoints, (value) => ({ crlDistributionPointUrls: parseCrlDistributionPoints(value) })],
-  [EXTENSION.authorityInfoAccess, parseAuthorityInfoAccess],
-  [EXTENSION.certificatePolicies, (value) => ({ policyOids: parseCertificatePolicies(value) })],
+  [EXTENSION.authorityKeyIdentifier, into('authorityKeyIdentifier', parseAuthorityKeyIdentifier)],
+  [EXTENSION.subjectKeyIdentifier, into('subjectKeyIdentifier', parseSubjectKeyIdentifier)],
+  [EXTENSION.crlDistributionPoints, into('crlDistributionPointUrls', parseCrlDistributionPoints)],
+  [EXTENSION.authorityInfoAccess, decodeAuthorityInfoAccess],
+  [EXTENSION.certificatePolicies, into('policyOids', parseCertificatePolicies)],
 ])
+
+function into<M extends keyof DecodedExtensions>(member: M, parse: (value: Buffer) => DecodedExtensions[M]): Decode {
+  return (decoded, value) => {
+    decoded[member] = parse(value)
+  }
+}
 
 /** @throws DerError when a known extension is malformed */
 export function decodeExtensions(extensions: readonly Extension[]): DecodedExtensions {
   const unknownCriticalExtensions: string[] = []
-  const decoded: DecodedExtensions = {
+  const decoded: Writable<DecodedExtensions> = {
     unknownCriticalExtensions,
     isCa: false,
     pathLength: undefined,
@@ -72,17 +80,27 @@ export function decodeExtensions(extensions: readonly Extension[]): DecodedExten
   }
   for (const { oid, critical, value } of extensions) {
     const decode = DECODERS.get(oid)
-    if (decode) Object.assign(decoded, decode(value))
+    if (decode) decode(decoded, value)
     else if (critical) unknownCriticalExtensions.push(oid)
   }
   return decoded
 }
 
-function decodeSubjectAltName(value: Buffer): Partial<DecodedExtensions> {
+function decodeBasicConstraints(decoded: Writable<DecodedExtensions>, value: Buffer): void {
+  const { isCa, pathLength } = parseBasicConstraints(value)
+  decoded.isCa = isCa
+  decoded.pathLength = pathLength
+}
+
+function decodeSubjectAltName(decoded: Writable<DecodedExtensions>, value: Buffer): void {
   const subjectAltNames = parseSubjectAltName(value)
-  return {
-    subjectAltNames,
-    dnsNames: valuesOfKind(subjectAltNames, 'dNSName'),
-    ipAddresses: valuesOfKind(subjectAltNames, 'iPAddress'),
-  }
+  decoded.subjectAltNames = subjectAltNames
+  decoded.dnsNames = valuesOfKind(subjectAltNames, 'dNSName')
+  decoded.ipAddresses = valuesOfKind(subjectAltNames, 'iPAddress')
+}
+
+function decodeAuthorityInfoAccess(decoded: Writable<DecodedExtensions>, value: Buffer): void {
+  const { ocspUrls, caIssuersUrls } = parseAuthorityInfoAccess(value)
+  decoded.ocspUrls = ocspUrls
+  decoded.caIssuersUrls = caIssuersUrls
 }

@@ -6,180 +6,162 @@
  */
 
 import { CURVES } from './algorithms.ts'
-import { keyUsagesFor } from './extensions.ts'
+import { type Extension, keyUsagesFor } from './extensions.ts'
+import type { GeneralName } from './general-names.ts'
 import { parseIpAddress } from './ip-address.ts'
 import { commonNamesOf, MAX_COMMON_NAME_CHARACTERS } from './name.ts'
 import { ANY_EXTENDED_KEY_USAGE, EXTENSION } from './oids.ts'
+import type { Spki } from './spki.ts'
 import { MAX_SERIAL_OCTETS, type TbsCertificate } from './tbs-certificate.ts'
 import { timeFormOf } from './time.ts'
 
-type Rule = (tbs: TbsCertificate) => string[]
+/** Adds its findings; almost every certificate has none, so nothing is made before something is wrong. */
+type Rule = (tbs: TbsCertificate, findings: string[]) => void
 
 /** Findings as sentences; an empty list means none. */
 export function lintTbsCertificate(tbs: TbsCertificate): string[] {
-  return RULES.flatMap((rule) => rule(tbs))
+  const findings: string[] = []
+  for (const rule of RULES) rule(tbs, findings)
+  return findings
 }
 
 /** BR §7.1: at least 64 bits from a random generator; a shorter number cannot hold them. */
 const MIN_SERIAL_BITS = 64
 
-function lintSerialNumber({ serialNumber }: TbsCertificate): string[] {
-  const negative = serialNumber[0]! >= 0x80
-  const magnitude = serialNumber[0] === 0 ? serialNumber.subarray(1) : serialNumber
-  return findings([
-    [negative, 'the serial number is negative'],
-    [magnitude.length === 0, 'the serial number is zero'],
-    [serialNumber.length > MAX_SERIAL_OCTETS, () => `the serial number has more than ${MAX_SERIAL_OCTETS} octets`],
-    // Counted in octets: a random 64-bit number starts with zero bits every second time.
-    [
-      magnitude.length > 0 && magnitude.length * 8 < MIN_SERIAL_BITS,
-      () => `the serial number is shorter than ${MIN_SERIAL_BITS} bits`,
-    ],
-  ])
+function lintSerialNumber({ serialNumber }: TbsCertificate, findings: string[]): void {
+  const magnitudeOctets = serialNumber[0] === 0 ? serialNumber.length - 1 : serialNumber.length
+  if (serialNumber[0]! >= 0x80) findings.push('the serial number is negative')
+  if (magnitudeOctets === 0) findings.push('the serial number is zero')
+  if (serialNumber.length > MAX_SERIAL_OCTETS)
+    findings.push(`the serial number has more than ${MAX_SERIAL_OCTETS} octets`)
+  // Counted in octets: a random 64-bit number starts with zero bits every second time.
+  if (magnitudeOctets > 0 && magnitudeOctets * 8 < MIN_SERIAL_BITS)
+    findings.push(`the serial number is shorter than ${MIN_SERIAL_BITS} bits`)
 }
 
-function lintVersionAndAlgorithm({ version, signatureAlgorithm }: TbsCertificate): string[] {
-  return findings([
-    [version !== 3, () => `the version is ${version}, not 3`],
-    [
-      signatureAlgorithm.algorithm === undefined,
-      () => `the signature algorithm ${signatureAlgorithm.oid} is unknown or has wrong parameters`,
-    ],
-  ])
+function lintVersionAndAlgorithm({ version, signatureAlgorithm }: TbsCertificate, findings: string[]): void {
+  if (version !== 3) findings.push(`the version is ${version}, not 3`)
+  if (signatureAlgorithm.algorithm === undefined)
+    findings.push(`the signature algorithm ${signatureAlgorithm.oid} is unknown or has wrong parameters`)
 }
 
-function lintIssuer({ issuer }: TbsCertificate): string[] {
+function lintIssuer({ issuer }: TbsCertificate, findings: string[]): void {
   // RFC 5280 §4.1.2.4
-  return findings([[issuer.length === 0, 'the issuer is empty']])
+  if (issuer.length === 0) findings.push('the issuer is empty')
 }
 
-function lintValidity({ notBefore, notAfter, notBeforeForm, notAfterForm }: TbsCertificate): string[] {
-  return findings([
-    [notBefore >= notAfter, 'notBefore is not before notAfter'],
-    [notBeforeForm !== timeFormOf(notBefore), () => `notBefore must be a ${timeFormOf(notBefore)}`],
-    [notAfterForm !== timeFormOf(notAfter), () => `notAfter must be a ${timeFormOf(notAfter)}`],
-  ])
+function lintValidity(tbs: TbsCertificate, findings: string[]): void {
+  const { notBefore, notAfter, notBeforeForm, notAfterForm } = tbs
+  if (notBefore.getTime() >= notAfter.getTime()) findings.push('notBefore is not before notAfter')
+  if (notBeforeForm !== timeFormOf(notBefore)) findings.push(`notBefore must be a ${timeFormOf(notBefore)}`)
+  if (notAfterForm !== timeFormOf(notAfter)) findings.push(`notAfter must be a ${timeFormOf(notAfter)}`)
 }
 
-function lintBasicConstraints(tbs: TbsCertificate): string[] {
-  const extension = findExtension(tbs, EXTENSION.basicConstraints)
-  return findings([
-    [tbs.isCa, 'basicConstraints says CA'],
-    [tbs.pathLength !== undefined, 'basicConstraints has a path length'],
-    [extension !== undefined && !extension.critical, 'basicConstraints is not critical'],
-  ])
+function lintBasicConstraints(tbs: TbsCertificate, findings: string[]): void {
+  if (tbs.isCa) findings.push('basicConstraints says CA')
+  if (tbs.pathLength !== undefined) findings.push('basicConstraints has a path length')
+  if (findExtension(tbs, EXTENSION.basicConstraints)?.critical === false)
+    findings.push('basicConstraints is not critical')
 }
 
-function lintSubjectAltName(tbs: TbsCertificate): string[] {
+function lintSubjectAltName(tbs: TbsCertificate, findings: string[]): void {
   const extension = findExtension(tbs, EXTENSION.subjectAltName)
-  if (!extension) return ['subjectAltName is missing']
+  if (!extension) {
+    findings.push('subjectAltName is missing')
+    return
+  }
+  // RFC 5280 §4.2.1.6
   const emptySubject = tbs.subject.length === 0
+  if (emptySubject && !extension.critical) findings.push('subjectAltName is not critical although the subject is empty')
+  if (!emptySubject && extension.critical) findings.push('subjectAltName is critical although the subject is not empty')
+  for (const key of duplicatesOf(tbs.subjectAltNames)) findings.push(`subjectAltName has ${key} twice`)
+  for (const name of tbs.dnsNames) lintDnsName(name, findings)
+}
+
+function duplicatesOf(names: readonly GeneralName[]): Iterable<string> {
+  if (names.length === 1) return []
   const seen = new Set<string>()
   const duplicates = new Set<string>()
-  for (const { kind, value } of tbs.subjectAltNames) {
+  for (const { kind, value } of names) {
     const key = `${kind} ${value.toLowerCase()}`
     if (seen.has(key)) duplicates.add(key)
     seen.add(key)
   }
-  return [
-    ...findings([
-      // RFC 5280 §4.2.1.6
-      [emptySubject && !extension.critical, 'subjectAltName is not critical although the subject is empty'],
-      [!emptySubject && extension.critical, 'subjectAltName is critical although the subject is not empty'],
-    ]),
-    ...[...duplicates].map((key) => `subjectAltName has ${key} twice`),
-    ...tbs.dnsNames.flatMap(lintDnsName),
-  ]
+  return duplicates
 }
 
-const LDH_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i
+const HOST_NAME = /^(?:\*\.)?[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$/i
 
 /** Preferred name syntax (RFC 1034 §3.5 with RFC 1123 §2.1), a wildcard only as the whole first label (RFC 9525 §6.3). */
-function lintDnsName(name: string): string[] {
-  const labels = (name.startsWith('*.') ? name.slice(2) : name).split('.')
-  return findings([
-    [name.length > 253, () => `dNSName ${name} is longer than 253 characters`],
-    [!labels.every((label) => LDH_LABEL.test(label)), () => `dNSName ${JSON.stringify(name)} is not a host name`],
-    [parseIpAddress(name) !== undefined, () => `dNSName ${name} is an IP address`],
-  ])
+function lintDnsName(name: string, findings: string[]): void {
+  if (name.length > 253) findings.push(`dNSName ${name} is longer than 253 characters`)
+  if (!HOST_NAME.test(name)) findings.push(`dNSName ${JSON.stringify(name)} is not a host name`)
+  if (parseIpAddress(name) !== undefined) findings.push(`dNSName ${name} is an IP address`)
 }
 
-function lintCommonName(tbs: TbsCertificate): string[] {
-  const names = new Set(tbs.subjectAltNames.map(({ value }) => value))
-  const commonNames = commonNamesOf(tbs.subject)
-  return [
-    ...findings([[commonNames.length > 1, 'the subject has more than one commonName']]),
-    ...commonNames.flatMap((commonName) =>
-      findings([
-        [!names.has(commonName), () => `commonName ${JSON.stringify(commonName)} is not among the subjectAltNames`],
-        [
-          [...commonName].length > MAX_COMMON_NAME_CHARACTERS,
-          () => `commonName is longer than ${MAX_COMMON_NAME_CHARACTERS} characters`,
-        ],
-      ]),
-    ),
-  ]
+function lintCommonName({ subject, subjectAltNames }: TbsCertificate, findings: string[]): void {
+  if (subject.length === 0) return
+  const commonNames = commonNamesOf(subject)
+  const names = new Set(subjectAltNames.map(({ value }) => value))
+  if (commonNames.length > 1) findings.push('the subject has more than one commonName')
+  for (const commonName of commonNames) {
+    if (!names.has(commonName))
+      findings.push(`commonName ${JSON.stringify(commonName)} is not among the subjectAltNames`)
+    if ([...commonName].length > MAX_COMMON_NAME_CHARACTERS)
+      findings.push(`commonName is longer than ${MAX_COMMON_NAME_CHARACTERS} characters`)
+  }
 }
 
-function lintKeyIdentifiers(tbs: TbsCertificate): string[] {
-  const isCritical = (oid: string) => findExtension(tbs, oid)?.critical === true
-  return findings([
-    [!tbs.authorityKeyIdentifier?.length, 'authorityKeyIdentifier is missing or names no key'],
-    [!tbs.subjectKeyIdentifier?.length, 'subjectKeyIdentifier is missing or empty'],
-    // RFC 5280 §4.2.1.1, §4.2.1.2, §4.2.2.1
-    [isCritical(EXTENSION.authorityKeyIdentifier), 'authorityKeyIdentifier is critical'],
-    [isCritical(EXTENSION.subjectKeyIdentifier), 'subjectKeyIdentifier is critical'],
-    [isCritical(EXTENSION.authorityInfoAccess), 'authorityInfoAccess is critical'],
-  ])
+function lintKeyIdentifiers(tbs: TbsCertificate, findings: string[]): void {
+  if (!tbs.authorityKeyIdentifier?.length) findings.push('authorityKeyIdentifier is missing or names no key')
+  if (!tbs.subjectKeyIdentifier?.length) findings.push('subjectKeyIdentifier is missing or empty')
+  // RFC 5280 §4.2.1.1, §4.2.1.2, §4.2.2.1
+  if (findExtension(tbs, EXTENSION.authorityKeyIdentifier)?.critical)
+    findings.push('authorityKeyIdentifier is critical')
+  if (findExtension(tbs, EXTENSION.subjectKeyIdentifier)?.critical) findings.push('subjectKeyIdentifier is critical')
+  if (findExtension(tbs, EXTENSION.authorityInfoAccess)?.critical) findings.push('authorityInfoAccess is critical')
 }
 
-function lintKeyUsage(tbs: TbsCertificate): string[] {
+function lintKeyUsage(tbs: TbsCertificate, findings: string[]): void {
   const extension = findExtension(tbs, EXTENSION.keyUsage)
-  const { spki } = tbs
-  if (!extension || spki.kind === 'unsupported') return []
-  const fitting = keyUsagesFor(spki.kind, tbs.keyUsages)
-  const keyName =
-    spki.kind === 'ec' ? `a ${CURVES[spki.curve].bits}-bit EC` : spki.kind === 'rsa' ? 'an RSA' : 'an Ed25519'
-  const oneWay = tbs.keyUsages.includes('encipher_only') || tbs.keyUsages.includes('decipher_only')
-  return [
-    ...tbs.keyUsages
-      .filter((usage) => !fitting.includes(usage))
-      .map((usage) => `keyUsage ${usage} does not fit ${keyName} leaf key`),
-    ...findings([
-      [!extension.critical, 'keyUsage is not critical'],
-      [oneWay && !tbs.keyUsages.includes('key_agreement'), 'encipher_only and decipher_only need key_agreement'],
-    ]),
-  ]
+  const { spki, keyUsages } = tbs
+  if (!extension || spki.kind === 'unsupported') return
+  const fitting = keyUsagesFor(spki.kind, keyUsages)
+  for (const usage of keyUsages) {
+    if (!fitting.includes(usage)) findings.push(`keyUsage ${usage} does not fit ${keyName(spki)} leaf key`)
+  }
+  if (!extension.critical) findings.push('keyUsage is not critical')
+  const oneWay = keyUsages.includes('encipher_only') || keyUsages.includes('decipher_only')
+  if (oneWay && !keyUsages.includes('key_agreement'))
+    findings.push('encipher_only and decipher_only need key_agreement')
 }
 
-function lintExtendedKeyUsage({ extendedKeyUsages }: TbsCertificate): string[] {
-  return findings([
-    [extendedKeyUsages.includes(ANY_EXTENDED_KEY_USAGE), 'extendedKeyUsage allows any purpose'],
-    [new Set(extendedKeyUsages).size !== extendedKeyUsages.length, 'extendedKeyUsage has a purpose twice'],
-  ])
+function keyName(spki: Spki): string {
+  if (spki.kind === 'ec') return `a ${CURVES[spki.curve].bits}-bit EC`
+  return spki.kind === 'rsa' ? 'an RSA' : 'an Ed25519'
 }
 
-function lintCrlDistributionPoints(tbs: TbsCertificate): string[] {
+function lintExtendedKeyUsage({ extendedKeyUsages }: TbsCertificate, findings: string[]): void {
+  if (extendedKeyUsages.includes(ANY_EXTENDED_KEY_USAGE)) findings.push('extendedKeyUsage allows any purpose')
+  if (extendedKeyUsages.length > 1 && new Set(extendedKeyUsages).size !== extendedKeyUsages.length)
+    findings.push('extendedKeyUsage has a purpose twice')
+}
+
+const LIST_URL = /^(?:https?|ldap):\/\/./i
+
+function lintCrlDistributionPoints(tbs: TbsCertificate, findings: string[]): void {
   const extension = findExtension(tbs, EXTENSION.crlDistributionPoints)
-  if (!extension) return []
+  if (!extension) return
+  // RFC 5280 §4.2.1.13
+  if (extension.critical) findings.push('crlDistributionPoints is critical')
   const { crlDistributionPointUrls: urls } = tbs
-  return [
-    ...findings([
-      // RFC 5280 §4.2.1.13
-      [extension.critical, 'crlDistributionPoints is critical'],
-      [urls.length === 0, 'crlDistributionPoints names no URL'],
-    ]),
-    ...urls
-      .filter((url) => !/^(?:https?|ldap):\/\/./i.test(url))
-      .map((url) => `CRL distribution point ${url} is no URL of a list`),
-  ]
+  if (urls.length === 0) findings.push('crlDistributionPoints names no URL')
+  for (const url of urls) if (!LIST_URL.test(url)) findings.push(`CRL distribution point ${url} is no URL of a list`)
 }
 
-function lintUnknown({ unknownCriticalExtensions, spki }: TbsCertificate): string[] {
-  return [
-    ...unknownCriticalExtensions.map((oid) => `extension ${oid} is critical and unknown`),
-    ...findings([[spki.kind === 'unsupported', 'the subject key is of an unsupported type']]),
-  ]
+function lintUnknown({ unknownCriticalExtensions, spki }: TbsCertificate, findings: string[]): void {
+  for (const oid of unknownCriticalExtensions) findings.push(`extension ${oid} is critical and unknown`)
+  if (spki.kind === 'unsupported') findings.push('the subject key is of an unsupported type')
 }
 
 const RULES: readonly Rule[] = [
@@ -197,17 +179,7 @@ const RULES: readonly Rule[] = [
   lintUnknown,
 ]
 
-function findExtension(tbs: TbsCertificate, oid: string) {
-  return tbs.extensions.find((extension) => extension.oid === oid)
-}
-
-/** A sentence that quotes the certificate is a function: almost every certificate has nothing to say. */
-type Finding = readonly [wrong: boolean, sentence: string | (() => string)]
-
-function findings(table: readonly Finding[]): string[] {
-  const sentences: string[] = []
-  for (const [wrong, sentence] of table) {
-    if (wrong) sentences.push(typeof sentence === 'string' ? sentence : sentence())
-  }
-  return sentences
+function findExtension({ extensions }: TbsCertificate, oid: string): Extension | undefined {
+  for (const extension of extensions) if (extension.oid === oid) return extension
+  return undefined
 }

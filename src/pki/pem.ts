@@ -18,8 +18,10 @@ const LINE_CHARACTERS = 64
 
 /** One block, its last line ended. */
 export function encodePem(label: string, der: Buffer): string {
-  const lines = der.toString('base64').match(/.{1,64}/g) ?? []
-  return [`-----BEGIN ${label}-----`, ...lines, `-----END ${label}-----`, ''].join('\n')
+  const base64 = der.toString('base64')
+  let lines = ''
+  for (let at = 0; at < base64.length; at += LINE_CHARACTERS) lines += `${base64.slice(at, at + LINE_CHARACTERS)}\n`
+  return `-----BEGIN ${label}-----\n${lines}-----END ${label}-----\n`
 }
 
 /**

@@ -1,5 +1,6 @@
 /** SubjectPublicKeyInfo (RFC 5280 §4.1.2.7): what kind of key it holds, and whether it is spelled as its RFC says. */
 
+import { hash } from 'node:crypto'
 import { CURVES, type Curve, findCurve, KEY_ALGORITHM } from './algorithms.ts'
 import { DerError, DerReader, readSingle, TAG } from './der.ts'
 
@@ -12,6 +13,12 @@ export type PublicKeyFacts =
 
 /** `der` is the whole SubjectPublicKeyInfo, `keyBits` the content of its BIT STRING. Both view the parsed Buffer. */
 export type Spki = PublicKeyFacts & { der: Buffer; keyBits: Buffer }
+
+/** SHA-256 of the whole SubjectPublicKeyInfo: under what the database knows a key. */
+export function hashSpki({ der }: Pick<Spki, 'der'>): Buffer {
+  // By way of text: `hash` takes nearly twice the time to make a Buffer, and so does createHash.
+  return Buffer.from(hash('sha256', der, 'hex'), 'hex')
+}
 
 /** @throws DerError */
 export function parseSpki(der: Buffer): Spki {

@@ -39,12 +39,13 @@ export function readTime(reader: DerReader): Time {
 export function writeTime(writer: DerWriter, at: Date): void {
   const year = at.getUTCFullYear()
   if (!(year >= 1950 && year <= 9999)) throw new RangeError(`a certificate cannot express ${String(at)}`)
-  const iso = at.toISOString()
-  const field = (start: number) => iso.slice(start, start + 2)
-  const shortForm = `${field(2)}${field(5)}${field(8)}${field(11)}${field(14)}${field(17)}Z`
-  if (timeFormOf(at) === 'UTCTime') writer.ascii(TAG.utcTime, shortForm)
-  else writer.ascii(TAG.generalizedTime, field(0) + shortForm)
+  const date = twoDigits(year % 100) + twoDigits(at.getUTCMonth() + 1) + twoDigits(at.getUTCDate())
+  const time = twoDigits(at.getUTCHours()) + twoDigits(at.getUTCMinutes()) + twoDigits(at.getUTCSeconds())
+  if (timeFormOf(at) === 'UTCTime') writer.ascii(TAG.utcTime, `${date}${time}Z`)
+  else writer.ascii(TAG.generalizedTime, `${twoDigits(Math.floor(year / 100))}${date}${time}Z`)
 }
+
+const twoDigits = (value: number): string => (value < 10 ? `0${value}` : `${value}`)
 
 function readDigits(text: Buffer, from: number, count: number, at: number): number {
   let value = 0
@@ -65,15 +66,23 @@ function calendarDate(
   second: number,
   at: number,
 ): Date {
-  const date = new Date(Date.UTC(year, month - 1, day, hour, minute, second))
-  // Date.UTC rolls February 30 over to March and maps years below 100: then a field comes back different.
-  const same =
-    date.getUTCFullYear() === year &&
-    date.getUTCMonth() === month - 1 &&
-    date.getUTCDate() === day &&
-    date.getUTCHours() === hour &&
-    date.getUTCMinutes() === minute &&
-    date.getUTCSeconds() === second
-  if (!same) throw new DerError('time is not a date of the calendar', at)
-  return date
+  // Date.UTC would roll February 30 over to March, and takes years below 100 for those of the twentieth century.
+  const exists =
+    year >= 100 &&
+    month >= 1 &&
+    month <= 12 &&
+    day >= 1 &&
+    day <= daysOf(month, year) &&
+    hour < 24 &&
+    minute < 60 &&
+    second < 60
+  if (!exists) throw new DerError('time is not a date of the calendar', at)
+  return new Date(Date.UTC(year, month - 1, day, hour, minute, second))
+}
+
+const MONTH_DAYS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] as const
+
+function daysOf(month: number, year: number): number {
+  const isLeap = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0)
+  return month === 2 && isLeap ? 29 : MONTH_DAYS[month - 1]!
 }

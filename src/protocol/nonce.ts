@@ -18,18 +18,19 @@ export interface NonceSealSettings {
 export interface Nonces {
   /** @param nowMs Unix milliseconds */
   issue(nowMs: number): string
-  /** Whether this server made the text and it has not expired; changes nothing, so it may run before the signature check. */
-  isAuthentic(nonce: string, nowMs: number): boolean
-  /** True exactly once for each issued nonce. */
-  redeem(nonce: string, nowMs: number): boolean | Promise<boolean>
+  /**
+   * Undefined when this server did not make the text or it has expired. Changes nothing, so it may run before the signature
+   * check.
+   */
+  open(nonce: string, nowMs: number): OpenNonce | undefined
 }
 
-export function createNonces(
-  settings: NonceSealSettings,
-  window: ReplayWindow,
-): Nonces & {
-  redeem(nonce: string, nowMs: number): boolean
-} {
+export interface OpenNonce {
+  /** True exactly once for each issued nonce. */
+  redeem(): boolean | Promise<boolean>
+}
+
+export function createNonces(settings: NonceSealSettings, window: ReplayWindow): Nonces {
   const seal = createNonceSeal(settings.key, settings.epochMs, settings.expirySeconds)
   let batch: string[] = []
   let batchMadeMs = 0
@@ -42,10 +43,9 @@ export function createNonces(
       }
       return batch.pop() as string
     },
-    isAuthentic: (nonce, nowMs) => seal.unseal(nonce, nowMs) !== undefined,
-    redeem(nonce, nowMs) {
+    open(nonce, nowMs) {
       const unsealed = seal.unseal(nonce, nowMs)
-      return unsealed !== undefined && window.redeem(unsealed.counter)
+      return unsealed && { redeem: () => window.redeem(unsealed.counter) }
     },
   }
 }

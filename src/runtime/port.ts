@@ -1,8 +1,8 @@
 /**
  * Actor references across threads, over a MessagePort.
  *
- * Every message is answered, a `tell` by an empty reply: so the sender knows how many are on their way, and refuses more
- * than its limit at once instead of filling the queue of a thread that does not keep up. Deadlines travel as remaining
+ * Every ask is answered, and of tells it is said how many were taken: so the sender knows how many are on their way, and
+ * refuses more than its limit at once instead of filling the queue of a thread that does not keep up. Deadlines travel as remaining
  * time (the clocks of two threads need not agree); the sender's own timer decides. Both directions may share one port.
  */
 import type { MessagePort } from 'node:worker_threads'
@@ -17,6 +17,17 @@ interface Request {
   deadlineMs?: number
 }
 type Reply = { id: number; value: unknown } | { id: number; error: ErrorData }
+/** How many tells were taken since the last one. */
+interface Taken {
+  taken: number
+}
+
+/**
+ * Tells taken within this are acknowledged together: to wake a thread for an empty reply costs more than the message. The
+ * sender's limits are those of seconds, not of milliseconds.
+ */
+const ACKNOWLEDGE_MS = 50
+const ACKNOWLEDGE_AFTER = 64
 
 /** Lets the other end of `port` reach `actor`. A `tell` that the actor refuses is reported to `onRefused`. */
 export function expose<T extends MessageTable>(
@@ -24,7 +35,17 @@ export function expose<T extends MessageTable>(
   actor: ActorRef<T>,
   onRefused: (kind: string, error: unknown) => void,
 ): void {
-  port.on('message', (request: Request | Reply) => {
+  let taken = 0
+  let timer: NodeJS.Timeout | undefined
+
+  function acknowledge(): void {
+    clearTimeout(timer)
+    timer = undefined
+    port.postMessage({ taken } satisfies Taken)
+    taken = 0
+  }
+
+  port.on('message', (request: Request | Reply | Taken) => {
     if (!('kind' in request)) return
     const { id, kind, message, deadlineMs } = request
     if (deadlineMs !== undefined) {
@@ -39,7 +60,8 @@ export function expose<T extends MessageTable>(
     } catch (error) {
       onRefused(kind, error)
     }
-    answer(port, { id, value: undefined })
+    if (++taken === ACKNOWLEDGE_AFTER) acknowledge()
+    else timer ??= setTimeout(acknowledge, ACKNOWLEDGE_MS).unref()
   })
 }
 
@@ -73,8 +95,10 @@ class PortRef<T extends MessageTable> implements RemoteRef<T> {
   readonly name: string
   readonly #port: MessagePort
   readonly #limit: number
-  /** Undefined for a `tell`, and for an ask whose deadline passed: still on its way, nobody waits. */
+  /** Undefined for an ask whose deadline passed: still on its way, nobody waits. */
   readonly #open = new Map<number, Waiter | undefined>()
+  /** Tells that are on their way. */
+  #told = 0
   #lastId = 0
   #detached = false
 
@@ -82,18 +106,20 @@ class PortRef<T extends MessageTable> implements RemoteRef<T> {
     this.name = name
     this.#port = port
     this.#limit = limit
-    port.on('message', (reply: Request | Reply) => {
-      if (!('kind' in reply)) this.#settle(reply)
+    port.on('message', (reply: Request | Reply | Taken) => {
+      if ('taken' in reply) this.#told -= reply.taken
+      else if (!('kind' in reply)) this.#settle(reply)
     })
     port.on('close', () => this.detach())
   }
 
   get outstanding(): number {
-    return this.#open.size
+    return this.#open.size + this.#told
   }
 
   tell<K extends Kind<T>>(kind: K, message: T[K]['message']): void {
-    this.#send({ id: ++this.#lastId, kind, message }, undefined)
+    this.#send({ id: ++this.#lastId, kind, message })
+    this.#told++
   }
 
   ask<K extends Kind<T>>(kind: K, message: T[K]['message'], deadlineMs: number): Promise<T[K]['reply']> {
@@ -114,7 +140,8 @@ class PortRef<T extends MessageTable> implements RemoteRef<T> {
         },
       }
       try {
-        this.#send({ id, kind, message, deadlineMs }, waiter)
+        this.#send({ id, kind, message, deadlineMs })
+        this.#open.set(id, waiter)
       } catch (error) {
         waiter.reject(error)
       }
@@ -128,13 +155,13 @@ class PortRef<T extends MessageTable> implements RemoteRef<T> {
     this.#open.clear()
   }
 
-  #send(request: Request, waiter: Waiter | undefined): void {
+  #send(request: Request): void {
     if (this.#detached) throw new ActorError('stopped', `${this.name} is gone`)
-    if (this.#open.size >= this.#limit) {
-      throw new ActorError('mailbox_full', `${this.name} has ${this.#open.size} messages on their way`)
+    const { outstanding } = this
+    if (outstanding >= this.#limit) {
+      throw new ActorError('mailbox_full', `${this.name} has ${outstanding} messages on their way`)
     }
     this.#port.postMessage(request)
-    this.#open.set(request.id, waiter)
   }
 
   #settle(reply: Reply): void {

@@ -15,6 +15,8 @@ export interface KnownAccount {
   account: Account
   key: AccountKey
   requester: Requester
+  /** Address of the last request, when its signature was good. */
+  provenFrom: string | undefined
 }
 
 export interface AccountCache {
@@ -32,7 +34,12 @@ export function createAccountCache(findAccount: Batched<string, Account | undefi
   const known = new LruMap<string, KnownAccount>(CAPACITY)
 
   function remember(account: Account, key = restoreAccountKey(account.jwk, account.thumbprint)): KnownAccount {
-    const entry = { account, key, requester: { accountId: account.id, keyVersion: account.keyVersion } }
+    const entry = {
+      account,
+      key,
+      requester: { accountId: account.id, keyVersion: account.keyVersion },
+      provenFrom: undefined,
+    }
     known.set(account.id, entry)
     return entry
   }

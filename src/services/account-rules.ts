@@ -4,7 +4,6 @@
  * Nothing of it is kept between requests but compiled profiles, by their very text: the rows decide.
  */
 
-import { createHash } from 'node:crypto'
 import type { Allowlist } from '../domain/allowlist.ts'
 import {
   asksForHistory,
@@ -17,6 +16,7 @@ import {
 import type { Order } from '../domain/records.ts'
 import { LruMap } from '../lib/lru.ts'
 import type { Csr } from '../pki/csr.ts'
+import { hashSpki } from '../pki/spki.ts'
 import { Problem } from '../protocol/problem.ts'
 import type { AllowlistStore } from '../store/allowlist-store.ts'
 import type { CsrProfileStore } from '../store/csr-profile-store.ts'
@@ -62,7 +62,7 @@ export function createAccountRules(
     const violations = csrProfileViolations(csr, profile)
     if (!asksForHistory(profile)) return violations
     const history = await profiles.historyOf({
-      spkiSha256: createHash('sha256').update(csr.spki.der).digest(),
+      spkiSha256: hashSpki(csr.spki),
       dnsNames: csr.dnsNames,
       notDueBefore: new Date(now.getTime() + profile.renewalWindowDays * DAY_MS),
     })

@@ -1,11 +1,13 @@
 /** Certificate chains as clients download them (RFC 8555 §7.4.2): leaf, then its issuers in order. */
 
 import type { CaIssuer } from '../ca/backend.ts'
+import type { Certificate } from '../domain/records.ts'
 import { fingerprintSha256, parseCertificate } from '../pki/certificate.ts'
 import { encodePem } from '../pki/pem.ts'
 import { Problem } from '../protocol/problem.ts'
 import type { Requester } from '../store/account-store.ts'
 import type { CertificateStore } from '../store/certificate-store.ts'
+import type { Recent } from './recent.ts'
 import { unlessStale } from './stale-account.ts'
 
 export interface ChainDownload {
@@ -25,7 +27,11 @@ export interface ChainSettings {
 
 const LABEL = 'CERTIFICATE'
 
-export function createChainDownload(store: CertificateStore, settings: ChainSettings): ChainDownload {
+export function createChainDownload(
+  store: CertificateStore,
+  settings: ChainSettings,
+  recent: Pick<Recent, 'certificate'> | undefined,
+): ChainDownload {
   /** By issuer fingerprint; an issuer's chain never changes under it. */
   const chains = new Map<string, string>()
 
@@ -57,13 +63,18 @@ export function createChainDownload(store: CertificateStore, settings: ChainSett
     return alternates.get(fingerprint) ?? []
   }
 
+  async function find(requester: Requester, certificateId: string): Promise<Certificate> {
+    const certificate = unlessStale(await store.find({ requester, certificateId }))
+    if (!certificate) throw new Problem('malformed', 'there is no such certificate', { status: 404 })
+    if (certificate.accountId !== requester.accountId)
+      throw new Problem('unauthorized', 'this certificate belongs to another account')
+    return certificate
+  }
+
   return {
     async download(requester, certificateId, chain) {
-      const certificate = unlessStale(await store.find({ requester, certificateId }))
-      if (!certificate) throw new Problem('malformed', 'there is no such certificate', { status: 404 })
-      if (certificate.accountId !== requester.accountId)
-        throw new Problem('unauthorized', 'this certificate belongs to another account')
-      const { der, issuerFingerprint } = certificate
+      const { der, issuerFingerprint } =
+        recent?.certificate(requester, certificateId) ?? (await find(requester, certificateId))
       const others = alternateChains(issuerFingerprint)
       const issuers = chain === 0 ? await issuerChain(issuerFingerprint) : others[chain - 1]
       if (issuers === undefined)

@@ -11,7 +11,6 @@
  * fails; what it leaves before 3 is a ready order. A certificate that was signed is therefore always known.
  */
 
-import { createHash } from 'node:crypto'
 import { type CaBackend, CaError, type CaIssuer, type CaOutage } from '../ca/backend.ts'
 import { type CertificateProfile, chooseIssuer, DEFAULT_PROFILE } from '../domain/certificate-profile.ts'
 import { type CsrPolicy, checkCsr, commonNameOf } from '../domain/csr-check.ts'
@@ -23,7 +22,7 @@ import { fingerprintSha256 } from '../pki/certificate.ts'
 import { type Csr, CsrError, parseCsr } from '../pki/csr.ts'
 import { keyUsagesFor } from '../pki/extensions.ts'
 import { lintTbsCertificate } from '../pki/lint.ts'
-import type { Spki } from '../pki/spki.ts'
+import { hashSpki, type Spki } from '../pki/spki.ts'
 import { buildTbsCertificate, parseTbsCertificate } from '../pki/tbs-certificate.ts'
 import type { Identifier } from '../protocol/identifier.ts'
 import { Problem, problemDocument } from '../protocol/problem.ts'
@@ -33,6 +32,7 @@ import type { KnownAccount } from './account-cache.ts'
 import type { AccountRules } from './account-rules.ts'
 import type { RequireFreshCaa } from './caa-freshness.ts'
 import type { Quotas } from './quotas.ts'
+import type { Recent } from './recent.ts'
 import type { SerialNumberSource } from './serial-number.ts'
 
 export interface IssuancePolicy {
@@ -74,6 +74,8 @@ export interface IssuanceDependencies {
   quotas: Quotas
   /** Absent where CAA is not enforced, and where nothing is finalized. */
   requireFreshCaa?: RequireFreshCaa | undefined
+  /** Where the reads that follow a finalize may be answered from memory. */
+  recent?: Recent | undefined
   events: IssuanceEvents
 }
 
@@ -100,8 +102,9 @@ interface Completion {
 
 export interface Issuance {
   /**
-   * @param order as just read, owned by the account.
-   * @returns the order: valid, or processing when the certificate is not there within `finalizeWaitMs`.
+   * @param order owned by the account, as just read or remembered.
+   * @returns the order: valid, or processing when the certificate is not there within `finalizeWaitMs`; ready, as just read,
+   *   when something that its checks went by has changed meanwhile.
    * @throws Problem orderNotReady, badCSR, rejectedIdentifier, caa, dns, compound, serverInternal 503 when no issuer is
    *   reachable; StaleAccountError
    */
@@ -125,8 +128,9 @@ const ISSUER_RETRY_SECONDS = 5
 const MALFORMED = 'the certificate would not be well-formed; it was not issued'
 
 export function createIssuance(dependencies: IssuanceDependencies, policy: IssuancePolicy): Issuance {
-  const { ca, store, certificates, rules, quotas, events, instanceId } = dependencies
-  const savedIssuers = new Set<string>()
+  const { ca, store, certificates, rules, quotas, recent, events, instanceId } = dependencies
+  /** Fingerprints, by the object that the backend makes of an issuer whenever it connects. */
+  const savedIssuers = new WeakMap<CaIssuer, string>()
   let inFlight = 0
 
   function profileOf(name: string): CertificateProfile {
@@ -146,15 +150,14 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
     })
   }
 
-  /** Issuers are few and never change under one fingerprint: once per thread is enough. */
-  async function saveIssuer(issuer: CaIssuer): Promise<Buffer> {
+  /** Issuers are few and never change under one fingerprint: once per thread is enough. @returns the fingerprint, hex */
+  async function saveIssuer(issuer: CaIssuer): Promise<string> {
+    const saved = savedIssuers.get(issuer)
+    if (saved !== undefined) return saved
     const fingerprint = fingerprintSha256(issuer.certificate)
-    const bytes = Buffer.from(fingerprint, 'hex')
-    if (!savedIssuers.has(fingerprint)) {
-      await certificates.saveIssuer(bytes, issuer.certificate, issuer.chain)
-      savedIssuers.add(fingerprint)
-    }
-    return bytes
+    await certificates.saveIssuer(Buffer.from(fingerprint, 'hex'), issuer.certificate, issuer.chain)
+    savedIssuers.set(issuer, fingerprint)
+    return fingerprint
   }
 
   interface Subject {
@@ -172,7 +175,8 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       issuerNameDer: issuer.nameDer,
       authorityKeyIdentifier: issuer.keyIdentifier,
       signatureAlgorithm: issuer.signatureAlgorithm,
-      ...validity,
+      notBefore: validity.notBefore,
+      notAfter: validity.notAfter,
       commonName: subject.commonName,
       spki: subject.spki.der,
       dnsNames: valuesOf(subject.identifiers, 'dns'),
@@ -182,7 +186,7 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       extendedKeyUsages: profile.extendedKeyUsages,
       caIssuersUrls: policy.caIssuersUrls,
       policyOids: policy.policyOids,
-      ...(policy.crlUrl && { crlDistributionPointUrls: [policy.crlUrl(issuer.id, serialNumber)] }),
+      crlDistributionPointUrls: policy.crlUrl ? [policy.crlUrl(issuer.id, serialNumber)] : [],
     })
     return { issuer, serialNumber, tbs, validity, findings: lintTbsCertificate(parseTbsCertificate(tbs)) }
   }
@@ -190,7 +194,7 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
   async function begin(
     built: Awaited<ReturnType<typeof build>>,
     names: readonly string[],
-    order: { id: string; requester: KnownAccount['requester'] } | undefined,
+    order: { id: string; requester: KnownAccount['requester']; csrProfileId: string | undefined } | undefined,
     spkiSha256: Buffer,
     now: Date,
   ): Promise<Issuing | undefined> {
@@ -200,7 +204,7 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       order,
       serialNumber: built.serialNumber,
       issuerId: built.issuer.id,
-      issuerFingerprint: await saveIssuer(built.issuer),
+      issuerFingerprint: Buffer.from(await saveIssuer(built.issuer), 'hex'),
       tbs: built.tbs,
       spkiSha256,
       instanceId,
@@ -284,9 +288,10 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       const subject = { spki: csr.spki, identifiers: order.identifiers, commonName: commonNameOf(csr) }
       const built = await build(subject, profile, order, now)
       const names = order.identifiers.map(({ value }) => value)
-      const spkiSha256 = createHash('sha256').update(csr.spki.der).digest()
+      const spkiSha256 = hashSpki(csr.spki)
+      const stamp = recent?.stampAccount(requester)
       const issuing = await quotas.within('certificates', requester.accountId, () =>
-        begin(built, names, { id: order.id, requester }, spkiSha256, now),
+        begin(built, names, { id: order.id, requester, csrProfileId: order.csrProfileId }, spkiSha256, now),
       )
       if (!issuing) {
         if (await certificates.isKeyBlocked(spkiSha256))
@@ -302,14 +307,18 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       const { outcome, der } = await within(completion, policy.finalizeWaitMs, later)
       if (outcome === 'left to recovery') return { ...order, status: 'processing' }
       // Without a certificate in hand somebody else has settled the order, one way or the other.
-      return der ? { ...order, status: 'valid', certificateId: issuing.certificateId } : reread()
+      if (!der) return reread()
+      const valid: Order = { ...order, status: 'valid', certificateId: issuing.certificateId }
+      const issuerFingerprint = await saveIssuer(built.issuer)
+      if (stamp) recent?.issued(stamp, valid, { id: issuing.certificateId, der, issuerFingerprint })
+      return valid
     },
 
     async issueToSelf(identifiers, spki, now) {
       const profile = profileOf(DEFAULT_PROFILE)
       const built = await build({ spki, identifiers, commonName: undefined }, profile, {}, now)
       const names = identifiers.map(({ value }) => value)
-      const issuing = await begin(built, names, undefined, createHash('sha256').update(spki.der).digest(), now)
+      const issuing = await begin(built, names, undefined, hashSpki(spki), now)
       const { der, error } = issuing ? await completeWithDer(issuing, built.findings) : {}
       if (!der) {
         const reason = error ? `: ${error.message}` : ''

@@ -1,10 +1,10 @@
 /** Revocation (RFC 8555 §7.6; decisions 18). */
 
-import { createHash } from 'node:crypto'
 import type { Certificate } from '../domain/records.ts'
 import { checkRevocationReason, KEY_COMPROMISE } from '../domain/revocation.ts'
 import { parseCertificate } from '../pki/certificate.ts'
 import { DerError } from '../pki/der.ts'
+import { hashSpki } from '../pki/spki.ts'
 import type { AccountKey } from '../protocol/jwk.ts'
 import { Problem } from '../protocol/problem.ts'
 import type { Requester } from '../store/account-store.ts'
@@ -51,7 +51,7 @@ export function createRevocation(store: CertificateStore, events: RevocationEven
         )
 
       const byCompromisedKey = 'certificateKey' in revoker && reason === KEY_COMPROMISE
-      const blockedKey = byCompromisedKey ? createHash('sha256').update(tbs.spki.der).digest() : undefined
+      const blockedKey = byCompromisedKey ? hashSpki(tbs.spki) : undefined
       const requester = 'requester' in revoker ? revoker.requester : undefined
       const moved = unlessStale(await store.revoke({ certificateId: certificate.id, reason, blockedKey, requester }))
       if (!moved) throw new Problem('alreadyRevoked', 'this certificate is revoked already')

@@ -71,12 +71,6 @@ export async function openSharedNonces(store: NonceStore, expirySeconds: number)
     batchEpoch = epoch.id
   }
 
-  function unseal(nonce: string, nowMs: number) {
-    const epoch = epochs.get(nonce.charAt(0))
-    const unsealed = epoch?.seal.unseal(nonce.slice(1), nowMs)
-    return epoch && unsealed && { epochId: epoch.id, ...unsealed }
-  }
-
   await refresh()
   if (epochs.size === 0) throw new Error('the database has no key for nonces yet')
 
@@ -90,10 +84,10 @@ export async function openSharedNonces(store: NonceStore, expirySeconds: number)
         makeBatch(nowMs, epoch)
       return batch.pop() as string
     },
-    isAuthentic: (nonce, nowMs) => unseal(nonce, nowMs) !== undefined,
-    redeem(nonce, nowMs) {
-      const redemption = unseal(nonce, nowMs)
-      return redemption ? store.redeem(redemption) : false
+    open(nonce, nowMs) {
+      const epoch = epochs.get(nonce.charAt(0))
+      const unsealed = epoch?.seal.unseal(nonce.slice(1), nowMs)
+      return epoch && unsealed && { redeem: () => store.redeem({ epochId: epoch.id, ...unsealed }) }
     },
   }
 }

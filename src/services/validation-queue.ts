@@ -1,9 +1,12 @@
 /**
- * The queue of validations, in better-queue: it keeps how many run at once and starts the next when one ends.
+ * The queue of validations: what may run does so at once, and what has to wait waits in better-queue, which starts it when
+ * there is room.
  *
- * Which is next, it asks its store, and ours is a fair queue: accounts take turns, and neither an account nor a target gets
- * more than its share of what runs. Retries are the dispatcher's: better-queue knows one delay for all tasks, keeps an
- * entry for each task that ever failed, and would not merge a task with one that is running.
+ * Which is next, better-queue asks its store, and ours is a fair queue: accounts take turns, and neither an account nor a
+ * target gets more than its share of what runs. While nothing waits nobody has to be asked: a task of better-queue takes a
+ * timer and four rounds of the event loop before it starts, a millisecond and more CPU than all else that the supervisor
+ * does for a validation. Retries are the dispatcher's: better-queue knows one delay for all tasks, keeps an entry for each
+ * task that ever failed, and would not merge a task with one that is running.
  */
 
 import Queue from 'better-queue'
@@ -33,12 +36,30 @@ export interface ValidationQueue<T> {
 
 export function createValidationQueue<T extends Keyed>(options: ValidationQueueOptions<T>): ValidationQueue<T> {
   const fair = createFairQueue<T>(options)
+  /** Started by better-queue. */
   const running = new Map<string, T>()
-
+  let isStopped = false
   let takes = 0
 
+  const mayTake = () => fair.out < options.concurrency
+
+  function push(item: T): void {
+    const isFirst = fair.waiting === 0
+    fair.push(item)
+    const free = isFirst && mayTake() && !isStopped ? fair.take() : undefined
+    if (free === undefined) queue.push(item)
+    else void runNow(free)
+  }
+
+  async function runNow(item: T): Promise<void> {
+    await options.run(item)
+    fair.giveBack(item)
+    // It is told of the ends of its own tasks only.
+    if (fair.waiting > 0 && !isStopped) queue.resume()
+  }
+
   function take(done: (error: null, lock: string) => void): void {
-    const item = fair.take()
+    const item = mayTake() ? fair.take() : undefined
     if (item !== undefined) running.set(item.key, item)
     // No lock: nothing may be taken now.
     done(null, item?.key as string)
@@ -49,10 +70,8 @@ export function createValidationQueue<T extends Keyed>(options: ValidationQueueO
     connect: (done) => done(null, 0),
     // Nothing is pushed twice, so there is nothing to merge with.
     getTask: (_key, done) => done(null, undefined as unknown as T),
-    putTask(_key, item, _priority, done) {
-      fair.push(item)
-      done(null)
-    },
+    // In the fair queue already.
+    putTask: (_key, _item, _priority, done) => done(null),
     takeFirstN(_count, done) {
       if (++takes % TAKES_IN_A_ROW === 0) setImmediate(take, done)
       else take(done)
@@ -81,10 +100,13 @@ export function createValidationQueue<T extends Keyed>(options: ValidationQueueO
   })
 
   return {
-    push: (item) => void queue.push(item),
+    push,
     waitingFor: fair.waitingFor,
     heads: fair.heads,
-    stop: () => queue.pause(),
+    stop() {
+      isStopped = true
+      queue.pause()
+    },
   }
 }
 

@@ -100,13 +100,21 @@ const AGREE_TO_TERMS: Statement = {
     UPDATE accounts SET terms_agreed = true, terms_version = $2 WHERE id = $1 AND status = 'valid' RETURNING ${COLUMNS}`,
 }
 
+/** Rows of one statement of an operator's command: the others wait for milliseconds. */
+const TERMS_PAGE = 5000
+
 const AGREE_ALL_TO_TERMS: Statement = {
   name: 'account-agree-all-to-terms',
-  // Every row; a command of the operator.
+  // accounts_pkey, one range. A page says where it ended, whether or not anything had to change in it.
   text: `
-    UPDATE accounts SET terms_agreed = true, terms_version = $1
-     WHERE status = 'valid' AND terms_version IS DISTINCT FROM $1
-    RETURNING id`,
+    WITH page AS (
+      SELECT id FROM accounts WHERE id > $2 ORDER BY id LIMIT ${TERMS_PAGE}
+    ), agreed AS (
+      UPDATE accounts a SET terms_agreed = true, terms_version = $1
+        FROM page WHERE a.id = page.id AND a.status = 'valid' AND a.terms_version IS DISTINCT FROM $1
+      RETURNING a.id
+    )
+    SELECT (SELECT count(*)::integer FROM agreed) AS agreed, (SELECT id FROM page ORDER BY id DESC LIMIT 1) AS last_id`,
 }
 
 const DEACTIVATE: Statement = {
@@ -179,7 +187,14 @@ export function createAccountStore(db: Database): AccountStore {
       return decodeFirst(await db.query<AccountRow>(AGREE_TO_TERMS, [accountId, version]))
     },
     async agreeAllToTerms(version) {
-      return (await db.query(AGREE_ALL_TO_TERMS, [version])).length
+      let total = 0
+      for (let after: string | null = '00000000-0000-0000-0000-000000000000'; after !== null; ) {
+        type Page = { agreed: number; last_id: string | null }
+        const [page]: Page[] = await db.query<Page>(AGREE_ALL_TO_TERMS, [version, after])
+        total += page?.agreed ?? 0
+        after = page?.last_id ?? null
+      }
+      return total
     },
     async deactivate({ accountId, keyVersion }) {
       return decodeFirst(await db.query<AccountRow>(DEACTIVATE, [accountId, keyVersion]))

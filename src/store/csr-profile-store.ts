@@ -2,6 +2,7 @@
 
 import type { Batched } from '../lib/batcher.ts'
 import { batched, type Database, type Statement } from './database.ts'
+import { HISTORY_INDEXES, makeIndexes } from './optional-indexes.ts'
 
 export interface CsrProfileRecord {
   id: string
@@ -123,19 +124,6 @@ const ASSIGN_TO_CREDENTIAL: Statement = {
      WHERE a.eab_credential_id IS NOT NULL`,
 }
 
-/** Name → definition. CONCURRENTLY lets issuance go on; one that was interrupted leaves an index that is not valid. */
-const HISTORY_INDEXES = {
-  certificates_spki: 'certificates (spki_sha256)',
-  certificates_names: 'certificates USING gin (names)',
-}
-
-const UNFINISHED_INDEXES: Statement = {
-  name: 'csr-profile-unfinished-indexes',
-  text: `
-    SELECT c.relname AS name FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
-     WHERE i.indrelid = 'certificates'::regclass AND NOT i.indisvalid AND c.relname = ANY ($1)`,
-}
-
 interface ProfileRow {
   id: string
   name: string
@@ -187,16 +175,7 @@ export function createCsrProfileStore(db: Database): CsrProfileStore {
         return true
       }),
 
-    async prepareHistory() {
-      const names = Object.keys(HISTORY_INDEXES)
-      for (const { name } of await db.query<{ name: string }>(UNFINISHED_INDEXES, [names]))
-        await db.query({ name: `drop-${name}`, text: `DROP INDEX CONCURRENTLY IF EXISTS ${name}` }, [])
-      for (const [name, definition] of Object.entries(HISTORY_INDEXES))
-        await db.query(
-          { name: `create-${name}`, text: `CREATE INDEX CONCURRENTLY IF NOT EXISTS ${name} ON ${definition}` },
-          [],
-        )
-    },
+    prepareHistory: () => makeIndexes(db, HISTORY_INDEXES),
   }
 }
 

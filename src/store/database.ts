@@ -8,7 +8,10 @@ import pg from 'pg'
 import type { PoolNumbers } from '../domain/pool-pressure.ts'
 import { type Batched, createBatcher } from '../lib/batcher.ts'
 import { createPipeline, type Pipeline } from './pipeline.ts'
+import type { Statement } from './statement-group.ts'
 import { UnfitValue } from './wire-values.ts'
+
+export type { Statement }
 
 export interface DatabaseSettings {
   /** Host name, or a directory with a Unix socket. */
@@ -24,12 +27,6 @@ export interface DatabaseSettings {
   idleTimeoutMs: number
   /** Bound of every statement, at the server and at the client. */
   statementTimeoutMs: number
-}
-
-/** A statement with a name is prepared once for each connection. */
-export interface Statement {
-  name: string
-  text: string
 }
 
 export interface Database {
@@ -179,6 +176,9 @@ const MAX_WAITING = 2048
 /** Flushes of one kind at once: more than one only while connections are slow, which is for the pipeline to say. */
 const MAX_CONCURRENT = 8
 
+/** Hundreds of times what a batch takes; short of what a client waits. */
+const MAX_STANDSTILL_MS = 5_000
+
 /** Joins concurrent commands of one kind into one statement. `flush` gives one result for each command, in order. */
 export function batched<C, R>(
   { pipeline }: Pick<Database, 'pipeline'>,
@@ -189,6 +189,7 @@ export function batched<C, R>(
     maxConcurrent: MAX_CONCURRENT,
     whenFree: pipeline.whenFree,
     maxWaiting: MAX_WAITING,
+    maxStandstillMs: MAX_STANDSTILL_MS,
     retryable: isWorthSplitting,
   })
 }

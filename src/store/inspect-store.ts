@@ -1,6 +1,7 @@
 /** What `chancery inspect` reads: one order, certificate or account with all that belongs to it. */
 
 import { z } from 'zod/v4'
+import { derivedStatus, ORDER_STATUSES } from './order-list.ts'
 import { type DatabasePool, rowsOf, sql } from './slonik.ts'
 
 const Order = z.object({
@@ -83,10 +84,12 @@ const Account = z.object({
 })
 export type InspectedAccount = z.infer<typeof Account>
 
-const StatusCount = z.object({
-  status: z.enum(['pending', 'ready', 'processing', 'valid', 'invalid']),
-  orders: z.int(),
-})
+const Count = z.object({ orders: z.int() })
+const StatusCount = Count.extend({ status: z.enum(ORDER_STATUSES) })
+
+/** Counting goes along an index that holds the rows of an account together; their statuses lie all over the table. */
+export const MAX_COUNTED = 100_000
+export const MAX_STATUSES_COUNTED = 1_000
 
 export interface InspectStore {
   /** With its authorizations in the order of its identifiers; their statuses have expiry applied. */
@@ -97,8 +100,8 @@ export interface InspectStore {
   /** @param serialNumber lower-case hex without leading zero octets. */
   findCertificateBySerial(serialNumber: string): Promise<InspectedCertificate | undefined>
   findAccount(id: string): Promise<InspectedAccount | undefined>
-  /** Orders of an account by derived status. It reads all of them: not for a request path. */
-  countOrders(accountId: string): Promise<z.infer<typeof StatusCount>[]>
+  /** Orders of an account, up to MAX_COUNTED, and the newest MAX_STATUSES_COUNTED of them by derived status. */
+  countOrders(accountId: string): Promise<{ orders: number; newest: readonly z.infer<typeof StatusCount>[] }>
 }
 
 const certificateColumns = sql.fragment`
@@ -145,24 +148,15 @@ export function createInspectStore(db: DatabasePool): InspectStore {
     },
 
     async countOrders(accountId) {
-      return [
-        ...(await db.any(rowsOf(StatusCount)`
-          SELECT derived.status, count(*)::integer AS orders
-            FROM orders o
-            CROSS JOIN LATERAL (
-              SELECT bool_or(status NOT IN ('pending', 'valid') OR expires_at <= now()) AS failed,
-                     bool_or(status = 'pending') AS pending
-                FROM authorizations WHERE o.status = 'open' AND id = ANY (o.authorization_ids)
-            ) z
-            CROSS JOIN LATERAL (
-              SELECT CASE WHEN o.status <> 'open' THEN o.status
-                          WHEN o.expires_at <= now() OR z.failed THEN 'invalid'
-                          WHEN z.pending THEN 'pending'
-                          ELSE 'ready' END AS status
-            ) derived
-           WHERE o.account_id = ${accountId}
-           GROUP BY derived.status ORDER BY derived.status`)),
-      ]
+      const { orders } = await db.one(rowsOf(Count)`
+        SELECT count(*)::integer AS orders FROM (
+          SELECT FROM orders WHERE account_id = ${accountId} LIMIT ${MAX_COUNTED}) counted`)
+      const newest = await db.any(rowsOf(StatusCount)`
+        SELECT derived.status, count(*)::integer AS orders
+          FROM (SELECT * FROM orders WHERE account_id = ${accountId} ORDER BY id DESC LIMIT ${MAX_STATUSES_COUNTED}) o
+          ${derivedStatus}
+         GROUP BY derived.status ORDER BY derived.status`)
+      return { orders, newest }
     },
   }
 }

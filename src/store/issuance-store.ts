@@ -11,7 +11,7 @@ import { batched, type Database, inRounds, type Statement } from './database.ts'
 export interface IssuanceIntent {
   certificateId: string
   /** Undefined for a certificate that the service issues to itself. */
-  order: { id: string; requester: Requester } | undefined
+  order: { id: string; requester: Requester; csrProfileId?: string | undefined } | undefined
   serialNumber: Buffer
   issuerId: string
   issuerFingerprint: Buffer
@@ -42,7 +42,7 @@ export interface IssuedCertificate {
 export interface IssuanceStore {
   /**
    * Order ready → processing and its intent, committed together. False when the order is not ready (any more), its
-   * account is not valid, another finalize won, or the key is blocked.
+   * account is not valid or has another CSR profile, another finalize won, or the key is blocked.
    */
   begin: Batched<IssuanceIntent, boolean>
   /** Certificate row, order processing → valid, intent gone. False when another instance has completed the intent. */
@@ -57,12 +57,12 @@ export interface IssuanceStore {
 const INTENT = `certificate_id, order_id, account_id, serial_number, issuer_id, issuer_fingerprint, tbs, spki_sha256, instance_id`
 const GIVEN_INTENTS = `
         unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::bytea[], $5::text[], $6::bytea[], $7::bytea[], $8::bytea[],
-               $9::integer[], $10::integer[]) AS i (${INTENT}, key_version)`
+               $9::integer[], $10::integer[], $11::uuid[]) AS i (${INTENT}, key_version, csr_profile_id)`
 
 const BEGIN: Statement = {
   name: 'issuance-begin',
   // accounts_pkey, orders_pkey or orders_account (both columns), authorizations_pkey for each identifier,
-  // blocked_keys_pkey, order_claims_pkey; one update, one delete, one insert.
+  // account_csr_profiles_pkey, blocked_keys_pkey, order_claims_pkey; one update, one delete, one insert.
   text: `
     WITH moved AS (
       UPDATE orders o SET status = 'processing'
@@ -74,6 +74,7 @@ const BEGIN: Statement = {
          AND (SELECT count(*) FILTER (WHERE z.status = 'valid' AND z.expires_at > now()) FROM authorizations z
                WHERE z.id = ANY (o.authorization_ids)) = cardinality(o.authorization_ids)
          AND NOT EXISTS (SELECT FROM blocked_keys b WHERE b.spki_sha256 = i.spki_sha256)
+         AND (SELECT p.csr_profile_id FROM account_csr_profiles p WHERE p.account_id = a.id) IS NOT DISTINCT FROM i.csr_profile_id
       RETURNING i.*, o.request_key
     ), released AS (
       -- From here on an equal new-order makes an order of its own.
@@ -154,6 +155,7 @@ export function createIssuanceStore(db: Database): IssuanceStore {
             intents.map((n) => n.spkiSha256),
             intents.map((n) => n.instanceId),
             intents.map((n) => n.order?.requester.keyVersion),
+            intents.map((n) => n.order?.csrProfileId),
           ])
           return flags(rows, intents)
         },

@@ -13,8 +13,7 @@
  */
 
 import pg from 'pg'
-import type { Statement } from './database.ts'
-import { createGroup, type Wanted } from './statement-group.ts'
+import { createGroup, type Statement, type Wanted } from './statement-group.ts'
 
 export interface Pipeline {
   /** Rows of one statement, whose parameters all say their types (`$1::uuid[]`). Settles after the commit. */

@@ -45,45 +45,59 @@ const FIND: Statement = {
       LEFT JOIN renewal_advice a ON a.certificate_id = c.id`,
 }
 
-/** One page of a selection, along the primary key, so that no statement runs or locks for long. */
-const PAGE = `
-    SELECT id FROM certificates
-     WHERE id > $1 AND not_after > now()
-       AND ($2::bytea[] IS NULL OR serial_number = ANY ($2)) AND ($3::bytea IS NULL OR issuer_fingerprint = $3)
-       AND ($4::timestamptz IS NULL OR issued_at < $4)
-     ORDER BY id LIMIT 5000`
+/** Rows that one statement looks at, so that none runs or locks for long. */
+const PAGE_SIZE = 5000
 
-const ADVISE: Statement = {
-  name: 'renewal-advise',
-  text: `
-    WITH page AS (${PAGE}
-    ), advised AS (
+/** Those that have not expired, in the order of their expiry: a few of all there ever were. */
+const LIVE = `
+    WITH seen AS (
+      SELECT id, not_after, issuer_fingerprint, issued_at FROM certificates
+       WHERE not_after > now() AND not_after >= $1::timestamptz AND (not_after, id) > ($1::timestamptz, $2::uuid)
+       ORDER BY not_after, id LIMIT ${PAGE_SIZE}
+    ), page AS (
+      SELECT id FROM seen
+       WHERE ($3::bytea IS NULL OR issuer_fingerprint = $3) AND ($4::timestamptz IS NULL OR issued_at < $4)
+    )`
+
+/** As many as were named. */
+const NAMED = `
+    WITH seen AS MATERIALIZED (
+      SELECT id, not_after, issuer_fingerprint, issued_at FROM certificates WHERE serial_number = ANY ($1::bytea[])
+    ), page AS (
+      SELECT id FROM seen
+       WHERE not_after > now()
+         AND ($2::bytea IS NULL OR issuer_fingerprint = $2) AND ($3::timestamptz IS NULL OR issued_at < $3)
+    )`
+
+const ADVISED = (parameter: number) => `, changed AS (
       INSERT INTO renewal_advice (certificate_id, window_start, window_end, explanation_url)
-      SELECT id, $5, $6, $7 FROM page
+      SELECT id, $${parameter}, $${parameter + 1}, $${parameter + 2} FROM page
       ON CONFLICT (certificate_id) DO UPDATE
          SET window_start = excluded.window_start, window_end = excluded.window_end,
              explanation_url = excluded.explanation_url, created_at = now()
       RETURNING certificate_id
-    )
-    SELECT id, true AS changed FROM page ORDER BY id`,
-}
+    )`
 
-const CLEAR: Statement = {
-  name: 'renewal-clear',
-  text: `
-    WITH page AS (${PAGE}
-    ), cleared AS (
+const CLEARED = `, changed AS (
       DELETE FROM renewal_advice USING page WHERE certificate_id = page.id RETURNING certificate_id
-    )
-    SELECT id, certificate_id IS NOT NULL AS changed FROM page LEFT JOIN cleared ON certificate_id = id ORDER BY id`,
-}
+    )`
+
+const RESULT = `
+    SELECT (SELECT count(*)::integer FROM changed) AS changed, (SELECT count(*)::integer FROM seen) AS seen, last.not_after, last.id
+      FROM (SELECT) x LEFT JOIN (SELECT not_after, id FROM seen ORDER BY not_after DESC, id DESC LIMIT 1) last ON true`
+
+// certificates_not_after or certificates_serial_number_key; renewal_advice_pkey
+const ADVISE: Statement = { name: 'renewal-advise', text: LIVE + ADVISED(5) + RESULT }
+const ADVISE_NAMED: Statement = { name: 'renewal-advise-named', text: NAMED + ADVISED(4) + RESULT }
+const CLEAR: Statement = { name: 'renewal-clear', text: LIVE + CLEARED + RESULT }
+const CLEAR_NAMED: Statement = { name: 'renewal-clear-named', text: NAMED + CLEARED + RESULT }
 
 const LIST_ISSUERS: Statement = {
   name: 'renewal-list-issuers',
   text: "SELECT encode(fingerprint, 'hex') AS fingerprint FROM issuers ORDER BY created_at",
 }
 
-const FIRST_ID = '00000000-0000-0000-0000-000000000000'
+const FIRST = { not_after: new Date(0), id: '00000000-0000-0000-0000-000000000000' }
 
 interface Row {
   ord: number
@@ -100,14 +114,29 @@ interface Row {
 }
 
 export function createRenewalStore(db: Database): RenewalStore {
-  async function walk(statement: Statement, selection: AdviceSelection, more: readonly unknown[]): Promise<number> {
-    const { serialNumbers, issuerFingerprint, issuedBefore } = selection
-    const chosen = [serialNumbers ?? null, issuerFingerprint ?? null, issuedBefore ?? null]
+  interface Page {
+    changed: number
+    seen: number
+    not_after: Date
+    id: string
+  }
+
+  async function change(
+    statements: { live: Statement; named: Statement },
+    { serialNumbers, issuerFingerprint, issuedBefore }: AdviceSelection,
+    more: readonly unknown[],
+  ): Promise<number> {
+    const chosen = [issuerFingerprint ?? null, issuedBefore ?? null, ...more]
+    if (serialNumbers) {
+      const [page] = await db.query<Page>(statements.named, [serialNumbers, ...chosen])
+      return (page as Page).changed
+    }
     let changed = 0
-    for (let after: string | undefined = FIRST_ID; after !== undefined; ) {
-      const rows: { id: string; changed: boolean }[] = await db.query(statement, [after, ...chosen, ...more])
-      changed += rows.filter((row) => row.changed).length
-      after = rows.at(-1)?.id
+    for (let at: Pick<Page, 'not_after' | 'id'> = FIRST, full = true; full; ) {
+      const [page] = await db.query<Page>(statements.live, [at.not_after, at.id, ...chosen])
+      at = page as Page
+      changed += (page as Page).changed
+      full = (page as Page).seen === PAGE_SIZE
     }
     return changed
   }
@@ -120,8 +149,8 @@ export function createRenewalStore(db: Database): RenewalStore {
       return results
     }),
     advise: (selection, { window, explanationUrl }) =>
-      walk(ADVISE, selection, [window.start, window.end, explanationUrl ?? null]),
-    clear: (selection) => walk(CLEAR, selection, []),
+      change({ live: ADVISE, named: ADVISE_NAMED }, selection, [window.start, window.end, explanationUrl ?? null]),
+    clear: (selection) => change({ live: CLEAR, named: CLEAR_NAMED }, selection, []),
     async listIssuers() {
       return (await db.query<{ fingerprint: string }>(LIST_ISSUERS, [])).map((row) => row.fingerprint)
     },

@@ -1,7 +1,6 @@
 /** One group of prepared statements on PostgreSQL's wire: one write, one Sync, and what comes back (protocol 3.0, pipelining). */
 
 import type pg from 'pg'
-import type { Statement } from './database.ts'
 import {
   type Column,
   columnsOf,
@@ -11,6 +10,12 @@ import {
   type WriteParameters,
   WireWriter as Writer,
 } from './wire-values.ts'
+
+/** A statement with a name is prepared once for each connection. */
+export interface Statement {
+  name: string
+  text: string
+}
 
 /** A statement, and who waits for its rows. */
 export interface Wanted {

@@ -47,6 +47,8 @@ describe('CAA', () => {
     })
     service = await startTestService({
       config: {
+        // Nothing is remembered then: rows are changed here behind the service's back.
+        nonce: { store: 'database' },
         acme: { caa_identities: ['CA.example', 'ca2.example'], caa_unreachable_ok: ['corp.example'] },
         security: { identifier_policy: { allow_ip: true } },
         dns: { resolvers: [dns.resolver], timeout_seconds: 1 },

@@ -80,6 +80,8 @@ describe('two perspectives beside a service', () => {
     })
     service = await startTestService({
       config: {
+        // Nothing is remembered then: rows are changed here behind the service's back.
+        nonce: { store: 'database' },
         acme: { caa_identities: ['ca.example'] },
         challenges: {
           http01: { max_retries: 0 },

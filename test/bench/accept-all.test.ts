@@ -2,10 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
-import type { Result } from '../../bench/report/result.ts'
+import { resultsIn } from '../support/bench-document.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
 const MAIN = path.resolve(import.meta.dirname, '../../bench/main.js')
@@ -31,7 +30,7 @@ test('the bench issues certificates through a validator module', async () => {
   const { code, output } = await bench('--challenge', 'accept-all-01', '--root', service.ca.root, '--json', file)
   assert.equal(code, 0, output)
   assert.match(output, /^full-flow against .*, challenge accept-all-01$/m)
-  const [result] = (JSON.parse(readFileSync(file, 'utf8')) as { results: Result[] }).results
+  const [result] = resultsIn(file)
   assert.deepEqual([result?.challenge, result?.succeeded, result?.certificatesChecked], ['accept-all-01', 20, 20])
 })
 

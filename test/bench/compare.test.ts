@@ -2,12 +2,12 @@
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFile, execFileSync } from 'node:child_process'
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, describe, test } from 'node:test'
-import type { Comparison } from '../../bench/compare/summary.ts'
 import { readProcesses } from '../../bench/measure/proc-stat.ts'
+import { readDocument, resultsIn } from '../support/bench-document.ts'
 
 const MAIN = path.resolve(import.meta.dirname, '../../bench/main.js')
 const ROOT = path.resolve(import.meta.dirname, '../../..')
@@ -35,7 +35,7 @@ describe('the comparison of two builds', () => {
       assert.deepEqual(ours, [])
     }
     assert.deepEqual(
-      readdirSync(folder).filter((name) => name.startsWith('chancery-compare-')),
+      readdirSync(folder).filter((name) => name.startsWith('chancery-bench-')),
       [],
     )
     assert.doesNotMatch(execFileSync('git', ['worktree', 'list'], { cwd: ROOT, encoding: 'utf8' }), /compare-test-/)
@@ -43,27 +43,25 @@ describe('the comparison of two builds', () => {
 
   test('loads both in turn, tells the ratios and leaves nothing behind', async () => {
     const file = path.join(folder, 'comparison.json')
-    const short = ['--rounds', '1', '--duration', '2', '--warmup', '0', '--clients', '4', '--workers', '1']
+    const short = ['--repeat', '1', '--duration', '2', '--warmup', '0', '--clients', '4', '--workers', '1']
     const { code, output } = await start('--compare', 'HEAD', ...short, '--json', file).done
     assert.equal(code, 0, output)
     assert.match(output, /^A {2}this tree \([0-9a-f]{7}.*\)\nB {2}HEAD \([0-9a-f]{7}\)$/m)
     assert.match(output, /round 1 of 1, A, full-flow: measuring[\s\S]*round 1 of 1, B, full-flow: measuring/)
 
-    const { comparison } = JSON.parse(readFileSync(file, 'utf8')) as { comparison: Comparison }
-    const [compared] = comparison.scenarios
-    const [round] = compared?.rounds ?? []
-    assert.ok(round && round.a.certificatesChecked > 0 && round.b.certificatesChecked > 0)
-    assert.notEqual(round.a.directory, round.b.directory)
-    const { figures } = compared ?? {}
+    const [a, b] = resultsIn(file)
+    assert.ok(a && b && a.certificatesChecked > 0 && b.certificatesChecked > 0)
+    assert.notEqual(a.directory, b.directory)
+    const { figures } = readDocument(file).measurements[0] ?? {}
     if (process.platform === 'linux')
       assert.ok(figures?.postgresFloors && figures.serviceMicros && figures.serverFloors)
-    assert.equal(figures?.perSecond?.ratio, round.b.perSecond / round.a.perSecond)
+    assert.equal(figures?.perSecond?.ratios[1]?.median, b.perSecond / a.perSecond)
     nothingIsLeft()
   })
 
   test('takes everything down when it is interrupted', async () => {
     const { child, done } = start('--compare', 'HEAD', '--workers', '1')
-    child.stderr?.on('data', (text: string) => text.includes('starting both') && child.kill('SIGINT'))
+    child.stderr?.on('data', (text: string) => text.includes('starting servers') && child.kill('SIGINT'))
     const { code, output } = await done
     assert.equal(code, 1, output)
     assert.match(output, /interrupted before the first round/)
@@ -82,6 +80,6 @@ describe('the comparison of two builds', () => {
   test('does not take the directory of another server', async () => {
     const { code, output } = await start('--compare', 'HEAD', '--directory', 'https://localhost:1/directory').done
     assert.equal(code, 2)
-    assert.match(output, /--directory: --compare starts its services itself/)
+    assert.match(output, /--directory: --compare and --start start services themselves/)
   })
 })

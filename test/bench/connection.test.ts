@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createServer, type Server, type Socket } from 'node:net'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Connection, parseTarget } from '../../bench/client/connection.ts'
+import { Connection, parseTarget, trusting } from '../../bench/client/connection.ts'
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 
@@ -28,7 +28,7 @@ describe('a connection', () => {
     })
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const target = parseTarget(`http://127.0.0.1:${(server.address() as { port: number }).port}/`)
-    connection = new Connection({ target, caCertificates: undefined, insecure: false, timeoutMs: 600 }, traffic)
+    connection = new Connection({ target, trust: trusting(undefined), insecure: false, timeoutMs: 600 }, traffic)
   })
   after(async () => {
     connection.close()

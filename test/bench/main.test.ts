@@ -2,13 +2,13 @@
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import type { Result } from '../../bench/report/result.ts'
+import { resultsIn } from '../support/bench-document.ts'
 
 const MAIN = fileURLToPath(new URL('../../bench/main.js', import.meta.url))
 
@@ -54,7 +54,7 @@ describe('the bench command', () => {
     assert.match(stdout, /directory against .*\n4 clients in 2 processes/)
     assert.match(stdout, /50 succeeded, 0 failed/)
 
-    const { results } = JSON.parse(readFileSync(file, 'utf8')) as { results: Result[] }
+    const results = resultsIn(file)
     assert.deepEqual(
       results.map(({ scenario, succeeded, failed }) => [scenario, succeeded, failed]),
       [
@@ -72,7 +72,7 @@ describe('the bench command', () => {
     const times = ['--duration', '0.3', '--warmup', '0.1']
     const { code, stderr } = await bench('--directory', `${origin}/`, '--scenario', 'nonce', ...times, '--json', file)
     assert.equal(code, 0, stderr)
-    const [result] = (JSON.parse(readFileSync(file, 'utf8')) as { results: Result[] }).results
+    const [result] = resultsIn(file)
     assert.ok(result && result.succeeded > 10 && Math.abs(result.seconds - 0.3) < 0.01, JSON.stringify(result))
   })
 

@@ -5,7 +5,7 @@ import { after, before, beforeEach, describe, test } from 'node:test'
 import { type ExpiryLifetimes, expireOverdue } from '../../src/services/expiry.ts'
 import type { Requester } from '../../src/store/account-store.ts'
 import { createExpiryStore, type ExpiryPage } from '../../src/store/expiry-store.ts'
-import { aName, anAccount, anOrder, openStores, type StoreFixture } from './support.ts'
+import { aName, anAccount, anOrder, openStores, rekey, type StoreFixture } from './support.ts'
 
 const HOUR_MS = 3_600_000
 const LIFETIMES: ExpiryLifetimes = {
@@ -29,23 +29,12 @@ beforeEach(async () => {
 async function anOldOrder(ageMs: number, lives: { order?: number; authorization?: number } = {}): Promise<string> {
   const order = await anOrder(store, requester, {}, [aName()])
   const madeAt = Date.now() - ageMs
-  const id = await rekey('orders', order.id, madeAt, lives.order ?? LIFETIMES.orderLifetimeMs)
+  const id = await rekey(store, 'orders', order.id, madeAt, lives.order ?? LIFETIMES.orderLifetimeMs)
   const [authorization] = order.authorizationIds as [string]
-  const newId = await rekey('authorizations', authorization, madeAt, lives.authorization ?? 2 * HOUR_MS)
+  const newId = await rekey(store, 'authorizations', authorization, madeAt, lives.authorization ?? 2 * HOUR_MS)
   await store.sql('UPDATE orders SET authorization_ids = ARRAY[$2::uuid] WHERE id = $1', [id, newId])
   await store.sql('UPDATE order_claims SET order_id = $2 WHERE order_id = $1', [order.id, id])
   return id
-}
-
-async function rekey(table: string, id: string, madeAt: number, lifetimeMs: number): Promise<string> {
-  const time = madeAt.toString(16).padStart(12, '0')
-  const aged = `${time.slice(0, 8)}-${time.slice(8)}${id.slice(13)}`
-  await store.sql(`UPDATE ${table} SET id = $2, expires_at = $3 WHERE id = $1`, [
-    id,
-    aged,
-    new Date(madeAt + lifetimeMs),
-  ])
-  return aged
 }
 
 async function statusOf(table: string, id: string): Promise<string | undefined> {

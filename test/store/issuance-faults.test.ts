@@ -95,7 +95,7 @@ describe('issuance under faults', () => {
     })
     const made = await anAccount(store, { jwk: key.jwk, thumbprint: key.thumbprint })
     requester = made.requester
-    known = { account: made.account, key, requester }
+    known = { account: made.account, key, requester, provenFrom: undefined }
     names = [aName(), aName()]
     ;({ csr, spkiSha256 } = await aCsr(names))
     signed = []

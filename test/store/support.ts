@@ -141,6 +141,20 @@ export function aNewAccount(over: Partial<NewAccount> = {}): NewAccount {
   }
 }
 
+/** Gives a row a key as if it had been made at `madeAt`, and the expiry of that lifetime. @returns the new id */
+export async function rekey(
+  { sql }: Pick<StoreFixture, 'sql'>,
+  table: 'orders' | 'authorizations',
+  id: string,
+  madeAt: number,
+  lifetimeMs: number,
+): Promise<string> {
+  const time = madeAt.toString(16).padStart(12, '0')
+  const aged = `${time.slice(0, 8)}-${time.slice(8)}${id.slice(13)}`
+  await sql(`UPDATE ${table} SET id = $2, expires_at = $3 WHERE id = $1`, [id, aged, new Date(madeAt + lifetimeMs)])
+  return aged
+}
+
 export const requesterOf = ({ id, keyVersion }: Account): Requester => ({ accountId: id, keyVersion })
 
 export async function anAccount({ accounts }: Pick<Stores, 'accounts'>, over: Partial<NewAccount> = {}) {

@@ -106,6 +106,52 @@ describe('worker pool', () => {
     assert.deepEqual(await pool.validate(faulty('fine')), { ok: true, evidence: [] })
   })
 
+  test('a stuck thread costs those of other threads nothing', async (t) => {
+    const pool = faultyPool(t, { threads: 2, graceMs: 300 })
+    const stuck = assert.rejects(pool.validate(faulty('spin', 200)), isError('lost'))
+    await sleep(10)
+    const other = pool.validate(faulty('slower', 3000))
+    await stuck
+    assert.deepEqual(await other, { ok: true, evidence: [] })
+    assert.equal(pool.stats().threads, 2)
+  })
+
+  test('a slow job does not hold those back that were handed over with it', async (t) => {
+    const pool = faultyPool(t, { concurrentTasksPerThread: 10 })
+    const slow = pool.validate(faulty('slower', 3000))
+    const others = Array.from({ length: 9 }, () => pool.validate(faulty('fine')))
+    assert.equal((await Promise.all(others)).length, 9)
+    assert.equal(pool.stats().running, 1)
+    assert.deepEqual(await slow, { ok: true, evidence: [] })
+  })
+
+  test('a verdict that cannot be handed over is lost, and those beside it are not', async (t) => {
+    const pool = faultyPool(t, { concurrentTasksPerThread: 10 })
+    const others = [1, 2, 3].map(() => pool.validate(faulty('fine')))
+    await assert.rejects(pool.validate(faulty('uncloneable')), (error) => {
+      assert.match(String((error as WorkerPoolError).cause), /cannot be handed over/)
+      return isError('lost')(error)
+    })
+    assert.equal((await Promise.all(others)).length, 3)
+  })
+
+  test('a burst is shared among the threads, none of which has more than it may', async (t) => {
+    const pool = faultyPool(t, { threads: 2, concurrentTasksPerThread: 20 })
+    const verdicts = await Promise.all(Array.from({ length: 80 }, () => pool.validate(faulty('crowd'))))
+    const seen = verdicts.flatMap(({ evidence }) => evidence)
+    assert.equal(new Set(seen.map(({ threadId }) => threadId)).size, 2)
+    assert.equal(Math.max(...seen.map(({ inside }) => Number(inside))), 20)
+  })
+
+  test('a thread that dies without a job is reported, and another follows', async (t) => {
+    const errors: Error[] = []
+    const pool = faultyPool(t, { onThreadError: (error) => errors.push(error) })
+    await pool.validate(faulty('exit-later'))
+    while (errors.length === 0) await sleep(10)
+    assert.match(errors[0]!.message, /exited/)
+    assert.deepEqual(await pool.validate(faulty('fine')), { ok: true, evidence: [] })
+  })
+
   test('a task file that does not load loses its jobs in bounded time and does not end the process', async (t) => {
     const taskFile = new URL('./no-such-file.js', import.meta.url)
     const pool = aPool(t, { taskFile, graceMs: 200 })

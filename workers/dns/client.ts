@@ -44,27 +44,33 @@ export function createDnsClient(settings: DnsSettings, options: DnsClientOptions
   const { retries } = settings
   const boundOf = (deadline: Deadline) => deadline.atMost(settings.timeoutMs)
 
-  const throughResolvers = (deadline: Deadline, signal: AbortSignal): Ways => ({
+  const throughResolvers = (deadline: Deadline, signal: () => AbortSignal): Ways => ({
     ask: (name, type) => {
       // A DS record stands in the zone above the one it is about (RFC 4035 §3.1.4.1).
       const source = sourceOf(type === 'DS' ? name.slice(name.indexOf('.') + 1) : name)
       const { dnssec = false } = options
       if (isAnsweredHere(source, type)) return Promise.resolve(fixedAnswer(source, name, type))
-      return askServers(source.servers, name, type, { dnssec, recursion: true, retries, deadline, signal })
+      return askServers(source.servers, name, type, { dnssec, recursion: true, retries, deadline, signal: signal() })
     },
     isSameSource: (name, alias) => sourceOf(name) === sourceOf(alias),
   })
 
   const resolver: DnsClient = {
-    query(name, type, deadline, signal = new AbortController().signal) {
-      return lookUp(normalName(name), type, throughResolvers(boundOf(deadline), signal))
+    query(name, type, deadline, signal) {
+      const ways = throughResolvers(boundOf(deadline), () => signal ?? new AbortController().signal)
+      return lookUp(normalName(name), type, ways)
     },
 
     async resolveAddresses(name, deadline, signal) {
-      const controller = new AbortController()
-      const cancel = () => controller.abort()
+      // Made when somebody is asked: fixed addresses need none, and one costs 10 µs.
+      let made: AbortController | undefined
+      const controller = () => {
+        made ??= new AbortController()
+        return made
+      }
+      const cancel = () => controller().abort()
       signal?.addEventListener('abort', cancel)
-      const ways = throughResolvers(boundOf(deadline), controller.signal)
+      const ways = throughResolvers(boundOf(deadline), () => controller().signal)
       const families = [lookUp(normalName(name), 'AAAA', ways), lookUp(normalName(name), 'A', ways)] as const
       await allWithGrace<DnsResult<'A' | 'AAAA'>>(
         families,

@@ -11,9 +11,10 @@ export async function allWithGrace<R>(
   giveUp: () => void,
 ): Promise<R[]> {
   let timer: NodeJS.Timeout | undefined
+  let open = results.length
   const watched = results.map(async (pending) => {
     const result = await pending
-    if (isGood(result)) timer ??= setTimeout(giveUp, graceMs)
+    if (--open > 0 && isGood(result)) timer ??= setTimeout(giveUp, graceMs)
     return result
   })
   const all = await Promise.all(watched)

@@ -41,17 +41,36 @@ export function parseResolvConf(text: string): NameServer[] {
  * @throws RangeError for a resolver or address that is none.
  */
 export function createSourceFinder(settings: DnsSettings): (name: string) => NameSource {
+  const { base, zones } = configuredSources(settings)
   let system: NameSource | undefined
-  const base = settings.resolvers.length > 0 ? serverSource(settings.resolvers) : undefined
-  const zones = settings.zones
-    .map((entry) => ({ zone: normalName(entry.zone), source: zoneSource(entry) }))
-    .sort((a, b) => b.zone.length - a.zone.length)
   // Read when first needed, for each attempt: 50 µs, and a changed file counts at once.
   const fromSystem = () => {
     system ??= { servers: systemServers() }
     return system
   }
   return (name) => zones.find(({ zone }) => name === zone || name.endsWith(`.${zone}`))?.source ?? base ?? fromSystem()
+}
+
+interface ConfiguredSources {
+  base: NameSource | undefined
+  /** The longest first. */
+  zones: readonly { zone: string; source: NameSource | undefined }[]
+}
+
+/** Job after job brings the very same settings (shared-settings.ts). */
+const sourcesBySettings = new WeakMap<DnsSettings, ConfiguredSources>()
+
+function configuredSources(settings: DnsSettings): ConfiguredSources {
+  const known = sourcesBySettings.get(settings)
+  if (known) return known
+  const sources = {
+    base: settings.resolvers.length > 0 ? serverSource(settings.resolvers) : undefined,
+    zones: settings.zones
+      .map((entry) => ({ zone: normalName(entry.zone), source: zoneSource(entry) }))
+      .sort((a, b) => b.zone.length - a.zone.length),
+  }
+  sourcesBySettings.set(settings, sources)
+  return sources
 }
 
 /** Undefined for a zone without resolvers and addresses: it only takes names out of a wider zone. */

@@ -18,48 +18,108 @@ export interface ExtensionThreadData {
 
 const { modules, settings } = workerData as ExtensionThreadData
 const loading = new Map<string, Promise<Validator>>()
+const loaded = new Map<string, Validator>()
 
 /** Once a thread; a module that fails here was changed after the start, and is tried again by the next job. */
-function validatorOf(type: string): Promise<Validator> {
+function load(type: string): Promise<Validator> {
   const known = loading.get(type)
   if (known) return known
   const module = modules.find((one) => one.type === type)
   if (!module) throw new Error(`these threads were started without ${type}`)
-  const loaded = loadValidator(module, settings).then(({ validator }) => validator)
-  loading.set(type, loaded)
-  loaded.catch(() => loading.delete(type))
-  return loaded
+  const coming = loadValidator(module, settings).then(({ validator }) => {
+    loaded.set(type, validator)
+    return validator
+  })
+  loading.set(type, coming)
+  coming.catch(() => loading.delete(type))
+  return coming
 }
 
-export default async function validateByExtension(job: ExtensionJob): Promise<ValidationVerdict> {
-  const { challenge } = job
-  const abort = new AbortController()
+/** A module that answers at once is not waited for, and needs no timer. */
+export default function validateByExtension(job: ExtensionJob): ValidationVerdict | Promise<ValidationVerdict> {
+  const bound = new Bound()
+  const answer = answerOf(job, bound)
+  return answer instanceof Promise ? withinTime(job, answer, bound) : answer
+}
+
+async function withinTime(
+  job: ExtensionJob,
+  answer: Promise<ValidationVerdict>,
+  bound: Bound,
+): Promise<ValidationVerdict> {
+  const { timeoutMs } = job.challenge
   let timer: NodeJS.Timeout | undefined
   const overdue = new Promise<ValidationVerdict>((resolve) => {
     timer = setTimeout(() => {
-      resolve(noVerdict(job, `gave no answer within ${challenge.timeoutMs / 1000} seconds`))
-      abort.abort()
-    }, challenge.timeoutMs)
+      resolve(noVerdict(job, `gave no answer within ${timeoutMs / 1000} seconds`))
+      bound.abort()
+    }, timeoutMs)
   })
   try {
-    return await Promise.race([answerOf(job, abort.signal), overdue])
+    return await Promise.race([answer, overdue])
   } finally {
     clearTimeout(timer)
   }
 }
 
-async function answerOf(job: ExtensionJob, signal: AbortSignal): Promise<ValidationVerdict> {
+function answerOf(job: ExtensionJob, bound: Bound): ValidationVerdict | Promise<ValidationVerdict> {
+  const validator = loaded.get(job.challenge.type)
+  if (!validator) return answerLater(job, bound)
   let answer: unknown
   try {
-    const validator = await validatorOf(job.challenge.type)
-    answer = await validator.validate(job.challenge, { signal })
+    answer = validator.validate(job.challenge, bound)
+    if (isThenable(answer)) return judgedLater(job, answer)
   } catch (thrown) {
     return noVerdict(job, 'failed', describeThrown(thrown))
   }
+  return judged(job, answer)
+}
+
+async function answerLater(job: ExtensionJob, bound: Bound): Promise<ValidationVerdict> {
+  try {
+    await load(job.challenge.type)
+  } catch (thrown) {
+    return noVerdict(job, 'failed', describeThrown(thrown))
+  }
+  return answerOf(job, bound)
+}
+
+function isThenable(answer: unknown): answer is PromiseLike<unknown> {
+  return typeof answer === 'object' && answer !== null && typeof (answer as { then?: unknown }).then === 'function'
+}
+
+async function judgedLater(job: ExtensionJob, coming: PromiseLike<unknown>): Promise<ValidationVerdict> {
+  let answer: unknown
+  try {
+    answer = await coming
+  } catch (thrown) {
+    return noVerdict(job, 'failed', describeThrown(thrown))
+  }
+  return judged(job, answer)
+}
+
+function judged(job: ExtensionJob, answer: unknown): ValidationVerdict {
   try {
     return requireVerdict(answer)
   } catch (thrown) {
     return noVerdict(job, 'gave an answer that cannot be used', describeThrown(thrown))
+  }
+}
+
+/** What a module is told of its time; the signal is made when it is asked for, which most modules never do. */
+class Bound {
+  #isOver = false
+  #controller: AbortController | undefined
+
+  get signal(): AbortSignal {
+    this.#controller ??= new AbortController()
+    if (this.#isOver) this.#controller.abort()
+    return this.#controller.signal
+  }
+
+  abort(): void {
+    this.#isOver = true
+    this.#controller?.abort()
   }
 }
 

@@ -80,10 +80,16 @@ function challengeUrl({ identifier, port, token }: Http01Job): string {
 
 /** Undefined when URL would read another host out of the name, as it makes 10.0.0.1 of the DNS name `10.0x1`. */
 function firstUrl(job: Http01Job): URL | undefined {
-  const text = challengeUrl(job)
-  if (!URL.canParse(text)) return undefined
-  const url = new URL(text)
-  return job.identifier.type === 'ip' || hostOf(url) === job.identifier.value ? url : undefined
+  const url = parseUrl(challengeUrl(job))
+  return url === undefined || job.identifier.type === 'ip' || hostOf(url) === job.identifier.value ? url : undefined
+}
+
+function parseUrl(text: string, base?: URL): URL | undefined {
+  try {
+    return new URL(text, base)
+  } catch {
+    return undefined
+  }
 }
 
 async function fetchOnce(url: URL, attempt: Attempt): Promise<HttpResponse | Failure> {
@@ -122,7 +128,7 @@ const DEFAULT_PORTS = { 'http:': 80, 'https:': 443 }
  */
 function redirectTarget(from: URL, location: string | undefined, attempt: Attempt): URL | Failure {
   if (location === undefined) return fail(attempt, 'incorrectResponse', 'redirect without a Location', true)
-  const to = URL.canParse(location, from.href) ? new URL(location, from) : undefined
+  const to = parseUrl(location, from)
   if (!to) return fail(attempt, 'incorrectResponse', 'redirect to something that is not a URL', false)
 
   // Not asked for twice: a fragment is not sent, credentials are not used.

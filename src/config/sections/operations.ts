@@ -104,13 +104,20 @@ export const AdminApi = z
 
 const age = (days: number, subject: string) =>
   setting(whole(1, days), `Age at which ${subject} are deleted.`, { unit: 'days' })
+const timeAfterEnd = (days: number, sentence: string) => setting(whole(1, days), sentence, { unit: 'days' })
 
 export const Retention = z
   .strictObject({
     enabled: setting(flag(true), 'Delete old rows.'),
-    invalid_order_max_age_days: age(30, 'invalid orders'),
-    expired_authz_max_age_days: age(30, 'expired and invalid authorizations'),
-    invalid_challenge_max_age_days: age(30, 'invalid challenges'),
+    invalid_order_max_age_days: timeAfterEnd(30, 'Time after its expiry at which an invalid order is deleted.'),
+    expired_authz_max_age_days: timeAfterEnd(
+      30,
+      'Time after its expiry at which an authorization is deleted with its challenges, if no order can count on it.',
+    ),
+    invalid_challenge_max_age_days: timeAfterEnd(
+      30,
+      'The same for an invalid authorization, where this is less: its invalid challenge is part of it.',
+    ),
     expiration_notice_max_age_days: age(90, 'records of expiration warnings'),
     cleanup_interval_seconds: setting(whole(1, 86400), 'Pause between two runs of a deletion.', { unit: 'seconds' }),
     cleanup_loop_interval_seconds: setting(whole(1, 60), 'Pause between two looks for work that is due.', {

@@ -29,6 +29,25 @@ const Tls = z
     description: 'TLS on the listening port. Without these settings the port speaks plain HTTP, for a proxy in front.',
   })
 
+const Overload = z
+  .strictObject({
+    enabled: setting(
+      flag(true),
+      'Turn requests away early, with 503 and Retry-After, while others wait too long, and hold back addresses whose signatures keep failing.',
+    ),
+    target_delay_ms: setting(
+      whole(10, 100),
+      'Time that requests may wait for processor and database before new orders are turned away; well above what a request takes when nothing else is to do.',
+      { unit: 'milliseconds' },
+    ),
+    max_connections: setting(
+      whole(16, 8192),
+      'Most open connections, divided among the front threads; more are closed at once. Needs as many file descriptors.',
+    ),
+  })
+  .prefault({})
+  .meta({ description: 'What happens when more is asked for than can be done.' })
+
 export const Server = z
   .strictObject({
     external_url: setting(
@@ -59,6 +78,7 @@ export const Server = z
     }),
     max_requests: setting(whole(0, 0), 'Requests after which a front thread is replaced by a fresh one; 0 is never.'),
     max_requests_jitter: setting(whole(0, 0), 'Upper bound of a random number added to `max_requests` per thread.'),
+    overload: Overload,
     tls: Tls,
   })
   .meta({ description: 'The listener and the public address.' })

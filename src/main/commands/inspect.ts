@@ -13,6 +13,8 @@ import {
   type InspectedAuthorization,
   type InspectedCertificate,
   type InspectStore,
+  MAX_COUNTED,
+  MAX_STATUSES_COUNTED,
 } from '../../store/inspect-store.ts'
 import { openCheckedDatabase } from '../../store/slonik.ts'
 import { databaseSettings } from '../settings.ts'
@@ -161,14 +163,16 @@ function reportCertificate(certificate: InspectedCertificate | undefined): Repor
   }
 }
 
-function statusOf({ revoked_at, not_after }: InspectedCertificate): string {
+/** Of the words that lists are filtered by. */
+export function statusOf({ revoked_at, not_after }: Pick<InspectedCertificate, 'revoked_at' | 'not_after'>): string {
   return revoked_at ? 'revoked' : not_after < new Date() ? 'expired' : 'active'
 }
 
 async function reportAccount(store: InspectStore, id: string): Promise<Report | undefined> {
   const account = await store.findAccount(id)
   if (!account) return undefined
-  const counts = await store.countOrders(id)
+  const { orders, newest } = await store.countOrders(id)
+  const byStatus = Object.fromEntries(newest.map((count) => [count.status, count.orders]))
   return {
     id: account.id,
     status: account.status,
@@ -179,8 +183,8 @@ async function reportAccount(store: InspectStore, id: string): Promise<Report | 
     allowed_profiles: account.allowed_profiles,
     preapproved_networks: account.preapproved_networks,
     created_at: renderTimestamp(account.created_at),
-    order_count: counts.reduce((sum, { orders }) => sum + orders, 0),
-    orders_by_status: Object.fromEntries(counts.map(({ status, orders }) => [status, orders])),
+    order_count: orders < MAX_COUNTED ? orders : `${MAX_COUNTED} or more`,
+    [orders <= MAX_STATUSES_COUNTED ? 'orders_by_status' : 'newest_orders_by_status']: byStatus,
   }
 }
 

@@ -2,11 +2,12 @@
 
 import type { Config } from '../../config/schema.ts'
 import { advisedWindow } from '../../domain/renewal-window.ts'
-import { parseTimestamp, renderTimestamp } from '../../protocol/timestamp.ts'
+import { renderTimestamp } from '../../protocol/timestamp.ts'
 import { openDatabase } from '../../store/database.ts'
 import { type AdviceSelection, createRenewalStore, type RenewalStore } from '../../store/renewal-store.ts'
 import { databaseSettings } from '../settings.ts'
 import { CommandError } from './config-file.ts'
+import { hexOf, instantOf } from './option-values.ts'
 
 /** What an option says when it is not given; an empty text would be a shell variable that was not set. */
 export const ANY = 'any'
@@ -84,20 +85,6 @@ async function issuerOf(text: string, store: RenewalStore): Promise<Buffer> {
       `--issuer is the SHA-256 fingerprint of an issuer certificate; this database knows ${known.join(', ') || 'none'}`,
     )
   return fingerprint
-}
-
-/** Hexadecimal as openssl prints it: either case, with colons or without. */
-function hexOf(flag: string, text: string): Buffer {
-  const digits = text.replaceAll(':', '').toLowerCase()
-  if (!/^(?:[0-9a-f]{2})+$/.test(digits)) throw new CommandError(`${flag} takes pairs of hexadecimal digits`)
-  return Buffer.from(digits, 'hex')
-}
-
-function instantOf(flag: string, text: string): Date {
-  // A date alone is its midnight in UTC.
-  const at = parseTimestamp(/^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00:00Z` : text)
-  if (!at) throw new CommandError(`${flag} takes a date or an RFC 3339 time such as 2026-01-31T12:00:00Z`)
-  return at
 }
 
 function urlOf(text: string): string {

@@ -3,14 +3,19 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { problemReply, renderReply } from '../../../src/acme/reply.ts'
+import { fixedAcmeHeaders, problemReply, renderReply } from '../../../src/acme/reply.ts'
+import { FixedHeaders } from '../../../src/http/header.ts'
 import { keysOf } from '../../../src/lib/keys.ts'
 import { PROBLEMS, Problem, type ProblemOptions } from '../../../src/protocol/problem.ts'
 import { propertyRuns } from '../../support/property-runs.ts'
 import { randomOctets } from '../pki/support.ts'
 
 const URN = 'urn:ietf:params:acme:error:'
-const CONTEXT = { nonce: 'bm9uY2U', directoryUrl: 'https://ca.example/directory', requestId: 'id', securityHeaders: [] }
+const CONTEXT = {
+  nonce: 'bm9uY2U',
+  requestId: 'id',
+  fixedHeaders: new FixedHeaders(fixedAcmeHeaders('https://ca.example/directory', [])),
+}
 
 /** As it may come out of a request: control characters, lone surrogates, bytes that are no UTF-8. */
 const text = fc.oneof(

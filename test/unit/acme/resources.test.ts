@@ -43,7 +43,7 @@ interface Shown {
 }
 const settings = { dnsPersist: { issuerDomainNames: ['ca.example', 'other.example'], draft: '01' } } as const
 const shown = (overrides: Partial<Authorization>) =>
-  renderAuthorization(anAuthorization(overrides), urls, settings) as Shown
+  JSON.parse(renderAuthorization(anAuthorization(overrides), urls, settings)) as Shown
 const types = (overrides: Partial<Authorization>) => shown(overrides).challenges.map(({ type }) => type)
 
 test('wildcard is true or absent, never false (§7.1.4)', () => {
@@ -79,7 +79,7 @@ describe('a dns-persist-01 challenge', () => {
   const { issuerDomainNames } = settings.dnsPersist
 
   test('names the account and this service, and has no token (draft-ietf-acme-dns-persist-01 §3.1)', () => {
-    assert.deepEqual(renderChallenge(anAuthorization(), 'dns-persist-01', urls, settings), {
+    assert.deepEqual(JSON.parse(renderChallenge(anAuthorization(), 'dns-persist-01', urls, settings)), {
       ...common,
       'issuer-domain-names': issuerDomainNames,
     })
@@ -87,7 +87,7 @@ describe('a dns-persist-01 challenge', () => {
 
   test('says so in the words of draft 02 as well where that is switched on (§3.1)', () => {
     const draft02 = { dnsPersist: { issuerDomainNames, draft: '02' } } as const
-    assert.deepEqual(renderChallenge(anAuthorization(), 'dns-persist-01', urls, draft02), {
+    assert.deepEqual(JSON.parse(renderChallenge(anAuthorization(), 'dns-persist-01', urls, draft02)), {
       ...common,
       'issuer-domain-names': issuerDomainNames,
       issuerDomainNames,
@@ -105,7 +105,7 @@ test('nothing rendered is null or undefined, timestamps are whole seconds in UTC
     expiresAt: EXPIRES,
     profile: 'default',
   }
-  assert.deepEqual(renderOrder(order, urls, { directoryMeta: {} }), {
+  assert.deepEqual(JSON.parse(renderOrder(order, urls, { directoryMeta: {} })), {
     status: 'pending',
     expires: '2026-01-01T00:00:00Z',
     identifiers: [{ type: 'dns', value: 'a.example' }],
@@ -113,7 +113,7 @@ test('nothing rendered is null or undefined, timestamps are whole seconds in UTC
     finalize: `https://ca.example/order/${ID}/finalize`,
   })
   const full = { ...order, status: 'valid' as const, certificateId: ID, notBefore: EXPIRES, notAfter: EXPIRES }
-  const rendered = renderOrder(full, urls, { directoryMeta: {} }) as Record<string, unknown>
+  const rendered = JSON.parse(renderOrder(full, urls, { directoryMeta: {} })) as Record<string, unknown>
   assert.equal(rendered['certificate'], `https://ca.example/cert/${ID}`)
   assert.equal(rendered['notAfter'], '2026-01-01T00:00:00Z')
 })

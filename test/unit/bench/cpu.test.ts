@@ -1,8 +1,16 @@
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { describe, test } from 'node:test'
 import { findListener, listeningInodes } from '../../../bench/measure/find-server.ts'
-import { type ProcessInfo, parseProcStat, readProcesses } from '../../../bench/measure/proc-stat.ts'
+import {
+  familyOf,
+  type ProcessInfo,
+  ProcessTrees,
+  parseProcStat,
+  readProcesses,
+} from '../../../bench/measure/proc-stat.ts'
 import { cpuBetween, cpuByRole, roleOfCommand } from '../../../bench/measure/server-cpu.ts'
 
 const onLinux = { skip: process.platform === 'linux' ? false : 'needs /proc' }
@@ -62,6 +70,31 @@ describe('server CPU by role', () => {
     const { service } = cpuBetween(before, cpuByRole(readProcesses(), { service: process.pid }))
     assert.ok(service !== undefined && service >= 180_000, `${service} µs`)
   })
+})
+
+describe('the processes below some', onLinux, () => {
+  test('are the same as in a look at all of them, also those that come later', async () => {
+    const trees = new ProcessTrees([process.pid])
+    const pidsOf = (processes: readonly ProcessInfo[]) => processes.map(({ pid }) => pid).toSorted((a, b) => a - b)
+    assert.ok(pidsOf(trees.read()).includes(process.pid))
+    // A shell with a child of its own: two generations at once.
+    const child = spawn('sh', ['-c', 'sleep 30 & echo; wait'], { stdio: ['ignore', 'pipe', 'ignore'], detached: true })
+    try {
+      await once(child.stdout, 'data')
+      const found = trees.read()
+      assert.deepEqual(pidsOf(found), pidsOf(familyOf(process.pid, readProcesses())))
+      const shell = found.find(({ pid }) => pid === child.pid)
+      assert.equal(shell?.commandLine[0], 'sh')
+      assert.equal(found.filter(({ parentPid }) => parentPid === child.pid).length, 1)
+      assert.deepEqual(pidsOf(trees.read()), pidsOf(found), 'who is known is found again')
+    } finally {
+      process.kill(-(child.pid as number), 'SIGKILL')
+      await once(child, 'exit')
+    }
+    assert.ok(!pidsOf(trees.read()).includes(child.pid as number))
+  })
+
+  test('of nobody are none', () => assert.deepEqual(new ProcessTrees([2 ** 22 + 1]).read(), []))
 })
 
 describe('command lines', () => {

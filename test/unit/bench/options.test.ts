@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { pollDelayMs } from '../../../bench/client/polling.ts'
 import { shareOf } from '../../../bench/generator/fleet.ts'
-import { FLAGS, parseOptions } from '../../../bench/options.ts'
+import { parseOptions } from '../../../bench/options/options.ts'
 import { accountIndexOf, nameMaker } from '../../../bench/scenario/names.ts'
+import { SCENARIOS } from '../../../bench/scenario/table.ts'
 
-const DEFAULTS = Object.fromEntries(FLAGS.flatMap(([name, , value]) => (value === undefined ? [] : [[name, value]])))
-const options = (given: Record<string, unknown> = {}) => parseOptions({ ...DEFAULTS, ...given })
+const options = (given: Record<string, unknown> = {}) => parseOptions(given)
 
 describe('options', () => {
   test('have defaults that hold together', () => {
@@ -38,7 +38,17 @@ describe('options', () => {
 
   test('take several scenarios in turn', () => {
     assert.deepEqual(options({ scenario: 'nonce,full-flow' }).scenarios, ['nonce', 'full-flow'])
-    assert.equal(options({ scenario: 'all' }).scenarios.length, 6)
+    const { scenarios, skipsUnsupported } = options({ scenario: 'all' })
+    assert.equal(scenarios.length, Object.keys(SCENARIOS).length - 1)
+    assert.ok(skipsUnsupported && !scenarios.includes('validation-storm'))
+  })
+
+  test('take rates of the open loop, as numbers and as parts of the maximum', () => {
+    assert.deepEqual(options({ rate: '25%, 50%,1200' }).open, {
+      ...{ rates: [{ ofMaximum: 0.25 }, { ofMaximum: 0.5 }, { perSecond: 1200 }], connections: 64, patienceMs: 5000 },
+    })
+    assert.deepEqual(options({ rate: 7 }).open.rates, [{ perSecond: 7 }])
+    for (const rate of ['0', 'half', '-5', '5%%']) assert.throws(() => options({ rate }), /--rate/)
   })
 
   test('report everything that is wrong at once', () => {

@@ -59,7 +59,7 @@ const EXAMPLES: Record<string, readonly string[]> = {
   profiles: [],
   proxy: [],
   quotas: [],
-  retention: ['retention.enabled', 'audit_retention.enabled'],
+  retention: ['audit_retention.enabled'],
   'strict-security': ['admin_api.enabled'],
 }
 
@@ -88,16 +88,14 @@ describe('features of later versions', () => {
     const parsed = parseTree({})
     assert.ok(parsed.ok)
     const [warning] = parsed.warnings
-    for (const key of ['notifications.enabled', 'retention.enabled']) {
-      assert.ok(warning?.message.includes(key), warning?.message)
-    }
+    assert.ok(warning?.message.includes('notifications.enabled'), warning?.message)
   })
 
   test('the same switch written in the file is an error, and written as false it is silent', () => {
     const on = parseTree({ smtp: { enabled: true, host: 'mail.test', from_address: 'ca@mail.test' } })
     assert.deepEqual(on.ok || on.errors.map(({ path }) => path), ['smtp.enabled'])
-    const off = parseTree({ retention: { enabled: false } })
-    assert.ok(off.ok && !off.warnings.some(({ message }) => message.includes('retention.enabled')))
+    const off = parseTree({ notifications: { enabled: false } })
+    assert.ok(off.ok && !off.warnings.some(({ message }) => message.includes('notifications.enabled')))
   })
 
   test('no switch is listed twice', () => {

@@ -5,7 +5,13 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { BatcherFull, type BatcherOptions, createBatcher } from '../../../src/lib/batcher.ts'
 
-const OPTIONS: BatcherOptions = { maxBatch: 4, maxConcurrent: 2, maxWaiting: 100, retryable: () => true }
+const OPTIONS: BatcherOptions = {
+  maxBatch: 4,
+  maxConcurrent: 2,
+  maxWaiting: 100,
+  maxStandstillMs: 60_000,
+  retryable: () => true,
+}
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 test('commands of one turn of the event loop travel together, and each gets its own result', async () => {
@@ -79,7 +85,7 @@ test('what is over the bound of waiting commands is refused, and the rest is not
       await gate
       return [...commands]
     },
-    { maxBatch: 1, maxConcurrent: 1, maxWaiting: 2, retryable: () => true },
+    { maxBatch: 1, maxConcurrent: 1, maxWaiting: 2, maxStandstillMs: 60_000, retryable: () => true },
   )
   const first = batched(0)
   await turn()
@@ -109,4 +115,38 @@ test('whatever fails and however it is grouped, every caller gets its own answer
     }),
     { numRuns: 50 },
   )
+})
+
+test('what waits is bounded in time as well: nothing joins a queue that does not move', async () => {
+  const held: (() => void)[] = []
+  const batched = createBatcher<number, number>(
+    (commands) => new Promise((resolve) => held.push(() => resolve([...commands]))),
+    { ...OPTIONS, maxConcurrent: 1, maxStandstillMs: 30 },
+  )
+  const release = async () => {
+    while (held.length === 0) await turn()
+    held.shift()?.()
+  }
+  const first = batched(1)
+  await turn()
+  const second = batched(2)
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  await assert.rejects(batched(3), BatcherFull)
+  await release()
+  assert.equal(await first, 1)
+  await turn()
+  // The second has begun, so the queue has moved.
+  const fourth = batched(4)
+  await release()
+  assert.equal(await second, 2)
+  await turn()
+  await release()
+  assert.equal(await fourth, 4)
+})
+
+test('commands after a long rest are not taken for a queue that does not move', async () => {
+  const batched = createBatcher<number, number>(async (commands) => [...commands], { ...OPTIONS, maxStandstillMs: 20 })
+  assert.equal(await batched(0), 0)
+  await new Promise((resolve) => setTimeout(resolve, 30))
+  assert.deepEqual(await Promise.all([1, 2, 3].map(batched)), [1, 2, 3])
 })

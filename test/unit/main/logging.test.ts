@@ -6,12 +6,12 @@ import { test } from 'node:test'
 
 const LOGGING = new URL('../../../src/main/logging.js', import.meta.url).href
 
-/** What a process of its own writes to standard output when it logs these facts. */
-function written(format: 'json' | 'human', facts: object): string {
+/** What a process of its own writes to standard output when it logs these facts: a value, or an expression that makes one. */
+function written(format: 'json' | 'human', facts: object | string): string {
   const program = `
     const { createLogger } = await import(${JSON.stringify(LOGGING)})
     const { log, flush } = createLogger({ level: 'INFO', format: ${JSON.stringify(format)} }, 'main', false)
-    log.info(${JSON.stringify(facts)}, 'something happened')
+    log.info(${typeof facts === 'string' ? facts : JSON.stringify(facts)}, 'something happened')
     flush()`
   const { status, stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
     encoding: 'utf8',
@@ -29,6 +29,20 @@ for (const format of ['json', 'human'] as const) {
     assert.doesNotMatch(text, /hush/)
     assert.equal(text.match(/\[redacted\]/g)?.length, 3 * SECRETS.length)
     assert.match(text, /visible/)
+  })
+
+  test(`secrets that an error or a list carries are cut out as well, in ${format}`, () => {
+    const error = "Object.assign(new Error('lost'), { password: 'hush', config: { pin: 'hush' } })"
+    const text = written(format, `{ err: ${error}, cause: ${error}, list: [{ secret: 'hush' }] }`)
+    assert.doesNotMatch(text, /hush/)
+    assert.match(text, /"message":"lost"/)
+    assert.match(text, /"list":\[\{"secret":"\[redacted\]"\}\]|list=\[\{"secret":"\[redacted\]"\}\]/)
+  })
+
+  test(`a date and bytes are written as JSON has them, in ${format}`, () => {
+    const text = written(format, '{ at: new Date(0), bytes: Buffer.from("a") }')
+    assert.match(text, /1970-01-01T00:00:00\.000Z/)
+    assert.match(text, /"data":\[97\]/)
   })
 
   test(`control characters of a client never reach a terminal or make a second line, in ${format}`, () => {

@@ -92,6 +92,15 @@ describe('a reference over a port', () => {
     assert.equal(await ref.ask('double', 4, 500), 8)
   })
 
+  test('takes tells beyond its limit when those before were taken', async () => {
+    const { ref } = pair(100)
+    for (let round = 0; round < 4; round++) {
+      for (let i = 0; i < 100; i++) ref.tell('double', i)
+      assert.equal(ref.outstanding, 100)
+      while (ref.outstanding > 0) await sleep(5)
+    }
+  })
+
   test('keeps counting a message whose asker gave up, until the other side is done with it', async () => {
     const { ref } = pair(1)
     await assert.rejects(ref.ask('wait', 60, 20), { code: 'deadline' })

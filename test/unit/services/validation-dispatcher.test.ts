@@ -211,6 +211,18 @@ describe('validation dispatcher', () => {
     assert.equal(most, 4)
   })
 
+  test('what may run starts at once, and what waits when one of those ends', async () => {
+    const { dispatcher, startedAt } = aDispatcher(async () => {
+      await sleep(20)
+      return GOOD
+    })
+    for (let i = 0; i < 6; i++) dispatcher.dispatch(aRequest())
+    assert.equal(startedAt.length, 4)
+    assert.equal(dispatcher.load().waiting.target, 2)
+    await until(() => dispatcher.load().known === 0)
+    assert.equal(startedAt.length, 6)
+  })
+
   test('an account with slow targets delays nobody else', async () => {
     const ended: string[] = []
     let open: (() => void) | undefined

@@ -88,6 +88,20 @@ describe('the audit chain', () => {
     assert.equal((await verifyAuditChain(file)).ok, true)
   })
 
+  test('groups keep a distance, however the lines come one by one', async () => {
+    const { chain } = await openAuditChain({ path: file, maxBytes: 1e9 })
+    const startedAt = performance.now()
+    const appended: Promise<void>[] = []
+    while (performance.now() - startedAt < 100) {
+      appended.push(chain.append(record('00')))
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    await Promise.all(appended)
+    const elapsedMs = performance.now() - startedAt
+    assert.ok(chain.syncs <= elapsedMs / 3 + 1, `${chain.syncs} syncs in ${elapsedMs} ms`)
+    await chain.close()
+  })
+
   test('a group never exceeds its limit, however much is waiting', async () => {
     const { chain } = await openAuditChain({ path: file, maxBytes: 1e9 })
     await Promise.all(Array.from({ length: 2000 }, () => chain.append(record('00'))))

@@ -1,0 +1,30 @@
+/** A run beside an abuser as a text for a terminal. */
+
+import { number, renderMeasured } from '../report/comparison-text.ts'
+import type { AbuseResult } from './result.ts'
+
+const MEGABYTE = 1_000_000
+
+export function renderAbuse({ server, kind, connections, pauseMs, others, abuser }: AbuseResult): string {
+  const left = others.figures.perSecond?.ratios[1]
+  const verdict = left
+    ? `the others keep ${percent(left.median)} of their throughput (${percent(left.lowest)}–${percent(left.highest)})`
+    : 'no whole round'
+  return [
+    `${server} beside one abusive client: ${kind}, ${connections} connections, one act in ${pauseMs} ms each`,
+    `A alone, B beside it: ${verdict}`,
+    ...renderMeasured(2, others),
+    ...abuser.slice(-1).map((report) => {
+      const answers = Object.entries(report.answers).map(([answer, count]) => `${count} × ${answer}`)
+      return (
+        `the abuser: ${report.opened} connections opened, ${report.closedByServer} ended by the server, ${report.acts} acts, ` +
+        `${number(report.sentBytes / MEGABYTE)} MB sent, answers: ${answers.join(', ') || 'none'}`
+      )
+    }),
+    '',
+  ].join('\n')
+}
+
+function percent(share: number): string {
+  return `${(share * 100).toFixed(0)} %`
+}

@@ -1,0 +1,202 @@
+/** The command line of the bench: every option with its default, its check and its sentence for `--help`. */
+
+import type { PollSettings } from '../client/polling.ts'
+import { SIGNING, type Signing } from '../client/signer.ts'
+import type { ServerPids } from '../measure/server-cpu.ts'
+import type { ResponderPlaces } from '../responder/responders.ts'
+import { ANSWERED_TYPES } from '../scenario/challenge.ts'
+import { isPartOfAll, isScenarioName, SCENARIOS, type ScenarioName } from '../scenario/table.ts'
+import { type OpenOptions, RATE_FLAGS, readOpen } from './rate.ts'
+import { type Flag, OptionsError, type Raw, Reader } from './reader.ts'
+import { readServers, SERVER_FLAGS, type ServerOptions } from './servers.ts'
+
+export interface Options {
+  /** Of the first server, unless the bench starts it itself; so are roots, http-01 port and pids. */
+  directoryUrl: string
+  scenarios: ScenarioName[]
+  clients: number
+  processes: number
+  accounts: number
+  /** Undefined when `count` ends the run. */
+  durationMs: number
+  count: number | undefined
+  warmupMs: number
+  domainSuffix: string
+  /** Of the challenge that clients choose. */
+  challengeType: string
+  responders: ResponderPlaces
+  caCertificates: string | undefined
+  insecure: boolean
+  rootCertificate: string | undefined
+  timeoutMs: number
+  poll: PollSettings
+  signing: Signing
+  /** `service` absent: look for it when the directory is on this machine; 0: do not look. */
+  pids: ServerPids
+  /** Accounts to use again; new ones are written to it. */
+  accountsFile: string | undefined
+  /** Reads of renewal information before a renewal. */
+  renewalReads: number
+  /** Challenges that wait while others are measured. */
+  storm: number
+  /** Scenarios that the server does not offer are left out. */
+  skipsUnsupported: boolean
+  open: OpenOptions
+  servers: ServerOptions
+  jsonFile: string | undefined
+  htmlFile: string | undefined
+}
+
+/** Of every way to load a server. */
+export const COMMON_FLAGS: readonly Flag[] = [
+  ['directory', 'URL of the ACME directory', 'https://localhost:8443/directory'],
+  [
+    'scenario',
+    `What to do, in turn if several, or "all" but validation-storm: ${Object.keys(SCENARIOS).join(',')}`,
+    'full-flow',
+  ],
+  ['clients', 'Clients that each begin an operation when their last one ended', 16],
+  ['processes', 'Generator processes the clients are divided among', 1],
+  ['accounts', 'Accounts used in turn (default: one per client)'],
+  ['accounts-file', 'File with accounts of earlier runs; new ones are added to it. It holds their keys'],
+  ['duration', 'Seconds to measure', 10],
+  ['count', 'Operations to measure, instead of a duration'],
+  ['warmup', 'Seconds to run before measuring', 2],
+  ['renewal-reads', 'Of the scenario renewal: reads of renewal information before each renewal', 60],
+  ['storm', 'Of the scenario validation-storm: challenges that wait for their targets', 2000],
+  ['domain-suffix', 'End of the names that are ordered', '.test'],
+  [
+    'challenge',
+    `Challenge that clients choose: ${ANSWERED_TYPES.join(', ')}, or one that the server validates without asking us`,
+    'http-01',
+  ],
+  ['http01-port', 'Port that answers http-01 challenges; 0 answers none', 5002],
+  ['dns-port', 'Port of the name server that answers dns-01, dns-account-01 and dns-persist-01; 0 answers none', 5053],
+  ['tlsalpn01-port', 'Port that answers tls-alpn-01 challenges; 0 answers none', 5001],
+  ['http01-host', 'Address that answers challenges, of whatever type', '127.0.0.1'],
+  ['ca-cert', 'PEM file of the roots to trust for TLS'],
+  ['insecure', 'Accept any TLS certificate'],
+  ['root', 'PEM file of the root that issued chains must lead to'],
+  ['timeout', 'Seconds to wait for an answer, and for a validation', 30],
+  ['poll-interval', 'Milliseconds before the first poll, doubled after each', 10],
+  ['poll-max', 'Longest wait between polls in milliseconds; bounds Retry-After too', 250],
+  ['obey-retry-after', 'Wait as long as Retry-After says between polls'],
+  ['signing', `How clients sign: ${SIGNING.join(', ')} (cheap, reveals its throwaway keys), or auto`, 'auto'],
+  ['server-pid', 'Process id of the service (default: who listens on the directory port here); 0 for none'],
+  ['signer-pid', 'Process id of the signer (default: found below the service)'],
+  ['postgres-pid', 'Process id of the PostgreSQL server (default: found below the service)'],
+  ['json', 'File to write the results to'],
+  ['html', 'File to write a report with plots to'],
+]
+
+export const FLAGS: readonly Flag[] = [...COMMON_FLAGS, ...RATE_FLAGS, ...SERVER_FLAGS]
+
+const FALLBACKS: ReadonlyMap<string, unknown> = new Map(FLAGS.map(([name, , fallback]) => [name, fallback]))
+
+/** @throws OptionsError naming everything that is wrong. */
+export function parseOptions(given: Raw, defaults: { connections?: number } = {}): Options {
+  const raw = { ...Object.fromEntries(FALLBACKS), ...given }
+  const read = new Reader(raw)
+  const clients = read.integer('clients', { min: 1 })
+  const processes = read.integer('processes', { min: 1 })
+  const directoryUrl = read.url('directory')
+  const timeoutMs = 1000 * read.number('timeout')
+  const options: Options = {
+    directoryUrl,
+    scenarios: readScenarios(read),
+    clients,
+    processes,
+    accounts: read.optionalInteger('accounts', 1) ?? clients,
+    durationMs: 1000 * read.number('duration'),
+    count: read.optionalInteger('count', 1),
+    warmupMs: 1000 * read.number('warmup'),
+    domainSuffix: readSuffix(read),
+    challengeType: readChallenge(read),
+    responders: {
+      host: read.text('http01-host'),
+      http01Port: read.integer('http01-port', { min: 0, max: 65535 }),
+      dnsPort: read.integer('dns-port', { min: 0, max: 65535 }),
+      tlsAlpn01Port: read.integer('tlsalpn01-port', { min: 0, max: 65535 }),
+    },
+    caCertificates: read.file('ca-cert'),
+    insecure: read.flag('insecure'),
+    rootCertificate: read.file('root'),
+    timeoutMs,
+    poll: {
+      intervalMs: read.number('poll-interval'),
+      maxIntervalMs: read.number('poll-max'),
+      obeyRetryAfter: read.flag('obey-retry-after'),
+      timeoutMs,
+    },
+    signing: readSigning(read, directoryUrl),
+    pids: readPids(read),
+    accountsFile: read.optionalText('accounts-file'),
+    renewalReads: read.integer('renewal-reads', { min: 0 }),
+    storm: read.integer('storm', { min: 1 }),
+    skipsUnsupported: read.text('scenario') === 'all',
+    open: readOpen(read, raw, clients, defaults.connections),
+    servers: readServers(read, raw, (flag) => FALLBACKS.get(flag)),
+    jsonFile: read.optionalText('json'),
+    htmlFile: read.optionalText('html'),
+  }
+  if (processes > clients) read.errors.push(`--processes ${processes}: more than --clients ${clients}`)
+  if (options.accounts < processes)
+    read.errors.push(`--accounts ${options.accounts}: fewer than --processes ${processes}`)
+  if (read.errors.length > 0) throw new OptionsError(read.errors)
+  return options
+}
+
+/** True for names and addresses that never leave this machine. */
+export function isLoopback(url: string): boolean {
+  const { hostname } = new URL(url)
+  return (
+    hostname === 'localhost' ||
+    hostname.endsWith('.localhost') ||
+    hostname === '[::1]' ||
+    /^127(\.\d+){3}$/.test(hostname)
+  )
+}
+
+function readScenarios(read: Reader): ScenarioName[] {
+  const text = read.text('scenario')
+  if (text === 'all') return Object.keys(SCENARIOS).filter(isScenarioName).filter(isPartOfAll)
+  const names = text.split(',').map((name) => name.trim())
+  for (const name of names) {
+    if (!isScenarioName(name)) read.errors.push(`--scenario ${name}: not one of ${Object.keys(SCENARIOS).join(', ')}`)
+  }
+  return names.filter(isScenarioName)
+}
+
+function readSuffix(read: Reader): string {
+  const suffix = read.text('domain-suffix')
+  if (!/^(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+$/.test(suffix)) {
+    read.errors.push(`--domain-suffix ${suffix}: must look like .test or .bench.example.com`)
+  }
+  return suffix
+}
+
+function readChallenge(read: Reader): string {
+  const type = read.text('challenge')
+  if (!/^[a-z0-9-]+$/.test(type)) read.errors.push(`--challenge ${type}: must be the name of a method such as http-01`)
+  return type
+}
+
+/** Keys that signing gives away are for this machine only, unless the user says otherwise. */
+function readSigning(read: Reader, directoryUrl: string): Signing {
+  const text = read.text('signing')
+  if (text === 'auto') return directoryUrl !== '' && isLoopback(directoryUrl) ? 'precomputed' : 'openssl'
+  const known = SIGNING.find((signing) => signing === text)
+  if (!known) read.errors.push(`--signing ${text}: not one of auto, ${SIGNING.join(', ')}`)
+  return known ?? 'openssl'
+}
+
+function readPids(read: Reader): ServerPids {
+  const service = read.optionalInteger('server-pid', 0)
+  const signer = read.optionalInteger('signer-pid', 1)
+  const postgres = read.optionalInteger('postgres-pid', 1)
+  return {
+    ...(service !== undefined && { service }),
+    ...(signer !== undefined && { signer }),
+    ...(postgres !== undefined && { postgres }),
+  }
+}

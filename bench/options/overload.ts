@@ -1,0 +1,47 @@
+/** Options of `bench overload`. */
+
+import { COMMON_FLAGS, type Options, parseOptions } from './options.ts'
+import { RATE_FLAGS } from './rate.ts'
+import { type Flag, OptionsError, type Raw, Reader } from './reader.ts'
+import { SERVER_FLAGS } from './servers.ts'
+
+export interface OverloadOptions {
+  /** Of each calm part. */
+  calmSeconds: number
+  floodSeconds: number
+  /** Rates, as multiples of the maximum. */
+  calmShare: number
+  factor: number
+}
+
+const OWN_FLAGS: readonly Flag[] = [
+  ['flood', 'Seconds of the flood', 60],
+  ['calm', 'Seconds before the flood and after it', 15],
+  ['factor', 'Rate of the flood, in multiples of the maximum', 2],
+  ['calm-share', 'Rate before and after it, as a part of the maximum', 0.5],
+]
+
+const USED = (name: string) => (flag: Flag) => flag[0] === name
+export const OVERLOAD_FLAGS: readonly Flag[] = [
+  ...COMMON_FLAGS,
+  ...RATE_FLAGS.filter(([name]) => name !== 'rate'),
+  ...['start', 'beside', 'against', 'workers', 'server-cpus'].flatMap((name) => SERVER_FLAGS.filter(USED(name))),
+  ...OWN_FLAGS,
+]
+
+/** Enough to have many in flight at a server that only queues, and few enough for its descriptors. */
+const CONNECTIONS = 1000
+/** Whoever waits longer for a connection, in a flood, is one of those who are too many. */
+const PATIENCE_SECONDS = 1
+
+export function parseOverloadOptions(raw: Raw): { options: Options; overload: OverloadOptions } {
+  const options = parseOptions({ patience: PATIENCE_SECONDS, ...raw }, { connections: CONNECTIONS })
+  const read = new Reader({ ...Object.fromEntries(OWN_FLAGS.map(([name, , fallback]) => [name, fallback])), ...raw })
+  const overload = {
+    ...{ calmSeconds: read.number('calm'), floodSeconds: read.number('flood') },
+    ...{ factor: read.number('factor'), calmShare: read.number('calm-share') },
+  }
+  for (const [name, value] of Object.entries(overload)) if (value <= 0) read.errors.push(`${name} must be above 0`)
+  if (read.errors.length > 0) throw new OptionsError(read.errors)
+  return { options, overload }
+}

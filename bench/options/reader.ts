@@ -1,0 +1,83 @@
+/** Values as the argument parser leaves them, checked one by one; what is wrong is gathered, so that all of it is told at once. */
+
+import { readFileSync } from 'node:fs'
+
+/** Name, sentence, default: what `--help` shows and what is accepted. */
+export type Flag = readonly [name: string, sentence: string, fallback?: string | number]
+
+export type Raw = Readonly<Record<string, unknown>>
+
+export class OptionsError extends Error {
+  constructor(errors: readonly string[]) {
+    super(errors.join('\n'))
+    this.name = 'OptionsError'
+  }
+}
+
+/** Reads values as the argument parser left them and gathers what is wrong with them. */
+export class Reader {
+  readonly errors: string[] = []
+  readonly #raw: Raw
+
+  constructor(raw: Raw) {
+    this.#raw = raw
+  }
+
+  optionalText(name: string): string | undefined {
+    const value = this.#raw[name]
+    if (value === undefined) return undefined
+    if (typeof value === 'string' || typeof value === 'number') return String(value)
+    this.errors.push(`--${name}: give it one value`)
+    return undefined
+  }
+
+  text(name: string): string {
+    return this.optionalText(name) ?? ''
+  }
+
+  flag(name: string): boolean {
+    const value = this.#raw[name] ?? false
+    if (typeof value !== 'boolean') this.errors.push(`--${name}: takes no value`)
+    return value === true
+  }
+
+  number(name: string): number {
+    const value = Number(this.text(name) || Number.NaN)
+    if (!(value >= 0 && Number.isFinite(value)))
+      this.errors.push(`--${name} ${this.text(name)}: must be a number from 0`)
+    return value
+  }
+
+  integer(name: string, { min, max = 1_000_000_000 }: { min: number; max?: number }): number {
+    const value = Number(this.text(name) || Number.NaN)
+    if (Number.isInteger(value) && value >= min && value <= max) return value
+    this.errors.push(`--${name} ${this.text(name)}: must be a whole number from ${min}`)
+    return min
+  }
+
+  optionalInteger(name: string, min: number): number | undefined {
+    return this.#raw[name] === undefined ? undefined : this.integer(name, { min })
+  }
+
+  url(name: string): string {
+    const text = this.text(name)
+    if (/^https?:\/\//.test(text) && URL.canParse(text)) return text
+    this.errors.push(`--${name} ${text}: must be an http or https URL`)
+    return ''
+  }
+
+  file(name: string): string | undefined {
+    const path = this.optionalText(name)
+    return path === undefined ? undefined : this.content(name, path)
+  }
+
+  /** @returns what stands in a file. */
+  content(name: string, path: string): string | undefined {
+    try {
+      return readFileSync(path, 'utf8')
+    } catch (error) {
+      this.errors.push(`--${name} ${path}: ${(error as Error).message}`)
+      return undefined
+    }
+  }
+}

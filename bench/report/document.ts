@@ -1,0 +1,82 @@
+/** The JSON file: everything a run measured, with what a reader needs to judge it. Described in docs/benchmarks.md; `version` rises when a reader would break. */
+
+import { execFileSync } from 'node:child_process'
+import { cpus, loadavg, release, totalmem } from 'node:os'
+import type { AbuseResult } from '../abuse/result.ts'
+import type { OverloadResult } from '../overload/result.ts'
+import type { Subject } from '../servers/contestant.ts'
+import type { Measured } from './summary.ts'
+
+export interface Machine {
+  processor: string
+  processors: number
+  memoryBytes: number
+  system: string
+  node: string
+  /** Of one minute, when the run began. */
+  loadAverage: number
+}
+
+export interface BenchDocument {
+  format: 'chancery-bench'
+  version: 1
+  /** Arguments of the command. */
+  command: string[]
+  startedAt: string
+  endedAt: string
+  /** Of the bench itself; undefined outside a git work tree. */
+  commit: string | undefined
+  machine: Machine
+  /** In the order in which rounds and figures list them: A, B, … */
+  servers: Subject[]
+  measurements: Measured[]
+  overload: OverloadResult[]
+  abuse: AbuseResult[]
+}
+
+/** @returns a function that makes the document when the run has ended. */
+export function beginDocument(command: string[]) {
+  const startedAt = new Date().toISOString()
+  const machine = describeMachine()
+  return (
+    servers: Subject[],
+    parts: Partial<Pick<BenchDocument, 'measurements' | 'overload' | 'abuse'>>,
+  ): BenchDocument => ({
+    format: 'chancery-bench',
+    version: 1,
+    command,
+    startedAt,
+    endedAt: new Date().toISOString(),
+    commit: ownCommit(),
+    machine,
+    servers,
+    measurements: parts.measurements ?? [],
+    overload: parts.overload ?? [],
+    abuse: parts.abuse ?? [],
+  })
+}
+
+function describeMachine(): Machine {
+  return {
+    processor: cpus()[0]?.model.trim() ?? 'unknown',
+    processors: cpus().length,
+    memoryBytes: totalmem(),
+    system: `${process.platform} ${release()}`,
+    node: process.version,
+    loadAverage: loadavg()[0] ?? 0,
+  }
+}
+
+function ownCommit(): string | undefined {
+  try {
+    const args = ['describe', '--always', '--dirty', '--abbrev=7', '--exclude=*']
+    return execFileSync('git', args, {
+      cwd: import.meta.dirname,
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    }).trim()
+  } catch {
+    // An unpacked archive has no history.
+    return undefined
+  }
+}

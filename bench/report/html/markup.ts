@@ -1,0 +1,51 @@
+/** HTML and SVG as text: escaping, elements, tables. */
+
+/** Markup that may stand in a page as it is. */
+export type Markup = string & { readonly markup: unique symbol }
+
+/** Only for text that was made of escaped parts. */
+export function raw(text: string): Markup {
+  return text as Markup
+}
+
+export function text(value: string | number): Markup {
+  return raw(String(value).replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`))
+}
+
+type Attributes = Readonly<Record<string, string | number | undefined>>
+
+export function element(name: string, attributes: Attributes, ...children: (Markup | Markup[])[]): Markup {
+  const shown = Object.entries(attributes)
+    .filter(([, value]) => value !== undefined)
+    .map(([key, value]) => ` ${key}="${text(value as string | number)}"`)
+  return raw(`<${name}${shown.join('')}>${children.flat().join('')}</${name}>`)
+}
+
+export interface Column<Row> {
+  title: string
+  /** Text aligns left, numbers right. */
+  kind: 'text' | 'number'
+  cell(row: Row): Markup
+}
+
+export function table<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): Markup {
+  const cells = (name: string, contents: (column: Column<Row>) => Markup) =>
+    columns.map((column) => element(name, { class: column.kind === 'number' ? 'number' : undefined }, contents(column)))
+  const head = element(
+    'tr',
+    {},
+    cells('th', ({ title }) => text(title)),
+  )
+  const body = rows.map((row) =>
+    element(
+      'tr',
+      {},
+      cells('td', ({ cell }) => cell(row)),
+    ),
+  )
+  return element(
+    'div',
+    { class: 'scroll' },
+    element('table', {}, element('thead', {}, head), element('tbody', {}, body)),
+  )
+}

@@ -1,0 +1,114 @@
+/** A report as one HTML file that needs nothing else: no script, no font, no image from anywhere. */
+
+import type { BenchDocument } from '../document.ts'
+import { buildOverview } from '../overview.ts'
+import { letterOf } from '../summary.ts'
+import { abuseSection } from './abuse.ts'
+import { shortNumber } from './axes.ts'
+import { element, type Markup, raw, table, text } from './markup.ts'
+import { measuredSection } from './measured.ts'
+import { overloadSection } from './overload.ts'
+import { STYLE } from './style.ts'
+import { sweepSections } from './sweep.ts'
+
+const GIBIBYTE = 1024 ** 3
+
+export function renderHtml(document: BenchDocument): string {
+  const { servers, measurements, overload, abuse } = document
+  const title = titleOf(document)
+  const body = element(
+    'main',
+    {},
+    element('h1', {}, text(title)),
+    element('p', { class: 'lead' }, text(`${document.startedAt.slice(0, 16).replace('T', ' ')} UTC`)),
+    facts(document),
+    servers.length > 1 ? serverTable(document) : raw(''),
+    overviewTable(document),
+    ...sweepSections(servers, measurements),
+    ...overload.map(overloadSection),
+    abuse.length > 0 ? abuseSection(abuse) : raw(''),
+    ...measurements.map((measured) => measuredSection(servers, measured)),
+    element('h2', {}, text('How to read this')),
+    ...EXPLANATIONS.map((sentence) => element('p', { class: 'note' }, text(sentence))),
+  )
+  const head = [
+    '<meta charset="utf-8">',
+    '<meta name="viewport" content="width=device-width, initial-scale=1">',
+    element('title', {}, text(title)),
+    `<style>${STYLE}</style>`,
+  ]
+  return `<!doctype html>\n<html lang="en">\n<head>${head.join('\n')}</head>\n<body>${body}</body>\n</html>\n`
+}
+
+const EXPLANATIONS = [
+  'Per second counts operations that ended within the measured time. Latency is that of whole operations and of their requests; in an open loop it counts from when an operation was due.',
+  'CPU is user and system time of all processes of a server, divided by the operations that succeeded. The crypto floor is what the signatures of one operation cost with Node’s own crypto, measured just before and after on the same machine; quote figures in floors where machines or hours differ.',
+  'Of several rounds the median stands first and the range behind it; ratios are taken within a round. Plots show the round whose throughput is in the middle.',
+  'Shared memory, such as PostgreSQL’s buffers, counts once.',
+]
+
+function titleOf({ servers, measurements, overload, abuse }: BenchDocument): string {
+  const parts = [
+    ...new Set(measurements.map(({ scenario }) => scenario)),
+    ...(overload.length > 0 ? ['overload'] : []),
+    ...(abuse.length > 0 ? ['abuse'] : []),
+  ]
+  return `${parts.join(', ')}: ${servers.map(({ name }) => name).join(', ')}`
+}
+
+function facts({ command, commit, machine, startedAt, endedAt, servers }: BenchDocument): Markup {
+  const minutes = (Date.parse(endedAt) - Date.parse(startedAt)) / 60_000
+  const commits = servers.flatMap((server) => (server.commit === undefined ? [] : [server.commit.slice(0, 12)]))
+  const rows: [string, Markup][] = [
+    ['Command', element('code', {}, text(`npm run bench -- ${command.map(quoted).join(' ')}`))],
+    ['Commit', text(commits.length > 0 ? commits.join(', ') : 'of the server: not known')],
+    ['Bench', text(commit ?? 'not known')],
+    [
+      'Machine',
+      text(`${machine.processors} × ${machine.processor}, ${shortNumber(machine.memoryBytes / GIBIBYTE)} GiB`),
+    ],
+    ['System', text(`${machine.system}, Node ${machine.node}`)],
+    [
+      'Load average',
+      text(`${shortNumber(machine.loadAverage)} when it began; it took ${shortNumber(minutes)} minutes`),
+    ],
+  ]
+  return element(
+    'dl',
+    {},
+    rows.flatMap(([name, value]) => [element('dt', {}, text(name)), element('dd', {}, value)]),
+  )
+}
+
+function serverTable({ servers }: BenchDocument): Markup {
+  const rows = servers.map((server, index) => ({ ...server, letter: letterOf(index) }))
+  return table(
+    [
+      { title: '', kind: 'text', cell: ({ letter }) => text(letter) },
+      { title: 'server', kind: 'text', cell: ({ name }) => text(name) },
+      { title: '', kind: 'text', cell: ({ note }) => text(note) },
+    ],
+    rows,
+  )
+}
+
+function overviewTable({ servers, measurements }: BenchDocument): Markup {
+  const overview = buildOverview(servers, measurements)
+  if (!overview) return raw('')
+  type Row = (typeof overview.rows)[number]
+  const columns = overview.columns.map((title, index) => ({
+    ...{ title, kind: 'number' as const },
+    cell: ({ values }: Row) => text(values[index] === undefined ? '–' : shortNumber(values[index])),
+  }))
+  return element(
+    'section',
+    {},
+    element('h2', {}, text('In one table')),
+    table<Row>([{ title: '', kind: 'text', cell: ({ server }) => text(server) }, ...columns], overview.rows),
+    element('p', { class: 'note' }, text('Closed loop, medians of the rounds.')),
+  )
+}
+
+function quoted(word: string): string {
+  return /^[\w./:=%,@+-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
+}

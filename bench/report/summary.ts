@@ -1,0 +1,123 @@
+/**
+ * What the rounds of a run say together, as plain data.
+ *
+ * Each round loads every server once, so that all meet the same hour of the machine. Ratios are taken within a round and
+ * summed up over the rounds, which cancels what drifts between them.
+ */
+
+import type { Role } from '../measure/server-cpu.ts'
+import type { ScenarioName } from '../scenario/table.ts'
+import type { LoadShape, Result } from './result.ts'
+
+/** A server whose turn gave no figures: it could not be asked, died, or did nothing that was asked. */
+export interface Broken {
+  broken: string
+}
+
+export type Turn = Result | Broken
+
+export interface Spread {
+  median: number
+  lowest: number
+  highest: number
+}
+
+/** One figure of all servers in their order; undefined (null in JSON) where a round has none. */
+export interface Figure {
+  servers: (Spread | undefined)[]
+  /** Each server divided by the first one; undefined for the first itself. */
+  ratios: (Spread | undefined)[]
+}
+
+/** One scenario under one load. */
+export interface Measured {
+  scenario: ScenarioName
+  /** Such as "closed loop" or "open loop, 50 %". */
+  load: string
+  /** By round, then by server. */
+  rounds: Turn[][]
+  figures: Partial<Record<FigureName, Figure>>
+}
+
+const cpuOf = (role: Role) => (result: Result) => result.cpu?.server[role]
+const floorsOf = (role: Role) => (result: Result) => inFloors(result, result.cpu?.server[role])
+
+/** Every figure by its name in the JSON file, in the order of the report. */
+export const FIGURES = {
+  perSecond: (result: Result) => result.perSecond,
+  p50Ms: ({ latency }: Result) => latency.p50,
+  p99Ms: ({ latency }: Result) => latency.p99,
+  serviceMicros: cpuOf('service'),
+  signerMicros: cpuOf('signer'),
+  postgresMicros: cpuOf('postgres'),
+  serverMicros: ({ cpu }: Result) => cpu?.serverTotal,
+  serviceFloors: floorsOf('service'),
+  signerFloors: floorsOf('signer'),
+  postgresFloors: floorsOf('postgres'),
+  serverFloors: ({ floor }: Result) => floor?.serverRatio,
+} as const satisfies Record<string, (result: Result) => number | undefined>
+
+export type FigureName = keyof typeof FIGURES
+
+export function isBroken(turn: Turn): turn is Broken {
+  return 'broken' in turn
+}
+
+export function summarize(scenario: ScenarioName, load: string, rounds: Turn[][]): Measured {
+  const figures: Measured['figures'] = {}
+  for (const [name, read] of Object.entries(FIGURES)) {
+    const figure = figureOf(rounds.map((turns) => turns.map((turn) => (isBroken(turn) ? undefined : read(turn)))))
+    // A part that nobody has, or that has nothing to do here, such as the signer in reads, is no figure.
+    if (figure.servers.some((spread) => spread !== undefined && spread.highest > 0))
+      figures[name as FigureName] = figure
+  }
+  return { scenario, load, rounds, figures }
+}
+
+/** True when every round, and not only one, says that a server differs from the first, and on which side. */
+export function isBeyondSpread({ rounds }: Measured, { lowest, highest }: Spread): boolean {
+  return rounds.length > 1 && (lowest > 1 || highest < 1)
+}
+
+/** A, B, C, … as texts call the servers. */
+export function letterOf(index: number): string {
+  return String.fromCharCode(65 + index)
+}
+
+export function nameOfLoad(load: LoadShape): string {
+  if (load.kind === 'closed') return 'closed loop'
+  if (load.ofMaximum !== undefined) return `open loop, ${Math.round(load.ofMaximum * 100)} %`
+  return `open loop, ${load.perSecond}/s`
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = values.toSorted((x, y) => x - y)
+  const upper = Math.floor(sorted.length / 2)
+  const [low, high] = [sorted[(sorted.length - 1) >> 1], sorted[upper]]
+  if (low === undefined || high === undefined) throw new Error('no median of nothing')
+  return (low + high) / 2
+}
+
+/** @param values By round, then by server. */
+function figureOf(values: (number | undefined)[][]): Figure {
+  const servers = (values[0] ?? []).map((_, index) => spreadOf(values.map((round) => round[index])))
+  const ratios = servers.map((_, index) =>
+    index === 0 ? undefined : spreadOf(values.map((round) => quotient(round[index], round[0]))),
+  )
+  return { servers, ratios }
+}
+
+function quotient(value: number | undefined, by: number | undefined): number | undefined {
+  return value === undefined || by === undefined || by === 0 ? undefined : value / by
+}
+
+/** Of what is there; a round in which a server was broken does not take its other rounds away. */
+function spreadOf(values: (number | undefined)[]): Spread | undefined {
+  const present = values.filter((value) => value !== undefined)
+  if (present.length === 0) return undefined
+  return { median: median(present), lowest: Math.min(...present), highest: Math.max(...present) }
+}
+
+function inFloors({ floor }: Result, micros: number | undefined): number | undefined {
+  return floor === undefined || micros === undefined ? undefined : micros / floor.micros
+}

@@ -1,0 +1,81 @@
+/**
+ * One certificate from order to download (RFC 8555 §7.4), with the seven signed requests common clients make:
+ * new-order, authorization, challenge, authorization again, finalize, order, certificate; more where a poll came early.
+ */
+
+import type { Account, Issued } from '../client/account.ts'
+import type { AcmeClient } from '../client/acme.ts'
+import { Failure } from '../client/failure.ts'
+import { createOrder, parseAuthorization, parseOrder } from '../client/order.ts'
+import { pollUntil } from '../client/polling.ts'
+import type { HttpResponse } from '../client/response-parser.ts'
+import { proofFor } from './challenge.ts'
+import type { Context } from './scenario.ts'
+
+/** What every certificate takes at least. */
+export const ISSUANCE_FLOOR = { jwsVerifications: 7, csrVerifications: 1, signatures: 1 }
+
+/** @param replaces certID of the certificate that this one follows (RFC 9773 §5) @throws Failure */
+export async function issueCertificate(
+  client: AcmeClient,
+  context: Context,
+  account: Account,
+  name: string,
+  replaces?: string,
+): Promise<Issued> {
+  const { url, order } = await createOrder(client, context.directory, account, name, replaces)
+  for (const authorization of order.authorizations) await authorize(client, context, account, authorization, name)
+
+  const finalized = await client.post('finalize', account, order.finalize, `{"csr":"${context.csrFor(name)}"}`)
+  const certificateUrl = await awaitCertificate(client, context, account, url, finalized)
+  const download = await client.post('certificate', account, certificateUrl, '')
+  if (!download.contentType.startsWith('application/pem-certificate-chain')) {
+    throw new Failure('check-chain', `the certificate came as ${download.contentType || 'no media type'}`)
+  }
+  context.collect({ name, chainPem: download.body })
+  return { name, certificateUrl, chainPem: download.body }
+}
+
+async function authorize(
+  client: AcmeClient,
+  context: Context,
+  account: Account,
+  url: string,
+  name: string,
+): Promise<void> {
+  const { status, challenges } = parseAuthorization(await client.post('authorization', account, url, ''))
+  if (status === 'valid') return
+
+  const { challengeType } = context
+  const challenge = challenges.find(({ type }) => type === challengeType)
+  if (!challenge) throw new Failure('no-challenge', `the authorization offers no ${challengeType} challenge`)
+  const proof = proofFor(challenge, account, name)
+  if (proof) await context.publish(proof)
+  const accepted = await client.post('challenge', account, challenge.url, '{}')
+  await pollUntil(
+    context.poll,
+    'the authorization',
+    accepted,
+    () => client.post('poll-authorization', account, url, ''),
+    (response) => parseAuthorization(response).status === 'valid',
+  )
+}
+
+/** The order is read at least once, as clients do, also when the reply to finalize says already that it is valid. */
+async function awaitCertificate(
+  client: AcmeClient,
+  context: Context,
+  account: Account,
+  orderUrl: string,
+  finalized: HttpResponse,
+): Promise<string> {
+  let certificate: string | undefined
+  const read = () => client.post('poll-order', account, orderUrl, '')
+  const settled = (response: HttpResponse) => {
+    certificate = parseOrder(response).certificate
+    return certificate !== undefined
+  }
+  const isValid = parseOrder(finalized).status === 'valid'
+  if (!isValid || !settled(await read())) await pollUntil(context.poll, 'the order', finalized, read, settled)
+  return certificate!
+}

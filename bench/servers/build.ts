@@ -1,0 +1,96 @@
+/** The builds that the bench starts: the compiled working tree as it is, and a commit compiled in a work tree of its own. */
+
+import { spawn } from 'node:child_process'
+import { readFileSync, realpathSync, symlinkSync } from 'node:fs'
+import path from 'node:path'
+import { OptionsError } from '../options/reader.ts'
+
+export interface Build {
+  /** For people: what was measured. */
+  name: string
+  commit: string
+  /** Holds `dist` and `node_modules`. */
+  root: string
+}
+
+/** Of the compiled bench: its folder is dist/bench/servers. */
+export const OWN_ROOT = path.resolve(import.meta.dirname, '../../..')
+
+/** @throws OptionsError when there is no git work tree here. */
+export async function ownBuild(signal: AbortSignal): Promise<Build> {
+  const commit = await commitOf('HEAD', signal)
+  const changes = await outputOf('git', ['status', '--porcelain', '--untracked-files=no'], OWN_ROOT, signal)
+  return { name: `this tree (${short(commit)}${changes === '' ? '' : ' with changes'})`, commit, root: OWN_ROOT }
+}
+
+/** @throws OptionsError when `ref` names no commit of this repository. */
+export async function commitOf(ref: string, signal: AbortSignal): Promise<string> {
+  const args = ['rev-parse', '--verify', '--quiet', '--end-of-options', `${ref}^{commit}`]
+  try {
+    return await outputOf('git', args, OWN_ROOT, signal)
+  } catch (cause) {
+    if (signal.aborted) throw cause
+    throw new OptionsError([`--compare ${ref}: no such commit, branch or tag in the git repository ${OWN_ROOT}`])
+  }
+}
+
+/**
+ * Checks a commit out into `root` and compiles it. Dependencies are those of this tree when the commit asks for the same,
+ * otherwise they are installed beside it.
+ * @throws Error with what the failing program printed; `removeCheckout` is the caller's in either case.
+ */
+export async function buildCommit(
+  { ref, commit, root }: { ref: string; commit: string; root: string },
+  onStep: (step: string) => void,
+  signal: AbortSignal,
+): Promise<Build> {
+  const name = commit.startsWith(ref) ? short(commit) : `${ref} (${short(commit)})`
+  onStep(`checking ${name} out`)
+  await outputOf('git', ['worktree', 'add', '--detach', '--quiet', root, commit], OWN_ROOT, signal)
+  if (lockFile(root) === lockFile(OWN_ROOT)) {
+    symlinkSync(realpathSync(path.join(OWN_ROOT, 'node_modules')), path.join(root, 'node_modules'), 'dir')
+  } else {
+    onStep(`installing the dependencies of ${name}`)
+    await outputOf('npm', ['ci', '--include=dev', '--no-audit', '--no-fund', '--no-progress'], root, signal)
+  }
+  onStep(`compiling ${name}`)
+  await outputOf(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.json'], root, signal)
+  return { name, commit, root }
+}
+
+/** Also when the check-out did not come to its end. */
+export async function removeCheckout(root: string): Promise<void> {
+  const never = new AbortController().signal
+  const known = await outputOf('git', ['worktree', 'list', '--porcelain'], OWN_ROOT, never)
+  if (!known.split('\n').includes(`worktree ${root}`)) return
+  // Twice: a check-out that was interrupted is locked.
+  await outputOf('git', ['worktree', 'remove', '--force', '--force', root], OWN_ROOT, never)
+}
+
+function short(commit: string): string {
+  return commit.slice(0, 7)
+}
+
+function lockFile(root: string): string {
+  return readFileSync(path.join(root, 'package-lock.json'), 'utf8')
+}
+
+/** @returns what the program wrote to standard output, trimmed. @throws Error with all it wrote when it fails. */
+export function outputOf(file: string, args: readonly string[], cwd: string, signal: AbortSignal): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(file, args, { cwd, signal, stdio: ['ignore', 'pipe', 'pipe'] })
+    let [output, everything] = ['', '']
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      output += text
+      everything += text
+    })
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      everything += text
+    })
+    child.once('error', reject)
+    child.once('close', (code) => {
+      if (code === 0) resolve(output.trim())
+      else reject(new Error(`${file} ${args.join(' ')} failed in ${cwd}:\n${everything.trim()}`))
+    })
+  })
+}

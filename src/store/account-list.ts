@@ -1,0 +1,81 @@
+/**
+ * SQL of the list of accounts, newest first: along accounts_eab_credential where the credential is given, accounts_not_valid where the
+ * status is a rare one, accounts_contacts where that was asked for (optional-indexes.ts), else along accounts_pkey.
+ */
+
+import { z } from 'zod/v4'
+import {
+  allOf,
+  behind,
+  type Fragment,
+  hasIndex,
+  type ListPage,
+  readPage,
+  unbounded,
+  upTo,
+  type Walk,
+} from './list-page.ts'
+import { type DatabasePool, rowsOf, sql } from './slonik.ts'
+
+export interface AccountFilter {
+  status?: AccountStatus
+  /** One of its contacts, such as `mailto:ops@example.com`. */
+  contact?: string
+  /** Key id of the credential it was registered with. */
+  eabKid?: string
+}
+
+export const ACCOUNT_STATUSES = ['valid', 'deactivated', 'revoked'] as const
+export type AccountStatus = (typeof ACCOUNT_STATUSES)[number]
+
+const Row = z.object({
+  id: z.string(),
+  status: z.enum(ACCOUNT_STATUSES),
+  thumbprint: z.string(),
+  contacts: z.array(z.string()),
+  created_at: z.date(),
+})
+export type ListedAccount = z.infer<typeof Row>
+const Id = z.object({ id: z.string() })
+
+/** @param after the cursor of the page before */
+export async function listAccounts(
+  db: DatabasePool,
+  { status, contact, eabKid }: AccountFilter,
+  after: string | undefined,
+  limit: number,
+): Promise<ListPage<ListedAccount>> {
+  const id = sql.fragment`a.id`
+  const hasContacts = contact !== undefined && (await hasIndex(db, 'accounts_contacts'))
+  // The planner thinks that a contact has thousands of accounts, and would rather read them all by id.
+  const accounts = hasContacts
+    ? sql.fragment`(SELECT * FROM accounts WHERE contacts @> ${sql.array([contact], 'text')} OFFSET 0)`
+    : sql.fragment`accounts`
+  const fits: Fragment[] = [
+    ...(status === undefined ? [] : [sql.fragment`a.status = ${status}`]),
+    // So that the partial index counts for whichever of the two.
+    ...(status === undefined || status === 'valid' ? [] : [sql.fragment`a.status <> 'valid'`]),
+    ...(contact === undefined ? [] : [sql.fragment`a.contacts @> ${sql.array([contact], 'text')}`]),
+    ...(eabKid === undefined
+      ? []
+      : [sql.fragment`a.eab_credential_id = (SELECT id FROM eab_credentials WHERE kid = ${eabKid})`]),
+  ]
+  const walk: Walk<ListedAccount> = {
+    cursorOf: (row) => row.id,
+    async windowEnd(from, rows) {
+      const row = await db.maybeOne(rowsOf(Id)`
+        SELECT a.id FROM accounts a WHERE ${allOf([behind(id, from)])} ORDER BY a.id DESC OFFSET ${rows - 1} LIMIT 1`)
+      return row?.id
+    },
+    async read(from, end, count) {
+      return [
+        ...(await db.any(rowsOf(Row)`
+          SELECT a.id, a.status, a.thumbprint, a.contacts, a.created_at FROM ${accounts} a
+           WHERE ${allOf([behind(id, from), upTo(id, end), ...fits])}
+           ORDER BY a.id DESC LIMIT ${count}`)),
+      ]
+    },
+  }
+  const isNarrow = eabKid !== undefined || (status !== undefined && status !== 'valid') || hasContacts
+  return readPage(isNarrow ? unbounded(walk) : walk, after, limit)
+}

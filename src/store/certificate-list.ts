@@ -1,0 +1,248 @@
+/**
+ * SQL of the list of certificates. Which index a page goes along follows from its filters: the account's orders, the revoked ones,
+ * the expiry, the issuer, else the order of issuance. `certificates_issuer` and `certificates_names` are there only where the
+ * operator asked for them (optional-indexes.ts); without them a search looks through a bounded number of rows.
+ */
+
+import { z } from 'zod/v4'
+import { lowestUuidv7 } from '../lib/uuid.ts'
+import {
+  ALL_ROWS,
+  allOf,
+  behind,
+  type Fragment,
+  hasIndex,
+  instant,
+  type ListPage,
+  readPage,
+  unbounded,
+  upTo,
+  type Walk,
+} from './list-page.ts'
+import { type DatabasePool, rowsOf, sql } from './slonik.ts'
+
+export interface CertificateFilter {
+  accountId?: string
+  /** Lower-case hexadecimal. */
+  serialNumber?: string
+  /** One of its names, as in the order: `*.` for a wildcard. */
+  name?: string
+  status?: CertificateStatus
+  /** SHA-256 of the issuer certificate in lower-case hexadecimal. */
+  issuer?: string
+  /** The first is included, the second is not. */
+  expiresAfter?: Date
+  expiresBefore?: Date
+  issuedAfter?: Date
+  issuedBefore?: Date
+}
+
+/** As the Admin API names them; a revoked certificate stays revoked when it has expired. */
+export const CERTIFICATE_STATUSES = ['active', 'revoked', 'expired'] as const
+export type CertificateStatus = (typeof CERTIFICATE_STATUSES)[number]
+
+const Row = z.object({
+  id: z.string(),
+  account_id: z.string().nullable(),
+  order_id: z.string().nullable(),
+  serial_number: z.string(),
+  issuer_fingerprint: z.string(),
+  names: z.array(z.string()),
+  not_before: z.date(),
+  not_after: z.date(),
+  issued_at: z.date(),
+  revoked_at: z.date().nullable(),
+  revocation_reason: z.int().nullable(),
+})
+export type ListedCertificate = z.infer<typeof Row>
+const Id = z.object({ id: z.string() })
+
+const columns = sql.fragment`
+  c.id, c.account_id, c.order_id, encode(c.serial_number, 'hex') AS serial_number,
+  encode(c.issuer_fingerprint, 'hex') AS issuer_fingerprint, c.names, c.not_before, c.not_after, c.issued_at, c.revoked_at,
+  c.revocation_reason`
+
+/** A row is committed some time after its key was made; recovery may complete an issuance a day later. */
+const LATE_MS = 86_400_000
+
+/** Conditions on `c`. */
+function conditionsOf(filter: CertificateFilter): Fragment[] {
+  const { accountId, serialNumber, name, status, issuer, expiresAfter, expiresBefore, issuedAfter, issuedBefore } =
+    filter
+  return [
+    ...(accountId === undefined ? [] : [sql.fragment`c.account_id = ${accountId}`]),
+    ...(serialNumber === undefined ? [] : [sql.fragment`c.serial_number = decode(${serialNumber}, 'hex')`]),
+    ...(name === undefined ? [] : [sql.fragment`c.names @> ${sql.array([name], 'text')}`]),
+    ...(issuer === undefined ? [] : [sql.fragment`c.issuer_fingerprint = decode(${issuer}, 'hex')`]),
+    ...(status === 'revoked' ? [sql.fragment`c.revoked_at IS NOT NULL`] : []),
+    ...(status === 'active' ? [sql.fragment`c.revoked_at IS NULL AND c.not_after > now()`] : []),
+    ...(status === 'expired' ? [sql.fragment`c.revoked_at IS NULL AND c.not_after <= now()`] : []),
+    ...(expiresAfter === undefined ? [] : [sql.fragment`c.not_after >= ${instant(expiresAfter)}`]),
+    ...(expiresBefore === undefined ? [] : [sql.fragment`c.not_after < ${instant(expiresBefore)}`]),
+    ...(issuedAfter === undefined ? [] : [sql.fragment`c.issued_at >= ${instant(issuedAfter)}`]),
+    ...(issuedBefore === undefined ? [] : [sql.fragment`c.issued_at < ${instant(issuedBefore)}`]),
+    ...boundsOf(filter),
+  ]
+}
+
+/**
+ * Newest first; with bounds of the expiry the one that expires first is first, and among the active or the expired the one that
+ * expires last.
+ * @param after the cursor of the page before
+ */
+export async function listCertificates(
+  db: DatabasePool,
+  filter: CertificateFilter,
+  after: string | undefined,
+  limit: number,
+): Promise<ListPage<ListedCertificate>> {
+  const fits = conditionsOf(filter)
+  const { accountId, serialNumber, name, status, issuer, expiresAfter, expiresBefore } = filter
+  if (accountId !== undefined) return readPage(alongAccount(db, accountId, fits), after, limit)
+  if (serialNumber !== undefined) return readPage(unbounded(alongIds(db, fits, [])), after, limit)
+  if (name !== undefined && (await hasIndex(db, 'certificates_names')))
+    return readPage(alongName(db, name, fits), after, limit)
+  if (status === 'revoked') return readPage(unbounded(alongRevoked(db, fits)), after, limit)
+  if (expiresAfter ?? expiresBefore) return readPage(alongExpiry(db, fits, filter, 'ascending'), after, limit)
+  if (status !== undefined) return readPage(alongExpiry(db, fits, filter, 'descending'), after, limit)
+  if (issuer !== undefined && (await hasIndex(db, 'certificates_issuer')))
+    return readPage(unbounded(alongIds(db, fits, [])), after, limit)
+  return readPage(alongIds(db, fits, boundsOf(filter)), after, limit)
+}
+
+/** What the key itself says of the time of issuance. */
+function boundsOf({ issuedAfter, issuedBefore }: CertificateFilter): Fragment[] {
+  return [
+    ...(issuedAfter ? [sql.fragment`c.id > ${lowestUuidv7(issuedAfter.getTime() - LATE_MS)}`] : []),
+    ...(issuedBefore ? [sql.fragment`c.id < ${lowestUuidv7(issuedBefore.getTime() + LATE_MS)}`] : []),
+  ]
+}
+
+const cursorOf = ({ id }: ListedCertificate) => id
+
+/** certificates_pkey, or what else leads to the rows. */
+function alongIds(db: DatabasePool, fits: readonly Fragment[], bounds: readonly Fragment[]): Walk<ListedCertificate> {
+  const id = sql.fragment`c.id`
+  return {
+    cursorOf,
+    async windowEnd(after, rows) {
+      const row = await db.maybeOne(rowsOf(Id)`
+        SELECT c.id FROM certificates c WHERE ${allOf([behind(id, after), ...bounds])}
+         ORDER BY c.id DESC OFFSET ${rows - 1} LIMIT 1`)
+      return row?.id
+    },
+    async read(after, end, limit) {
+      return [
+        ...(await db.any(rowsOf(Row)`
+          SELECT ${columns} FROM certificates c WHERE ${allOf([behind(id, after), upTo(id, end), ...fits])}
+           ORDER BY c.id DESC LIMIT ${limit}`)),
+      ]
+    },
+  }
+}
+
+/** orders_account and certificates_pkey. A cursor may be the id of an order, where a window ended. */
+function alongAccount(db: DatabasePool, accountId: string, fits: readonly Fragment[]): Walk<ListedCertificate> {
+  const id = sql.fragment`o.id`
+  const behindOrder = (after: string | undefined) =>
+    after === undefined
+      ? ALL_ROWS
+      : sql.fragment`o.id < coalesce((SELECT order_id FROM certificates WHERE id = ${after}), ${after})`
+  const own = sql.fragment`o.account_id = ${accountId}`
+  return {
+    cursorOf,
+    async windowEnd(after, rows) {
+      const row = await db.maybeOne(rowsOf(Id)`
+        SELECT o.id FROM orders o WHERE ${allOf([own, behindOrder(after)])} ORDER BY o.id DESC OFFSET ${rows - 1} LIMIT 1`)
+      return row?.id
+    },
+    async read(after, end, limit) {
+      return [
+        ...(await db.any(rowsOf(Row)`
+          SELECT ${columns} FROM orders o JOIN certificates c ON c.id = o.certificate_id
+           WHERE ${allOf([own, behindOrder(after), upTo(id, end), ...fits])}
+           ORDER BY o.id DESC LIMIT ${limit}`)),
+      ]
+    },
+  }
+}
+
+/** certificates_names. The planner thinks that a name is in thousands of certificates, and would rather read them all by id. */
+function alongName(db: DatabasePool, name: string, fits: readonly Fragment[]): Walk<ListedCertificate> {
+  const id = sql.fragment`c.id`
+  return {
+    cursorOf,
+    windowEnd: async () => undefined,
+    async read(after, _end, limit) {
+      return [
+        ...(await db.any(rowsOf(Row)`
+          SELECT ${columns} FROM (SELECT * FROM certificates WHERE names @> ${sql.array([name], 'text')} OFFSET 0) c
+           WHERE ${allOf([behind(id, after), ...fits])} ORDER BY c.id DESC LIMIT ${limit}`)),
+      ]
+    },
+  }
+}
+
+/** certificates_revoked, one range for each issuer certificate. */
+function alongRevoked(db: DatabasePool, fits: readonly Fragment[]): Walk<ListedCertificate> {
+  return {
+    cursorOf,
+    windowEnd: async () => undefined,
+    async read(after, _end, limit) {
+      const id = sql.fragment`c.id`
+      return [
+        ...(await db.any(rowsOf(Row)`
+          SELECT c.* FROM issuers i CROSS JOIN LATERAL (
+                   SELECT ${columns} FROM certificates c
+                    WHERE c.issuer_fingerprint = i.fingerprint AND ${allOf([behind(id, after), ...fits])}
+                    ORDER BY c.id DESC LIMIT ${limit}) c
+           ORDER BY c.id DESC LIMIT ${limit}`)),
+      ]
+    },
+  }
+}
+
+/** certificates_not_after; certificates that expire in the same second follow each other by id. */
+function alongExpiry(
+  db: DatabasePool,
+  fits: readonly Fragment[],
+  { status, expiresAfter, expiresBefore }: CertificateFilter,
+  direction: 'ascending' | 'descending',
+): Walk<ListedCertificate> {
+  const down = direction === 'descending'
+  const order = down ? sql.fragment`ORDER BY c.not_after DESC, c.id DESC` : sql.fragment`ORDER BY c.not_after, c.id`
+  const place = (id: string) => sql.fragment`(SELECT not_after FROM certificates WHERE id = ${id})`
+  const later = (after: string | undefined) => {
+    if (after === undefined) return ALL_ROWS
+    return down
+      ? sql.fragment`c.not_after <= ${place(after)} AND (c.not_after, c.id) < (${place(after)}, ${after}::uuid)`
+      : sql.fragment`c.not_after >= ${place(after)} AND (c.not_after, c.id) > (${place(after)}, ${after}::uuid)`
+  }
+  const bounds = [
+    ...(expiresAfter ? [sql.fragment`c.not_after >= ${instant(expiresAfter)}`] : []),
+    ...(expiresBefore ? [sql.fragment`c.not_after < ${instant(expiresBefore)}`] : []),
+    ...(status === 'active' ? [sql.fragment`c.not_after > now()`] : []),
+    ...(status === 'expired' ? [sql.fragment`c.not_after <= now()`] : []),
+  ]
+  return {
+    cursorOf,
+    async windowEnd(after, rows) {
+      const row = await db.maybeOne(rowsOf(Id)`
+        SELECT c.id FROM certificates c WHERE ${allOf([later(after), ...bounds])}
+         ${order} OFFSET ${rows - 1} LIMIT 1`)
+      return row?.id
+    },
+    async read(after, end, limit) {
+      const within =
+        end === undefined
+          ? ALL_ROWS
+          : down
+            ? sql.fragment`c.not_after >= ${place(end)} AND (c.not_after, c.id) >= (${place(end)}, ${end}::uuid)`
+            : sql.fragment`c.not_after <= ${place(end)} AND (c.not_after, c.id) <= (${place(end)}, ${end}::uuid)`
+      return [
+        ...(await db.any(rowsOf(Row)`
+          SELECT ${columns} FROM certificates c WHERE ${allOf([later(after), within, ...fits])} ${order} LIMIT ${limit}`)),
+      ]
+    },
+  }
+}

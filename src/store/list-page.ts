@@ -1,0 +1,80 @@
+/**
+ * Pages of long lists: each goes on behind the last row of the one before (a cursor, never a number of rows to skip), and looks at a
+ * bounded number of rows, however few of them fit.
+ *
+ * Where filters go beyond what an index says, rows are looked through in windows along the index. A window says first where it ends, so
+ * that the search knows how far it has come even when nothing in it fits.
+ */
+
+import { z } from 'zod/v4'
+import { type DatabasePool, rowsOf, sql } from './slonik.ts'
+
+export interface ListPage<T> {
+  rows: T[]
+  /** Where the next page begins; undefined at the end of the list. */
+  next: string | undefined
+  /** False when the search stopped before the page was full. */
+  isComplete: boolean
+}
+
+/** One way through a table. Cursors are ids; undefined begins at the first row. */
+export interface Walk<T> {
+  /** The id of the row that is `rows` behind the cursor; undefined when there are fewer. */
+  windowEnd(after: string | undefined, rows: number): Promise<string | undefined>
+  /** Rows that fit behind `after`, up to and with `end`. */
+  read(after: string | undefined, end: string | undefined, limit: number): Promise<T[]>
+  cursorOf(row: T): string
+}
+
+/** The first is for pages that fill at once; a thousand rows are a few milliseconds, cold or not. */
+const WINDOWS = [1_000, 4_000, 16_000]
+/** A second or two of reading; then whoever waits is told, and may go on. */
+const MAX_LOOKED_THROUGH = 200_000
+
+export async function readPage<T>(walk: Walk<T>, after: string | undefined, limit: number): Promise<ListPage<T>> {
+  const rows: T[] = []
+  let cursor = after
+  for (let seen = 0, turn = 0; seen < MAX_LOOKED_THROUGH; turn++) {
+    const size = WINDOWS[turn] ?? (WINDOWS.at(-1) as number)
+    const end = await walk.windowEnd(cursor, size)
+    // One more than wanted shows whether there is a next page.
+    rows.push(...(await walk.read(cursor, end, limit + 1 - rows.length)))
+    if (rows.length > limit) {
+      const page = rows.slice(0, limit)
+      return { rows: page, next: walk.cursorOf(page.at(-1) as T), isComplete: true }
+    }
+    if (end === undefined) return { rows, next: undefined, isComplete: true }
+    cursor = end
+    seen += size
+  }
+  return { rows, next: cursor, isComplete: false }
+}
+
+/** For indexes that lead to the rows that fit and to hardly any other. */
+export function unbounded<T>(walk: Walk<T>): Walk<T> {
+  return { ...walk, windowEnd: async () => undefined }
+}
+
+/** Whether an index is there that is made only when it is asked for (optional-indexes.ts). */
+export async function hasIndex(db: DatabasePool, name: string): Promise<boolean> {
+  return db.exists(rowsOf(z.object({}))`
+    SELECT FROM pg_index WHERE indexrelid = to_regclass(${name}) AND indisvalid`)
+}
+
+export type Fragment = ReturnType<typeof sql.fragment>
+export const ALL_ROWS = sql.fragment`true`
+
+export function allOf(conditions: readonly Fragment[]) {
+  return sql.join([ALL_ROWS, ...conditions], sql.fragment` AND `)
+}
+
+/** For a walk along a column that is unique. */
+export function behind(column: Fragment, after: string | undefined): Fragment {
+  return after === undefined ? ALL_ROWS : sql.fragment`${column} < ${after}`
+}
+
+export function upTo(column: Fragment, end: string | undefined): Fragment {
+  return end === undefined ? ALL_ROWS : sql.fragment`${column} >= ${end}`
+}
+
+export const instant = (at: Date): Fragment => sql.fragment`${at.toISOString()}::timestamptz`

@@ -1,0 +1,59 @@
+/**
+ * Indexes that only some installations need, and that each certificate would pay for everywhere: made when they are asked for,
+ * while the service goes on.
+ */
+
+import type { Database, Statement } from './database.ts'
+
+/** Name → table and columns. */
+export type IndexDefinitions = Readonly<Record<string, string>>
+
+/** What profiles with `reuse_key` or `renewal_window_days` want to know before issuance (csr-profile-store.ts). */
+export const HISTORY_INDEXES: IndexDefinitions = {
+  certificates_spki: 'certificates (spki_sha256)',
+  certificates_names: 'certificates USING gin (names)',
+}
+
+/** What lists by name, issuer and contact go along (certificate-list.ts, account-list.ts). */
+export const SEARCH_INDEXES: IndexDefinitions = {
+  certificates_names: 'certificates USING gin (names)',
+  certificates_issuer: 'certificates (issuer_fingerprint, id)',
+  accounts_contacts: 'accounts USING gin (contacts)',
+}
+
+const STATES: Statement = {
+  name: 'optional-index-states',
+  text: `
+    SELECT n.name, i.indisvalid AS valid, pg_relation_size(i.indexrelid)::float8 AS bytes
+      FROM unnest($1::text[]) AS n (name) JOIN pg_index i ON i.indexrelid = to_regclass(n.name)`,
+}
+
+export interface IndexState {
+  name: string
+  /** False while it is being made, or when that was interrupted. */
+  valid: boolean
+  bytes: number
+}
+
+export function readIndexes(db: Pick<Database, 'query'>, definitions: IndexDefinitions): Promise<IndexState[]> {
+  return db.query<IndexState>(STATES, [Object.keys(definitions)])
+}
+
+/** Minutes on a large table. CONCURRENTLY lets issuance go on; one that was interrupted leaves an index that is not valid. */
+export async function makeIndexes(db: Pick<Database, 'query'>, definitions: IndexDefinitions): Promise<void> {
+  const unfinished = (await readIndexes(db, definitions)).filter(({ valid }) => !valid)
+  await dropIndexes(
+    db,
+    unfinished.map(({ name }) => name),
+  )
+  for (const [name, definition] of Object.entries(definitions))
+    await db.query(
+      { name: `create-${name}`, text: `CREATE INDEX CONCURRENTLY IF NOT EXISTS ${name} ON ${definition}` },
+      [],
+    )
+}
+
+export async function dropIndexes(db: Pick<Database, 'query'>, names: readonly string[]): Promise<void> {
+  for (const name of names)
+    await db.query({ name: `drop-${name}`, text: `DROP INDEX CONCURRENTLY IF EXISTS ${name}` }, [])
+}

@@ -1,0 +1,112 @@
+/** SQL of the list of orders, newest first: along orders_account where the account is given, else along orders_pkey. */
+
+import { z } from 'zod/v4'
+import { lowestUuidv7 } from '../lib/uuid.ts'
+import { allOf, behind, type Fragment, type ListPage, readPage, upTo } from './list-page.ts'
+import { type DatabasePool, rowsOf, sql } from './slonik.ts'
+
+export interface OrderFilter {
+  accountId?: string
+  /** As its client sees it. */
+  status?: ListedOrderStatus
+  /** One of its identifiers. */
+  name?: string
+  /** The first is included, the second is not. */
+  createdAfter?: Date
+  createdBefore?: Date
+}
+
+export const ORDER_STATUSES = ['pending', 'ready', 'processing', 'valid', 'invalid'] as const
+export type ListedOrderStatus = (typeof ORDER_STATUSES)[number]
+
+const Row = z.object({
+  id: z.string(),
+  account_id: z.string(),
+  status: z.enum(ORDER_STATUSES),
+  identifiers: z.array(z.object({ type: z.string(), value: z.string() })),
+  expires_at: z.date(),
+  error: z.record(z.string(), z.unknown()).nullable(),
+  certificate_id: z.string().nullable(),
+})
+export type ListedOrder = z.infer<typeof Row>
+const Id = z.object({ id: z.string() })
+
+/** `derived.status` of an order `o` (domain/order-state.ts); authorizations are looked at while it is open. */
+export const derivedStatus = sql.fragment`
+  CROSS JOIN LATERAL (
+    SELECT bool_or(status NOT IN ('pending', 'valid') OR expires_at <= now()) AS failed, bool_or(status = 'pending') AS pending
+      FROM authorizations WHERE o.status = 'open' AND id = ANY (o.authorization_ids)
+  ) z
+  CROSS JOIN LATERAL (
+    SELECT CASE WHEN o.status <> 'open' THEN o.status
+                WHEN o.expires_at <= now() OR z.failed THEN 'invalid'
+                WHEN z.pending THEN 'pending'
+                ELSE 'ready' END AS status
+  ) derived`
+
+/**
+ * Where orders of a status can be: what is in processing has an intent, and what may still be finalized lies behind the place up to which
+ * expiry has marked what is over (expiry-store.ts).
+ */
+const NOT_EXPIRED = sql.fragment`
+  o.id > coalesce((SELECT after_id FROM cleanup_progress WHERE task = 'orders'), '00000000-0000-0000-0000-000000000000')`
+const PLACES: Record<ListedOrderStatus, readonly Fragment[]> = {
+  pending: [NOT_EXPIRED],
+  ready: [NOT_EXPIRED],
+  processing: [sql.fragment`o.id = ANY (ARRAY(SELECT order_id FROM issuance_intents))`],
+  valid: [],
+  invalid: [],
+}
+
+/** What is stored of the orders that a client sees in this status. */
+function storedOf(status: ListedOrderStatus): string[] {
+  if (status === 'processing' || status === 'valid') return [status]
+  return status === 'invalid' ? ['open', 'invalid'] : ['open']
+}
+
+/** @param after the cursor of the page before */
+export function listOrders(
+  db: DatabasePool,
+  { accountId, status, name, createdAfter, createdBefore }: OrderFilter,
+  after: string | undefined,
+  limit: number,
+): Promise<ListPage<ListedOrder>> {
+  const id = sql.fragment`o.id`
+  /** What the index says. */
+  const bounds: Fragment[] = [
+    ...(status === undefined ? [] : PLACES[status]),
+    ...(accountId === undefined ? [] : [sql.fragment`o.account_id = ${accountId}`]),
+    ...(createdAfter === undefined ? [] : [sql.fragment`o.id > ${lowestUuidv7(createdAfter.getTime())}`]),
+    ...(createdBefore === undefined ? [] : [sql.fragment`o.id < ${lowestUuidv7(createdBefore.getTime())}`]),
+  ]
+  const identifier = JSON.stringify([{ value: name }])
+  const fits: Fragment[] = [
+    ...bounds,
+    ...(name === undefined ? [] : [sql.fragment`o.identifiers @> ${identifier}::jsonb`]),
+    ...(status === undefined
+      ? []
+      : [sql.fragment`o.status = ANY (${sql.array(storedOf(status), 'text')}) AND derived.status = ${status}`]),
+  ]
+  return readPage(
+    {
+      cursorOf: (row: ListedOrder) => row.id,
+      async windowEnd(from, rows) {
+        const row = await db.maybeOne(rowsOf(Id)`
+          SELECT o.id FROM orders o WHERE ${allOf([behind(id, from), ...bounds])}
+           ORDER BY o.id DESC OFFSET ${rows - 1} LIMIT 1`)
+        return row?.id
+      },
+      async read(from, end, count) {
+        return [
+          ...(await db.any(rowsOf(Row)`
+            SELECT o.id, o.account_id, derived.status, o.identifiers, o.expires_at, o.error, o.certificate_id
+              FROM orders o ${derivedStatus}
+             WHERE ${allOf([behind(id, from), upTo(id, end), ...fits])}
+             ORDER BY o.id DESC LIMIT ${count}`)),
+        ]
+      },
+    },
+    after,
+    limit,
+  )
+}

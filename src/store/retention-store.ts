@@ -1,0 +1,181 @@
+/**
+ * SQL of retention: rows that nothing needs any more are deleted, in small pages along the primary key.
+ *
+ * As in expiry-store.ts a walk goes on from where it stopped to the oldest key that may still be too young, so that no page looks for its
+ * rows and none is read twice. A page is one short transaction with bounds of its own: it waits for no lock of others for
+ * long, and holds its row locks, of rows that nobody else writes, for milliseconds.
+ */
+
+import { FINAL_AUTHORIZATION_STATUSES } from '../domain/authorization-state.ts'
+import { lowestUuidv7, uuidTime } from '../lib/uuid.ts'
+import { parseCertId } from '../protocol/renewal-info.ts'
+import type { Database, Statement } from './database.ts'
+
+export interface RetentionWalk {
+  /** Names the place in `cleanup_progress`. */
+  name: string
+  /** Since the end of a row's own lifetime. */
+  ageMs: number
+  /** How long rows of this kind live; what is younger than both together is not looked at. */
+  lifetimeMs: number
+}
+
+export interface RetentionPage {
+  deleted: number
+  /** Whether there may be more to do at once. */
+  full: boolean
+}
+
+export interface RetentionStore {
+  /** False for this long after the walk last came to its end, on whatever instance. */
+  isDue(walk: string, pauseSeconds: number): Promise<boolean>
+  finish(walk: string): Promise<void>
+  /** No order whose key was made before this is open, or will be. */
+  ordersClosedUntil(orderLifetimeMs: number, now: Date): Promise<Date>
+  /** Invalid orders, one page. Waits at an order that is not final yet. */
+  deleteOrders(walk: RetentionWalk, now: Date): Promise<RetentionPage>
+  /** Authorizations that are over, one page. Waits at one that has not ended before `endedBefore`. */
+  deleteAuthorizations(walk: RetentionWalk, endedBefore: Date, now: Date): Promise<RetentionPage>
+  /** Of those the invalid ones; what else it meets is left to the other walk. */
+  deleteInvalidAuthorizations(walk: RetentionWalk, endedBefore: Date, now: Date): Promise<RetentionPage>
+}
+
+/** Some milliseconds, and so many row locks. */
+const PAGE_SIZE = 1000
+/** A hundred times what a page takes on a machine that has nothing in memory. */
+const BOUNDS = { statementMs: 5_000, lockMs: 100 }
+
+const SET_BOUNDS: Statement = {
+  name: 'retention-bounds',
+  text: `SELECT set_config('statement_timeout', '${BOUNDS.statementMs}', true), set_config('lock_timeout', '${BOUNDS.lockMs}', true)`,
+}
+
+const IS_DUE: Statement = {
+  name: 'retention-is-due',
+  // cleanup_progress_pkey
+  text: `
+    SELECT NOT EXISTS (SELECT FROM cleanup_progress
+                        WHERE task = $1 AND finished_at > now() - make_interval(secs => $2)) AS due`,
+}
+
+const FINISH: Statement = {
+  name: 'retention-finish',
+  text: `
+    INSERT INTO cleanup_progress (task, after_id, finished_at) VALUES ($1, '00000000-0000-0000-0000-000000000000', now())
+    ON CONFLICT (task) DO UPDATE SET finished_at = now()`,
+}
+
+const FIRST_UNEXPIRED: Statement = {
+  name: 'retention-first-unexpired',
+  // orders_pkey, from where the expiry of orders has come to (expiry-store.ts)
+  text: `
+    SELECT id FROM orders
+     WHERE id > coalesce((SELECT after_id FROM cleanup_progress WHERE task = 'orders'), '00000000-0000-0000-0000-000000000000')
+       AND id < $1
+     ORDER BY id LIMIT 1`,
+}
+
+interface Deletion {
+  table: 'orders' | 'authorizations'
+  /** Conditions on a row `p`; $3 is the time before which it must have ended. */
+  gone: string
+  waits: string
+  /** Columns of the result that say what else has to go, over the rows deleted. */
+  result?: string
+}
+
+const deletion = (name: string, { table, gone, waits, result = '' }: Deletion): Statement => ({
+  name,
+  // cleanup_progress_pkey, one range of the table's primary key, and deletes by key.
+  text: `
+    WITH page AS (
+      SELECT id, status, expires_at FROM ${table}
+       WHERE id > coalesce((SELECT after_id FROM cleanup_progress WHERE task = $1), '00000000-0000-0000-0000-000000000000')
+         AND id < $2
+       ORDER BY id LIMIT ${PAGE_SIZE}
+    ), done AS (
+      SELECT * FROM page
+       WHERE id < coalesce((SELECT id FROM page p WHERE ${waits} ORDER BY id LIMIT 1), 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+    ), deleted AS (
+      DELETE FROM ${table} t USING done p WHERE t.id = p.id AND t.status = p.status AND ${gone} AND p.expires_at < $3
+      RETURNING t.*
+    ), progress AS (
+      INSERT INTO cleanup_progress AS p (task, after_id) SELECT $1, id FROM done ORDER BY id DESC LIMIT 1
+      ON CONFLICT (task) DO UPDATE SET after_id = greatest(p.after_id, excluded.after_id)
+    )
+    SELECT count(*)::integer AS deleted, (SELECT count(*)::integer FROM done) AS seen${result} FROM deleted`,
+})
+
+const DELETE_ORDERS = deletion('retention-delete-orders', {
+  table: 'orders',
+  gone: "p.status = 'invalid'",
+  waits: "p.status IN ('open', 'processing') OR p.status = 'invalid' AND p.expires_at >= $3",
+  result: `,
+           array_agg(id) FILTER (WHERE replaces IS NOT NULL) AS replacing,
+           array_agg(replaces) FILTER (WHERE replaces IS NOT NULL) AS replaced`,
+})
+
+const FINAL = FINAL_AUTHORIZATION_STATUSES.map((status) => `'${status}'`).join(', ')
+
+const DELETE_AUTHORIZATIONS = deletion('retention-delete-authorizations', {
+  table: 'authorizations',
+  gone: `p.status IN (${FINAL})`,
+  waits: `p.status NOT IN (${FINAL}) OR p.expires_at >= $3`,
+})
+
+const DELETE_INVALID_AUTHORIZATIONS = deletion('retention-delete-invalid-authorizations', {
+  table: 'authorizations',
+  gone: "p.status = 'invalid'",
+  waits: "p.status = 'invalid' AND p.expires_at >= $3",
+})
+
+/** A certificate may be replaced by another order once the one that was to replace it is invalid, and so when it is gone. */
+const FREE_REPLACED: Statement = {
+  name: 'retention-free-replaced',
+  // certificates_serial_number_key, replacements_pkey
+  text: `
+    DELETE FROM replacements r USING unnest($1::uuid[], $2::bytea[]) AS i (order_id, serial_number), certificates c
+     WHERE c.serial_number = i.serial_number AND r.certificate_id = c.id AND r.order_id = i.order_id`,
+}
+
+interface PageRow {
+  deleted: number
+  seen: number
+  replacing?: string[] | null
+  replaced?: string[] | null
+}
+
+export function createRetentionStore(db: Database): RetentionStore {
+  function deletePage(statement: Statement, walk: RetentionWalk, endedBefore: Date, now: Date): Promise<RetentionPage> {
+    const youngest = lowestUuidv7(now.getTime() - walk.lifetimeMs - walk.ageMs)
+    return db.transaction(async (tx) => {
+      await tx.query(SET_BOUNDS, [])
+      const [row] = await tx.query<PageRow>(statement, [walk.name, youngest, endedBefore])
+      const { deleted, seen, replacing, replaced } = row as PageRow
+      if (replacing && replaced) {
+        const serialNumbers = replaced.map((text) => parseCertId(text)?.serialNumber ?? null)
+        await tx.query(FREE_REPLACED, [replacing, serialNumbers])
+      }
+      return { deleted, full: seen === PAGE_SIZE }
+    })
+  }
+
+  return {
+    async isDue(walk, pauseSeconds) {
+      const [row] = await db.query<{ due: boolean }>(IS_DUE, [walk, pauseSeconds])
+      return row?.due === true
+    },
+    async finish(walk) {
+      await db.query(FINISH, [walk])
+    },
+    async ordersClosedUntil(orderLifetimeMs, now) {
+      const overdue = new Date(now.getTime() - orderLifetimeMs)
+      const [first] = await db.query<{ id: string }>(FIRST_UNEXPIRED, [lowestUuidv7(overdue.getTime())])
+      return first ? uuidTime(first.id) : overdue
+    },
+    deleteOrders: (walk, now) => deletePage(DELETE_ORDERS, walk, new Date(now.getTime() - walk.ageMs), now),
+    deleteAuthorizations: (walk, endedBefore, now) => deletePage(DELETE_AUTHORIZATIONS, walk, endedBefore, now),
+    deleteInvalidAuthorizations: (walk, endedBefore, now) =>
+      deletePage(DELETE_INVALID_AUTHORIZATIONS, walk, endedBefore, now),
+  }
+}

@@ -1,0 +1,58 @@
+/** Pebble and Caddy as `--beside` starts them, where they are installed: real certificates, checked to their roots, and nothing left behind. */
+
+import assert from 'node:assert/strict'
+import { execFile, spawnSync } from 'node:child_process'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, test } from 'node:test'
+import { readProcesses } from '../../bench/measure/proc-stat.ts'
+import { readDocument } from '../support/bench-document.ts'
+
+const MAIN = path.resolve(import.meta.dirname, '../../bench/main.js')
+const isInstalled = (name: string) => spawnSync('sh', ['-c', `command -v ${name}`]).status === 0
+const canMount = () => spawnSync('unshare', ['--mount', 'true']).status === 0
+
+const OTHERS = [
+  { name: 'pebble', challenge: 'http-01', skip: isInstalled('pebble') ? false : 'pebble is not installed' },
+  { name: 'pebble', challenge: 'accept-all-01', skip: isInstalled('pebble') ? false : 'pebble is not installed' },
+  {
+    ...{ name: 'caddy', challenge: 'http-01' },
+    skip: isInstalled('caddy') && process.getuid?.() === 0 && canMount() ? false : 'needs caddy and root',
+  },
+]
+
+const folder = mkdtempSync(path.join(tmpdir(), 'beside-'))
+after(() => rmSync(folder, { recursive: true }))
+
+for (const { name, challenge, skip } of OTHERS) {
+  test(`${name} issues beside this server, challenge ${challenge}`, { skip }, async () => {
+    const file = path.join(folder, 'out.json')
+    const times = ['--repeat', '1', '--count', '6', '--warmup', '0', '--clients', '2', '--timeout', '20']
+    // Nobody is there as the first server: it is reported as broken, and the others go on.
+    const ours = ['--directory', 'https://127.0.0.1:1/', '--challenge', challenge]
+    const { output } = await bench(...ours, '--beside', name, ...times, '--json', file)
+    const { servers, measurements } = readDocument(file)
+    assert.match(servers[1]?.name ?? '', new RegExp(name, 'i'), output)
+    const other = measurements[0]?.rounds[0]?.[1]
+    assert.ok(other && 'succeeded' in other, output)
+    assert.deepEqual([other.succeeded, other.certificatesChecked, other.checksPassed], [6, 6, true], output)
+    if (process.platform === 'linux') assert.ok(other.cpu?.server.service !== undefined, 'its CPU was found')
+
+    const left = readProcesses().filter(({ commandLine }) => commandLine.join(' ').includes(folder))
+    assert.deepEqual(left, [])
+    assert.deepEqual(
+      readdirSync(folder).filter((entry) => entry.startsWith('chancery-bench-')),
+      [],
+    )
+  })
+}
+
+function bench(...args: string[]): Promise<{ output: string }> {
+  return new Promise((resolve) => {
+    const environment = { ...process.env, TMPDIR: folder }
+    execFile(process.execPath, [MAIN, ...args], { env: environment, timeout: 90_000 }, (_, stdout, stderr) =>
+      resolve({ output: stdout + stderr }),
+    )
+  })
+}

@@ -1,0 +1,57 @@
+/** `bench micro` as users start it. */
+
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, describe, test } from 'node:test'
+import type { MicroDocument } from '../../bench/micro/command.ts'
+
+const MAIN = path.resolve(import.meta.dirname, '../../bench/main.js')
+
+describe('the micro-benchmarks', { skip: process.platform === 'linux' ? false : 'reads /proc' }, () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'micro-test-'))
+  chmodSync(folder, 0o755)
+  after(() => rmSync(folder, { recursive: true }))
+
+  function run(...args: string[]): Promise<{ code: unknown; stdout: string; stderr: string }> {
+    return new Promise((resolve) => {
+      const options = { env: { ...process.env, TMPDIR: folder } }
+      execFile(process.execPath, [MAIN, 'micro', ...args], options, (error, stdout, stderr) =>
+        resolve({ code: error?.code ?? 0, stdout, stderr }),
+      )
+    })
+  }
+
+  test('measure what is named, and compare it with an earlier result', async () => {
+    const file = path.join(folder, 'micro.json')
+    const quick = ['--milliseconds', '20', '--rows', '100', '--batches', '1,10']
+    const first = await run(...quick, '--json', file, 'jws-verify', 'batcher', 'signer-round-trip', 'order-create')
+    assert.equal(first.code, 0, first.stderr)
+    const { floor, results } = JSON.parse(readFileSync(file, 'utf8')) as MicroDocument
+    assert.deepEqual(
+      results.map(({ name, batch }) => [name, batch]),
+      [
+        ['jws-verify', undefined],
+        ['batcher', 64],
+        ['signer-round-trip', 1],
+        ['signer-round-trip', 16],
+        ['order-create', 1],
+        ['order-create', 10],
+      ],
+    )
+    assert.ok(results.every(({ own, operations }) => own > 0 && operations > 0))
+    assert.ok(floor.jwsVerification > 0)
+
+    const second = await run(...quick, '--baseline', file, 'jws-verify')
+    assert.match(second.stdout, /^jws-verify +[\d.]+ +[\d.]+ +[\d.]+ +[\d.]+$/m)
+    assert.deepEqual(readdirSync(folder), ['micro.json'])
+  })
+
+  test('refuse what they do not know', async () => {
+    const { code, stderr } = await run('--rows', '1', 'nonsense')
+    assert.equal(code, 2)
+    assert.match(stderr, /^nonsense: not one of .*\n--rows 1: .*\nSee --help\.$/m)
+  })
+})

@@ -1,0 +1,219 @@
+/** `chancery inspect certificates | orders | accounts`: filters, pages, and what is said when there is nothing or too much. */
+
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { stringify } from 'yaml'
+import type { Requester } from '../../src/store/account-store.ts'
+import {
+  aName,
+  anAccount,
+  anIntent,
+  anIssued,
+  anOrder,
+  aReadyOrder,
+  openStores,
+  type StoreFixture,
+} from '../store/support.ts'
+
+const CLI = path.resolve(import.meta.dirname, '../../src/main/cli.js')
+const DAY_MS = 86_400_000
+const FINGERPRINTS = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)] as const
+
+describe('inspect, the lists', () => {
+  let store: StoreFixture
+  let folder: string
+  let configFile: string
+  let requester: Requester
+  let other: Requester
+  /** Ids of certificates, oldest first: expired, active, active until later, revoked, another account's. */
+  const ids: string[] = []
+  const names = Array.from({ length: 5 }, () => aName('listed'))
+
+  before(async () => {
+    store = await openStores()
+    folder = mkdtempSync(path.join(tmpdir(), 'chancery-lists-'))
+    configFile = path.join(folder, 'config.yaml')
+    const { host, port, database, user, password } = store.settings
+    writeFileSync(
+      configFile,
+      stringify({
+        server: { external_url: 'http://127.0.0.1:1', workers: 1 },
+        database: { host, port, database, user, ...(password && { password }), sslmode: 'disable' },
+        ca: { internal: { root_cert_path: 'ca.pem', root_key_path: 'ca.key' } },
+      }),
+    )
+    requester = (await anAccount(store, { contacts: ['mailto:ops@lists.example'] })).requester
+    other = (await anAccount(store)).requester
+    for (const fingerprint of FINGERPRINTS) {
+      await store.certificates.saveIssuer(fingerprint, Buffer.from('certificate'), [Buffer.from('certificate')])
+    }
+    const inDays = [-1, 10, 60, 20, 30]
+    for (const [i, days] of inDays.entries()) {
+      const account = i === 4 ? other : requester
+      const order = await aReadyOrder(store, account, {}, [names[i] as string])
+      const intent = {
+        ...anIntent({ id: order.id, requester: account }),
+        issuerFingerprint: FINGERPRINTS[i === 0 ? 0 : 1],
+      }
+      await store.issuance.begin(intent)
+      const notAfter = new Date(Date.now() + days * DAY_MS)
+      await store.issuance.complete({ ...anIssued(intent), names: [names[i] as string], notAfter })
+      ids.push(intent.certificateId)
+    }
+    await store.certificates.revoke({ certificateId: ids[3] as string, reason: 4, blockedKey: undefined, requester })
+  })
+  after(async () => {
+    await store.close()
+    rmSync(folder, { recursive: true })
+  })
+
+  function chancery(...words: string[]): Promise<{ code: number; out: string; complaint: string }> {
+    return new Promise((resolve) => {
+      execFile(process.execPath, [CLI, '-c', configFile, ...words], (error, out, stderr) => {
+        resolve({ code: error ? Number(error.code) : 0, out, complaint: stderr.replaceAll(/^warning: .*\n/gm, '') })
+      })
+    })
+  }
+
+  async function list<T extends string>(
+    what: T,
+    ...words: string[]
+  ): Promise<{ found: string[]; next: string | null }> {
+    const { code, out, complaint } = await chancery('inspect', what, '--json', ...words)
+    assert.equal(code, 0, complaint)
+    const { next, ...rest } = JSON.parse(out) as { next: string | null } & Record<T, { id: string }[]>
+    return { found: (rest as unknown as Record<T, { id: string }[]>)[what].map(({ id }) => id), next }
+  }
+  const certificates = async (...words: string[]) => (await list('certificates', ...words)).found
+  const numbers = (found: readonly string[]) => found.map((id) => ids.indexOf(id))
+  const day = (days: number) => new Date(Date.now() + days * DAY_MS).toISOString()
+
+  test('without a filter all certificates come, newest first', async () => {
+    assert.deepEqual(numbers(await certificates()), [4, 3, 2, 1, 0])
+  })
+
+  test('pages follow each other by the cursor, to the end', async () => {
+    const first = await list('certificates', '--limit', '2')
+    assert.deepEqual(numbers(first.found), [4, 3])
+    const second = await list('certificates', '--limit', '2', '--after', first.next ?? '')
+    assert.deepEqual(numbers(second.found), [2, 1])
+    const third = await list('certificates', '--limit', '2', '--after', second.next ?? '')
+    assert.deepEqual([numbers(third.found), third.next], [[0], null])
+  })
+
+  for (const [title, words, expected] of [
+    ['--status active, the one that lives longest first', ['--status', 'active'], [2, 4, 1]],
+    ['--status revoked', ['--status', 'revoked'], [3]],
+    ['--status expired', ['--status', 'expired'], [0]],
+    [
+      '--expires-before with --status active, soonest first',
+      ['--status', 'active', '--expires-before', day(40)],
+      [1, 4],
+    ],
+    ['--expires-after and --expires-before', ['--expires-after', day(5), '--expires-before', day(25)], [1, 3]],
+    ['--issued-before', ['--issued-before', day(-1)], []],
+    ['--issued-after', ['--issued-after', day(-1)], [4, 3, 2, 1, 0]],
+    ['--issuer', ['--issuer', FINGERPRINTS[0].toString('hex')], [0]],
+    ['--issuer with --status revoked', ['--issuer', FINGERPRINTS[0].toString('hex'), '--status', 'revoked'], []],
+  ] as const) {
+    test(title, async () => {
+      assert.deepEqual(numbers(await certificates(...words)), expected)
+    })
+  }
+
+  test('pages along the expiry follow each other, too', async () => {
+    const first = await list('certificates', '--status', 'active', '--limit', '2')
+    assert.deepEqual(numbers(first.found), [2, 4])
+    const second = await list('certificates', '--status', 'active', '--limit', '2', '--after', first.next ?? '')
+    assert.deepEqual([numbers(second.found), second.next], [[1], null])
+  })
+
+  test('--account, --name and --serial', async () => {
+    assert.deepEqual(numbers(await certificates('--account', requester.accountId)), [3, 2, 1, 0])
+    assert.deepEqual(numbers(await certificates('--account', requester.accountId, '--status', 'active')), [2, 1])
+    const page = await list('certificates', '--account', requester.accountId, '--limit', '3')
+    const rest = await certificates('--account', requester.accountId, '--after', page.next ?? '')
+    assert.deepEqual(numbers(rest), [0])
+    assert.deepEqual(numbers(await certificates('--name', (names[2] as string).toUpperCase())), [2])
+    const [row] = await store.sql<{ serial: string }>(
+      "SELECT encode(serial_number, 'hex') AS serial FROM certificates WHERE id = $1",
+      [ids[1]],
+    )
+    assert.deepEqual(numbers(await certificates('--serial', `00:${row?.serial}`)), [1])
+  })
+
+  test('search indexes change the way and not the answer, and can be dropped again', async () => {
+    const made = await chancery('db', 'search-indexes')
+    assert.deepEqual(
+      [made.code, made.out.match(/^\w+/gm)],
+      [0, ['certificates_names', 'certificates_issuer', 'accounts_contacts']],
+    )
+    assert.deepEqual(numbers(await certificates('--name', names[2] as string)), [2])
+    assert.deepEqual(numbers(await certificates('--issuer', FINGERPRINTS[0].toString('hex'))), [0])
+    const accounts = await list('accounts', '--contact', 'ops@lists.example')
+    assert.deepEqual(accounts.found, [requester.accountId])
+    const dropped = await chancery('db', 'search-indexes', '--drop')
+    assert.equal(dropped.code, 0)
+    assert.deepEqual(await store.sql("SELECT FROM pg_class WHERE relname = 'certificates_issuer'"), [])
+  })
+
+  test('orders by account, status and name', async () => {
+    const name = aName('pending')
+    const pending = await anOrder(store, other, {}, [name])
+    const ready = await aReadyOrder(store, other)
+    const orders = async (...words: string[]) => (await list('orders', ...words)).found
+    assert.deepEqual(await orders('--account', other.accountId, '--status', 'pending'), [pending.id])
+    assert.deepEqual(await orders('--status', 'ready'), [ready.id])
+    assert.deepEqual(await orders('--status', 'processing'), [])
+    assert.deepEqual((await orders('--account', requester.accountId)).length, 4)
+    assert.deepEqual(await orders('--name', name), [pending.id])
+    assert.deepEqual(await orders('--created-before', day(-1)), [])
+    await store.issuance.begin(anIntent({ id: ready.id, requester: other }))
+    assert.deepEqual(await orders('--status', 'processing'), [ready.id])
+    await store.sql('UPDATE authorizations SET status = $2 WHERE id = ANY ($1)', [pending.authorizationIds, 'invalid'])
+    assert.deepEqual(await orders('--status', 'invalid'), [pending.id])
+  })
+
+  test('accounts by status, contact and credential', async () => {
+    const { account, requester: gone } = await anAccount(store)
+    await store.accounts.deactivate(gone)
+    const accounts = async (...words: string[]) => (await list('accounts', ...words)).found
+    assert.deepEqual(await accounts('--status', 'deactivated'), [account.id])
+    assert.deepEqual(await accounts('--status', 'valid', '--contact', 'mailto:ops@lists.example'), [
+      requester.accountId,
+    ])
+    assert.deepEqual(await accounts('--eab', 'unknown'), [])
+  })
+
+  test('as a table, with the cursor on standard error', async () => {
+    const { code, out, complaint } = await chancery('inspect', 'certificates', '--limit', '2')
+    assert.equal(code, 0)
+    const [heading, first, second, ...rest] = out.trimEnd().split('\n')
+    assert.match(heading ?? '', /^id +serial number +expires +status +names$/)
+    assert.ok(first?.startsWith(ids[4] as string) && first.endsWith(` active   ${names[4]}`), first)
+    assert.match(second ?? '', / revoked /)
+    assert.deepEqual(rest, [])
+    assert.equal(complaint, `there are more: --after ${ids[3]}\n`)
+    const none = await chancery('inspect', 'certificates', '--name', 'nobody.example')
+    assert.deepEqual([none.code, none.out, none.complaint], [0, '', 'no certificates\n'])
+  })
+
+  for (const [words, complaint] of [
+    [['--status', 'gone'], '--status is one of active, revoked, expired'],
+    [['--limit', '0'], '--limit takes a whole number from 1 to 1000'],
+    [['--account', 'me'], '--account takes a UUID'],
+    [['--after', '7'], '--after takes a UUID'],
+    [['--serial', 'xyz'], '--serial takes pairs of hexadecimal digits'],
+    [['--expires-before', 'soon'], '--expires-before takes a date or an RFC 3339 time'],
+  ] as const) {
+    test(`${words.join(' ')} is refused with what is right`, async () => {
+      const result = await chancery('inspect', 'certificates', ...words)
+      assert.equal(result.code, 1)
+      assert.ok(result.complaint.includes(complaint), result.complaint)
+    })
+  }
+})

@@ -1,0 +1,252 @@
+/** The HTTP adapter under overload, against raw sockets: refusals by the head, connections that are not taken, memory for bodies, slow clients. */
+
+import assert from 'node:assert/strict'
+import { afterEach, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { HttpReply } from '../../src/http/message.ts'
+import { type HttpServer, type ListenOptions, listen } from '../../src/http/uws.ts'
+import { head, openRaw, type RawConnection } from './raw-client.ts'
+
+const servers: HttpServer[] = []
+const connections: RawConnection[] = []
+
+function reply(status: number, body = '', headers: HttpReply['headers'] = []): HttpReply {
+  return { status, headers, body }
+}
+
+const REFUSED = reply(503, 'refused', [['Retry-After', '2']])
+
+/** Bodies that reached the handler. */
+function serve(options: Partial<ListenOptions> = {}): { server: HttpServer; handled: string[] } {
+  const handled: string[] = []
+  const server = listen({
+    host: '127.0.0.1',
+    port: 0,
+    maxBodyBytes: 1000,
+    keptHeaders: ['x-kept'],
+    handler({ path, body }) {
+      handled.push(`${path} ${body.length}`)
+      return reply(200, 'handled')
+    },
+    onError: (error) => reply(500, `error: ${(error as Error).message}`),
+    tooLarge: () => reply(413, 'too large'),
+    badRequest: () => reply(400, 'bad request'),
+    ...options,
+  })
+  servers.push(server)
+  return { server, handled }
+}
+
+async function open(server: HttpServer, host = '127.0.0.1'): Promise<RawConnection> {
+  const connection = await openRaw(server.port, host)
+  connections.push(connection)
+  return connection
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  const end = performance.now() + 3000
+  while (!condition()) {
+    assert.ok(performance.now() < end, 'the condition did not come true in time')
+    await sleep(5)
+  }
+}
+
+afterEach(() => {
+  for (const { socket } of connections.splice(0)) socket.destroy()
+  for (const server of servers.splice(0)) server.close()
+})
+
+describe('a refusal by the head', () => {
+  for (const [when, later] of [
+    ['at once', false],
+    ['late', true],
+  ] as const) {
+    test(`${when}: it comes before the body, the body is skipped, and the connection goes on`, async () => {
+      const seen: string[] = []
+      const { server, handled } = serve({
+        admit(request) {
+          seen.push(`${request.method} ${request.path} ${request.header('x-kept')} ${request.peerAddress}`)
+          if (request.path === '/let-in') return undefined
+          return later ? sleep(20).then(() => REFUSED) : REFUSED
+        },
+      })
+      const client = await open(server)
+      client.send(head('POST /no', 'Content-Length: 10', 'X-Kept: k'))
+      const text = await client.receives(/refused$/)
+      assert.match(text, /^HTTP\/1\.1 503 /)
+      assert.match(text, /\r\nRetry-After: 2\r\n/)
+      client.send('0123456789')
+      client.send(`${head('POST /let-in', 'Content-Length: 3')}abc`)
+      await client.receives(/handled$/)
+      assert.deepEqual(handled, ['/let-in 3'])
+      assert.equal(seen[0], 'POST /no k 127.0.0.1')
+      await until(() => server.inFlight === 0)
+    })
+  }
+
+  test('is not asked for where the end of the body is uncertain (RFC 9112 §6.3): the connection ends', async () => {
+    let asked = 0
+    const { server } = serve({
+      admit() {
+        asked++
+        return REFUSED
+      },
+    })
+    const client = await open(server)
+    client.send(`${head('POST /', 'Content-Length: 3', 'Content-Length: 5')}abc`)
+    assert.match(await client.closes(), /^HTTP\/1\.1 400 /)
+    assert.equal(asked, 0)
+  })
+
+  test('that fails itself is the error reply', async () => {
+    const { server } = serve({
+      admit() {
+        throw new Error('broken')
+      },
+    })
+    const client = await open(server)
+    client.send(head('GET /'))
+    assert.match(await client.receives(/broken/), /^HTTP\/1\.1 500 /)
+  })
+
+  test('may end the connection', async () => {
+    const { server } = serve({ admit: () => ({ ...REFUSED, closes: true }) })
+    const client = await open(server)
+    client.send(head('GET /'))
+    assert.match(await client.closes(), /\r\nConnection: close\r\n/i)
+  })
+})
+
+describe('a connection that is not taken', () => {
+  test('is closed before anything is read; others are not touched', async () => {
+    const asked: [string, number][] = []
+    const { server, handled } = serve({
+      accept(address, openConnections) {
+        asked.push([address, openConnections])
+        return openConnections <= 2
+      },
+    })
+    const first = await open(server)
+    const second = await open(server)
+    await until(() => server.openConnections === 2)
+    const third = await open(server)
+    third.send(head('GET /third'))
+    await third.closes()
+    assert.deepEqual(handled, [])
+    for (const client of [first, second]) {
+      client.send(head('GET /'))
+      await client.receives(/handled$/)
+    }
+    assert.equal(server.openConnections, 2)
+    assert.equal(server.counters.refusedConnections, 1)
+    assert.deepEqual(asked.at(-1), ['127.0.0.1', 3])
+  })
+
+  test('hundreds of them leave nothing behind', async () => {
+    const { server } = serve({ accept: (_address, openConnections) => openConnections <= 10 })
+    const clients = await Promise.all(Array.from({ length: 300 }, () => open(server).catch(() => undefined)))
+    await until(() => server.counters.connections === 300)
+    await until(() => server.openConnections === 10)
+    assert.equal(server.counters.refusedConnections, 290)
+    for (const client of clients) client?.socket.destroy()
+    await until(() => server.openConnections === 0)
+  })
+})
+
+describe('memory for bodies', () => {
+  test('is bounded over all connections, and given back', async () => {
+    const { server, handled } = serve({ maxBufferedBytes: 2500, busy: () => reply(503, 'busy') })
+    const slow = await Promise.all([open(server), open(server)])
+    for (const client of slow) client.send(`${head('POST /slow', 'Content-Length: 1000')}x`)
+    await until(() => server.bufferedBytes === 2000)
+    const third = await open(server)
+    third.send(head('POST /third', 'Content-Length: 800') + 'y'.repeat(800))
+    await third.receives(/busy$/)
+    third.send(head('POST /third', 'Content-Length: 500') + 'y'.repeat(500))
+    await third.receives(/handled$/)
+    const chunked = await open(server)
+    chunked.send(`${head('POST /chunked', 'Transfer-Encoding: chunked')}258\r\n${'z'.repeat(600)}\r\n`)
+    await chunked.receives(/busy$/)
+    for (const client of slow) client.send('x'.repeat(999))
+    for (const client of slow) await client.receives(/handled$/)
+    assert.equal(server.bufferedBytes, 0)
+    assert.deepEqual(handled.sort(), ['/slow 1000', '/slow 1000', '/third 500'])
+  })
+
+  test('is given back when clients leave in the middle', async () => {
+    const { server } = serve({ maxBufferedBytes: 2500 })
+    const client = await open(server)
+    client.send(`${head('POST /', 'Content-Length: 900')}x`)
+    const chunked = await open(server)
+    chunked.send(`${head('POST /', 'Transfer-Encoding: chunked')}64\r\n${'z'.repeat(100)}\r\n`)
+    await until(() => server.bufferedBytes === 1000)
+    client.socket.destroy()
+    chunked.socket.destroy()
+    await until(() => server.bufferedBytes === 0)
+    assert.equal(server.inFlight, 0)
+  })
+})
+
+describe('a refusal of a large body that is held back', () => {
+  for (const [what, first, rest] of [
+    ['declared', head('POST /', 'Content-Length: 500000'), ''],
+    ['chunked', head('POST /', 'Transfer-Encoding: chunked'), `FFFFFFF\r\n${'x'.repeat(2 * 1024 * 1024)}`],
+  ] as const) {
+    test(`${what}: the rest stays in the network meanwhile, and the connection ends with it`, async () => {
+      let asked = 0
+      const { server, handled } = serve({
+        tooLarge: async () => {
+          asked++
+          await sleep(200)
+          return reply(413, 'too large')
+        },
+      })
+      const client = await open(server)
+      const began = performance.now()
+      client.send(first + rest)
+      for (let i = 0; i < 64; i++) client.send(Buffer.alloc(65536, 'x'))
+      // What the client still sends may cost it the answer; that it is rid of the connection late is what counts.
+      await client.closes(2000)
+      assert.ok(performance.now() - began >= 190)
+      assert.equal(asked, 1)
+      assert.deepEqual(handled, [])
+      await until(() => server.openConnections === 0 && server.inFlight === 0)
+    })
+  }
+})
+
+describe('slow clients', { concurrency: true }, () => {
+  /** The library looks every four seconds. */
+  const DEADLINE_MS = 15_000
+  const cases = [
+    ['a head that trickles', 'GET / HTTP/1.1\r\nHost: t\r\n', 'X: y\r\n'],
+    ['a body that trickles', head('POST /', 'Content-Length: 900'), 'x'],
+    ['a body below the least rate', head('POST /', 'Transfer-Encoding: chunked'), `1\r\nx\r\n`],
+    ['a connection that says nothing', '', ''],
+  ] as const
+  for (const [what, first, more] of cases) {
+    test(`${what} is ended within fifteen seconds`, async () => {
+      const server = listen({
+        host: '127.0.0.1',
+        port: 0,
+        maxBodyBytes: 1000,
+        keptHeaders: [],
+        handler: () => reply(200),
+        onError: () => reply(500),
+        tooLarge: () => reply(413),
+        badRequest: () => reply(400),
+      })
+      const client = await openRaw(server.port)
+      client.send(first)
+      const trickle = more ? setInterval(() => client.send(more), 250) : undefined
+      try {
+        await client.closes(DEADLINE_MS)
+        assert.equal(server.bufferedBytes, 0)
+      } finally {
+        clearInterval(trickle)
+        client.socket.destroy()
+        server.close()
+      }
+    })
+  }
+})

@@ -1,0 +1,137 @@
+/**
+ * One abusive address beside others: signatures that fail, bodies that are too large, on hundreds of connections at full speed.
+ *
+ * Asserted is that the others get good answers only and the abuser is slowed down; what it costs the others is printed
+ * (`npm run bench -- abuse` measures it with a generator that has a processor of its own).
+ */
+
+import assert from 'node:assert/strict'
+import { Agent, type IncomingHttpHeaders, request } from 'node:http'
+import { after, before, describe, test } from 'node:test'
+import {
+  type AcmeClient,
+  type Answer,
+  closeConnections,
+  createAcmeClient,
+  JOSE,
+  type RawRequest,
+  registeredClient,
+} from '../support/acme-client.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+const CONNECTIONS = 100
+const ATTACK_MS = 3_000
+const ABUSER = '127.0.0.2'
+
+interface Reply {
+  status: number
+  headers: IncomingHttpHeaders
+}
+
+describe('an abusive address', { timeout: 60_000 }, () => {
+  let service: TestService
+  let client: AcmeClient
+  before(async () => {
+    service = await startTestService({ config: { server: { workers: 1, overload: { enabled: true } } } })
+    client = await registeredClient(service.directoryUrl)
+  })
+  after(async () => {
+    closeConnections()
+    await service.dispose()
+  })
+
+  const agentFrom = (localAddress: string, maxSockets: number) =>
+    new Agent({ keepAlive: true, maxSockets, localAddress } as ConstructorParameters<typeof Agent>[0])
+
+  function sendBy(agent: Agent, { method = 'POST', url, headers, body }: RawRequest): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      const outgoing = request(url, { method, agent, headers: headers ?? {} }, (incoming) => {
+        let text = ''
+        incoming.setEncoding('utf8').on('data', (chunk: string) => {
+          text += chunk
+        })
+        incoming.on('end', () => {
+          const json = text.startsWith('{') ? JSON.parse(text) : {}
+          const { headers: received, statusCode: status = 0 } = incoming
+          resolve({ status, headers: received, links: {}, body: Buffer.from(text), text, json })
+        })
+      })
+      outgoing.on('error', reject).end(body)
+    })
+  }
+
+  /** Each connection sends the next as soon as it has its answer. */
+  async function attack(make: () => RawRequest): Promise<Reply[]> {
+    const agent = agentFrom(ABUSER, CONNECTIONS)
+    const replies: Reply[] = []
+    const end = performance.now() + ATTACK_MS
+    await Promise.all(
+      Array.from({ length: CONNECTIONS }, async () => {
+        while (performance.now() < end)
+          await sendBy(agent, make()).then(
+            (reply) => replies.push(reply),
+            // A connection that was ended under a body it had not finished.
+            () => undefined,
+          )
+      }),
+    )
+    agent.destroy()
+    return replies
+  }
+
+  async function goodRequests(forMs: number): Promise<number> {
+    let done = 0
+    for (const end = performance.now() + forMs; performance.now() < end; done++) {
+      const { status, text } = await client.post(client.kid)
+      assert.equal(status, 200, text)
+    }
+    return (done * 1000) / forMs
+  }
+
+  test('whose signatures fail is not verified any more, and answered late; others notice little', async (t) => {
+    const neighbour = await registeredClient(service.directoryUrl, undefined, (one) => sendBy(shared, one))
+    const before = await goodRequests(1000)
+    const newOrder = client.directory['newOrder'] as string
+    const payload = { identifiers: [{ type: 'dns', value: 'abuse.test' }] }
+    const jws = await client.jws(newOrder, { payload, signature: (good) => Buffer.alloc(good.length, 7) })
+    const forged = { url: newOrder, headers: JOSE, body: JSON.stringify(jws) }
+
+    const attacking = attack(() => forged)
+    const during = await goodRequests(ATTACK_MS)
+    const answer = await neighbour.post(neighbour.kid)
+    const replies = await attacking
+
+    const held = replies.filter(({ status }) => status === 429)
+    t.diagnostic(JSON.stringify({ before, during, attacks: replies.length, held: held.length }))
+    assert.equal(answer.status, 200, 'an account that has signed well from the same address was refused')
+    assert.deepEqual([...new Set(replies.map(({ status }) => status))].sort(), [403, 429])
+    for (const { headers } of held) assert.match(String(headers['retry-after']), /^\d+$/)
+    // What comes before the bound, and then one request a second on each connection.
+    assert.ok(replies.length < CONNECTIONS * (ATTACK_MS / 1000 + 4), `${replies.length} requests were answered`)
+    assert.ok(service.log.some(({ event, address }) => event === 'address_held_back' && address === ABUSER))
+  })
+
+  test('that sends bodies over the limit is cut off late', async (t) => {
+    const huge = { url: service.directoryUrl, headers: JOSE, body: 'x'.repeat(80_000) }
+    const attacking = attack(() => huge)
+    const during = await goodRequests(ATTACK_MS)
+    const replies = await attacking
+    t.diagnostic(JSON.stringify({ during, answered: replies.length }))
+    assert.deepEqual([...new Set(replies.map(({ status }) => status))], [413])
+    assert.ok(replies.length < CONNECTIONS * (ATTACK_MS / 1000 + 4), `${replies.length} requests were answered`)
+  })
+
+  const shared = agentFrom(ABUSER, 4)
+  after(() => shared.destroy())
+
+  test('registers no accounts while it is held back, and others do', async () => {
+    const stranger = await createAcmeClient(service.directoryUrl, undefined, (one) => sendBy(shared, one))
+    const answer = await stranger.newAccount({ termsOfServiceAgreed: true })
+    assert.equal(answer.status, 429, answer.text)
+    assert.equal(answer.json.type, 'urn:ietf:params:acme:error:rateLimited')
+    assert.equal(
+      (await (await createAcmeClient(service.directoryUrl)).newAccount({ termsOfServiceAgreed: true })).status,
+      201,
+    )
+  })
+})

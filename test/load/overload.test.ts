@@ -1,0 +1,150 @@
+/**
+ * More than can be done: new orders on hundreds of connections against one front thread, and an order under way beside them.
+ *
+ * The figures are printed; asserted is what must hold on any machine: every answer is an order or a 503 that says when to come
+ * back, what was begun goes on, memory stays where it is, and two seconds after the flood everything is as before.
+ */
+
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { Agent, request } from 'node:http'
+import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type AcmeClient, closeConnections, JOSE, registeredClient, send } from '../support/acme-client.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+const CONNECTIONS = 300
+const FLOOD_MS = 4_000
+/** Far below what hundreds of orders at a time take, on any machine. */
+const TARGET_MS = 30
+const MAX_GROWTH_MIB = 200
+const RECOVERY_MS = 2_000
+
+interface Reply {
+  status: number
+  retryAfter: string | undefined
+  type: string | undefined
+  nonce: string | undefined
+  ms: number
+}
+
+describe('overload', { timeout: 60_000 }, () => {
+  let service: TestService
+  let client: AcmeClient
+  before(async () => {
+    service = await startTestService({
+      config: { server: { workers: 1, overload: { enabled: true, target_delay_ms: TARGET_MS } } },
+    })
+    client = await registeredClient(service.directoryUrl)
+  })
+  after(async () => {
+    closeConnections()
+    await service.dispose()
+  })
+
+  async function order(agent: Agent, nonce: string, name: string): Promise<Reply> {
+    const url = client.directory['newOrder'] as string
+    const payload = { identifiers: [{ type: 'dns', value: name }] }
+    const body = JSON.stringify(await client.jws(url, { payload, header: { nonce } }))
+    const began = performance.now()
+    return await new Promise<Reply>((resolve, reject) => {
+      const outgoing = request(url, { method: 'POST', agent, headers: JOSE }, (incoming) => {
+        const { headers, statusCode: status = 0 } = incoming
+        incoming.resume().on('end', () =>
+          resolve({
+            status,
+            retryAfter: headers['retry-after'],
+            type: headers['content-type'],
+            nonce: headers['replay-nonce'] as string | undefined,
+            ms: performance.now() - began,
+          }),
+        )
+      })
+      outgoing.on('error', reject).end(body)
+    })
+  }
+
+  /** A closed loop on every connection; each reply brings the nonce of the next request, a refusal as well. */
+  async function flood(): Promise<Reply[]> {
+    const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS })
+    const nonces = await Promise.all(Array.from({ length: CONNECTIONS }, () => client.nonce()))
+    const replies: Reply[] = []
+    const end = performance.now() + FLOOD_MS
+    let number = 0
+    await Promise.all(
+      nonces.map(async (first) => {
+        for (let nonce = first; performance.now() < end; ) {
+          const reply = await order(agent, nonce, `flood-${number++}.test`)
+          replies.push(reply)
+          nonce = reply.nonce ?? (await client.nonce())
+        }
+      }),
+    )
+    agent.destroy()
+    return replies
+  }
+
+  const residentMib = () => {
+    const pages = readFileSync(`/proc/${service.process.pid}/statm`, 'utf8').split(' ')[1]
+    return (Number(pages) * 4096) / 1024 ** 2
+  }
+
+  async function metric(name: string): Promise<number> {
+    const { text } = await send({ method: 'GET', url: `${service.baseUrl}/metrics` })
+    const line = text.split('\n').find((one) => one.startsWith(name))
+    return Number(line?.split(' ').at(-1) ?? 0)
+  }
+
+  test('new orders get 503 early, orders under way go on, and it is over with the flood', async (t) => {
+    const begun = await client.newOrder(['begun.test'])
+    const authorization = begun.json.authorizations[0] as string
+    const memoryBefore = residentMib()
+
+    const flooding = flood()
+    await sleep(1000)
+    const ongoing = { done: 0, refused: 0 }
+    for (const end = performance.now() + FLOOD_MS - 1500; performance.now() < end; await sleep(20)) {
+      const { status } = await client.post(authorization)
+      if (status === 200) ongoing.done++
+      else if (status === 503) ongoing.refused++
+      else assert.fail(`an order under way got ${status}`)
+    }
+    const replies = await flooding
+    const endedAt = performance.now()
+
+    for (let status = 0; status !== 201; await sleep(20)) {
+      const answer = await client.newOrder(['after.test'])
+      status = answer.status
+      assert.ok(performance.now() - endedAt < RECOVERY_MS, `new orders still get ${answer.text}`)
+    }
+    const recoveredMs = performance.now() - endedAt
+
+    const refused = replies.filter(({ status }) => status === 503)
+    const made = replies.filter(({ status }) => status === 201)
+    assert.equal(refused.length + made.length, replies.length, 'an answer was neither an order nor a refusal')
+    assert.ok(made.length > 0 && refused.length > 0)
+    for (const { retryAfter, type, nonce } of refused) {
+      assert.match(String(retryAfter), /^[1-9]\d?$/)
+      assert.equal(type, 'application/problem+json')
+      assert.ok(nonce, 'a refusal brought no nonce')
+    }
+    assert.ok(new Set(refused.map(({ retryAfter }) => retryAfter)).size > 1, 'all were told the same time')
+    assert.ok(ongoing.done > ongoing.refused, `${ongoing.refused} requests of an order under way were refused`)
+    assert.equal((await metric('service_requests_shed_total{reason="delay"}')) >= refused.length, true)
+
+    const growth = residentMib() - memoryBefore
+    const times = refused.map(({ ms }) => ms).sort((a, b) => a - b)
+    t.diagnostic(
+      JSON.stringify({
+        ...{ made: made.length, refused: refused.length, ongoing, recoveredMs: Math.round(recoveredMs) },
+        ...{ refusalP50Ms: times[times.length >> 1], growthMib: Math.round(growth) },
+      }),
+    )
+    assert.ok(growth < MAX_GROWTH_MIB, `memory grew by ${growth} MiB`)
+
+    await service.waitForLog('overload is over')
+    const lines = service.log.filter(({ event }) => event === 'overload_began')
+    assert.ok(lines.length >= 1 && lines.length <= 3, `${lines.length} lines for one overload`)
+    assert.equal(await metric('service_overloaded_threads'), 0)
+  })
+})

@@ -1,0 +1,249 @@
+/** What a front thread remembers is what the database would say, whichever thread changed it last. */
+
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { after, before, describe, test } from 'node:test'
+import fc from 'fast-check'
+import type { Order } from '../../src/domain/records.ts'
+import { allocateChangeCounters, openChangeCounters } from '../../src/lib/change-counters.ts'
+import { announcingAccounts, announcingAuthorizations, createRecent, type Recent } from '../../src/services/recent.ts'
+import { type Requester, STALE_ACCOUNT } from '../../src/store/account-store.ts'
+import {
+  aName,
+  aNewOrder,
+  anAccount,
+  anIntent,
+  anIssued,
+  openStores,
+  requesterOf,
+  type StoreFixture,
+  type Stores,
+} from './support.ts'
+
+let store: StoreFixture
+/** Look-ups that reached the database. */
+let asked = 0
+before(async () => {
+  store = await openStores()
+})
+after(() => store.close())
+
+interface Front extends Stores {
+  recent: Recent
+}
+
+/** Front threads of one instance and its supervisor, as wiring.ts makes them. */
+function instance(fronts: number, keepsOpenOrders = true) {
+  const memory = allocateChangeCounters()
+  const open = (): Front => {
+    const changes = openChangeCounters(memory)
+    const recent = createRecent(changes, keepsOpenOrders)
+    const { orders, authorizations } = store
+    const counted = <A extends unknown[], R>(find: (...given: A) => R) => {
+      return (...given: A): R => {
+        asked++
+        return find(...given)
+      }
+    }
+    return {
+      ...store,
+      recent,
+      orders: recent.orders({ ...orders, find: counted(orders.find) }),
+      authorizations: recent.authorizations({ ...authorizations, find: counted(authorizations.find) }),
+      issuance: recent.issuance(store.issuance),
+      accounts: announcingAccounts(store.accounts, changes),
+    }
+  }
+  return {
+    fronts: Array.from({ length: fronts }, open),
+    supervisor: announcingAuthorizations(store.authorizations, openChangeCounters(memory)),
+  }
+}
+
+type Instance = ReturnType<typeof instance>
+const isOrder = (found: unknown): found is Order => typeof found === 'object'
+
+async function made(front: Front, requester: Requester, names?: string[]): Promise<Order> {
+  const order = await front.orders.create(aNewOrder(requester, {}, names))
+  assert.ok(isOrder(order))
+  return order
+}
+
+async function validated({ fronts, supervisor }: Instance, requester: Requester, authorizationId: string) {
+  await (fronts[0] as Front).authorizations.trigger({ requester, authorizationId, type: 'http-01', instanceId: 1 })
+  await recorded(supervisor, authorizationId, 'valid')
+}
+
+const recorded = (supervisor: Instance['supervisor'], authorizationId: string, outcome: 'valid' | 'invalid') =>
+  supervisor.recordAttempt({
+    authorizationId,
+    type: 'http-01',
+    attempt: { status: outcome, tries: 1, ...(outcome === 'valid' && { caaChecked: '2026-01-01T00:00:00Z' }) },
+    outcome,
+    instanceId: 1,
+  })
+
+/** Finalizes as issuance.ts does. @returns the certificate, when the order was ready */
+async function issued(front: Front, requester: Requester, order: Order) {
+  const stamp = front.recent.stampAccount(requester)
+  const intent = anIntent({ id: order.id, requester })
+  if (!(await front.issuance.begin(intent))) return undefined
+  const certificate = anIssued(intent)
+  assert.ok(await front.issuance.complete(certificate))
+  const { certificateId, der } = certificate
+  const valid: Order = { ...order, status: 'valid', certificateId }
+  front.recent.issued(stamp, valid, { id: certificateId, der, issuerFingerprint: '07'.repeat(32) })
+  return certificateId
+}
+
+describe('in a flow on one connection', () => {
+  test('only the poll that sees the validation asks the database', async () => {
+    const { requester } = await anAccount(store)
+    const one = instance(1)
+    const front = one.fronts[0] as Front
+    const order = await made(front, requester)
+    const [authorizationId] = order.authorizationIds as [string]
+    const find = () => front.authorizations.find({ requester, authorizationId })
+
+    asked = 0
+    assert.equal(((await find()) as { status: string }).status, 'pending')
+    assert.equal(asked, 0)
+    await validated(one, requester, authorizationId)
+    assert.equal(((await find()) as { status: string }).status, 'valid')
+    assert.equal(asked, 1)
+    const ready = await front.orders.find({ requester, orderId: order.id })
+    assert.ok(isOrder(ready))
+    assert.equal(ready.status, 'ready')
+    assert.deepEqual(ready.caaCheckedAt, new Date('2026-01-01T00:00:00Z'))
+    const certificateId = await issued(front, requester, ready)
+    assert.ok(certificateId)
+    const valid = await front.orders.find({ requester, orderId: order.id })
+    assert.deepEqual([isOrder(valid) && valid.status, isOrder(valid) && valid.certificateId], ['valid', certificateId])
+    assert.ok(front.recent.certificate(requester, certificateId))
+    assert.equal(asked, 1)
+  })
+
+  test('a triggered challenge is remembered as processing until the supervisor has recorded an attempt', async () => {
+    const { requester } = await anAccount(store)
+    const one = instance(1)
+    const front = one.fronts[0] as Front
+    const [authorizationId] = (await made(front, requester)).authorizationIds as [string]
+    await front.authorizations.trigger({ requester, authorizationId, type: 'http-01', instanceId: 1 })
+    asked = 0
+    const before = await front.authorizations.find({ requester, authorizationId })
+    assert.ok(typeof before === 'object')
+    assert.deepEqual([before.attempts['http-01']?.status, asked], ['processing', 0])
+    await recorded(one.supervisor, authorizationId, 'invalid')
+    const after = await front.authorizations.find({ requester, authorizationId })
+    assert.ok(typeof after === 'object')
+    assert.deepEqual([after.status, asked], ['invalid', 1])
+  })
+})
+
+describe('nothing is told from memory', () => {
+  test('to another account', async () => {
+    const { requester } = await anAccount(store)
+    const { requester: stranger } = await anAccount(store)
+    const one = instance(1)
+    const front = one.fronts[0] as Front
+    const order = await made(front, requester)
+    const [authorizationId] = order.authorizationIds as [string]
+    asked = 0
+    await front.orders.find({ requester: stranger, orderId: order.id })
+    await front.authorizations.find({ requester: stranger, authorizationId })
+    assert.equal(asked, 2)
+    await validated(one, requester, authorizationId)
+    const certificateId = await issued(front, requester, order)
+    assert.equal(front.recent.certificate(stranger, certificateId as string), undefined)
+  })
+
+  test('to an account that another thread has deactivated, or whose key it has changed (RFC 8555 §7.3.5, §7.3.6)', async () => {
+    for (const change of ['deactivate', 'changeKey'] as const) {
+      const { requester } = await anAccount(store)
+      const one = instance(2)
+      const [front, other] = one.fronts as [Front, Front]
+      const order = await made(front, requester)
+      const [authorizationId] = order.authorizationIds as [string]
+      await validated(one, requester, authorizationId)
+      const certificateId = (await issued(front, requester, order)) as string
+      if (change === 'deactivate') await other.accounts.deactivate(requester)
+      else await other.accounts.changeKey(requester, { jwk: '{}', thumbprint: randomBytes(32).toString('base64url') })
+      assert.equal(await front.orders.find({ requester, orderId: order.id }), STALE_ACCOUNT)
+      assert.equal(await front.authorizations.find({ requester, authorizationId }), STALE_ACCOUNT)
+      assert.equal(front.recent.certificate(requester, certificateId), undefined)
+    }
+  })
+
+  test('of an open order whose account has a CSR profile, or must have one', async () => {
+    const { requester } = await anAccount(store)
+    const [profile] = await store.sql<{ id: string }>(
+      `INSERT INTO csr_profiles (id, name, profile_data) VALUES (gen_random_uuid(), $1, '{}') RETURNING id`,
+      [aName()],
+    )
+    const front = instance(1).fronts[0] as Front
+    const order = await made(front, requester)
+    await store.sql('INSERT INTO account_csr_profiles (account_id, csr_profile_id) VALUES ($1, $2)', [
+      requester.accountId,
+      profile?.id,
+    ])
+    // Known from the first look-up on; until then the statement that begins an issuance refuses (issuance-store.test.ts).
+    await made(front, requester)
+    const strict = instance(1, false).fronts[0] as Front
+    const another = await made(strict, requester)
+    asked = 0
+    const found = await strict.orders.find({ requester, orderId: another.id })
+    assert.deepEqual([isOrder(found) && found.csrProfileId, asked], [profile?.id, 1])
+    assert.equal(await front.issuance.begin(anIntent({ id: order.id, requester })), false)
+  })
+})
+
+test('whatever is done on whichever thread, each of them says what the database says', async () => {
+  const step = fc.record({
+    front: fc.nat(2),
+    kind: fc.constantFrom('new', 'trigger', 'valid', 'invalid', 'deactivate', 'finalize', 'rekey', 'close'),
+    at: fc.nat(5),
+  })
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 25 }), async (steps) => {
+      const account = await anAccount(store)
+      let { requester } = account
+      const three = instance(3)
+      const orders: Order[] = []
+      for (const { front: index, kind, at } of steps) {
+        const front = three.fronts[index] as Front
+        const order = orders[at % Math.max(1, orders.length)]
+        const authorizationId = order?.authorizationIds[at % order.authorizationIds.length]
+        if (kind === 'new') {
+          const order = await front.orders.create(aNewOrder(requester, {}, [aName(), aName()].slice(at % 2)))
+          if (isOrder(order)) orders.push(order)
+        } else if (!order || !authorizationId) continue
+        else if (kind === 'trigger')
+          await front.authorizations.trigger({ requester, authorizationId, type: 'http-01', instanceId: 1 })
+        else if (kind === 'valid' || kind === 'invalid') await recorded(three.supervisor, authorizationId, kind)
+        else if (kind === 'deactivate') await front.authorizations.deactivate(requester, authorizationId)
+        else if (kind === 'finalize') {
+          const current = await front.orders.find({ requester, orderId: order.id })
+          if (isOrder(current)) await issued(front, requester, current)
+        } else if (kind === 'close') {
+          if (at === 5) await front.accounts.deactivate(requester)
+        } else {
+          const key = { jwk: '{}', thumbprint: randomBytes(32).toString('base64url') }
+          const changed = await front.accounts.changeKey(requester, key)
+          if (changed && !('taken' in changed)) requester = requesterOf(changed)
+        }
+        for (const { id: orderId, authorizationIds } of orders) {
+          const truth = await store.orders.find({ requester, orderId })
+          for (const { orders, authorizations } of three.fronts) {
+            assert.deepEqual(await orders.find({ requester, orderId }), truth)
+            for (const authorizationId of authorizationIds)
+              assert.deepEqual(
+                await authorizations.find({ requester, authorizationId }),
+                await store.authorizations.find({ requester, authorizationId }),
+              )
+          }
+        }
+      }
+    }),
+    { numRuns: 12 },
+  )
+})

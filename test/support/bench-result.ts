@@ -1,0 +1,49 @@
+/** Results of a bench as a report would get them, with the figures that a test is about. */
+
+import type { Result } from '../../bench/report/result.ts'
+
+/** CPU in microseconds per operation, floor in microseconds. */
+export interface Run {
+  perSecond: number
+  p50?: number
+  service?: number
+  signer?: number
+  floor?: number
+  failures?: Result['failures']
+}
+
+export function aResult({ perSecond, p50 = 1, service, signer, floor, failures = [] }: Run): Result {
+  const serverTotal = service === undefined ? undefined : service + (signer ?? 0)
+  const costs = { jwsVerification: 0, csrVerification: 0, signature: 0 }
+  return {
+    ...{ scenario: 'full-flow', directory: '', challenge: 'http-01', startedAt: '', clients: 4, processes: 1 },
+    ...{ accounts: 4, warmupSeconds: 0, signing: 'precomputed', node: '', processor: '', seconds: 2, succeeded: 1 },
+    ...{ failed: 0, steps: {}, failures, certificatesChecked: 0, checksPassed: true, signedRequests: 0 },
+    ...{
+      badNonceRetries: 0,
+      sentBytes: 0,
+      receivedBytes: 0,
+      perSecond,
+      load: { kind: 'closed' },
+      offered: 0,
+      dropped: 0,
+    },
+    ...{
+      generatorCores: 0,
+      refused: 0,
+      refusals: {},
+      lag: undefined,
+      curves: {},
+      series: { slotSeconds: 1, slots: [], server: [] },
+    },
+    latency: { count: 1, mean: 1, p50, p90: 1, p95: 1, p99: 2, max: 2 },
+    cpu: {
+      server: { ...(service !== undefined && { service }), ...(signer !== undefined && { signer }) },
+      ...{ serverTotal, generator: 0, responder: 0 },
+    },
+    floor:
+      floor === undefined
+        ? undefined
+        : { before: costs, after: costs, micros: floor, serverRatio: (serverTotal ?? 0) / floor },
+  }
+}

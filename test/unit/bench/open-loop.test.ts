@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { AcmeClient } from '../../../bench/client/acme.ts'
+import { Failure } from '../../../bench/client/failure.ts'
+import type { Arrivals } from '../../../bench/generator/messages.ts'
+import { runOpenLoop } from '../../../bench/generator/open-loop.ts'
+import { percentile } from '../../../bench/measure/histogram.ts'
+import { RunStats } from '../../../bench/measure/stats.ts'
+
+/** The loop hands clients out and takes them back; what they are is the operation's concern. */
+const clients = (count: number) => Array.from({ length: count }, () => ({}) as AcmeClient)
+
+async function run(count: number, arrivals: Arrivals, operate: () => Promise<void>, control = { stopped: false }) {
+  const stats = new RunStats()
+  stats.reset(100)
+  await runOpenLoop(clients(count), arrivals, operate, stats, control)
+  return stats
+}
+
+const at = (perSecond: number, forMs: number, more = {}) => ({
+  steps: [{ perSecond, forMs, ...more }],
+  patienceMs: 10_000,
+})
+
+describe('the open loop', () => {
+  test('begins operations at the rate that was asked for, whatever they take', async () => {
+    const stats = await run(200, at(500, 600), () => sleep(40))
+    // 300 arrivals of a Poisson process: five standard deviations are 87.
+    assert.ok(stats.offered > 213 && stats.offered < 387, `${stats.offered} arrivals`)
+    assert.equal(stats.operations.count, stats.offered)
+    assert.equal(stats.dropped, 0)
+    assert.equal(stats.lag.count, stats.offered)
+  })
+
+  test('charges a server that stalls for everyone who came meanwhile', async () => {
+    let first = true
+    const stats = await run(1, at(400, 400), async () => {
+      if (first) await sleep(300)
+      first = false
+    })
+    // One operation took long; those that were due in its 300 ms waited for it, evenly between nothing and all of it.
+    assert.ok(percentile(stats.operations, 0.5) > 50, `median ${percentile(stats.operations, 0.5)} ms`)
+  })
+
+  test('drops who finds no connection in time', async () => {
+    const stats = await run(1, { ...at(200, 300), patienceMs: 50 }, () => sleep(100))
+    assert.ok(stats.dropped > 20, `${stats.dropped} dropped`)
+    assert.equal(stats.offered, stats.operations.count + stats.dropped)
+  })
+
+  test('sends a crowd away with the step that brought it', async () => {
+    const steps = [
+      { perSecond: 500, forMs: 200, leaveAtEnd: true },
+      { perSecond: 20, forMs: 300 },
+    ]
+    const stats = await run(2, { steps, patienceMs: 10_000 }, () => sleep(20))
+    const dropsBySlot = stats.slots.map(({ dropped }) => dropped)
+    assert.ok(stats.dropped > 50)
+    const atItsEnd = (dropsBySlot[1] ?? 0) + (dropsBySlot[2] ?? 0)
+    assert.equal(atItsEnd, stats.dropped, `all at the end of the step: ${dropsBySlot.join(' ')}`)
+  })
+
+  test('counts 503 with Retry-After as refused, and without as failed', async () => {
+    let turn = 0
+    const stats = await run(50, at(200, 200), async () => {
+      throw new Failure('serverInternal', 'busy', turn++ % 2 === 0 ? 1 : undefined, 503)
+    })
+    assert.ok(stats.refused > 0 && stats.failureCount > 0)
+    assert.equal(stats.refused + stats.failureCount, stats.offered)
+    assert.ok(Math.abs(stats.refused - stats.failureCount) <= 1)
+  })
+
+  test('ends early when it is told to', async () => {
+    const control = { stopped: false }
+    setTimeout(() => {
+      control.stopped = true
+    }, 50)
+    const startedAt = performance.now()
+    await run(5, at(100, 60_000), () => sleep(5), control)
+    assert.ok(performance.now() - startedAt < 2000)
+  })
+})

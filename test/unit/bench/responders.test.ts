@@ -1,0 +1,116 @@
+/** What the responders of the bench answer, as the validators of the service read it. */
+
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { describe, test } from 'node:test'
+import dnsPacket from 'dns-packet'
+import type { Account } from '../../../bench/client/account.ts'
+import { keyMaker } from '../../../bench/client/signer.ts'
+import { acmeCertificateMaker } from '../../../bench/responder/acme-certificate.ts'
+import { answerQuery } from '../../../bench/responder/dns.ts'
+import { Proofs } from '../../../bench/responder/proofs.ts'
+import { accountLabel, proofFor } from '../../../bench/scenario/challenge.ts'
+import { accountLabel as labelOfServer } from '../../../src/protocol/account-label.ts'
+import { buildQuery, parseResponse } from '../../../workers/dns/message.ts'
+import { checkAcmeCertificate } from '../../../workers/validate/acme-certificate.ts'
+
+const pem = (text: string) => Buffer.from(text.replaceAll(/-----.*-----|\s/g, ''), 'base64')
+
+describe('the name server', () => {
+  const proofs = new Proofs()
+  proofs.put('_acme-challenge.b1-0-0.test', 'digest')
+  proofs.put('_validation-persist.b1-0-0.test', 'x'.repeat(600))
+  const ask = (name: string, type: 'A' | 'AAAA' | 'TXT' | 'CAA', over: 'udp' | 'tcp' = 'udp', edns = true) => {
+    const query = buildQuery(name, type, { edns, dnssec: false, recursion: true })
+    const response = parseResponse(answerQuery(query.bytes, over, '127.0.0.1', proofs) as Buffer, query)
+    assert.ok(response)
+    const texts = response.answers.map((answer) => ('record' in answer ? String(answer.record.data) : answer.cname))
+    return { ...response, texts }
+  }
+
+  test('gives every name the address, and the records that were published', () => {
+    assert.deepEqual(ask('b1-0-0.test', 'A').texts, ['127.0.0.1'])
+    assert.deepEqual(ask('_acme-challenge.b1-0-0.test', 'TXT').texts, ['digest'])
+  })
+
+  // RFC 2308 §2.2.
+  test('says definitely that there is nothing else', () => {
+    for (const type of ['AAAA', 'TXT', 'CAA'] as const) {
+      const { rcode, answers, hasSoa, authoritative } = ask('b1-0-0.test', type)
+      assert.deepEqual(
+        { rcode, answers, hasSoa, authoritative },
+        { rcode: 'NOERROR', answers: [], hasSoa: true, authoritative: true },
+      )
+    }
+  })
+
+  // RFC 1035 §4.2.1.
+  test('truncates what is too long for UDP, and says it over TCP', () => {
+    const name = '_validation-persist.b1-0-0.test'
+    assert.equal(ask(name, 'TXT', 'udp', false).truncated, true)
+    assert.equal(ask(name, 'TXT', 'udp', true).truncated, false)
+    assert.equal(ask(name, 'TXT', 'tcp', false).texts[0]?.replaceAll(',', '').length, 600)
+  })
+
+  test('does not answer what is no question', () => {
+    const response = dnsPacket.encode({ type: 'response', id: 1, questions: [{ type: 'A', name: 'a.test' }] })
+    for (const bytes of [Buffer.alloc(0), Buffer.alloc(12), Buffer.alloc(40, 0xff), response])
+      assert.equal(answerQuery(bytes, 'udp', '127.0.0.1', proofs), undefined)
+  })
+
+  test('forgets the oldest when there are too many', () => {
+    const many = new Proofs()
+    for (let i = 0; i <= 500_000; i++) many.put(String(i), 'x')
+    assert.equal(many.find('0'), undefined)
+    assert.equal(many.find('1'), 'x')
+  })
+})
+
+// RFC 8737 §3.
+test('the certificate for tls-alpn-01 is one that the validator takes', () => {
+  const digest = createHash('sha256').update('token.thumbprint').digest()
+  const name = 'b1-0-0.test'
+  const der = pem(acmeCertificateMaker().certificateFor(name, digest.toString('base64url')))
+  assert.equal(checkAcmeCertificate(der, { identifier: { type: 'dns', value: name }, digest }), undefined)
+})
+
+describe('proofs', () => {
+  const account: Account = {
+    index: 0,
+    url: 'https://localhost:8443/acme/acct/1',
+    key: keyMaker('openssl')(),
+    prefix: '',
+    thumbprint: 'thumbprint',
+    orderUrl: '',
+    ordersUrl: undefined,
+    renewals: 0,
+  }
+  const challenge = (type: string, others: object = { token: 'token' }) => ({ type, url: 'https://x', ...others })
+  const digest = createHash('sha256').update('token.thumbprint').digest('base64url')
+
+  test('stand where each method looks', () => {
+    const proof = (type: string, others?: object) => proofFor(challenge(type, others), account, 'a.test')
+    assert.deepEqual(proof('dns-01'), { name: '_acme-challenge.a.test', text: digest })
+    assert.deepEqual(proof('tls-alpn-01'), { name: 'a.test', text: digest })
+    assert.deepEqual(proof('dns-account-01'), {
+      name: `_${labelOfServer(account.url)}._acme-challenge.a.test`,
+      text: digest,
+    })
+    assert.deepEqual(proof('dns-persist-01', { 'issuer-domain-names': ['ca.test', 'other.test'] }), {
+      name: '_validation-persist.a.test',
+      text: `ca.test; accounturi=${account.url}`,
+    })
+    assert.equal(proof('http-01'), undefined)
+    assert.equal(proof('accept-all-01'), undefined)
+  })
+
+  // draft-ietf-acme-dns-account-label §3.2.
+  test('have the label of the account', () => {
+    for (const url of ['https://a.test/1', 'https://b.test/22']) assert.equal(accountLabel(url), labelOfServer(url))
+  })
+
+  test('need what the challenge has to say', () => {
+    assert.throws(() => proofFor(challenge('dns-01', {}), account, 'a.test'), /has no token/)
+    assert.throws(() => proofFor(challenge('dns-persist-01', {}), account, 'a.test'), /names no issuer/)
+  })
+})

@@ -1,0 +1,49 @@
+/** Work that lets other work go first: its share of a busy loop, and of an idle one. */
+
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { YieldingQueue } from '../../../src/lib/yielding-queue.ts'
+
+function spin(ms: number): void {
+  for (const end = performance.now() + ms; performance.now() < end; );
+}
+
+describe('a yielding queue', () => {
+  test('runs everything, in order, with nothing else to do', async () => {
+    const queue = new YieldingQueue()
+    const ran: number[] = []
+    await new Promise<void>((resolve) => {
+      for (let i = 0; i < 500; i++) queue.push(() => void ran.push(i))
+      queue.push(resolve)
+    })
+    assert.deepEqual(
+      ran,
+      Array.from({ length: 500 }, (_, i) => i),
+    )
+    assert.equal(queue.size, 0)
+  })
+
+  test('takes about a tenth of a loop that is busy', async (t) => {
+    const queue = new YieldingQueue()
+    let [mine, others] = [0, 0]
+    const refill = () => {
+      spin(0.05)
+      mine += 0.05
+      if (others < 400) queue.push(refill)
+    }
+    for (let i = 0; i < 1000; i++) queue.push(refill)
+    // Each turn of the loop brings ten milliseconds of other work.
+    await new Promise<void>((resolve) => {
+      const turn = () => {
+        spin(10)
+        others += 10
+        if (others < 400) setTimeout(turn, 0)
+        else resolve()
+      }
+      setTimeout(turn, 0)
+    })
+    t.diagnostic(`${mine} ms of ${mine + others}`)
+    assert.ok(mine > 0)
+    assert.ok(mine / (mine + others) < 0.2, `${mine} ms beside ${others}`)
+  })
+})
