@@ -83,7 +83,8 @@ export function openDatabase(settings: DatabaseSettings, onError: (error: Error)
     const before = performance.now() - STUCK_MS
     let stuck = 0
     for (const since of busySince.values()) if (since < before) stuck++
-    const { totalCount: size, waitingCount: waiting } = pool
+    const { totalCount: size } = pool
+    const waiting = pool.waitingCount + pipeline.waiting()
     return { max: settings.maxConnections, size, available: Math.max(0, size - stuck), waiting }
   }
 
@@ -95,6 +96,9 @@ export function openDatabase(settings: DatabaseSettings, onError: (error: Error)
     pipeline,
     async transaction(run) {
       const client = await pool.connect()
+      // What breaks the connection fails the statement under way, and would end the process where nobody listens.
+      const ignore = () => undefined
+      client.on('error', ignore)
       let broken = true
       try {
         await client.query('BEGIN')
@@ -113,6 +117,7 @@ export function openDatabase(settings: DatabaseSettings, onError: (error: Error)
         }
         throw error
       } finally {
+        client.off('error', ignore)
         client.release(broken)
       }
     },

@@ -53,7 +53,7 @@ const APPROVING: Approving = {
   parameters: ', $21::text[], $22::jsonb[]',
   columns: ', address_text, record',
   address: ', address_text::inet AS address',
-  approvers: `, approver AS MATERIALIZED (${approversOf('fresh')}
+  approvers: `, approver AS MATERIALIZED (${approversOf('(SELECT o.* FROM o JOIN claim ON claim.order_id = o.id)')}
     )`,
   candidate: `
              ${IS_APPROVED} AS approved,
@@ -82,10 +82,8 @@ const createStatement = (name: string, claim: string, approving: Approving): Sta
                 request_key, replaced, replaces${approving.columns}, ord)
         JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status = 'valid'
     ), claim AS (${claim}
-    ), fresh AS (
-      SELECT o.* FROM o JOIN claim USING (claim_key) WHERE claim.order_id = o.id
     )${approving.approvers}, z AS (
-      SELECT n.*, i.account_id,${approving.candidate}
+      SELECT n.*, i.account_id, i.id AS order_id,${approving.candidate}
              (SELECT r.id FROM authorizations r
                WHERE r.account_id = i.account_id AND r.identifier_value = n.value AND r.identifier_type = n.type
                  AND r.wildcard = n.wildcard AND r.status = 'valid' AND r.expires_at > i.reuse_until
@@ -94,23 +92,23 @@ const createStatement = (name: string, claim: string, approving: Approving): Sta
         FROM unnest($13::integer[], $14::uuid[], $15::text[], $16::text[], $17::boolean[], $18::text[], $19::text[],
                     $20::timestamptz[]) WITH ORDINALITY
           AS n (ord, id, type, value, wildcard, token, offered, expires_at, position)
-        JOIN fresh i USING (ord) ${approving.join}
+        JOIN o i USING (ord) JOIN claim ON claim.order_id = i.id ${approving.join}
     ), made AS (
       INSERT INTO authorizations
              (id, account_id, identifier_type, identifier_value, wildcard, expires_at, token, offered${approving.inserted[0]})
       SELECT id, account_id, type, value, wildcard, expires_at, token, string_to_array(offered, ' ')${approving.inserted[1]}
         FROM z WHERE reused IS NULL
     ), linked AS (
-      SELECT ord, array_agg(coalesce(reused, id) ORDER BY position) AS ids, bool_and(${approving.isReady}) AS ready${approving.linked}
-        FROM z GROUP BY ord
+      SELECT ord, order_id, array_agg(coalesce(reused, id) ORDER BY position) AS ids, bool_and(${approving.isReady}) AS ready${approving.linked}
+        FROM z GROUP BY ord, order_id
     ), orders_made AS (
       INSERT INTO orders (id, account_id, identifiers, authorization_ids, profile, not_before, not_after, expires_at,
                           request_key, replaces)
       SELECT id, account_id, identifiers, ids, profile, not_before, not_after, expires_at, request_key, replaces
-        FROM fresh JOIN linked USING (ord)
+        FROM linked JOIN o USING (ord)
     )
-    SELECT o.ord::integer, claim.order_id, claim.request_key = o.request_key AS equal, ids, ready${approving.result}
-      FROM o JOIN claim USING (claim_key) LEFT JOIN linked USING (ord) ${approving.join}`,
+    SELECT claim_key, order_id, request_key, ids, ready${approving.result}
+      FROM claim LEFT JOIN linked USING (order_id) ${approving.join}`,
 })
 
 // accounts_pkey, order_claims_pkey and, for each identifier, authorizations_reusable; then the inserts. Where a claim is

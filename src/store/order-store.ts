@@ -139,9 +139,8 @@ export function createOrderStore(db: Database): OrderStore {
         const values = createParameters(commands)
         const more = isApproving ? approvalParameters(commands) : []
         const rows = await db.pipeline.run<CreatedRow>(statement, [...values, ...more])
-        const results: Created[] = commands.map(() => STALE_ACCOUNT)
-        for (const row of rows) results[row.ord - 1] = created(commands[row.ord - 1] as NewOrder, row)
-        return results
+        const claims = new Map(rows.map((row) => [row.claim_key, row]))
+        return commands.map((command) => created(command, claims.get(claimKeyOf(command))))
         // Commands with one claim go one after the other: a statement can insert or update a row only once.
       }, claimKeyOf),
     )
@@ -233,22 +232,23 @@ function approvalParameters(commands: readonly Claiming[]): unknown[] {
 }
 
 interface CreatedRow extends ApproverRow {
-  ord: number
+  claim_key: string
   order_id: string
-  /** Whether the order of the claim was asked for in the same way; always, but where a certificate is replaced. */
-  equal: boolean
+  /** Of the order of the claim; another one than was asked for only where a certificate is replaced. */
+  request_key: string
   ids: string[] | null
   ready: boolean | null
   approved_values?: string[] | null
 }
 
-function created(command: NewOrder, row: CreatedRow): Created {
+function created(command: Claiming, row: CreatedRow | undefined): Created {
+  if (!row) return STALE_ACCOUNT
   if (row.ids !== null) {
     const { approval } = command
     const approved = approval && row.approved_values ? approvedBy(approval, row, row.approved_values) : undefined
     return { ...made(command, row.ids, row.ready ? 'ready' : 'pending'), ...(approved && { approved }) }
   }
-  return row.equal ? { equal: row.order_id } : ALREADY_REPLACED
+  return row.request_key === command.requestKey ? { equal: row.order_id } : ALREADY_REPLACED
 }
 
 function made(command: NewOrder, authorizationIds: string[], status: OrderStatus): Order {

@@ -20,6 +20,8 @@ export interface Pipeline {
   run<Row>(statement: Statement, values: readonly unknown[]): Promise<Row[]>
   /** Calls `start` once, when a group is made up; what it runs before it returns is part of that group. */
   whenFree(start: () => void): void
+  /** What is wanted while all connections that there may be are at work. */
+  waiting(): number
 }
 
 /** Groups under way while none of them is slow: one is written and read while another one runs. */
@@ -111,6 +113,7 @@ export function createPipeline(pool: pg.Pool, max: number, onStart: (client: pg.
       starts.push(start)
       wake()
     },
+    waiting: () => (running.size < max ? 0 : wanted.length + starts.length),
   }
 }
 

@@ -59,7 +59,9 @@ function message(type: string, ...parts: readonly (string | Buffer)[]): Buffer {
 const int16s = (...values: number[]) => Buffer.from(values.flatMap((value) => [value >> 8, value & 0xff]))
 
 function prepare(statement: Statement): Prepared {
-  const { name, text } = statement
+  const { text } = statement
+  // `pg` prepares what it is given under the plain name, and neither knows of the other's.
+  const name = `group ${statement.name}`
   const known: Prepared = {
     parse: Buffer.concat([message('C', Buffer.from('S'), name), message('P', name, text, int16s(0))]),
     describe: message('D', Buffer.from('S'), name),

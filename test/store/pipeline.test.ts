@@ -8,6 +8,7 @@ import {
   isUnavailable,
   isWorthSplitting,
   openDatabase,
+  STUCK_MS,
   type Statement,
 } from '../../src/store/database.ts'
 import { openStores, type StoreFixture } from './support.ts'
@@ -87,6 +88,26 @@ describe('pipeline', () => {
     assert.deepEqual(await db.pipeline.run(DIVIDE, [1]), [{ quotient: 1 }])
     assert.equal(isAwake, false)
     await awake
+  })
+
+  test('a pool whose connections are all stuck says so, and that somebody waits', async () => {
+    const small = openDatabase({ ...store.settings, maxConnections: 2 }, () => undefined)
+    const asleep = Promise.allSettled(
+      [0, 40, 80].map(async (ms) => {
+        await new Promise((resolve) => setTimeout(resolve, ms))
+        return small.pipeline.run(SLEEP, [STUCK_MS / 1000 + 0.5])
+      }),
+    )
+    await new Promise((resolve) => setTimeout(resolve, STUCK_MS + 250))
+    assert.deepEqual(small.pressure(), { max: 2, size: 2, available: 0, waiting: 1 })
+    await asleep
+    await small.close()
+  })
+
+  test('a connection that is lost inside a transaction fails that transaction only', async () => {
+    const lost = db.transaction((tx) => tx.query(END, [1]))
+    await assert.rejects(lost, isUnavailable)
+    assert.deepEqual(await db.query(DIVIDE, [1]), [{ quotient: 1 }])
   })
 
   test('a value that its type cannot hold fails alone, and is worth splitting a batch for', async () => {
