@@ -46,8 +46,12 @@ export const RULES: readonly Rule[] = [
   { part: 'JWS and JSON parsing', file: /^src\/(protocol\/jws|lib\/(json|base64url))/ },
   { part: 'replies: objects and JSON', file: /^src\/(acme\/(reply|resources)|protocol\/(urls|timestamp))/ },
 
-  { part: 'PostgreSQL client: socket writes', file: /^(pg(-|\/)|src\/store\/pipeline)/, leaf: SOCKET_CALL },
-  { part: 'PostgreSQL client', file: /^(pg(-|\/)|postgres-|slonik|src\/store\/pipeline)/ },
+  {
+    part: 'PostgreSQL client: socket writes',
+    file: /^(pg(-|\/)|src\/store\/(pipeline|statement-group|wire))/,
+    leaf: SOCKET_CALL,
+  },
+  { part: 'PostgreSQL client', file: /^(pg(-|\/)|postgres-|slonik|src\/store\/(pipeline|statement-group|wire))/ },
   { part: 'statements and batches', file: /^src\/(store\/|lib\/batcher)/ },
 
   { part: 'signer: socket writes', file: /^(src\/ca|signer\/(connection|server|protocol))/, leaf: SOCKET_CALL },
