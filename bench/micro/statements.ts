@@ -120,6 +120,13 @@ function countingStatements(db: Database): Database & { readonly sent: number } 
       sent++
       return db.query(statement, values)
     },
+    pipeline: {
+      whenFree: db.pipeline.whenFree,
+      run(statement, values) {
+        sent++
+        return db.pipeline.run(statement, values)
+      },
+    },
   }
 }
 
