@@ -27,8 +27,11 @@ export interface AccountCache {
   forget(accountId: string): void
 }
 
-/** About 2 KiB each with its key object. */
-const CAPACITY = 50_000
+/**
+ * (m) 3.6 KiB each with its key object, so 470 MB for a thread that is full; it fills only where so many accounts are active. A miss
+ * is a look-up and an import, about as much as the signature it is for.
+ */
+const CAPACITY = 131_072
 
 export function createAccountCache(findAccount: Batched<string, Account | undefined>): AccountCache {
   const known = new LruMap<string, KnownAccount>(CAPACITY)

@@ -1,173 +1,113 @@
-/** Open loop, overload, abuse and several servers as users start them, against servers that know nothing but a directory. */
+/** `npm run bench -- load`: what it makes looks like operation, it goes on where it stopped, and it spares what is not its own. */
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { createServer, type RequestListener, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { readDocument, resultsIn } from '../support/bench-document.ts'
+import { parseCertificate } from '../../src/pki/certificate.ts'
+import { anAccount, openStores, type StoreFixture } from '../store/support.ts'
 
-const MAIN = path.resolve(import.meta.dirname, '../../bench/main.js')
+const BENCH = path.resolve(import.meta.dirname, '../../bench/main.js')
+const FIGURES = [
+  '--certificates',
+  '3000',
+  '--accounts',
+  '300',
+  '--large-account-orders',
+  '300',
+  '--history-days',
+  '120',
+]
 
-const folder = mkdtempSync(path.join(tmpdir(), 'bench-load-'))
-const file = path.join(folder, 'out.json')
-const page = path.join(folder, 'out.html')
-const servers: Server[] = []
-/** Requests that may be at work at once in the busy server; more are refused. */
-const PLACES = 2
-let [calm, busy, silent] = ['', '', '']
-
-async function listen(handle: RequestListener): Promise<string> {
-  const server = createServer(handle)
-  servers.push(server)
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/directory`
-}
-
-const DIRECTORY = JSON.stringify({ newNonce: 'http://x/n', newAccount: 'http://x/a', newOrder: 'http://x/o' })
-
-before(async () => {
-  calm = await listen((_, response) => response.end(DIRECTORY))
-  let atWork = 0
-  busy = await listen((_, response) => {
-    if (atWork >= PLACES) {
-      response.writeHead(503, { 'Retry-After': '2' }).end('{}')
-      return
-    }
-    atWork++
-    setTimeout(() => {
-      atWork--
-      response.end(DIRECTORY)
-    }, 20)
+describe('bench load', () => {
+  let store: StoreFixture
+  let folder: string
+  before(async () => {
+    store = await openStores()
+    folder = mkdtempSync(path.join(tmpdir(), 'chancery-load-'))
   })
-  let asked = 0
-  // It answers what a run begins with, and nothing more.
-  silent = await listen((_, response) => asked++ < 1 && response.end(DIRECTORY))
-})
-after(() => {
-  for (const server of servers) {
-    server.closeAllConnections()
-    server.close()
+  after(async () => {
+    await store.close()
+    rmSync(folder, { recursive: true })
+  })
+
+  function load(...words: string[]): Promise<{ code: number; out: string; complaint: string }> {
+    const { host, port, database, user, password } = store.settings
+    const url = `postgres://${user}:${password}@localhost:${port}/${database}?host=${encodeURIComponent(host)}&sslmode=disable`
+    return new Promise((resolve) => {
+      const args = [BENCH, 'load', '--database', url, '--account-key', path.join(folder, 'key.pem'), ...words]
+      execFile(process.execPath, args, (error, out, complaint) =>
+        resolve({ code: error ? Number(error.code) : 0, out, complaint }),
+      )
+    })
   }
-  rmSync(folder, { recursive: true })
-})
+  const counts = async () =>
+    (
+      await store.sql<Record<string, number>>(`
+        SELECT (SELECT count(*)::integer FROM accounts) AS accounts, (SELECT count(*)::integer FROM orders) AS orders,
+               (SELECT count(*)::integer FROM authorizations) AS authorizations,
+               (SELECT count(*)::integer FROM certificates) AS certificates,
+               (SELECT count(*)::integer FROM certificates WHERE revoked_at IS NOT NULL) AS revoked,
+               (SELECT sum(changes)::integer FROM crl_changes) AS changes`)
+    )[0] as Record<string, number>
 
-function bench(...args: string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
-  const common = ['--scenario', 'directory', '--json', file, '--html', page, '--clients', '2', '--warmup', '0']
-  return new Promise((resolve) => {
-    const child = execFile(process.execPath, [MAIN, ...args, ...common], { timeout: 60_000 }, (_, stdout, stderr) =>
-      resolve({ code: child.exitCode, stdout, stderr }),
+  test('refuses a database with accounts of its own, unless told', async () => {
+    await anAccount(store)
+    const { code, complaint } = await load(...FIGURES)
+    assert.equal(code, 1)
+    assert.match(complaint, /has accounts that are not of a load/)
+    await store.sql('TRUNCATE accounts CASCADE')
+  })
+
+  test('makes as many rows as it was told, and says what they take', async () => {
+    const { code, out, complaint } = await load(...FIGURES)
+    assert.equal(code, 0, complaint)
+    const made = await counts()
+    assert.equal(made['accounts'], 300)
+    assert.ok(Math.abs((made['certificates'] as number) - 3000) < 60, JSON.stringify(made))
+    assert.ok((made['orders'] as number) > 3050 && (made['authorizations'] as number) > (made['orders'] as number))
+    assert.equal(made['revoked'], made['changes'])
+    assert.match(out, /certificates_serial_number_key/)
+    assert.match(out, /account with about 300 orders: [0-9a-f-]{36}/)
+  })
+
+  test('certificates say what their rows say', async () => {
+    type Row = { der: Buffer; serial_number: Buffer; names: string[]; not_before: Date; not_after: Date }
+    const rows = await store.sql<Row>(
+      'SELECT der, serial_number, names, not_before, not_after FROM certificates ORDER BY random() LIMIT 200',
     )
-  })
-}
-
-test('a rate is offered whatever the server does, and what it refuses is not tried again', async () => {
-  const { code, stdout, stderr } = await bench(
-    '--directory',
-    busy,
-    '--rate',
-    '400',
-    '--duration',
-    '1.5',
-    '--connections',
-    '30',
-  )
-  assert.equal(code, 0, stderr)
-  assert.match(stdout, /open loop at 400 per second, at most 30 connections/)
-  assert.match(stdout, /refused with 503 and Retry-After/)
-  assert.match(stdout, /503 to directory/)
-  const [result] = resultsIn(file)
-  assert.ok(result && result.refused > 100, `${result?.refused} refused`)
-  assert.equal(result.offered, result.succeeded + result.failed + result.refused + result.dropped)
-  assert.deepEqual(result.load, {
-    ...{ kind: 'open', perSecond: 400, connections: 30, patienceSeconds: 5 },
-  })
-  const inSeries = result.series.slots.reduce((sum, { succeeded, refused }) => sum + succeeded + refused, 0)
-  assert.equal(inSeries, result.succeeded + result.refused)
-  assert.match(readFileSync(page, 'utf8'), /^<!doctype html>[\s\S]*Latency by step/)
-})
-
-test('a sweep goes through parts of the maximum that it finds itself', async () => {
-  const { code, stderr } = await bench('--directory', busy, '--rate', '25%,50%', '--duration', '1')
-  assert.equal(code, 0, stderr)
-  const [closed, quarter, half] = resultsIn(file)
-  assert.ok(closed && quarter?.load.kind === 'open' && half?.load.kind === 'open')
-  assert.deepEqual([quarter.load.ofMaximum, half.load.ofMaximum], [0.25, 0.5])
-  assert.equal(half.load.perSecond, closed.perSecond / 2)
-  assert.match(readFileSync(page, 'utf8'), /directory: latency against rate/)
-})
-
-test('rounds of one server end in medians and their range', async () => {
-  const { code, stdout, stderr } = await bench('--directory', calm, '--repeat', '3', '--count', '20')
-  assert.equal(code, 0, stderr)
-  assert.match(stderr, /round 3 of 3, directory: measuring/)
-  assert.match(stdout, /median +lowest–highest\nper second/)
-  const [measured] = readDocument(file).measurements
-  assert.deepEqual([measured?.rounds.length, measured?.figures.perSecond?.servers.length], [3, 1])
-})
-
-test('a server that answers no more is reported and the others go on', async () => {
-  const against = ['--against', `${silent},name=Silent,clients=1`, '--against', `${busy},name=Busy`]
-  const times = ['--repeat', '2', '--duration', '0.3', '--timeout', '0.5']
-  const { code, stdout, stderr } = await bench('--directory', calm, ...against, ...times)
-  assert.equal(code, 0, stderr)
-  assert.match(stdout, /^B {2}Silent$/m)
-  assert.match(stdout, /^B: broken in 2 of 2 rounds: /m)
-  const { servers: subjects, measurements } = readDocument(file)
-  assert.deepEqual(
-    subjects.map(({ name }) => name),
-    [calm, 'Silent', 'Busy'],
-  )
-  const ratios = measurements[0]?.figures.perSecond?.ratios
-  assert.ok(ratios?.[2] && !ratios[1], JSON.stringify(ratios))
-})
-
-describe('an overload', () => {
-  test('tells goodput, refusals and recovery in one run', async () => {
-    const parts = ['--calm', '2', '--flood', '2', '--duration', '1', '--connections', '40']
-    const { code, stdout, stderr } = await bench('overload', '--directory', busy, ...parts)
-    assert.equal(code, 0, stderr)
-    assert.match(stdout, /goodput .* of the maximum/)
-    const [result] = readDocument(file).overload
-    assert.ok(result && result.flood.refused > 0 && result.refusedShare > 0.1, JSON.stringify(result?.flood))
-    assert.ok(result.goodputShare > 0.3, `${result.goodputShare}`)
-    assert.equal(result.run.series.slotSeconds, 0.2)
-    assert.match(readFileSync(page, 'utf8'), /What became of the arrivals/)
-  })
-})
-
-describe('abuse', () => {
-  test('is measured as what is left to the others', async () => {
-    const attack = [
-      '--abuse',
-      'slowloris,huge-bodies,connections',
-      '--abuser-connections',
-      '10',
-      '--abuser-pause',
-      '100',
-    ]
-    const times = ['--repeat', '1', '--duration', '0.5']
-    const { code, stdout, stderr } = await bench('abuse', '--directory', calm, ...attack, ...times)
-    assert.equal(code, 0, stderr)
-    assert.match(stdout, /the others keep \d+ % of their throughput/)
-    const results = readDocument(file).abuse
-    assert.deepEqual(
-      results.map(({ kind }) => kind),
-      ['slowloris', 'huge-bodies', 'connections'],
-    )
-    for (const { kind, abuser, others } of results) {
-      assert.ok((abuser[0]?.opened ?? 0) >= 10, `${kind}: ${JSON.stringify(abuser)}`)
-      assert.ok(others.figures.perSecond?.ratios[1])
+    for (const { der, serial_number, names, not_before, not_after } of rows) {
+      const { tbs } = parseCertificate(der)
+      assert.deepEqual(tbs.serialNumber, serial_number)
+      assert.deepEqual([tbs.notBefore, tbs.notAfter], [not_before, not_after])
+      assert.deepEqual(tbs.dnsNames, names)
     }
-    assert.ok((results[1]?.abuser[0]?.sentBytes ?? 0) > 100_000)
   })
 
-  test('of an unknown kind is refused', async () => {
-    const { code, stderr } = await bench('abuse', '--abuse', 'nonsense')
-    assert.equal(code, 2)
-    assert.match(stderr, /--abuse nonsense: not one of connections, /)
+  test('rows belong together', async () => {
+    const [row] = await store.sql(`
+      SELECT count(*) FILTER (WHERE o.id IS NULL) AS orders, count(*) FILTER (WHERE a.id IS NULL) AS accounts,
+             count(*) FILTER (WHERE z.id IS NULL) AS authorizations
+        FROM certificates c LEFT JOIN orders o ON o.certificate_id = c.id AND o.id = c.order_id AND o.status = 'valid'
+        LEFT JOIN accounts a ON a.id = c.account_id AND a.id = o.account_id
+        LEFT JOIN authorizations z ON z.id = o.authorization_ids[1] AND z.identifier_value = c.names[1] AND z.account_id = a.id`)
+    assert.deepEqual(row, { orders: '0', accounts: '0', authorizations: '0' })
+  })
+
+  test('called again it goes on where it stopped, with the same figures only', async () => {
+    const made = await counts()
+    await store.sql("DELETE FROM bench_load WHERE kind = 'accounts'")
+    await store.sql('DELETE FROM accounts')
+    assert.equal((await load(...FIGURES)).code, 0)
+    assert.deepEqual(await counts(), made)
+    const other = await load(...FIGURES.with(1, '4000'))
+    assert.deepEqual([other.code, /filled with other figures/.test(other.complaint)], [1, true])
+  })
+
+  test('neither or both of --database and --data-dir are refused', async () => {
+    const { code, complaint } = await load('--data-dir', folder)
+    assert.deepEqual([code, /name either --database or --data-dir/.test(complaint)], [2, true])
   })
 })

@@ -1,0 +1,163 @@
+/**
+ * Plans of lists and of the walks of background work on tables that are large enough for the planner to care: none reads a table whole,
+ * and each goes along the index that its comment names.
+ */
+
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { listAccounts } from '../../src/store/account-list.ts'
+import { type CertificateFilter, listCertificates } from '../../src/store/certificate-list.ts'
+import type { Database, Statement } from '../../src/store/database.ts'
+import { makeIndexes, SEARCH_INDEXES } from '../../src/store/optional-indexes.ts'
+import { listOrders } from '../../src/store/order-list.ts'
+import { createRenewalStore } from '../../src/store/renewal-store.ts'
+import { createRetentionStore } from '../../src/store/retention-store.ts'
+import { type DatabasePool, openCheckedDatabase } from '../../src/store/slonik.ts'
+import { newId, openStores, type StoreFixture } from './support.ts'
+
+const FILL = `
+  INSERT INTO issuers (fingerprint, certificate, chain) VALUES ('\\x00', '\\x00', '{}'), ('\\x01', '\\x00', '{}');
+  INSERT INTO accounts (id, thumbprint, jwk, status, contacts)
+    SELECT gen_random_uuid(), 'thumbprint ' || n, '{}', CASE WHEN n % 100 = 0 THEN 'deactivated' ELSE 'valid' END,
+           ARRAY['mailto:' || n || '@contact.example']
+      FROM generate_series(1, 5000) n;
+  INSERT INTO authorizations (id, account_id, identifier_type, identifier_value, wildcard, status, expires_at, token, offered)
+    SELECT gen_random_uuid(), a.id, 'dns', 'host' || n || '.example', false, 'expired', now() - interval '100 days', 'token', '{http-01}'
+      FROM accounts a, generate_series(1, 6) n;
+  INSERT INTO orders (id, account_id, identifiers, authorization_ids, profile, expires_at, status, certificate_id)
+    SELECT gen_random_uuid(), account_id, '[]', ARRAY[id], 'default', expires_at,
+           (ARRAY['open', 'valid', 'invalid'])[1 + (random() * 2)::integer], gen_random_uuid()
+      FROM authorizations;
+  INSERT INTO certificates (id, account_id, order_id, serial_number, issuer_fingerprint, names, not_before, not_after, der, revoked_at)
+    SELECT certificate_id, account_id, id, decode(md5(id::text), 'hex'), CASE WHEN random() < 0.1 THEN '\\x00' ELSE '\\x01' END::bytea,
+           ARRAY[md5(id::text) || '.example'], now(), now() + (random() - 0.5) * interval '180 days', decode(repeat('00', 450), 'hex'),
+           CASE WHEN random() < 0.01 THEN now() END
+      FROM orders;
+  ANALYZE`
+const LARGE = ['accounts', 'authorizations', 'orders', 'certificates']
+const inDays = (days: number) => new Date(Date.now() + days * 86_400_000)
+
+describe('plans of long lists and walks', () => {
+  let store: StoreFixture
+  let checked: DatabasePool
+  let spied: DatabasePool
+  let spiedPg: Database
+  let account: string
+  let name: string
+  let serialNumber: string
+  const sent: { text: string; values: readonly unknown[] }[] = []
+
+  before(async () => {
+    store = await openStores()
+    await store.sql(FILL)
+    checked = await openCheckedDatabase(store.settings)
+    type Query = { sql: string; values: readonly unknown[] }
+    spied = new Proxy(checked, {
+      get(target, method: keyof DatabasePool) {
+        const call = target[method] as (query: Query) => unknown
+        return (query: Query) => {
+          // As slonik sends it.
+          sent.push({ text: query.sql.replaceAll('$slonik_', '$'), values: query.values })
+          return call.call(target, query)
+        }
+      },
+    })
+    const spyOn = (query: Database['query']): Database['query'] => {
+      return async <Row>(statement: Statement, values: readonly unknown[]) => {
+        sent.push({ text: statement.text, values })
+        return query<Row>(statement, values)
+      }
+    }
+    spiedPg = {
+      ...store.db,
+      query: spyOn(store.db.query),
+      transaction: (run) => store.db.transaction((tx) => run({ query: spyOn(tx.query.bind(tx)) })),
+    }
+    type Row = { account_id: string; name: string; serial_number: string }
+    const [row] = await store.sql<Row>(
+      "SELECT account_id, names[1] AS name, encode(serial_number, 'hex') AS serial_number FROM certificates LIMIT 1",
+    )
+    ;({ account_id: account, name, serial_number: serialNumber } = row as Row)
+  })
+  after(async () => {
+    await checked.end()
+    await store.close()
+  })
+
+  async function requirePlans(read: () => Promise<unknown>, index: RegExp): Promise<void> {
+    sent.length = 0
+    await read()
+    assert.notEqual(sent.length, 0)
+    const plans: string[] = []
+    for (const { text, values } of sent.splice(0)) {
+      const rows = await store.sql<{ 'QUERY PLAN': string }>(`EXPLAIN ${text}`, [...values])
+      plans.push(rows.map((row) => row['QUERY PLAN']).join('\n'))
+    }
+    for (const plan of plans) {
+      for (const table of LARGE) assert.doesNotMatch(plan, new RegExp(`Seq Scan on ${table}\\b`), plan)
+    }
+    assert.ok(
+      plans.some((plan) => index.test(plan)),
+      plans.join('\n\n'),
+    )
+  }
+
+  const certificates = (filter: CertificateFilter, from?: string) => () => listCertificates(spied, filter, from, 50)
+  const LISTS: Record<string, [() => Promise<unknown>, RegExp]> = {
+    certificates: [certificates({}), /certificates_pkey/],
+    'certificates behind a cursor': [certificates({}, newId()), /certificates_pkey/],
+    'certificates that are active': [certificates({ status: 'active' }), /certificates_not_after/],
+    'certificates that have expired': [certificates({ status: 'expired' }), /certificates_not_after/],
+    'certificates that were revoked': [certificates({ status: 'revoked' }), /certificates_revoked/],
+    'certificates by expiry': [
+      certificates({ expiresAfter: inDays(1), expiresBefore: inDays(2) }),
+      /certificates_not_after/,
+    ],
+    'certificates by time of issuance': [certificates({ issuedBefore: inDays(-1) }), /certificates_pkey/],
+    orders: [() => listOrders(spied, {}, undefined, 50), /orders_pkey/],
+    'orders in processing': [() => listOrders(spied, { status: 'processing' }, undefined, 50), /orders_pkey/],
+    accounts: [() => listAccounts(spied, {}, undefined, 50), /accounts_pkey/],
+    'accounts that were deactivated': [
+      () => listAccounts(spied, { status: 'deactivated' }, undefined, 50),
+      /accounts_not_valid/,
+    ],
+  }
+  for (const [title, [read, index]] of Object.entries(LISTS)) test(title, () => requirePlans(read, index))
+
+  test('certificates of an account', () => requirePlans(certificates({ accountId: account }), /orders_account/))
+  test('certificates by serial number', () =>
+    requirePlans(certificates({ serialNumber }), /certificates_serial_number_key/))
+  test('orders of an account', () =>
+    requirePlans(() => listOrders(spied, { accountId: account, status: 'invalid' }, undefined, 50), /orders_account/))
+
+  test('with search indexes: certificates by name and issuer, accounts by contact', async () => {
+    await makeIndexes(store.db, SEARCH_INDEXES)
+    await requirePlans(certificates({ name }), /certificates_names/)
+    await requirePlans(certificates({ issuer: '00' }), /certificates_issuer/)
+    await requirePlans(
+      () => listAccounts(spied, { contact: 'mailto:7@contact.example' }, undefined, 50),
+      /accounts_contacts/,
+    )
+  })
+
+  test('renewal advice for all and for named certificates', async () => {
+    const renewals = createRenewalStore(spiedPg)
+    const advice = { window: { start: inDays(0), end: inDays(1) }, explanationUrl: undefined }
+    await requirePlans(() => renewals.advise({}, advice), /certificates_not_after/)
+    await requirePlans(() => renewals.clear({}), /certificates_not_after/)
+    const named = { serialNumbers: [Buffer.from(serialNumber, 'hex')] }
+    await requirePlans(() => renewals.advise(named, advice), /certificates_serial_number_key/)
+  })
+
+  test('pages of retention', async () => {
+    const retention = createRetentionStore(spiedPg)
+    const walk = { name: 'walk', ageMs: 0, lifetimeMs: 0 }
+    const now = new Date()
+    await requirePlans(() => retention.ordersClosedUntil(0, now), /orders_pkey/)
+    await requirePlans(() => retention.deleteOrders(walk, now), /orders_pkey/)
+    await requirePlans(
+      () => retention.deleteAuthorizations({ ...walk, name: 'other' }, now, now),
+      /authorizations_pkey/,
+    )
+  })
+})
