@@ -48,20 +48,10 @@ export const RULES: readonly Rule[] = [
 
   {
     part: 'PostgreSQL client: socket writes',
-<<<<<<< HEAD
-    file: /^(pg(-|\/)|src\/store\/(pipeline|statement-group|wire-values))/,
-    leaf: SOCKET_CALL,
-  },
-  {
-    part: 'PostgreSQL client',
-    file: /^(pg(-|\/)|postgres-|slonik|src\/store\/(pipeline|statement-group|wire-values))/,
-  },
-=======
     file: /^(pg(-|\/)|src\/store\/(pipeline|statement-group|wire))/,
     leaf: SOCKET_CALL,
   },
   { part: 'PostgreSQL client', file: /^(pg(-|\/)|postgres-|slonik|src\/store\/(pipeline|statement-group|wire))/ },
->>>>>>> benchscenarios
   { part: 'statements and batches', file: /^src\/(store\/|lib\/batcher)/ },
 
   { part: 'signer: socket writes', file: /^(src\/ca|signer\/(connection|server|protocol))/, leaf: SOCKET_CALL },
