@@ -121,7 +121,7 @@ function countingStatements(db: Database): Database & { readonly sent: number } 
       return db.query(statement, values)
     },
     pipeline: {
-      whenFree: db.pipeline.whenFree,
+      ...db.pipeline,
       run(statement, values) {
         sent++
         return db.pipeline.run(statement, values)
