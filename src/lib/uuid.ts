@@ -22,12 +22,22 @@ function nextRandomOffset(): number {
  * @param nowMs Unix time in milliseconds.
  */
 export function uuidv7(nowMs: number): string {
+  const ms = Math.floor(nowMs)
+  if (ms !== lastMs) {
+    const time = ms.toString(16).padStart(12, '0')
+    lastTime = `${time.slice(0, 8)}-${time.slice(8)}-7`
+    lastMs = ms
+  }
   const offset = nextRandomOffset()
-  const time = Math.floor(nowMs).toString(16).padStart(12, '0')
+  // The variant: the fourth digit of what follows is 8, 9, a or b.
+  pool[offset + 1] = ((pool[offset + 1] as number) & 0xf3) | 0x08
   const random = pool.toString('hex', offset, offset + 10)
-  const variant = ((Number.parseInt(random[3] as string, 16) & 0x3) | 0x8).toString(16)
-  return `${time.slice(0, 8)}-${time.slice(8)}-7${random.slice(0, 3)}-${variant}${random.slice(4, 7)}-${random.slice(7, 19)}`
+  return `${lastTime}${random.slice(0, 3)}-${random.slice(3, 7)}-${random.slice(7, 19)}`
 }
+
+/** The last time and its digits: keys are made several in a millisecond. */
+let lastMs = Number.NaN
+let lastTime = ''
 
 /** When a version 7 UUID was made, to the millisecond. */
 export function uuidTime(uuid: string): Date {

@@ -270,7 +270,7 @@ export function createFront(options: FrontOptions): Front {
   const yielding = new YieldingQueue()
   function inTurn(exchange: Exchange): Promise<HttpReply> {
     return new Promise((resolve) =>
-      yielding.push(() => {
+      yielding.push(exchange.address, () => {
         try {
           resolve(process(exchange))
         } catch (error) {

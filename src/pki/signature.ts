@@ -35,7 +35,8 @@ export function importPublicKey(spki: Spki): KeyObject | undefined {
 /**
  * The key as a JWK where that is the faster way in: OpenSSL 3 searches its decoders for every DER key. Measured on
  * Node 20 the JWK way takes a third of the time for P-256, an eighth for Ed25519 and a thirtieth for RSA-2048. For
- * P-384 it takes three times as long, because the point is multiplied by the group order.
+ * P-384 it takes three times as long, because the point is multiplied by the group order. WebCrypto's raw import, which
+ * checks the point without that, takes as long for P-256 (84 and 86 µs), and is asynchronous.
  */
 function fastImportForm(spki: Spki): JsonWebKey | undefined {
   if (spki.kind === 'rsa') {

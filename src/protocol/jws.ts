@@ -27,59 +27,104 @@ export interface JwsHeader {
 
 const MEMBERS = ['protected', 'payload', 'signature'] as const
 
-// White space is that of JSON (RFC 8259 §2); anything unusual, such as an escape in a string, takes the slow path.
-const S = '[ \\t\\n\\r]*'
-const PAIR = `"(protected|payload|signature)"${S}:${S}"([A-Za-z0-9_-]*)"`
-const USUAL_SPELLING = new RegExp(`^${S}\\{${S}${PAIR}${S},${S}${PAIR}${S},${S}${PAIR}${S}\\}${S}$`)
+type Encoded = Record<(typeof MEMBERS)[number], string>
 
 /**
  * @param allowed the algorithms of `security.allowed_algorithms`.
  * @throws Problem malformed, badSignatureAlgorithm, badNonce (a header without one)
  */
 export function parseJws(body: Buffer, allowed: readonly JwsAlgorithm[]): FlattenedJws {
-  const parts = decodeParts(body)
-  const { nonce, ...header } = parseCommonHeader(parts.header, allowed)
+  const { header, payload, signature, signingInput } = decodeParts(body)
+  const { alg, url, key, nonce } = parseCommonHeader(header, allowed)
   if (nonce === undefined) throw new Problem('badNonce', 'the protected header has no nonce')
   if (typeof nonce !== 'string' || nonce === '' || !isBase64url(nonce))
     throw malformed('the nonce of the protected header is not a base64url string')
-  return { ...parts, header: { ...header, nonce } }
+  return { header: { alg, nonce, url, key }, payload, signature, signingInput }
 }
 
-function decodeParts(body: Buffer) {
-  const encoded = splitMembers(body)
-  const headerBytes = decodeBase64url(encoded.protected)
-  if (!headerBytes) throw malformed('the protected member of the JWS is not canonical base64url without padding')
-  const payload = decodeBase64url(encoded.payload)
-  if (!payload) throw malformed('the payload member of the JWS is not canonical base64url without padding')
-  const signature = decodeBase64url(encoded.signature)
-  if (!signature) throw malformed('the signature member of the JWS is not canonical base64url without padding')
+interface DecodedParts {
+  header: Buffer
+  payload: Buffer | undefined
+  signature: Buffer
+  signingInput: Buffer
+}
 
+function decodeParts(body: Buffer): DecodedParts {
+  const usual = usualMembers(body.toString('latin1'))
+  const decoded = usual && decodeMembers(usual)
+  if (decoded && typeof decoded === 'object') return decoded
+  const unusual = decodeMembers(splitUnusual(body))
+  if (typeof unusual === 'object') return unusual
+  throw malformed(`the ${unusual} member of the JWS is not canonical base64url without padding`)
+}
+
+/** @returns the name of a member that is not canonical base64url. */
+function decodeMembers(encoded: Encoded): DecodedParts | keyof Encoded {
+  const header = decodeBase64url(encoded.protected)
+  if (!header) return 'protected'
+  const payload = decodeBase64url(encoded.payload)
+  if (!payload) return 'payload'
+  const signature = decodeBase64url(encoded.signature)
+  if (!signature) return 'signature'
   return {
-    header: headerBytes,
+    header,
     payload: payload.length === 0 ? undefined : payload,
     signature,
     signingInput: Buffer.from(`${encoded.protected}.${encoded.payload}`, 'latin1'),
   }
 }
 
-function splitMembers(body: Buffer): Record<(typeof MEMBERS)[number], string> {
-  const match = USUAL_SPELLING.exec(body.toString('latin1'))
-  if (match) {
-    const [, name1, value1, name2, value2, name3, value3] = match as unknown as string[]
-    const found: Record<string, string | undefined> = {
-      [name1 as string]: value1,
-      [name2 as string]: value2,
-      [name3 as string]: value3,
-    }
-    const { protected: header, payload, signature } = found
-    if (header !== undefined && payload !== undefined && signature !== undefined)
-      return { protected: header, payload, signature }
+/**
+ * The three members in any order, white space between them. What stands in their strings is for the decoder to judge, so that it is
+ * looked at once; undefined, and in the end a refusal there, sends a body to the parser of JSON, which says what is wrong with it or
+ * finds that it is only spelled unusually.
+ */
+function usualMembers(text: string): Encoded | undefined {
+  let header: string | undefined
+  let payload: string | undefined
+  let signature: string | undefined
+  let at = afterToken(text, 0, OPEN_BRACE)
+  for (let member = 0; member < 3; member++) {
+    const nameAt = afterToken(text, at, QUOTE)
+    const nameEnd = text.indexOf('"', nameAt)
+    const valueAt = afterToken(text, afterToken(text, nameEnd + 1, COLON), QUOTE)
+    const valueEnd = text.indexOf('"', valueAt)
+    at = afterToken(text, valueEnd + 1, member < 2 ? COMMA : CLOSE_BRACE)
+    if (nameEnd < 0 || valueEnd < 0 || at > text.length) return undefined
+    const name = text.slice(nameAt, nameEnd)
+    const value = text.slice(valueAt, valueEnd)
+    if (name === 'protected') header = value
+    else if (name === 'payload') payload = value
+    else if (name === 'signature') signature = value
   }
-  return splitUnusual(body)
+  if (header === undefined || payload === undefined || signature === undefined) return undefined
+  return afterSpace(text, at) === text.length ? { protected: header, payload, signature } : undefined
 }
 
-/** Everything the usual spelling does not match: legal JSON spelled differently, or the sentence that says what is wrong. */
-function splitUnusual(body: Buffer): Record<(typeof MEMBERS)[number], string> {
+const QUOTE = 34
+const COMMA = 44
+const COLON = 58
+const OPEN_BRACE = 123
+const CLOSE_BRACE = 125
+
+/** Behind this character, and the white space before it; beyond the end of the text when another one is there. */
+function afterToken(text: string, at: number, code: number): number {
+  const found = afterSpace(text, at)
+  return text.charCodeAt(found) === code ? found + 1 : text.length + 1
+}
+
+/** Behind white space (RFC 8259 §2). */
+function afterSpace(text: string, at: number): number {
+  let next = at
+  for (;;) {
+    const code = text.charCodeAt(next)
+    if (code !== 32 && code !== 9 && code !== 10 && code !== 13) return next
+    next++
+  }
+}
+
+/** Legal JSON spelled differently, or the sentence that says what is wrong. */
+function splitUnusual(body: Buffer): Encoded {
   const object = parseJsonObject(body)
   if (typeof object === 'string') throw malformed(`the request body ${object}; send a flattened JWS`)
   for (const member of MEMBERS) {
@@ -91,7 +136,7 @@ function splitUnusual(body: Buffer): Record<(typeof MEMBERS)[number], string> {
   const unknown = Object.keys(object).find((member) => !(MEMBERS as readonly string[]).includes(member))
   if (unknown !== undefined)
     throw malformed('the JWS may have no members but protected, payload and signature (RFC 8555 §6.2)')
-  return object as Record<(typeof MEMBERS)[number], string>
+  return object as Encoded
 }
 
 /** Members common to the outer and the inner header; the nonce is the outer one's matter. */
@@ -132,11 +177,11 @@ export interface InnerJws {
 
 /** @throws Problem malformed, badSignatureAlgorithm */
 export function parseInnerJws(body: Buffer, allowed: readonly JwsAlgorithm[]): InnerJws {
-  const parts = decodeParts(body)
-  const header = parseCommonHeader(parts.header, allowed)
+  const { header: encoded, payload, signature, signingInput } = decodeParts(body)
+  const header = parseCommonHeader(encoded, allowed)
   if (header.nonce !== undefined) throw malformed('the inner JWS of a key change has no nonce (RFC 8555 §7.3.5)')
   if (!('jwk' in header.key)) throw malformed('the inner JWS of a key change carries the new key as jwk')
-  return { ...parts, header: { alg: header.alg, url: header.url, jwk: header.key.jwk } }
+  return { header: { alg: header.alg, url: header.url, jwk: header.key.jwk }, payload, signature, signingInput }
 }
 
 /**

@@ -77,6 +77,8 @@ export const MEASURED: ReadonlySet<string> = new Set<ResourceName>([
 
 const WATCHED = 0.3
 const BUSY = 0.9
+/** A request that has to wait counts four times: whoever is slowed down gets less than he asks for, and is not light for that. */
+const WAITED = 3
 /** A thread that has no rest serves thousands of requests a second: one in eight tells who asks for how much. */
 const SAMPLING = 8
 /** Who asks much is a matter of the last second or two. */
@@ -162,7 +164,13 @@ export function createAdmission(targetDelayMs: number, events: AdmissionEvents):
         isLate: heavy || refused.delay > PROMPT_REFUSALS,
       }
     },
-    yields: (address) => hasHeavy && isHeavy(work.amount(keyOf(address), now), total, users),
+    yields(address) {
+      if (!hasHeavy) return false
+      const key = keyOf(address)
+      if (!isHeavy(work.amount(key, now), total, users)) return false
+      work.add(key, WAITED, now)
+      return true
+    },
     began() {
       underWay++
     },

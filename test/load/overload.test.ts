@@ -15,6 +15,7 @@ import { startTestService, type TestService } from '../support/service.ts'
 
 const CONNECTIONS = 300
 const FLOOD_MS = 4_000
+const MAX_FLOOD_MS = 20_000
 /** Far below what hundreds of orders at a time take, on any machine. */
 const TARGET_MS = 30
 const MAX_GROWTH_MIB = 200
@@ -28,7 +29,7 @@ interface Reply {
   ms: number
 }
 
-describe('overload', { timeout: 60_000 }, () => {
+describe('overload', { timeout: 120_000 }, () => {
   let service: TestService
   let client: AcmeClient
   before(async () => {
@@ -69,13 +70,17 @@ describe('overload', { timeout: 60_000 }, () => {
     const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS })
     const nonces = await Promise.all(Array.from({ length: CONNECTIONS }, () => client.nonce()))
     const replies: Reply[] = []
-    const end = performance.now() + FLOOD_MS
+    const began = performance.now()
+    const seen = new Set<number>()
+    // A machine with other things to do takes longer until there is something of both kinds.
+    const goesOn = (elapsed: number) => elapsed < FLOOD_MS || (seen.size < 2 && elapsed < MAX_FLOOD_MS)
     let number = 0
     await Promise.all(
       nonces.map(async (first) => {
-        for (let nonce = first; performance.now() < end; ) {
+        for (let nonce = first; goesOn(performance.now() - began); ) {
           const reply = await order(agent, nonce, `flood-${number++}.test`)
           replies.push(reply)
+          seen.add(reply.status)
           nonce = reply.nonce ?? (await client.nonce())
         }
       }),

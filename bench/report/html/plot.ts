@@ -102,15 +102,8 @@ function grid({ x, y }: Plot): Markup[] {
 }
 
 function path({ points, color, style, name, gap }: Line, { x, y }: Plot): Markup {
-  const [first] = points
-  if (points.length === 1 && first)
-    return element(
-      'circle',
-      { class: `dot c${color}`, cx: xOf(x, first[0]), cy: yOf(y, first[1]), r: 3.5 },
-      titleOf(name),
-    )
-  const dots =
-    points.length > MOST_DOTS || style ? [] : points.map(([px, py]) => dot(color, xOf(x, px), yOf(y, py), name))
+  const isDotted = points.length === 1 || (points.length <= MOST_DOTS && style === undefined)
+  const dots = isDotted ? points.map(([px, py]) => dot(color, xOf(x, px), yOf(y, py), name)) : []
   const line = element(
     'path',
     { class: `line c${color} ${style ?? ''}`.trim(), d: pathData(points, x, y, gap) },
