@@ -7,6 +7,7 @@ import type { GeneratorJob, Phase, RanMessage } from './generator/messages.ts'
 import { readSavedAccounts, writeSavedAccounts } from './generator/saved-accounts.ts'
 import { measureCryptoCosts } from './measure/crypto-floor.ts'
 import { findListener } from './measure/find-server.ts'
+import { startFloorBeside } from './measure/floor-beside.ts'
 import type { ServerPids } from './measure/server-cpu.ts'
 import { type ServerSample, sampleServer } from './measure/server-sampler.ts'
 import { DEFAULT_SLOT_MS, RunStats } from './measure/stats.ts'
@@ -21,7 +22,7 @@ import { Unsupported } from './scenario/scenario.ts'
 import { type ScenarioName, scenarioNamed } from './scenario/table.ts'
 
 /** Long enough for a steady figure, short enough not to be noticed: three primitives, before and after. */
-const FLOOR_MS = 150
+const FLOOR_MS = 450
 
 /** Generators that are ready, and everything they need beside them. */
 export interface Rig {
@@ -200,6 +201,7 @@ async function measure(
   }
 
   await observer?.begin()
+  const floorBeside = startFloorBeside(serverPids(options).service)
   const endSampling = sampleServer(serverPids(options))
   const ownCpu = process.cpuUsage()
   const startedAt = new Date()
@@ -210,6 +212,7 @@ async function measure(
   const elapsedMs = performance.now() - start
   const { user, system } = process.cpuUsage(ownCpu)
   const samples = endSampling()
+  const costsBeside = await floorBeside.end()
   await observer?.end()
 
   progress.begin(`${scenario}: checking`)
@@ -230,6 +233,7 @@ async function measure(
     generatorCores: Math.max(...ran.map(({ cpuMicros }) => cpuMicros)) / 1000 / elapsedMs,
     responderCpuMicros: user + system,
     costsBefore,
+    costsBeside,
     costsAfter,
   })
   return { result, slots: stats.slots, samples }

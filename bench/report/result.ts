@@ -41,8 +41,12 @@ export interface OperationCpu {
 export interface Floor {
   before: CryptoCosts
   after: CryptoCosts
-  /** For one operation, from the average of both. */
+  /** On the server's processors under the same load; undefined where that could not be measured. */
+  beside: CryptoCosts | undefined
+  /** For one operation: beside the load, else from the average of before and after. */
   micros: number
+  /** From the average of before and after, when the machine had nothing to do for us. */
+  idleMicros: number
   /** Server CPU per operation divided by it; undefined without server CPU. */
   serverRatio: number | undefined
 }
@@ -109,6 +113,7 @@ export interface Measurement {
   generatorCores: number
   responderCpuMicros: number
   costsBefore: CryptoCosts
+  costsBeside: CryptoCosts | undefined
   costsAfter: CryptoCosts
 }
 
@@ -188,14 +193,17 @@ function cpuPerOperation(measured: Measurement): OperationCpu | undefined {
 }
 
 function floorOf(measured: Measurement, cpu: OperationCpu | undefined): Floor | undefined {
-  const { scenario, costsBefore, costsAfter } = measured
+  const { scenario, costsBefore, costsBeside, costsAfter } = measured
   const parts = scenarioNamed(scenario).floor
   if (!parts) return undefined
-  const micros = floorMicros(parts, averageCosts(costsBefore, costsAfter))
+  const idleCosts = averageCosts(costsBefore, costsAfter)
+  const micros = floorMicros(parts, costsBeside ?? idleCosts)
   return {
     before: costsBefore,
     after: costsAfter,
+    beside: costsBeside,
     micros,
+    idleMicros: floorMicros(parts, idleCosts),
     serverRatio: cpu?.serverTotal === undefined ? undefined : cpu.serverTotal / micros,
   }
 }

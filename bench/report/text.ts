@@ -73,6 +73,7 @@ function cpuLines({ cpu, floor }: Result): string[] {
   if (floor) {
     const ratio = floor.serverRatio === undefined ? '' : `   server = ${floor.serverRatio.toFixed(2)} × floor`
     lines.push(figure('crypto floor', floor.micros) + ratio)
+    if (floor.beside) lines.push(figure('floor, idle', floor.idleMicros))
   }
   return lines
 }

@@ -44,6 +44,13 @@ export function aResult({ perSecond, p50 = 1, service, signer, floor, failures =
     floor:
       floor === undefined
         ? undefined
-        : { before: costs, after: costs, micros: floor, serverRatio: (serverTotal ?? 0) / floor },
+        : {
+            before: costs,
+            after: costs,
+            beside: undefined,
+            micros: floor,
+            idleMicros: floor,
+            serverRatio: (serverTotal ?? 0) / floor,
+          },
   }
 }

@@ -42,7 +42,7 @@ export function renderHtml(document: BenchDocument): string {
 
 const EXPLANATIONS = [
   'Per second counts operations that ended within the measured time. Latency is that of whole operations and of their requests; in an open loop it counts from when an operation was due.',
-  'CPU is user and system time of all processes of a server, divided by the operations that succeeded. The crypto floor is what the signatures of one operation cost with Node’s own crypto, measured just before and after on the same machine; quote figures in floors where machines or hours differ.',
+  'CPU is user and system time of all processes of a server, divided by the operations that succeeded. The crypto floor is what the signatures of one operation cost with Node’s own crypto, measured on the server’s processors under the same load; quote figures in floors where machines or hours differ.',
   'Of several rounds the median stands first and the range behind it; ratios are taken within a round. Plots show the round whose throughput is in the middle.',
   'Shared memory, such as PostgreSQL’s buffers, counts once.',
 ]

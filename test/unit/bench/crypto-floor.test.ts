@@ -1,0 +1,29 @@
+/** What the signatures of an operation cost, alone and beside a load. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { FloorMeter, floorMicros } from '../../../bench/measure/crypto-floor.ts'
+import { startFloorBeside } from '../../../bench/measure/floor-beside.ts'
+
+test('a meter that has measured nothing says so', () => {
+  assert.equal(new FloorMeter().costs(), undefined)
+})
+
+test('the floor of an operation is the sum of its primitives', () => {
+  const costs = { jwsVerification: 100, csrVerification: 90, signature: 50 }
+  assert.equal(floorMicros({ jwsVerifications: 7, csrVerifications: 1, signatures: 1 }, costs), 840)
+})
+
+test('the floor is measured in a process of its own, on the processors of a server', async () => {
+  const beside = startFloorBeside(process.pid)
+  // A first burst comes 400 ms after the process has started, which a busy machine delays.
+  await new Promise((resolve) => setTimeout(resolve, 1_500))
+  const costs = await beside.end()
+  // Between a tenth and a hundred times what a current machine takes.
+  for (const micros of Object.values(costs ?? {})) assert.ok(micros > 5 && micros < 5_000, String(micros))
+})
+
+test('a server elsewhere, or a process that is not there, has no floor beside it', async () => {
+  assert.equal(await startFloorBeside(undefined).end(), undefined)
+  assert.equal(await startFloorBeside(2 ** 22 + 1).end(), undefined)
+})
