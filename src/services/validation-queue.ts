@@ -3,17 +3,22 @@
  * there is room.
  *
  * Which is next, better-queue asks its store, and ours is a fair queue: accounts take turns, and neither an account nor a
- * target gets more than its share of what runs. While nothing waits nobody has to be asked: a task of better-queue takes a
- * timer and four rounds of the event loop before it starts, a millisecond and more CPU than all else that the supervisor
- * does for a validation. Retries are the dispatcher's: better-queue knows one delay for all tasks, keeps an entry for each
- * task that ever failed, and would not merge a task with one that is running.
+ * target gets more than its share of what runs. While nothing waits that could run nobody has to be asked: a task of
+ * better-queue takes a timer and four rounds of the event loop before it is in the store, a millisecond and more CPU than
+ * all else that the supervisor does for a validation. Retries are the dispatcher's: better-queue knows one delay for all
+ * tasks, keeps an entry for each task that ever failed, and would not merge a task with one that is running.
+ *
+ * An item enters the fair queue at once, so that turns are kept and counted from the start, and may have its turn before
+ * better-queue has put it into the store. Then it runs without better-queue, and the put is refused: better-queue forgets
+ * only what it took itself. Whether there is something to start it asks first (`precondition`), and has its answer when
+ * there is; that costs the same however much runs, while its `resume` compares all that runs with all that runs.
  */
 
 import Queue from 'better-queue'
 import { createFairQueue, type FairQueueOptions, type WaitReason } from '../lib/fair-queue.ts'
 
 /** better-queue starts the next task from within the start of one, ten calls deeper each time: thousands would not fit the stack. */
-const TAKES_IN_A_ROW = 64
+const STARTS_IN_A_ROW = 64
 
 export interface Keyed {
   /** Unique among what waits and runs. */
@@ -36,33 +41,62 @@ export interface ValidationQueue<T> {
 
 export function createValidationQueue<T extends Keyed>(options: ValidationQueueOptions<T>): ValidationQueue<T> {
   const fair = createFairQueue<T>(options)
-  /** Started by better-queue. */
-  const running = new Map<string, T>()
+  /** Keys of what waits and better-queue has not put into its store yet. */
+  const unannounced = new Set<string>()
+  /** How many wait that it has put there. */
+  let announced = 0
+  /** Its question whether there is something to start, while there is nothing. */
+  let question: (() => void) | undefined
+  /** What it has been told to start, until it takes it, and until it looks under its lock. */
+  let granted: T | undefined
+  const locked = new Map<string, T>()
   let isStopped = false
-  let takes = 0
-
-  const mayTake = () => fair.out < options.concurrency
+  let questions = 0
 
   function push(item: T): void {
-    const isFirst = fair.waiting === 0
     fair.push(item)
-    const free = isFirst && mayTake() && !isStopped ? fair.take() : undefined
-    if (free === undefined) queue.push(item)
-    else void runNow(free)
+    unannounced.add(item.key)
+    startWhatMay()
+    if (unannounced.has(item.key)) queue.push(item)
   }
 
-  async function runNow(item: T): Promise<void> {
+  async function run(item: T): Promise<void> {
     await options.run(item)
     fair.giveBack(item)
-    // It is told of the ends of its own tasks only.
-    if (fair.waiting > 0 && !isStopped) queue.resume()
+    startWhatMay()
   }
 
-  function take(done: (error: null, lock: string) => void): void {
-    const item = mayTake() ? fair.take() : undefined
-    if (item !== undefined) running.set(item.key, item)
-    // No lock: nothing may be taken now.
-    done(null, item?.key as string)
+  function startWhatMay(): void {
+    // Then it is about to ask: whenever something enters its store, and after each start.
+    if (announced > 0 && question === undefined) return
+    const grant = question
+    question = undefined
+    const item = nextAnnounced()
+    if (item === undefined) {
+      question ??= grant
+    } else {
+      granted = item
+      grant?.()
+    }
+  }
+
+  /** The next that better-queue can start; what has its turn before that and is not known there is started here. */
+  function nextAnnounced(): T | undefined {
+    while (!isStopped && fair.out < options.concurrency) {
+      const item = fair.take()
+      if (item === undefined) return undefined
+      if (!unannounced.delete(item.key)) {
+        announced--
+        return item
+      }
+      void run(item)
+    }
+    return undefined
+  }
+
+  function asked(grant: () => void): void {
+    question = grant
+    startWhatMay()
   }
 
   /** What better-queue asks a store; a task that is taken is under a lock, ours named after it. */
@@ -70,33 +104,43 @@ export function createValidationQueue<T extends Keyed>(options: ValidationQueueO
     connect: (done) => done(null, 0),
     // Nothing is pushed twice, so there is nothing to merge with.
     getTask: (_key, done) => done(null, undefined as unknown as T),
-    // In the fair queue already.
-    putTask: (_key, _item, _priority, done) => done(null),
+    putTask(key, _item, _priority, done) {
+      const isWaiting = unannounced.delete(key)
+      if (isWaiting) announced++
+      // Refused, it leaves nothing behind in better-queue; put after its start, it would stay there for good.
+      done(isWaiting ? null : new Error('started before it was put'))
+    },
     takeFirstN(_count, done) {
-      if (++takes % TAKES_IN_A_ROW === 0) setImmediate(take, done)
-      else take(done)
+      const item = granted as T
+      granted = undefined
+      locked.set(item.key, item)
+      done(null, item.key)
     },
     getLock(key, done) {
       // Without a prototype: an object literal with a new name each time leaves V8 a hidden class for each.
       const batch = Object.create(null) as { [key: string]: T }
-      batch[key] = running.get(key) as T
+      batch[key] = locked.get(key) as T
+      locked.delete(key)
       done(null, batch)
     },
-    releaseLock(key, done) {
-      fair.giveBack(running.get(key) as T)
-      running.delete(key)
-      done(null)
-    },
+    releaseLock: (_key, done) => done(null),
     takeLastN: () => unused('takeLastN'),
     deleteTask: () => unused('deleteTask'),
   }
   // Asked once at the start, for what a former process left; missing in the types.
   const getRunningTasks = (done: (error: null, tasks: object) => void) => done(null, {})
 
-  const queue = new Queue<T, void>((item: T, done: () => void) => void options.run(item).then(done), {
-    concurrent: options.concurrency,
+  const queue = new Queue<T, void>((item: T, done: () => void) => void run(item).then(done), {
+    // The bound is in the answer below, which counts what has not waited as well. With one of its own it would not ask for
+    // the last place.
+    concurrent: Number.POSITIVE_INFINITY,
     id: 'key',
     store: { ...store, getRunningTasks } as Queue.Store<T>,
+    precondition(answer) {
+      const grant = () => answer(null, true)
+      if (++questions % STARTS_IN_A_ROW === 0) setImmediate(asked, grant)
+      else asked(grant)
+    },
   })
 
   return {
