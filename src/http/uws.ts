@@ -342,7 +342,9 @@ class Server implements HttpServer {
     const declared = req.getHeader('content-length')
     const chunked = declared === '' && req.getHeader('transfer-encoding') !== ''
     if (declared === '' && !chunked) {
-      if (!this.#isTurnedAway(res, request)) this.#answer(res, request)
+      // The library heeds the first line of a name: an empty one hides the length behind it.
+      if (takesBody && !request.detach()) this.#refuseAmbiguous(res, request)
+      else if (!this.#isTurnedAway(res, request)) this.#answer(res, request)
       return
     }
     const length = chunked ? undefined : Number(declared)

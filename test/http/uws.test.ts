@@ -495,6 +495,14 @@ describe('requests that are none', () => {
     'a length with an exponent': [`${head('POST /', 'Content-Length: 5e0')}hello`, /^(?:HTTP\/1\.1 400 [\s\S]*)?$/],
     'a list of lengths': [`${head('POST /', 'Content-Length: 5, 5')}hello`, /^(?:HTTP\/1\.1 400 [\s\S]*)?$/],
     'a length of a GET that is a letter': [head('GET /', 'Content-Length: x'), /^(?:HTTP\/1\.1 400 [\s\S]*)?$/],
+    'an empty length before another, and a request as the body': [
+      head('POST /', 'Content-Length:', 'Content-Length: 31') + head('GET /smuggled'),
+      /^(?:HTTP\/1\.1 400 [\s\S]*)?$/,
+    ],
+    'an empty transfer coding before another': [
+      `${head('POST /', 'Transfer-Encoding:', 'Transfer-Encoding: chunked')}0\r\n\r\n`,
+      /^(?:HTTP\/1\.1 (?:400|505) [\s\S]*)?$/,
+    ],
     'an unknown transfer coding': [`${head('POST /', 'Transfer-Encoding: gzip')}hello`, /400/],
     'another transfer coding that looks like chunked (RFC 9112 §6.1)': [
       `${head('POST /', 'Transfer-Encoding: identity')}0\r\n\r\n${head('GET /smuggled')}`,
