@@ -14,6 +14,12 @@ ALTER TABLE authorizations SET (autovacuum_vacuum_insert_scale_factor = 0.02, au
 
 -- What expires when: for lists, and for whoever will warn of it. Entries come in order for as long as lifetimes are alike, and
 -- equal seconds share one. On millions of certificates make it before the update, with CREATE INDEX CONCURRENTLY and this name.
+-- One that was interrupted is there and of no use.
+DO $$ BEGIN
+  IF EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass('certificates_not_after') AND NOT indisvalid) THEN
+    DROP INDEX certificates_not_after;
+  END IF;
+END $$;
 CREATE INDEX IF NOT EXISTS certificates_not_after ON certificates (not_after);
 
 -- No registration writes to it.

@@ -224,7 +224,8 @@ function requireSigner(
   const refusal = checkSignature(jws, known.key, settings.algorithms)
   if (!refusal) return requireValid(known, address, context)
   patience.wasted(address, 1)
-  known.provenFrom = undefined
+  // From there alone: whoever names an account from elsewhere takes nothing from it.
+  if (known.provenFrom === address) known.provenFrom = undefined
   return requireNewKey(jws, known, refusal, address, context)
 }
 

@@ -18,6 +18,7 @@
  */
 
 import uWS from 'uWebSockets.js'
+import { BodyMemory, type GatheredBody } from './body-memory.ts'
 import type { HttpHandler, HttpReply, HttpRequest } from './message.ts'
 import { PeerAddresses } from './peer-address.ts'
 import { headOf, type ReplyHead } from './reply-head.ts'
@@ -37,15 +38,17 @@ export interface ListenOptions {
   admit?(request: HttpRequest): HttpReply | Promise<HttpReply> | undefined
   /** Asked as a connection opens; false closes it before anything is read or, with TLS, computed. */
   accept?(peerAddress: string, openConnections: number): boolean
-  /** What the bodies that are being received may have declared or brought, all together; without it any amount. */
+  /** Memory for all bodies that are being received in pieces, an eighth of it for one address; without it any amount. */
   maxBufferedBytes?: number
-  /** The reply for a body that does not fit there any more (503, a bare one by default); the body is skipped. */
+  /** A proxy that speaks for many, and may use all of that memory. */
+  isTrustedProxy?(address: string): boolean
+  /** The reply for a body that does not fit there any more (503, a bare one by default). Its rest is skipped; behind a chunked one the connection ends. */
   busy?(request: HttpRequest): HttpReply
   /** The reply for a handler that threw or rejected; where it throws itself, or its reply cannot be written, a bare 500 is sent. */
   onError(error: unknown, request: HttpRequest): HttpReply
   /** The reply for a body over `maxBodyBytes` (413); `request.body` is empty. Behind a promise nothing more is read, and the connection ends. */
   tooLarge(request: HttpRequest): HttpReply | Promise<HttpReply>
-  /** The reply for two Content-Lengths or a foreign Transfer-Encoding (400, RFC 9112 §6.1, §6.3); the connection closes with it. */
+  /** The reply for two Content-Lengths, one that is no number, or a foreign Transfer-Encoding (400, RFC 9112 §6.1, §6.3); the connection closes with it. */
   badRequest(request: HttpRequest): HttpReply | Promise<HttpReply>
   /** The client went away before the reply was complete. For logs only. */
   onAborted?(request: HttpRequest): void
@@ -67,7 +70,7 @@ export interface HttpServer {
   readonly openConnections: number
   /** Requests whose reply is not yet handed to the socket. */
   readonly inFlight: number
-  /** Of bodies that are being received. */
+  /** Allocated for bodies that are being received in pieces. */
   readonly bufferedBytes: number
   readonly counters: HttpCounters
   /** No new connections; existing ones go on. Other servers on the same port are not touched. */
@@ -100,6 +103,8 @@ const TURN_BYTES = 256 * 1024
 const IDLE_GRACE_MS = 1000
 const DRAIN_POLL_MS = 10
 
+/** RFC 9110 §8.6; nothing else that JavaScript takes for a number, or makes NaN of. */
+const LENGTH = /^\d+$/
 const NO_BODY = Buffer.alloc(0)
 const BARE_500: HttpReply = { status: 500, headers: [], body: '' }
 const BARE_503: HttpReply = { status: 503, headers: [['Retry-After', '1']], body: '' }
@@ -129,14 +134,21 @@ function createApp({ tls }: ListenOptions): uWS.TemplatedApp {
 
 const addresses = new PeerAddresses()
 
+/** The library takes the memory of a chunk back when its callback ends. */
+function copyOf(chunk: ArrayBuffer): Buffer {
+  const copy = Buffer.allocUnsafe(chunk.byteLength)
+  copy.set(new Uint8Array(chunk))
+  return copy
+}
+
 /** What outlives the first turn of a request that is not answered in it. */
 interface Exchange {
   res: uWS.HttpResponse
   request: LiveRequest
   /** Answered or aborted: `res` must not be touched any more. */
   over: boolean
-  /** Its share of `bufferedBytes`. */
-  buffered: number
+  /** What there is of a body that comes in pieces. */
+  gathered: GatheredBody | undefined
 }
 
 type KeptHeaders = Pick<ListenOptions, 'keptHeaders' | 'listHeaders'>
@@ -183,7 +195,7 @@ class LiveRequest implements HttpRequest {
    * asking for each kept one, and it shows what asking hides: a second Content-Length (RFC 9112 §6.3), of which the
    * library heeds only the first.
    *
-   * @returns false when two lengths differ, or the transfer coding is not plain chunked (RFC 9112 §6.1).
+   * @returns false when two lengths differ, one is no number, or the transfer coding is not plain chunked (RFC 9112 §6.1).
    */
   detach(): boolean {
     if (this.#req === undefined) return true
@@ -207,7 +219,7 @@ class LiveRequest implements HttpRequest {
       // The library takes every coding for chunked; whoever forwarded this may have read it otherwise.
       if (name === 'transfer-encoding' && value.toLowerCase() !== 'chunked') consistent = false
       if (name !== 'content-length') return
-      if (length !== undefined && length !== value) consistent = false
+      if (!LENGTH.test(value) || (length !== undefined && length !== value)) consistent = false
       length = value
     })
     this.#values = values
@@ -225,7 +237,6 @@ class Server implements HttpServer {
   port = 0
   openConnections = 0
   inFlight = 0
-  bufferedBytes = 0
   readonly counters = {
     connections: 0,
     requests: 0,
@@ -236,6 +247,7 @@ class Server implements HttpServer {
   }
   readonly #app: uWS.TemplatedApp
   readonly #options: ListenOptions
+  readonly #bodyMemory: BodyMemory
   #listenSocket: uWS.us_listen_socket | undefined
   #draining = false
   #closed = false
@@ -243,12 +255,18 @@ class Server implements HttpServer {
   constructor(app: uWS.TemplatedApp, options: ListenOptions) {
     this.#app = app
     this.#options = options
+    const { maxBufferedBytes: maxBytes, isTrustedProxy = () => false } = options
+    this.#bodyMemory = new BodyMemory({ maxBytes, isTrustedProxy })
     app.filter((res: uWS.HttpResponse, change: unknown): void => this.#countConnection(res, Number(change)))
     // Known methods by their own route, which saves asking for the name.
     app.get('/*', (res, req) => this.#begin('GET', false, res, req))
     app.head('/*', (res, req) => this.#begin('HEAD', false, res, req))
     app.post('/*', (res, req) => this.#begin('POST', true, res, req))
     app.any('/*', (res, req) => this.#begin(req.getCaseSensitiveMethod(), true, res, req))
+  }
+
+  get bufferedBytes(): number {
+    return this.#bodyMemory.bytes
   }
 
   bind(): void {
@@ -324,7 +342,9 @@ class Server implements HttpServer {
     const declared = req.getHeader('content-length')
     const chunked = declared === '' && req.getHeader('transfer-encoding') !== ''
     if (declared === '' && !chunked) {
-      if (!this.#isTurnedAway(res, request)) this.#answer(res, request)
+      // The library heeds the first line of a name: an empty one hides the length behind it.
+      if (takesBody && !request.detach()) this.#refuseAmbiguous(res, request)
+      else if (!this.#isTurnedAway(res, request)) this.#answer(res, request)
       return
     }
     const length = chunked ? undefined : Number(declared)
@@ -376,62 +396,44 @@ class Server implements HttpServer {
   }
 
   /**
-   * Gathers the body with one copy when its length was declared, two for a chunked body of several chunks. A chunked
-   * body over the limit is counted but not stored, and refused at its end or when it has used up the patience.
+   * A body in one piece, the usual case, is copied once and passes the memory for bodies by. Others are gathered there. A
+   * chunked body over the limit is counted but not stored, and refused at its end or when it has used up the patience.
    */
   #collect(res: uWS.HttpResponse, request: LiveRequest, declared: number | undefined): void {
     const limit = this.#options.maxBodyBytes
-    if (this.#isOverBuffered(declared ?? 0)) {
-      this.#write(res, request, this.#guard(request, this.#options.busy), false)
-      return
-    }
     const exchange = this.#track(res, request)
-    this.#buffer(exchange, declared ?? 0)
-    let whole: Buffer | undefined
-    let parts: Buffer[] = []
     let size = 0
     let isRefused = false
     res.onData((chunk, isLast) => {
       if (exchange.over || isRefused) return
-      const at = size
+      const isWhole = isLast && size === 0
       size += chunk.byteLength
       if (size > limit) {
-        parts = []
+        exchange.gathered?.release()
         if (!isLast && size <= limit + LINGER_BYTES) return
         this.counters.tooLarge++
         isRefused = true
         this.#finishBy(exchange, this.#guard(request, this.#options.tooLarge), !isLast)
         return
       }
-      if (declared !== undefined) {
-        whole ??= Buffer.allocUnsafe(declared)
-        whole.set(new Uint8Array(chunk), at)
-      } else if (chunk.byteLength > 0) {
-        if (this.#isOverBuffered(chunk.byteLength)) {
-          parts = []
-          this.#finish(exchange, this.#guard(request, this.#options.busy), !isLast)
-          return
-        }
-        this.#buffer(exchange, chunk.byteLength)
-        parts.push(Buffer.from(new Uint8Array(chunk)))
+      if (isWhole) request.body = copyOf(chunk)
+      else if (chunk.byteLength > 0 && !this.#gather(exchange, chunk, declared)) {
+        // The rest of a declared body is skipped within bounds, that of a chunked one would have none.
+        this.#finish(exchange, this.#guard(request, this.#options.busy), declared === undefined && !isLast)
+        return
       }
       if (!isLast) return
-      request.body = whole ?? (parts.length === 1 ? parts[0]! : Buffer.concat(parts))
-      this.#buffer(exchange, -exchange.buffered)
+      if (exchange.gathered !== undefined) request.body = exchange.gathered.finish()
       const reply = this.#run(request, this.#options.handler)
       if (reply instanceof Promise) this.#finishLater(exchange, reply)
       else this.#finish(exchange, reply)
     })
   }
 
-  #isOverBuffered(more: number): boolean {
-    const { maxBufferedBytes } = this.#options
-    return maxBufferedBytes !== undefined && this.bufferedBytes + more > maxBufferedBytes
-  }
-
-  #buffer(exchange: Exchange, bytes: number): void {
-    exchange.buffered += bytes
-    this.bufferedBytes += bytes
+  /** @returns false when there is no memory for this piece of a body. */
+  #gather(exchange: Exchange, chunk: ArrayBuffer, declared: number | undefined): boolean {
+    exchange.gathered ??= this.#bodyMemory.begin(exchange.request.peerAddress, declared ?? this.#options.maxBodyBytes)
+    return exchange.gathered.add(new Uint8Array(chunk))
   }
 
   #run<R>(request: LiveRequest, handler: (request: HttpRequest) => R): R | HttpReply {
@@ -458,7 +460,7 @@ class Server implements HttpServer {
   }
 
   #track(res: uWS.HttpResponse, request: LiveRequest): Exchange {
-    const exchange = { res, request, over: false, buffered: 0 }
+    const exchange: Exchange = { res, request, over: false, gathered: undefined }
     this.inFlight++
     res.onAborted(() => {
       this.#settle(exchange)
@@ -470,7 +472,7 @@ class Server implements HttpServer {
 
   #settle(exchange: Exchange): void {
     exchange.over = true
-    this.bufferedBytes -= exchange.buffered
+    exchange.gathered?.release()
     this.inFlight--
   }
 

@@ -35,7 +35,7 @@ const SUPERVISOR_DEADLINE_MS = 2_000
 const POOL_REPORT_MS = 100
 /** This costs a patient client nothing, and makes one that is not a thousand times slower. As many as there can be connections. */
 const LATE = { holdMs: 2_000, capacity: 8_192 }
-/** Bodies that a thread receives at a time: 512 of the largest by default, ten thousand of the usual. */
+/** For bodies that a thread receives in pieces: 512 of the largest by default, 64 from one address. */
 const MAX_BUFFERED_BYTES = 32 * 1024 * 1024
 
 runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
@@ -72,6 +72,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
     const acme = createAcmeApplication(context, securityHeaders)
     const crls = createFrontCrls(data.crls, crlMaxAgeSeconds(config))
     const proxy = proxySettings(config)
+    const isTrustedProxy = trustedProxies(proxy)
     const front = createFront({
       acme,
       board,
@@ -97,10 +98,11 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       ...(data.tls && { tls: data.tls }),
       maxBodyBytes,
       maxBufferedBytes: Math.max(MAX_BUFFERED_BYTES, 16 * maxBodyBytes),
+      isTrustedProxy,
       admit: front.admit,
       accept: createConnectionGate({
         maxConnections,
-        isTrustedProxy: trustedProxies(proxy),
+        isTrustedProxy,
         isOverloaded: () => admission.isOverloaded,
         isUnwelcome: patience.isExhausted,
       }),

@@ -2,9 +2,9 @@
  * What this front thread has just written or read of orders, authorizations and certificates, so that the requests that
  * follow in the same flow need not ask the database for what is known.
  *
- * Memory only ever answers reads, and leads a finalize to the statement that decides. It is exact within an instance: what
- * another thread changes, it announces (lib/change-counters.ts), and an account's deactivation or new key makes
- * everything of that account forgotten. What other processes change (an operator's command) is seen after `LIFE_MS`. Where
+ * Memory only ever answers reads, and leads a finalize to the statement that decides. Within an instance it is as old as a
+ * statement takes: what another thread changes, it announces before and after (lib/change-counters.ts), and an account's deactivation or
+ * new key makes everything of that account forgotten. What other processes change (an operator's command) is seen after `LIFE_MS`. Where
  * several instances may serve one client, there is no such memory.
  */
 
@@ -91,7 +91,7 @@ export function createRecent(changes: ChangeCounters, keepsOpenOrders: boolean):
   /** Accounts with a CSR profile. It comes with the look-up alone, so their open orders are always looked up. */
   const profiled = new LruMap<string, true>(CAPACITY)
 
-  /** The order as it follows from what is known of its authorizations; undefined when one of them is not. */
+  /** The order, when it is ready by what is known of its authorizations. */
   function openOrder(requester: Requester, order: Order): Order | undefined {
     if (!keepsOpenOrders || profiled.get(requester.accountId)) return undefined
     const now = new Date()
@@ -99,6 +99,8 @@ export function createRecent(changes: ChangeCounters, keepsOpenOrders: boolean):
     if (!known.every((one) => one !== undefined && one.expiresAt > now)) return undefined
     const statuses = known.map((one) => (one as Authorization).status)
     const status = orderStatus({ stored: 'open', expiresAt: order.expiresAt, authorizations: statuses }, now)
+    // Only what leads on: nobody is refused a finalize because of what is remembered.
+    if (status !== 'ready') return undefined
     const caaCheckedAt = oldestCaaCheck(known as Authorization[])
     return { ...order, status, ...(caaCheckedAt && { caaCheckedAt }) }
   }

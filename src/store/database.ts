@@ -57,12 +57,14 @@ export const STUCK_MS = 1_000
  */
 const KEYED_PLANS =
   '-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c plan_cache_mode=force_generic_plan'
+/** How bytea comes (wire-values.ts), whatever the role is set to. */
+const OUTPUT = '-c bytea_output=hex'
 
 /** bytea and the other types come back as pg parses them; bigint is not used in rows. */
 export function openDatabase(settings: DatabaseSettings, onError: (error: Error) => void): Database {
   const pool = new pg.Pool({
     ...connectionOptions(settings),
-    options: KEYED_PLANS,
+    options: `${KEYED_PLANS} ${OUTPUT}`,
     max: settings.maxConnections,
     idleTimeoutMillis: settings.idleTimeoutMs,
     keepAlive: true,

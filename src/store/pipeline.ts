@@ -4,10 +4,10 @@
  *
  * Few connections are used, so that groups grow with the load: whoever gathers commands (lib/batcher.ts) is asked for them
  * at the last moment (`whenFree`). A group that is slow, be it the disk or a row that somebody has locked, lets another
- * connection start beside it; so nothing waits for what is stuck, up to the bound of the pool.
+ * connection start beside it; so nothing but its own group waits for what is stuck, up to the bound of the pool.
  *
  * The statements of a group go in the order of their names, here and in every other instance, so that two groups which
- * want the same rows of two tables do not wait for each other. Nobody hears of a result before its commit. When a
+ * want the same rows seldom wait for each other; where they do, the database ends it and each statement goes again. Nobody hears of a result before its commit. When a
  * statement fails, nothing of its group has happened, and each goes again on its own: it fails or succeeds as it would
  * have done alone. When the connection is lost, all of them fail with it.
  */
@@ -31,6 +31,8 @@ const SLOW_MS = 25
 
 /** Statements that ran too long; going again would take as long. */
 const CANCELLED = '57014'
+/** Shutdown, a lost connection, a time-out that ends the session. */
+const ENDS_SESSION = /^(?:57P|08|25P03)/
 
 /** @param onStart hears of a connection that starts a group */
 export function createPipeline(pool: pg.Pool, max: number, onStart: (client: pg.PoolClient) => void): Pipeline {
@@ -120,17 +122,18 @@ export function createPipeline(pool: pg.Pool, max: number, onStart: (client: pg.
 /** @returns whether the connection can be used again */
 async function runGroup(client: pg.PoolClient, group: readonly Wanted[]): Promise<boolean> {
   if (group.length === 0) return true
-  const { failure, failed } = await createGroup(client, group)
+  const { failure, failed, sent } = await createGroup(client, group)
   if (!failure) return true
-  const isAlive = failure instanceof pg.DatabaseError && failure.severity === 'ERROR'
-  if (!isAlive || group.length === 1) {
-    for (const { reject } of group) reject(failure)
+  // By code, as the word for the severity is in the language of the server.
+  const isAlive = failure instanceof pg.DatabaseError && !ENDS_SESSION.test(failure.code ?? '')
+  if (!isAlive || sent.length === 1) {
+    for (const { reject } of sent) reject(failure)
     return isAlive
   }
-  for (const [i, one] of group.entries()) {
-    if (i === failed && failure.code === CANCELLED) one.reject(failure)
+  for (const [i, one] of sent.entries()) {
+    if (one === failed && failure.code === CANCELLED) one.reject(failure)
     else if (!(await runGroup(client, [one]))) {
-      for (const { reject } of group.slice(i + 1)) reject(new Error('Connection terminated', { cause: failure }))
+      for (const { reject } of sent.slice(i + 1)) reject(new Error('Connection terminated', { cause: failure }))
       return false
     }
   }

@@ -28,8 +28,10 @@ export interface Wanted {
 export interface GroupOutcome {
   /** Then nothing was committed, or it is not known, and nobody has been told anything. */
   failure?: unknown
-  /** Place of the statement that failed, where the server said so. */
-  failed: number
+  /** The statement that was under way then. */
+  failed?: Wanted | undefined
+  /** Those that were sent: all but the ones with a value that its type cannot hold. */
+  sent: readonly Wanted[]
 }
 
 /** What is known of a statement, whatever connection it is prepared on. */
@@ -123,7 +125,7 @@ export function createGroup(client: pg.PoolClient, group: readonly Wanted[]): Pr
       reject(error)
     }
   }
-  if (parts.length === 0) return Promise.resolve({ failed: -1 })
+  if (parts.length === 0) return Promise.resolve({ sent: parts })
   writer.raw(SYNC)
   const bytes = Buffer.from(writer.bytes.subarray(0, writer.at))
 
@@ -149,12 +151,12 @@ export function createGroup(client: pg.PoolClient, group: readonly Wanted[]): Pr
       /** `pg` puts its own in front, which stops the clock of `query_timeout`. */
       callback(failure?: unknown) {
         if (failure) {
-          resolve({ failure, failed: at })
+          resolve({ failure, failed: parts[at], sent: parts })
           return
         }
         for (const statement of fresh) has.add(statement)
         for (const { resolve: settle, rows } of parts) settle(rows)
-        resolve({ failed: -1 })
+        resolve({ sent: parts })
       },
     })
   })

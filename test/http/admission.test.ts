@@ -1,6 +1,7 @@
 /** The HTTP adapter under overload, against raw sockets: refusals by the head, connections that are not taken, memory for bodies, slow clients. */
 
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { afterEach, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { HttpReply } from '../../src/http/message.ts'
@@ -154,36 +155,144 @@ describe('a connection that is not taken', () => {
 })
 
 describe('memory for bodies', () => {
+  /** Every address may use all of it. */
+  const TRUSTED: Partial<ListenOptions> = { isTrustedProxy: () => true, busy: () => reply(503, 'busy') }
+  const LARGE = 65_536
+
   test('is bounded over all connections, and given back', async () => {
-    const { server, handled } = serve({ maxBufferedBytes: 2500, busy: () => reply(503, 'busy') })
+    const { server, handled } = serve({ ...TRUSTED, maxBufferedBytes: 2500 })
     const slow = await Promise.all([open(server), open(server)])
     for (const client of slow) client.send(`${head('POST /slow', 'Content-Length: 1000')}x`)
     await until(() => server.bufferedBytes === 2000)
     const third = await open(server)
-    third.send(head('POST /third', 'Content-Length: 800') + 'y'.repeat(800))
+    third.send(`${head('POST /third', 'Content-Length: 800')}y`)
     await third.receives(/busy$/)
-    third.send(head('POST /third', 'Content-Length: 500') + 'y'.repeat(500))
+    third.send(`${'y'.repeat(799)}${head('POST /third', 'Content-Length: 500')}y`)
+    await until(() => server.bufferedBytes === 2500)
+    third.send('y'.repeat(499))
     await third.receives(/handled$/)
     const chunked = await open(server)
     chunked.send(`${head('POST /chunked', 'Transfer-Encoding: chunked')}258\r\n${'z'.repeat(600)}\r\n`)
-    await chunked.receives(/busy$/)
+    assert.match(await chunked.closes(), /busy$/)
     for (const client of slow) client.send('x'.repeat(999))
     for (const client of slow) await client.receives(/handled$/)
     assert.equal(server.bufferedBytes, 0)
+    assert.equal(server.inFlight, 0)
     assert.deepEqual(handled.sort(), ['/slow 1000', '/slow 1000', '/third 500'])
   })
 
+  test('is not needed for a body that arrives whole: it is taken where there is none left', async () => {
+    const { server, handled } = serve({ ...TRUSTED, maxBufferedBytes: 1000 })
+    const slow = await open(server)
+    slow.send(`${head('POST /slow', 'Content-Length: 1000')}x`)
+    await until(() => server.bufferedBytes === 1000)
+    const client = await open(server)
+    client.send(head('POST /whole', 'Content-Length: 900') + 'y'.repeat(900))
+    await client.receives(/handled$/)
+    assert.deepEqual(handled, ['/whole 900'])
+  })
+
   test('is given back when clients leave in the middle', async () => {
-    const { server } = serve({ maxBufferedBytes: 2500 })
+    const { server } = serve({ ...TRUSTED, maxBufferedBytes: 2500 })
     const client = await open(server)
     client.send(`${head('POST /', 'Content-Length: 900')}x`)
     const chunked = await open(server)
     chunked.send(`${head('POST /', 'Transfer-Encoding: chunked')}64\r\n${'z'.repeat(100)}\r\n`)
-    await until(() => server.bufferedBytes === 1000)
+    await until(() => server.bufferedBytes === 1900)
     client.socket.destroy()
     chunked.socket.destroy()
     await until(() => server.bufferedBytes === 0)
     assert.equal(server.inFlight, 0)
+  })
+
+  test('is not held by what was only declared', async () => {
+    const { server, handled } = serve({ maxBodyBytes: LARGE, maxBufferedBytes: 16 * LARGE })
+    const idle = await Promise.all(Array.from({ length: 64 }, () => open(server)))
+    for (const client of idle) client.send(head('POST /idle', `Content-Length: ${LARGE}`))
+    await until(() => server.inFlight === 64)
+    assert.equal(server.bufferedBytes, 0)
+    const client = await open(server)
+    client.send(`${head('POST /', `Content-Length: ${LARGE}`)}x`)
+    await until(() => server.bufferedBytes > 0)
+    client.send('x'.repeat(LARGE - 1))
+    await client.receives(/handled$/)
+    assert.deepEqual(handled, [`/ ${LARGE}`])
+    assert.equal(server.bufferedBytes, 0)
+  })
+
+  for (const [what, framing] of [
+    ['declared', `Content-Length: ${LARGE}`],
+    ['chunked', 'Transfer-Encoding: chunked'],
+  ] as const) {
+    test(`${what}: grows to at most twice what has arrived, and the body is whole`, async () => {
+      const content = randomBytes(LARGE)
+      let received: Buffer | undefined
+      const { server } = serve({
+        maxBodyBytes: LARGE,
+        maxBufferedBytes: 16 * LARGE,
+        handler({ body }) {
+          received = body
+          return reply(200, 'handled')
+        },
+      })
+      const client = await open(server)
+      client.send(head('POST /', framing))
+      let before = 0
+      for (const upTo of [1, 2, 1500, 1501, 20_000, 45_000, LARGE]) {
+        const part = content.subarray(before, upTo)
+        const framed = Buffer.concat([Buffer.from(`${part.length.toString(16)}\r\n`), part, Buffer.from('\r\n')])
+        client.send(what === 'chunked' ? framed : part)
+        if (upTo < LARGE) await until(() => server.bufferedBytes >= upTo)
+        assert.ok(server.bufferedBytes <= Math.max(1024, 2 * upTo), `${server.bufferedBytes} for ${upTo}`)
+        before = upTo
+      }
+      if (what === 'chunked') client.send('0\r\n\r\n')
+      await client.receives(/handled$/)
+      assert.ok(received?.equals(content))
+      assert.equal(server.bufferedBytes, 0)
+    })
+  }
+
+  test('goes to one address by an eighth, so that others go on; a trusted proxy may have all', async () => {
+    const { server, handled } = serve({
+      maxBufferedBytes: 8000,
+      isTrustedProxy: (address) => address === '127.0.0.3',
+      busy: ({ peerAddress }) => reply(503, `busy ${peerAddress}`),
+    })
+    const slow = async (address: string) => {
+      const client = await openRaw(server.port, '127.0.0.1', address)
+      connections.push(client)
+      const before = server.bufferedBytes
+      client.send(`${head('POST /', 'Content-Length: 1000')}x`)
+      await until(() => server.bufferedBytes > before || client.text !== '')
+      return client
+    }
+    const [first, second] = [await slow('127.0.0.1'), await slow('127.0.0.1')]
+    await second.receives(/busy 127\.0\.0\.1$/)
+    const others = [await slow('127.0.0.2')]
+    for (let i = 0; i < 6; i++) others.push(await slow('127.0.0.3'))
+    assert.equal(server.bufferedBytes, 8000)
+    await (await slow('127.0.0.3')).receives(/busy 127\.0\.0\.3$/)
+    for (const client of [first, ...others]) client.send('x'.repeat(999))
+    for (const client of [first, ...others]) await client.receives(/handled$/)
+    assert.equal(handled.length, 8)
+    assert.equal(server.bufferedBytes, 0)
+    const again = await slow('127.0.0.1')
+    again.send('x'.repeat(999))
+    await again.receives(/handled$/)
+  })
+
+  test('is counted on after a length that is no number', async () => {
+    const { server } = serve({ ...TRUSTED, maxBufferedBytes: 1000 })
+    const bad = await open(server)
+    bad.send(`${head('POST /', 'Content-Length: x')}hello`)
+    await bad.closes()
+    await until(() => server.openConnections === 0)
+    assert.deepEqual([server.bufferedBytes, server.inFlight], [0, 0])
+    const clients = await Promise.all([open(server), open(server)])
+    for (const client of clients) client.send(`${head('POST /', 'Content-Length: 1000')}x`)
+    await until(() => clients.some(({ text }) => text.endsWith('busy')))
+    assert.equal(server.bufferedBytes, 1000)
   })
 })
 

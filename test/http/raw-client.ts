@@ -12,11 +12,12 @@ export interface RawConnection {
   closes(withinMs?: number): Promise<string>
 }
 
-export function openRaw(port: number, host = '127.0.0.1'): Promise<RawConnection> {
+/** @param localAddress to come from, such as another one of the loopback network. */
+export function openRaw(port: number, host = '127.0.0.1', localAddress?: string): Promise<RawConnection> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let closed = false
-    const socket = connect(port, host, () => resolve(connection))
+    const socket = connect({ port, host, ...(localAddress && { localAddress }) }, () => resolve(connection))
     socket.on('data', (chunk) => chunks.push(chunk))
     socket.on('error', reject)
     socket.on('close', () => {

@@ -490,6 +490,19 @@ describe('requests that are none', () => {
     ],
     'a negative length': [`${head('POST /', 'Content-Length: -5')}hello`, /400/],
     'a length that is no number': [`${head('POST /', 'Content-Length: 0x5')}hello`, /400/],
+    'a length that is a letter': [`${head('POST /', 'Content-Length: x')}hello`, /^(?:HTTP\/1\.1 400 [\s\S]*)?$/],
+    'a length with a sign': [`${head('POST /', 'Content-Length: +5')}hello`, /^(?:HTTP\/1\.1 400 [\s\S]*)?$/],
+    'a length with an exponent': [`${head('POST /', 'Content-Length: 5e0')}hello`, /^(?:HTTP\/1\.1 400 [\s\S]*)?$/],
+    'a list of lengths': [`${head('POST /', 'Content-Length: 5, 5')}hello`, /^(?:HTTP\/1\.1 400 [\s\S]*)?$/],
+    'a length of a GET that is a letter': [head('GET /', 'Content-Length: x'), /^(?:HTTP\/1\.1 400 [\s\S]*)?$/],
+    'an empty length before another, and a request as the body': [
+      head('POST /', 'Content-Length:', 'Content-Length: 31') + head('GET /smuggled'),
+      /^(?:HTTP\/1\.1 400 [\s\S]*)?$/,
+    ],
+    'an empty transfer coding before another': [
+      `${head('POST /', 'Transfer-Encoding:', 'Transfer-Encoding: chunked')}0\r\n\r\n`,
+      /^(?:HTTP\/1\.1 (?:400|505) [\s\S]*)?$/,
+    ],
     'an unknown transfer coding': [`${head('POST /', 'Transfer-Encoding: gzip')}hello`, /400/],
     'another transfer coding that looks like chunked (RFC 9112 §6.1)': [
       `${head('POST /', 'Transfer-Encoding: identity')}0\r\n\r\n${head('GET /smuggled')}`,
@@ -518,6 +531,7 @@ describe('requests that are none', () => {
       assert.match(await client.closes(), answer)
       assert.equal(called, 0)
       assert.equal(server.inFlight, 0)
+      assert.equal(server.bufferedBytes, 0)
     })
   }
 

@@ -69,6 +69,27 @@ describe('pipeline', () => {
     assert.ok((await kept()).includes(4))
   })
 
+  test('a statement that runs too long is the one that is refused, also behind one that could not be sent', async () => {
+    const results = await Promise.allSettled([
+      db.pipeline.run(DIVIDE, [2 ** 31]),
+      db.pipeline.run(KEEP, [[5]]),
+      db.pipeline.run(SLEEP, [60]),
+    ])
+    assert.deepEqual(results.slice(1).map(codeOf), ['fulfilled', '57014'])
+    assert.equal(results[0]?.status, 'rejected')
+  })
+
+  test('bytes come as bytes, whatever way of writing them the database prefers', async () => {
+    await store.sql(
+      `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET bytea_output = escape', current_database()); END $$`,
+    )
+    const other = openDatabase(store.settings, () => undefined)
+    const ECHO: Statement = { name: 'echo-bytes', text: 'SELECT $1::bytea AS raw' }
+    const raw = Buffer.from([0, 92, 120, 255])
+    assert.deepEqual(await other.pipeline.run(ECHO, [raw]), [{ raw }])
+    await other.close()
+  })
+
   test('a lost connection fails its group as unavailable, and the next group has another', async () => {
     const results = await Promise.allSettled([db.pipeline.run(END, [1]), db.pipeline.run(DIVIDE, [1])])
     for (const result of results) assert.ok(result.status === 'rejected' && isUnavailable(result.reason))

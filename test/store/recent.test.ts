@@ -174,6 +174,15 @@ describe('nothing is told from memory', () => {
     }
   })
 
+  test('of an order that is not ready by memory, so that nobody is refused because of it', async () => {
+    const { requester } = await anAccount(store)
+    const front = instance(1).fronts[0] as Front
+    const { id: orderId } = await made(front, requester)
+    asked = 0
+    const found = await front.orders.find({ requester, orderId })
+    assert.deepEqual([isOrder(found) && found.status, asked], ['pending', 1])
+  })
+
   test('of an open order whose account has a CSR profile, or must have one', async () => {
     const { requester } = await anAccount(store)
     const [profile] = await store.sql<{ id: string }>(
