@@ -47,9 +47,8 @@ export function createValidationQueue<T extends Keyed>(options: ValidationQueueO
   let announced = 0
   /** Its question whether there is something to start, while there is nothing. */
   let question: (() => void) | undefined
-  /** What it has been told to start, until it takes it, and until it looks under its lock. */
+  /** What it starts next: it takes a lock and looks what is under it within the answer to its question. */
   let granted: T | undefined
-  const locked = new Map<string, T>()
   let isStopped = false
   let questions = 0
 
@@ -110,17 +109,12 @@ export function createValidationQueue<T extends Keyed>(options: ValidationQueueO
       // Refused, it leaves nothing behind in better-queue; put after its start, it would stay there for good.
       done(isWaiting ? null : new Error('started before it was put'))
     },
-    takeFirstN(_count, done) {
-      const item = granted as T
-      granted = undefined
-      locked.set(item.key, item)
-      done(null, item.key)
-    },
+    takeFirstN: (_count, done) => done(null, (granted as T).key),
     getLock(key, done) {
       // Without a prototype: an object literal with a new name each time leaves V8 a hidden class for each.
       const batch = Object.create(null) as { [key: string]: T }
-      batch[key] = locked.get(key) as T
-      locked.delete(key)
+      batch[key] = granted as T
+      granted = undefined
       done(null, batch)
     },
     releaseLock: (_key, done) => done(null),
@@ -131,8 +125,8 @@ export function createValidationQueue<T extends Keyed>(options: ValidationQueueO
   const getRunningTasks = (done: (error: null, tasks: object) => void) => done(null, {})
 
   const queue = new Queue<T, void>((item: T, done: () => void) => void run(item).then(done), {
-    // The bound is in the answer below, which counts what has not waited as well. With one of its own it would not ask for
-    // the last place.
+    // The bound is in the answer below, which counts what has not waited as well. Under one of its own better-queue would
+    // leave the last place without a question.
     concurrent: Number.POSITIVE_INFINITY,
     id: 'key',
     store: { ...store, getRunningTasks } as Queue.Store<T>,
