@@ -65,8 +65,9 @@ export async function promptFor(what: string): Promise<string> {
   // Each stream closes its descriptor, so each has its own.
   const output = new WriteStream(openSync(TERMINAL, 'w'))
   const input = new ReadStream(fd)
-  output.write(`${what}: `)
+  // Before the prompt: who answers at once would be shown what they typed.
   input.setRawMode(true)
+  output.write(`${what}: `)
   try {
     return await readTyped(input)
   } finally {
