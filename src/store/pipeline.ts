@@ -2,7 +2,7 @@
  * Hot statements, in groups: what is wanted at the time a connection is free goes out in one write, as one implicit
  * transaction with one commit, and comes back together.
  *
- * Few connections are used, so that groups grow with the load: whoever gathers commands (lib/batcher.ts) is asked for them
+ * One connection is enough, and groups grow with the load: whoever gathers commands (lib/batcher.ts) is asked for them
  * at the last moment (`whenFree`). A group that is slow, be it the disk or a row that somebody has locked, lets another
  * connection start beside it; so nothing but its own group waits for what is stuck, up to the bound of the pool.
  *
@@ -24,10 +24,8 @@ export interface Pipeline {
   waiting(): number
 }
 
-/** Groups under way while none of them is slow: one is written and read while another one runs. */
-const CONNECTIONS = 2
-/** A group takes a few milliseconds; on a disk that needs longer for a commit, more of them at once share it. */
-const SLOW_MS = 25
+/** A group takes a few milliseconds. On a second connection from the start the groups would be smaller, and dearer. */
+const SLOW_MS = 50
 
 /** Statements that ran too long; going again would take as long. */
 const CANCELLED = '57014'
@@ -48,18 +46,22 @@ export function createPipeline(pool: pg.Pool, max: number, onStart: (client: pg.
   /** The end of the event-loop turn is waited for, so that requests read from the sockets together travel together. */
   function wake(): void {
     if (isScheduled || !isAnythingWanted()) return
-    const slowBefore = performance.now() - SLOW_MS
+    const now = performance.now()
     let slow = 0
-    for (const { since } of running) if (since < slowBefore) slow++
-    if (running.size < Math.min(max, CONNECTIONS + slow)) {
+    let nextSlow = Number.POSITIVE_INFINITY
+    for (const { since } of running) {
+      if (since + SLOW_MS <= now) slow++
+      else nextSlow = Math.min(nextSlow, since + SLOW_MS)
+    }
+    if (running.size < Math.min(max, 1 + slow)) {
       isScheduled = true
       setImmediate(() => {
         isScheduled = false
         void serve()
       })
-    } else if (!isTimed) {
+    } else if (!isTimed && running.size < max) {
       isTimed = true
-      setTimeout(wakeLater, SLOW_MS)
+      setTimeout(wakeLater, nextSlow - now)
     }
   }
 

@@ -114,7 +114,7 @@ describe('pipeline', () => {
   test('a pool whose connections are all stuck says so, and that somebody waits', async () => {
     const small = openDatabase({ ...store.settings, maxConnections: 2 }, () => undefined)
     const asleep = Promise.allSettled(
-      [0, 40, 80].map(async (ms) => {
+      [0, 100, 200].map(async (ms) => {
         await new Promise((resolve) => setTimeout(resolve, ms))
         return small.pipeline.run(SLEEP, [STUCK_MS / 1000 + 0.5])
       }),
