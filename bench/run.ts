@@ -21,6 +21,9 @@ import { type Responder, startResponders } from './responder/responders.ts'
 import { Unsupported } from './scenario/scenario.ts'
 import { type ScenarioName, scenarioNamed } from './scenario/table.ts'
 
+/** Connections open and queues settle before an open loop is measured. */
+const SETTLING_MS = 3_000
+
 /** Long enough for a steady figure, short enough not to be noticed: three primitives, before and after. */
 const FLOOR_MS = 450
 
@@ -35,7 +38,8 @@ export interface LoadPlan {
   name: string
   shape: LoadShape
   phase: Phase
-  warmupMs: number
+  /** What is run before, one after the other, and not measured. */
+  warmup: readonly Phase[]
   observer?: Observer
 }
 
@@ -91,7 +95,11 @@ export function runRates(
 export function closedLoop(options: Options): LoadPlan {
   const { count, durationMs, warmupMs } = options
   const phase = count === undefined ? { forMs: durationMs } : { operations: count }
-  return { name: 'measuring', shape: { kind: 'closed' }, phase, warmupMs }
+  return { name: 'measuring', shape: { kind: 'closed' }, phase, warmup: warmupOf(warmupMs) }
+}
+
+export function warmupOf(ms: number): Phase[] {
+  return ms > 0 ? [{ forMs: ms }] : []
 }
 
 /** @throws Error for a part of a maximum of nothing. */
@@ -106,7 +114,10 @@ function openLoop({ open, durationMs, warmupMs }: Options, rate: Rate, maximum: 
     shape: { kind: 'open', perSecond, ofMaximum, connections, patienceSeconds: patienceMs / 1000 },
     phase: { arrivals: { steps: [{ perSecond, forMs: durationMs }], patienceMs } },
     // A closed loop has warmed the server up, unless there was none.
-    warmupMs: maximum === undefined ? warmupMs : 0,
+    warmup: [
+      ...(maximum === undefined ? warmupOf(warmupMs) : []),
+      { arrivals: { steps: [{ perSecond, forMs: SETTLING_MS }], patienceMs } },
+    ],
   }
 }
 
@@ -187,21 +198,23 @@ function saveAccounts(
 async function measure(
   options: Options,
   scenario: ScenarioName,
-  { name, shape, phase, warmupMs, observer }: LoadPlan,
+  { name, shape, phase, warmup, observer }: LoadPlan,
   { fleet, release }: { fleet: Fleet; release: () => void },
   progress: ProgressLine,
   interrupt: AbortSignal,
 ) {
   const costsBefore = measureCryptoCosts(FLOOR_MS)
   const readProgress = () => fleet.progress
-  if (warmupMs > 0 && !interrupt.aborted) {
-    const warmingUp = fleet.run({ forMs: warmupMs })
+  const floorBeside = startFloorBeside(serverPids(options).service)
+  for (const phase of warmup) {
+    if (interrupt.aborted) break
+    const warmingUp = fleet.run(phase)
     progress.begin(`${scenario}: warming up`, readProgress)
     await warmingUp
   }
 
   await observer?.begin()
-  const floorBeside = startFloorBeside(serverPids(options).service)
+  floorBeside.begin()
   const endSampling = sampleServer(serverPids(options))
   const ownCpu = process.cpuUsage()
   const startedAt = new Date()

@@ -40,6 +40,8 @@ interface Pending {
   reject(failure: Failure): void
 }
 
+/** A server ends connections that rest for longer, some after ten seconds, and a request must not cross with that. */
+const MAX_REST_MS = 7_000
 const READ_BUFFER_BYTES = 32 * 1024
 
 /** @param caCertificates PEM; undefined trusts the system's roots. @throws Error when it holds no certificate. */
@@ -65,6 +67,7 @@ export class Connection {
   #parser = new ResponseParser()
   #socket: Socket | undefined
   #pending: Pending | undefined
+  #restingSince = 0
 
   constructor(settings: ConnectionSettings, traffic: Traffic) {
     this.#settings = settings
@@ -84,6 +87,7 @@ export class Connection {
       body === undefined
         ? `${head}\r\n`
         : `${head}Content-Type: application/jose+json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+    if (this.#socket && performance.now() - this.#restingSince > MAX_REST_MS) this.close()
     return new Promise((resolve, reject) => {
       this.#pending = { resolve, reject }
       this.#parser.expect(method)
@@ -134,6 +138,7 @@ export class Connection {
   #deliver(response: HttpResponse): void {
     const pending = this.#pending
     this.#pending = undefined
+    this.#restingSince = performance.now()
     if (response.close || this.#parser.hasLeftover || !pending) this.close()
     pending?.resolve(response)
   }

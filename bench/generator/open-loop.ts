@@ -27,7 +27,8 @@ export function runOpenLoop(
   stats: RunStats,
   control: LoopControl,
 ): Promise<void> {
-  const free = [...clients]
+  // Those of a closed loop before are in use already; where all were new, a crowd of handshakes would come first.
+  const free = [...clients].reverse()
   const waiting = new Waiting(patienceMs, stats)
   const due = new Schedule(steps, performance.now())
 

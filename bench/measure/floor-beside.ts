@@ -9,7 +9,9 @@ import type { CryptoCosts } from './crypto-floor.ts'
 const PROBE = fileURLToPath(new URL('./floor-probe.js', import.meta.url))
 const ANSWER_MS = 5_000
 
+/** A process that starts takes a tenth of a second from a processor, so it is started before anything is measured. */
 export interface FloorBeside {
+  begin(): void
   /** Ends the probe. Undefined when it had no time to measure anything, or cannot run here. */
   end(): Promise<CryptoCosts | undefined>
 }
@@ -17,7 +19,7 @@ export interface FloorBeside {
 /** @param pid of the service; undefined: it is elsewhere, and so are its processors */
 export function startFloorBeside(pid: number | undefined): FloorBeside {
   const processors = pid === undefined ? undefined : processorsOf(pid)
-  if (processors === undefined) return { end: async () => undefined }
+  if (processors === undefined) return { begin: () => undefined, end: async () => undefined }
   const probe = fork(PROBE, { execPath: 'taskset', execArgv: ['-c', processors, process.execPath] })
   let isOver = false
   // Without taskset there is a floor from before and after alone.
@@ -28,6 +30,9 @@ export function startFloorBeside(pid: number | undefined): FloorBeside {
     isOver = true
   })
   return {
+    begin() {
+      if (!isOver) probe.send('begin')
+    },
     async end() {
       if (isOver) return undefined
       const costs = await answerOf(probe)

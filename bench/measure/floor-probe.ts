@@ -14,9 +14,12 @@ const PAUSE_MS = 400
 const EXECUTIONS = 16
 
 const meter = new FloorMeter()
-const timer = setInterval(() => meter.run(EXECUTIONS), PAUSE_MS)
-process.on('message', () => {
-  clearInterval(timer)
-  process.send?.(meter.costs(), () => process.disconnect())
+let timer: NodeJS.Timeout | undefined
+process.on('message', (message: 'begin' | 'end') => {
+  if (message === 'begin') timer = setInterval(() => meter.run(EXECUTIONS), PAUSE_MS)
+  else {
+    clearInterval(timer)
+    process.send?.(meter.costs(), () => process.disconnect())
+  }
 })
 process.on('disconnect', () => process.exit())

@@ -38,7 +38,7 @@ export async function runOverload(
       name: `${calm.toFixed(0)}/s, then ${flood.toFixed(0)}/s for ${floodSeconds} s, then ${calm.toFixed(0)}/s`,
       shape: { kind: 'open', perSecond: flood, ofMaximum: factor, connections, patienceSeconds: patienceMs / 1000 },
       phase: { arrivals: { steps, patienceMs }, slotMs: SLOT_MS },
-      warmupMs: 0,
+      warmup: [],
     })
     return reckonOverload({ server: subject.name, maximum, run, parts, ...measured })
   })

@@ -16,6 +16,7 @@ test('the floor of an operation is the sum of its primitives', () => {
 
 test('the floor is measured in a process of its own, on the processors of a server', async () => {
   const beside = startFloorBeside(process.pid)
+  beside.begin()
   // A first burst comes 400 ms after the process has started, which a busy machine delays.
   await new Promise((resolve) => setTimeout(resolve, 1_500))
   const costs = await beside.end()

@@ -43,6 +43,20 @@ describe('the open loop', () => {
     assert.ok(percentile(stats.operations, 0.5) > 50, `median ${percentile(stats.operations, 0.5)} ms`)
   })
 
+  test('uses as few connections as it needs, and first those of a closed loop before it', async () => {
+    const all = clients(50)
+    const used = new Set<AcmeClient>()
+    const stats = new RunStats()
+    stats.reset(100)
+    const operate = async (client: AcmeClient) => {
+      used.add(client)
+      await sleep(10)
+    }
+    await runOpenLoop(all, at(200, 500), operate, stats, { stopped: false })
+    assert.ok(used.size < 25, `${used.size} used`)
+    assert.deepEqual(new Set(all.slice(0, used.size)), used)
+  })
+
   test('drops who finds no connection in time', async () => {
     const stats = await run(1, { ...at(200, 300), patienceMs: 50 }, () => sleep(100))
     assert.ok(stats.dropped > 20, `${stats.dropped} dropped`)
