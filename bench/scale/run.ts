@@ -2,6 +2,7 @@
 
 import { withPrefix } from '../contest.ts'
 import { shareOf } from '../generator/fleet.ts'
+import type { Progress } from '../generator/messages.ts'
 import type { Options } from '../options/options.ts'
 import type { ScaleOptions } from '../options/scale.ts'
 import type { ProgressLine } from '../report/progress.ts'
@@ -12,8 +13,6 @@ import { optionsFor, type Server } from '../servers/chancery.ts'
 import { createDatabase, postgresBelow, startInstance } from '../servers/instances.ts'
 import { meetingPoint } from './meeting.ts'
 import { type Configuration, configurationsOf, reckonScale, type ScaleRow } from './result.ts'
-
-const SILENT: ProgressLine = { begin: () => undefined, end: () => undefined }
 
 /**
  * @param host A service in development mode, for its PostgreSQL and its CA; it is not loaded itself.
@@ -98,9 +97,10 @@ async function loadAtOnce(
   interrupt: AbortSignal,
 ): Promise<Result[]> {
   const [begin, end] = [meetingPoint(group.length), meetingPoint(group.length)]
+  const lineOf = inOneLine(progress, group.length)
   const running = group.map((options, index) => {
     const observer = { begin: begin.arrive, end: end.arrive }
-    return runScenario(options, 'full-flow', index === 0 ? progress : SILENT, interrupt, observer).catch((error) => {
+    return runScenario(options, 'full-flow', lineOf(index), interrupt, observer).catch((error) => {
       // Whoever waits for one that broke would wait for ever.
       begin.open()
       end.open()
@@ -112,6 +112,30 @@ async function loadAtOnce(
     if (one.status === 'rejected') throw one.reason
     return one.value
   })
+}
+
+/** The last, whom the others are ahead of, tells how far all are, with the counts of all. @returns the line of each. */
+function inOneLine(progress: ProgressLine, members: number): (index: number) => ProgressLine {
+  const reads: (() => Progress)[] = []
+  const sum = () => reads.map((read) => read()).reduce(addProgress)
+  return (index) => ({
+    begin(phase, read) {
+      if (read) reads[index] = read
+      if (index === members - 1) progress.begin(phase, read && sum)
+    },
+    end() {
+      if (index === members - 1) progress.end()
+    },
+  })
+}
+
+function addProgress(a: Progress, b: Progress): Progress {
+  return {
+    operations: a.operations + b.operations,
+    failures: a.failures + b.failures,
+    refused: a.refused + b.refused,
+    dropped: a.dropped + b.dropped,
+  }
 }
 
 function requireSuccess(result: Result): Result {
