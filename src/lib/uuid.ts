@@ -1,21 +1,6 @@
 /** UUIDs (RFC 9562): version 7 keys, whose order is the order of their making. */
 
-import { randomFillSync } from 'node:crypto'
-
-const POOL_BYTES = 10 * 256
-const pool = Buffer.allocUnsafe(POOL_BYTES)
-let poolOffset = POOL_BYTES
-
-/** Ten random bytes at a time from a pooled draw: one call into the generator for 256 keys. */
-function nextRandomOffset(): number {
-  if (poolOffset === POOL_BYTES) {
-    randomFillSync(pool)
-    poolOffset = 0
-  }
-  const offset = poolOffset
-  poolOffset += 10
-  return offset
-}
+import { randomOctets } from './random.ts'
 
 /**
  * A version 7 UUID: 48 bits of Unix milliseconds, then 74 random bits.
@@ -28,10 +13,10 @@ export function uuidv7(nowMs: number): string {
     lastTime = `${time.slice(0, 8)}-${time.slice(8)}-7`
     lastMs = ms
   }
-  const offset = nextRandomOffset()
+  const octets = randomOctets(10)
   // The variant: the fourth digit of what follows is 8, 9, a or b.
-  pool[offset + 1] = ((pool[offset + 1] as number) & 0xf3) | 0x08
-  const random = pool.toString('hex', offset, offset + 10)
+  octets[1] = ((octets[1] as number) & 0xf3) | 0x08
+  const random = octets.toString('hex')
   return `${lastTime}${random.slice(0, 3)}-${random.slice(3, 7)}-${random.slice(7, 19)}`
 }
 

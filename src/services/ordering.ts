@@ -1,11 +1,11 @@
 /** Orders and authorizations: creation, reading, deactivation (RFC 8555 §7.4, §7.5). */
 
-import { randomBytes } from 'node:crypto'
 import { type Approval, approvalOf } from '../domain/approval.ts'
 import { type CertificateProfile, chooseProfile } from '../domain/certificate-profile.ts'
 import { checkIdentifiers, type IdentifierPolicy, type RequestedIdentifier } from '../domain/identifier-policy.ts'
 import type { Account, Authorization, Order } from '../domain/records.ts'
 import { checkRequestedValidity, orderExpiry, type RequestedValidity } from '../domain/validity.ts'
+import { randomOctets } from '../lib/random.ts'
 import { uuidv7 } from '../lib/uuid.ts'
 import { offeredChallengeTypes } from '../protocol/challenge.ts'
 import { authorizedIdentifier, type Identifier, isWildcard } from '../protocol/identifier.ts'
@@ -89,7 +89,7 @@ export function createOrdering(
       identifier: authorizedIdentifier(identifier),
       wildcard: isWildcard(identifier),
       // RFC 8555 §8: at least 128 bits of entropy; 256 as a client may expect 43 characters.
-      token: randomBytes(32).toString('base64url'),
+      token: randomOctets(32).toString('base64url'),
       offered: offeredChallengeTypes(identifier, policy.identifiers.enabledChallenges),
       expiresAt: new Date(now.getTime() + lifetimeMs),
     }

@@ -6,7 +6,7 @@
  * index of the certificates table.
  */
 
-import { randomFillSync } from 'node:crypto'
+import { randomOctets } from '../lib/random.ts'
 
 export type SerialNumberSource = () => Buffer | Promise<Buffer>
 
@@ -17,7 +17,7 @@ function positive(serial: Buffer): Buffer {
 }
 
 export function randomSerialNumbers(): SerialNumberSource {
-  return () => positive(randomFillSync(Buffer.alloc(17)))
+  return () => positive(randomOctets(17))
 }
 
 /** Numbers for which one range is asked of the database. A range that is not used up at exit leaves a gap, nothing more. */
@@ -31,7 +31,7 @@ export function databaseSerialNumbers(nextRange: () => Promise<bigint>): SerialN
 
   function take(): Buffer {
     const serial = Buffer.alloc(16)
-    randomFillSync(serial, 0, 8)
+    randomOctets(8).copy(serial)
     serial.writeBigInt64BE(next++, 8)
     return positive(serial)
   }
