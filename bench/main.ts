@@ -2,6 +2,7 @@
 /** `npm run bench`: drives ACME servers through scenarios and reports what they did and what that cost. */
 
 import { writeFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import sade from 'sade'
 import type { AbuseResult } from './abuse/result.ts'
 import { runAbuse } from './abuse/run.ts'
@@ -132,7 +133,7 @@ async function scaleServers(raw: Raw): Promise<boolean> {
     const [host] = contestants
     if (!host?.server) throw new Error('the service that brings PostgreSQL did not start')
     const rows = await runScale(host.server, options, scale, progress, interrupt)
-    process.stdout.write(renderScale(rows))
+    process.stdout.write(renderScale(rows, availableParallelism()))
     writeReports(options, document(subjectsOf(contestants), { scale: rows }))
     return !interrupt.aborted && rows.flatMap(({ rounds }) => rounds.flat()).every(isGood)
   }).catch((error) => {

@@ -30,6 +30,8 @@ export interface ScalePoint {
   cores: number | undefined
   /** Certificates a second for each of these. */
   perCore: number | undefined
+  /** Of the busiest process of each instance's generator, together: they may share a processor. */
+  generatorCores: number
 }
 
 export interface ScaleRow {
@@ -87,6 +89,7 @@ export function pointOf(results: readonly Result[]): ScalePoint {
     floors: isKnown ? quotient(micros, floor) : undefined,
     cores: isKnown ? (perSecond * micros) / 1_000_000 : undefined,
     perCore: isKnown ? quotient(1_000_000, micros) : undefined,
+    generatorCores: sum((one) => one.generatorCores),
   }
 }
 

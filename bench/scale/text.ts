@@ -2,7 +2,7 @@
 
 import { ROLES } from '../measure/server-cpu.ts'
 import { number } from '../report/comparison-text.ts'
-import { isGeneratorBusy } from '../report/result.ts'
+import { BUSY_CORES, isGeneratorBusy } from '../report/result.ts'
 import { letterOf, type Spread } from '../report/summary.ts'
 import { generatorWarning, ROLE_NAMES } from '../report/text.ts'
 import type { ScaleRow } from './result.ts'
@@ -12,7 +12,8 @@ const COLUMNS = [
   ...['certificates/s a core', 'ratio of that'],
 ]
 
-export function renderScale(rows: readonly ScaleRow[]): string {
+/** @param processors That the generators may use. */
+export function renderScale(rows: readonly ScaleRow[], processors: number): string {
   const first = rows[0]?.rounds[0]?.[0]
   if (!first) return 'no whole round\n'
   const { challenge, clients, seconds } = first
@@ -24,7 +25,7 @@ export function renderScale(rows: readonly ScaleRow[]): string {
     line(COLUMNS),
     line(COLUMNS.map((_, index) => (index === 0 ? '---' : '---:'))),
     ...rows.map((row, index) => line(cells(row, index))),
-    ...troubleLines(rows),
+    ...troubleLines(rows, processors),
     '',
   ].join('\n')
 }
@@ -52,14 +53,20 @@ function ratioWords({ configuration: { comparedWith }, ratio }: ScaleRow): strin
   return `${median.toFixed(2)} of ${letterOf(comparedWith)}${range}`
 }
 
-function troubleLines(rows: readonly ScaleRow[]): string[] {
-  return rows.flatMap(({ rounds }, index) => {
+function troubleLines(rows: readonly ScaleRow[], processors: number): string[] {
+  return rows.flatMap(({ rounds, points }, index) => {
     const results = rounds.flat()
     const failures = results.flatMap((result) => result.failures)
     const count = failures.reduce((sum, failure) => sum + failure.count, 0)
     const busy = results.find(isGeneratorBusy)
+    const together = Math.max(...points.map(({ generatorCores }) => generatorCores))
     return [
       ...(busy ? [`${letterOf(index)}: ${generatorWarning(busy)}`] : []),
+      ...(!busy && together > BUSY_CORES * processors
+        ? [
+            `${letterOf(index)}: the generators together used ${number(together)} of ${processors} processors; they may be the limit`,
+          ]
+        : []),
       ...failures
         .slice(0, 1)
         .map(({ kind, example }) => `${letterOf(index)}: ${count} failed, such as ${kind}: ${example}`),

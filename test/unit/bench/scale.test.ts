@@ -107,20 +107,37 @@ describe('the table of bench scale', () => {
   })
 
   test('is Markdown, and names what each row is compared with', () => {
-    const text = renderScale(reckonScale(configurations, [round(1)]))
+    const text = renderScale(reckonScale(configurations, [round(1)]), 1)
     const table = text.split('\n').filter((line) => line.startsWith('|'))
     assert.equal(table.length, 6)
     assert.ok(table.every((line) => line.split('|').length === table[0]?.split('|').length))
     assert.equal(table[2], '| A: 1 front | 100 | 2.00 | service 1000 | 2.00 | 0.10 | 1000 | – |')
     assert.match(text, /^\| D: 2 instances, 1 front each \| 140 \|.*\| 0\.80 of C \|$/m)
-    assert.equal(renderScale(reckonScale(configurations, [])), 'no whole round\n')
+    assert.equal(renderScale(reckonScale(configurations, []), 1), 'no whole round\n')
   })
 
   test('is followed by what failed', () => {
     const broken = [
       [{ ...measured({ perSecond: 1, server: {} }), failures: [{ kind: 'timeout', count: 3, example: 'x' }] }],
     ]
-    assert.match(renderScale(reckonScale(configurations.slice(0, 1), [broken])), /^A: 3 failed, such as timeout: x$/m)
+    assert.match(
+      renderScale(reckonScale(configurations.slice(0, 1), [broken]), 1),
+      /^A: 3 failed, such as timeout: x$/m,
+    )
+  })
+})
+
+describe('generators that share a processor', () => {
+  const busy = (generatorCores: number) => ({ ...measured({ perSecond: 1, server: { service: 1 } }), generatorCores })
+  const configurations = configurationsOf({ fronts: [1], instances: 2 })
+  const rows = reckonScale(configurations, [[[busy(0.5)], [busy(0.5)], [busy(0.5), busy(0.5)]]])
+
+  test('may be the limit together where none is alone', () => {
+    assert.match(
+      renderScale(rows, 1),
+      /^C: the generators together used 1\.00 of 1 processors; they may be the limit$/m,
+    )
+    assert.doesNotMatch(renderScale(rows, 2), /limit/)
   })
 })
 
