@@ -20,7 +20,7 @@ import type { ScenarioName } from './scenario/table.ts'
 import { ACCEPT_ALL, ACCEPT_ALL_MODULE } from './servers/accept-all.ts'
 import { startBeside } from './servers/beside.ts'
 import { type Build, buildCommit, commitOf, ownBuild, removeCheckout } from './servers/build.ts'
-import { type Server, startServer } from './servers/chancery.ts'
+import { optionsFor, startServer } from './servers/chancery.ts'
 import type { Contestant } from './servers/contestant.ts'
 
 /**
@@ -162,18 +162,7 @@ async function startBuild(build: Build, dataDir: string, options: Options, signa
   const settings = { dataDir, workers, cpus: serverCpus, validator, asksDns: asksDns(options.challengeType) }
   const server = await startServer(build, settings, signal)
   const subject = { name: build.name, commit: build.commit, note: '', isOurs: true }
-  return { subject, options: optionsFor(options, server), stop: server.stop }
-}
-
-function optionsFor(options: Options, { directoryUrl, responders, root, pid }: Server): Options {
-  return {
-    ...options,
-    directoryUrl,
-    responders,
-    caCertificates: root,
-    rootCertificate: root,
-    pids: { service: pid },
-  }
+  return { subject, options: optionsFor(options, server), server, stop: server.stop }
 }
 
 function runningServer(other: AgainstOptions, options: Options): Contestant {
@@ -196,6 +185,6 @@ function runningServer(other: AgainstOptions, options: Options): Contestant {
   }
 }
 
-function withPrefix(progress: ProgressLine, prefix: string): ProgressLine {
+export function withPrefix(progress: ProgressLine, prefix: string): ProgressLine {
   return { begin: (phase, read) => progress.begin(prefix + phase, read), end: progress.end }
 }

@@ -2,6 +2,7 @@
 /** `npm run bench`: drives ACME servers through scenarios and reports what they did and what that cost. */
 
 import { writeFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import sade from 'sade'
 import type { AbuseResult } from './abuse/result.ts'
 import { runAbuse } from './abuse/run.ts'
@@ -13,6 +14,7 @@ import { ABUSE_FLAGS, parseAbuseOptions } from './options/abuse.ts'
 import { FLAGS, type Options, parseOptions } from './options/options.ts'
 import { OVERLOAD_FLAGS, parseOverloadOptions } from './options/overload.ts'
 import { type Flag, OptionsError, type Raw } from './options/reader.ts'
+import { parseScaleOptions, SCALE_FLAGS } from './options/scale.ts'
 import type { OverloadResult } from './overload/result.ts'
 import { runOverload } from './overload/run.ts'
 import { renderOverload } from './overload/text.ts'
@@ -26,6 +28,8 @@ import { type ProgressLine, progressLine } from './report/progress.ts'
 import { isGood } from './report/result.ts'
 import { isBroken } from './report/summary.ts'
 import { renderText } from './report/text.ts'
+import { runScale } from './scale/run.ts'
+import { renderScale } from './scale/text.ts'
 import type { Contestant } from './servers/contestant.ts'
 import { benchSigner, SIGNER_FLAGS, SignerBenchUsage } from './signer/command.ts'
 
@@ -122,6 +126,21 @@ async function abuseServers(raw: Raw): Promise<boolean> {
   })
 }
 
+async function scaleServers(raw: Raw): Promise<boolean> {
+  const { options, scale } = parseScaleOptions(raw)
+  const { progress, interrupt, document } = beginSession()
+  return await withServers(options, progress, interrupt, async (contestants) => {
+    const [host] = contestants
+    if (!host?.server) throw new Error('the service that brings PostgreSQL did not start')
+    const rows = await runScale(host.server, options, scale, progress, interrupt)
+    process.stdout.write(renderScale(rows, availableParallelism()))
+    writeReports(options, document(subjectsOf(contestants), { scale: rows }))
+    return !interrupt.aborted && rows.flatMap(({ rounds }) => rounds.flat()).every(isGood)
+  }).catch((error) => {
+    throw interrupt.aborted ? new Error('interrupted before the first round', { cause: error }) : error
+  })
+}
+
 /** @returns undefined, and says why, when another project's server broke: that does not end the run. */
 async function othersMayBreak<T>({ subject, restart }: Contestant, running: Promise<T>): Promise<T | undefined> {
   try {
@@ -188,12 +207,13 @@ const COMMANDS = {
     'bench',
     FLAGS,
     [
-      'Measure ACME servers: throughput, latency per step, CPU per operation. Other commands: overload, abuse, profile, micro, load, signer.',
+      'Measure ACME servers: throughput, latency per step, CPU per operation. Other commands: overload, abuse, scale, profile, micro, load, signer.',
       'Ends with 1 when an answer was wrong or nothing succeeded, and with 2 when an option is wrong.',
     ],
     [
       'overload --help',
       'abuse --help',
+      'scale --help',
       'profile --help',
       'micro --help',
       'load --help',
@@ -222,6 +242,15 @@ const COMMANDS = {
     ],
     ['--start --clients 32 --workers 3 --server-cpus 0-2 --abuse slowloris,bad-signatures'],
   ).action(acting(abuseServers)),
+  scale: commandNamed(
+    'bench-scale',
+    SCALE_FLAGS,
+    [
+      'Certificates a second, and for each core used, with 1, 2, 3 front threads and with several instances on one database.',
+      'Starts all of them, loads them in turn (A B C D, A B C D), and takes them down.',
+    ],
+    ['--clients 64 --server-cpus 0-2 --challenge accept-all-01 --duration 10 --warmup 10'],
+  ).action(acting(scaleServers)),
   profile: commandNamed('bench-profile', PROFILE_FLAGS, [
     'Where the CPU of one operation goes: profiles of all threads, statements of PostgreSQL, event loops, allocations.',
     'Starts a service of its own in development mode, loads it three times, and takes it down.',
@@ -269,8 +298,8 @@ function unknown(flag: string): void {
 }
 
 const FLAGS_OF = {
-  ...{ bench: FLAGS, overload: OVERLOAD_FLAGS, abuse: ABUSE_FLAGS, profile: PROFILE_FLAGS, load: LOAD_FLAGS },
-  ...{ micro: MICRO_FLAGS, signer: SIGNER_FLAGS },
+  ...{ bench: FLAGS, overload: OVERLOAD_FLAGS, abuse: ABUSE_FLAGS, scale: SCALE_FLAGS, profile: PROFILE_FLAGS },
+  ...{ load: LOAD_FLAGS, micro: MICRO_FLAGS, signer: SIGNER_FLAGS },
 } satisfies Record<keyof typeof COMMANDS, readonly Flag[]>
 
 const [node = '', script = '', word = '', ...others] = process.argv

@@ -18,7 +18,7 @@ import { runScenario } from '../run.ts'
 import type { ScenarioName } from '../scenario/table.ts'
 import { ACCEPT_ALL, ACCEPT_ALL_MODULE } from '../servers/accept-all.ts'
 import { type Build, ownBuild } from '../servers/build.ts'
-import { type Server, startServer } from '../servers/chancery.ts'
+import { optionsFor, type Server, startServer } from '../servers/chancery.ts'
 import { Agents } from './agents.ts'
 import { allocationShares, cpuShares, type Shares } from './attribute.ts'
 import { ALLOCATIONS, CPU, capture, type Instrument, type ThreadCapture, TIMES } from './capture.ts'
@@ -216,17 +216,6 @@ async function runWith<Profile>(
   if (result.succeeded === 0)
     throw new Error(`no ${scenario} succeeded: ${result.failures[0]?.example ?? 'no failure either'}`)
   return { result, captures }
-}
-
-function optionsFor(options: Options, { directoryUrl, responders, root, pid }: Server): Options {
-  return {
-    ...options,
-    directoryUrl,
-    responders,
-    caCertificates: root,
-    rootCertificate: root,
-    pids: { service: pid },
-  }
 }
 
 function measured<Profile>(

@@ -4,6 +4,7 @@ import { execFileSync } from 'node:child_process'
 import { cpus, loadavg, release, totalmem } from 'node:os'
 import type { AbuseResult } from '../abuse/result.ts'
 import type { OverloadResult } from '../overload/result.ts'
+import type { ScaleRow } from '../scale/result.ts'
 import type { Subject } from '../servers/contestant.ts'
 import type { Measured } from './summary.ts'
 
@@ -32,6 +33,7 @@ export interface BenchDocument {
   measurements: Measured[]
   overload: OverloadResult[]
   abuse: AbuseResult[]
+  scale: ScaleRow[]
 }
 
 /** @returns a function that makes the document when the run has ended. */
@@ -40,7 +42,7 @@ export function beginDocument(command: string[]) {
   const machine = describeMachine()
   return (
     servers: Subject[],
-    parts: Partial<Pick<BenchDocument, 'measurements' | 'overload' | 'abuse'>>,
+    parts: Partial<Pick<BenchDocument, 'measurements' | 'overload' | 'abuse' | 'scale'>>,
   ): BenchDocument => ({
     format: 'chancery-bench',
     version: 1,
@@ -53,6 +55,7 @@ export function beginDocument(command: string[]) {
     measurements: parts.measurements ?? [],
     overload: parts.overload ?? [],
     abuse: parts.abuse ?? [],
+    scale: parts.scale ?? [],
   })
 }
 

@@ -10,7 +10,8 @@ import type { Options } from '../options/options.ts'
 import { type ScenarioName, scenarioNamed } from '../scenario/table.ts'
 import { buildSeries, curveOf, type Latency, latencyOf, type Series } from './series.ts'
 
-const BUSY_CORES = 0.85
+/** From here on a processor of the generator's has no time to spare. */
+export const BUSY_CORES = 0.85
 /** How late a generator that keeps up never is. */
 const LATE_MS = 50
 

@@ -107,12 +107,12 @@ function figureOf(values: (number | undefined)[][]): Figure {
   return { servers, ratios }
 }
 
-function quotient(value: number | undefined, by: number | undefined): number | undefined {
+export function quotient(value: number | undefined, by: number | undefined): number | undefined {
   return value === undefined || by === undefined || by === 0 ? undefined : value / by
 }
 
 /** Of what is there; a round in which a server was broken does not take its other rounds away. */
-function spreadOf(values: (number | undefined)[]): Spread | undefined {
+export function spreadOf(values: (number | undefined)[]): Spread | undefined {
   const present = values.filter((value) => value !== undefined)
   if (present.length === 0) return undefined
   return { median: median(present), lowest: Math.min(...present), highest: Math.max(...present) }

@@ -2,12 +2,15 @@
 
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
+import type { Options } from '../options/options.ts'
 import type { ResponderPlaces } from '../responder/responders.ts'
 import { type Build, outputOf } from './build.ts'
 import { startChild } from './child.ts'
 import { freePort } from './free-port.ts'
 
 export interface Server {
+  /** Holds its CA, its database and its configuration. */
+  dataDir: string
   directoryUrl: string
   /** Where it looks for answers to challenges. */
   responders: ResponderPlaces
@@ -37,12 +40,7 @@ export async function startServer(build: Build, settings: ServerSettings, signal
   const cli = path.join(build.root, 'dist/src/main/cli.js')
   const known = flagsIn(await outputOf(process.execPath, [cli, 'serve', '--help'], build.root, signal))
   const port = await freePort()
-  const responders = {
-    host: '127.0.0.1',
-    http01Port: await freePort(),
-    dnsPort: settings.asksDns ? await freePort() : 0,
-    tlsAlpn01Port: known.has('tlsalpn01-port') ? await freePort() : 0,
-  }
+  const responders = await freePlaces({ asksDns: settings.asksDns, asksTls: known.has('tlsalpn01-port') })
   const words = serverFlags(
     {
       'data-dir': settings.dataDir,
@@ -66,7 +64,35 @@ export async function startServer(build: Build, settings: ServerSettings, signal
     signal,
   )
   const root = readFileSync(path.join(settings.dataDir, 'ca/root.pem'), 'utf8')
-  return { directoryUrl, responders, root, pid, stop }
+  return { dataDir: settings.dataDir, directoryUrl, responders, root, pid, stop }
+}
+
+/** Where a server of ours is to look for answers to challenges. */
+export async function freePlaces({
+  asksDns,
+  asksTls,
+}: {
+  asksDns: boolean
+  asksTls: boolean
+}): Promise<ResponderPlaces> {
+  return {
+    host: '127.0.0.1',
+    http01Port: await freePort(),
+    dnsPort: asksDns ? await freePort() : 0,
+    tlsAlpn01Port: asksTls ? await freePort() : 0,
+  }
+}
+
+/** Those of the run, for a server that the bench has started. */
+export function optionsFor(options: Options, { directoryUrl, responders, root, pid }: Omit<Server, 'stop'>): Options {
+  return {
+    ...options,
+    directoryUrl,
+    responders,
+    caCertificates: root,
+    rootCertificate: root,
+    pids: { service: pid },
+  }
 }
 
 /** Flags that a command's `--help` names. */

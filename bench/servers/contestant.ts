@@ -1,6 +1,7 @@
 /** A server that takes part in a run: how results name it, how it is loaded, and how it is started anew and ended. */
 
 import type { Options } from '../options/options.ts'
+import type { Server } from './chancery.ts'
 
 /** A server as it stands in results. */
 export interface Subject {
@@ -17,6 +18,8 @@ export interface Contestant {
   subject: Subject
   /** Those of the run, for this server. */
   options: Options
+  /** What the bench has started of this project. */
+  server?: Server
   /** Starts it anew after it broke; absent when it is not ours to start. @throws Error */
   restart?(): Promise<void>
   stop(): Promise<void>

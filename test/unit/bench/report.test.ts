@@ -36,7 +36,7 @@ function aDocument(parts: Partial<BenchDocument>): BenchDocument {
     ...{ format: 'chancery-bench', version: 1, command: ['--json', "it's"], commit: 'abc', machine },
     ...{ startedAt: '2026-01-01T00:00:00Z', endedAt: '2026-01-01T00:03:00Z' },
     ...{ servers: [server, { ...server, name: 'other', isOurs: false, note: 'keeps nothing' }] },
-    ...{ measurements: [], overload: [], abuse: [], ...parts },
+    ...{ measurements: [], overload: [], abuse: [], scale: [], ...parts },
   }
 }
 

@@ -1,0 +1,83 @@
+/** What a run of `bench scale` says, as a table in Markdown, so that it can stand in a document as it is. */
+
+import { ROLES } from '../measure/server-cpu.ts'
+import { number } from '../report/comparison-text.ts'
+import { BUSY_CORES, isGeneratorBusy } from '../report/result.ts'
+import { letterOf, type Spread } from '../report/summary.ts'
+import { generatorWarning, ROLE_NAMES } from '../report/text.ts'
+import type { ScaleRow } from './result.ts'
+
+const COLUMNS = [
+  ...['configuration', 'certificates/s', 'p99, ms', 'CPU of a certificate, µs', '× floor', 'cores used'],
+  ...['certificates/s a core', 'ratio of that'],
+]
+
+/** @param processors That the generators may use. */
+export function renderScale(rows: readonly ScaleRow[], processors: number): string {
+  const first = rows[0]?.rounds[0]?.[0]
+  if (!first) return 'no whole round\n'
+  const { challenge, clients, seconds } = first
+  const rounds = rows[0]?.rounds.length
+  return [
+    `full flow, challenge ${challenge}, ${clients} clients: ${rounds} × ${seconds.toFixed(1)} s each, in turn`,
+    'Medians of the rounds; ratios within each round and their range. Instances are loaded at once, with a part of the clients each.',
+    '',
+    line(COLUMNS),
+    line(COLUMNS.map((_, index) => (index === 0 ? '---' : '---:'))),
+    ...rows.map((row, index) => line(cells(row, index))),
+    ...troubleLines(rows, processors),
+    '',
+  ].join('\n')
+}
+
+function cells(row: ScaleRow, index: number): string[] {
+  const { configuration, perSecond, p99Ms, floors, cores, perCore } = row
+  return [
+    `${letterOf(index)}: ${configuration.name}`,
+    ...[perSecond, p99Ms].map(shown),
+    cpuWords(row),
+    ...[floors, cores, perCore].map(shown),
+    ratioWords(row),
+  ]
+}
+
+function cpuWords({ cpu }: ScaleRow): string {
+  const found = ROLES.flatMap((role) => (cpu[role] ? [`${ROLE_NAMES[role]} ${number(cpu[role].median)}`] : []))
+  return found.length === 0 ? '–' : found.join(', ')
+}
+
+function ratioWords({ configuration: { comparedWith }, ratio }: ScaleRow): string {
+  if (comparedWith === undefined || !ratio) return '–'
+  const { median, lowest, highest } = ratio
+  const range = lowest === highest ? '' : ` (${lowest.toFixed(2)}–${highest.toFixed(2)})`
+  return `${median.toFixed(2)} of ${letterOf(comparedWith)}${range}`
+}
+
+function troubleLines(rows: readonly ScaleRow[], processors: number): string[] {
+  return rows.flatMap(({ rounds, points }, index) => {
+    const results = rounds.flat()
+    const failures = results.flatMap((result) => result.failures)
+    const count = failures.reduce((sum, failure) => sum + failure.count, 0)
+    const busy = results.find(isGeneratorBusy)
+    const together = Math.max(...points.map(({ generatorCores }) => generatorCores))
+    return [
+      ...(busy ? [`${letterOf(index)}: ${generatorWarning(busy)}`] : []),
+      ...(!busy && together > BUSY_CORES * processors
+        ? [
+            `${letterOf(index)}: the generators together used ${number(together)} of ${processors} processors; they may be the limit`,
+          ]
+        : []),
+      ...failures
+        .slice(0, 1)
+        .map(({ kind, example }) => `${letterOf(index)}: ${count} failed, such as ${kind}: ${example}`),
+    ]
+  })
+}
+
+function shown(spread: Spread | undefined): string {
+  return spread ? number(spread.median) : '–'
+}
+
+function line(columns: readonly string[]): string {
+  return `| ${columns.join(' | ')} |`
+}
