@@ -110,7 +110,7 @@ class RawConnections {
     this.#counts.acts++
     this.#counts.sentBytes += bytes.length
     // A server that does not read is not written to any further.
-    if (!socket.write(bytes)) await Promise.race([once(socket, 'drain'), once(socket, 'close')]).catch(() => undefined)
+    if (!socket.write(bytes)) await drainedOrClosed(socket)
   }
 
   async #open(index: number): Promise<Socket | undefined> {
@@ -136,6 +136,14 @@ class RawConnections {
       return undefined
     }
   }
+}
+
+async function drainedOrClosed(socket: Socket): Promise<void> {
+  const settled = new AbortController()
+  const { signal } = settled
+  await Promise.race([once(socket, 'drain', { signal }), once(socket, 'close', { signal })]).catch(() => undefined)
+  // What is not heard of any more must not stay on the socket, act by act.
+  settled.abort()
 }
 
 /** Runs until the process ends. @param onFirst Told when every connection has acted once. */
