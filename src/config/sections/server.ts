@@ -62,7 +62,7 @@ export const Server = z
         .int()
         .min(1)
         .default(() => Math.min(MAX_DEFAULT_WORKERS, availableParallelism())),
-      'Number of front threads.',
+      'Number of front threads. Where PostgreSQL runs on the same machine, one fewer than there are cores is faster.',
       { defaultText: `number of cores, at most ${MAX_DEFAULT_WORKERS}` },
     ),
     worker_class: setting(
