@@ -141,6 +141,7 @@ class RawConnections {
 async function drainedOrClosed(socket: Socket): Promise<void> {
   const settled = new AbortController()
   const { signal } = settled
+  // One that breaks is over as well; 'close' counts it.
   await Promise.race([once(socket, 'drain', { signal }), once(socket, 'close', { signal })]).catch(() => undefined)
   // What is not heard of any more must not stay on the socket, act by act.
   settled.abort()
