@@ -44,7 +44,7 @@ export interface Order {
   certificateId?: string
   /** CSR profile assigned to its account, as of when the order was read. */
   csrProfileId?: string
-  /** Oldest CAA check among its authorizations of DNS names; absent where one of them was never checked. */
+  /** While it is open, the oldest CAA check among its authorizations of DNS names; absent where one of them was never checked. */
   caaCheckedAt?: Date
 }
 

@@ -15,6 +15,7 @@ import { type CaBackend, CaError, type CaIssuer, type CaOutage } from '../ca/bac
 import { type CertificateProfile, chooseIssuer, DEFAULT_PROFILE } from '../domain/certificate-profile.ts'
 import { type CsrPolicy, checkCsr, commonNameOf } from '../domain/csr-check.ts'
 import { checkIdentifiers, type IdentifierPolicy } from '../domain/identifier-policy.ts'
+import { issuedOrder } from '../domain/order-state.ts'
 import type { Order } from '../domain/records.ts'
 import { certificateValidity, type RequestedValidity, type Validity } from '../domain/validity.ts'
 import { uuidv7 } from '../lib/uuid.ts'
@@ -308,7 +309,7 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       if (outcome === 'left to recovery') return { ...order, status: 'processing' }
       // Without a certificate in hand somebody else has settled the order, one way or the other.
       if (!der) return reread()
-      const valid: Order = { ...order, status: 'valid', certificateId: issuing.certificateId }
+      const valid = issuedOrder(order, issuing.certificateId)
       const issuerFingerprint = await saveIssuer(built.issuer)
       if (stamp) recent?.issued(stamp, valid, { id: issuing.certificateId, der, issuerFingerprint })
       return valid

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import fc from 'fast-check'
+import { issuedOrder } from '../../src/domain/order-state.ts'
 import type { Order } from '../../src/domain/records.ts'
 import { allocateChangeCounters, openChangeCounters } from '../../src/lib/change-counters.ts'
 import { announcingAccounts, announcingAuthorizations, createRecent, type Recent } from '../../src/services/recent.ts'
@@ -91,8 +92,11 @@ async function issued(front: Front, requester: Requester, order: Order) {
   const certificate = anIssued(intent)
   assert.ok(await front.issuance.complete(certificate))
   const { certificateId, der } = certificate
-  const valid: Order = { ...order, status: 'valid', certificateId }
-  front.recent.issued(stamp, valid, { id: certificateId, der, issuerFingerprint: '07'.repeat(32) })
+  front.recent.issued(stamp, issuedOrder(order, certificateId), {
+    id: certificateId,
+    der,
+    issuerFingerprint: '07'.repeat(32),
+  })
   return certificateId
 }
 
@@ -121,6 +125,7 @@ describe('in a flow on one connection', () => {
     assert.deepEqual([isOrder(valid) && valid.status, isOrder(valid) && valid.certificateId], ['valid', certificateId])
     assert.ok(front.recent.certificate(requester, certificateId))
     assert.equal(asked, 1)
+    assert.deepEqual(valid, await store.orders.find({ requester, orderId: order.id }))
   })
 
   test('a triggered challenge is remembered as processing until the supervisor has recorded an attempt', async () => {
@@ -253,6 +258,6 @@ test('whatever is done on whichever thread, each of them says what the database 
         }
       }
     }),
-    { numRuns: 12 },
+    { numRuns: 60 },
   )
 })
