@@ -35,6 +35,8 @@ const SUPERVISOR_DEADLINE_MS = 2_000
 const POOL_REPORT_MS = 100
 /** This costs a patient client nothing, and makes one that is not a thousand times slower. As many as there can be connections. */
 const LATE = { holdMs: 2_000, capacity: 8_192 }
+/** Half of what the library lets a connection be silent. */
+const HELD_BACK = { holdMs: 5_000, capacity: 8_192 }
 /** For bodies that a thread receives in pieces: 512 of the largest by default, 64 from one address. */
 const MAX_BUFFERED_BYTES = 32 * 1024 * 1024
 
@@ -59,6 +61,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
     const patience = createPatience(handlesOverload, events.patience)
     const admission = createAdmission(targetDelayMs, events.admission)
     const late = new HoldingPen<HttpReply>(LATE)
+    const heldBack = new HoldingPen<HttpReply>(HELD_BACK)
     const context = createAcmeContext(
       { config, methods, db, stores: createStores(db), ca, instanceId, metrics, log },
       data,
@@ -79,6 +82,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       admission,
       patience,
       late,
+      heldBack,
       metrics,
       log,
       version,
@@ -103,6 +107,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       accept: createConnectionGate({
         maxConnections,
         isTrustedProxy,
+        isBusy: () => admission.isWatching,
         isOverloaded: () => admission.isOverloaded,
         isUnwelcome: patience.isExhausted,
       }),
@@ -137,6 +142,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       const now = performance.now()
       if (handlesOverload) admission.tick(now, server.counters.requests, utilization())
       late.release(now)
+      heldBack.release(now)
       events.connectionsRefused(server.counters.refusedConnections)
     }, TICK_MS).unref()
 
@@ -162,6 +168,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       async drain(deadlineMs) {
         const deadline = performance.now() + deadlineMs
         late.release()
+        heldBack.release()
         await server.drain(deadlineMs)
         // A finalize whose reply has gone out as `processing` still records its certificate.
         while (context.issuance.inFlight() > 0 && performance.now() < deadline)

@@ -26,8 +26,10 @@ export interface FrontOptions {
   board: Pick<InstanceBoard, 'admission'>
   admission: Admission
   patience: Pick<Patience, 'isExhausted' | 'wasted'>
-  /** Where answers wait that are not to be prompt. */
+  /** Where refusals of an overloaded thread wait that are not to be prompt. */
   late: HoldingPen<HttpReply>
+  /** Where answers to an address wait that has wasted too much. */
+  heldBack: HoldingPen<HttpReply>
   metrics: Metrics
   log: Logger
   version: string
@@ -86,7 +88,7 @@ function busy(detail: string, retryAfterSeconds: number): Problem {
 }
 
 export function createFront(options: FrontOptions): Front {
-  const { acme, board, admission, patience, late, metrics, log, securityHeaders } = options
+  const { acme, board, admission, patience, late, heldBack, metrics, log, securityHeaders } = options
   const effectiveClient = createForwarding(options.proxy, options.scheme)
 
   const pressureProblems = Object.fromEntries(
@@ -218,12 +220,12 @@ export function createFront(options: FrontOptions): Front {
     const refusal = admission.judge(acme.match(http.path)?.resource ?? 'directory', exchange.address)
     if (!refusal) return undefined
     const reply = unlogged(overloadProblem(refusal.retryAfterSeconds), exchange)
-    return refusal.isLate ? held(reply) : reply
+    return refusal.isLate ? held(late, reply) : reply
   }
 
   /** Who cannot be kept waiting any more, since too many are, has to connect anew. */
-  function held(reply: HttpReply): HttpReply | Promise<HttpReply> {
-    return late.hold(reply, performance.now()) ?? { ...reply, closes: true }
+  function held(pen: HoldingPen<HttpReply>, reply: HttpReply): HttpReply | Promise<HttpReply> {
+    return pen.hold(reply, performance.now()) ?? { ...reply, closes: true }
   }
 
   /** Refusals to an address that asks for little else go out late: it cannot ask again before it has its answer. */
@@ -231,7 +233,7 @@ export function createFront(options: FrontOptions): Front {
     if (reply.status < 400 || reply.status >= 500) return reply
     const waste = WASTE[reply.status]
     if (waste !== undefined) patience.wasted(address, waste)
-    return patience.isExhausted(address) ? held(reply) : reply
+    return patience.isExhausted(address) ? held(heldBack, reply) : reply
   }
 
   function finishLater(reply: Promise<HttpReply>, exchange: Exchange): Promise<HttpReply> {

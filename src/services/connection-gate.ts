@@ -3,7 +3,9 @@
  *
  * A connection costs little until it asks for something, and the library ends those that say nothing or trickle within some ten seconds. So
  * there is a bound for all, and only where it comes near, or the thread is overloaded, a connection is refused to
- * the address that has opened far more than others lately. It is then refused before TLS, which is the dear part.
+ * the address that has opened far more than others lately. It is then refused before TLS, which is the dear part. An address that
+ * has made itself unwelcome keeps a few as soon as the thread has no rest: each connection that ends behind a refusal would otherwise come back
+ * with a handshake.
  */
 
 import { isHeavy } from '../domain/overload.ts'
@@ -15,6 +17,8 @@ export interface ConnectionGateOptions {
   maxConnections: number
   /** A proxy that speaks for many. */
   isTrustedProxy(address: string): boolean
+  /** It has no rest, or its queue grows. */
+  isBusy(): boolean
   isOverloaded(): boolean
   /** An address that has made itself unwelcome. */
   isUnwelcome(address: string): boolean
@@ -30,6 +34,7 @@ const LOOK_MS = 50
 export function createConnectionGate({
   maxConnections,
   isTrustedProxy,
+  isBusy,
   isOverloaded,
   isUnwelcome,
   clock = () => performance.now(),
@@ -52,10 +57,13 @@ export function createConnectionGate({
     const now = clock()
     const key = sketchKey(address.includes(':') ? countedAddress(address) : address)
     opened.add(key, 1, now)
-    if (open <= maxConnections / 2 && !isOverloaded()) return true
+    const isScarce = open > maxConnections / 2 || isOverloaded()
+    if (!isScarce && !isBusy()) return true
     const own = opened.amount(key, now)
     if (own <= FEW) return true
+    if (isUnwelcome(address)) return false
+    if (!isScarce) return true
     look(now)
-    return !isUnwelcome(address) && !isHeavy(own, total, users)
+    return !isHeavy(own, total, users)
   }
 }

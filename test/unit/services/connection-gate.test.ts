@@ -4,11 +4,12 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { createConnectionGate } from '../../../src/services/connection-gate.ts'
 
-function gate(state: { overloaded?: boolean; unwelcome?: string } = {}) {
+function gate(state: { busy?: boolean; overloaded?: boolean; unwelcome?: string } = {}) {
   let now = 1
   const accept = createConnectionGate({
     maxConnections: 1000,
     isTrustedProxy: (address) => address === '10.0.0.1',
+    isBusy: () => state.busy ?? false,
     isOverloaded: () => state.overloaded ?? false,
     isUnwelcome: (address) => address === state.unwelcome,
     clock: () => now,
@@ -52,9 +53,16 @@ describe('the connection gate', () => {
     assert.equal(other.acceptMany('10.0.0.1', 900, 600), 900)
   })
 
-  test('an address that is held back keeps a few while the thread is overloaded', () => {
-    const { acceptMany } = gate({ overloaded: true, unwelcome: '192.0.2.1' })
-    assert.equal(acceptMany('192.0.2.1', 100, 10), 32)
-    assert.equal(gate({ unwelcome: '192.0.2.1' }).acceptMany('192.0.2.1', 100, 10), 100)
+  test('an address that is held back keeps a few while the thread is busy or overloaded', () => {
+    const unwelcome = '192.0.2.1'
+    assert.equal(gate({ busy: true, unwelcome }).acceptMany(unwelcome, 100, 10), 32)
+    assert.equal(gate({ overloaded: true, unwelcome }).acceptMany(unwelcome, 100, 10), 32)
+    assert.equal(gate({ unwelcome }).acceptMany(unwelcome, 100, 10), 100)
+  })
+
+  test('a thread that is only busy refuses nobody else, however many he opens', () => {
+    const { acceptMany } = gate({ busy: true, unwelcome: '192.0.2.1' })
+    for (let i = 2; i < 12; i++) acceptMany(`192.0.2.${i}`, 5, 10)
+    assert.equal(acceptMany('192.0.2.12', 400, 10), 400)
   })
 })
