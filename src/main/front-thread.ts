@@ -13,7 +13,7 @@ import { createMetrics, takeSnapshot } from '../ops/metrics.ts'
 import { Problem } from '../protocol/problem.ts'
 import { type Actor, type ActorRef, spawn } from '../runtime/actor.ts'
 import { runThread } from '../runtime/thread-entry.ts'
-import { createAdmission } from '../services/admission.ts'
+import { BUSY, createAdmission } from '../services/admission.ts'
 import { createConnectionGate } from '../services/connection-gate.ts'
 import { type InstanceBoard, openInstanceBoard } from '../services/instance-board.ts'
 import { createPatience } from '../services/patience.ts'
@@ -37,6 +37,11 @@ const POOL_REPORT_MS = 100
 const LATE = { holdMs: 2_000, capacity: 8_192 }
 /** Half of what the library lets a connection be silent. */
 const HELD_BACK = { holdMs: 5_000, capacity: 8_192 }
+/**
+ * A busy thread under even load begins a group every 5 to 8 ms by itself. What interrupts it, such as handshakes, makes it begin two or
+ * three times as many with as little in each, and each certificate dearer by a fifth to a third (docs/decisions.md, 44).
+ */
+const GROUP_DISTANCE_MS = 8
 /** For bodies that a thread receives in pieces: 512 of the largest by default, 64 from one address. */
 const MAX_BUFFERED_BYTES = 32 * 1024 * 1024
 
@@ -140,7 +145,9 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
     const utilization = createUtilization()
     setInterval(() => {
       const now = performance.now()
-      if (handlesOverload) admission.tick(now, server.counters.requests, utilization())
+      const used = utilization()
+      if (handlesOverload) admission.tick(now, server.counters.requests, used)
+      db.pipeline.keepDistance(used > BUSY ? GROUP_DISTANCE_MS : 0)
       late.release(now)
       heldBack.release(now)
       events.connectionsRefused(server.counters.refusedConnections)

@@ -76,7 +76,8 @@ export const MEASURED: ReadonlySet<string> = new Set<ResourceName>([
 ])
 
 const WATCHED = 0.3
-const BUSY = 0.9
+/** Utilization of an event loop that has no rest. */
+export const BUSY = 0.9
 /** A request that has to wait counts four times: whoever is slowed down gets less than he asks for, and is not light for that. */
 const WAITED = 3
 /** A thread that has no rest serves thousands of requests a second: one in eight tells who asks for how much. */

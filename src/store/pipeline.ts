@@ -20,6 +20,8 @@ export interface Pipeline {
   run<Row>(statement: Statement, values: readonly unknown[]): Promise<Row[]>
   /** Calls `start` once, when a group is made up; what it runs before it returns is part of that group. */
   whenFree(start: () => void): void
+  /** Between the beginnings of two groups, milliseconds; 0, none, at first. */
+  keepDistance(ms: number): void
   /** What is wanted while all connections that there may be are at work. */
   waiting(): number
 }
@@ -40,10 +42,18 @@ export function createPipeline(pool: pg.Pool, max: number, onStart: (client: pg.
   const running = new Set<{ since: number }>()
   let isScheduled = false
   let isTimed = false
+  let distanceMs = 0
+  let begunAt = Number.NEGATIVE_INFINITY
+
+  /** The end of the event-loop turn is waited for in any case, so that requests read from the sockets together travel together. */
+  function whenDue(start: () => void): void {
+    const left = distanceMs === 0 ? 0 : begunAt + distanceMs - performance.now()
+    if (left > 0) setTimeout(start, left)
+    else setImmediate(start)
+  }
 
   const isAnythingWanted = () => wanted.length > 0 || starts.length > 0
 
-  /** The end of the event-loop turn is waited for, so that requests read from the sockets together travel together. */
   function wake(): void {
     if (isScheduled || !isAnythingWanted()) return
     const now = performance.now()
@@ -55,7 +65,7 @@ export function createPipeline(pool: pg.Pool, max: number, onStart: (client: pg.
     }
     if (running.size < Math.min(max, 1 + slow)) {
       isScheduled = true
-      setImmediate(() => {
+      whenDue(() => {
         isScheduled = false
         void serve()
       })
@@ -79,7 +89,7 @@ export function createPipeline(pool: pg.Pool, max: number, onStart: (client: pg.
     return group
   }
 
-  /** Runs groups until nothing is wanted, or somebody else waits for the connection. */
+  /** Runs groups until nothing is wanted, or the next is not due, or somebody else waits for the connection. */
   async function serve(): Promise<void> {
     const turn = { since: performance.now() }
     running.add(turn)
@@ -96,10 +106,11 @@ export function createPipeline(pool: pg.Pool, max: number, onStart: (client: pg.
     client.on('error', onBreak)
     do {
       turn.since = performance.now()
+      begunAt = turn.since
       onStart(client)
       if (!(await runGroup(client, take()))) isBroken = true
       await new Promise(setImmediate)
-    } while (!isBroken && isAnythingWanted() && pool.waitingCount === 0)
+    } while (!isBroken && distanceMs === 0 && isAnythingWanted() && pool.waitingCount === 0)
     running.delete(turn)
     client.off('error', onBreak)
     client.release(isBroken)
@@ -116,6 +127,9 @@ export function createPipeline(pool: pg.Pool, max: number, onStart: (client: pg.
     whenFree(start) {
       starts.push(start)
       wake()
+    },
+    keepDistance(ms) {
+      distanceMs = ms
     },
     waiting: () => (running.size < max ? 0 : wanted.length + starts.length),
   }

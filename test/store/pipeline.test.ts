@@ -51,6 +51,26 @@ describe('pipeline', () => {
     assert.deepEqual(await asked, await Promise.race([db.pipeline.run(transactionOf('b'), []), asked]))
   })
 
+  test('groups that are to keep a distance begin so much apart, and what is wanted meanwhile travels together', async () => {
+    const spread = openDatabase(store.settings, () => undefined)
+    spread.pipeline.keepDistance(100)
+    const idOf = async (name: string) => (await spread.pipeline.run<{ id: string }>(transactionOf(name), []))[0]?.id
+    const begun = performance.now()
+    const first = await idOf('a')
+    const second = idOf('a')
+    await new Promise((resolve) => setTimeout(resolve, 60))
+    const [b, c] = await Promise.all([idOf('b'), second])
+    assert.notEqual(b, first)
+    assert.equal(b, c)
+    await idOf('a')
+    assert.ok(performance.now() - begun >= 200)
+    spread.pipeline.keepDistance(0)
+    const later = performance.now()
+    await spread.pipeline.run(transactionOf('a'), [])
+    assert.ok(performance.now() - later < 100)
+    await spread.close()
+  })
+
   test('a statement that fails leaves those beside it as they would be without it', async () => {
     const results = await Promise.allSettled([
       db.pipeline.run(KEEP, [[1, 2]]),
