@@ -1,7 +1,6 @@
 /** Order life cycle (RFC 8555 §7.1.6). Pure: no clock, no database. */
 
 import type { AuthorizationStatus } from './authorization-state.ts'
-import type { Order } from './records.ts'
 
 export type OrderStatus = 'pending' | 'ready' | 'processing' | 'valid' | 'invalid'
 
@@ -37,9 +36,4 @@ export function orderStatus(order: OrderFacts, now: Date): OrderStatus {
   return order.authorizations.every((status) => status === 'valid' || status === 'pending')
     ? 'pending'
     : pending.rejected
-}
-
-/** What a look-up says of the order from now on: CAA checks count, and are told, while it is open. */
-export function issuedOrder({ caaCheckedAt: _, ...order }: Order, certificateId: string): Order {
-  return { ...order, status: ORDER.processing.issued, certificateId }
 }

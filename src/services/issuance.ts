@@ -15,7 +15,6 @@ import { type CaBackend, CaError, type CaIssuer, type CaOutage } from '../ca/bac
 import { type CertificateProfile, chooseIssuer, DEFAULT_PROFILE } from '../domain/certificate-profile.ts'
 import { type CsrPolicy, checkCsr, commonNameOf } from '../domain/csr-check.ts'
 import { checkIdentifiers, type IdentifierPolicy } from '../domain/identifier-policy.ts'
-import { issuedOrder } from '../domain/order-state.ts'
 import type { Order } from '../domain/records.ts'
 import { certificateValidity, type RequestedValidity, type Validity } from '../domain/validity.ts'
 import { uuidv7 } from '../lib/uuid.ts'
@@ -127,6 +126,11 @@ function requireSigning(outage: CaOutage | undefined): void {
 
 const ISSUER_RETRY_SECONDS = 5
 const MALFORMED = 'the certificate would not be well-formed; it was not issued'
+
+/** What a look-up says of the order from now on: CAA checks count, and are told, while it is open. */
+export function issuedOrder({ caaCheckedAt: _, ...order }: Order, certificateId: string): Order {
+  return { ...order, status: 'valid', certificateId }
+}
 
 export function createIssuance(dependencies: IssuanceDependencies, policy: IssuancePolicy): Issuance {
   const { ca, store, certificates, rules, quotas, recent, events, instanceId } = dependencies
