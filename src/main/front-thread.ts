@@ -19,6 +19,7 @@ import { type InstanceBoard, openInstanceBoard } from '../services/instance-boar
 import { createPatience } from '../services/patience.ts'
 import type { DispatchValidation, ValidationRequest } from '../services/validation.ts'
 import { type Database, openDatabase } from '../store/database.ts'
+import { GROUP_DISTANCE_MS } from '../store/pipeline.ts'
 import { caaAnswerDeadlineMs } from './caa-checks.ts'
 import { createFront, KEPT_HEADERS } from './front.ts'
 import { createFrontCrls } from './front-crls.ts'
@@ -37,11 +38,6 @@ const POOL_REPORT_MS = 100
 const LATE = { holdMs: 2_000, capacity: 8_192 }
 /** Half of what the library lets a connection be silent. */
 const HELD_BACK = { holdMs: 5_000, capacity: 8_192 }
-/**
- * A busy thread under even load begins a group every 5 to 8 ms by itself. What interrupts it, such as handshakes, makes it begin two or
- * three times as many with as little in each, and each certificate dearer by a fifth to a third (docs/decisions.md, 44).
- */
-const GROUP_DISTANCE_MS = 8
 /** For bodies that a thread receives in pieces: 512 of the largest by default, 64 from one address. */
 const MAX_BUFFERED_BYTES = 32 * 1024 * 1024
 

@@ -17,6 +17,7 @@ import { createValidationDispatcher } from '../services/validation-dispatcher.ts
 import { openDatabase } from '../store/database.ts'
 import { announceInstance, type InstancePresence } from '../store/instance-presence.ts'
 import { migrate, requireCurrentSchema } from '../store/migrate.ts'
+import { GROUP_DISTANCE_MS } from '../store/pipeline.ts'
 import { backgroundEvents, backgroundTasks } from './background.ts'
 import { createCaaChecks, createCaaJobFactory } from './caa-checks.ts'
 import { startCrls } from './crl.ts'
@@ -124,6 +125,8 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   const db = openDatabase(databaseSettings(config), (error) =>
     log.warn({ reason: error.message }, 'database connection lost'),
   )
+  // Validations end one by one, and whoever waits for one looks again after some milliseconds.
+  db.pipeline.keepDistance(GROUP_DISTANCE_MS)
   teardown.add(() => db.close())
   const presence = await announceInstance(databaseSettings(config), (error) => {
     if (!stopping) log.warn({ reason: error.message }, 'presence connection lost')

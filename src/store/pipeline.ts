@@ -20,7 +20,7 @@ export interface Pipeline {
   run<Row>(statement: Statement, values: readonly unknown[]): Promise<Row[]>
   /** Calls `start` once, when a group is made up; what it runs before it returns is part of that group. */
   whenFree(start: () => void): void
-  /** Between the beginnings of two groups, milliseconds; 0, none, at first. */
+  /** Milliseconds between the beginnings of two groups: none at first. One that comes after a pause begins at once. */
   keepDistance(ms: number): void
   /** What is wanted while all connections that there may be are at work. */
   waiting(): number
@@ -28,6 +28,13 @@ export interface Pipeline {
 
 /** A group takes a few milliseconds. On a second connection from the start the groups would be smaller, and dearer. */
 const SLOW_MS = 50
+
+/**
+ * Between the groups of a thread that is busy, or whose callers do not wait. A busy front under even load begins one every 5 to 8 ms by
+ * itself. What interrupts it, such as handshakes, makes it begin two or three times as many with as little in each, and each certificate
+ * dearer by a fifth to a third (docs/decisions.md, 44).
+ */
+export const GROUP_DISTANCE_MS = 8
 
 /** Statements that ran too long; going again would take as long. */
 const CANCELLED = '57014'
