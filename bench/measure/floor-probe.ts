@@ -19,7 +19,8 @@ process.on('message', (message: 'begin' | 'end') => {
   if (message === 'begin') timer = setInterval(() => meter.run(EXECUTIONS), PAUSE_MS)
   else {
     clearInterval(timer)
-    process.send?.(meter.costs(), () => process.disconnect())
+    // A run that was over before the first burst has no costs, and undefined is no message.
+    process.send?.(meter.costs() ?? null, () => process.disconnect())
   }
 })
 process.on('disconnect', () => process.exit())
