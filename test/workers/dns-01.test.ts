@@ -2,12 +2,14 @@ import assert from 'node:assert/strict'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
-import { describe, test } from 'node:test'
+import { describe, mock, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import dnsPacket from 'dns-packet'
 import fc from 'fast-check'
 import { accountLabel } from '../../src/protocol/account-label.ts'
-import type { DnsAccount01Job } from '../../workers/job.ts'
+import { type Deadline, startDeadline } from '../../workers/deadline.ts'
+import { lookUntilFound } from '../../workers/dns/method.ts'
+import type { DnsAccount01Job, ValidationVerdict } from '../../workers/job.ts'
 import { validateDns01, validateDnsAccount01 } from '../../workers/validate/dns-01.ts'
 import validate from '../../workers/validate.ts'
 import {
@@ -624,6 +626,14 @@ describe('a record that is still on its way', () => {
     assertInvalid(verdict, 'dns', 'the name does not exist (NXDOMAIN)')
     assert.equal(looksOf(verdict).length, 3)
     assert.ok(ms > 1350 && ms < 2200, `${ms} ms`)
+  })
+  test('is not looked for once more because a timer fired early', async () => {
+    const elapsed = [1399, 1399.6, 1400]
+    const deadline: Deadline = { ...startDeadline(5000), elapsedMs: () => elapsed.shift()! }
+    const missing: ValidationVerdict = { ok: false, problem: 'dns', detail: 'nothing', retryable: true, evidence: [] }
+    const look = mock.fn(() => Promise.resolve(missing))
+    await lookUntilFound(look, deadline, 1400)
+    assert.equal(look.mock.callCount(), 2)
   })
   test('is never waited for longer than the attempt may take', async (t) => {
     const server = await serve(t, () => ({ rcode: NXDOMAIN }))

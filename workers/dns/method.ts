@@ -39,11 +39,14 @@ export async function lookUntilFound(
   deadline: Deadline,
   propagationWaitMs: number,
 ): Promise<ValidationVerdict> {
+  // Said by a flag and not by the clock: a timer may fire a fraction of a millisecond early.
+  let isLast = false
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
     const verdict = await look()
     const leftMs = propagationWaitMs - deadline.elapsedMs()
     const nextMs = Math.min(pauseMs, leftMs)
-    if (verdict.ok || !verdict.retryable || leftMs <= 0 || nextMs >= deadline.remainingMs()) return verdict
+    if (verdict.ok || !verdict.retryable || isLast || leftMs <= 0 || nextMs >= deadline.remainingMs()) return verdict
+    isLast = nextMs === leftMs
     await sleep(nextMs)
   }
 }
