@@ -2,6 +2,7 @@
 
 import type { CaIssuer } from '../ca/backend.ts'
 import type { Certificate } from '../domain/records.ts'
+import { oncePerKey } from '../lib/once.ts'
 import { fingerprintSha256, parseCertificate } from '../pki/certificate.ts'
 import { encodePem } from '../pki/pem.ts'
 import { Problem } from '../protocol/problem.ts'
@@ -33,17 +34,11 @@ export function createChainDownload(
   recent: Pick<Recent, 'certificate'> | undefined,
 ): ChainDownload {
   /** By issuer fingerprint; an issuer's chain never changes under it. */
-  const chains = new Map<string, string>()
-
-  async function issuerChain(fingerprint: string): Promise<string> {
-    const known = chains.get(fingerprint)
-    if (known !== undefined) return known
+  const issuerChain = oncePerKey(async (fingerprint: string) => {
     const chain = await store.findIssuerChain(fingerprint)
     if (!chain) throw new Error(`the issuer ${fingerprint} of a recorded certificate must be recorded`)
-    const pem = renderIssuerChain(chain, settings.includeRoot)
-    chains.set(fingerprint, pem)
-    return pem
-  }
+    return renderIssuerChain(chain, settings.includeRoot)
+  }, new Map())
 
   let alternatesFrom: readonly CaIssuer[] = []
   let alternates = new Map<string, string[]>()

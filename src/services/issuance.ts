@@ -17,6 +17,7 @@ import { type CsrPolicy, checkCsr, commonNameOf } from '../domain/csr-check.ts'
 import { checkIdentifiers, type IdentifierPolicy } from '../domain/identifier-policy.ts'
 import type { Order } from '../domain/records.ts'
 import { certificateValidity, type RequestedValidity, type Validity } from '../domain/validity.ts'
+import { oncePerKey } from '../lib/once.ts'
 import { uuidv7 } from '../lib/uuid.ts'
 import { fingerprintSha256 } from '../pki/certificate.ts'
 import { type Csr, CsrError, parseCsr } from '../pki/csr.ts'
@@ -134,8 +135,15 @@ export function issuedOrder({ caaCheckedAt: _, ...order }: Order, certificateId:
 
 export function createIssuance(dependencies: IssuanceDependencies, policy: IssuancePolicy): Issuance {
   const { ca, store, certificates, rules, quotas, recent, events, instanceId } = dependencies
-  /** Fingerprints, by the object that the backend makes of an issuer whenever it connects. */
-  const savedIssuers = new WeakMap<CaIssuer, string>()
+  /**
+   * Gives the fingerprint, hex. Issuers are few and never change under one: once per thread is enough, or rather for each
+   * object that the backend makes of one whenever it connects.
+   */
+  const saveIssuer = oncePerKey(async ({ certificate, chain }: CaIssuer) => {
+    const fingerprint = fingerprintSha256(certificate)
+    await certificates.saveIssuer(Buffer.from(fingerprint, 'hex'), certificate, chain)
+    return fingerprint
+  }, new WeakMap())
   let inFlight = 0
 
   function profileOf(name: string): CertificateProfile {
@@ -153,16 +161,6 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       status: 503,
       retryAfterSeconds: ISSUER_RETRY_SECONDS,
     })
-  }
-
-  /** Issuers are few and never change under one fingerprint: once per thread is enough. @returns the fingerprint, hex */
-  async function saveIssuer(issuer: CaIssuer): Promise<string> {
-    const saved = savedIssuers.get(issuer)
-    if (saved !== undefined) return saved
-    const fingerprint = fingerprintSha256(issuer.certificate)
-    await certificates.saveIssuer(Buffer.from(fingerprint, 'hex'), issuer.certificate, issuer.chain)
-    savedIssuers.set(issuer, fingerprint)
-    return fingerprint
   }
 
   interface Subject {
