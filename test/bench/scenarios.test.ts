@@ -43,10 +43,11 @@ describe('scenarios of certificates that are there', { timeout: 120_000 }, () =>
 
   // RFC 9773 §5, RFC 8555 §7.3.5.
   test('renewals replace certificates, and accounts change their keys now and then', async () => {
-    const { succeeded, certificatesChecked, steps } = await run('renewal', { count: 110 })
-    assert.equal(succeeded, 110)
-    assert.equal(certificatesChecked, 112)
-    assert.equal(steps['renewal-info']?.count, 330)
+    // One account, since several share the renewals as they come.
+    const { succeeded, certificatesChecked, steps } = await run('renewal', { clients: 1, count: 100 })
+    assert.equal(succeeded, 100)
+    assert.equal(certificatesChecked, 101)
+    assert.equal(steps['renewal-info']?.count, 300)
     assert.equal(steps['key-change']?.count, 2)
   })
 
