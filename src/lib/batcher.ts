@@ -5,8 +5,12 @@
  * added latency at low load, and batches that grow with the load by themselves. What a crash loses is what no caller has
  * been told of yet.
  *
- * A flush returns one result for each command, in order: business outcomes are values. A flush that throws is retried
- * command by command, so that one poisonous row fails its own caller and not its neighbours.
+ * A flush returns one result for each command, in order: business outcomes are values. A flush that throws has done
+ * nothing, so it is one statement or one transaction. It is retried command by command, so that one poisonous row fails
+ * its own caller and not its neighbours.
+ *
+ * Where commands have keys, at most one of a key is under way: a statement updates a row once, whatever it joins the row
+ * with. The others line up behind it, in the order they came, and take up nobody else's room meanwhile.
  */
 
 export interface BatcherOptions {
@@ -37,6 +41,9 @@ export class BatcherFull extends Error {
 
 interface Waiting<C, R> {
   command: C
+  key: string | undefined
+  /** The next command of its key, which starts to wait when this one is settled. */
+  next: Waiting<C, R> | undefined
   resolve(result: R): void
   reject(error: unknown): void
 }
@@ -44,25 +51,62 @@ interface Waiting<C, R> {
 export type Flush<C, R> = (commands: readonly C[]) => Promise<readonly R[]>
 export type Batched<C, R> = (command: C) => Promise<R>
 
-export function createBatcher<C, R>(flush: Flush<C, R>, options: BatcherOptions): Batched<C, R> {
+/** @param keyOf of the row that a command updates; a flush gets its commands in the order of their keys */
+export function createBatcher<C, R>(
+  flush: Flush<C, R>,
+  options: BatcherOptions,
+  keyOf?: (command: C) => string,
+): Batched<C, R> {
   const { whenFree = setImmediate } = options
   let waiting: Waiting<C, R>[] = []
   let running = 0
   /** When something was taken from what waits or came back, or the first of what waits came. */
   let movedAt = 0
+  /** The last command of each key of which one waits or is under way. */
+  const lastOf = new Map<string, Waiting<C, R>>()
+  let linedUp = 0
 
-  async function run(batch: Waiting<C, R>[]): Promise<void> {
+  async function run(batch: readonly Waiting<C, R>[]): Promise<void> {
     try {
       const results = await flush(batch.map((item) => item.command))
       if (results.length !== batch.length) throw new Error('a flush must return one result for each command')
-      for (const [i, item] of batch.entries()) item.resolve(results[i] as R)
+      for (const [i, item] of batch.entries()) {
+        item.resolve(results[i] as R)
+        advance(item)
+      }
     } catch (error) {
       if (batch.length === 1 || !options.retryable(error)) {
-        for (const item of batch) item.reject(error)
+        for (const item of batch) fail(item, error)
       } else {
         for (const item of batch) await run([item])
       }
     }
+  }
+
+  function advance({ key, next }: Waiting<C, R>): void {
+    if (next) {
+      linedUp--
+      enqueue(next)
+    } else if (key !== undefined) lastOf.delete(key)
+  }
+
+  function fail(first: Waiting<C, R>, error: unknown): void {
+    first.reject(error)
+    if (options.retryable(error)) {
+      advance(first)
+      return
+    }
+    // The database is away, or stuck at this row: those behind would meet the same, each after a time-out of its own.
+    if (first.key !== undefined) lastOf.delete(first.key)
+    for (let item = first.next; item; item = item.next) {
+      linedUp--
+      item.reject(error)
+    }
+  }
+
+  function enqueue(item: Waiting<C, R>): void {
+    if (waiting.push(item) === 1) movedAt = performance.now()
+    ask()
   }
 
   /** One call of `start` is asked for at a time, and it starts one flush. */
@@ -78,6 +122,8 @@ export function createBatcher<C, R>(flush: Flush<C, R>, options: BatcherOptions)
     if (waiting.length === 0) return
     const batch = waiting.length <= options.maxBatch ? waiting : waiting.slice(0, options.maxBatch)
     waiting = waiting.length <= options.maxBatch ? [] : waiting.slice(options.maxBatch)
+    // Two batches lock the rows they share in one order.
+    if (keyOf) batch.sort((a, b) => ((a.key as string) < (b.key as string) ? -1 : 1))
     running++
     movedAt = performance.now()
     void run(batch).finally(() => {
@@ -92,11 +138,17 @@ export function createBatcher<C, R>(flush: Flush<C, R>, options: BatcherOptions)
 
   return (command) =>
     new Promise<R>((resolve, reject) => {
-      if (waiting.length >= options.maxWaiting || isStuck()) {
+      if (waiting.length + linedUp >= options.maxWaiting || isStuck()) {
         reject(new BatcherFull())
         return
       }
-      if (waiting.push({ command, resolve, reject }) === 1) movedAt = performance.now()
-      ask()
+      const key = keyOf?.(command)
+      const item: Waiting<C, R> = { command, key, next: undefined, resolve, reject }
+      const last = key === undefined ? undefined : lastOf.get(key)
+      if (key !== undefined) lastOf.set(key, item)
+      if (last) {
+        last.next = item
+        linedUp++
+      } else enqueue(item)
     })
 }

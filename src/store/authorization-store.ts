@@ -10,7 +10,7 @@ import { type BuiltInType, CHALLENGE_TYPES, type ChallengeType, type OfferedPlac
 import type { IdentifierType } from '../protocol/identifier.ts'
 import { type Requester, STALE_ACCOUNT, type StaleAccount } from './account-store.ts'
 import { APPROVAL_EVIDENCE, type Approved, type ApproverRow, approvedBy, approversOf, IS_APPROVED } from './approval.ts'
-import { batched, type Database, inRounds, type Statement } from './database.ts'
+import { batched, type Database, type Statement } from './database.ts'
 import type { AuthorizationCandidate } from './order-store.ts'
 
 /** What became of a triggered challenge after one more attempt. */
@@ -313,28 +313,28 @@ export function createAuthorizationStore(db: Database): AuthorizationStore {
     return results
   })
 
-  async function trigger(commands: readonly Trigger[]): Promise<(Triggered | StaleAccount | undefined)[]> {
-    const results: (Triggered | StaleAccount | undefined)[] = commands.map(() => undefined)
-    const rows = await db.pipeline.run<TriggeredRow>(TRIGGER, [
-      ...triggerParameters(commands),
-      commands.map((c) => (typeof c.type === 'string' ? c.type : null)),
-      commands.map((c) => (typeof c.type === 'number' ? c.type : null)),
-    ])
-    for (const row of rows) results[row.ord - 1] = decodeTriggered(row, true)
+  const moveChallenge = batched(
+    db,
+    async (commands: readonly Trigger[]) => {
+      const rows = await db.pipeline.run<TriggeredRow>(TRIGGER, [
+        ...triggerParameters(commands),
+        commands.map((c) => (typeof c.type === 'string' ? c.type : null)),
+        commands.map((c) => (typeof c.type === 'number' ? c.type : null)),
+      ])
+      const results: (Triggered | undefined)[] = commands.map(() => undefined)
+      for (const row of rows) results[row.ord - 1] = decodeTriggered(row, true)
+      return results
+    },
+    (command) => command.authorizationId,
+  )
 
-    const others = commands.map((_, i) => i).filter((i) => results[i] === undefined)
-    if (others.length === 0) return results
-    const found = await db.pipeline.run<TriggeredRow & { stale: boolean }>(
-      TRIGGERED_BEFORE,
-      triggerParameters(others.map((i) => commands[i] as Trigger)),
-    )
-    for (const row of found) {
-      const at = others[row.ord - 1] as number
-      if (row.stale) results[at] = STALE_ACCOUNT
-      else if (row.id !== null) results[at] = decodeTriggered(row, false)
-    }
+  const findUnmoved = batched(db, async (commands: readonly Trigger[]) => {
+    const rows = await db.pipeline.run<TriggeredRow & { stale: boolean }>(TRIGGERED_BEFORE, triggerParameters(commands))
+    const results: (Triggered | StaleAccount | undefined)[] = commands.map(() => undefined)
+    for (const row of rows)
+      results[row.ord - 1] = row.stale ? STALE_ACCOUNT : row.id === null ? undefined : decodeTriggered(row, false)
     return results
-  }
+  })
 
   return {
     find,
@@ -359,45 +359,38 @@ export function createAuthorizationStore(db: Database): AuthorizationStore {
       return { authorization: decode(row), ...(approved && { approved }) }
     },
 
-    trigger: batched(
-      db,
-      inRounds(trigger, (command) => command.authorizationId),
-    ),
+    trigger: async (command) => (await moveChallenge(command)) ?? findUnmoved(command),
 
     recordAttempt: batched(
       db,
-      inRounds(
-        async (commands: readonly AttemptResult[]) => {
-          const rows = await db.pipeline.run<{ ord: number }>(RECORD_ATTEMPT, [
-            commands.map((c) => c.authorizationId),
-            commands.map((c) => c.type),
-            commands.map((c) => JSON.stringify(c.attempt)),
-            commands.map((c) => c.outcome),
-            commands.map((c) => c.instanceId),
-            commands.map((c) => c.validForSeconds ?? null),
-            commands.map((c) => (c.retryInMs ?? 0) / 1000),
-            commands.map((c) => (c.evidence ? JSON.stringify(c.evidence) : null)),
-          ])
-          const moved = new Set(rows.map((row) => row.ord))
-          return commands.map((_, i) => moved.has(i + 1))
-        },
-        (command) => command.authorizationId,
-      ),
+      async (commands: readonly AttemptResult[]) => {
+        const rows = await db.pipeline.run<{ ord: number }>(RECORD_ATTEMPT, [
+          commands.map((c) => c.authorizationId),
+          commands.map((c) => c.type),
+          commands.map((c) => JSON.stringify(c.attempt)),
+          commands.map((c) => c.outcome),
+          commands.map((c) => c.instanceId),
+          commands.map((c) => c.validForSeconds ?? null),
+          commands.map((c) => (c.retryInMs ?? 0) / 1000),
+          commands.map((c) => (c.evidence ? JSON.stringify(c.evidence) : null)),
+        ])
+        const moved = new Set(rows.map((row) => row.ord))
+        return commands.map((_, i) => moved.has(i + 1))
+      },
+      (command) => command.authorizationId,
     ),
 
     renew: batched(
       db,
-      inRounds(
-        async (commands) => {
-          const rows = await db.pipeline.run<{ ord: number }>(RENEW, [
-            commands.map((c) => c.authorizationId),
-            commands.map((c) => c.instanceId),
-          ])
-          const moved = new Set(rows.map((row) => row.ord))
-          return commands.map((_, i) => moved.has(i + 1))
-        },
-        (command) => command.authorizationId,
-      ),
+      async (commands) => {
+        const rows = await db.pipeline.run<{ ord: number }>(RENEW, [
+          commands.map((c) => c.authorizationId),
+          commands.map((c) => c.instanceId),
+        ])
+        const moved = new Set(rows.map((row) => row.ord))
+        return commands.map((_, i) => moved.has(i + 1))
+      },
+      (command) => command.authorizationId,
     ),
 
     async release(instanceId) {

@@ -186,41 +186,24 @@ const MAX_CONCURRENT = 8
 /** Hundreds of times what a batch takes; short of what a client waits. */
 const MAX_STANDSTILL_MS = 5_000
 
-/** Joins concurrent commands of one kind into one statement. `flush` gives one result for each command, in order. */
+/**
+ * Joins concurrent commands of one kind into one statement. `flush` runs one statement, so that nothing of it is done when it
+ * throws, and gives one result for each command, in order.
+ * @param keyOf for statements that update by key: PostgreSQL applies one of several source rows that join the same target
+ *   row, so commands for one row go one after the other
+ */
 export function batched<C, R>(
   { pipeline }: Pick<Database, 'pipeline'>,
   flush: (commands: readonly C[]) => Promise<readonly R[]>,
+  keyOf?: (command: C) => string,
 ): Batched<C, R> {
-  return createBatcher(flush, {
+  const options = {
     maxBatch: MAX_BATCH,
     maxConcurrent: MAX_CONCURRENT,
     whenFree: pipeline.whenFree,
     maxWaiting: MAX_WAITING,
     maxStandstillMs: MAX_STANDSTILL_MS,
     retryable: isWorthSplitting,
-  })
-}
-
-/**
- * For statements that update by key: PostgreSQL applies one of several source rows that join the same target row, so
- * commands for one row go in rounds. Each round is sorted, so that two batches lock the rows they share in one order.
- */
-export function inRounds<C, R>(
-  flush: (commands: readonly C[]) => Promise<readonly R[]>,
-  keyOf: (command: C) => string,
-): (commands: readonly C[]) => Promise<readonly R[]> {
-  return async (commands) => {
-    const results: R[] = []
-    let waiting = commands.map((command, index) => ({ command, index }))
-    while (waiting.length > 0) {
-      const seen = new Set<string>()
-      const round = waiting.filter(({ command }) => !seen.has(keyOf(command)) && seen.add(keyOf(command)))
-      const inRound = new Set(round)
-      waiting = waiting.filter((item) => !inRound.has(item))
-      round.sort((a, b) => (keyOf(a.command) < keyOf(b.command) ? -1 : 1))
-      const outcomes = await flush(round.map(({ command }) => command))
-      for (const [i, { index }] of round.entries()) results[index] = outcomes[i] as R
-    }
-    return results
   }
+  return createBatcher(flush, options, keyOf)
 }

@@ -5,7 +5,7 @@
 import type { Batched } from '../lib/batcher.ts'
 import type { ProblemDocument } from '../protocol/problem.ts'
 import type { Requester } from './account-store.ts'
-import { batched, type Database, inRounds, type Statement } from './database.ts'
+import { batched, type Database, type Statement } from './database.ts'
 
 /** What is about to be signed. */
 export interface IssuanceIntent {
@@ -142,25 +142,23 @@ export function createIssuanceStore(db: Database): IssuanceStore {
   const beginWith = (statement: Statement) =>
     batched(
       db,
-      inRounds(
-        async (intents: readonly IssuanceIntent[]) => {
-          const rows = await db.pipeline.run<{ id: string }>(statement, [
-            intents.map((n) => n.certificateId),
-            intents.map((n) => n.order?.id),
-            intents.map((n) => n.order?.requester.accountId),
-            intents.map((n) => n.serialNumber),
-            intents.map((n) => n.issuerId),
-            intents.map((n) => n.issuerFingerprint),
-            intents.map((n) => n.tbs),
-            intents.map((n) => n.spkiSha256),
-            intents.map((n) => n.instanceId),
-            intents.map((n) => n.order?.requester.keyVersion),
-            intents.map((n) => n.order?.csrProfileId),
-          ])
-          return flags(rows, intents)
-        },
-        (intent) => intent.order?.id ?? intent.certificateId,
-      ),
+      async (intents: readonly IssuanceIntent[]) => {
+        const rows = await db.pipeline.run<{ id: string }>(statement, [
+          intents.map((n) => n.certificateId),
+          intents.map((n) => n.order?.id),
+          intents.map((n) => n.order?.requester.accountId),
+          intents.map((n) => n.serialNumber),
+          intents.map((n) => n.issuerId),
+          intents.map((n) => n.issuerFingerprint),
+          intents.map((n) => n.tbs),
+          intents.map((n) => n.spkiSha256),
+          intents.map((n) => n.instanceId),
+          intents.map((n) => n.order?.requester.keyVersion),
+          intents.map((n) => n.order?.csrProfileId),
+        ])
+        return flags(rows, intents)
+      },
+      (intent) => intent.order?.id ?? intent.certificateId,
     )
   const begin = beginWith(BEGIN)
   const beginOwn = beginWith(BEGIN_OWN)

@@ -11,7 +11,7 @@ import type { Identifier } from '../protocol/identifier.ts'
 import type { ProblemDocument } from '../protocol/problem.ts'
 import { type Requester, STALE_ACCOUNT, type StaleAccount } from './account-store.ts'
 import { type Approved, type ApproverRow, approvedBy } from './approval.ts'
-import { batched, type Database, inRounds, type Statement } from './database.ts'
+import { batched, type Database, type Statement } from './database.ts'
 import { CREATE } from './order-create.ts'
 
 /** An authorization to be made unless the account has a valid one for the same identifier. */
@@ -135,14 +135,15 @@ export function createOrderStore(db: Database): OrderStore {
   const createWith = (statement: Statement, isApproving: boolean) =>
     batched<Claiming, Created>(
       db,
-      inRounds(async (commands) => {
+      async (commands) => {
         const values = createParameters(commands)
         const more = isApproving ? approvalParameters(commands) : []
         const rows = await db.pipeline.run<CreatedRow>(statement, [...values, ...more])
         const claims = new Map(rows.map((row) => [row.claim_key, row]))
         return commands.map((command) => created(command, claims.get(claimKeyOf(command))))
-        // Commands with one claim go one after the other: a statement can insert or update a row only once.
-      }, claimKeyOf),
+      },
+      // Commands with one claim go one after the other: a statement can insert or update a row only once.
+      claimKeyOf,
     )
   const make = {
     original: createWith(CREATE.original, false),

@@ -84,27 +84,41 @@ interface Tally {
   wait: number
 }
 
+interface Charged {
+  exceeded: Exceeded | undefined
+  /** What the batch was charged for requests that another of their keys refused. The first of those gives it back. */
+  over?: [string, Tally][]
+}
+
 export function createRateLimitStore(db: Database): RateLimitStore {
+  const chargeKeys = batched(db, async (requests: readonly (readonly KeyCharge[])[]): Promise<Charged[]> => {
+    const tallies = new Map<string, Tally>()
+    for (const { key, pace } of requests.flat()) {
+      const tally = tallies.get(key)
+      if (tally) tally.wanted++
+      else tallies.set(key, { pace, wanted: 1, left: 0, wait: 0 })
+    }
+    const entries = [...tallies]
+    const rows = await db.pipeline.run<{ key: string; granted: number; wait: number }>(CHARGE, [
+      entries.map(([key]) => key),
+      entries.map(([, { pace }]) => pace.interval),
+      entries.map(([, { pace }]) => pace.tolerance),
+      entries.map(([, { wanted }]) => wanted),
+    ])
+    for (const { key, granted, wait } of rows) Object.assign(tallies.get(key) as Tally, { left: granted, wait })
+    const results: Charged[] = requests.map((charges) => ({ exceeded: distribute(charges, tallies) }))
+    const over = [...tallies].filter(([, { left }]) => left > 0)
+    const refused = results.find(({ exceeded }) => exceeded)
+    if (over.length > 0 && refused) refused.over = over
+    return results
+  })
+
   return {
-    charge: batched(db, async (requests: readonly (readonly KeyCharge[])[]) => {
-      const tallies = new Map<string, Tally>()
-      for (const { key, pace } of requests.flat()) {
-        const tally = tallies.get(key)
-        if (tally) tally.wanted++
-        else tallies.set(key, { pace, wanted: 1, left: 0, wait: 0 })
-      }
-      const entries = [...tallies]
-      const rows = await db.pipeline.run<{ key: string; granted: number; wait: number }>(CHARGE, [
-        entries.map(([key]) => key),
-        entries.map(([, { pace }]) => pace.interval),
-        entries.map(([, { pace }]) => pace.tolerance),
-        entries.map(([, { wanted }]) => wanted),
-      ])
-      for (const { key, granted, wait } of rows) Object.assign(tallies.get(key) as Tally, { left: granted, wait })
-      const results = requests.map((charges) => distribute(charges, tallies))
-      await refundLeft(db, tallies)
-      return results
-    }),
+    async charge(charges) {
+      const { exceeded, over } = await chargeKeys(charges)
+      if (over) await refund(db, over)
+      return exceeded
+    },
 
     async sweep(ageSeconds) {
       for (let removed = 0; ; ) {
@@ -126,10 +140,7 @@ function distribute(charges: readonly KeyCharge[], tallies: ReadonlyMap<string, 
   return undefined
 }
 
-/** What was charged for requests that another of their keys refused. */
-async function refundLeft(db: Database, tallies: ReadonlyMap<string, Tally>): Promise<void> {
-  const over = [...tallies].filter(([, { left }]) => left > 0)
-  if (over.length === 0) return
+async function refund(db: Database, over: readonly (readonly [string, Tally])[]): Promise<void> {
   await db.pipeline.run(REFUND, [
     over.map(([key]) => key),
     over.map(([, { pace }]) => pace.interval),

@@ -7,7 +7,7 @@ import { charged, fitting, paceOf } from '../../src/domain/rate-limit.ts'
 import { type Database, openDatabase } from '../../src/store/database.ts'
 import { createRateLimitStore } from '../../src/store/rate-limit-store.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
-import { settingsFor } from './support.ts'
+import { refusing, settingsFor } from './support.ts'
 
 describe('rate limits in the database', () => {
   let database: TestDatabase
@@ -58,6 +58,26 @@ describe('rate limits in the database', () => {
       results.map((exceeded) => exceeded?.key),
       [undefined, undefined, undefined, 'other'],
     )
+  })
+
+  // Injected: rows of counters are locked in one order, so a refund that is alone does not deadlock.
+  test('a refund that fails concerns the request that was refused; the others are charged once and told so', async () => {
+    const [db] = instances as [Database]
+    const store = createRateLimitStore(refusing(db, (name) => (name === 'rate-limit-refund' ? '40P01' : undefined)))
+    const empty = { key: 'used up', pace: pace(1) }
+    const other = { key: 'beside it', pace: pace(4) }
+    await store.charge([empty])
+    const results = await Promise.allSettled([
+      store.charge([other, empty]),
+      store.charge([other]),
+      store.charge([other]),
+    ])
+    assert.deepEqual(
+      results.map((result) => (result.status === 'fulfilled' ? result.value : 'rejected')),
+      ['rejected', undefined, undefined],
+    )
+    assert.equal(await store.charge([other]), undefined)
+    assert.equal((await store.charge([other]))?.key, 'beside it')
   })
 
   test('requests with the same keys in opposite orders on two instances do not deadlock', async () => {

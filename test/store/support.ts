@@ -118,6 +118,27 @@ export async function openStores(): Promise<StoreFixture> {
   }
 }
 
+function failure(code: string): Error {
+  const error = new pg.DatabaseError(`injected ${code}`, 0, 'error')
+  error.code = code
+  return error
+}
+
+/** A database where runs of some statements fail with an SQLSTATE before they begin: for what cannot be forced at PostgreSQL. */
+export function refusing(db: Database, refusalOf: (statement: string) => string | undefined): Database {
+  const { pipeline } = db
+  return {
+    ...db,
+    pipeline: {
+      ...pipeline,
+      run(statement, values) {
+        const code = refusalOf(statement.name)
+        return code === undefined ? pipeline.run(statement, values) : Promise.reject(failure(code))
+      },
+    },
+  }
+}
+
 export const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
 
 const HOUR_MS = 3_600_000

@@ -150,3 +150,123 @@ test('commands after a long rest are not taken for a queue that does not move', 
   await new Promise((resolve) => setTimeout(resolve, 30))
   assert.deepEqual(await Promise.all([1, 2, 3].map(batched)), [1, 2, 3])
 })
+
+interface Keyed {
+  key: string
+  n: number
+}
+const keyOf = ({ key }: Keyed) => key
+const keyed = (text: string): Keyed[] => [...text].map((key, n) => ({ key, n }))
+
+test('commands of one key go one after the other in the order they came, and those of others do not wait for them', async () => {
+  const batches: string[] = []
+  const batched = createBatcher<Keyed, number>(
+    async (commands) => {
+      batches.push(commands.map(({ key, n }) => `${key}${n}`).join(' '))
+      await turn()
+      return commands.map(({ n }) => n)
+    },
+    OPTIONS,
+    keyOf,
+  )
+  assert.deepEqual(await Promise.all(keyed('baacab').map(batched)), [0, 1, 2, 3, 4, 5])
+  assert.deepEqual(batches, ['a1 b0 c3', 'a2 b5', 'a4'])
+})
+
+test('a key that is stuck holds up only its own: others neither wait nor take it for a queue that does not move', async () => {
+  let release: () => void = () => undefined
+  const batched = createBatcher<Keyed, number>(
+    async (commands) => {
+      if (commands.some(({ n }) => n === 0))
+        await new Promise<void>((resolve) => {
+          release = resolve
+        })
+      return commands.map(({ n }) => n)
+    },
+    { ...OPTIONS, maxStandstillMs: 20 },
+    keyOf,
+  )
+  const [first, second] = keyed('aa').map(batched)
+  await new Promise((resolve) => setTimeout(resolve, 40))
+  assert.equal(await batched({ key: 'b', n: 2 }), 2)
+  release()
+  assert.deepEqual(await Promise.all([first, second]), [0, 1])
+  assert.equal(await batched({ key: 'a', n: 3 }), 3)
+})
+
+test('what lines up behind its key counts among what waits, and no longer than it does', async () => {
+  const batched = createBatcher<Keyed, number>(
+    async (commands) => {
+      await turn()
+      return commands.map(({ n }) => n)
+    },
+    { ...OPTIONS, maxWaiting: 2 },
+    keyOf,
+  )
+  const twice = async () => {
+    const results = await Promise.allSettled(keyed('aaa').map(batched))
+    assert.deepEqual(
+      results.map(({ status }) => status),
+      ['fulfilled', 'fulfilled', 'rejected'],
+    )
+  }
+  await twice()
+  await twice()
+})
+
+/** Rows that each command counts up, in flushes that do all of it or nothing, as a statement does. */
+test('whatever repeats and whatever fails, what was done is told as done, once and in order', async () => {
+  const command = fc.record({
+    key: fc.constantFrom('a', 'b', 'c'),
+    wait: fc.nat(3),
+    poison: fc.constantFrom(false, false, false, true),
+  })
+  const failures = fc.array(fc.constantFrom(undefined, undefined, 'deadlock', 'lost'), { maxLength: 12 })
+  await fc.assert(
+    fc.asyncProperty(fc.array(command, { maxLength: 40 }), failures, async (plan, injected) => {
+      const rows = new Map<string, number[]>()
+      const inFlight = new Set<string>()
+      const batched = createBatcher<number, number>(
+        async (commands) => {
+          const keys = commands.map((i) => plan[i]?.key as string)
+          for (const key of keys) {
+            assert.ok(!inFlight.has(key), 'two commands of one key at once')
+            inFlight.add(key)
+          }
+          assert.deepEqual(keys, keys.toSorted())
+          await turn()
+          for (const key of keys) inFlight.delete(key)
+          const failure = injected.shift() ?? (commands.some((i) => plan[i]?.poison) ? 'poison' : undefined)
+          if (failure) throw new Error(failure)
+          return commands.map((i, at) => {
+            const row = rows.get(keys[at] as string) ?? []
+            rows.set(keys[at] as string, [...row, i])
+            return row.length
+          })
+        },
+        { ...OPTIONS, retryable: (error) => (error as Error).message !== 'lost' },
+        (i) => plan[i]?.key as string,
+      )
+      const mayLose = injected.length > 0
+      const came: number[] = []
+      const results = await Promise.allSettled(
+        plan.map(async ({ wait }, i) => {
+          for (let turns = 0; turns < wait; turns++) await turn()
+          came.push(i)
+          return batched(i)
+        }),
+      )
+      for (const [i, result] of results.entries()) {
+        const row = rows.get(plan[i]?.key as string) ?? []
+        assert.equal(result.status === 'fulfilled' ? result.value : -1, row.indexOf(i))
+        if (!mayLose) assert.equal(result.status === 'rejected', plan[i]?.poison)
+      }
+      for (const [key, row] of rows)
+        assert.deepEqual(
+          row,
+          came.filter((i) => plan[i]?.key === key && row.includes(i)),
+        )
+    }),
+    { numRuns: 200 },
+  )
+})
