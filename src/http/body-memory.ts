@@ -1,8 +1,9 @@
 /**
- * Memory for the request bodies that a thread is receiving in pieces: one bound for all of them, and a share for each address.
+ * Memory for the request bodies of a thread but the short ones that came in one piece, until they were read: one bound for all of them, and
+ * a share for each address.
  *
  * Charged is what is allocated, and allocated is what has arrived, at most doubled: a declared length is a promise that
- * costs its sender nothing, so it reserves nothing. A body of declared length in one piece never comes here.
+ * costs its sender nothing, so it reserves nothing.
  */
 
 import { countedAddress } from '../domain/rate-limit.ts'
@@ -107,11 +108,9 @@ export class GatheredBody {
     return true
   }
 
-  /** What has arrived; the memory is the caller's from here on. */
-  finish(): Buffer {
-    const body = this.#buffer.subarray(0, this.#size)
-    this.release()
-    return body
+  /** What has arrived; good until `release`. */
+  get bytes(): Buffer {
+    return this.#buffer.subarray(0, this.#size)
   }
 
   /** Idempotent. */

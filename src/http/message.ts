@@ -11,8 +11,10 @@ export interface HttpRequest {
   query: string
   /** Header value by lower-case name; only the names given to `listen` are kept. Absent headers are undefined. */
   header(name: string): string | undefined
-  /** Empty for methods without a body. */
-  body: Buffer
+  /** Empty for methods without a body, and once it was dropped. */
+  readonly body: Buffer
+  /** Nobody reads the body any more. Called where a reply is kept waiting, which must not keep what it answers. */
+  dropBody(): void
   /** Text form of the TCP peer's address; a v4-mapped address is given as IPv4. */
   peerAddress: string
 }

@@ -103,6 +103,9 @@ const TURN_BYTES = 256 * 1024
 const IDLE_GRACE_MS = 1000
 const DRAIN_POLL_MS = 10
 
+/** A body of no more, in one piece, is not charged to the memory for bodies; as many as there are connections are as much as that memory. */
+const UNCHARGED_BYTES = 4 * 1024
+
 /** RFC 9110 §8.6; nothing else that JavaScript takes for a number, or makes NaN of. */
 const LENGTH = /^\d+$/
 const NO_BODY = Buffer.alloc(0)
@@ -147,8 +150,6 @@ interface Exchange {
   request: LiveRequest
   /** Answered or aborted: `res` must not be touched any more. */
   over: boolean
-  /** What there is of a body that comes in pieces. */
-  gathered: GatheredBody | undefined
 }
 
 type KeptHeaders = Pick<ListenOptions, 'keptHeaders' | 'listHeaders'>
@@ -159,6 +160,8 @@ class LiveRequest implements HttpRequest {
   readonly path: string
   readonly query: string
   body: Buffer = NO_BODY
+  /** Charged for the body until it is dropped, at the latest with the reply. */
+  gathered: GatheredBody | undefined
   #names: readonly string[]
   #lists: readonly string[]
   #req: uWS.HttpRequest | undefined
@@ -205,6 +208,12 @@ class LiveRequest implements HttpRequest {
     return consistent
   }
 
+  dropBody(): void {
+    this.body = NO_BODY
+    this.gathered?.release()
+    this.gathered = undefined
+  }
+
   /** @returns false when the length of the body is not certain. */
   #copyHeaders(): boolean {
     const values = new Array<string>(this.#names.length).fill('')
@@ -248,6 +257,7 @@ class Server implements HttpServer {
   readonly #app: uWS.TemplatedApp
   readonly #options: ListenOptions
   readonly #bodyMemory: BodyMemory
+  readonly #isTrustedProxy: (address: string) => boolean
   #listenSocket: uWS.us_listen_socket | undefined
   #draining = false
   #closed = false
@@ -257,6 +267,7 @@ class Server implements HttpServer {
     this.#options = options
     const { maxBufferedBytes: maxBytes, isTrustedProxy = () => false } = options
     this.#bodyMemory = new BodyMemory({ maxBytes, isTrustedProxy })
+    this.#isTrustedProxy = isTrustedProxy
     app.filter((res: uWS.HttpResponse, change: unknown): void => this.#countConnection(res, Number(change)))
     // Known methods by their own route, which saves asking for the name.
     app.get('/*', (res, req) => this.#begin('GET', false, res, req))
@@ -342,8 +353,10 @@ class Server implements HttpServer {
     const declared = req.getHeader('content-length')
     const chunked = declared === '' && req.getHeader('transfer-encoding') !== ''
     if (declared === '' && !chunked) {
-      // The library heeds the first line of a name: an empty one hides the length behind it.
-      if (takesBody && !request.detach()) this.#refuseAmbiguous(res, request)
+      // The library heeds the first line of a name: an empty one hides the length behind it. Who sends a GET directly could
+      // only deceive itself, and is spared the look at every header.
+      const isAmbiguous = (takesBody || this.#isTrustedProxy(request.peerAddress)) && !request.detach()
+      if (isAmbiguous) this.#refuseAmbiguous(res, request)
       else if (!this.#isTurnedAway(res, request)) this.#answer(res, request)
       return
     }
@@ -396,7 +409,7 @@ class Server implements HttpServer {
   }
 
   /**
-   * A body in one piece, the usual case, is copied once and passes the memory for bodies by. Others are gathered there. A
+   * A short body in one piece, the usual case, is copied once and passes the memory for bodies by. Others are gathered there. A
    * chunked body over the limit is counted but not stored, and refused at its end or when it has used up the patience.
    */
   #collect(res: uWS.HttpResponse, request: LiveRequest, declared: number | undefined): void {
@@ -409,21 +422,21 @@ class Server implements HttpServer {
       const isWhole = isLast && size === 0
       size += chunk.byteLength
       if (size > limit) {
-        exchange.gathered?.release()
+        request.dropBody()
         if (!isLast && size <= limit + LINGER_BYTES) return
         this.counters.tooLarge++
         isRefused = true
         this.#finishBy(exchange, this.#guard(request, this.#options.tooLarge), !isLast)
         return
       }
-      if (isWhole) request.body = copyOf(chunk)
-      else if (chunk.byteLength > 0 && !this.#gather(exchange, chunk, declared)) {
+      if (isWhole && size <= UNCHARGED_BYTES) request.body = copyOf(chunk)
+      else if (chunk.byteLength > 0 && !this.#gather(request, chunk, declared)) {
         // The rest of a declared body is skipped within bounds, that of a chunked one would have none.
         this.#finish(exchange, this.#guard(request, this.#options.busy), declared === undefined && !isLast)
         return
       }
       if (!isLast) return
-      if (exchange.gathered !== undefined) request.body = exchange.gathered.finish()
+      if (request.gathered !== undefined) request.body = request.gathered.bytes
       const reply = this.#run(request, this.#options.handler)
       if (reply instanceof Promise) this.#finishLater(exchange, reply)
       else this.#finish(exchange, reply)
@@ -431,9 +444,9 @@ class Server implements HttpServer {
   }
 
   /** @returns false when there is no memory for this piece of a body. */
-  #gather(exchange: Exchange, chunk: ArrayBuffer, declared: number | undefined): boolean {
-    exchange.gathered ??= this.#bodyMemory.begin(exchange.request.peerAddress, declared ?? this.#options.maxBodyBytes)
-    return exchange.gathered.add(new Uint8Array(chunk))
+  #gather(request: LiveRequest, chunk: ArrayBuffer, declared: number | undefined): boolean {
+    request.gathered ??= this.#bodyMemory.begin(request.peerAddress, declared ?? this.#options.maxBodyBytes)
+    return request.gathered.add(new Uint8Array(chunk))
   }
 
   #run<R>(request: LiveRequest, handler: (request: HttpRequest) => R): R | HttpReply {
@@ -460,9 +473,10 @@ class Server implements HttpServer {
   }
 
   #track(res: uWS.HttpResponse, request: LiveRequest): Exchange {
-    const exchange: Exchange = { res, request, over: false, gathered: undefined }
+    const exchange: Exchange = { res, request, over: false }
     this.inFlight++
     res.onAborted(() => {
+      if (exchange.over) return
       this.#settle(exchange)
       this.counters.aborted++
       this.#options.onAborted?.(request)
@@ -472,7 +486,7 @@ class Server implements HttpServer {
 
   #settle(exchange: Exchange): void {
     exchange.over = true
-    exchange.gathered?.release()
+    exchange.request.dropBody()
     this.inFlight--
   }
 
@@ -520,6 +534,7 @@ class Server implements HttpServer {
     const bodiless = status.startsWith('204') || status.startsWith('304')
     if (bodiless || (request.method === 'HEAD' && body.length > 0)) {
       if (close) res.writeHeader('Connection', 'close')
+      if (close && !bodiless) return this.#endHeadAndClose(res, request, Buffer.byteLength(body), exchange)
       // The library's own way to report a length without a body leaves the response pending.
       if (!bodiless) res.writeHeader('Content-Length', String(Buffer.byteLength(body)))
       res.endWithoutBody()
@@ -531,6 +546,20 @@ class Server implements HttpServer {
     }
     if (close) res.writeHeader('Connection', 'close')
     return this.#stream(res, request, typeof body === 'string' ? Buffer.from(body) : body, exchange)
+  }
+
+  /**
+   * The library cannot close behind a reply without a body. Here what it does elsewhere helps: a length that it was told and did not get
+   * leaves the response pending, and a pending one can be closed, once its head has left. Nothing helps 204 and 304, which have no length.
+   */
+  #endHeadAndClose(res: uWS.HttpResponse, request: LiveRequest, length: number, exchange = this.#track(res, request)) {
+    res.tryEnd('', length)
+    setImmediate(() => {
+      if (exchange.over) return
+      this.#settle(exchange)
+      res.close()
+    })
+    return false
   }
 
   #stream(res: uWS.HttpResponse, request: LiveRequest, body: Buffer, exchange: Exchange | undefined): boolean {

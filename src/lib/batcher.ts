@@ -51,6 +51,8 @@ interface Waiting<C, R> {
 export type Flush<C, R> = (commands: readonly C[]) => Promise<readonly R[]>
 export type Batched<C, R> = (command: C) => Promise<R>
 
+const byKey = (a: { key: string | undefined }, b: typeof a) => ((a.key as string) < (b.key as string) ? -1 : 1)
+
 /** @param keyOf of the row that a command updates; a flush gets its commands in the order of their keys */
 export function createBatcher<C, R>(
   flush: Flush<C, R>,
@@ -67,10 +69,12 @@ export function createBatcher<C, R>(
   let linedUp = 0
 
   async function run(batch: readonly Waiting<C, R>[]): Promise<void> {
+    // Two batches lock the rows they share in one order.
+    const sorted = keyOf && batch.length > 1 ? batch.toSorted(byKey) : batch
     try {
-      const results = await flush(batch.map((item) => item.command))
+      const results = await flush(sorted.map((item) => item.command))
       if (results.length !== batch.length) throw new Error('a flush must return one result for each command')
-      for (const [i, item] of batch.entries()) {
+      for (const [i, item] of sorted.entries()) {
         item.resolve(results[i] as R)
         advance(item)
       }
@@ -122,8 +126,6 @@ export function createBatcher<C, R>(
     if (waiting.length === 0) return
     const batch = waiting.length <= options.maxBatch ? waiting : waiting.slice(0, options.maxBatch)
     waiting = waiting.length <= options.maxBatch ? [] : waiting.slice(options.maxBatch)
-    // Two batches lock the rows they share in one order.
-    if (keyOf) batch.sort((a, b) => ((a.key as string) < (b.key as string) ? -1 : 1))
     running++
     movedAt = performance.now()
     void run(batch).finally(() => {

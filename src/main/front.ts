@@ -220,20 +220,21 @@ export function createFront(options: FrontOptions): Front {
     const refusal = admission.judge(acme.match(http.path)?.resource ?? 'directory', exchange.address)
     if (!refusal) return undefined
     const reply = unlogged(overloadProblem(refusal.retryAfterSeconds), exchange)
-    return refusal.isLate ? held(late, reply) : reply
+    return refusal.isLate ? held(late, reply, http) : reply
   }
 
   /** Who cannot be kept waiting any more, since too many are, has to connect anew. */
-  function held(pen: HoldingPen<HttpReply>, reply: HttpReply): HttpReply | Promise<HttpReply> {
+  function held(pen: HoldingPen<HttpReply>, reply: HttpReply, http: HttpRequest): HttpReply | Promise<HttpReply> {
+    http.dropBody()
     return pen.hold(reply, performance.now()) ?? { ...reply, closes: true }
   }
 
   /** Refusals to an address that asks for little else go out late: it cannot ask again before it has its answer. */
-  function deliver(reply: HttpReply, { address }: Exchange): HttpReply | Promise<HttpReply> {
+  function deliver(reply: HttpReply, { address, http }: Exchange): HttpReply | Promise<HttpReply> {
     if (reply.status < 400 || reply.status >= 500) return reply
     const waste = WASTE[reply.status]
     if (waste !== undefined) patience.wasted(address, waste)
-    return patience.isExhausted(address) ? held(heldBack, reply) : reply
+    return patience.isExhausted(address) ? held(heldBack, reply, http) : reply
   }
 
   function finishLater(reply: Promise<HttpReply>, exchange: Exchange): Promise<HttpReply> {

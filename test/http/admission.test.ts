@@ -192,6 +192,38 @@ describe('memory for bodies', () => {
     assert.deepEqual(handled, ['/whole 900'])
   })
 
+  test('is needed for a long body that arrives whole, until its reply or until nobody reads it any more', async () => {
+    const ends: (() => void)[] = []
+    const { server } = serve({
+      ...TRUSTED,
+      maxBodyBytes: LARGE,
+      maxBufferedBytes: 30_000,
+      handler: (request) =>
+        new Promise((resolve) => {
+          if (request.path === '/held') request.dropBody()
+          ends.push(() => resolve(reply(200, `${request.body.length} handled`)))
+        }),
+    })
+    const send = async (path: string) => {
+      const client = await open(server)
+      client.send(head(`POST ${path}`, 'Content-Length: 20000') + 'x'.repeat(20_000))
+      return client
+    }
+    const first = await send('/')
+    await until(() => ends.length === 1)
+    assert.equal(server.bufferedBytes, 20_000)
+    await (await send('/')).receives(/busy$/)
+    ends[0]?.()
+    await first.receives(/20000 handled$/)
+    assert.equal(server.bufferedBytes, 0)
+    const held = await Promise.all([send('/held'), send('/held'), send('/held')])
+    await until(() => ends.length === 4)
+    assert.equal(server.bufferedBytes, 0)
+    for (const end of ends) end()
+    for (const client of held) await client.receives(/0 handled$/)
+    assert.equal(server.inFlight, 0)
+  })
+
   test('is given back when clients leave in the middle', async () => {
     const { server } = serve({ ...TRUSTED, maxBufferedBytes: 2500 })
     const client = await open(server)

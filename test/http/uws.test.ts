@@ -437,6 +437,33 @@ describe('a client that leaves', () => {
   })
 })
 
+describe('a reply that closes', () => {
+  for (const [when, answer] of TURNS) {
+    for (const method of ['GET', 'HEAD', 'POST']) {
+      test(`${when}, to a ${method}, ends the connection behind itself`, async () => {
+        const server = serve(() => answer({ ...reply(403, 'refused'), closes: true }))
+        const client = await open(server)
+        client.send(head(`${method} /`))
+        const text = await client.closes()
+        assert.match(text, /^HTTP\/1\.1 403 Forbidden\r\n[\s\S]*Connection: close\r\n/)
+        assert.match(text, /Content-Length: 7\r\n/)
+        assert.ok(text.endsWith(method === 'HEAD' ? '\r\n\r\n' : '\r\n\r\nrefused'))
+        assert.deepEqual([server.inFlight, server.counters.aborted], [0, 0])
+      })
+    }
+  }
+
+  test('to a HEAD while the server drains, too', async () => {
+    const server = serve(() => later(reply(200, 'listed'), 40))
+    const client = await open(server)
+    client.send(head('HEAD /'))
+    await until(() => server.inFlight === 1)
+    const drained = server.drain(3000)
+    assert.match(await client.closes(), /Content-Length: 6\r\n/)
+    assert.equal(await drained, 0)
+  })
+})
+
 describe('pipelining', () => {
   test('plain replies come in order, bodies included', async () => {
     const client = await open(serve((request) => reply(200, `<${request.path}${request.body}>`)))
@@ -532,6 +559,33 @@ describe('requests that are none', () => {
       assert.equal(called, 0)
       assert.equal(server.inFlight, 0)
       assert.equal(server.bufferedBytes, 0)
+    })
+  }
+
+  test('what follows a refused HEAD is no request, also where it comes later (RFC 9112 §11.2)', async () => {
+    const server = serve(() => assert.fail('the handler must not see it'))
+    const client = await open(server)
+    client.send(head('HEAD /', 'Content-Length: 0', 'Content-Length: 35'))
+    assert.match(await client.closes(), /^HTTP\/1\.1 400 Bad Request\r\n[\s\S]*Connection: close\r\n[\s\S]*\r\n\r\n$/)
+    assert.deepEqual([server.inFlight, server.counters.aborted], [0, 0])
+  })
+
+  for (const method of ['GET', 'HEAD']) {
+    test(`an empty length before another is refused for ${method} from a proxy, which may have read it otherwise`, async () => {
+      const handled: string[] = []
+      const handler: HttpHandler = ({ path }) => {
+        handled.push(path)
+        return reply(200, 'handled')
+      }
+      const server = serve(handler, { isTrustedProxy: (address) => address === '127.0.0.1' })
+      const client = await open(server)
+      client.send(head(`${method} /`, 'Content-Length:', 'Content-Length: 31') + head('GET /smuggled'))
+      await client.closes()
+      assert.deepEqual(handled, [])
+      const other = await open(server)
+      other.send(head(`${method} /plain`))
+      await other.receives(/200 OK/)
+      assert.deepEqual(handled, ['/plain'])
     })
   }
 
