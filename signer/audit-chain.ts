@@ -16,7 +16,7 @@
  * A file that has grown to `maxBytes` is closed between two groups: renamed to a segment (audit-segments.ts), and a new file goes
  * on with the chain. A crash between the two leaves no file, and the next start goes on from the newest segment.
  *
- * Fail closed: after a failed write or sync, or when somebody else changed the length of the file, moved it (a log rotation)
+ * Fail closed: after a failed write or sync, when no new file could be begun, or when somebody else changed the length of the file, moved it (a log rotation)
  * or removed it, no line is accepted any more, and hence nothing is signed, until the daemon is started again.
  */
 
@@ -95,7 +95,7 @@ export class AuditChain {
   #fd: number
   #identity: FileIdentity
   readonly #file: AuditFile
-  readonly #now: () => Date
+  readonly #onStop: (failure: Error) => void
   /** Sequence number of the first line in the current file. */
   #first: number
   #tail: Tail
@@ -111,14 +111,14 @@ export class AuditChain {
   #syncs = 0
 
   /** Use `openAuditChain`. */
-  constructor(fd: number, file: AuditFile, tail: Tail & { first: number }, now: () => Date) {
+  constructor(fd: number, file: AuditFile, tail: Tail & { first: number }, onStop: (failure: Error) => void) {
     this.#fd = fd
     this.#identity = fstatSync(fd)
     this.#file = file
     this.#first = tail.first
     this.#tail = tail
     this.#written = tail.sequence
-    this.#now = now
+    this.#onStop = onStop
   }
 
   /** Number of the newest line, on disk or on its way there. */
@@ -141,7 +141,7 @@ export class AuditChain {
     if (this.#failure) return Promise.reject(notRecorded(this.#failure))
     const line = JSON.stringify({
       seq: this.#tail.sequence + 1,
-      time: this.#now().toISOString(),
+      time: new Date().toISOString(),
       method: record.method,
       issuer: record.issuer,
       serial: record.serial,
@@ -203,8 +203,10 @@ export class AuditChain {
   #rotate(): void {
     const { path: file } = this.#file
     renameSync(file, segmentName(file, this.#first, this.#written))
-    closeSync(this.#fd)
+    // The descriptor that is closed here, or by whoever ends the chain, is at any moment one that is open.
+    const former = this.#fd
     this.#fd = openForAppending(file)
+    closeSync(former)
     this.#identity = fstatSync(this.#fd)
     syncDirectory(file)
     this.#first = this.#written + 1
@@ -223,9 +225,10 @@ export class AuditChain {
   }
 
   #write(bytes: Buffer, done: (error: Error | undefined) => void): void {
-    const found = somebodyElse(this.#file.path, this.#identity, this.#tail.length)
-    if (found !== undefined) {
-      done(new Error(found))
+    try {
+      requireOurs(this.#file.path, this.#identity, this.#tail.length)
+    } catch (error) {
+      done(error as Error)
       return
     }
     write(this.#fd, bytes, (error, written) => {
@@ -244,10 +247,15 @@ export class AuditChain {
     this.#failure = new Error(`audit chain stopped: ${cause instanceof Error ? cause.message : String(cause)}`, {
       cause,
     })
-    closeSync(this.#fd)
     const lost = [...group, ...this.#pending.splice(0)]
     for (const { reject } of lost) reject(notRecorded(this.#failure))
+    this.#onStop(this.#failure)
     this.#becomeIdle()
+    try {
+      closeSync(this.#fd)
+    } catch {
+      // Nothing depends on it any more: what stopped the chain is known, and the descriptor is gone either way.
+    }
   }
 
   #becomeIdle(): void {
@@ -255,12 +263,15 @@ export class AuditChain {
   }
 }
 
-/** What somebody else did to the file: a line written now would break the chain, or go where nobody looks for it. */
-function somebodyElse(file: string, { ino, dev }: FileIdentity, length: number): string | undefined {
+/**
+ * @throws Error when somebody else did something to the file, or when that cannot be told: a line written now would break
+ * the chain, or go where nobody looks for it
+ */
+function requireOurs(file: string, { ino, dev }: FileIdentity, length: number): void {
   const there = statSync(file, { throwIfNoEntry: false })
-  if (there?.ino !== ino || there.dev !== dev) return 'the audit file was moved or removed by somebody else'
-  if (there.size === length) return undefined
-  return `the audit file has ${there.size} bytes instead of ${length}: somebody else writes to it`
+  if (there?.ino !== ino || there.dev !== dev) throw new Error('the audit file was moved or removed by somebody else')
+  if (there.size !== length)
+    throw new Error(`the audit file has ${there.size} bytes instead of ${length}: somebody else writes to it`)
 }
 
 function notRecorded(cause: Error): SignerUnavailable {
@@ -269,15 +280,16 @@ function notRecorded(cause: Error): SignerUnavailable {
 
 /**
  * Opens the chain for appending, making the file (mode 0640) when it is missing, and repairs what a crash left.
+ * @param onStop hears once why no line is accepted any more, also when nobody waits for one
  * @returns the chain and, after a repair, the file that holds the damaged bytes.
  * @throws Error in one sentence when the end of the file is no chain.
  */
 export async function openAuditChain(
   { path: file, maxBytes }: AuditFile,
-  now: () => Date = () => new Date(),
+  onStop: (failure: Error) => void = () => undefined,
 ): Promise<{ chain: AuditChain; keptAside: string | undefined }> {
   const { fd, tail, damaged } = openAtTail(file)
-  const chain = new AuditChain(fd, { path: file, maxBytes }, tail, now)
+  const chain = new AuditChain(fd, { path: file, maxBytes }, tail, onStop)
   if (damaged.length === 0) return { chain, keptAside: undefined }
 
   const keptAside = keepAside(`${file}.torn-${tail.sequence + 1}`, damaged)

@@ -78,10 +78,10 @@ async function serveUntil(
   // A child runs as whoever its parent is, which has its own ways to say so.
   if (isRoot() && !withParent) log.warn('the signer runs as root; set user and group, or start it as a user of its own')
   const crlNumbers = openCrlNumbers(config.crl_numbers_file ?? `${config.audit.file}.crl-numbers`)
-  const { chain: audit, keptAside } = await openAuditChain({
-    path: config.audit.file,
-    maxBytes: config.audit.max_bytes,
-  })
+  const { chain: audit, keptAside } = await openAuditChain(
+    { path: config.audit.file, maxBytes: config.audit.max_bytes },
+    (failure) => log.error({ err: failure }, 'nothing is signed until the signer is started again'),
+  )
   if (keptAside !== undefined) log.warn({ keptAside }, 'the last audit line was torn; it is kept aside')
 
   const counters = createCounters()

@@ -1,7 +1,7 @@
 /** A new key pair, in a token or in a file, and the means to sign with it once: for a root or a request. */
 
 import { createPublicKey, generateKeyPair, type KeyObject, sign } from 'node:crypto'
-import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs'
+import { closeSync, fsyncSync, openSync, writeFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { CURVES, type Curve, SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../../src/pki/algorithms.ts'
 import { DerReader } from '../../src/pki/der.ts'
@@ -131,7 +131,8 @@ export function writeNewFile(file: string, text: string, mode: number): void {
     throw new Error(`${file}: ${code === 'EEXIST' ? 'exists already' : `cannot be written (${code})`}`, { cause })
   }
   try {
-    writeSync(fd, text)
+    // All of it: of a disk that fills up, a single write takes a part and says so only in its result.
+    writeFileSync(fd, text)
     fsyncSync(fd)
   } finally {
     closeSync(fd)

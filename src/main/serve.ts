@@ -15,6 +15,7 @@ import { allocateInstanceBoard, openInstanceBoard } from '../services/instance-b
 import { announcingAuthorizations } from '../services/recent.ts'
 import { createValidationDispatcher } from '../services/validation-dispatcher.ts'
 import { openDatabase } from '../store/database.ts'
+import { durabilityWarnings } from '../store/durability.ts'
 import { announceInstance, type InstancePresence } from '../store/instance-presence.ts'
 import { migrate, requireCurrentSchema } from '../store/migrate.ts'
 import { GROUP_DISTANCE_MS } from '../store/pipeline.ts'
@@ -128,6 +129,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   // Validations end one by one, and whoever waits for one looks again after some milliseconds.
   db.pipeline.keepDistance(GROUP_DISTANCE_MS)
   teardown.add(() => db.close())
+  for (const warning of await durabilityWarnings(db)) log.warn({ event: 'database_durability' }, warning)
   const presence = await announceInstance(databaseSettings(config), (error) => {
     if (!stopping) log.warn({ reason: error.message }, 'presence connection lost')
   })

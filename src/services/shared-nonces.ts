@@ -34,6 +34,10 @@ export function epochLifeSeconds(expirySeconds: number): number {
   return Math.max(expirySeconds, MIN_EPOCH_LIFE_SECONDS) + EPOCH_LEAD_SECONDS
 }
 
+/** A restore may bring an epoch's number back with another key. */
+const isSame = (one: NonceEpoch, other: NonceEpoch) =>
+  one.id === other.id && one.madeAtMs === other.madeAtMs && one.key.equals(other.key)
+
 /** @throws when the database cannot be asked, or no epoch has been made yet */
 export async function openSharedNonces(store: NonceStore, expirySeconds: number): Promise<SharedNonces> {
   const lane = await store.nextLane()
@@ -41,13 +45,13 @@ export async function openSharedNonces(store: NonceStore, expirySeconds: number)
   let count = 0
   let batch: string[] = []
   let batchMadeMs = 0
-  let batchEpoch = 0
+  let batchSeal: NonceSeal | undefined
 
   async function refresh(): Promise<void> {
     const known = [...epochs.values()]
     const found = (await store.epochs()).map((epoch): [string, OpenEpoch] => {
       const seal =
-        known.find(({ id }) => id === epoch.id)?.seal ?? createNonceSeal(epoch.key, epoch.madeAtMs, expirySeconds)
+        known.find((one) => isSame(one, epoch))?.seal ?? createNonceSeal(epoch.key, epoch.madeAtMs, expirySeconds)
       return [markOf(epoch.id), { ...epoch, seal }]
     })
     epochs = new Map(found)
@@ -68,7 +72,7 @@ export async function openSharedNonces(store: NonceStore, expirySeconds: number)
     batch = epoch.seal.sealBatch(lane * COUNT_LIMIT + count, nowMs).map((sealed) => markOf(epoch.id) + sealed)
     count = (count + NONCE_BATCH) % COUNT_LIMIT
     batchMadeMs = nowMs
-    batchEpoch = epoch.id
+    batchSeal = epoch.seal
   }
 
   await refresh()
@@ -80,7 +84,7 @@ export async function openSharedNonces(store: NonceStore, expirySeconds: number)
       const epoch = issuing(nowMs)
       // Between the loss of an epoch and the next: a nonce that nobody accepts, and the badNonce that follows brings another.
       if (!epoch) return markOf(0) + 'A'.repeat(22)
-      if (batch.length === 0 || batchEpoch !== epoch.id || nowMs - batchMadeMs > epoch.seal.batchLifeMs)
+      if (batch.length === 0 || batchSeal !== epoch.seal || nowMs - batchMadeMs > epoch.seal.batchLifeMs)
         makeBatch(nowMs, epoch)
       return batch.pop() as string
     },

@@ -7,6 +7,7 @@
 import pg from 'pg'
 import type { PoolNumbers } from '../domain/pool-pressure.ts'
 import { type Batched, createBatcher } from '../lib/batcher.ts'
+import { awaitDiskAtCommit } from './durability.ts'
 import { createPipeline, type Pipeline } from './pipeline.ts'
 import type { Statement } from './statement-group.ts'
 import { UnfitValue } from './wire-values.ts'
@@ -65,6 +66,7 @@ export function openDatabase(settings: DatabaseSettings, onError: (error: Error)
   const pool = new pg.Pool({
     ...connectionOptions(settings),
     options: `${KEYED_PLANS} ${OUTPUT}`,
+    onConnect: awaitDiskAtCommit,
     max: settings.maxConnections,
     idleTimeoutMillis: settings.idleTimeoutMs,
     keepAlive: true,

@@ -8,6 +8,7 @@
  * look makes a new one.
  */
 
+import { randomInt } from 'node:crypto'
 import type { Batched } from '../lib/batcher.ts'
 import { batched, type Database, type Statement } from './database.ts'
 
@@ -43,6 +44,13 @@ export interface NonceStore {
 /** Two epochs overlap while nonces of the first expire; the others are room for a sweep that comes late. */
 const TABLES = 4
 const tableOf = (epochId: number) => `nonce_redemptions_${epochId % TABLES}`
+
+/**
+ * After a loss, how far ahead the next epoch's number may lie. A restore or a standby that lagged behind may have lost the newest
+ * epochs' rows as well, and threads that have not heard of it go on redeeming under those numbers: chance keeps the next ones
+ * from being among them. Numbers stay below 2^53 for two million losses.
+ */
+const LOST_IDS = 2 ** 32
 
 /** Every instance looks for new epochs several times in this span, and so knows one before its first nonce arrives. */
 export const EPOCH_LEAD_SECONDS = 5
@@ -146,7 +154,7 @@ export function createNonceStore(db: Database): NonceStore {
         await tx.query(LOCK, [])
         const [newest] = await tx.query<{ id: number; intact: boolean; age: number }>(NEWEST, [])
         if (newest?.intact && newest.age < lifeSeconds) return false
-        const id = (newest?.id ?? 0) + 1
+        const id = newest?.intact ? newest.id + 1 : (newest?.id ?? 0) + TABLES + randomInt(LOST_IDS)
         const { empty, mark } = statementsOf(tableOf(id))
         await tx.query(empty, [])
         await tx.query(FORGET, [id - TABLES])

@@ -284,6 +284,7 @@ describe('starting and stopping', () => {
       const { signing, lastError, signatures } = (await client.call('health', {}, { timeoutMs })).meta
       assert.deepEqual([signing, signatures], [false, 1])
       assert.match(lastError!.message, /audit chain stopped/)
+      assert.match(daemon.output(), /somebody else writes to it.*nothing is signed until the signer is started again/)
       await daemon.stop()
 
       writeFileSync(files.auditFile, whole)

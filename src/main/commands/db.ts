@@ -1,6 +1,8 @@
 /** `chancery db status` and `chancery db migrate`. */
 
 import type { Config } from '../../config/schema.ts'
+import { openDatabase } from '../../store/database.ts'
+import { durabilityWarnings } from '../../store/durability.ts'
 import { migrate, readSchemaState } from '../../store/migrate.ts'
 import { databaseSettings } from '../settings.ts'
 
@@ -13,6 +15,12 @@ export async function databaseStatus(config: Config): Promise<number> {
   for (const { name } of pending) console.log(`  missing  ${name}`)
   for (const version of unknown) console.log(`  unknown  ${String(version).padStart(4, '0')}, from a newer release`)
   const current = pending.length === 0 && unknown.length === 0
+  const db = openDatabase({ ...settings, maxConnections: 1 }, () => undefined)
+  try {
+    for (const warning of await durabilityWarnings(db)) console.log(`warning: ${warning}`)
+  } finally {
+    await db.close()
+  }
   console.log(current ? 'the schema is current' : 'the schema is not the one of this release')
   return current ? 0 : 1
 }

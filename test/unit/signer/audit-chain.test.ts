@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import {
+import fs, {
   appendFileSync,
   mkdtempSync,
   readdirSync,
@@ -11,6 +11,7 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
@@ -234,6 +235,22 @@ describe('the audit chain', () => {
     await chain.close()
   })
 
+  test('stops when its folder cannot be looked into, and fails who waits', async () => {
+    const { chain } = await openAuditChain({ path: file, maxBytes: 1e9 })
+    await chain.append(record('01'))
+    renameSync(folder, `${folder}-aside`)
+    symlinkSync(folder, folder)
+    try {
+      const outcomes = await Promise.allSettled([chain.append(record('02')), chain.append(record('03'))])
+      assert.ok(outcomes.every(({ status }) => status === 'rejected'))
+      assert.match(chain.failure!.message, /ELOOP/)
+      await chain.close()
+    } finally {
+      rmSync(folder)
+      renameSync(`${folder}-aside`, folder)
+    }
+  })
+
   test('refuses records after close', async () => {
     const { chain } = await openAuditChain({ path: file, maxBytes: 1e9 })
     await chain.close()
@@ -324,6 +341,60 @@ describe('the audit chain', () => {
       const verdict = await verifyAuditChain(file)
       assert.ok(verdict.ok)
       assert.equal(verdict.lines, 300)
+    })
+
+    for (const [what, fail] of [
+      ['the new file cannot be made', 'openSync'],
+      ['the old file cannot be closed', 'closeSync'],
+    ] as const) {
+      test(`stops when ${what}: says why, gives nothing out, and the next start goes on`, async (context) => {
+        const stops: Error[] = []
+        const { chain } = await openAuditChain({ path: file, maxBytes: 100 }, (error) => stops.push(error))
+        const real = fs[fail]
+        context.mock.method(fs, fail, (...args: Parameters<typeof real>) => {
+          if (fail === 'closeSync') (real as typeof fs.closeSync)(args[0] as number)
+          throw Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
+        })
+        syncBuiltinESMExports()
+        try {
+          await chain.append(record('01'))
+          for (const serial of ['02', '03'])
+            await assert.rejects(chain.append(record(serial)), (error: Error) => {
+              assert.ok(error instanceof SignerUnavailable)
+              assert.match((error.cause as Error).message, /audit chain stopped: ENOSPC/)
+              return true
+            })
+          assert.equal(stops.length, 1)
+          assert.equal(stops[0], chain.failure)
+          await chain.close()
+        } finally {
+          context.mock.restoreAll()
+          syncBuiltinESMExports()
+        }
+        await writeRotating(3)
+        const verdict = await verifyAuditChain(file)
+        assert.deepEqual(verdict.ok && verdict.lines, 4)
+      })
+    }
+
+    test('fails those who wait while the new file cannot be made', async (context) => {
+      const { chain } = await openAuditChain({ path: file, maxBytes: 100 })
+      context.mock.method(fs, 'openSync', () => {
+        throw Object.assign(new Error('EMFILE: too many open files'), { code: 'EMFILE' })
+      })
+      syncBuiltinESMExports()
+      try {
+        // More than a group takes: the first gets its lines, the others wait for the file that does not come.
+        const appended = Array.from({ length: 1_000 }, () => chain.append(record('01')))
+        const outcomes = await Promise.allSettled(appended)
+        const lost = outcomes.filter((outcome) => outcome.status === 'rejected')
+        assert.ok(lost.length > 0 && lost.length < 1_000, `${lost.length} lost`)
+        for (const { reason } of lost) assert.match(reason.cause.message, /EMFILE/)
+        await chain.close()
+      } finally {
+        context.mock.restoreAll()
+        syncBuiltinESMExports()
+      }
     })
 
     test('is exported whole or by what was asked for, as lines and as CSV', async () => {
