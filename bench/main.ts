@@ -25,11 +25,12 @@ import { renderSummary } from './report/comparison-text.ts'
 import { type BenchDocument, beginDocument } from './report/document.ts'
 import { renderHtml } from './report/html/page.ts'
 import { type ProgressLine, progressLine } from './report/progress.ts'
-import { isGood } from './report/result.ts'
+import { isGood, type Result } from './report/result.ts'
 import { isBroken } from './report/summary.ts'
 import { renderText } from './report/text.ts'
 import { runScale } from './scale/run.ts'
 import { renderScale } from './scale/text.ts'
+import { ONLY_BY_NAME } from './scenario/table.ts'
 import type { Contestant } from './servers/contestant.ts'
 import { benchSigner, SIGNER_FLAGS, SignerBenchUsage } from './signer/command.ts'
 
@@ -60,12 +61,16 @@ async function loadServers(options: Options): Promise<boolean> {
   return await withServers(options, progress, interrupt, async (contestants) => {
     const isAlone = contestants.length === 1
     let printed = 0
-    const measurements = await contest(contestants, options, progress, interrupt, (result) => {
+    const onResult = (result: Result) => {
       if (isAlone) process.stdout.write(`${printed++ > 0 ? '\n' : ''}${renderText(result)}`)
-    })
+    }
+    const leftOut = options.skipsUnsupported ? ONLY_BY_NAME.map((name) => `${name} (only by name)`) : []
+    const onLeftOut = (scenario: string, reason: string) => void leftOut.push(`${scenario} (${reason})`)
+    const measurements = await contest(contestants, options, progress, interrupt, onResult, onLeftOut)
     const servers = contestants.map(({ subject }) => subject)
     if (!isAlone || options.servers.repeat > 1)
       process.stdout.write(`${printed > 0 ? '\n' : ''}${renderSummary(servers, measurements)}`)
+    if (leftOut.length > 0) process.stdout.write(`\nleft out of "all": ${leftOut.join(', ')}\n`)
     writeReports(options, document(servers, { measurements }))
     return measurements.every(
       ({ rounds }) =>

@@ -5,7 +5,7 @@ import { SIGNING, type Signing } from '../client/signer.ts'
 import type { ServerPids } from '../measure/server-cpu.ts'
 import type { ResponderPlaces } from '../responder/responders.ts'
 import { ANSWERED_TYPES } from '../scenario/challenge.ts'
-import { isPartOfAll, isScenarioName, SCENARIOS, type ScenarioName } from '../scenario/table.ts'
+import { isScenarioName, ONLY_BY_NAME, SCENARIOS, type ScenarioName } from '../scenario/table.ts'
 import { type OpenOptions, RATE_FLAGS, readOpen } from './rate.ts'
 import { type Flag, OptionsError, type Raw, Reader } from './reader.ts'
 import { readServers, SERVER_FLAGS, type ServerOptions } from './servers.ts'
@@ -159,7 +159,10 @@ export function isLoopback(url: string): boolean {
 
 function readScenarios(read: Reader): ScenarioName[] {
   const text = read.text('scenario')
-  if (text === 'all') return Object.keys(SCENARIOS).filter(isScenarioName).filter(isPartOfAll)
+  if (text === 'all')
+    return Object.keys(SCENARIOS)
+      .filter(isScenarioName)
+      .filter((name) => !ONLY_BY_NAME.includes(name))
   const names = text.split(',').map((name) => name.trim())
   for (const name of names) {
     if (!isScenarioName(name)) read.errors.push(`--scenario ${name}: not one of ${Object.keys(SCENARIOS).join(', ')}`)

@@ -13,12 +13,10 @@ import { familyOf, type ProcessInfo, readProcesses, TICKS_PER_SECOND } from '../
 import type { Options } from '../options/options.ts'
 import type { ProgressLine } from '../report/progress.ts'
 import type { Result } from '../report/result.ts'
-import { asksDns } from '../responder/responders.ts'
 import { runScenario } from '../run.ts'
 import type { ScenarioName } from '../scenario/table.ts'
-import { ACCEPT_ALL, ACCEPT_ALL_MODULE } from '../servers/accept-all.ts'
 import { type Build, ownBuild } from '../servers/build.ts'
-import { optionsFor, type Server, startServer } from '../servers/chancery.ts'
+import { featuresFor, optionsFor, type Server, startServer } from '../servers/chancery.ts'
 import { Agents } from './agents.ts'
 import { allocationShares, cpuShares, type Shares } from './attribute.ts'
 import { ALLOCATIONS, CPU, capture, type Instrument, type ThreadCapture, TIMES } from './capture.ts'
@@ -104,13 +102,12 @@ export async function profileServer(
 async function startProfiled(
   build: Build,
   { workers, serverCpus }: ProfileSettings,
-  { challengeType }: Options,
+  options: Options,
   dataDir: string,
   agents: Agents,
   interrupt: AbortSignal,
 ): Promise<Server> {
-  const validator = challengeType === ACCEPT_ALL ? ACCEPT_ALL_MODULE : undefined
-  const settings = { dataDir, workers, cpus: serverCpus, validator, asksDns: asksDns(challengeType) }
+  const settings = { dataDir, workers, cpus: serverCpus, ...featuresFor(options) }
   const first = await startServer(build, settings, interrupt)
   try {
     await enableStatementStatistics(dataDir)
