@@ -4,6 +4,7 @@
 import { writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import sade from 'sade'
+import { nearest } from '../src/config/suggest.ts'
 import type { AbuseResult } from './abuse/result.ts'
 import { runAbuse } from './abuse/run.ts'
 import { renderAbuse } from './abuse/text.ts'
@@ -12,6 +13,7 @@ import { LOAD_FLAGS, LoadUsage, load } from './load/command.ts'
 import { benchMicro, MICRO_FLAGS, MICRO_GROUPS } from './micro/command.ts'
 import { ABUSE_FLAGS, parseAbuseOptions } from './options/abuse.ts'
 import { FLAGS, type Options, parseOptions } from './options/options.ts'
+import { writeOutputs } from './options/outputs.ts'
 import { OVERLOAD_FLAGS, parseOverloadOptions } from './options/overload.ts'
 import { type Flag, OptionsError, type Raw } from './options/reader.ts'
 import { parseScaleOptions, SCALE_FLAGS } from './options/scale.ts'
@@ -36,6 +38,8 @@ import { benchSigner, SIGNER_FLAGS, SignerBenchUsage } from './signer/command.ts
 
 const EXIT_FAILED = 1
 const EXIT_USAGE = 2
+const EXIT_CODES =
+  'Ends with 0 when every operation of every server went well (refusals with 503 and Retry-After, and arrivals that an open loop drops, do not count), with 1 when one failed, nothing succeeded, a server broke or a file could not be written, and with 2 before anything starts when an option is wrong.'
 
 /** What every command has: a progress line, and a signal that ends it. */
 interface Session {
@@ -55,7 +59,7 @@ function beginSession(): Session {
   }
 }
 
-/** @returns whether everything of our own servers went well. */
+/** @returns whether every operation of every server went well, as do the other commands. */
 async function loadServers(options: Options): Promise<boolean> {
   const { progress, interrupt, document } = beginSession()
   return await withServers(options, progress, interrupt, async (contestants) => {
@@ -71,13 +75,14 @@ async function loadServers(options: Options): Promise<boolean> {
     if (!isAlone || options.servers.repeat > 1)
       process.stdout.write(`${printed > 0 ? '\n' : ''}${renderSummary(servers, measurements)}`)
     if (leftOut.length > 0) process.stdout.write(`\nleft out of "all": ${leftOut.join(', ')}\n`)
-    writeReports(options, document(servers, { measurements }))
-    return measurements.every(
-      ({ rounds }) =>
-        rounds.length === options.servers.repeat &&
-        rounds.every((turns) =>
-          turns.every((turn, index) => !servers[index]?.isOurs || (!isBroken(turn) && isGood(turn))),
-        ),
+    const isWritten = writeReports(options, document(servers, { measurements }))
+    return (
+      isWritten &&
+      measurements.every(
+        ({ rounds }) =>
+          rounds.length === options.servers.repeat &&
+          rounds.every((turns) => turns.every((turn) => !isBroken(turn) && isGood(turn))),
+      )
     )
   }).catch((error) => {
     throw interrupt.aborted ? new Error('interrupted before the first round', { cause: error }) : error
@@ -89,6 +94,7 @@ async function overloadServers(raw: Raw): Promise<boolean> {
   const { progress, interrupt, document } = beginSession()
   return await withServers(options, progress, interrupt, async (contestants) => {
     const results: OverloadResult[] = []
+    let broken = 0
     for (const scenario of options.scenarios) {
       for (const contestant of contestants) {
         if (interrupt.aborted) break
@@ -96,13 +102,21 @@ async function overloadServers(raw: Raw): Promise<boolean> {
           contestant,
           runOverload(contestant, scenario, overload, progress, interrupt),
         )
-        if (!result) continue
+        if (!result) {
+          broken++
+          continue
+        }
         process.stdout.write(renderOverload(result))
         results.push(result)
       }
     }
-    writeReports(options, document(subjectsOf(contestants), { overload: results }))
-    return !interrupt.aborted && results.every(({ maximum, run }) => isGood(maximum) && isGood(run))
+    const isWritten = writeReports(options, document(subjectsOf(contestants), { overload: results }))
+    return (
+      isWritten &&
+      broken === 0 &&
+      !interrupt.aborted &&
+      results.every(({ maximum, run }) => isGood(maximum) && isGood(run))
+    )
   })
 }
 
@@ -111,6 +125,7 @@ async function abuseServers(raw: Raw): Promise<boolean> {
   const { progress, interrupt, document } = beginSession()
   return await withServers(options, progress, interrupt, async (contestants) => {
     const results: AbuseResult[] = []
+    let broken = 0
     for (const contestant of contestants) {
       for (const scenario of options.scenarios) {
         for (const kind of abuse.kinds) {
@@ -119,15 +134,18 @@ async function abuseServers(raw: Raw): Promise<boolean> {
             contestant,
             runAbuse(contestant, scenario, kind, abuse, progress, interrupt),
           )
-          if (!result) continue
+          if (!result) {
+            broken++
+            continue
+          }
           process.stdout.write(`${results.length > 0 ? '\n' : ''}${renderAbuse(result)}`)
           results.push(result)
         }
       }
     }
-    writeReports(options, document(subjectsOf(contestants), { abuse: results }))
+    const isWritten = writeReports(options, document(subjectsOf(contestants), { abuse: results }))
     const turns = results.flatMap(({ others }) => others.rounds.flat())
-    return !interrupt.aborted && turns.every((turn) => !isBroken(turn) && isGood(turn))
+    return isWritten && broken === 0 && !interrupt.aborted && turns.every((turn) => !isBroken(turn) && isGood(turn))
   })
 }
 
@@ -139,8 +157,8 @@ async function scaleServers(raw: Raw): Promise<boolean> {
     if (!host?.server) throw new Error('the service that brings PostgreSQL did not start')
     const rows = await runScale(host.server, options, scale, progress, interrupt)
     process.stdout.write(renderScale(rows, availableParallelism()))
-    writeReports(options, document(subjectsOf(contestants), { scale: rows }))
-    return !interrupt.aborted && rows.flatMap(({ rounds }) => rounds.flat()).every(isGood)
+    const isWritten = writeReports(options, document(subjectsOf(contestants), { scale: rows }))
+    return isWritten && !interrupt.aborted && rows.flatMap(({ rounds }) => rounds.flat()).every(isGood)
   }).catch((error) => {
     throw interrupt.aborted ? new Error('interrupted before the first round', { cause: error }) : error
   })
@@ -182,15 +200,19 @@ function subjectsOf(contestants: readonly Contestant[]) {
   return contestants.map(({ subject }) => subject)
 }
 
-function writeReports({ jsonFile, htmlFile }: Options, document: BenchDocument): void {
-  if (htmlFile !== undefined) writeFileSync(htmlFile, renderHtml(document))
-  if (jsonFile !== undefined) writeFileSync(jsonFile, `${JSON.stringify(document, null, 2)}\n`)
+/** @returns whether all of them are written. */
+function writeReports({ jsonFile, htmlFile }: Options, document: BenchDocument): boolean {
+  return writeOutputs([
+    { flag: 'html', file: htmlFile, content: () => renderHtml(document) },
+    { flag: 'json', file: jsonFile, content: () => `${JSON.stringify(document, null, 2)}\n` },
+  ])
 }
 
-/** Runs a command and tells its end by the exit code. */
-function acting(run: (raw: Raw) => Promise<boolean>) {
+/** Runs a command and tells its end by the exit code. @param takesWords Words that belong to no option are for it to judge. */
+function acting(run: (raw: Raw) => Promise<boolean>, { takesWords = false } = {}) {
   return async (raw: Raw): Promise<void> => {
     try {
+      if (!takesWords) refuseWords(wordsOf(raw))
       process.exitCode = (await run(raw)) ? 0 : EXIT_FAILED
     } catch (error) {
       const isUsage = [OptionsError, SignerBenchUsage, LoadUsage].some((kind) => error instanceof kind)
@@ -198,6 +220,21 @@ function acting(run: (raw: Raw) => Promise<boolean>) {
       process.exitCode = isUsage ? EXIT_USAGE : EXIT_FAILED
     }
   }
+}
+
+function wordsOf(raw: Raw): string[] {
+  return (raw['_'] as unknown[]).map(String)
+}
+
+/** A mistyped command must not load a server. */
+function refuseWords(words: readonly string[]): void {
+  const errors = words.map((word) => {
+    if (name !== 'bench') return `${word}: ${name} takes no words`
+    if (Object.hasOwn(COMMANDS, word)) return `${word}: name the command before its options`
+    const meant = nearest(word, Object.keys(COMMANDS))
+    return `${word}: no such command${meant === undefined ? '' : `; ${meant}?`}`
+  })
+  if (errors.length > 0) throw new OptionsError(errors)
 }
 
 function commandNamed(name: string, flags: readonly Flag[], description: string[], examples: string[] = []) {
@@ -213,7 +250,7 @@ const COMMANDS = {
     FLAGS,
     [
       'Measure ACME servers: throughput, latency per step, CPU per operation. Other commands: overload, abuse, scale, profile, micro, load, signer.',
-      'Ends with 1 when an answer was wrong or nothing succeeded, and with 2 when an option is wrong.',
+      EXIT_CODES,
     ],
     [
       'overload --help',
@@ -235,6 +272,7 @@ const COMMANDS = {
     [
       'Offer a server more than it can do: goodput, refusals and their cost, memory, recovery.',
       'A closed loop finds the maximum; then one open loop goes from calm to flood and back without a pause.',
+      EXIT_CODES,
     ],
     ['--start --clients 64 --workers 3 --server-cpus 0-2 --html overload.html'],
   ).action(acting(overloadServers)),
@@ -244,6 +282,7 @@ const COMMANDS = {
     [
       'What one abusive client costs the others: a closed loop with and without it, in turn.',
       'The abuser holds connections, forges signatures, sends huge bodies, or dribbles bytes.',
+      EXIT_CODES,
     ],
     ['--start --clients 32 --workers 3 --server-cpus 0-2 --abuse slowloris,bad-signatures'],
   ).action(acting(abuseServers)),
@@ -253,12 +292,14 @@ const COMMANDS = {
     [
       'Certificates a second, and for each core used, with 1, 2, 3 front threads and with several instances on one database.',
       'Starts all of them, loads them in turn (A B C D, A B C D), and takes them down.',
+      EXIT_CODES,
     ],
     ['--clients 64 --server-cpus 0-2 --challenge accept-all-01 --duration 10 --warmup 10'],
   ).action(acting(scaleServers)),
   profile: commandNamed('bench-profile', PROFILE_FLAGS, [
     'Where the CPU of one operation goes: profiles of all threads, statements of PostgreSQL, event loops, allocations.',
     'Starts a service of its own in development mode, loads it three times, and takes it down.',
+    EXIT_CODES,
   ]).action(acting(profile)),
   load: commandNamed(
     'bench-load',
@@ -281,10 +322,13 @@ const COMMANDS = {
     ],
     ['jws-verify csr-parse', '--json a.json', '--baseline a.json'],
   ).action(
-    acting(async (raw) => {
-      await benchMicro(raw, (line) => process.stdout.write(`${line}\n`))
-      return true
-    }),
+    acting(
+      async (raw) => {
+        await benchMicro(raw, (line) => process.stdout.write(`${line}\n`))
+        return true
+      },
+      { takesWords: true },
+    ),
   ),
   signer: commandNamed('bench-signer', SIGNER_FLAGS, [
     'Measure the signer alone: signatures per second with keys in files and in SoftHSM tokens, and what limits them.',
@@ -302,6 +346,15 @@ function unknown(flag: string): void {
   process.exit(EXIT_USAGE)
 }
 
+/** The parser takes `-3` for an option; behind one it is its value, and the option says what is wrong with it. */
+function withNegatives(words: readonly string[]): string[] {
+  return words.flatMap((word, index) => {
+    const isValue = (at: number) => /^-\d/.test(words[at] ?? '') && /^--[^=]+$/.test(words[at - 1] ?? '')
+    if (isValue(index)) return []
+    return [isValue(index + 1) ? `${word}=${words[index + 1]}` : word]
+  })
+}
+
 const FLAGS_OF = {
   ...{ bench: FLAGS, overload: OVERLOAD_FLAGS, abuse: ABUSE_FLAGS, scale: SCALE_FLAGS, profile: PROFILE_FLAGS },
   ...{ load: LOAD_FLAGS, micro: MICRO_FLAGS, signer: SIGNER_FLAGS },
@@ -310,7 +363,7 @@ const FLAGS_OF = {
 const [node = '', script = '', word = '', ...others] = process.argv
 const name = (Object.keys(COMMANDS) as (keyof typeof COMMANDS)[]).find((known) => known === word) ?? 'bench'
 const ofCommand = (flags: readonly string[]) => flags.filter((flag) => FLAGS_OF[name].some(([known]) => known === flag))
-COMMANDS[name].parse([node, script, ...(name === word ? others : process.argv.slice(2))], {
+COMMANDS[name].parse([node, script, ...withNegatives(name === word ? others : process.argv.slice(2))], {
   boolean: ofCommand(['insecure', 'obey-retry-after', 'start', 'force']),
   // The parser would take an abbreviated hash such as 12e4567 for a number.
   string: ofCommand(['compare', 'database']),

@@ -67,11 +67,11 @@ function readOptions(raw: Raw) {
   if (batches.some((batch) => !Number.isInteger(batch) || batch < 1 || batch > 100))
     read.errors.push('--batches: whole numbers from 1 to 100, with commas between')
   const settings = {
-    milliseconds: read.integer('milliseconds', { min: 1 }),
-    rows: read.integer('rows', { min: 100 }),
+    milliseconds: read.integer('milliseconds', { min: 1, max: 600_000 }),
+    rows: read.integer('rows', { min: 100, max: 1_000_000 }),
     batches,
   }
-  const jsonFile = read.optionalText('json')
+  const jsonFile = read.output('json')
   const text = read.file('baseline')
   const baseline = text === undefined ? undefined : readBaseline(text, read)
   if (read.errors.length > 0) throw new OptionsError(read.errors)
