@@ -1,7 +1,6 @@
 #!/usr/bin/env node
 /** `npm run bench`: drives ACME servers through scenarios and reports what they did and what that cost. */
 
-import { writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import sade from 'sade'
 import { nearest } from '../src/config/suggest.ts'
@@ -13,7 +12,7 @@ import { LOAD_FLAGS, LoadUsage, load } from './load/command.ts'
 import { benchMicro, MICRO_FLAGS, MICRO_GROUPS } from './micro/command.ts'
 import { ABUSE_FLAGS, parseAbuseOptions } from './options/abuse.ts'
 import { FLAGS, type Options, parseOptions } from './options/options.ts'
-import { writeOutputs } from './options/outputs.ts'
+import { type OutputFiles, writeOutput } from './options/outputs.ts'
 import { OVERLOAD_FLAGS, parseOverloadOptions } from './options/overload.ts'
 import { type Flag, OptionsError, type Raw } from './options/reader.ts'
 import { parseScaleOptions, SCALE_FLAGS } from './options/scale.ts'
@@ -179,20 +178,33 @@ async function othersMayBreak<T>({ subject, restart }: Contestant, running: Prom
 
 async function profile(raw: Raw): Promise<boolean> {
   const { settings, options } = parseProfileOptions(raw)
-  const { progress, interrupt } = beginSession()
-  const profiles = await profileServer(settings, options, progress, interrupt)
+  const { progress, interrupt, document } = beginSession()
+  const { build, profiles } = await profileServer(settings, options, progress, interrupt)
   process.stdout.write(profiles.map(renderProfile).join('\n'))
-  if (options.jsonFile !== undefined) writeFileSync(options.jsonFile, `${JSON.stringify({ profiles }, null, 2)}\n`)
-  return profiles.every(({ result }) => isGood(result))
+  const subject = { name: build.name, commit: build.commit, note: '', isOurs: true }
+  const isWritten = writeReports(options, document([subject], { profiles }))
+  return isWritten && profiles.every(({ result }) => isGood(result))
+}
+
+async function measureParts(raw: Raw): Promise<boolean> {
+  const document = beginDocument(process.argv.slice(2))
+  const { micro, files } = await benchMicro(raw, writeLine)
+  return writeReports(files, document([], { micro }))
+}
+
+async function measureSigner(raw: Raw): Promise<boolean> {
+  const document = beginDocument(process.argv.slice(2))
+  const { rows, files } = await benchSigner(raw, writeLine)
+  return writeReports(files, document([], { signer: rows }))
+}
+
+function writeLine(line: string): void {
+  process.stdout.write(`${line}\n`)
 }
 
 async function fill(raw: Raw): Promise<boolean> {
   const line = progressLine(process.stderr)
-  await load(
-    raw,
-    (text) => process.stdout.write(`${text}\n`),
-    (text) => (text === '' ? line.end() : line.begin(text)),
-  )
+  await load(raw, writeLine, (text) => (text === '' ? line.end() : line.begin(text)))
   return true
 }
 
@@ -200,12 +212,10 @@ function subjectsOf(contestants: readonly Contestant[]) {
   return contestants.map(({ subject }) => subject)
 }
 
-/** @returns whether all of them are written. */
-function writeReports({ jsonFile, htmlFile }: Options, document: BenchDocument): boolean {
-  return writeOutputs([
-    { flag: 'html', file: htmlFile, content: () => renderHtml(document) },
-    { flag: 'json', file: jsonFile, content: () => `${JSON.stringify(document, null, 2)}\n` },
-  ])
+/** @returns whether all that was asked for is written. */
+function writeReports({ jsonFile, htmlFile }: OutputFiles, document: BenchDocument): boolean {
+  const isPage = writeOutput('html', htmlFile, () => renderHtml(document))
+  return writeOutput('json', jsonFile, () => `${JSON.stringify(document, null, 2)}\n`) && isPage
 }
 
 /** Runs a command and tells its end by the exit code. @param takesWords Words that belong to no option are for it to judge. */
@@ -321,24 +331,11 @@ const COMMANDS = {
       ...MICRO_GROUPS.map(({ names, summary }) => `${names.join(', ')}: ${summary}.`),
     ],
     ['jws-verify csr-parse', '--json a.json', '--baseline a.json'],
-  ).action(
-    acting(
-      async (raw) => {
-        await benchMicro(raw, (line) => process.stdout.write(`${line}\n`))
-        return true
-      },
-      { takesWords: true },
-    ),
-  ),
+  ).action(acting(measureParts, { takesWords: true })),
   signer: commandNamed('bench-signer', SIGNER_FLAGS, [
     'Measure the signer alone: signatures per second with keys in files and in SoftHSM tokens, and what limits them.',
     'Starts a signer of its own with throw-away keys and stops it; needs SoftHSM (Debian: softhsm2) for the tokens.',
-  ]).action(
-    acting(async (raw) => {
-      await benchSigner(raw, (line) => process.stdout.write(`${line}\n`))
-      return true
-    }),
-  ),
+  ]).action(acting(measureSigner)),
 }
 
 function unknown(flag: string): void {

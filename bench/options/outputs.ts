@@ -19,24 +19,20 @@ export function whyNotWritable(file: string): string | undefined {
   }
 }
 
-/** A file that was not asked for has no content to be written. */
-export interface Output {
-  flag: string
-  file: string | undefined
-  content: () => string
+/** Undefined where nobody asked for it. */
+export interface OutputFiles {
+  jsonFile: string | undefined
+  htmlFile: string | undefined
 }
 
-/** @returns whether all were written; says on standard error which were not. */
-export function writeOutputs(outputs: readonly Output[]): boolean {
-  const failed = outputs.filter(({ flag, file, content }) => {
-    if (file === undefined) return false
-    try {
-      writeFileSync(file, content())
-      return false
-    } catch (error) {
-      process.stderr.write(`--${flag} ${file}: not written: ${(error as Error).message}\n`)
-      return true
-    }
-  })
-  return failed.length === 0
+/** @returns whether it was written or not asked for; says on standard error when it was not. */
+export function writeOutput(flag: string, file: string | undefined, content: () => string): boolean {
+  if (file === undefined) return true
+  try {
+    writeFileSync(file, content())
+    return true
+  } catch (error) {
+    process.stderr.write(`--${flag} ${file}: not written: ${(error as Error).message}\n`)
+    return false
+  }
 }

@@ -7,7 +7,7 @@ import type { ProfileSettings } from './profile.ts'
 
 const TAKEN = [
   ...['scenario', 'clients', 'processes', 'accounts', 'duration', 'count', 'warmup', 'domain-suffix', 'challenge'],
-  ...['timeout', 'poll-interval', 'poll-max', 'signing', 'json'],
+  ...['timeout', 'poll-interval', 'poll-max', 'signing', 'json', 'html'],
 ]
 
 /** Name, sentence, default: what `--help` shows and what is accepted. */

@@ -69,7 +69,7 @@ export async function profileServer(
   options: Options,
   progress: ProgressLine,
   interrupt: AbortSignal,
-): Promise<ScenarioProfile[]> {
+): Promise<{ build: Build; profiles: ScenarioProfile[] }> {
   const build = await ownBuild(interrupt)
   const folder = realpathSync(mkdtempSync(path.join(tmpdir(), 'chancery-profile-')))
   // PostgreSQL may run as another user; what is secret below has modes of its own.
@@ -85,7 +85,7 @@ export async function profileServer(
         await profileScenario({ build, server, agents, folder, settings, options, progress, interrupt }, scenario),
       )
     }
-    return profiles
+    return { build, profiles }
   } finally {
     progress.begin('taking the server down')
     try {

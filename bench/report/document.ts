@@ -3,9 +3,12 @@
 import { execFileSync } from 'node:child_process'
 import { cpus, loadavg, release, totalmem } from 'node:os'
 import type { AbuseResult } from '../abuse/result.ts'
+import type { MicroFigures } from '../micro/micro.ts'
 import type { OverloadResult } from '../overload/result.ts'
+import type { ScenarioProfile } from '../profile/profile.ts'
 import type { ScaleRow } from '../scale/result.ts'
 import type { Subject } from '../servers/contestant.ts'
+import type { SignerRow } from '../signer/command.ts'
 import type { Measured } from './summary.ts'
 
 export interface Machine {
@@ -34,16 +37,22 @@ export interface BenchDocument {
   overload: OverloadResult[]
   abuse: AbuseResult[]
   scale: ScaleRow[]
+  profiles: ScenarioProfile[]
+  /** Undefined unless it is the command's. */
+  micro: MicroFigures | undefined
+  signer: SignerRow[]
 }
+
+/** What a command has measured; the other parts are empty. */
+export type Parts = Partial<
+  Pick<BenchDocument, 'measurements' | 'overload' | 'abuse' | 'scale' | 'profiles' | 'micro' | 'signer'>
+>
 
 /** @returns a function that makes the document when the run has ended. */
 export function beginDocument(command: string[]) {
   const startedAt = new Date().toISOString()
   const machine = describeMachine()
-  return (
-    servers: Subject[],
-    parts: Partial<Pick<BenchDocument, 'measurements' | 'overload' | 'abuse' | 'scale'>>,
-  ): BenchDocument => ({
+  return (servers: Subject[], parts: Parts): BenchDocument => ({
     format: 'chancery-bench',
     version: 1,
     command,
@@ -56,6 +65,9 @@ export function beginDocument(command: string[]) {
     overload: parts.overload ?? [],
     abuse: parts.abuse ?? [],
     scale: parts.scale ?? [],
+    profiles: parts.profiles ?? [],
+    micro: parts.micro,
+    signer: parts.signer ?? [],
   })
 }
 

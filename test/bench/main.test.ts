@@ -127,7 +127,7 @@ describe('the bench command', () => {
     assert.equal(code, 2)
     assert.match(stderr, /^--accounts-file \/proc\/nope\/a: ENOENT.*\n--html \/nope\/x\.html: ENOENT/)
     assert.ok(!existsSync(inFolder))
-    for (const command of [[], ['overload'], ['abuse'], ['scale'], ['profile'], ['micro']]) {
+    for (const command of [[], ['overload'], ['abuse'], ['scale'], ['profile'], ['micro'], ['signer']]) {
       const { code, stderr } = await bench(...command, '--json', '/')
       assert.deepEqual([code, stderr.split('\n')[0]], [2, '--json /: is a directory'], command[0])
     }
