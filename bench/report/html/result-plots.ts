@@ -63,7 +63,7 @@ export function stepCurves({ curves, latency, steps, refusals }: Result) {
   }))
 }
 
-/** What came out in each second; `lines` may add what was offered. */
+/** What came out in each second; `lines` may add what was planned. */
 export function throughputPlot(title: string, result: Result, part: Part = {}, more: Line[] = []): Markup {
   const slots = perSecond(result)
   const counts = (['succeeded', 'refused', 'dropped', 'failed'] as const).filter(

@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
+import { renderAbuse } from '../../../bench/abuse/text.ts'
 import { emptyHistogram, recordValue } from '../../../bench/measure/histogram.ts'
 import { reckonOverload } from '../../../bench/overload/result.ts'
 import type { ScenarioProfile } from '../../../bench/profile/profile.ts'
 import type { BenchDocument } from '../../../bench/report/document.ts'
 import { linearAxis, logAxis, ninesAxis, shortNumber, timeAxis } from '../../../bench/report/html/axes.ts'
 import { renderHtml } from '../../../bench/report/html/page.ts'
+import { progressLine } from '../../../bench/report/progress.ts'
 import { buildSeries, CURVE_FRACTIONS, curveOf } from '../../../bench/report/series.ts'
 import { summarize } from '../../../bench/report/summary.ts'
 import { configurationsOf, reckonScale } from '../../../bench/scale/result.ts'
@@ -152,6 +154,32 @@ describe('a report', () => {
   test('of servers that all broke is a report all the same', () => {
     const broken = summarize('full-flow', 'closed loop', [[{ broken: 'gone' }, { broken: 'gone, too' }]])
     assert.match(renderHtml(aDocument({ measurements: [broken] })), /broke in a round: gone, too/)
+  })
+})
+
+describe('the line of progress', () => {
+  test('ends with all that was done', () => {
+    const written: string[] = []
+    const out = { isTTY: false, write: (text: string) => written.push(text) } as unknown as NodeJS.WriteStream
+    let operations = 0
+    const line = progressLine(out)
+    line.begin('measuring', () => ({ operations, failures: 1, refused: 0, dropped: 0 }))
+    operations = 7
+    line.begin('checking')
+    line.end()
+    assert.deepEqual(written, ['measuring\n', 'measuring 0 s: 7 done, 1 failed\n', 'checking\n'])
+  })
+})
+
+describe('the text of an abuse', () => {
+  test('has a range when there is more than one round', () => {
+    assert.match(renderAbuse(abuse), /keep 50 % of their throughput\n/)
+    const [round] = abuse.others.rounds
+    const faster = summarize('full-flow', 'x', [
+      round ?? [],
+      [measuredResult({ perSecond: 100 }), measuredResult({ perSecond: 80 })],
+    ])
+    assert.match(renderAbuse({ ...abuse, others: faster }), /\(50 %–80 %\)/)
   })
 })
 
