@@ -34,7 +34,12 @@ export function progressLine(out: NodeJS.WriteStream): ProgressLine {
       const startedAt = performance.now()
       const seconds = () => (performance.now() - startedAt) / 1000
       let last = read()
-      if (!out.isTTY) conclude = () => write(renderCounts(phase, seconds(), read()))
+      conclude = () => {
+        const now = read()
+        // Counts that have begun anew are those of the next part already.
+        if (!out.isTTY && now.operations > 0 && now.operations >= last.operations)
+          write(renderCounts(phase, seconds(), now))
+      }
       timer = setInterval(() => {
         const now = read()
         write(renderCounts(phase, seconds(), now, now.operations - last.operations))
