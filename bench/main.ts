@@ -3,11 +3,13 @@
 
 import { writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
+import { setImmediate } from 'node:timers/promises'
 import sade from 'sade'
 import type { AbuseResult } from './abuse/result.ts'
 import { runAbuse } from './abuse/run.ts'
 import { renderAbuse } from './abuse/text.ts'
 import { contest, withServers } from './contest.ts'
+import { type Interrupt, Interrupted, interruptBySignals, interruptedBy, unlessInterrupted } from './interrupt.ts'
 import { LOAD_FLAGS, LoadUsage, load } from './load/command.ts'
 import { benchMicro, MICRO_FLAGS, MICRO_GROUPS } from './micro/command.ts'
 import { ABUSE_FLAGS, parseAbuseOptions } from './options/abuse.ts'
@@ -36,27 +38,25 @@ import { benchSigner, SIGNER_FLAGS, SignerBenchUsage } from './signer/command.ts
 const EXIT_FAILED = 1
 const EXIT_USAGE = 2
 
-/** What every command has: a progress line, and a signal that ends it. */
+/** What every command has: a progress line, signals that end it, and a document that begins with it. */
 interface Session {
   progress: ProgressLine
-  interrupt: AbortSignal
+  interrupt: Interrupt
   document: ReturnType<typeof beginDocument>
 }
 
-/** The first signal ends the measured time, and further ones do not keep the bench from taking down what it has started. */
 function beginSession(): Session {
-  const interrupt = new AbortController()
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => interrupt.abort())
+  const interrupt = interruptBySignals()
   return {
     progress: progressLine(process.stderr),
-    interrupt: interrupt.signal,
-    document: beginDocument(process.argv.slice(2)),
+    interrupt,
+    document: beginDocument(process.argv.slice(2), () => interruptedBy(interrupt)),
   }
 }
 
 /** @returns whether everything of our own servers went well. */
-async function loadServers(options: Options): Promise<boolean> {
-  const { progress, interrupt, document } = beginSession()
+async function loadServers(raw: Raw, { progress, interrupt, document }: Session): Promise<boolean> {
+  const options = parseOptions(raw)
   return await withServers(options, progress, interrupt, async (contestants) => {
     const isAlone = contestants.length === 1
     let printed = 0
@@ -74,14 +74,11 @@ async function loadServers(options: Options): Promise<boolean> {
           turns.every((turn, index) => !servers[index]?.isOurs || (!isBroken(turn) && isGood(turn))),
         ),
     )
-  }).catch((error) => {
-    throw interrupt.aborted ? new Error('interrupted before the first round', { cause: error }) : error
   })
 }
 
-async function overloadServers(raw: Raw): Promise<boolean> {
+async function overloadServers(raw: Raw, { progress, interrupt, document }: Session): Promise<boolean> {
   const { options, overload } = parseOverloadOptions(raw)
-  const { progress, interrupt, document } = beginSession()
   return await withServers(options, progress, interrupt, async (contestants) => {
     const results: OverloadResult[] = []
     for (const scenario of options.scenarios) {
@@ -97,13 +94,12 @@ async function overloadServers(raw: Raw): Promise<boolean> {
       }
     }
     writeReports(options, document(subjectsOf(contestants), { overload: results }))
-    return !interrupt.aborted && results.every(({ maximum, run }) => isGood(maximum) && isGood(run))
+    return results.every(({ maximum, run }) => isGood(maximum) && isGood(run))
   })
 }
 
-async function abuseServers(raw: Raw): Promise<boolean> {
+async function abuseServers(raw: Raw, { progress, interrupt, document }: Session): Promise<boolean> {
   const { options, abuse } = parseAbuseOptions(raw)
-  const { progress, interrupt, document } = beginSession()
   return await withServers(options, progress, interrupt, async (contestants) => {
     const results: AbuseResult[] = []
     for (const contestant of contestants) {
@@ -122,29 +118,26 @@ async function abuseServers(raw: Raw): Promise<boolean> {
     }
     writeReports(options, document(subjectsOf(contestants), { abuse: results }))
     const turns = results.flatMap(({ others }) => others.rounds.flat())
-    return !interrupt.aborted && turns.every((turn) => !isBroken(turn) && isGood(turn))
+    return turns.every((turn) => !isBroken(turn) && isGood(turn))
   })
 }
 
-async function scaleServers(raw: Raw): Promise<boolean> {
+async function scaleServers(raw: Raw, { progress, interrupt, document }: Session): Promise<boolean> {
   const { options, scale } = parseScaleOptions(raw)
-  const { progress, interrupt, document } = beginSession()
   return await withServers(options, progress, interrupt, async (contestants) => {
     const [host] = contestants
     if (!host?.server) throw new Error('the service that brings PostgreSQL did not start')
     const rows = await runScale(host.server, options, scale, progress, interrupt)
     process.stdout.write(renderScale(rows, availableParallelism()))
     writeReports(options, document(subjectsOf(contestants), { scale: rows }))
-    return !interrupt.aborted && rows.flatMap(({ rounds }) => rounds.flat()).every(isGood)
-  }).catch((error) => {
-    throw interrupt.aborted ? new Error('interrupted before the first round', { cause: error }) : error
+    return rows.flatMap(({ rounds }) => rounds.flat()).every(isGood)
   })
 }
 
-/** @returns undefined, and says why, when another project's server broke: that does not end the run. */
+/** @returns undefined when it was interrupted, or another project's server broke: that is said, and does not end the run. */
 async function othersMayBreak<T>({ subject, restart }: Contestant, running: Promise<T>): Promise<T | undefined> {
   try {
-    return await running
+    return await unlessInterrupted(running)
   } catch (error) {
     if (subject.isOurs) throw error
     process.stdout.write(`${subject.name} is broken: ${(error as Error).message}\n`)
@@ -154,23 +147,37 @@ async function othersMayBreak<T>({ subject, restart }: Contestant, running: Prom
   }
 }
 
-async function profile(raw: Raw): Promise<boolean> {
+async function profile(raw: Raw, { progress, interrupt }: Session): Promise<boolean> {
   const { settings, options } = parseProfileOptions(raw)
-  const { progress, interrupt } = beginSession()
   const profiles = await profileServer(settings, options, progress, interrupt)
   process.stdout.write(profiles.map(renderProfile).join('\n'))
-  if (options.jsonFile !== undefined) writeFileSync(options.jsonFile, `${JSON.stringify({ profiles }, null, 2)}\n`)
+  if (options.jsonFile !== undefined)
+    writeFileSync(
+      options.jsonFile,
+      `${JSON.stringify({ interruptedBy: interruptedBy(interrupt), profiles }, null, 2)}\n`,
+    )
   return profiles.every(({ result }) => isGood(result))
 }
 
-async function fill(raw: Raw): Promise<boolean> {
-  const line = progressLine(process.stderr)
-  await load(
-    raw,
-    (text) => process.stdout.write(`${text}\n`),
-    (text) => (text === '' ? line.end() : line.begin(text)),
-  )
+async function fill(raw: Raw, { progress, interrupt }: Session): Promise<boolean> {
+  // A statement under way may take minutes. What it leaves is undone, and the embedded database ends with this process.
+  interrupt.again.addEventListener('abort', () => process.exit(interrupt.reason.exitCode))
+  await load(raw, writeLine, (text) => (text === '' ? progress.end() : progress.begin(text)), interrupt)
   return true
+}
+
+async function micro(raw: Raw, { interrupt }: Session): Promise<boolean> {
+  await benchMicro(raw, writeLine, interrupt)
+  return true
+}
+
+async function signer(raw: Raw, { interrupt }: Session): Promise<boolean> {
+  await benchSigner(raw, writeLine, interrupt)
+  return true
+}
+
+function writeLine(line: string): void {
+  process.stdout.write(`${line}\n`)
 }
 
 function subjectsOf(contestants: readonly Contestant[]) {
@@ -183,16 +190,29 @@ function writeReports({ jsonFile, htmlFile }: Options, document: BenchDocument):
 }
 
 /** Runs a command and tells its end by the exit code. */
-function acting(run: (raw: Raw) => Promise<boolean>) {
+function acting(run: (raw: Raw, session: Session) => Promise<boolean>) {
   return async (raw: Raw): Promise<void> => {
+    const session = beginSession()
     try {
-      process.exitCode = (await run(raw)) ? 0 : EXIT_FAILED
+      process.exitCode = (await run(raw, session)) ? 0 : EXIT_FAILED
     } catch (error) {
-      const isUsage = [OptionsError, SignerBenchUsage, LoadUsage].some((kind) => error instanceof kind)
-      process.stderr.write(`${(error as Error).message}\n${isUsage ? 'See --help.\n' : ''}`)
-      process.exitCode = isUsage ? EXIT_USAGE : EXIT_FAILED
+      if (!(error instanceof Interrupted)) process.exitCode = tellFailure(error as Error)
+      // Ctrl-C may have ended a program that blocked us. The signal is heard in a whole turn of the event loop, which ends here.
+      await setImmediate()
+      await setImmediate()
     }
+    const by = interruptedBy(session.interrupt)
+    if (by === undefined) return
+    writeLine(`interrupted by ${by}: what was measured until then is all there is`)
+    process.exitCode = session.interrupt.reason.exitCode
   }
+}
+
+/** @returns the exit code. */
+function tellFailure(error: Error): number {
+  const isUsage = [OptionsError, SignerBenchUsage, LoadUsage].some((kind) => error instanceof kind)
+  process.stderr.write(`${error.message}\n${isUsage ? 'See --help.\n' : ''}`)
+  return isUsage ? EXIT_USAGE : EXIT_FAILED
 }
 
 function commandNamed(name: string, flags: readonly Flag[], description: string[], examples: string[] = []) {
@@ -208,7 +228,7 @@ const COMMANDS = {
     FLAGS,
     [
       'Measure ACME servers: throughput, latency per step, CPU per operation. Other commands: overload, abuse, scale, profile, micro, load, signer.',
-      'Ends with 1 when an answer was wrong or nothing succeeded, and with 2 when an option is wrong.',
+      'Ends with 1 when an answer was wrong or nothing succeeded, with 2 when an option is wrong, and after Ctrl-C with 130.',
     ],
     [
       'overload --help',
@@ -223,7 +243,7 @@ const COMMANDS = {
       '--start --clients 64 --rate 50%',
       '--compare main --clients 64 --workers 3 --server-cpus 0-2',
     ],
-  ).action(acting((raw) => loadServers(parseOptions(raw)))),
+  ).action(acting(loadServers)),
   overload: commandNamed(
     'bench-overload',
     OVERLOAD_FLAGS,
@@ -275,21 +295,11 @@ const COMMANDS = {
       ...MICRO_GROUPS.map(({ names, summary }) => `${names.join(', ')}: ${summary}.`),
     ],
     ['jws-verify csr-parse', '--json a.json', '--baseline a.json'],
-  ).action(
-    acting(async (raw) => {
-      await benchMicro(raw, (line) => process.stdout.write(`${line}\n`))
-      return true
-    }),
-  ),
+  ).action(acting(micro)),
   signer: commandNamed('bench-signer', SIGNER_FLAGS, [
     'Measure the signer alone: signatures per second with keys in files and in SoftHSM tokens, and what limits them.',
     'Starts a signer of its own with throw-away keys and stops it; needs SoftHSM (Debian: softhsm2) for the tokens.',
-  ]).action(
-    acting(async (raw) => {
-      await benchSigner(raw, (line) => process.stdout.write(`${line}\n`))
-      return true
-    }),
-  ),
+  ]).action(acting(signer)),
 }
 
 function unknown(flag: string): void {

@@ -2,9 +2,11 @@
 
 import { writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
+import { setImmediate } from 'node:timers/promises'
+import { type Interrupt, interruptedBy, unlessInterrupted } from '../interrupt.ts'
 import { averageCosts, type CryptoCosts, measureCryptoCosts } from '../measure/crypto-floor.ts'
 import { type Flag, OptionsError, type Raw, Reader } from '../options/reader.ts'
-import type { MicroGroup, MicroResult } from './micro.ts'
+import type { Done, MicroGroup, MicroResult } from './micro.ts'
 import { PURE } from './pure.ts'
 import { SIGNER } from './signer.ts'
 import { STATEMENTS } from './statements.ts'
@@ -24,6 +26,8 @@ export interface MicroDocument {
   format: 'chancery-bench-micro'
   version: 1
   startedAt: string
+  /** The signal that ended it early; undefined when it went on to its end. */
+  interruptedBy: string | undefined
   node: string
   processor: string
   /** Microseconds of CPU, mean of before and after. */
@@ -33,19 +37,27 @@ export interface MicroDocument {
 
 const FLOOR_MS = 150
 
-/** @throws OptionsError for a name or a flag that is wrong */
-export async function benchMicro(raw: Raw, write: (line: string) => void): Promise<void> {
+/**
+ * @param interrupt Ends it when the measurement under way has ended; the results until then are told and written.
+ * @throws OptionsError for a name or a flag that is wrong
+ */
+export async function benchMicro(raw: Raw, write: (line: string) => void, interrupt: Interrupt): Promise<void> {
   const { wanted, settings, jsonFile, baseline } = readOptions(raw)
   const startedAt = new Date().toISOString()
   const before = measureCryptoCosts(FLOOR_MS)
   write(row('CPU, µs', ['batch', 'here', 'asked', 'in all', 'verifies', ...(baseline ? ['ratio'] : [])]))
   const results: MicroResult[] = []
-  for (const group of MICRO_GROUPS) {
-    await group.run(wanted, settings, (result) => {
-      results.push(result)
-      write(row(result.name, cells(result, before, baseline)))
-    })
+  const done: Done = async (result) => {
+    results.push(result)
+    write(row(result.name, cells(result, before, baseline)))
+    // What is measured blocks the event loop, which is where signals are noticed.
+    await setImmediate()
+    interrupt.throwIfAborted()
   }
+  const running = async () => {
+    for (const group of MICRO_GROUPS) await group.run(wanted, { ...settings, signal: interrupt }, done)
+  }
+  await unlessInterrupted(running())
   const floor = averageCosts(before, measureCryptoCosts(FLOOR_MS))
   write('')
   write(
@@ -54,7 +66,7 @@ export async function benchMicro(raw: Raw, write: (line: string) => void): Promi
   )
   const processor = `${cpus().length} × ${cpus()[0]?.model ?? 'unknown'}`
   const about = { format: 'chancery-bench-micro', version: 1, startedAt, node: process.version, processor } as const
-  const document: MicroDocument = { ...about, floor, results }
+  const document: MicroDocument = { ...about, interruptedBy: interruptedBy(interrupt), floor, results }
   if (jsonFile !== undefined) writeFileSync(jsonFile, `${JSON.stringify(document, null, 2)}\n`)
 }
 

@@ -4,9 +4,10 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import type { Options } from '../options/options.ts'
 import type { ResponderPlaces } from '../responder/responders.ts'
-import { type Build, outputOf } from './build.ts'
+import type { Build } from './build.ts'
 import { startChild } from './child.ts'
 import { freePort } from './free-port.ts'
+import { outputOf } from './program.ts'
 
 export interface Server {
   /** Holds its CA, its database and its configuration. */

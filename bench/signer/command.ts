@@ -20,8 +20,8 @@ const MAX_IN_FLIGHT = 1024
 
 type Raw = Readonly<Record<string, unknown>>
 
-/** @throws SignerBenchUsage naming the option that is wrong */
-export async function benchSigner(raw: Raw, write: (line: string) => void): Promise<void> {
+/** @throws SignerBenchUsage naming the option that is wrong; the signal's reason, when what was under way has been given up */
+export async function benchSigner(raw: Raw, write: (line: string) => void, signal: AbortSignal): Promise<void> {
   const places = readPlaces(raw)
   const inFlight = readNumber(raw, 'in-flight', 1, MAX_IN_FLIGHT)
   const durationMs = 1000 * readNumber(raw, 'duration', 0.1, 600)
@@ -41,9 +41,9 @@ export async function benchSigner(raw: Raw, write: (line: string) => void): Prom
   const place = new SignerPlace(String(raw['library']))
   try {
     for (const key of places) {
-      const signer = await place.start(key)
+      const signer = await place.start(key, signal)
       try {
-        const figures = await measureSigner(signer, { inFlight, warmupMs, durationMs })
+        const figures = await measureSigner(signer, { inFlight, warmupMs, durationMs, signal })
         write(row(nameOf(key), cells(figures), nameLimit(figures, key.sessions)))
       } finally {
         await signer.stop()

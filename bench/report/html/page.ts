@@ -56,7 +56,8 @@ function titleOf({ servers, measurements, overload, abuse }: BenchDocument): str
   return `${parts.join(', ')}: ${servers.map(({ name }) => name).join(', ')}`
 }
 
-function facts({ command, commit, machine, startedAt, endedAt, servers }: BenchDocument): Markup {
+function facts(document: BenchDocument): Markup {
+  const { command, commit, machine, startedAt, endedAt, interruptedBy, servers } = document
   const minutes = (Date.parse(endedAt) - Date.parse(startedAt)) / 60_000
   const commits = servers.flatMap((server) => (server.commit === undefined ? [] : [server.commit.slice(0, 12)]))
   const rows: [string, Markup][] = [
@@ -72,6 +73,9 @@ function facts({ command, commit, machine, startedAt, endedAt, servers }: BenchD
       'Load average',
       text(`${shortNumber(machine.loadAverage)} when it began; it took ${shortNumber(minutes)} minutes`),
     ],
+    ...(interruptedBy === undefined
+      ? []
+      : [['Interrupted', text(`by ${interruptedBy}: these are the figures until then`)] satisfies [string, Markup]]),
   ]
   return element(
     'dl',
