@@ -152,6 +152,9 @@ describe('the end of the bench', {
   test('a second signal does not wait for what is under way', async () => {
     const run = start('--directory', `${origin}/mute`, ...ENDLESS, '--warmup', '0', '--timeout', '60')
     await run.wrote(/nonce: measuring/)
+    // From the terminal, and from npm, which passes it on.
+    signalGroup(run, 'SIGINT')
+    await delay(20)
     signalGroup(run, 'SIGINT')
     assert.equal(await Promise.race([run.done, delay(ANOTHER_MS)]), undefined, 'the first one waits')
     const at = performance.now()
