@@ -124,7 +124,11 @@ export async function runEndpoint(
     if (looking) await looking
   }
   const redeemed = nonce.redeem()
-  if (!(redeemed instanceof Promise ? await redeemed : redeemed)) throw badNonce()
+  if (!(redeemed instanceof Promise ? await redeemed : redeemed)) {
+    // A request that was sent before: whoever replays it has a signature looked at for nothing.
+    wasteSignature(signer, gated.address, context)
+    throw badNonce()
+  }
 
   const request = {
     signer,
@@ -223,10 +227,14 @@ function requireSigner(
   }
   const refusal = checkSignature(jws, known.key, settings.algorithms)
   if (!refusal) return requireValid(known, address, context)
+  wasteSignature(known, address, context)
+  return requireNewKey(jws, known, refusal, address, context)
+}
+
+function wasteSignature(signer: Signer<SignedBy>, address: string, { patience }: AcmeContext): void {
   patience.wasted(address, 1)
   // From there alone: whoever names an account from elsewhere takes nothing from it.
-  if (known.provenFrom === address) known.provenFrom = undefined
-  return requireNewKey(jws, known, refusal, address, context)
+  if (isAccount(signer) && signer.provenFrom === address) signer.provenFrom = undefined
 }
 
 async function requireNewKey(

@@ -92,19 +92,33 @@ function npmCommand() {
   return running?.endsWith('.js') ? [process.execPath, running] : ['npm']
 }
 
+/** Of optional packages those for other systems are left out, and the ones that could not be compiled. */
+function mayBeAbsent({ optional, devOptional, os, cpu, libc }) {
+  if (!optional && !devOptional) return false
+  const isForThisSystem = os?.includes(process.platform) && (cpu?.includes(process.arch) ?? true) && libc === undefined
+  return !isForThisSystem
+}
+
+/** npm writes at the end of an installation what it has installed: all that package-lock.json wants, whoever called it. */
+function isInstalled() {
+  const installed = readIfPresent(path.join(MODULES, '.package-lock.json'))
+  if (installed === undefined) return false
+  const { packages: present } = JSON.parse(installed)
+  const { packages: wanted } = JSON.parse(readFileSync(path.join(ROOT, 'package-lock.json'), 'utf8'))
+  return Object.entries(wanted).every(
+    ([where, one]) => where === '' || (present[where] ? present[where].version === one.version : mayBeAbsent(one)),
+  )
+}
+
 /**
- * Installs what package-lock.json says unless that very file was installed before.
+ * Installs what package-lock.json says unless it is there.
  *
  * A node_modules that is a symbolic link belongs to someone else (a shared checkout) and is used as it is: `npm ci`
  * would delete what it points to.
  */
 async function install() {
   if (existsSync(MODULES) && lstatSync(MODULES).isSymbolicLink()) return
-  const stampFile = path.join(MODULES, '.chancery-installed')
-  const stamp = sha256(
-    `${process.platform} ${process.arch} ${readFileSync(path.join(ROOT, 'package-lock.json'), 'utf8')}`,
-  )
-  if (readIfPresent(stampFile) === stamp) return
+  if (isInstalled()) return
 
   const [npm, ...prefix] = npmCommand()
   const version = spawnSync(npm, [...prefix, '--version'], { encoding: 'utf8' })
@@ -115,7 +129,6 @@ async function install() {
   // The compiler is a development dependency, so NODE_ENV=production must not leave it out.
   const args = [...prefix, 'ci', '--include=dev', '--no-audit', '--no-fund', '--no-progress']
   await step('Installing dependencies', () => outputOfFailure(npm, args))
-  writeFileSync(stampFile, stamp)
 }
 
 /** Files below `folder` (relative to the root) whose name ends in one of `endings`. */
@@ -138,8 +151,7 @@ function fingerprint(sources) {
 }
 
 /** Deletes compiled files whose source is gone: a removed test must not keep running. */
-function removeStale(sources) {
-  const expected = new Set(sources.map(compiledFrom))
+function removeStale(expected) {
   for (const folder of SOURCE_FOLDERS) {
     for (const file of filesBelow(path.join('dist', folder), ['.js', '.js.map', '.cjs', '.cjs.map'])) {
       if (!expected.has(file.replace(/\.map$/, ''))) rmSync(path.join(ROOT, file))
@@ -149,12 +161,13 @@ function removeStale(sources) {
 
 async function build() {
   const sources = SOURCE_FOLDERS.flatMap((folder) => filesBelow(folder, ['.ts', '.cts']))
+  const compiled = sources.filter((file) => !/\.d\.c?ts$/.test(file)).map(compiledFrom)
   const stampFile = path.join(DIST, '.built')
   const stamp = fingerprint(sources)
-  const complete = sources.every((source) => existsSync(path.join(ROOT, compiledFrom(source))))
+  const complete = compiled.every((file) => existsSync(path.join(ROOT, file)))
   if (complete && readIfPresent(stampFile) === stamp) return
 
-  removeStale(sources)
+  removeStale(new Set(compiled))
   // The incremental state does not know that an output was deleted behind its back; without it everything is written.
   if (!complete) rmSync(path.join(DIST, '.tsbuildinfo'), { force: true })
   await step('Building', () =>

@@ -19,8 +19,10 @@ import type { AuthorizationCandidate, NewOrder, OrderStore } from '../store/orde
 
 /** From order to download a flow takes well below a second under load; a slower client costs look-ups that are cheap then. */
 const LIFE_MS = 2_000
-/** Of each kind, and thread: some megabytes. */
-const CAPACITY = 8_192
+/** Of each kind, and thread; twice as many can be remembered: some megabytes. */
+const GENERATION = 4_096
+
+const PROFILED = 8_192
 
 /** Taken before the statement whose result is to be kept. */
 interface Stamp {
@@ -50,9 +52,15 @@ export interface Recent {
   issuance(store: IssuanceStore): IssuanceStore
 }
 
-/** One kind of thing by its id. */
+/**
+ * One kind of thing by its id, in two generations: when the younger one has lasted its time, or is full, it becomes the older one, and
+ * what was older is forgotten as a whole. So nothing is looked for among what is to be forgotten, and little of it waits to be collected.
+ */
 class Memory<V extends { id: string }> {
-  readonly #kept = new LruMap<string, { value: V; stamp: Stamp }>(CAPACITY)
+  #younger = new Map<string, { value: V; stamp: Stamp }>()
+  #older = this.#younger
+  /** Until when what is kept belongs to the younger generation. */
+  #until = 0
   readonly #changes: ChangeCounters
 
   constructor(changes: ChangeCounters) {
@@ -65,12 +73,17 @@ class Memory<V extends { id: string }> {
   }
 
   keep(value: V, stamp: Stamp): void {
-    this.#kept.set(value.id, { value, stamp })
+    if (stamp.at > this.#until || this.#younger.size >= GENERATION) {
+      this.#older = this.#younger
+      this.#younger = new Map()
+      this.#until = stamp.at + LIFE_MS
+    }
+    this.#younger.set(value.id, { value, stamp })
   }
 
   /** Undefined when it is not known, may have changed, or is not this account's to see. */
   find({ accountId, keyVersion }: Requester, id: string): V | undefined {
-    const kept = this.#kept.get(id)
+    const kept = this.#younger.get(id) ?? this.#older.get(id)
     if (!kept) return undefined
     const { value, stamp } = kept
     const isCurrent =
@@ -89,7 +102,7 @@ export function createRecent(changes: ChangeCounters, keepsOpenOrders: boolean):
   const authorizations = new Memory<Authorization>(changes)
   const certificates = new Memory<RecentCertificate>(changes)
   /** Accounts with a CSR profile. It comes with the look-up alone, so their open orders are always looked up. */
-  const profiled = new LruMap<string, true>(CAPACITY)
+  const profiled = new LruMap<string, true>(PROFILED)
 
   /** The order, when it is ready by what is known of its authorizations. */
   function openOrder(requester: Requester, order: Order): Order | undefined {

@@ -111,6 +111,21 @@ describe('an abusive address', { timeout: 60_000 }, () => {
     assert.ok(service.log.some(({ event, address }) => event === 'address_held_back' && address === ABUSER))
   })
 
+  // The nonce is looked at last (RFC 8555 §6.5), after the signature.
+  test('that sends one good request again and again is not verified any more either', async () => {
+    const agent = agentFrom('127.0.0.3', 20)
+    const abuser = await registeredClient(service.directoryUrl, undefined, (one) => sendBy(agent, one))
+    const again = { url: abuser.kid, headers: JOSE, body: JSON.stringify(await abuser.jws(abuser.kid)) }
+    assert.equal((await sendBy(agent, again)).status, 200)
+    const replies: Answer[] = []
+    while (replies.length < 140 && replies.every(({ status }) => status === 400))
+      replies.push(...(await Promise.all(Array.from({ length: 20 }, () => sendBy(agent, again)))))
+    agent.destroy()
+    const kinds = replies.map(({ status, json }) => `${status} ${json.type.split(':').at(-1)}`)
+    assert.deepEqual([...new Set(kinds)], ['400 badNonce', '429 rateLimited'])
+    assert.ok(kinds.indexOf('429 rateLimited') <= 120, kinds.join(', '))
+  })
+
   test('that sends bodies over the limit is cut off late', async (t) => {
     const huge = { url: service.directoryUrl, headers: JOSE, body: 'x'.repeat(80_000) }
     const attacking = attack(() => huge)

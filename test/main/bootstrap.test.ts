@@ -1,0 +1,122 @@
+/** The way of every npm script from sources to the running program, in a small project of its own. */
+
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { afterEach, beforeEach, describe, test } from 'node:test'
+
+const TREE = path.resolve(import.meta.dirname, '../../..')
+
+describe('npm scripts', { timeout: 120_000 }, () => {
+  let root: string
+
+  const write = (file: string, content: string | object) => {
+    mkdirSync(path.dirname(path.join(root, file)), { recursive: true })
+    writeFileSync(path.join(root, file), typeof content === 'string' ? content : JSON.stringify(content))
+  }
+  const lock = (packages: Record<string, object>) => ({ packages: { '': { name: 'small' }, ...packages } })
+  const TYPESCRIPT = { 'node_modules/typescript': { version: '1.0.0' } }
+
+  beforeEach(() => {
+    root = mkdtempSync(path.join(tmpdir(), 'bootstrap-test-'))
+    mkdirSync(path.join(root, 'src/main'), { recursive: true })
+    copyFileSync(path.join(TREE, 'src/main/bootstrap.mjs'), path.join(root, 'src/main/bootstrap.mjs'))
+    mkdirSync(path.join(root, 'node_modules'))
+    symlinkSync(path.join(TREE, 'node_modules/typescript'), path.join(root, 'node_modules/typescript'))
+    write('package.json', { type: 'module' })
+    write('tsconfig.json', {
+      compilerOptions: { module: 'nodenext', rootDir: '.', outDir: 'dist', types: [], strict: true },
+      include: ['bench/**/*.ts'],
+    })
+    write('package-lock.json', lock(TYPESCRIPT))
+    write('node_modules/.package-lock.json', lock(TYPESCRIPT))
+    write('bench/main.ts', "import { word } from './word.js'\nprocess.stdout.write(word)\ndeclare const process: any\n")
+    write('bench/word.ts', "export const word: string = 'first'\n")
+    write('bench/foreign.d.ts', 'export const foreign: number\n')
+  })
+  afterEach(() => rmSync(root, { recursive: true }))
+
+  /** With an npm that installs nothing and notes its arguments. */
+  function run() {
+    write('npm/package.json', {})
+    write('npm/npm.js', "require('fs').appendFileSync('npm-calls', process.argv.slice(2).join(' ') + '\\n')")
+    const env = { ...process.env, npm_execpath: path.join(root, 'npm/npm.js') }
+    const { stdout, stderr, status } = spawnSync(process.execPath, ['src/main/bootstrap.mjs', 'bench'], {
+      cwd: root,
+      env,
+      encoding: 'utf8',
+    })
+    const calls = path.join(root, 'npm-calls')
+    const npm = existsSync(calls) ? readFileSync(calls, 'utf8').trim().split('\n') : []
+    rmSync(calls, { force: true })
+    return { stdout, stderr, status, npm }
+  }
+
+  test('build what is not built, and the next time nothing at all, declarations of foreign code beside it', () => {
+    assert.match(run().stderr, /^Building … [\d.]+ s\n$/)
+    assert.deepEqual(run(), { stdout: 'first', stderr: '', status: 0, npm: [] })
+  })
+
+  test('build again when a source changed, or an output was deleted, and delete what has no source any more', () => {
+    run()
+    write('bench/word.ts', "export const word: string = 'second'\n")
+    const changed = run()
+    assert.deepEqual([changed.stdout, /^Building/.test(changed.stderr)], ['second', true])
+    rmSync(path.join(root, 'dist/bench/word.js'))
+    assert.equal(run().stdout, 'second')
+    write('bench/gone.ts', 'export const gone = 1\n')
+    run()
+    rmSync(path.join(root, 'bench/gone.ts'))
+    run()
+    assert.equal(existsSync(path.join(root, 'dist/bench/gone.js')), false)
+  })
+
+  test('say what the compiler says, and run nothing', () => {
+    write('bench/word.ts', 'export const word: string = 1\n')
+    const { stdout, stderr, status } = run()
+    assert.deepEqual([stdout, status], ['', 1])
+    assert.match(stderr, /^Building … failed after .* s\n\nbench\/word\.ts.*error TS2322/)
+    assert.match(stderr, /chancery: building failed; the output above says why\n$/)
+  })
+
+  describe('install', () => {
+    const INSTALL = ['--version', 'ci --include=dev --no-audit --no-fund --no-progress']
+
+    test('nothing after npm has installed it all, but for what other systems or a missing compiler leave out', () => {
+      const elsewhere = { version: '1.0.0', optional: true, os: ['plan9'], cpu: ['mips'] }
+      const notCompiled = { version: '1.0.0', optional: true }
+      const wanted = { ...TYPESCRIPT, 'node_modules/a': elsewhere, 'node_modules/b': notCompiled }
+      write('package-lock.json', lock(wanted))
+      assert.deepEqual(run().npm, [])
+    })
+    const { platform, arch } = process
+    for (const [what, wanted] of Object.entries({
+      'another version of one': { 'node_modules/typescript': { version: '1.0.1' } },
+      'one more': { ...TYPESCRIPT, 'node_modules/a': { version: '1.0.0' } },
+      'one for this system': {
+        ...TYPESCRIPT,
+        'node_modules/a': { version: '1.0.0', optional: true, os: [platform], cpu: [arch] },
+      },
+    })) {
+      test(`where the lock file wants ${what}`, () => {
+        write('package-lock.json', lock(wanted))
+        assert.deepEqual(run().npm, INSTALL)
+      })
+    }
+    test('where an installation was broken off', () => {
+      rmSync(path.join(root, 'node_modules/.package-lock.json'))
+      assert.deepEqual(run().npm, INSTALL)
+    })
+  })
+})
