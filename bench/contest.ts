@@ -14,14 +14,12 @@ import type { AgainstOptions } from './options/servers.ts'
 import type { ProgressLine } from './report/progress.ts'
 import type { Result } from './report/result.ts'
 import { letterOf, type Measured, nameOfLoad, summarize, type Turn } from './report/summary.ts'
-import { asksDns } from './responder/responders.ts'
 import { runRates } from './run.ts'
 import { Unsupported } from './scenario/scenario.ts'
 import type { ScenarioName } from './scenario/table.ts'
-import { ACCEPT_ALL, ACCEPT_ALL_MODULE } from './servers/accept-all.ts'
 import { startBeside } from './servers/beside.ts'
 import { type Build, buildCommit, commitOf, ownBuild, removeCheckout } from './servers/build.ts'
-import { optionsFor, startServer } from './servers/chancery.ts'
+import { featuresFor, optionsFor, startServer } from './servers/chancery.ts'
 import type { Contestant } from './servers/contestant.ts'
 
 /**
@@ -71,6 +69,7 @@ export async function withServers<T>(
 /**
  * @param interrupt Ends it early. Of one server what was measured until then stays; of several only rounds that are whole.
  * @param onResult Told each result as soon as it is there.
+ * @param onLeftOut Told why a scenario of "all" is not measured.
  */
 export async function contest(
   contestants: readonly Contestant[],
@@ -78,6 +77,7 @@ export async function contest(
   progress: ProgressLine,
   interrupt: Interrupt,
   onResult: (result: Result) => void,
+  onLeftOut: (scenario: ScenarioName, reason: string) => void,
 ): Promise<Measured[]> {
   const isAlone = contestants.length === 1
   const rounds = new Map<ScenarioName, Turn[][][]>(scenarios.map((scenario) => [scenario, []]))
@@ -92,12 +92,13 @@ export async function contest(
             ? progress
             : withPrefix(progress, `round ${round} of ${servers.repeat}${label}, `)
         const turn = await takeTurn(contestant, scenario, line, interrupt, isAlone && round === 1).catch((error) => {
-          if (skipsUnsupported && error instanceof Unsupported) return undefined
-          throw error
+          if (!(skipsUnsupported && error instanceof Unsupported)) throw error
+          onLeftOut(scenario, `${isAlone ? '' : `${letterOf(index)}: `}${error.message}`)
+          return undefined
         })
         if (!turn) {
           rounds.delete(scenario)
-          continue
+          break
         }
         if (turn.length === 0) break
         for (const result of turn) if (!('broken' in result)) onResult(result)
@@ -122,7 +123,7 @@ async function takeTurn(
     (results) => results.map((result) => (isAllThereIs || result.succeeded > 0 ? result : brokenBy(result))),
     (error: unknown): Turn[] => {
       if (error instanceof Interrupted) return []
-      if (isAllThereIs) throw error
+      if (isAllThereIs || (options.skipsUnsupported && error instanceof Unsupported)) throw error
       return [{ broken: (error as Error).message }]
     },
   )
@@ -161,8 +162,7 @@ function firstServer(options: Options): Contestant {
 
 async function startBuild(build: Build, dataDir: string, options: Options, signal: AbortSignal): Promise<Contestant> {
   const { workers, serverCpus } = options.servers
-  const validator = options.challengeType === ACCEPT_ALL ? ACCEPT_ALL_MODULE : undefined
-  const settings = { dataDir, workers, cpus: serverCpus, validator, asksDns: asksDns(options.challengeType) }
+  const settings = { dataDir, workers, cpus: serverCpus, ...featuresFor(options) }
   const server = await startServer(build, settings, signal)
   const subject = { name: build.name, commit: build.commit, note: '', isOurs: true }
   return { subject, options: optionsFor(options, server), server, stop: server.stop }

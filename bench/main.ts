@@ -1,10 +1,10 @@
 #!/usr/bin/env node
 /** `npm run bench`: drives ACME servers through scenarios and reports what they did and what that cost. */
 
-import { writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { setImmediate } from 'node:timers/promises'
 import sade from 'sade'
+import { nearest } from '../src/config/suggest.ts'
 import type { AbuseResult } from './abuse/result.ts'
 import { runAbuse } from './abuse/run.ts'
 import { renderAbuse } from './abuse/text.ts'
@@ -13,7 +13,8 @@ import { type Interrupt, Interrupted, interruptBySignals, interruptedBy, unlessI
 import { LOAD_FLAGS, LoadUsage, load } from './load/command.ts'
 import { benchMicro, MICRO_FLAGS, MICRO_GROUPS } from './micro/command.ts'
 import { ABUSE_FLAGS, parseAbuseOptions } from './options/abuse.ts'
-import { FLAGS, type Options, parseOptions } from './options/options.ts'
+import { FLAGS, parseOptions } from './options/options.ts'
+import { type OutputFiles, writeOutput } from './options/outputs.ts'
 import { OVERLOAD_FLAGS, parseOverloadOptions } from './options/overload.ts'
 import { type Flag, OptionsError, type Raw } from './options/reader.ts'
 import { parseScaleOptions, SCALE_FLAGS } from './options/scale.ts'
@@ -27,16 +28,19 @@ import { renderSummary } from './report/comparison-text.ts'
 import { type BenchDocument, beginDocument } from './report/document.ts'
 import { renderHtml } from './report/html/page.ts'
 import { type ProgressLine, progressLine } from './report/progress.ts'
-import { isGood } from './report/result.ts'
+import { isGood, type Result } from './report/result.ts'
 import { isBroken } from './report/summary.ts'
 import { renderText } from './report/text.ts'
 import { runScale } from './scale/run.ts'
 import { renderScale } from './scale/text.ts'
+import { ONLY_BY_NAME } from './scenario/table.ts'
 import type { Contestant } from './servers/contestant.ts'
 import { benchSigner, SIGNER_FLAGS, SignerBenchUsage } from './signer/command.ts'
 
 const EXIT_FAILED = 1
 const EXIT_USAGE = 2
+const EXIT_CODES =
+  'Ends with 0 when every operation of every server went well (refusals with 503 and Retry-After, and arrivals that an open loop drops, do not count), with 1 when one failed, nothing succeeded, a server broke or a file could not be written, with 2 before anything starts when an option is wrong, and with 130 after Ctrl-C.'
 
 /** What every command has: a progress line, signals that end it, and a document that begins with it. */
 interface Session {
@@ -54,25 +58,30 @@ function beginSession(): Session {
   }
 }
 
-/** @returns whether everything of our own servers went well. */
+/** @returns whether every operation of every server went well, as do the other commands. */
 async function loadServers(raw: Raw, { progress, interrupt, document }: Session): Promise<boolean> {
   const options = parseOptions(raw)
   return await withServers(options, progress, interrupt, async (contestants) => {
     const isAlone = contestants.length === 1
     let printed = 0
-    const measurements = await contest(contestants, options, progress, interrupt, (result) => {
+    const onResult = (result: Result) => {
       if (isAlone) process.stdout.write(`${printed++ > 0 ? '\n' : ''}${renderText(result)}`)
-    })
+    }
+    const leftOut = options.skipsUnsupported ? ONLY_BY_NAME.map((name) => `${name} (only by name)`) : []
+    const onLeftOut = (scenario: string, reason: string) => void leftOut.push(`${scenario} (${reason})`)
+    const measurements = await contest(contestants, options, progress, interrupt, onResult, onLeftOut)
     const servers = contestants.map(({ subject }) => subject)
     if (!isAlone || options.servers.repeat > 1)
       process.stdout.write(`${printed > 0 ? '\n' : ''}${renderSummary(servers, measurements)}`)
-    writeReports(options, document(servers, { measurements }))
-    return measurements.every(
-      ({ rounds }) =>
-        rounds.length === options.servers.repeat &&
-        rounds.every((turns) =>
-          turns.every((turn, index) => !servers[index]?.isOurs || (!isBroken(turn) && isGood(turn))),
-        ),
+    if (leftOut.length > 0) process.stdout.write(`\nleft out of "all": ${leftOut.join(', ')}\n`)
+    const isWritten = writeReports(options, document(servers, { measurements }))
+    return (
+      isWritten &&
+      measurements.every(
+        ({ rounds }) =>
+          rounds.length === options.servers.repeat &&
+          rounds.every((turns) => turns.every((turn) => !isBroken(turn) && isGood(turn))),
+      )
     )
   })
 }
@@ -81,6 +90,7 @@ async function overloadServers(raw: Raw, { progress, interrupt, document }: Sess
   const { options, overload } = parseOverloadOptions(raw)
   return await withServers(options, progress, interrupt, async (contestants) => {
     const results: OverloadResult[] = []
+    let broken = 0
     for (const scenario of options.scenarios) {
       for (const contestant of contestants) {
         if (interrupt.aborted) break
@@ -88,13 +98,16 @@ async function overloadServers(raw: Raw, { progress, interrupt, document }: Sess
           contestant,
           runOverload(contestant, scenario, overload, progress, interrupt),
         )
-        if (!result) continue
+        if (!result) {
+          broken++
+          continue
+        }
         process.stdout.write(renderOverload(result))
         results.push(result)
       }
     }
-    writeReports(options, document(subjectsOf(contestants), { overload: results }))
-    return results.every(({ maximum, run }) => isGood(maximum) && isGood(run))
+    const isWritten = writeReports(options, document(subjectsOf(contestants), { overload: results }))
+    return isWritten && broken === 0 && results.every(({ maximum, run }) => isGood(maximum) && isGood(run))
   })
 }
 
@@ -102,6 +115,7 @@ async function abuseServers(raw: Raw, { progress, interrupt, document }: Session
   const { options, abuse } = parseAbuseOptions(raw)
   return await withServers(options, progress, interrupt, async (contestants) => {
     const results: AbuseResult[] = []
+    let broken = 0
     for (const contestant of contestants) {
       for (const scenario of options.scenarios) {
         for (const kind of abuse.kinds) {
@@ -110,15 +124,18 @@ async function abuseServers(raw: Raw, { progress, interrupt, document }: Session
             contestant,
             runAbuse(contestant, scenario, kind, abuse, progress, interrupt),
           )
-          if (!result) continue
+          if (!result) {
+            broken++
+            continue
+          }
           process.stdout.write(`${results.length > 0 ? '\n' : ''}${renderAbuse(result)}`)
           results.push(result)
         }
       }
     }
-    writeReports(options, document(subjectsOf(contestants), { abuse: results }))
+    const isWritten = writeReports(options, document(subjectsOf(contestants), { abuse: results }))
     const turns = results.flatMap(({ others }) => others.rounds.flat())
-    return turns.every((turn) => !isBroken(turn) && isGood(turn))
+    return isWritten && broken === 0 && turns.every((turn) => !isBroken(turn) && isGood(turn))
   })
 }
 
@@ -129,8 +146,8 @@ async function scaleServers(raw: Raw, { progress, interrupt, document }: Session
     if (!host?.server) throw new Error('the service that brings PostgreSQL did not start')
     const rows = await runScale(host.server, options, scale, progress, interrupt)
     process.stdout.write(renderScale(rows, availableParallelism()))
-    writeReports(options, document(subjectsOf(contestants), { scale: rows }))
-    return rows.flatMap(({ rounds }) => rounds.flat()).every(isGood)
+    const isWritten = writeReports(options, document(subjectsOf(contestants), { scale: rows }))
+    return isWritten && rows.flatMap(({ rounds }) => rounds.flat()).every(isGood)
   })
 }
 
@@ -147,32 +164,29 @@ async function othersMayBreak<T>({ subject, restart }: Contestant, running: Prom
   }
 }
 
-async function profile(raw: Raw, { progress, interrupt }: Session): Promise<boolean> {
+async function profile(raw: Raw, { progress, interrupt, document }: Session): Promise<boolean> {
   const { settings, options } = parseProfileOptions(raw)
-  const profiles = await profileServer(settings, options, progress, interrupt)
+  const { build, profiles } = await profileServer(settings, options, progress, interrupt)
   process.stdout.write(profiles.map(renderProfile).join('\n'))
-  if (options.jsonFile !== undefined)
-    writeFileSync(
-      options.jsonFile,
-      `${JSON.stringify({ interruptedBy: interruptedBy(interrupt), profiles }, null, 2)}\n`,
-    )
-  return profiles.every(({ result }) => isGood(result))
+  const subject = { name: build.name, commit: build.commit, note: '', isOurs: true }
+  const isWritten = writeReports(options, document([subject], { profiles }))
+  return isWritten && profiles.every(({ result }) => isGood(result))
+}
+
+async function measureParts(raw: Raw, { interrupt, document }: Session): Promise<boolean> {
+  const { micro, files } = await benchMicro(raw, writeLine, interrupt)
+  return writeReports(files, document([], { micro }))
+}
+
+async function measureSigner(raw: Raw, { interrupt, document }: Session): Promise<boolean> {
+  const { rows, files } = await benchSigner(raw, writeLine, interrupt)
+  return writeReports(files, document([], { signer: rows }))
 }
 
 async function fill(raw: Raw, { progress, interrupt }: Session): Promise<boolean> {
   // A statement under way may take minutes. What it leaves is undone, and the embedded database ends with this process.
   interrupt.again.addEventListener('abort', () => process.exit(interrupt.reason.exitCode))
   await load(raw, writeLine, (text) => (text === '' ? progress.end() : progress.begin(text)), interrupt)
-  return true
-}
-
-async function micro(raw: Raw, { interrupt }: Session): Promise<boolean> {
-  await benchMicro(raw, writeLine, interrupt)
-  return true
-}
-
-async function signer(raw: Raw, { interrupt }: Session): Promise<boolean> {
-  await benchSigner(raw, writeLine, interrupt)
   return true
 }
 
@@ -184,16 +198,18 @@ function subjectsOf(contestants: readonly Contestant[]) {
   return contestants.map(({ subject }) => subject)
 }
 
-function writeReports({ jsonFile, htmlFile }: Options, document: BenchDocument): void {
-  if (htmlFile !== undefined) writeFileSync(htmlFile, renderHtml(document))
-  if (jsonFile !== undefined) writeFileSync(jsonFile, `${JSON.stringify(document, null, 2)}\n`)
+/** @returns whether all that was asked for is written. */
+function writeReports({ jsonFile, htmlFile }: OutputFiles, document: BenchDocument): boolean {
+  const isPage = writeOutput('html', htmlFile, () => renderHtml(document))
+  return writeOutput('json', jsonFile, () => `${JSON.stringify(document, null, 2)}\n`) && isPage
 }
 
-/** Runs a command and tells its end by the exit code. */
-function acting(run: (raw: Raw, session: Session) => Promise<boolean>) {
+/** Runs a command and tells its end by the exit code. @param takesWords Words that belong to no option are for it to judge. */
+function acting(run: (raw: Raw, session: Session) => Promise<boolean>, { takesWords = false } = {}) {
   return async (raw: Raw): Promise<void> => {
     const session = beginSession()
     try {
+      if (!takesWords) refuseWords(wordsOf(raw))
       process.exitCode = (await run(raw, session)) ? 0 : EXIT_FAILED
     } catch (error) {
       if (!(error instanceof Interrupted)) process.exitCode = tellFailure(error as Error)
@@ -215,6 +231,21 @@ function tellFailure(error: Error): number {
   return isUsage ? EXIT_USAGE : EXIT_FAILED
 }
 
+function wordsOf(raw: Raw): string[] {
+  return (raw['_'] as unknown[]).map(String)
+}
+
+/** A mistyped command must not load a server. */
+function refuseWords(words: readonly string[]): void {
+  const errors = words.map((word) => {
+    if (name !== 'bench') return `${word}: ${name} takes no words`
+    if (Object.hasOwn(COMMANDS, word)) return `${word}: name the command before its options`
+    const meant = nearest(word, Object.keys(COMMANDS))
+    return `${word}: no such command${meant === undefined ? '' : `; ${meant}?`}`
+  })
+  if (errors.length > 0) throw new OptionsError(errors)
+}
+
 function commandNamed(name: string, flags: readonly Flag[], description: string[], examples: string[] = []) {
   const command = sade(name, true).describe(description)
   for (const example of examples) command.example(example)
@@ -228,7 +259,7 @@ const COMMANDS = {
     FLAGS,
     [
       'Measure ACME servers: throughput, latency per step, CPU per operation. Other commands: overload, abuse, scale, profile, micro, load, signer.',
-      'Ends with 1 when an answer was wrong or nothing succeeded, with 2 when an option is wrong, and after Ctrl-C with 130.',
+      EXIT_CODES,
     ],
     [
       'overload --help',
@@ -250,6 +281,7 @@ const COMMANDS = {
     [
       'Offer a server more than it can do: goodput, refusals and their cost, memory, recovery.',
       'A closed loop finds the maximum; then one open loop goes from calm to flood and back without a pause.',
+      EXIT_CODES,
     ],
     ['--start --clients 64 --workers 3 --server-cpus 0-2 --html overload.html'],
   ).action(acting(overloadServers)),
@@ -259,6 +291,7 @@ const COMMANDS = {
     [
       'What one abusive client costs the others: a closed loop with and without it, in turn.',
       'The abuser holds connections, forges signatures, sends huge bodies, or dribbles bytes.',
+      EXIT_CODES,
     ],
     ['--start --clients 32 --workers 3 --server-cpus 0-2 --abuse slowloris,bad-signatures'],
   ).action(acting(abuseServers)),
@@ -268,12 +301,14 @@ const COMMANDS = {
     [
       'Certificates a second, and for each core used, with 1, 2, 3 front threads and with several instances on one database.',
       'Starts all of them, loads them in turn (A B C D, A B C D), and takes them down.',
+      EXIT_CODES,
     ],
     ['--clients 64 --server-cpus 0-2 --challenge accept-all-01 --duration 10 --warmup 10'],
   ).action(acting(scaleServers)),
   profile: commandNamed('bench-profile', PROFILE_FLAGS, [
     'Where the CPU of one operation goes: profiles of all threads, statements of PostgreSQL, event loops, allocations.',
     'Starts a service of its own in development mode, loads it three times, and takes it down.',
+    EXIT_CODES,
   ]).action(acting(profile)),
   load: commandNamed(
     'bench-load',
@@ -295,16 +330,25 @@ const COMMANDS = {
       ...MICRO_GROUPS.map(({ names, summary }) => `${names.join(', ')}: ${summary}.`),
     ],
     ['jws-verify csr-parse', '--json a.json', '--baseline a.json'],
-  ).action(acting(micro)),
+  ).action(acting(measureParts, { takesWords: true })),
   signer: commandNamed('bench-signer', SIGNER_FLAGS, [
     'Measure the signer alone: signatures per second with keys in files and in SoftHSM tokens, and what limits them.',
     'Starts a signer of its own with throw-away keys and stops it; needs SoftHSM (Debian: softhsm2) for the tokens.',
-  ]).action(acting(signer)),
+  ]).action(acting(measureSigner)),
 }
 
 function unknown(flag: string): void {
   process.stderr.write(`unknown option ${flag}\nSee --help.\n`)
   process.exit(EXIT_USAGE)
+}
+
+/** The parser takes `-3` for an option; behind one it is its value, and the option says what is wrong with it. */
+function withNegatives(words: readonly string[]): string[] {
+  return words.flatMap((word, index) => {
+    const isValue = (at: number) => /^-\d/.test(words[at] ?? '') && /^--[^=]+$/.test(words[at - 1] ?? '')
+    if (isValue(index)) return []
+    return [isValue(index + 1) ? `${word}=${words[index + 1]}` : word]
+  })
 }
 
 const FLAGS_OF = {
@@ -315,7 +359,7 @@ const FLAGS_OF = {
 const [node = '', script = '', word = '', ...others] = process.argv
 const name = (Object.keys(COMMANDS) as (keyof typeof COMMANDS)[]).find((known) => known === word) ?? 'bench'
 const ofCommand = (flags: readonly string[]) => flags.filter((flag) => FLAGS_OF[name].some(([known]) => known === flag))
-COMMANDS[name].parse([node, script, ...(name === word ? others : process.argv.slice(2))], {
+COMMANDS[name].parse([node, script, ...withNegatives(name === word ? others : process.argv.slice(2))], {
   boolean: ofCommand(['insecure', 'obey-retry-after', 'start', 'force']),
   // The parser would take an abbreviated hash such as 12e4567 for a number.
   string: ofCommand(['compare', 'database']),

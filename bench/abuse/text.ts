@@ -1,6 +1,7 @@
 /** A run beside an abuser as a text for a terminal. */
 
 import { number, renderMeasured } from '../report/comparison-text.ts'
+import type { Spread } from '../report/summary.ts'
 import type { AbuseResult } from './result.ts'
 
 const MEGABYTE = 1_000_000
@@ -8,7 +9,7 @@ const MEGABYTE = 1_000_000
 export function renderAbuse({ server, kind, connections, pauseMs, others, abuser }: AbuseResult): string {
   const left = others.figures.perSecond?.ratios[1]
   const verdict = left
-    ? `the others keep ${percent(left.median)} of their throughput (${percent(left.lowest)}–${percent(left.highest)})`
+    ? `the others keep ${percent(left.median)} of their throughput${rangeWords(left)}`
     : 'no whole round'
   return [
     `${server} beside one abusive client: ${kind}, ${connections} connections, one act in ${pauseMs} ms each`,
@@ -23,6 +24,11 @@ export function renderAbuse({ server, kind, connections, pauseMs, others, abuser
     }),
     '',
   ].join('\n')
+}
+
+/** Of one round there is none. */
+function rangeWords({ lowest, highest }: Spread): string {
+  return lowest === highest ? '' : ` (${percent(lowest)}–${percent(highest)})`
 }
 
 function percent(share: number): string {

@@ -97,14 +97,16 @@ async function run(
 }
 
 async function withProgress<T>(work: () => Promise<T>): Promise<T> {
-  const progress = setInterval(() => {
+  const tell = () => {
     const { operations, failureCount, refused, dropped } = stats
     send({ type: 'progress', operations: operations.count, failures: failureCount, refused, dropped })
-  }, PROGRESS_MS)
+  }
+  const progress = setInterval(tell, PROGRESS_MS)
   try {
     return await work()
   } finally {
     clearInterval(progress)
+    tell()
   }
 }
 

@@ -9,6 +9,7 @@ import path from 'node:path'
 import { fingerprintSha256 } from '../../src/pki/certificate.ts'
 import { decodePem } from '../../src/pki/pem.ts'
 import type { Database } from '../../src/store/database.ts'
+import { whyNotWritable } from '../options/outputs.ts'
 import { newIssuer } from './issuer.ts'
 import { type Batch, batchesOf, type LoadFigures, type LoadPlan, planOf } from './plan.ts'
 import { renderSizes, type Size } from './sizes.ts'
@@ -52,6 +53,9 @@ export async function load(
 ): Promise<void> {
   const figures = readFigures(raw)
   const connections = readNumber(raw, 'connections', 1)
+  const keyFile = raw['account-key']
+  const reason = keyFile === undefined || existsSync(String(keyFile)) ? undefined : whyNotWritable(String(keyFile))
+  if (reason !== undefined) throw new LoadUsage(`--account-key ${keyFile}: ${reason}`)
   const target = await openTarget(raw, connections, write)
   try {
     const { db } = target

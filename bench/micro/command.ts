@@ -1,12 +1,13 @@
 /** `npm run bench -- micro [name…]`: what the parts of a request cost one by one, beside the crypto that nobody can save. */
 
-import { writeFileSync } from 'node:fs'
-import { cpus } from 'node:os'
 import { setImmediate } from 'node:timers/promises'
-import { type Interrupt, interruptedBy, unlessInterrupted } from '../interrupt.ts'
+import { unlessInterrupted } from '../interrupt.ts'
 import { averageCosts, type CryptoCosts, measureCryptoCosts } from '../measure/crypto-floor.ts'
+import type { OutputFiles } from '../options/outputs.ts'
 import { type Flag, OptionsError, type Raw, Reader } from '../options/reader.ts'
-import type { Done, MicroGroup, MicroResult } from './micro.ts'
+import type { BenchDocument } from '../report/document.ts'
+import type { Grid } from '../report/grid.ts'
+import type { Done, MicroFigures, MicroGroup, MicroResult } from './micro.ts'
 import { PURE } from './pure.ts'
 import { SIGNER } from './signer.ts'
 import { STATEMENTS } from './statements.ts'
@@ -19,55 +20,56 @@ export const MICRO_FLAGS: readonly Flag[] = [
   ['rows', 'How many certificates the statements are measured with', FALLBACKS.rows],
   ['batches', 'Commands of one statement, in turn', FALLBACKS.batches],
   ['json', 'File to write the results to'],
-  ['baseline', 'Such a file of another tree: prints the ratio to it, in crypto floors'],
+  ['html', 'File to write a report to'],
+  ['baseline', 'Such a JSON file of another tree: prints the ratio to it, in crypto floors'],
 ]
-
-export interface MicroDocument {
-  format: 'chancery-bench-micro'
-  version: 1
-  startedAt: string
-  /** The signal that ended it early; undefined when it went on to its end. */
-  interruptedBy: string | undefined
-  node: string
-  processor: string
-  /** Microseconds of CPU, mean of before and after. */
-  floor: CryptoCosts
-  results: MicroResult[]
-}
 
 const FLOOR_MS = 150
 
 /**
- * @param interrupt Ends it when the measurement under way has ended; the results until then are told and written.
- * @throws OptionsError for a name or a flag that is wrong
+ * @param signal Ends it when the measurement under way has ended.
+ * @returns figures and where they are to be written. @throws OptionsError for a name or a flag that is wrong
  */
-export async function benchMicro(raw: Raw, write: (line: string) => void, interrupt: Interrupt): Promise<void> {
-  const { wanted, settings, jsonFile, baseline } = readOptions(raw)
-  const startedAt = new Date().toISOString()
+export async function benchMicro(
+  raw: Raw,
+  write: (line: string) => void,
+  signal: AbortSignal,
+): Promise<{ micro: MicroFigures; files: OutputFiles }> {
+  const { wanted, settings, files, baseline } = readOptions(raw)
   const before = measureCryptoCosts(FLOOR_MS)
-  write(row('CPU, µs', ['batch', 'here', 'asked', 'in all', 'verifies', ...(baseline ? ['ratio'] : [])]))
+  write(row('CPU, µs', [...COLUMNS, ...(baseline ? ['ratio'] : [])]))
   const results: MicroResult[] = []
   const done: Done = async (result) => {
     results.push(result)
     write(row(result.name, cells(result, before, baseline)))
     // What is measured blocks the event loop, which is where signals are noticed.
     await setImmediate()
-    interrupt.throwIfAborted()
+    signal.throwIfAborted()
   }
   const running = async () => {
-    for (const group of MICRO_GROUPS) await group.run(wanted, { ...settings, signal: interrupt }, done)
+    for (const group of MICRO_GROUPS) await group.run(wanted, { ...settings, signal }, done)
   }
   await unlessInterrupted(running())
   const floor = averageCosts(before, measureCryptoCosts(FLOOR_MS))
   write('')
-  write(
-    `crypto floor, µs: ${floor.jwsVerification.toFixed(1)} a verification ("verifies" counts in these), ` +
-      `${floor.csrVerification.toFixed(1)} of a CSR, ${floor.signature.toFixed(1)} a signature`,
+  write(floorLine(floor))
+  return { micro: { floor, results }, files }
+}
+
+const COLUMNS = ['batch', 'here', 'asked', 'in all', 'verifies']
+
+export function microGrid({ floor, results }: MicroFigures): Grid {
+  return {
+    columns: ['CPU, µs', ...COLUMNS],
+    rows: results.map((result) => [result.name, ...cells(result, floor, undefined)]),
+  }
+}
+
+export function floorLine({ jwsVerification, csrVerification, signature }: CryptoCosts): string {
+  return (
+    `crypto floor, µs: ${jwsVerification.toFixed(1)} a verification ("verifies" counts in these), ` +
+    `${csrVerification.toFixed(1)} of a CSR, ${signature.toFixed(1)} a signature`
   )
-  const processor = `${cpus().length} × ${cpus()[0]?.model ?? 'unknown'}`
-  const about = { format: 'chancery-bench-micro', version: 1, startedAt, node: process.version, processor } as const
-  const document: MicroDocument = { ...about, interruptedBy: interruptedBy(interrupt), floor, results }
-  if (jsonFile !== undefined) writeFileSync(jsonFile, `${JSON.stringify(document, null, 2)}\n`)
 }
 
 function readOptions(raw: Raw) {
@@ -79,21 +81,21 @@ function readOptions(raw: Raw) {
   if (batches.some((batch) => !Number.isInteger(batch) || batch < 1 || batch > 100))
     read.errors.push('--batches: whole numbers from 1 to 100, with commas between')
   const settings = {
-    milliseconds: read.integer('milliseconds', { min: 1 }),
-    rows: read.integer('rows', { min: 100 }),
+    milliseconds: read.integer('milliseconds', { min: 1, max: 600_000 }),
+    rows: read.integer('rows', { min: 100, max: 1_000_000 }),
     batches,
   }
-  const jsonFile = read.optionalText('json')
+  const files = { jsonFile: read.output('json'), htmlFile: read.output('html') }
   const text = read.file('baseline')
   const baseline = text === undefined ? undefined : readBaseline(text, read)
   if (read.errors.length > 0) throw new OptionsError(read.errors)
-  return { wanted: (name: string) => names.length === 0 || names.includes(name), settings, jsonFile, baseline }
+  return { wanted: (name: string) => names.length === 0 || names.includes(name), settings, files, baseline }
 }
 
-function readBaseline(text: string, read: Reader): MicroDocument | undefined {
+function readBaseline(text: string, read: Reader): MicroFigures | undefined {
   try {
-    const document = JSON.parse(text) as MicroDocument
-    if (document.format === 'chancery-bench-micro') return document
+    const { micro } = JSON.parse(text) as Partial<BenchDocument>
+    if (micro) return micro
   } catch {
     // The one sentence below covers both.
   }
@@ -101,7 +103,7 @@ function readBaseline(text: string, read: Reader): MicroDocument | undefined {
   return undefined
 }
 
-function cells(result: MicroResult, costs: CryptoCosts, baseline: MicroDocument | undefined): string[] {
+function cells(result: MicroResult, costs: CryptoCosts, baseline: MicroFigures | undefined): string[] {
   const floors = inFloors(result, costs)
   const earlier = baseline?.results.find(({ name, batch }) => name === result.name && batch === result.batch)
   const ratio = earlier && baseline ? floors / inFloors(earlier, baseline.floor) : undefined

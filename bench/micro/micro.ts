@@ -1,5 +1,7 @@
 /** What a micro-benchmark is, and how its CPU is taken: user and system time of the processes at work, for one operation. */
 
+import type { CryptoCosts } from '../measure/crypto-floor.ts'
+
 /** Microseconds of CPU of one operation. */
 export interface MicroResult {
   name: string
@@ -10,6 +12,12 @@ export interface MicroResult {
   /** Of the process that is asked: signer, PostgreSQL backend. */
   other?: number
   operations: number
+}
+
+export interface MicroFigures {
+  /** Microseconds of CPU, mean of before and after. */
+  floor: CryptoCosts
+  results: MicroResult[]
 }
 
 export interface MicroSettings {

@@ -39,7 +39,7 @@ export function parseAbuseOptions(raw: Raw): { options: Options; abuse: AbuseOpt
   const abuse = {
     kinds: readKinds(read),
     connections: read.integer('abuser-connections', { min: 1, max: 20_000 }),
-    pauseMs: read.number('abuser-pause'),
+    pauseMs: read.number('abuser-pause', { min: 1, max: 3_600_000 }),
     from: read.optionalText('abuser-from') ?? (isHere ? LOOPBACK_ADDRESS : undefined),
   }
   if (read.errors.length > 0) throw new OptionsError(read.errors)

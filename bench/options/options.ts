@@ -5,9 +5,9 @@ import { SIGNING, type Signing } from '../client/signer.ts'
 import type { ServerPids } from '../measure/server-cpu.ts'
 import type { ResponderPlaces } from '../responder/responders.ts'
 import { ANSWERED_TYPES } from '../scenario/challenge.ts'
-import { isPartOfAll, isScenarioName, SCENARIOS, type ScenarioName } from '../scenario/table.ts'
+import { isScenarioName, ONLY_BY_NAME, SCENARIOS, type ScenarioName } from '../scenario/table.ts'
 import { type OpenOptions, RATE_FLAGS, readOpen } from './rate.ts'
-import { type Flag, OptionsError, type Raw, Reader } from './reader.ts'
+import { COUNT, type Flag, OptionsError, type Raw, Reader, SECONDS, SECONDS_AT_LEAST } from './reader.ts'
 import { readServers, SERVER_FLAGS, type ServerOptions } from './servers.ts'
 
 export interface Options {
@@ -91,25 +91,35 @@ export const COMMON_FLAGS: readonly Flag[] = [
 
 export const FLAGS: readonly Flag[] = [...COMMON_FLAGS, ...RATE_FLAGS, ...SERVER_FLAGS]
 
+/** Bounds that a slip of the finger meets, and nothing that a machine of today could do. */
+const MOST_CLIENTS = 100_000
+const MOST_PROCESSES = 1024
+const MOST_ACCOUNTS = 10_000_000
+const MOST_READS = 1_000_000
+const MOST_CHALLENGES = 1_000_000
+/** Of Linux with 64 bits. */
+const MOST_PROCESS_ID = 4_194_304
+const MILLISECONDS = { min: 0, max: 3_600_000 }
+
 const FALLBACKS: ReadonlyMap<string, unknown> = new Map(FLAGS.map(([name, , fallback]) => [name, fallback]))
 
 /** @throws OptionsError naming everything that is wrong. */
 export function parseOptions(given: Raw, defaults: { connections?: number } = {}): Options {
   const raw = { ...Object.fromEntries(FALLBACKS), ...given }
   const read = new Reader(raw)
-  const clients = read.integer('clients', { min: 1 })
-  const processes = read.integer('processes', { min: 1 })
+  const clients = read.integer('clients', { min: 1, max: MOST_CLIENTS })
+  const processes = read.integer('processes', { min: 1, max: MOST_PROCESSES })
   const directoryUrl = read.url('directory')
-  const timeoutMs = 1000 * read.number('timeout')
+  const timeoutMs = 1000 * read.number('timeout', SECONDS_AT_LEAST)
   const options: Options = {
     directoryUrl,
     scenarios: readScenarios(read),
     clients,
     processes,
-    accounts: read.optionalInteger('accounts', 1) ?? clients,
-    durationMs: 1000 * read.number('duration'),
-    count: read.optionalInteger('count', 1),
-    warmupMs: 1000 * read.number('warmup'),
+    accounts: read.optionalInteger('accounts', { min: 1, max: MOST_ACCOUNTS }) ?? clients,
+    durationMs: 1000 * read.number('duration', SECONDS_AT_LEAST),
+    count: read.optionalInteger('count', COUNT),
+    warmupMs: 1000 * read.number('warmup', SECONDS),
     domainSuffix: readSuffix(read),
     challengeType: readChallenge(read),
     responders: {
@@ -123,21 +133,21 @@ export function parseOptions(given: Raw, defaults: { connections?: number } = {}
     rootCertificate: read.file('root'),
     timeoutMs,
     poll: {
-      intervalMs: read.number('poll-interval'),
-      maxIntervalMs: read.number('poll-max'),
+      intervalMs: read.number('poll-interval', MILLISECONDS),
+      maxIntervalMs: read.number('poll-max', MILLISECONDS),
       obeyRetryAfter: read.flag('obey-retry-after'),
       timeoutMs,
     },
     signing: readSigning(read, directoryUrl),
     pids: readPids(read),
-    accountsFile: read.optionalText('accounts-file'),
-    renewalReads: read.integer('renewal-reads', { min: 0 }),
-    storm: read.integer('storm', { min: 1 }),
+    accountsFile: read.output('accounts-file'),
+    renewalReads: read.integer('renewal-reads', { min: 0, max: MOST_READS }),
+    storm: read.integer('storm', { min: 1, max: MOST_CHALLENGES }),
     skipsUnsupported: read.text('scenario') === 'all',
     open: readOpen(read, raw, clients, defaults.connections),
     servers: readServers(read, raw, (flag) => FALLBACKS.get(flag)),
-    jsonFile: read.optionalText('json'),
-    htmlFile: read.optionalText('html'),
+    jsonFile: read.output('json'),
+    htmlFile: read.output('html'),
   }
   if (processes > clients) read.errors.push(`--processes ${processes}: more than --clients ${clients}`)
   if (options.accounts < processes)
@@ -159,7 +169,10 @@ export function isLoopback(url: string): boolean {
 
 function readScenarios(read: Reader): ScenarioName[] {
   const text = read.text('scenario')
-  if (text === 'all') return Object.keys(SCENARIOS).filter(isScenarioName).filter(isPartOfAll)
+  if (text === 'all')
+    return Object.keys(SCENARIOS)
+      .filter(isScenarioName)
+      .filter((name) => !ONLY_BY_NAME.includes(name))
   const names = text.split(',').map((name) => name.trim())
   for (const name of names) {
     if (!isScenarioName(name)) read.errors.push(`--scenario ${name}: not one of ${Object.keys(SCENARIOS).join(', ')}`)
@@ -191,9 +204,9 @@ function readSigning(read: Reader, directoryUrl: string): Signing {
 }
 
 function readPids(read: Reader): ServerPids {
-  const service = read.optionalInteger('server-pid', 0)
-  const signer = read.optionalInteger('signer-pid', 1)
-  const postgres = read.optionalInteger('postgres-pid', 1)
+  const service = read.optionalInteger('server-pid', { min: 0, max: MOST_PROCESS_ID })
+  const signer = read.optionalInteger('signer-pid', { min: 1, max: MOST_PROCESS_ID })
+  const postgres = read.optionalInteger('postgres-pid', { min: 1, max: MOST_PROCESS_ID })
   return {
     ...(service !== undefined && { service }),
     ...(signer !== undefined && { signer }),

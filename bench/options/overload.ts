@@ -2,7 +2,7 @@
 
 import { COMMON_FLAGS, type Options, parseOptions } from './options.ts'
 import { RATE_FLAGS } from './rate.ts'
-import { type Flag, OptionsError, type Raw, Reader } from './reader.ts'
+import { type Flag, OptionsError, type Raw, Reader, SECONDS } from './reader.ts'
 import { SERVER_FLAGS } from './servers.ts'
 
 export interface OverloadOptions {
@@ -29,6 +29,8 @@ export const OVERLOAD_FLAGS: readonly Flag[] = [
   ...OWN_FLAGS,
 ]
 
+/** Calm is looked at without its first second. */
+const PART_SECONDS = { min: 2, max: SECONDS.max }
 /** Enough to have many in flight at a server that only queues, and few enough for its descriptors. */
 const CONNECTIONS = 1000
 /** Whoever waits longer for a connection, in a flood, is one of those who are too many. */
@@ -38,10 +40,11 @@ export function parseOverloadOptions(raw: Raw): { options: Options; overload: Ov
   const options = parseOptions({ patience: PATIENCE_SECONDS, ...raw }, { connections: CONNECTIONS })
   const read = new Reader({ ...Object.fromEntries(OWN_FLAGS.map(([name, , fallback]) => [name, fallback])), ...raw })
   const overload = {
-    ...{ calmSeconds: read.number('calm'), floodSeconds: read.number('flood') },
-    ...{ factor: read.number('factor'), calmShare: read.number('calm-share') },
+    calmSeconds: read.number('calm', PART_SECONDS),
+    floodSeconds: read.number('flood', PART_SECONDS),
+    factor: read.number('factor', { min: 1, max: 1000 }),
+    calmShare: read.number('calm-share', { min: 0.01, max: 1 }),
   }
-  for (const [name, value] of Object.entries(overload)) if (value <= 0) read.errors.push(`${name} must be above 0`)
   if (read.errors.length > 0) throw new OptionsError(read.errors)
   return { options, overload }
 }

@@ -1,6 +1,6 @@
 /** `--rate` and what belongs to the open loop. */
 
-import type { Flag, Raw, Reader } from './reader.ts'
+import { type Flag, type Raw, type Reader, SECONDS } from './reader.ts'
 
 /** Of what a closed loop just before has reached, or operations per second. */
 export type Rate = { ofMaximum: number } | { perSecond: number }
@@ -19,13 +19,16 @@ export const RATE_FLAGS: readonly Flag[] = [
 ]
 
 const CONNECTIONS_PER_CLIENT = 4
+const MOST_CONNECTIONS = 100_000
+/** Operations a second, and times the maximum. */
+const MOST = { perSecond: 1_000_000, ofMaximum: 100 }
 
 export function readOpen(read: Reader, raw: Raw, clients: number, defaultConnections?: number): OpenOptions {
-  const connections = read.optionalInteger('connections', 1)
+  const connections = read.optionalInteger('connections', { min: 1, max: MOST_CONNECTIONS })
   return {
     rates: raw.rate === undefined ? [] : readRates(read),
     connections: connections ?? defaultConnections ?? CONNECTIONS_PER_CLIENT * clients,
-    patienceMs: 1000 * read.number('patience'),
+    patienceMs: 1000 * read.number('patience', SECONDS),
   }
 }
 
@@ -35,8 +38,11 @@ function readRates(read: Reader): Rate[] {
     .split(',')
     .flatMap((text): Rate[] => {
       const [, number, percent] = /^ *(\d+(?:\.\d+)?)(%?) *$/.exec(text) ?? []
-      if (Number(number) > 0) return percent ? [{ ofMaximum: Number(number) / 100 }] : [{ perSecond: Number(number) }]
-      read.errors.push(`--rate ${text}: must be a number of operations per second or a percentage, above 0`)
+      const value = Number(number)
+      if (value > 0 && percent && value / 100 <= MOST.ofMaximum) return [{ ofMaximum: value / 100 }]
+      if (value > 0 && !percent && value <= MOST.perSecond) return [{ perSecond: value }]
+      const bounds = `to ${MOST.perSecond} or ${100 * MOST.ofMaximum}%`
+      read.errors.push(`--rate ${text}: must be a number of operations per second or a percentage, above 0, ${bounds}`)
       return []
     })
 }

@@ -1,11 +1,23 @@
 /** Values as the argument parser leaves them, checked one by one; what is wrong is gathered, so that all of it is told at once. */
 
 import { readFileSync } from 'node:fs'
+import { whyNotWritable } from './outputs.ts'
 
 /** Name, sentence, default: what `--help` shows and what is accepted. */
 export type Flag = readonly [name: string, sentence: string, fallback?: string | number]
 
 export type Raw = Readonly<Record<string, unknown>>
+
+export interface Bounds {
+  min: number
+  max: number
+}
+
+/** Timers end at 24 days; a week is more than anybody measures. */
+export const SECONDS: Bounds = { min: 0, max: 604_800 }
+/** Of what would be no time at all at 0. */
+export const SECONDS_AT_LEAST: Bounds = { ...SECONDS, min: 0.001 }
+export const COUNT: Bounds = { min: 1, max: 1_000_000_000 }
 
 export class OptionsError extends Error {
   constructor(errors: readonly string[]) {
@@ -41,22 +53,30 @@ export class Reader {
     return value === true
   }
 
-  number(name: string): number {
+  number(name: string, { min, max }: Bounds): number {
     const value = Number(this.text(name) || Number.NaN)
-    if (!(value >= 0 && Number.isFinite(value)))
-      this.errors.push(`--${name} ${this.text(name)}: must be a number from 0`)
-    return value
-  }
-
-  integer(name: string, { min, max = 1_000_000_000 }: { min: number; max?: number }): number {
-    const value = Number(this.text(name) || Number.NaN)
-    if (Number.isInteger(value) && value >= min && value <= max) return value
-    this.errors.push(`--${name} ${this.text(name)}: must be a whole number from ${min}`)
+    if (value >= min && value <= max) return value
+    this.errors.push(`--${name} ${this.text(name)}: must be a number from ${min} to ${max}`)
     return min
   }
 
-  optionalInteger(name: string, min: number): number | undefined {
-    return this.#raw[name] === undefined ? undefined : this.integer(name, { min })
+  integer(name: string, { min, max }: Bounds): number {
+    const value = Number(this.text(name) || Number.NaN)
+    if (Number.isInteger(value) && value >= min && value <= max) return value
+    this.errors.push(`--${name} ${this.text(name)}: must be a whole number from ${min} to ${max}`)
+    return min
+  }
+
+  optionalInteger(name: string, bounds: Bounds): number | undefined {
+    return this.#raw[name] === undefined ? undefined : this.integer(name, bounds)
+  }
+
+  /** A file that is written later. */
+  output(name: string): string | undefined {
+    const file = this.optionalText(name)
+    const reason = file === undefined ? undefined : whyNotWritable(file)
+    if (reason !== undefined) this.errors.push(`--${name} ${file}: ${reason}`)
+    return file
   }
 
   url(name: string): string {

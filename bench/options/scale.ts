@@ -13,7 +13,7 @@ export interface ScaleOptions {
 
 const TAKEN = [
   ...['clients', 'processes', 'accounts', 'duration', 'warmup', 'domain-suffix', 'challenge', 'timeout'],
-  ...['poll-interval', 'poll-max', 'signing', 'json'],
+  ...['poll-interval', 'poll-max', 'signing', 'json', 'html'],
 ]
 
 const OWN_FLAGS: readonly Flag[] = [

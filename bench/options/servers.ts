@@ -59,10 +59,14 @@ const NOT_WHEN_STARTED = [
 ]
 
 const REPEAT_OF_SEVERAL = 3
+const MOST_ROUNDS = 10_000
+/** Front threads of a service. */
+export const WORKERS = { min: 1, max: 1024 }
 
 export function readServers(read: Reader, raw: Raw, fallbackOf: (flag: string) => unknown): ServerOptions {
   const ref = readRef(read, raw)
-  const start = read.flag('start') || ref !== undefined
+  const isAsked = read.flag('start')
+  const start = isAsked || ref !== undefined
   const beside =
     raw.beside === undefined
       ? []
@@ -72,17 +76,24 @@ export function readServers(read: Reader, raw: Raw, fallbackOf: (flag: string) =
           .flatMap((text) => readBeside(read, text))
   const against = listOf(raw.against).flatMap((text) => readAgainst(read, text))
   const severalServers = ref !== undefined || beside.length + against.length > 0
-  const workers = read.optionalInteger('workers', 1)
-  const serverCpus = read.optionalText('server-cpus')
-  if (serverCpus !== undefined && !/^\d+(-\d+)?(,\d+(-\d+)?)*$/.test(serverCpus))
-    read.errors.push(`--server-cpus ${serverCpus}: must look like 0-2 or 0,2`)
+  const workers = read.optionalInteger('workers', WORKERS)
+  const serverCpus = readCpus(read)
   if (!start && (workers !== undefined || (serverCpus !== undefined && beside.length === 0)))
     read.errors.push('--workers and --server-cpus are for servers that the bench starts')
+  if (ref !== undefined && isAsked) read.errors.push('--start: --compare starts this tree anyway; name one of the two')
   if (start) refuseWhatIsKnown(read, raw, fallbackOf)
   return {
     ...{ start, compare: ref, beside, against, workers, serverCpus },
-    repeat: read.optionalInteger('repeat', 1) ?? (severalServers ? REPEAT_OF_SEVERAL : 1),
+    repeat: read.optionalInteger('repeat', { min: 1, max: MOST_ROUNDS }) ?? (severalServers ? REPEAT_OF_SEVERAL : 1),
   }
+}
+
+/** Processors as taskset(1) takes them. */
+export function readCpus(read: Reader): string | undefined {
+  const text = read.optionalText('server-cpus')
+  if (text !== undefined && !/^\d+(-\d+)?(,\d+(-\d+)?)*$/.test(text))
+    read.errors.push(`--server-cpus ${text}: must look like 0-2 or 0,2`)
+  return text
 }
 
 function readRef(read: Reader, raw: Raw): string | undefined {

@@ -30,9 +30,10 @@ export interface OverloadResult {
   parts: OverloadPart[]
   /** In the flood, per second. */
   goodput: number
-  /** Goodput by maximum: of the whole flood, and of its worst five seconds. */
+  /** Goodput by maximum: of the whole flood, and of its worst five seconds (`worstSeconds` in a shorter one). */
   goodputShare: number
   worstGoodputShare: number
+  worstSeconds: number
   /** In the flood: what became of the arrivals. */
   flood: { succeeded: number; failed: number; refused: number; dropped: number }
   /** Answers 503 with Retry-After by all operations that reached the server in the flood. */
@@ -96,6 +97,7 @@ export function reckonOverload({ server, maximum, run, parts, slots, samples }: 
     goodput,
     goodputShare: goodput / maximum.perSecond,
     worstGoodputShare: worstRate(inFlood, slotSeconds) / maximum.perSecond,
+    worstSeconds: Math.min(WORST_WINDOW_SECONDS, flood.to - flood.from),
     flood: counts,
     refusedShare: reached === 0 ? 0 : counts.refused / reached,
     refusalMicros: refusalCost(maximum, flood, counts, samples),

@@ -15,9 +15,9 @@ export function renderOverload(result: OverloadResult): string {
   const seconds = (during?.to ?? 0) - (during?.from ?? 0)
   const lines: [string, string][] = [
     ['maximum', `${number(maximum.perSecond)}/s (closed loop, ${maximum.clients} clients)`],
-    ['offered', `${number(rate)}/s for ${seconds} s; ${number(calm)}/s before and after`],
+    ['planned', `${number(rate)}/s for ${seconds} s; ${number(calm)}/s before and after`],
     ['goodput', `${number(result.goodput)}/s, ${percent(result.goodputShare)} of the maximum`],
-    ['worst 5 s', `${percent(result.worstGoodputShare)} of the maximum`],
+    [`worst ${result.worstSeconds} s`, `${percent(result.worstGoodputShare)} of the maximum`],
     ['503', `${flood.refused} with Retry-After, ${percent(result.refusedShare)} of what reached the server`],
     ...Object.entries(run.refusals).map(([step, of]): [string, string] => [
       `  to ${step}`,

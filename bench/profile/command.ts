@@ -1,12 +1,13 @@
 /** `npm run bench -- profile`: its options. */
 
 import { FLAGS, type Options, parseOptions } from '../options/options.ts'
-import { type Flag, OptionsError } from '../options/reader.ts'
+import { type Flag, OptionsError, Reader } from '../options/reader.ts'
+import { readCpus, WORKERS } from '../options/servers.ts'
 import type { ProfileSettings } from './profile.ts'
 
 const TAKEN = [
   ...['scenario', 'clients', 'processes', 'accounts', 'duration', 'count', 'warmup', 'domain-suffix', 'challenge'],
-  ...['timeout', 'poll-interval', 'poll-max', 'signing', 'json'],
+  ...['timeout', 'poll-interval', 'poll-max', 'signing', 'json', 'html'],
 ]
 
 /** Name, sentence, default: what `--help` shows and what is accepted. */
@@ -22,20 +23,13 @@ export function parseProfileOptions(raw: Readonly<Record<string, unknown>>): {
   settings: ProfileSettings
   options: Options
 } {
-  const { workers, 'server-cpus': serverCpus, top, ...others } = raw
-  const errors: string[] = []
-  const integer = (name: string, value: unknown) => {
-    if (Number.isInteger(value) && Number(value) >= 1) return Number(value)
-    errors.push(`--${name} ${value}: must be a whole number from 1`)
-    return 1
-  }
+  const { workers: _, 'server-cpus': __, top: ___, ...others } = raw
+  const read = new Reader(raw)
   const settings = {
-    workers: workers === undefined ? undefined : integer('workers', workers),
-    serverCpus: serverCpus === undefined ? undefined : String(serverCpus),
-    top: integer('top', top),
+    workers: read.optionalInteger('workers', WORKERS),
+    serverCpus: readCpus(read),
+    top: read.integer('top', { min: 1, max: 10_000 }),
   }
-  if (settings.serverCpus !== undefined && !/^\d+(-\d+)?(,\d+(-\d+)?)*$/.test(settings.serverCpus))
-    errors.push(`--server-cpus ${settings.serverCpus}: must look like 0-2 or 0,2`)
-  if (errors.length > 0) throw new OptionsError(errors)
+  if (read.errors.length > 0) throw new OptionsError(read.errors)
   return { settings, options: parseOptions(others) }
 }

@@ -14,12 +14,10 @@ import { familyOf, type ProcessInfo, readProcesses, TICKS_PER_SECOND } from '../
 import type { Options } from '../options/options.ts'
 import type { ProgressLine } from '../report/progress.ts'
 import type { Result } from '../report/result.ts'
-import { asksDns } from '../responder/responders.ts'
 import { runScenario } from '../run.ts'
 import type { ScenarioName } from '../scenario/table.ts'
-import { ACCEPT_ALL, ACCEPT_ALL_MODULE } from '../servers/accept-all.ts'
 import { type Build, ownBuild } from '../servers/build.ts'
-import { optionsFor, type Server, startServer } from '../servers/chancery.ts'
+import { featuresFor, optionsFor, type Server, startServer } from '../servers/chancery.ts'
 import { Agents } from './agents.ts'
 import { allocationShares, cpuShares, type Shares } from './attribute.ts'
 import { ALLOCATIONS, CPU, capture, type Instrument, type ThreadCapture, TIMES } from './capture.ts'
@@ -75,7 +73,7 @@ export async function profileServer(
   options: Options,
   progress: ProgressLine,
   interrupt: Interrupt,
-): Promise<ScenarioProfile[]> {
+): Promise<{ build: Build; profiles: ScenarioProfile[] }> {
   const build = await ownBuild(interrupt)
   const folder = realpathSync(mkdtempSync(path.join(tmpdir(), 'chancery-profile-')))
   // PostgreSQL may run as another user; what is secret below has modes of its own.
@@ -91,7 +89,7 @@ export async function profileServer(
       const profile = await unlessInterrupted(profileScenario(setting, scenario))
       if (profile) profiles.push(profile)
     }
-    return profiles
+    return { build, profiles }
   } finally {
     progress.begin('taking the server down')
     try {
@@ -108,13 +106,12 @@ export async function profileServer(
 async function startProfiled(
   build: Build,
   { workers, serverCpus }: ProfileSettings,
-  { challengeType }: Options,
+  options: Options,
   dataDir: string,
   agents: Agents,
   interrupt: AbortSignal,
 ): Promise<Server> {
-  const validator = challengeType === ACCEPT_ALL ? ACCEPT_ALL_MODULE : undefined
-  const settings = { dataDir, workers, cpus: serverCpus, validator, asksDns: asksDns(challengeType) }
+  const settings = { dataDir, workers, cpus: serverCpus, ...featuresFor(options) }
   const first = await startServer(build, settings, interrupt)
   try {
     await enableStatementStatistics(dataDir)

@@ -3,9 +3,12 @@
 import { execFileSync } from 'node:child_process'
 import { cpus, loadavg, release, totalmem } from 'node:os'
 import type { AbuseResult } from '../abuse/result.ts'
+import type { MicroFigures } from '../micro/micro.ts'
 import type { OverloadResult } from '../overload/result.ts'
+import type { ScenarioProfile } from '../profile/profile.ts'
 import type { ScaleRow } from '../scale/result.ts'
 import type { Subject } from '../servers/contestant.ts'
+import type { SignerRow } from '../signer/command.ts'
 import type { Measured } from './summary.ts'
 
 export interface Machine {
@@ -36,7 +39,16 @@ export interface BenchDocument {
   overload: OverloadResult[]
   abuse: AbuseResult[]
   scale: ScaleRow[]
+  profiles: ScenarioProfile[]
+  /** Undefined unless it is the command's. */
+  micro: MicroFigures | undefined
+  signer: SignerRow[]
 }
+
+/** What a command has measured; the other parts are empty. */
+export type Parts = Partial<
+  Pick<BenchDocument, 'measurements' | 'overload' | 'abuse' | 'scale' | 'profiles' | 'micro' | 'signer'>
+>
 
 /**
  * @param interruptedBy Asked in the end.
@@ -45,10 +57,7 @@ export interface BenchDocument {
 export function beginDocument(command: string[], interruptedBy: () => string | undefined) {
   const startedAt = new Date().toISOString()
   const machine = describeMachine()
-  return (
-    servers: Subject[],
-    parts: Partial<Pick<BenchDocument, 'measurements' | 'overload' | 'abuse' | 'scale'>>,
-  ): BenchDocument => ({
+  return (servers: Subject[], parts: Parts): BenchDocument => ({
     format: 'chancery-bench',
     version: 1,
     command,
@@ -62,6 +71,9 @@ export function beginDocument(command: string[], interruptedBy: () => string | u
     overload: parts.overload ?? [],
     abuse: parts.abuse ?? [],
     scale: parts.scale ?? [],
+    profiles: parts.profiles ?? [],
+    micro: parts.micro,
+    signer: parts.signer ?? [],
   })
 }
 

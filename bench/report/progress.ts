@@ -12,6 +12,8 @@ const INTERVAL_MS = 1000
 
 export function progressLine(out: NodeJS.WriteStream): ProgressLine {
   let timer: NodeJS.Timeout | undefined
+  /** Says where a part that has counts has ended; on a terminal nobody could read it. */
+  let conclude: () => void = () => undefined
 
   const write = (line: string) => {
     if (out.isTTY) out.write(`\r\x1b[K${line.slice(0, (out.columns || 80) - 1)}`)
@@ -20,6 +22,8 @@ export function progressLine(out: NodeJS.WriteStream): ProgressLine {
   const end = () => {
     clearInterval(timer)
     timer = undefined
+    conclude()
+    conclude = () => undefined
     if (out.isTTY) out.write('\r\x1b[K')
   }
   return {
@@ -28,10 +32,12 @@ export function progressLine(out: NodeJS.WriteStream): ProgressLine {
       write(phase)
       if (!read) return
       const startedAt = performance.now()
+      const seconds = () => (performance.now() - startedAt) / 1000
       let last = read()
+      if (!out.isTTY) conclude = () => write(renderCounts(phase, seconds(), read()))
       timer = setInterval(() => {
         const now = read()
-        write(renderProgress(phase, (performance.now() - startedAt) / 1000, now, now.operations - last.operations))
+        write(renderCounts(phase, seconds(), now, now.operations - last.operations))
         last = now
       }, INTERVAL_MS)
     },
@@ -39,9 +45,11 @@ export function progressLine(out: NodeJS.WriteStream): ProgressLine {
   }
 }
 
-function renderProgress(phase: string, seconds: number, progress: Progress, perSecond: number): string {
+/** @param perSecond In the last second; absent in the end. */
+function renderCounts(phase: string, seconds: number, progress: Progress, perSecond?: number): string {
   const others = (['failures', 'refused', 'dropped'] as const)
     .filter((name) => progress[name] > 0)
     .map((name) => `, ${progress[name]} ${name === 'failures' ? 'failed' : name}`)
-  return `${phase} ${seconds.toFixed(0)} s: ${perSecond}/s, ${progress.operations} done${others.join('')}`
+  const rate = perSecond === undefined ? '' : `${perSecond}/s, `
+  return `${phase} ${seconds.toFixed(0)} s: ${rate}${progress.operations} done${others.join('')}`
 }

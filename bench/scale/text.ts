@@ -2,7 +2,8 @@
 
 import { ROLES } from '../measure/server-cpu.ts'
 import { number } from '../report/comparison-text.ts'
-import { BUSY_CORES, isGeneratorBusy } from '../report/result.ts'
+import type { Grid } from '../report/grid.ts'
+import { BUSY_CORES, isGeneratorBusy, type Result } from '../report/result.ts'
 import { letterOf, type Spread } from '../report/summary.ts'
 import { generatorWarning, ROLE_NAMES } from '../report/text.ts'
 import type { ScaleRow } from './result.ts'
@@ -16,18 +17,28 @@ const COLUMNS = [
 export function renderScale(rows: readonly ScaleRow[], processors: number): string {
   const first = rows[0]?.rounds[0]?.[0]
   if (!first) return 'no whole round\n'
-  const { challenge, clients, seconds } = first
-  const rounds = rows[0]?.rounds.length
+  const { columns, rows: grid } = scaleGrid(rows)
   return [
-    `full flow, challenge ${challenge}, ${clients} clients: ${rounds} × ${seconds.toFixed(1)} s each, in turn`,
-    'Medians of the rounds; ratios within each round and their range. Instances are loaded at once, with a part of the clients each.',
+    settingsOf(first, rows[0]?.rounds.length ?? 0),
+    SCALE_NOTE,
     '',
-    line(COLUMNS),
-    line(COLUMNS.map((_, index) => (index === 0 ? '---' : '---:'))),
-    ...rows.map((row, index) => line(cells(row, index))),
+    line(columns),
+    line(columns.map((_, index) => (index === 0 ? '---' : '---:'))),
+    ...grid.map(line),
     ...troubleLines(rows, processors),
     '',
   ].join('\n')
+}
+
+export const SCALE_NOTE =
+  'Medians of the rounds; ratios within each round and their range. Instances are loaded at once, with a part of the clients each.'
+
+export function settingsOf({ challenge, clients, seconds }: Result, rounds: number): string {
+  return `full flow, challenge ${challenge}, ${clients} clients: ${rounds} × ${seconds.toFixed(1)} s each, in turn`
+}
+
+export function scaleGrid(rows: readonly ScaleRow[]): Grid {
+  return { columns: COLUMNS, rows: rows.map(cells) }
 }
 
 function cells(row: ScaleRow, index: number): string[] {
@@ -53,7 +64,8 @@ function ratioWords({ configuration: { comparedWith }, ratio }: ScaleRow): strin
   return `${median.toFixed(2)} of ${letterOf(comparedWith)}${range}`
 }
 
-function troubleLines(rows: readonly ScaleRow[], processors: number): string[] {
+/** Lines. */
+export function troubleLines(rows: readonly ScaleRow[], processors: number): string[] {
   return rows.flatMap(({ rounds, points }, index) => {
     const results = rounds.flat()
     const failures = results.flatMap((result) => result.failures)

@@ -73,7 +73,8 @@ export function crlDownload(): Scenario {
       if (check) return
       const { chainPem } = await issueCertificate(client, context, account, context.nextName(account))
       const [found] = parseCertificate(new X509Certificate(chainPem).raw).tbs.crlDistributionPointUrls
-      if (found === undefined) throw new Unsupported('the certificates name no CRL')
+      if (found === undefined)
+        throw new Unsupported('the certificates name no CRL; --start --scenario crl starts a service with one')
       if (new URL(found).origin !== new URL(context.directoryUrl).origin)
         throw new Unsupported(`the CRL is at ${found}, which is another server than the directory's`)
       url = found

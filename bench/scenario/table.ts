@@ -81,7 +81,7 @@ export function scenarioNamed(name: ScenarioName): Scenario {
   return SCENARIOS[name]
 }
 
-/** Whether "all" stands for it too. */
-export function isPartOfAll(name: ScenarioName): boolean {
-  return !scenarioNamed(name).onlyByName
-}
+/** What "all" does not stand for. */
+export const ONLY_BY_NAME = Object.keys(SCENARIOS)
+  .filter(isScenarioName)
+  .filter((name) => scenarioNamed(name).onlyByName)

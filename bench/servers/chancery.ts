@@ -3,7 +3,8 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import type { Options } from '../options/options.ts'
-import type { ResponderPlaces } from '../responder/responders.ts'
+import { asksDns, type ResponderPlaces } from '../responder/responders.ts'
+import { ACCEPT_ALL, ACCEPT_ALL_MODULE } from './accept-all.ts'
 import type { Build } from './build.ts'
 import { startChild } from './child.ts'
 import { freePort } from './free-port.ts'
@@ -32,8 +33,22 @@ export interface ServerSettings {
   validator: string | undefined
   /** Offers the methods of DNS, and asks the bench. */
   asksDns: boolean
+  /** Publishes a CRL and names it in certificates, which costs each of them a little. */
+  hasCrl: boolean
   /** Beside the bench's own. */
   environment?: Readonly<Record<string, string>>
+}
+
+/**
+ * What a run's challenge and scenarios need beyond the default. "all" gets no CRL: it would make every certificate of its other
+ * scenarios dearer, and an older build may have none.
+ */
+export function featuresFor({ challengeType, scenarios, skipsUnsupported }: Options) {
+  return {
+    validator: challengeType === ACCEPT_ALL ? ACCEPT_ALL_MODULE : undefined,
+    asksDns: asksDns(challengeType),
+    hasCrl: scenarios.includes('crl') && !skipsUnsupported,
+  } satisfies Partial<ServerSettings>
 }
 
 /** @throws Error with what the service said, when it did not start. */
@@ -51,6 +66,7 @@ export async function startServer(build: Build, settings: ServerSettings, signal
       'tlsalpn01-port': responders.tlsAlpn01Port || undefined,
       workers: settings.workers,
       validator: settings.validator,
+      crl: settings.hasCrl || undefined,
     },
     known,
     build.name,
@@ -101,15 +117,15 @@ export function flagsIn(help: string): Set<string> {
   return new Set([...help.matchAll(/(?<=^|[\s,])--([a-z][a-z0-9-]*)/gm)].map(([, flag]) => flag as string))
 }
 
-/** Words for those that have a value. @throws Error when the build does not know one of them. */
+/** Words for those that are defined; true is a flag without a value. @throws Error when the build does not know one of them. */
 export function serverFlags(
-  flags: Readonly<Record<string, string | number | undefined>>,
+  flags: Readonly<Record<string, string | number | true | undefined>>,
   known: ReadonlySet<string>,
   buildName: string,
 ): string[] {
   return Object.entries(flags).flatMap(([flag, value]) => {
     if (value === undefined) return []
     if (!known.has(flag)) throw new Error(`${buildName} does not know --${flag}, which this comparison needs`)
-    return [`--${flag}`, String(value)]
+    return value === true ? [`--${flag}`] : [`--${flag}`, String(value)]
   })
 }

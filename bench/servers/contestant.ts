@@ -10,7 +10,7 @@ export interface Subject {
   commit: string | undefined
   /** What a reader has to know to read its figures right; empty when nothing. */
   note: string
-  /** Its failures make the run fail; another project's do not. */
+  /** When it breaks, there is nothing to go on with; another project's is reported as broken and the others go on. */
   isOurs: boolean
 }
 

@@ -52,6 +52,7 @@ interface DevFlags {
   'tlsalpn01-port'?: number
   'log-level'?: Config['logging']['level']
   workers?: number
+  crl?: boolean
 }
 
 const EXIT_FAILED = 1
@@ -86,6 +87,7 @@ program
   .option('--validator', 'With --dev: offer the method of a validator module, ./path/file.js#ExportName')
   .option('--tlsalpn01-port', 'With --dev: port that tls-alpn-01 asks', 5001)
   .option('--workers', 'With --dev: number of front threads')
+  .option('--crl', 'With --dev: publish a CRL, and name it in certificates')
   .option('--log-level', 'With --dev: DEBUG, INFO, WARNING, ERROR or CRITICAL', 'WARNING')
   .example('-c /etc/chancery/config.yaml serve')
   .example('-c config.yaml --validate-only')
@@ -405,6 +407,7 @@ async function serveCommand(options: GlobalOptions & DevFlags): Promise<number> 
       tlsAlpn01Port: portOf(options['tlsalpn01-port'], '--tlsalpn01-port'),
       logLevel: options.debug ? 'DEBUG' : (options['log-level'] ?? 'WARNING'),
       workers: options.workers,
+      crl: options.crl === true,
     })
   }
   const config = await readConfigFile(configOf(options), 'said', options.dev)
@@ -521,6 +524,7 @@ function flagsLast(argv: readonly string[]): string[] {
     '--debug',
     '--validate-only',
     '--dev',
+    '--crl',
     '--json',
     '--all',
     '--drop',

@@ -27,6 +27,7 @@ export interface DevOptions {
   workers: number | undefined
   /** A validator module, as it stands behind `ext:`. */
   validator: string | undefined
+  crl: boolean
 }
 
 /** @returns the exit code. @throws Error in a plain sentence when something cannot start */
@@ -107,6 +108,7 @@ function devConfig(options: DevOptions, ca: DevCaFiles, postgres: EmbeddedPostgr
       ],
     },
     ari: { enabled: true },
+    ...(options.crl && { crl: { enabled: true } }),
     // Every client of the embedded mode is this machine: limits by address would only stop the one who tries it out.
     security: { rate_limits: { enabled: false } },
     metrics: { enabled: true },

@@ -19,7 +19,14 @@ describe('the full flow with the responders of the bench', { timeout: 120_000 },
   const never = Object.assign(new AbortController().signal, { again: new AbortController().signal })
   let server: Server
   before(async () => {
-    const settings = { dataDir: folder, workers: 1, cpus: undefined, validator: undefined, asksDns: true }
+    const settings = {
+      dataDir: folder,
+      workers: 1,
+      cpus: undefined,
+      validator: undefined,
+      asksDns: true,
+      hasCrl: false,
+    }
     server = await startServer(await ownBuild(never), settings, never)
   })
   after(async () => {

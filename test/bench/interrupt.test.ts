@@ -11,7 +11,6 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Fleet } from '../../bench/generator/fleet.ts'
 import type { GeneratorJob } from '../../bench/generator/messages.ts'
 import { familyOf, readProcesses } from '../../bench/measure/proc-stat.ts'
-import type { MicroDocument } from '../../bench/micro/command.ts'
 import { readDocument, resultsIn } from '../support/bench-document.ts'
 
 const MAIN = path.resolve(import.meta.dirname, '../../bench/main.js')
@@ -170,9 +169,9 @@ describe('the end of the bench', {
     signalGroup(run, 'SIGINT')
     const { code, output } = await run.done
     assert.equal(code, 130, output)
-    const { interruptedBy, results } = JSON.parse(readFileSync(file, 'utf8')) as MicroDocument
+    const { interruptedBy, micro } = readDocument(file)
     assert.equal(interruptedBy, 'SIGINT')
-    assert.ok(results.length < 3 && results[0]?.name === 'jws-verify')
+    assert.ok(micro && micro.results.length < 3 && micro.results[0]?.name === 'jws-verify')
   })
 
   test('micro leaves no database, and signer no keys behind', async () => {

@@ -6,7 +6,7 @@ import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, describe, test } from 'node:test'
-import type { MicroDocument } from '../../bench/micro/command.ts'
+import { readDocument } from '../support/bench-document.ts'
 
 const MAIN = path.resolve(import.meta.dirname, '../../bench/main.js')
 
@@ -26,10 +26,24 @@ describe('the micro-benchmarks', { skip: process.platform === 'linux' ? false : 
 
   test('measure what is named, and compare it with an earlier result', async () => {
     const file = path.join(folder, 'micro.json')
+    const page = path.join(folder, 'micro.html')
     const quick = ['--milliseconds', '20', '--rows', '100', '--batches', '1,10']
-    const first = await run(...quick, '--json', file, 'jws-verify', 'batcher', 'signer-round-trip', 'order-create')
+    const first = await run(
+      ...quick,
+      '--json',
+      file,
+      '--html',
+      page,
+      'jws-verify',
+      'batcher',
+      'signer-round-trip',
+      'order-create',
+    )
     assert.equal(first.code, 0, first.stderr)
-    const { floor, results } = JSON.parse(readFileSync(file, 'utf8')) as MicroDocument
+    const { format, command, machine, micro } = readDocument(file)
+    assert.deepEqual([format, command[0]], ['chancery-bench', 'micro'])
+    assert.ok(machine.processors > 0 && micro)
+    const { floor, results } = micro
     assert.deepEqual(
       results.map(({ name, batch }) => [name, batch]),
       [
@@ -46,7 +60,8 @@ describe('the micro-benchmarks', { skip: process.platform === 'linux' ? false : 
 
     const second = await run(...quick, '--baseline', file, 'jws-verify')
     assert.match(second.stdout, /^jws-verify +[\d.]+ +[\d.]+ +[\d.]+ +[\d.]+$/m)
-    assert.deepEqual(readdirSync(folder), ['micro.json'])
+    assert.deepEqual(readdirSync(folder).toSorted(), ['micro.html', 'micro.json'])
+    assert.match(readFileSync(page, 'utf8'), /<h2>The parts one by one<\/h2>[\s\S]*jws-verify/)
   })
 
   test('refuse what they do not know', async () => {

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, describe, test } from 'node:test'
 import { readProcesses } from '../../bench/measure/proc-stat.ts'
-import type { ScenarioProfile } from '../../bench/profile/profile.ts'
+import { readDocument } from '../support/bench-document.ts'
 
 const MAIN = path.resolve(import.meta.dirname, '../../bench/main.js')
 
@@ -27,12 +27,29 @@ describe('the profile', { skip: process.platform === 'linux' ? false : 'reads /p
 
   test('says where the CPU of a certificate goes, and leaves nothing behind', async () => {
     const file = path.join(folder, 'profile.json')
-    const short = ['--duration', '2', '--warmup', '0', '--clients', '4', '--workers', '1', '--json', file]
+    const page = path.join(folder, 'profile.html')
+    const short = [
+      '--duration',
+      '2',
+      '--warmup',
+      '0',
+      '--clients',
+      '4',
+      '--workers',
+      '1',
+      '--json',
+      file,
+      '--html',
+      page,
+    ]
     const { code, stdout, stderr } = await run(...short)
     assert.equal(code, 0, stderr)
     assert.match(stdout, /^\| verify: request .*\|$/m)
 
-    const { profiles } = JSON.parse(readFileSync(file, 'utf8')) as { profiles: ScenarioProfile[] }
+    const { format, command, machine, profiles } = readDocument(file)
+    assert.deepEqual([format, command[0]], ['chancery-bench', 'profile'])
+    assert.ok(machine.processors > 0)
+    assert.match(readFileSync(page, 'utf8'), /where the CPU of one operation goes<\/h2>[\s\S]*verify: request/)
     const [profile] = profiles
     assert.ok(profile && profile.result.certificatesChecked > 0)
     const places = (name: string) => profile.cpu.find((row) => row.name === name)?.places
@@ -54,7 +71,7 @@ describe('the profile', { skip: process.platform === 'linux' ? false : 'reads /p
     const orders = statements.find(({ text }) => /INSERT INTO orders/.test(text))
     assert.ok(orders && orders.rows >= succeeded, `${orders?.rows} rows for ${succeeded} orders`)
 
-    assert.deepEqual(readdirSync(folder), ['profile.json'])
+    assert.deepEqual(readdirSync(folder).toSorted(), ['profile.html', 'profile.json'])
     assert.deepEqual(
       readProcesses().filter(({ commandLine }) => commandLine.join(' ').includes(folder)),
       [],

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { chmodSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, describe, test } from 'node:test'
@@ -27,8 +27,9 @@ describe('bench scale', { skip: process.platform === 'linux' ? false : 'reads /p
 
   test('loads one instance and two on one database with real http-01, and takes them down', async () => {
     const file = path.join(folder, 'scale.json')
+    const page = path.join(folder, 'scale.html')
     const short = ['--fronts', '1', '--repeat', '1', '--duration', '1', '--warmup', '0', '--clients', '4']
-    const { code, stdout, stderr } = await run(...short, '--json', file)
+    const { code, stdout, stderr } = await run(...short, '--json', file, '--html', page)
     assert.equal(code, 0, stderr)
     assert.match(stdout, /^\| A: 1 front \|.*\| – \|\n\| B: .* of A \|\n\| C: 2 instances, 1 front each \|.* of B \|$/m)
 
@@ -47,7 +48,11 @@ describe('bench scale', { skip: process.platform === 'linux' ? false : 'reads /p
     assert.ok(first?.cpu?.server.signer !== undefined && second?.cpu?.server.signer !== undefined)
     assert.ok(first.cpu.server.postgres !== undefined && second.cpu.server.postgres === undefined)
 
-    assert.deepEqual(readdirSync(folder), ['scale.json'])
+    assert.deepEqual(readdirSync(folder).toSorted(), ['scale.html', 'scale.json'])
+    assert.match(
+      readFileSync(page, 'utf8'),
+      /<h2>More front threads, more instances<\/h2>[\s\S]*2 instances, 1 front each/,
+    )
     assert.deepEqual(
       readProcesses().filter(({ commandLine }) => commandLine.join(' ').includes(folder)),
       [],

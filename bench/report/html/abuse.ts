@@ -4,14 +4,19 @@ import type { AbuseResult } from '../../abuse/result.ts'
 import { shortNumber } from './axes.ts'
 import { ratioDots } from './bars.ts'
 import { element, type Markup, table, text } from './markup.ts'
+import { typicalOf } from './measured.ts'
+import { throughputsPlot } from './result-plots.ts'
 
 /** Of all kinds together. */
 export function abuseSection(results: readonly AbuseResult[]): Markup {
+  const isOne = new Set(results.map(({ server }) => server)).size === 1
+  const nameOf = ({ kind, server }: Pick<AbuseResult, 'kind' | 'server'>) => (isOne ? kind : `${kind}, ${server}`)
   const ratioRows = (figure: 'perSecond' | 'p99Ms') =>
     results.flatMap(({ kind, server, others }) => {
       const ratio = others.figures[figure]?.ratios[1]
-      const name = new Set(results.map((result) => result.server)).size > 1 ? `${kind}, ${server}` : kind
-      return ratio && ratio.lowest > 0 ? [{ name, ...ratio, color: figure === 'perSecond' ? 0 : 1 }] : []
+      return ratio && ratio.lowest > 0
+        ? [{ name: nameOf({ kind, server }), ...ratio, color: figure === 'perSecond' ? 0 : 1 }]
+        : []
     })
   const note = 'A dot is the median of the rounds, a line their range; 1 is as without the abuser.'
   return element(
@@ -26,6 +31,7 @@ export function abuseSection(results: readonly AbuseResult[]): Markup {
     element('div', { class: 'plots' }, [
       ratioDots('Throughput of the others, beside by alone', ratioRows('perSecond'), note),
       ratioDots('Their 99 % latency, beside by alone', ratioRows('p99Ms'), note),
+      ...results.flatMap((result) => overTime(result, nameOf(result))),
     ]),
     table(
       [
@@ -45,6 +51,15 @@ export function abuseSection(results: readonly AbuseResult[]): Markup {
       results,
     ),
   )
+}
+
+/** Of the others, in rounds that are in the middle. */
+function overTime({ others }: AbuseResult, name: string): Markup[] {
+  const runs = ['alone', 'beside the abuser'].flatMap((who, index) => {
+    const result = typicalOf(others, index)
+    return result ? [{ name: who, result }] : []
+  })
+  return runs.length === 0 ? [] : [throughputsPlot(`Throughput of the others over time: ${name}`, runs)]
 }
 
 function medianOf({ others }: AbuseResult, index: number): string {

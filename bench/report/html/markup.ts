@@ -1,5 +1,7 @@
 /** HTML and SVG as text: escaping, elements, tables. */
 
+import type { Grid } from '../grid.ts'
+
 /** Markup that may stand in a page as it is. */
 export type Markup = string & { readonly markup: unique symbol }
 
@@ -47,5 +49,19 @@ export function table<Row>(columns: readonly Column<Row>[], rows: readonly Row[]
     'div',
     { class: 'scroll' },
     element('table', {}, element('thead', {}, head), element('tbody', {}, body)),
+  )
+}
+
+/** A column without a figure in it is text. */
+export function gridTable({ columns, rows }: Grid): Markup {
+  return table(
+    columns.map(
+      (title, index): Column<Grid['rows'][number]> => ({
+        title,
+        kind: index > 0 && rows.some((row) => /^[\d.,]+$/.test(row[index] ?? '')) ? 'number' : 'text',
+        cell: (row) => text(row[index] ?? ''),
+      }),
+    ),
+    rows,
   )
 }

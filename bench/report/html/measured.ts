@@ -25,6 +25,7 @@ import {
   ROLE_COLORS,
   stepCurves,
   throughputPlot,
+  throughputsPlot,
 } from './result-plots.ts'
 
 export function measuredSection(servers: readonly Subject[], measured: Measured): Markup {
@@ -62,7 +63,7 @@ function settingsOf(
 }
 
 /** The run of a server whose throughput is in the middle of its rounds: its curves are the ones shown. */
-function typicalOf({ rounds }: Measured, server: number): Result | undefined {
+export function typicalOf({ rounds }: Measured, server: number): Result | undefined {
   const results = rounds.flatMap((turns) => {
     const turn = turns[server]
     return turn && !isBroken(turn) ? [turn] : []
@@ -139,7 +140,8 @@ function verdictCell(measured: Measured, ratio: Spread | undefined): Markup {
 
 function plots(servers: readonly Subject[], measured: Measured, typical: readonly (Result | undefined)[]): Markup[] {
   const all = typical.flatMap((result, index) => (result ? [{ result, name: nameOf(servers, index) }] : []))
-  const first = typical[0]
+  const ofEach = (title: string, draw: (title: string, result: Result) => Markup | undefined) =>
+    typical.map((result, index) => result && draw(servers.length > 1 ? `${title}: ${letterOf(index)}` : title, result))
   const shown: (Markup | undefined)[] = [
     all.length > 1
       ? distributionPlot(
@@ -147,21 +149,18 @@ function plots(servers: readonly Subject[], measured: Measured, typical: readonl
           all.map(({ result, name }) => ({ name, curve: result.curves.operation ?? [], count: result.latency.count })),
         )
       : undefined,
-    first && (servers.length === 1 || stepCurves(first).length > 1)
-      ? distributionPlot(titled('Latency by step', servers), stepCurves(first))
-      : undefined,
+    ...ofEach('Latency by step', (title, result) =>
+      servers.length === 1 || stepCurves(result).length > 1 ? distributionPlot(title, stepCurves(result)) : undefined,
+    ),
     ...ratioPlots(servers, measured),
     cpuBars(all),
-    first && throughputPlot(titled('Throughput over time', servers), first),
-    first && latencyPlot(titled('Latency over time', servers), first),
-    first && cpuPlot(titled('CPU over time', servers), first),
-    first && memoryPlot(titled('Memory over time', servers), first),
+    all.length > 1 ? throughputsPlot('Throughput over time', all) : undefined,
+    ...ofEach('Throughput over time', throughputPlot),
+    ...ofEach('Latency over time', latencyPlot),
+    ...ofEach('CPU over time', cpuPlot),
+    ...ofEach('Memory over time', memoryPlot),
   ]
   return shown.filter((markup) => markup !== undefined)
-}
-
-function titled(title: string, servers: readonly Subject[]): string {
-  return servers.length > 1 ? `${title}: A` : title
 }
 
 const RATIO_FIGURES: readonly FigureName[] = ['perSecond', 'p50Ms', 'p99Ms', 'serverMicros', 'serverFloors']

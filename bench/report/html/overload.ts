@@ -30,8 +30,8 @@ export function overloadSection(result: OverloadResult): Markup {
     name: `${shortNumber(flood.perSecond / maximum.perSecond)} × the maximum`,
   }
   const inBand = band ? { band } : {}
-  const offered: Line = {
-    ...{ name: 'offered', color: 5, style: 'dashed' },
+  const planned: Line = {
+    ...{ name: 'planned', color: 5, style: 'dashed' },
     points: parts.flatMap(
       ({ from, to, perSecond }) =>
         [
@@ -42,7 +42,7 @@ export function overloadSection(result: OverloadResult): Markup {
   }
   const goal = { at: GOAL * maximum.perSecond, name: `${GOAL * 100} % of the maximum` }
   const plots = [
-    throughputPlot('What became of the arrivals', run, { ...inBand, goal }, [offered]),
+    throughputPlot('What became of the arrivals', run, { ...inBand, goal }, [planned]),
     latencyPlot('Latency of what succeeded, by when it was due', run, inBand),
     cpuPlot('CPU of the server', run, inBand),
     memoryPlot('Memory of the server', run, inBand),
@@ -55,7 +55,7 @@ export function overloadSection(result: OverloadResult): Markup {
     element('p', { class: 'lead' }, text(leadOf(result))),
     tileRow([
       ['goodput in the flood, of the maximum', percent(result.goodputShare)],
-      ['in its worst five seconds', percent(result.worstGoodputShare)],
+      [`in its worst ${shortNumber(result.worstSeconds)} s`, percent(result.worstGoodputShare)],
       ['of what reached the server got 503', percent(result.refusedShare)],
       [
         'µs of server CPU a refusal',

@@ -8,13 +8,16 @@ import { shortNumber } from './axes.ts'
 import { element, type Markup, raw, table, text } from './markup.ts'
 import { measuredSection } from './measured.ts'
 import { overloadSection } from './overload.ts'
+import { microSection, signerSection } from './parts.ts'
+import { profileSection } from './profile.ts'
+import { scaleSection } from './scale.ts'
 import { STYLE } from './style.ts'
 import { sweepSections } from './sweep.ts'
 
 const GIBIBYTE = 1024 ** 3
 
 export function renderHtml(document: BenchDocument): string {
-  const { servers, measurements, overload, abuse } = document
+  const { servers, measurements, overload, abuse, scale, profiles, micro, signer } = document
   const title = titleOf(document)
   const body = element(
     'main',
@@ -28,8 +31,11 @@ export function renderHtml(document: BenchDocument): string {
     ...overload.map(overloadSection),
     abuse.length > 0 ? abuseSection(abuse) : raw(''),
     ...measurements.map((measured) => measuredSection(servers, measured)),
-    element('h2', {}, text('How to read this')),
-    ...EXPLANATIONS.map((sentence) => element('p', { class: 'note' }, text(sentence))),
+    scale.length > 0 ? scaleSection(scale, document.machine.processors) : raw(''),
+    ...profiles.map(profileSection),
+    micro ? microSection(micro) : raw(''),
+    signer.length > 0 ? signerSection(signer) : raw(''),
+    servers.length > 0 ? explanations() : raw(''),
   )
   const head = [
     '<meta charset="utf-8">',
@@ -47,32 +53,50 @@ const EXPLANATIONS = [
   'Shared memory, such as PostgreSQL’s buffers, counts once.',
 ]
 
-function titleOf({ servers, measurements, overload, abuse }: BenchDocument): string {
+function explanations(): Markup {
+  return element(
+    'section',
+    {},
+    element('h2', {}, text('How to read this')),
+    ...EXPLANATIONS.map((sentence) => element('p', { class: 'note' }, text(sentence))),
+  )
+}
+
+function titleOf({ servers, measurements, overload, abuse, scale, profiles, micro, signer }: BenchDocument): string {
   const parts = [
     ...new Set(measurements.map(({ scenario }) => scenario)),
     ...(overload.length > 0 ? ['overload'] : []),
     ...(abuse.length > 0 ? ['abuse'] : []),
+    ...(scale.length > 0 ? ['scale'] : []),
+    ...profiles.map(({ scenario }) => `profile of ${scenario}`),
+    ...(micro ? ['micro'] : []),
+    ...(signer.length > 0 ? ['signer'] : []),
   ]
-  return `${parts.join(', ')}: ${servers.map(({ name }) => name).join(', ')}`
+  const names = servers.map(({ name }) => name)
+  return [parts.join(', '), ...(names.length > 0 ? [names.join(', ')] : [])].join(': ')
 }
 
 function facts(document: BenchDocument): Markup {
   const { command, commit, machine, startedAt, endedAt, interruptedBy, servers } = document
-  const minutes = (Date.parse(endedAt) - Date.parse(startedAt)) / 60_000
+  const seconds = (Date.parse(endedAt) - Date.parse(startedAt)) / 1000
   const commits = servers.flatMap((server) => (server.commit === undefined ? [] : [server.commit.slice(0, 12)]))
   const rows: [string, Markup][] = [
     ['Command', element('code', {}, text(`npm run bench -- ${command.map(quoted).join(' ')}`))],
-    ['Commit', text(commits.length > 0 ? commits.join(', ') : 'of the server: not known')],
+    ...(servers.length === 0
+      ? []
+      : [
+          ['Commit', text(commits.length > 0 ? commits.join(', ') : 'of the server: not known')] satisfies [
+            string,
+            Markup,
+          ],
+        ]),
     ['Bench', text(commit ?? 'not known')],
     [
       'Machine',
       text(`${machine.processors} × ${machine.processor}, ${shortNumber(machine.memoryBytes / GIBIBYTE)} GiB`),
     ],
     ['System', text(`${machine.system}, Node ${machine.node}`)],
-    [
-      'Load average',
-      text(`${shortNumber(machine.loadAverage)} when it began; it took ${shortNumber(minutes)} minutes`),
-    ],
+    ['Load average', text(`${shortNumber(machine.loadAverage)} when it began; it took ${durationWords(seconds)}`)],
     ...(interruptedBy === undefined
       ? []
       : [['Interrupted', text(`by ${interruptedBy}: these are the figures until then`)] satisfies [string, Markup]]),
@@ -82,6 +106,11 @@ function facts(document: BenchDocument): Markup {
     {},
     rows.flatMap(([name, value]) => [element('dt', {}, text(name)), element('dd', {}, value)]),
   )
+}
+
+function durationWords(seconds: number): string {
+  const whole = Math.round(seconds)
+  return whole < 60 ? `${whole} s` : `${Math.floor(whole / 60)} min ${whole % 60} s`
 }
 
 function serverTable({ servers }: BenchDocument): Markup {

@@ -9,6 +9,8 @@ import type { Markup } from './markup.ts'
 import { type Line, type Plot, plot } from './plot.ts'
 
 export const ROLE_COLORS: Record<Role, number> = { service: 0, signer: 1, postgres: 2 }
+/** Of the page. */
+const COLORS = 8
 const MEBIBYTE = 1024 * 1024
 const LONGEST_GAP_SECONDS = 2
 /** Values below would stretch the scale for nothing anybody waits for. */
@@ -61,7 +63,7 @@ export function stepCurves({ curves, latency, steps, refusals }: Result) {
   }))
 }
 
-/** What came out in each second; `lines` may add what was offered. */
+/** What came out in each second; `lines` may add what was planned. */
 export function throughputPlot(title: string, result: Result, part: Part = {}, more: Line[] = []): Markup {
   const slots = perSecond(result)
   const counts = (['succeeded', 'refused', 'dropped', 'failed'] as const).filter(
@@ -85,6 +87,18 @@ export function throughputPlot(title: string, result: Result, part: Part = {}, m
     text: `second ${shortNumber(slot.at)}: ${counts.map((name) => `${slot[name]} ${names[name]}`).join(', ')}`,
   }))
   return plot({ title, x: timeOf(result), y: linearAxis('per second', most), lines, hints, ...part })
+}
+
+/** What succeeded in each second of several runs, on one scale. */
+export function throughputsPlot(title: string, runs: readonly { name: string; result: Result }[]): Markup {
+  const lines = runs.map(({ name, result }, index) => ({
+    name,
+    color: index % COLORS,
+    points: perSecond(result).map(({ at, succeeded }) => [at + 0.5, succeeded] as const),
+  }))
+  const most = Math.max(...lines.flatMap(({ points }) => points.map(([, y]) => y)), 1)
+  const seconds = Math.max(...runs.map(({ result }) => plottedSeconds(result)))
+  return plot({ title, x: timeAxis(seconds), y: linearAxis('per second', most), lines })
 }
 
 export function latencyPlot(title: string, result: Result, part: Part = {}): Markup {
@@ -141,8 +155,12 @@ export function memoryPlot(title: string, result: Result, part: Part = {}): Mark
 }
 
 function timeOf(result: Result): Axis {
+  return timeAxis(plottedSeconds(result))
+}
+
+function plottedSeconds(result: Result): number {
   const { slots, slotSeconds } = result.series
-  return timeAxis(Math.max(Math.min(slots.length * slotSeconds, shownSeconds(result)), 1))
+  return Math.max(Math.min(slots.length * slotSeconds, shownSeconds(result)), 1)
 }
 
 /** What ended after the time was up would look like a fall; an overload shows its end. */

@@ -1,4 +1,4 @@
-/** The part of a report about a sweep: latency against the rate that was offered. */
+/** The part of a report about a sweep: latency against the rate that was planned; chance makes the arrivals a little more or fewer. */
 
 import type { Subject } from '../../servers/contestant.ts'
 import { isBroken, type Measured } from '../summary.ts'
@@ -9,6 +9,8 @@ import { type Line, plot } from './plot.ts'
 
 interface Point {
   server: number
+  /** Arrivals a second: on average, and as counted. */
+  planned: number
   offered: number
   served: number
   p50: number
@@ -22,12 +24,12 @@ export function sweepSections(servers: readonly Subject[], measurements: readonl
   const scenarios = [...new Set(measurements.map(({ scenario }) => scenario))]
   return scenarios.flatMap((scenario) => {
     const points = measurements.filter((measured) => measured.scenario === scenario).flatMap(pointsOf)
-    if (new Set(points.map(({ offered }) => offered)).size < 2) return []
+    if (new Set(points.map(({ planned }) => planned)).size < 2) return []
     return [
       section(
         scenario,
         servers,
-        points.toSorted((a, b) => a.server - b.server || a.offered - b.offered),
+        points.toSorted((a, b) => a.server - b.server || a.planned - b.planned),
       ),
     ]
   })
@@ -38,11 +40,12 @@ function pointsOf({ rounds }: Measured): Point[] {
   return rounds.flatMap((turns) =>
     turns.flatMap((turn, server) => {
       if (isBroken(turn) || turn.load.kind !== 'open') return []
-      const { latency, perSecond, refused, dropped } = turn
+      const { latency, perSecond, offered, seconds, refused, dropped } = turn
       return [
         {
           server,
-          offered: turn.load.perSecond,
+          planned: turn.load.perSecond,
+          offered: offered / seconds,
           served: perSecond,
           p50: latency.p50,
           p99: latency.p99,
@@ -62,27 +65,27 @@ function section(scenario: string, servers: readonly Subject[], points: readonly
       {
         name: `${prefix}99 %`,
         color: servers.length > 1 ? server : 1,
-        points: own.map(({ offered, p99 }) => [offered, p99]),
+        points: own.map(({ planned, p99 }) => [planned, p99]),
       },
       {
         name: `${prefix}median`,
         color: servers.length > 1 ? server : 0,
         ...(servers.length > 1 && { style: 'dashed' as const }),
-        points: own.map(({ offered, p50 }) => [offered, p50]),
+        points: own.map(({ planned, p50 }) => [planned, p50]),
       },
     ]
   })
   const values = points.flatMap(({ p50, p99 }) => [p50, p99]).filter((value) => value > 0)
-  const most = Math.max(...points.map(({ offered }) => offered))
+  const most = Math.max(...points.map(({ planned }) => planned))
   const served = servers.map(
     (_, server): Line => ({
       name: servers.length > 1 ? nameOf(servers, server) : 'served',
       color: server,
-      points: points.filter((point) => point.server === server).map(({ offered, served: rate }) => [offered, rate]),
+      points: points.filter((point) => point.server === server).map(({ planned, served: rate }) => [planned, rate]),
     }),
   )
   const diagonal: Line = {
-    name: 'offered',
+    name: 'planned',
     color: 5,
     style: 'dashed',
     points: [
@@ -102,13 +105,13 @@ function section(scenario: string, servers: readonly Subject[], points: readonly
     element('div', { class: 'plots' }, [
       plot({
         title: 'Latency of whole operations',
-        x: linearAxis('offered per second', most),
+        x: linearAxis('planned per second', most),
         y: logAxis('ms', Math.min(...values, 1e6), Math.max(...values, 0)),
         lines,
       }),
       plot({
         title: 'Served',
-        x: linearAxis('offered per second', most),
+        x: linearAxis('planned per second', most),
         y: linearAxis('per second', most),
         lines: [diagonal, ...served],
       }),
@@ -118,7 +121,7 @@ function section(scenario: string, servers: readonly Subject[], points: readonly
         ...(servers.length > 1
           ? [{ title: '', kind: 'text' as const, cell: ({ server }: Point) => text(nameOf(servers, server)) }]
           : []),
-        ...(['offered', 'served', 'p50', 'p99', 'refused', 'dropped'] as const).map((key) => ({
+        ...(['planned', 'offered', 'served', 'p50', 'p99', 'refused', 'dropped'] as const).map((key) => ({
           title: key === 'p50' || key === 'p99' ? `${key}, ms` : key,
           kind: 'number' as const,
           cell: (point: Point) => text(shortNumber(point[key])),

@@ -118,6 +118,7 @@ describe('the command line of a build', () => {
 
   test('gets what has a value, and nothing that the build does not know', () => {
     assert.deepEqual(serverFlags({ port: 1, workers: undefined }, flagsIn(help), 'v1'), ['--port', '1'])
+    assert.deepEqual(serverFlags({ port: true }, flagsIn(help), 'v1'), ['--port'])
     assert.throws(() => serverFlags({ workers: 2 }, flagsIn(help), 'v1'), /v1 does not know --workers/)
   })
 })

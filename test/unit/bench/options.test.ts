@@ -3,6 +3,7 @@ import { describe, test } from 'node:test'
 import { pollDelayMs } from '../../../bench/client/polling.ts'
 import { shareOf } from '../../../bench/generator/fleet.ts'
 import { parseOptions } from '../../../bench/options/options.ts'
+import { parseOverloadOptions } from '../../../bench/options/overload.ts'
 import { accountIndexOf, nameMaker } from '../../../bench/scenario/names.ts'
 import { SCENARIOS } from '../../../bench/scenario/table.ts'
 
@@ -63,6 +64,32 @@ describe('options', () => {
       () => options(wrong),
       (error: Error) => Object.keys(wrong).every((name) => error.message.includes(`--${name} `)),
     )
+  })
+
+  test('are refused beyond what can be meant, with both bounds', () => {
+    assert.throws(
+      () => options({ 'http01-port': 99_999 }),
+      /--http01-port 99999: must be a whole number from 0 to 65535/,
+    )
+    assert.throws(() => options({ compare: 'HEAD', start: true }), /--start: --compare starts this tree anyway/)
+    for (const given of [
+      { duration: 0 },
+      { duration: 1e7 },
+      { timeout: 0 },
+      { clients: 1e6 },
+      { rate: '2e9%' },
+      { rate: 1e9 },
+    ])
+      assert.throws(() => options(given), new RegExp(`--${Object.keys(given)[0]} `), JSON.stringify(given))
+  })
+
+  test('of an overload are named as they are given', () => {
+    const wrong = { flood: 0, calm: 0, factor: 0, 'calm-share': 2 }
+    for (const [name, value] of Object.entries(wrong))
+      assert.throws(
+        () => parseOverloadOptions({ [name]: value }),
+        new RegExp(`--${name} ${value}: must be a number from`),
+      )
   })
 
   test('given twice are refused', () =>

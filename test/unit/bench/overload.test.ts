@@ -4,6 +4,7 @@ import { emptyHistogram, recordValue } from '../../../bench/measure/histogram.ts
 import { cpuInWindow, memoryByRole, type ServerSample } from '../../../bench/measure/server-sampler.ts'
 import { mergeSlots, type Slot, sumOfSlots, TimeSlots } from '../../../bench/measure/time-slots.ts'
 import { type OverloadMeasured, reckonOverload } from '../../../bench/overload/result.ts'
+import { renderOverload } from '../../../bench/overload/text.ts'
 import { aResult } from '../../support/bench-result.ts'
 
 const SLOTS_PER_SECOND = 5
@@ -53,6 +54,16 @@ describe('an overload', () => {
     const broken = [...seconds(5, 36, 200), ...seconds(5, 0, 0)]
     const result = reckonOverload(measured([...calm, ...broken, ...seconds(4, 10, 20)]))
     assert.deepEqual([result.goodputShare, result.worstGoodputShare], [0.9, 0])
+    assert.match(renderOverload(result), /worst 5 s +0\.0 %/)
+  })
+
+  test('shorter than the window of its worst time is its worst time', () => {
+    const { parts, ...others } = measured([...calm, ...seconds(3, 18, 200), ...seconds(4, 10, 20)])
+    const [before, , after] = parts
+    const short = { name: 'flood', from: 4, to: 7, perSecond: 200 } as const
+    const result = reckonOverload({ ...others, parts: [before, short, { ...after, from: 7, to: 11 }] })
+    assert.deepEqual([result.worstSeconds, result.worstGoodputShare], [3, 0.9])
+    assert.match(renderOverload(result), /worst 3 s/)
   })
 
   test('is over when a second of arrivals is served about as fast as before', () => {

@@ -1,13 +1,17 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
+import { renderAbuse } from '../../../bench/abuse/text.ts'
 import { emptyHistogram, recordValue } from '../../../bench/measure/histogram.ts'
 import { reckonOverload } from '../../../bench/overload/result.ts'
+import type { ScenarioProfile } from '../../../bench/profile/profile.ts'
 import type { BenchDocument } from '../../../bench/report/document.ts'
 import { linearAxis, logAxis, ninesAxis, shortNumber, timeAxis } from '../../../bench/report/html/axes.ts'
 import { renderHtml } from '../../../bench/report/html/page.ts'
+import { progressLine } from '../../../bench/report/progress.ts'
 import { buildSeries, CURVE_FRACTIONS, curveOf } from '../../../bench/report/series.ts'
 import { summarize } from '../../../bench/report/summary.ts'
+import { configurationsOf, reckonScale } from '../../../bench/scale/result.ts'
 import { aResult, type Run } from '../../support/bench-result.ts'
 
 const histogram = emptyHistogram()
@@ -36,7 +40,7 @@ function aDocument(parts: Partial<BenchDocument>): BenchDocument {
     ...{ format: 'chancery-bench', version: 1, command: ['--json', "it's"], commit: 'abc', machine },
     ...{ startedAt: '2026-01-01T00:00:00Z', endedAt: '2026-01-01T00:03:00Z', interruptedBy: undefined },
     ...{ servers: [server, { ...server, name: 'other', isOurs: false, note: 'keeps nothing' }] },
-    ...{ measurements: [], overload: [], abuse: [], scale: [], ...parts },
+    ...{ measurements: [], overload: [], abuse: [], scale: [], profiles: [], micro: undefined, signer: [], ...parts },
   }
 }
 
@@ -67,8 +71,32 @@ const abuse = {
   others: summarize('full-flow', 'beside slowloris', [rows.map((run) => measuredResult(run))]),
 }
 
+const scale = reckonScale(configurationsOf({ fronts: [1, 2], instances: 0 }), [
+  [[measuredResult(rows[0] as Run)], [measuredResult(rows[1] as Run)]],
+])
+const cost = { name: 'TLS', places: { fronts: 30, main: 1, validation: 0, signer: 2 }, total: 33 }
+const profile: ScenarioProfile = {
+  ...{ scenario: 'full-flow', build: 'this', result: measuredResult(rows[0] as Run), profiledPerSecond: 50 },
+  ...{ cpu: [cost], elsewhere: { 'PostgreSQL: backends': 40 }, functions: [['run <a>', 3]], otherFunctions: [] },
+  database: {
+    statements: [{ text: 'SELECT 1', calls: 4, rows: 4, execMs: 1, walBytes: 0 }],
+    ...{ commits: 1, walRecords: 1, walBytes: 100 },
+  },
+  loopDelays: [{ thread: 'main', p50: 1, p99: 2, max: 3 }],
+  ...{ allocations: [cost], allocatingFunctions: [['run', 300]] },
+}
+const micro = {
+  floor: { jwsVerification: 90, csrVerification: 100, signature: 40 },
+  results: [{ name: 'order-create', batch: 4, own: 30, other: 90, operations: 10 }],
+}
+const signer = [0, 4].map((sessions) => ({
+  ...{ type: 'P-256' as const, sessions, perSecond: 1000, p50Ms: 1, p99Ms: 2, signerMicros: 200, clientMicros: 50 },
+  ...{ mainThread: 0.5, otherThreads: 0.1, machine: 0.3, limitedBy: 'the library' },
+}))
+
 describe('a report', () => {
-  const html = renderHtml(aDocument({ measurements: [compared, ...sweep], overload: [overload], abuse: [abuse] }))
+  const measured = { measurements: [compared, ...sweep], overload: [overload], abuse: [abuse] }
+  const html = renderHtml(aDocument({ ...measured, scale, profiles: [profile], micro, signer }))
 
   test('needs nothing from anywhere', () => {
     assert.doesNotMatch(html, /<script|<link|<img|<iframe|@import|url\(|\ssrc=|\shref=|https?:\/\//)
@@ -80,12 +108,28 @@ describe('a report', () => {
       'Overload with full-flow',
       'Beside one abusive client',
       'full-flow, closed loop',
+      'More front threads, more instances',
+      'full-flow (http-01) of this: where the CPU of one operation goes',
+      'The parts one by one',
+      'The signer alone',
     ])
       assert.ok(html.includes(`<h2>${heading}</h2>`), heading)
     assert.match(html, /npm run bench -- --json/)
     assert.match(html, /keeps nothing/)
     assert.match(html, /prefers-color-scheme: dark/)
   })
+
+  test('draws what happened over time for every server, and beside an abuser', () => {
+    for (const title of [
+      'Throughput over time',
+      'Latency over time: A',
+      'Latency over time: B',
+      'Throughput of the others over time: slowloris',
+    ])
+      assert.ok(html.includes(`<figcaption>${title}</figcaption>`), title)
+  })
+
+  test('says how long it took', () => assert.match(html, /it took 3 min 0 s</))
 
   test('says what broke, and shows text of others as text', () => {
     assert.match(html, /broke in a round: it &#60;died&#62;/)
@@ -110,6 +154,32 @@ describe('a report', () => {
   test('of servers that all broke is a report all the same', () => {
     const broken = summarize('full-flow', 'closed loop', [[{ broken: 'gone' }, { broken: 'gone, too' }]])
     assert.match(renderHtml(aDocument({ measurements: [broken] })), /broke in a round: gone, too/)
+  })
+})
+
+describe('the line of progress', () => {
+  test('ends with all that was done', () => {
+    const written: string[] = []
+    const out = { isTTY: false, write: (text: string) => written.push(text) } as unknown as NodeJS.WriteStream
+    let operations = 0
+    const line = progressLine(out)
+    line.begin('measuring', () => ({ operations, failures: 1, refused: 0, dropped: 0 }))
+    operations = 7
+    line.begin('checking')
+    line.end()
+    assert.deepEqual(written, ['measuring\n', 'measuring 0 s: 7 done, 1 failed\n', 'checking\n'])
+  })
+})
+
+describe('the text of an abuse', () => {
+  test('has a range when there is more than one round', () => {
+    assert.match(renderAbuse(abuse), /keep 50 % of their throughput\n/)
+    const [round] = abuse.others.rounds
+    const faster = summarize('full-flow', 'x', [
+      round ?? [],
+      [measuredResult({ perSecond: 100 }), measuredResult({ perSecond: 80 })],
+    ])
+    assert.match(renderAbuse({ ...abuse, others: faster }), /\(50 %–80 %\)/)
   })
 })
 
