@@ -8,6 +8,7 @@
 import { chmodSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { type Interrupt, Interrupted } from './interrupt.ts'
 import type { Options } from './options/options.ts'
 import type { AgainstOptions } from './options/servers.ts'
 import type { ProgressLine } from './report/progress.ts'
@@ -74,7 +75,7 @@ export async function contest(
   contestants: readonly Contestant[],
   { scenarios, servers, skipsUnsupported }: Options,
   progress: ProgressLine,
-  interrupt: AbortSignal,
+  interrupt: Interrupt,
   onResult: (result: Result) => void,
   onLeftOut: (scenario: ScenarioName, reason: string) => void,
 ): Promise<Measured[]> {
@@ -99,6 +100,7 @@ export async function contest(
           rounds.delete(scenario)
           break
         }
+        if (turn.length === 0) break
         for (const result of turn) if (!('broken' in result)) onResult(result)
         turns.push(turn)
       }
@@ -114,12 +116,13 @@ async function takeTurn(
   { options, restart }: Contestant,
   scenario: ScenarioName,
   progress: ProgressLine,
-  interrupt: AbortSignal,
+  interrupt: Interrupt,
   isAllThereIs: boolean,
 ): Promise<Turn[]> {
   const turns = await runRates(options, scenario, progress, interrupt).then(
     (results) => results.map((result) => (isAllThereIs || result.succeeded > 0 ? result : brokenBy(result))),
     (error: unknown): Turn[] => {
+      if (error instanceof Interrupted) return []
       if (isAllThereIs || (options.skipsUnsupported && error instanceof Unsupported)) throw error
       return [{ broken: (error as Error).message }]
     },

@@ -2,16 +2,18 @@
 /** `npm run bench`: drives ACME servers through scenarios and reports what they did and what that cost. */
 
 import { availableParallelism } from 'node:os'
+import { setImmediate } from 'node:timers/promises'
 import sade from 'sade'
 import { nearest } from '../src/config/suggest.ts'
 import type { AbuseResult } from './abuse/result.ts'
 import { runAbuse } from './abuse/run.ts'
 import { renderAbuse } from './abuse/text.ts'
 import { contest, withServers } from './contest.ts'
+import { type Interrupt, Interrupted, interruptBySignals, interruptedBy, unlessInterrupted } from './interrupt.ts'
 import { LOAD_FLAGS, LoadUsage, load } from './load/command.ts'
 import { benchMicro, MICRO_FLAGS, MICRO_GROUPS } from './micro/command.ts'
 import { ABUSE_FLAGS, parseAbuseOptions } from './options/abuse.ts'
-import { FLAGS, type Options, parseOptions } from './options/options.ts'
+import { FLAGS, parseOptions } from './options/options.ts'
 import { type OutputFiles, writeOutput } from './options/outputs.ts'
 import { OVERLOAD_FLAGS, parseOverloadOptions } from './options/overload.ts'
 import { type Flag, OptionsError, type Raw } from './options/reader.ts'
@@ -38,29 +40,27 @@ import { benchSigner, SIGNER_FLAGS, SignerBenchUsage } from './signer/command.ts
 const EXIT_FAILED = 1
 const EXIT_USAGE = 2
 const EXIT_CODES =
-  'Ends with 0 when every operation of every server went well (refusals with 503 and Retry-After, and arrivals that an open loop drops, do not count), with 1 when one failed, nothing succeeded, a server broke or a file could not be written, and with 2 before anything starts when an option is wrong.'
+  'Ends with 0 when every operation of every server went well (refusals with 503 and Retry-After, and arrivals that an open loop drops, do not count), with 1 when one failed, nothing succeeded, a server broke or a file could not be written, with 2 before anything starts when an option is wrong, and with 130 after Ctrl-C.'
 
-/** What every command has: a progress line, and a signal that ends it. */
+/** What every command has: a progress line, signals that end it, and a document that begins with it. */
 interface Session {
   progress: ProgressLine
-  interrupt: AbortSignal
+  interrupt: Interrupt
   document: ReturnType<typeof beginDocument>
 }
 
-/** The first signal ends the measured time, and further ones do not keep the bench from taking down what it has started. */
 function beginSession(): Session {
-  const interrupt = new AbortController()
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => interrupt.abort())
+  const interrupt = interruptBySignals()
   return {
     progress: progressLine(process.stderr),
-    interrupt: interrupt.signal,
-    document: beginDocument(process.argv.slice(2)),
+    interrupt,
+    document: beginDocument(process.argv.slice(2), () => interruptedBy(interrupt)),
   }
 }
 
 /** @returns whether every operation of every server went well, as do the other commands. */
-async function loadServers(options: Options): Promise<boolean> {
-  const { progress, interrupt, document } = beginSession()
+async function loadServers(raw: Raw, { progress, interrupt, document }: Session): Promise<boolean> {
+  const options = parseOptions(raw)
   return await withServers(options, progress, interrupt, async (contestants) => {
     const isAlone = contestants.length === 1
     let printed = 0
@@ -83,14 +83,11 @@ async function loadServers(options: Options): Promise<boolean> {
           rounds.every((turns) => turns.every((turn) => !isBroken(turn) && isGood(turn))),
       )
     )
-  }).catch((error) => {
-    throw interrupt.aborted ? new Error('interrupted before the first round', { cause: error }) : error
   })
 }
 
-async function overloadServers(raw: Raw): Promise<boolean> {
+async function overloadServers(raw: Raw, { progress, interrupt, document }: Session): Promise<boolean> {
   const { options, overload } = parseOverloadOptions(raw)
-  const { progress, interrupt, document } = beginSession()
   return await withServers(options, progress, interrupt, async (contestants) => {
     const results: OverloadResult[] = []
     let broken = 0
@@ -110,18 +107,12 @@ async function overloadServers(raw: Raw): Promise<boolean> {
       }
     }
     const isWritten = writeReports(options, document(subjectsOf(contestants), { overload: results }))
-    return (
-      isWritten &&
-      broken === 0 &&
-      !interrupt.aborted &&
-      results.every(({ maximum, run }) => isGood(maximum) && isGood(run))
-    )
+    return isWritten && broken === 0 && results.every(({ maximum, run }) => isGood(maximum) && isGood(run))
   })
 }
 
-async function abuseServers(raw: Raw): Promise<boolean> {
+async function abuseServers(raw: Raw, { progress, interrupt, document }: Session): Promise<boolean> {
   const { options, abuse } = parseAbuseOptions(raw)
-  const { progress, interrupt, document } = beginSession()
   return await withServers(options, progress, interrupt, async (contestants) => {
     const results: AbuseResult[] = []
     let broken = 0
@@ -144,29 +135,26 @@ async function abuseServers(raw: Raw): Promise<boolean> {
     }
     const isWritten = writeReports(options, document(subjectsOf(contestants), { abuse: results }))
     const turns = results.flatMap(({ others }) => others.rounds.flat())
-    return isWritten && broken === 0 && !interrupt.aborted && turns.every((turn) => !isBroken(turn) && isGood(turn))
+    return isWritten && broken === 0 && turns.every((turn) => !isBroken(turn) && isGood(turn))
   })
 }
 
-async function scaleServers(raw: Raw): Promise<boolean> {
+async function scaleServers(raw: Raw, { progress, interrupt, document }: Session): Promise<boolean> {
   const { options, scale } = parseScaleOptions(raw)
-  const { progress, interrupt, document } = beginSession()
   return await withServers(options, progress, interrupt, async (contestants) => {
     const [host] = contestants
     if (!host?.server) throw new Error('the service that brings PostgreSQL did not start')
     const rows = await runScale(host.server, options, scale, progress, interrupt)
     process.stdout.write(renderScale(rows, availableParallelism()))
     const isWritten = writeReports(options, document(subjectsOf(contestants), { scale: rows }))
-    return isWritten && !interrupt.aborted && rows.flatMap(({ rounds }) => rounds.flat()).every(isGood)
-  }).catch((error) => {
-    throw interrupt.aborted ? new Error('interrupted before the first round', { cause: error }) : error
+    return isWritten && rows.flatMap(({ rounds }) => rounds.flat()).every(isGood)
   })
 }
 
-/** @returns undefined, and says why, when another project's server broke: that does not end the run. */
+/** @returns undefined when it was interrupted, or another project's server broke: that is said, and does not end the run. */
 async function othersMayBreak<T>({ subject, restart }: Contestant, running: Promise<T>): Promise<T | undefined> {
   try {
-    return await running
+    return await unlessInterrupted(running)
   } catch (error) {
     if (subject.isOurs) throw error
     process.stdout.write(`${subject.name} is broken: ${(error as Error).message}\n`)
@@ -176,9 +164,8 @@ async function othersMayBreak<T>({ subject, restart }: Contestant, running: Prom
   }
 }
 
-async function profile(raw: Raw): Promise<boolean> {
+async function profile(raw: Raw, { progress, interrupt, document }: Session): Promise<boolean> {
   const { settings, options } = parseProfileOptions(raw)
-  const { progress, interrupt, document } = beginSession()
   const { build, profiles } = await profileServer(settings, options, progress, interrupt)
   process.stdout.write(profiles.map(renderProfile).join('\n'))
   const subject = { name: build.name, commit: build.commit, note: '', isOurs: true }
@@ -186,26 +173,25 @@ async function profile(raw: Raw): Promise<boolean> {
   return isWritten && profiles.every(({ result }) => isGood(result))
 }
 
-async function measureParts(raw: Raw): Promise<boolean> {
-  const document = beginDocument(process.argv.slice(2))
-  const { micro, files } = await benchMicro(raw, writeLine)
+async function measureParts(raw: Raw, { interrupt, document }: Session): Promise<boolean> {
+  const { micro, files } = await benchMicro(raw, writeLine, interrupt)
   return writeReports(files, document([], { micro }))
 }
 
-async function measureSigner(raw: Raw): Promise<boolean> {
-  const document = beginDocument(process.argv.slice(2))
-  const { rows, files } = await benchSigner(raw, writeLine)
+async function measureSigner(raw: Raw, { interrupt, document }: Session): Promise<boolean> {
+  const { rows, files } = await benchSigner(raw, writeLine, interrupt)
   return writeReports(files, document([], { signer: rows }))
+}
+
+async function fill(raw: Raw, { progress, interrupt }: Session): Promise<boolean> {
+  // A statement under way may take minutes. What it leaves is undone, and the embedded database ends with this process.
+  interrupt.again.addEventListener('abort', () => process.exit(interrupt.reason.exitCode))
+  await load(raw, writeLine, (text) => (text === '' ? progress.end() : progress.begin(text)), interrupt)
+  return true
 }
 
 function writeLine(line: string): void {
   process.stdout.write(`${line}\n`)
-}
-
-async function fill(raw: Raw): Promise<boolean> {
-  const line = progressLine(process.stderr)
-  await load(raw, writeLine, (text) => (text === '' ? line.end() : line.begin(text)))
-  return true
 }
 
 function subjectsOf(contestants: readonly Contestant[]) {
@@ -219,17 +205,30 @@ function writeReports({ jsonFile, htmlFile }: OutputFiles, document: BenchDocume
 }
 
 /** Runs a command and tells its end by the exit code. @param takesWords Words that belong to no option are for it to judge. */
-function acting(run: (raw: Raw) => Promise<boolean>, { takesWords = false } = {}) {
+function acting(run: (raw: Raw, session: Session) => Promise<boolean>, { takesWords = false } = {}) {
   return async (raw: Raw): Promise<void> => {
+    const session = beginSession()
     try {
       if (!takesWords) refuseWords(wordsOf(raw))
-      process.exitCode = (await run(raw)) ? 0 : EXIT_FAILED
+      process.exitCode = (await run(raw, session)) ? 0 : EXIT_FAILED
     } catch (error) {
-      const isUsage = [OptionsError, SignerBenchUsage, LoadUsage].some((kind) => error instanceof kind)
-      process.stderr.write(`${(error as Error).message}\n${isUsage ? 'See --help.\n' : ''}`)
-      process.exitCode = isUsage ? EXIT_USAGE : EXIT_FAILED
+      if (!(error instanceof Interrupted)) process.exitCode = tellFailure(error as Error)
+      // Ctrl-C may have ended a program that blocked us. The signal is heard in a whole turn of the event loop, which ends here.
+      await setImmediate()
+      await setImmediate()
     }
+    const by = interruptedBy(session.interrupt)
+    if (by === undefined) return
+    writeLine(`interrupted by ${by}: what was measured until then is all there is`)
+    process.exitCode = session.interrupt.reason.exitCode
   }
+}
+
+/** @returns the exit code. */
+function tellFailure(error: Error): number {
+  const isUsage = [OptionsError, SignerBenchUsage, LoadUsage].some((kind) => error instanceof kind)
+  process.stderr.write(`${error.message}\n${isUsage ? 'See --help.\n' : ''}`)
+  return isUsage ? EXIT_USAGE : EXIT_FAILED
 }
 
 function wordsOf(raw: Raw): string[] {
@@ -275,7 +274,7 @@ const COMMANDS = {
       '--start --clients 64 --rate 50%',
       '--compare main --clients 64 --workers 3 --server-cpus 0-2',
     ],
-  ).action(acting((raw) => loadServers(parseOptions(raw)))),
+  ).action(acting(loadServers)),
   overload: commandNamed(
     'bench-overload',
     OVERLOAD_FLAGS,

@@ -5,6 +5,7 @@ import { parseTarget } from './client/connection.ts'
 import { Fleet, shareOf } from './generator/fleet.ts'
 import type { GeneratorJob, Phase, RanMessage } from './generator/messages.ts'
 import { readSavedAccounts, writeSavedAccounts } from './generator/saved-accounts.ts'
+import { type Interrupt, Interrupted, unlessInterrupted } from './interrupt.ts'
 import { measureCryptoCosts } from './measure/crypto-floor.ts'
 import { findListener } from './measure/find-server.ts'
 import { startFloorBeside } from './measure/floor-beside.ts'
@@ -29,7 +30,10 @@ const FLOOR_MS = 450
 
 /** Generators that are ready, and everything they need beside them. */
 export interface Rig {
-  /** @returns what was measured; `slots` are those of `result.series`, still with whole distributions. */
+  /**
+   * @returns what was measured, until an interruption too; `slots` are those of `result.series`, still with whole distributions.
+   * @throws Interrupted when nothing was measured yet.
+   */
   load(plan: LoadPlan): Promise<{ result: Result; slots: readonly Slot[]; samples: readonly ServerSample[] }>
 }
 
@@ -52,13 +56,13 @@ export interface Observer {
 /**
  * Loads a server with one scenario in a closed loop.
  * @param interrupt Ends the measured time early; what was measured until then is the result.
- * @throws Error when the run could not begin or a generator process broke.
+ * @throws Interrupted when nothing was measured until then. @throws Error when the run could not begin or a generator process broke.
  */
 export function runScenario(
   options: Options,
   scenario: ScenarioName,
   progress: ProgressLine,
-  interrupt: AbortSignal,
+  interrupt: Interrupt,
   observer?: Observer,
 ): Promise<Result> {
   return withRig({ options, scenario, connections: 0 }, progress, interrupt, async (rig) => {
@@ -69,24 +73,29 @@ export function runScenario(
 
 /**
  * Loads a server with one scenario as the options say: a closed loop, or an open one at each rate in turn.
- * @param interrupt Ends the measured time early; what was measured until then is the result.
+ * @param interrupt Ends it early; what was measured until then is the result, of one load or none too.
  * @throws Error when the run could not begin or a generator process broke.
  */
 export function runRates(
   options: Options,
   scenario: ScenarioName,
   progress: ProgressLine,
-  interrupt: AbortSignal,
+  interrupt: Interrupt,
 ): Promise<Result[]> {
   const { rates } = options.open
   const connections = rates.length === 0 ? 0 : options.open.connections
   return withRig({ options, scenario, connections }, progress, interrupt, async (rig) => {
     const needsMaximum = rates.length === 0 || rates.some((rate) => 'ofMaximum' in rate)
-    const results = needsMaximum ? [(await rig.load(closedLoop(options))).result] : []
+    const results: Result[] = []
+    const load = async (plan: LoadPlan) => {
+      const loaded = await unlessInterrupted(rig.load(plan))
+      if (loaded) results.push(loaded.result)
+    }
+    if (needsMaximum) await load(closedLoop(options))
     const maximum = results[0]?.perSecond
     for (const rate of rates) {
       if (interrupt.aborted) break
-      results.push((await rig.load(openLoop(options, rate, maximum))).result)
+      await load(openLoop(options, rate, maximum))
     }
     return results
   })
@@ -125,15 +134,19 @@ function openLoop({ open, durationMs, warmupMs }: Options, rate: Rate, maximum: 
 export async function withRig<T>(
   what: { options: Options; scenario: ScenarioName; connections: number },
   progress: ProgressLine,
-  interrupt: AbortSignal,
+  interrupt: Interrupt,
   use: (rig: Rig) => Promise<T>,
 ): Promise<T> {
   const { options, scenario } = what
+  interrupt.throwIfAborted()
   const proofs = new Proofs()
   const jobs = generatorJobs(options, scenario, what.connections)
   const fleet = new Fleet(jobs, ({ name, text }) => proofs.put(name, text))
-  const stop = () => fleet.stop()
+  let isReady = false
+  const stop = () => (isReady ? fleet.stop() : fleet.kill(interrupt.reason))
+  const giveUp = () => fleet.kill(interrupt.again.reason)
   interrupt.addEventListener('abort', stop)
+  interrupt.again.addEventListener('abort', giveUp)
   try {
     progress.begin(`${scenario}: preparing`)
     const { thumbprints, newAccounts } = await prepareFleet(fleet, options.directoryUrl)
@@ -145,6 +158,7 @@ export async function withRig<T>(
     try {
       if (holdsAnswers) requireHolding(responder).hold(true)
       await prepareFleetAccounts(fleet, options.directoryUrl)
+      isReady = true
       const release = () => responder?.hold?.(false)
       return await use({ load: (plan) => measure(options, scenario, plan, { fleet, release }, progress, interrupt) })
     } finally {
@@ -152,6 +166,7 @@ export async function withRig<T>(
     }
   } finally {
     interrupt.removeEventListener('abort', stop)
+    interrupt.again.removeEventListener('abort', giveUp)
     progress.end()
     await fleet.close()
   }
@@ -166,6 +181,7 @@ async function prepareFleet(fleet: Fleet, directoryUrl: string) {
   try {
     return await fleet.prepare()
   } catch (cause) {
+    if (cause instanceof Interrupted) throw cause
     const { message } = cause as Error
     const advice = /certificate/.test(message) ? '; name the roots to trust with --ca-cert, or use --insecure' : ''
     throw new Error(`cannot begin with ${directoryUrl}: ${message}${advice}`, { cause })
@@ -176,7 +192,7 @@ async function prepareFleetAccounts(fleet: Fleet, directoryUrl: string): Promise
   try {
     await fleet.prepareAccounts()
   } catch (cause) {
-    if (cause instanceof Unsupported) throw cause
+    if (cause instanceof Unsupported || cause instanceof Interrupted) throw cause
     throw new Error(`cannot begin with ${directoryUrl}: ${(cause as Error).message}`, { cause })
   }
 }
@@ -201,31 +217,26 @@ async function measure(
   { name, shape, phase, warmup, observer }: LoadPlan,
   { fleet, release }: { fleet: Fleet; release: () => void },
   progress: ProgressLine,
-  interrupt: AbortSignal,
+  interrupt: Interrupt,
 ) {
   const costsBefore = measureCryptoCosts(FLOOR_MS)
-  const readProgress = () => fleet.progress
-  const floorBeside = startFloorBeside(serverPids(options).service)
-  for (const phase of warmup) {
-    if (interrupt.aborted) break
-    const warmingUp = fleet.run(phase)
-    progress.begin(`${scenario}: warming up`, readProgress)
-    await warmingUp
+  const run = (phase: Phase, doing: string) => {
+    // Generators that were told to stop before they run would run all the same.
+    interrupt.throwIfAborted()
+    const running = fleet.run(phase)
+    progress.begin(`${scenario}: ${doing}`, () => fleet.progress)
+    return running
   }
-
-  await observer?.begin()
-  floorBeside.begin()
-  const endSampling = sampleServer(serverPids(options))
-  const ownCpu = process.cpuUsage()
-  const startedAt = new Date()
-  const start = performance.now()
-  const running = fleet.run(phase)
-  progress.begin(`${scenario}: ${name}`, readProgress)
-  const ran = await running
-  const elapsedMs = performance.now() - start
-  const { user, system } = process.cpuUsage(ownCpu)
-  const samples = endSampling()
-  const costsBeside = await floorBeside.end()
+  const pids = serverPids(options)
+  const floorBeside = startFloorBeside(pids.service)
+  const watched = await (async () => {
+    for (const phase of warmup) await run(phase, 'warming up')
+    await observer?.begin()
+    floorBeside.begin()
+    const watched = await watch(pids, () => run(phase, name))
+    return { ...watched, costsBeside: await floorBeside.end() }
+  })().finally(floorBeside.close)
+  const { ran, elapsedMs, ...figures } = watched
   await observer?.end()
 
   progress.begin(`${scenario}: checking`)
@@ -235,21 +246,34 @@ async function measure(
   const result = buildResult(options, {
     scenario,
     load: shape,
-    startedAt,
     slotMs: phase.slotMs ?? DEFAULT_SLOT_MS,
     // Operations that ended late are not in the rate, so neither is the time they took.
     seconds: Math.min(elapsedMs, plannedMs(phase)) / 1000,
     stats,
     certificatesChecked,
-    samples,
     generatorCpuMicros: ran.reduce((sum, { cpuMicros }) => sum + cpuMicros, 0),
     generatorCores: Math.max(...ran.map(({ cpuMicros }) => cpuMicros)) / 1000 / elapsedMs,
-    responderCpuMicros: user + system,
     costsBefore,
-    costsBeside,
     costsAfter,
+    ...figures,
   })
-  return { result, slots: stats.slots, samples }
+  return { result, slots: stats.slots, samples: figures.samples }
+}
+
+/** Lets operations run and looks at the server meanwhile, and at what this process, which answers challenges, uses. */
+async function watch(pids: ServerPids, run: () => Promise<RanMessage[]>) {
+  const sampler = sampleServer(pids)
+  const ownCpu = process.cpuUsage()
+  const startedAt = new Date()
+  const start = performance.now()
+  try {
+    const ran = await run()
+    const elapsedMs = performance.now() - start
+    const { user, system } = process.cpuUsage(ownCpu)
+    return { ran, startedAt, elapsedMs, responderCpuMicros: user + system, samples: sampler.samples }
+  } finally {
+    sampler.end()
+  }
 }
 
 /** Infinite when a count ends the phase. */

@@ -15,9 +15,10 @@ export interface Abuser {
 
 /** @throws Error when the attack could not begin. */
 export async function startAbuser(job: AbuserJob): Promise<Abuser> {
-  const child = fork(ENTRY, [], { execArgv: process.execArgv })
+  const child = fork(ENTRY, [], { detached: true, execArgv: process.execArgv })
   const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()))
-  const tell = (message: ToAbuser) => child.connected && child.send(message)
+  // One that has just ended tells so by its exit.
+  const tell = (message: ToAbuser) => child.connected && child.send(message, () => undefined)
   const heard = <Type extends FromAbuser['type']>(type: Type) =>
     new Promise<Extract<FromAbuser, { type: Type }>>((resolve, reject) => {
       child.on('message', (message: FromAbuser) => {

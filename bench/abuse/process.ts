@@ -5,7 +5,6 @@ import type { FromAbuser, ToAbuser } from './messages.ts'
 
 const counts = { opened: 0, closedByServer: 0, acts: 0, sentBytes: 0, answers: {} }
 
-process.on('SIGINT', () => undefined)
 process.on('disconnect', () => process.exit(0))
 process.on('message', (message: ToAbuser) => {
   if (message.type === 'report') {

@@ -1,5 +1,6 @@
 /** Well-behaved clients in a closed loop, with and without one abusive client beside them, in turn: A B A B. */
 
+import { type Interrupt, unlessInterrupted } from '../interrupt.ts'
 import type { AbuseOptions } from '../options/abuse.ts'
 import type { ProgressLine } from '../report/progress.ts'
 import { summarize, type Turn } from '../report/summary.ts'
@@ -17,7 +18,7 @@ export async function runAbuse(
   kind: AbuseKind,
   { connections, pauseMs, from }: AbuseOptions,
   progress: ProgressLine,
-  interrupt: AbortSignal,
+  interrupt: Interrupt,
 ): Promise<AbuseResult> {
   const { directoryUrl, caCertificates, insecure, timeoutMs, servers } = options
   const job = { kind, directoryUrl, connections, pauseMs, localAddress: from, caCertificates, insecure, timeoutMs }
@@ -25,15 +26,16 @@ export async function runAbuse(
     const rounds: Turn[][] = []
     const reports: AbuserReport[] = []
     for (let round = 1; round <= servers.repeat && !interrupt.aborted; round++) {
-      const load = async (who: string) =>
-        (await rig.load({ ...closedLoop(options), name: `round ${round} of ${servers.repeat}, ${who}` })).result
+      const load = (who: string) =>
+        unlessInterrupted(rig.load({ ...closedLoop(options), name: `round ${round} of ${servers.repeat}, ${who}` }))
       const alone = await load('alone')
-      if (interrupt.aborted) break
+      if (!alone || interrupt.aborted) break
       const abuser = await startAbuser(job)
       try {
         const beside = await load(`beside ${kind}`)
+        if (!beside || interrupt.aborted) break
         reports.push(await abuser.report())
-        if (!interrupt.aborted) rounds.push([alone, beside])
+        rounds.push([alone.result, beside.result])
       } finally {
         await abuser.stop()
       }

@@ -56,6 +56,11 @@ export class Fleet {
     for (const generator of this.#generators) generator.send({ type: 'stop' })
   }
 
+  /** Ends the processes; whoever waits for one of them, or asks it later, hears the reason. */
+  kill(reason: Error): void {
+    for (const generator of this.#generators) generator.kill(reason)
+  }
+
   get progress(): Progress {
     const sum = (name: keyof Progress) => this.#generators.reduce((total, { progress }) => total + progress[name], 0)
     return {
@@ -96,31 +101,45 @@ class Generator {
   readonly #child: ChildProcess
   readonly #exited: Promise<void>
   readonly #publish: (proof: Proof) => void
+  /** Why it answers no more. */
+  #end: Error | undefined
   #waiting: { type: string; resolve(message: FromGenerator): void; reject(error: Error): void } | undefined
 
   constructor(job: GeneratorJob, publish: (proof: Proof) => void) {
     this.job = job
     this.#publish = publish
     // 'advanced' carries typed arrays, which histograms are.
-    this.#child = fork(ENTRY, [], { serialization: 'advanced', execArgv: [...process.execArgv, ...NODE_FLAGS] })
+    this.#child = fork(ENTRY, [], {
+      detached: true,
+      serialization: 'advanced',
+      execArgv: [...process.execArgv, ...NODE_FLAGS],
+    })
     this.#child.on('message', (message: FromGenerator) => this.#receive(message))
     this.#exited = new Promise((resolve) => {
       this.#child.once('exit', (code, signal) => {
-        this.#waiting?.reject(new Error(`a generator process ended early (${signal ?? `code ${code}`})`))
+        this.#end ??= new Error(`a generator process ended early (${signal ?? `code ${code}`})`)
+        this.#waiting?.reject(this.#end)
         resolve()
       })
     })
   }
 
   send(message: ToGenerator): void {
-    if (this.#child.connected) this.#child.send(message)
+    // One that has just ended tells so by its exit.
+    if (this.#child.connected) this.#child.send(message, () => undefined)
   }
 
   ask<Type extends FromGenerator['type']>(type: Type, message: ToGenerator): Promise<Reply<Type>> {
+    if (this.#end) return Promise.reject(this.#end)
     return new Promise((resolve, reject) => {
       this.#waiting = { type, resolve: (reply) => resolve(reply as Reply<Type>), reject }
       this.send(message)
     })
+  }
+
+  kill(reason: Error): void {
+    this.#end ??= reason
+    this.#child.kill('SIGKILL')
   }
 
   close(): Promise<void> {

@@ -26,8 +26,6 @@ let prepared: Prepared | undefined
 const publishing = new Map<number, () => void>()
 let published = 0
 
-// Ctrl-C reaches the whole process group; the parent decides what it means.
-process.on('SIGINT', () => undefined)
 process.on('disconnect', () => process.exit(0))
 process.on('message', (message: ToGenerator) => {
   handle(message).catch((error: unknown) => {

@@ -41,8 +41,16 @@ export class LoadUsage extends Error {
 
 type Raw = Readonly<Record<string, unknown>>
 
-/** @throws LoadUsage naming the option that is wrong; Error in a plain sentence when the database must not be filled */
-export async function load(raw: Raw, write: (line: string) => void, progress: (line: string) => void): Promise<void> {
+/**
+ * @param signal Ends it when the statements under way have ended.
+ * @throws LoadUsage naming the option that is wrong; Error in a plain sentence when the database must not be filled; the signal's reason
+ */
+export async function load(
+  raw: Raw,
+  write: (line: string) => void,
+  progress: (line: string) => void,
+  signal: AbortSignal,
+): Promise<void> {
   const figures = readFigures(raw)
   const connections = readNumber(raw, 'connections', 1)
   const keyFile = raw['account-key']
@@ -56,6 +64,7 @@ export async function load(raw: Raw, write: (line: string) => void, progress: (l
     const start = plan.end - plan.historyDays * DAY_MS
     const templates = await saveIssuers(db, await issuerOf(raw, target))
     await fill(db, plan, connections, progress, async (batch) => {
+      signal.throwIfAborted()
       await db.transaction(async (tx) => {
         await tx.query(sql.QUICK_COMMIT, [])
         if (batch.kind === 'accounts')
@@ -69,6 +78,7 @@ export async function load(raw: Raw, write: (line: string) => void, progress: (l
     })
     await db.query(sql.SAVE_PROGRESS, [plan.end])
     for (const table of sql.LOADED_TABLES) {
+      signal.throwIfAborted()
       progress(`vacuum and statistics: ${table}`)
       await db.query(sql.vacuum(table), [])
     }

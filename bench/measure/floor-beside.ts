@@ -12,15 +12,17 @@ const ANSWER_MS = 5_000
 /** A process that starts takes a tenth of a second from a processor, so it is started before anything is measured. */
 export interface FloorBeside {
   begin(): void
-  /** Ends the probe. Undefined when it had no time to measure anything, or cannot run here. */
+  /** Undefined when it had no time to measure anything, or cannot run here. */
   end(): Promise<CryptoCosts | undefined>
+  /** Ends the probe. */
+  close(): void
 }
 
 /** @param pid of the service; undefined: it is elsewhere, and so are its processors */
 export function startFloorBeside(pid: number | undefined): FloorBeside {
   const processors = pid === undefined ? undefined : processorsOf(pid)
-  if (processors === undefined) return { begin: () => undefined, end: async () => undefined }
-  const probe = fork(PROBE, { execPath: 'taskset', execArgv: ['-c', processors, process.execPath] })
+  if (processors === undefined) return { begin: () => undefined, end: async () => undefined, close: () => undefined }
+  const probe = fork(PROBE, { detached: true, execPath: 'taskset', execArgv: ['-c', processors, process.execPath] })
   let isOver = false
   // Without taskset there is a floor from before and after alone.
   probe.on('error', () => {
@@ -33,12 +35,8 @@ export function startFloorBeside(pid: number | undefined): FloorBeside {
     begin() {
       if (!isOver) probe.send('begin')
     },
-    async end() {
-      if (isOver) return undefined
-      const costs = await answerOf(probe)
-      probe.kill()
-      return costs
-    },
+    end: async () => (isOver ? undefined : await answerOf(probe)),
+    close: () => void probe.kill(),
   }
 }
 

@@ -22,13 +22,16 @@ export interface ServerSample {
 const INTERVAL_MS = 1000
 const PAGE_BYTES = 4096
 
-/**
- * @returns a function that ends it and gives all samples, the last one taken then; none without pids.
- * A server that ends meanwhile has no samples from then on.
- * @throws Error when a given process does not exist.
- */
-export function sampleServer(pids: ServerPids): () => ServerSample[] {
-  if (Object.keys(pids).length === 0) return () => []
+export interface ServerSampler {
+  /** Without pids there are none; a server that ends has none from then on. */
+  samples: readonly ServerSample[]
+  /** Takes the last one. */
+  end(): void
+}
+
+/** @throws Error when a given process does not exist. */
+export function sampleServer(pids: ServerPids): ServerSampler {
+  if (Object.keys(pids).length === 0) return { samples: [], end: () => undefined }
   const startedAt = performance.now()
   const samples: ServerSample[] = []
   const trees = new ProcessTrees(Object.values(pids))
@@ -44,10 +47,12 @@ export function sampleServer(pids: ServerPids): () => ServerSample[] {
   }
   look()
   const timer = setInterval(look, INTERVAL_MS)
-  return () => {
-    clearInterval(timer)
-    look()
-    return samples
+  return {
+    samples,
+    end() {
+      clearInterval(timer)
+      look()
+    },
   }
 }
 

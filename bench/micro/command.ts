@@ -1,11 +1,13 @@
 /** `npm run bench -- micro [name…]`: what the parts of a request cost one by one, beside the crypto that nobody can save. */
 
+import { setImmediate } from 'node:timers/promises'
+import { unlessInterrupted } from '../interrupt.ts'
 import { averageCosts, type CryptoCosts, measureCryptoCosts } from '../measure/crypto-floor.ts'
 import type { OutputFiles } from '../options/outputs.ts'
 import { type Flag, OptionsError, type Raw, Reader } from '../options/reader.ts'
 import type { BenchDocument } from '../report/document.ts'
 import type { Grid } from '../report/grid.ts'
-import type { MicroFigures, MicroGroup, MicroResult } from './micro.ts'
+import type { Done, MicroFigures, MicroGroup, MicroResult } from './micro.ts'
 import { PURE } from './pure.ts'
 import { SIGNER } from './signer.ts'
 import { STATEMENTS } from './statements.ts'
@@ -24,21 +26,30 @@ export const MICRO_FLAGS: readonly Flag[] = [
 
 const FLOOR_MS = 150
 
-/** @returns figures and where they are to be written. @throws OptionsError for a name or a flag that is wrong */
+/**
+ * @param signal Ends it when the measurement under way has ended.
+ * @returns figures and where they are to be written. @throws OptionsError for a name or a flag that is wrong
+ */
 export async function benchMicro(
   raw: Raw,
   write: (line: string) => void,
+  signal: AbortSignal,
 ): Promise<{ micro: MicroFigures; files: OutputFiles }> {
   const { wanted, settings, files, baseline } = readOptions(raw)
   const before = measureCryptoCosts(FLOOR_MS)
   write(row('CPU, µs', [...COLUMNS, ...(baseline ? ['ratio'] : [])]))
   const results: MicroResult[] = []
-  for (const group of MICRO_GROUPS) {
-    await group.run(wanted, settings, (result) => {
-      results.push(result)
-      write(row(result.name, cells(result, before, baseline)))
-    })
+  const done: Done = async (result) => {
+    results.push(result)
+    write(row(result.name, cells(result, before, baseline)))
+    // What is measured blocks the event loop, which is where signals are noticed.
+    await setImmediate()
+    signal.throwIfAborted()
   }
+  const running = async () => {
+    for (const group of MICRO_GROUPS) await group.run(wanted, { ...settings, signal }, done)
+  }
+  await unlessInterrupted(running())
   const floor = averageCosts(before, measureCryptoCosts(FLOOR_MS))
   write('')
   write(floorLine(floor))

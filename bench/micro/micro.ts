@@ -26,13 +26,20 @@ export interface MicroSettings {
   /** Of each statement. */
   rows: number
   batches: readonly number[]
+  signal: AbortSignal
 }
+
+export type Done = (result: MicroResult) => Promise<void>
 
 export interface MicroGroup {
   names: readonly string[]
   summary: string
-  /** Those of its benchmarks that are wanted, as they are done. @throws Error when what they need cannot be had */
-  run(wanted: (name: string) => boolean, settings: MicroSettings, done: (result: MicroResult) => void): Promise<void>
+  /**
+   * Those of its benchmarks that are wanted.
+   * @param done told each as it is done; whatever it throws ends the group
+   * @throws Error when what they need cannot be had
+   */
+  run(wanted: (name: string) => boolean, settings: MicroSettings, done: Done): Promise<void>
 }
 
 const AT_ONCE = 20

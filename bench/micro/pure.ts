@@ -71,8 +71,8 @@ export const PURE: MicroGroup = {
   summary: 'what a front computes',
   async run(wanted, { milliseconds }, done) {
     for (const [name, prepare] of Object.entries(SYNC))
-      if (wanted(name)) done(measureSync(name, milliseconds, prepare()))
-    if (wanted('batcher')) done(await measureBatcher(milliseconds))
+      if (wanted(name)) await done(measureSync(name, milliseconds, prepare()))
+    if (wanted('batcher')) await done(await measureBatcher(milliseconds))
   },
 }
 

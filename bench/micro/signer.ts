@@ -10,17 +10,23 @@ const NAME = 'signer-round-trip'
 export const SIGNER: MicroGroup = {
   names: [NAME],
   summary: 'a signature of a signer with a P-256 key file; batch: requests under way',
-  async run(wanted, { milliseconds }, done) {
+  async run(wanted, { milliseconds, signal }, done) {
     if (!wanted(NAME)) return
     const place = new SignerPlace('')
     try {
-      const signer = await place.start({ type: 'P-256', sessions: undefined })
+      const signer = await place.start({ type: 'P-256', sessions: undefined }, signal)
       try {
         for (const inFlight of IN_FLIGHT) {
           const durationMs = Math.max(milliseconds, 1000)
-          const figures = await measureSigner(signer, { inFlight, warmupMs: milliseconds / 2, durationMs })
+          const figures = await measureSigner(signer, { inFlight, warmupMs: milliseconds / 2, durationMs, signal })
           const operations = Math.round((figures.perSecond * durationMs) / 1000)
-          done({ name: NAME, batch: inFlight, own: figures.clientMicros, other: figures.signerMicros, operations })
+          await done({
+            name: NAME,
+            batch: inFlight,
+            own: figures.clientMicros,
+            other: figures.signerMicros,
+            operations,
+          })
         }
       } finally {
         await signer.stop()

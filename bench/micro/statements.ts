@@ -10,7 +10,7 @@ import { randomBytes } from 'node:crypto'
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { startEmbeddedPostgres } from '../../src/main/embedded/postgres.ts'
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/main/embedded/postgres.ts'
 import { createAccountStore } from '../../src/store/account-store.ts'
 import { createAuthorizationStore } from '../../src/store/authorization-store.ts'
 import { createCertificateStore } from '../../src/store/certificate-store.ts'
@@ -20,7 +20,7 @@ import { migrate } from '../../src/store/migrate.ts'
 import { createOrderStore } from '../../src/store/order-store.ts'
 import { parseProcStat, TICKS_PER_SECOND } from '../measure/proc-stat.ts'
 import { type Life, livesOf } from './life.ts'
-import { type MicroGroup, type MicroResult, type MicroSettings, microsSince } from './micro.ts'
+import { type Done, type MicroGroup, type MicroSettings, microsSince } from './micro.ts'
 
 type Stores = ReturnType<typeof storesOf>
 
@@ -54,8 +54,9 @@ export const STATEMENTS: MicroGroup = {
     const folder = mkdtempSync(path.join(tmpdir(), 'chancery-micro-'))
     // PostgreSQL may run as another user.
     chmodSync(folder, 0o755)
-    const postgres = await startEmbeddedPostgres({ dataDir: folder, settings: { fsync: 'off' }, log: () => undefined })
+    let postgres: EmbeddedPostgres | undefined
     try {
+      postgres = await startEmbeddedPostgres({ dataDir: folder, settings: { fsync: 'off' }, log: () => undefined })
       const database = {
         ...postgres.connection,
         password: '',
@@ -71,7 +72,7 @@ export const STATEMENTS: MicroGroup = {
         await db.close()
       }
     } finally {
-      await postgres.stop()
+      await postgres?.stop()
       rmSync(folder, { recursive: true, force: true })
     }
   },
@@ -80,8 +81,8 @@ export const STATEMENTS: MicroGroup = {
 async function measureSteps(
   db: Database,
   wanted: (name: string) => boolean,
-  { rows, batches }: MicroSettings,
-  done: (result: MicroResult) => void,
+  { rows, batches, signal }: MicroSettings,
+  done: Done,
 ): Promise<void> {
   const issuer = randomBytes(32)
   const counted = countingStatements(db)
@@ -94,6 +95,7 @@ async function measureSteps(
     for (const [name, step] of Object.entries(STEPS)) {
       const [own, other, sent] = [process.cpuUsage(), backendMicros(), counted.sent]
       for (let at = 0; at < lives.length; at += batch) {
+        signal.throwIfAborted()
         // Commands of one turn of the event loop go as one statement.
         await Promise.all(lives.slice(at, at + batch).map((life) => step(stores, life)))
       }
@@ -104,7 +106,7 @@ async function measureSteps(
       if (turn === 0 || !wanted(name)) continue
       const each = (total: number) => total / lives.length
       const used = { own: each(microsSince(own)), other: each(backendMicros() - other) }
-      done({ name, batch, ...used, operations: lives.length })
+      await done({ name, batch, ...used, operations: lives.length })
     }
   }
 }

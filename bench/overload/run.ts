@@ -1,5 +1,6 @@
 /** Runs an overload: a closed loop finds the maximum, then one open loop goes from calm to flood and back. */
 
+import type { Interrupt } from '../interrupt.ts'
 import type { OverloadOptions } from '../options/overload.ts'
 import type { ProgressLine } from '../report/progress.ts'
 import { closedLoop, withRig } from '../run.ts'
@@ -16,7 +17,7 @@ export async function runOverload(
   scenario: ScenarioName,
   { calmSeconds, floodSeconds, factor, calmShare }: OverloadOptions,
   progress: ProgressLine,
-  interrupt: AbortSignal,
+  interrupt: Interrupt,
 ): Promise<OverloadResult> {
   const { connections, patienceMs } = options.open
   return await withRig({ options, scenario, connections }, progress, interrupt, async (rig) => {

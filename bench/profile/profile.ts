@@ -9,6 +9,7 @@
 import { chmodSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { type Interrupt, unlessInterrupted } from '../interrupt.ts'
 import { familyOf, type ProcessInfo, readProcesses, TICKS_PER_SECOND } from '../measure/proc-stat.ts'
 import type { Options } from '../options/options.ts'
 import type { ProgressLine } from '../report/progress.ts'
@@ -63,12 +64,15 @@ export interface ScenarioProfile {
 const MICROS_PER_TICK = 1_000_000 / TICKS_PER_SECOND
 const ALLOCATORS_SHOWN = 15
 
-/** @throws Error when the server could not be started or a run not begin; whatever happens, nothing is left running. */
+/**
+ * @param interrupt Ends it early; only scenarios that are whole count.
+ * @throws Error when the server could not be started or a run not begin; whatever happens, nothing is left running.
+ */
 export async function profileServer(
   settings: ProfileSettings,
   options: Options,
   progress: ProgressLine,
-  interrupt: AbortSignal,
+  interrupt: Interrupt,
 ): Promise<{ build: Build; profiles: ScenarioProfile[] }> {
   const build = await ownBuild(interrupt)
   const folder = realpathSync(mkdtempSync(path.join(tmpdir(), 'chancery-profile-')))
@@ -81,9 +85,9 @@ export async function profileServer(
     server = await startProfiled(build, settings, options, folder, agents, interrupt)
     const profiles: ScenarioProfile[] = []
     for (const scenario of options.scenarios) {
-      profiles.push(
-        await profileScenario({ build, server, agents, folder, settings, options, progress, interrupt }, scenario),
-      )
+      const setting = { build, server, agents, folder, settings, options, progress, interrupt }
+      const profile = await unlessInterrupted(profileScenario(setting, scenario))
+      if (profile) profiles.push(profile)
     }
     return { build, profiles }
   } finally {
@@ -125,7 +129,7 @@ interface Setting {
   settings: ProfileSettings
   options: Options
   progress: ProgressLine
-  interrupt: AbortSignal
+  interrupt: Interrupt
 }
 
 async function profileScenario(setting: Setting, scenario: ScenarioName): Promise<ScenarioProfile> {
@@ -209,7 +213,7 @@ async function runWith<Profile>(
     },
   }
   const result = await runScenario(optionsFor(options, server), scenario, line, interrupt, observer)
-  if (interrupt.aborted) throw new Error('interrupted')
+  interrupt.throwIfAborted()
   if (result.succeeded === 0)
     throw new Error(`no ${scenario} succeeded: ${result.failures[0]?.example ?? 'no failure either'}`)
   return { result, captures }

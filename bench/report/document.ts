@@ -28,6 +28,8 @@ export interface BenchDocument {
   command: string[]
   startedAt: string
   endedAt: string
+  /** The signal that ended it early: what follows is what was measured until then. Undefined when it went on to its end. */
+  interruptedBy: string | undefined
   /** Of the bench itself; undefined outside a git work tree. */
   commit: string | undefined
   machine: Machine
@@ -48,8 +50,11 @@ export type Parts = Partial<
   Pick<BenchDocument, 'measurements' | 'overload' | 'abuse' | 'scale' | 'profiles' | 'micro' | 'signer'>
 >
 
-/** @returns a function that makes the document when the run has ended. */
-export function beginDocument(command: string[]) {
+/**
+ * @param interruptedBy Asked in the end.
+ * @returns a function that makes the document when the run has ended.
+ */
+export function beginDocument(command: string[], interruptedBy: () => string | undefined) {
   const startedAt = new Date().toISOString()
   const machine = describeMachine()
   return (servers: Subject[], parts: Parts): BenchDocument => ({
@@ -58,6 +63,7 @@ export function beginDocument(command: string[]) {
     command,
     startedAt,
     endedAt: new Date().toISOString(),
+    interruptedBy: interruptedBy(),
     commit: ownCommit(),
     machine,
     servers,

@@ -3,6 +3,7 @@
 import { withPrefix } from '../contest.ts'
 import { shareOf } from '../generator/fleet.ts'
 import type { Progress } from '../generator/messages.ts'
+import { type Interrupt, unlessInterrupted } from '../interrupt.ts'
 import type { Options } from '../options/options.ts'
 import type { ScaleOptions } from '../options/scale.ts'
 import type { ProgressLine } from '../report/progress.ts'
@@ -24,7 +25,7 @@ export async function runScale(
   options: Options,
   scale: ScaleOptions,
   progress: ProgressLine,
-  interrupt: AbortSignal,
+  interrupt: Interrupt,
 ): Promise<ScaleRow[]> {
   const configurations = configurationsOf(scale)
   const started: Server[] = []
@@ -42,8 +43,8 @@ export async function runScale(
       for (const [index, group] of groups.entries()) {
         if (interrupt.aborted) break
         const prefix = `round ${round} of ${options.servers.repeat}, ${letterOf(index)}, `
-        const results = await loadAtOnce(group, withPrefix(progress, prefix), interrupt)
-        if (!interrupt.aborted) done.push(results.map(requireSuccess))
+        const results = await unlessInterrupted(loadAtOnce(group, withPrefix(progress, prefix), interrupt))
+        if (results && !interrupt.aborted) done.push(results.map(requireSuccess))
       }
       if (!interrupt.aborted) rounds.push(done)
     }
@@ -91,11 +92,7 @@ function sharedOut(options: Options, servers: readonly Server[], postgres: numbe
 }
 
 /** Nobody is measured before all are warm, and nobody leaves the processors to others before all have been measured. */
-async function loadAtOnce(
-  group: readonly Options[],
-  progress: ProgressLine,
-  interrupt: AbortSignal,
-): Promise<Result[]> {
+async function loadAtOnce(group: readonly Options[], progress: ProgressLine, interrupt: Interrupt): Promise<Result[]> {
   const [begin, end] = [meetingPoint(group.length), meetingPoint(group.length)]
   const lineOf = inOneLine(progress, group.length)
   const running = group.map((options, index) => {

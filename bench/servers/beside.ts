@@ -4,11 +4,11 @@ import { mkdirSync } from 'node:fs'
 import type { Options } from '../options/options.ts'
 import type { BesideName, BesideOptions } from '../options/servers.ts'
 import { ACCEPT_ALL } from './accept-all.ts'
-import { outputOf } from './build.ts'
 import { launchCaddy } from './caddy.ts'
 import type { Contestant } from './contestant.ts'
 import type { Launch, Launched } from './launch.ts'
 import { launchPebble } from './pebble.ts'
+import { outputOf } from './program.ts'
 
 interface Other {
   title: string

@@ -1,9 +1,9 @@
 /** The builds that the bench starts: the compiled working tree as it is, and a commit compiled in a work tree of its own. */
 
-import { spawn } from 'node:child_process'
 import { readFileSync, realpathSync, symlinkSync } from 'node:fs'
 import path from 'node:path'
 import { OptionsError } from '../options/reader.ts'
+import { outputOf } from './program.ts'
 
 export interface Build {
   /** For people: what was measured. */
@@ -73,24 +73,4 @@ function short(commit: string): string {
 
 function lockFile(root: string): string {
   return readFileSync(path.join(root, 'package-lock.json'), 'utf8')
-}
-
-/** @returns what the program wrote to standard output, trimmed. @throws Error with all it wrote when it fails. */
-export function outputOf(file: string, args: readonly string[], cwd: string, signal: AbortSignal): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(file, args, { cwd, signal, stdio: ['ignore', 'pipe', 'pipe'] })
-    let [output, everything] = ['', '']
-    child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      output += text
-      everything += text
-    })
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      everything += text
-    })
-    child.once('error', reject)
-    child.once('close', (code) => {
-      if (code === 0) resolve(output.trim())
-      else reject(new Error(`${file} ${args.join(' ')} failed in ${cwd}:\n${everything.trim()}`))
-    })
-  })
 }

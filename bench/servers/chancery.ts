@@ -5,9 +5,10 @@ import path from 'node:path'
 import type { Options } from '../options/options.ts'
 import { asksDns, type ResponderPlaces } from '../responder/responders.ts'
 import { ACCEPT_ALL, ACCEPT_ALL_MODULE } from './accept-all.ts'
-import { type Build, outputOf } from './build.ts'
+import type { Build } from './build.ts'
 import { startChild } from './child.ts'
 import { freePort } from './free-port.ts'
+import { outputOf } from './program.ts'
 
 export interface Server {
   /** Holds its CA, its database and its configuration. */

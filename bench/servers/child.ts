@@ -1,9 +1,10 @@
-/** A server as a process of the bench: started, waited for until it answers, and ended whatever happens. */
+/** A server as a process of the bench: started, waited for until it answers, and ended whatever happens, a killed bench included. */
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { get } from 'node:https'
 import { setTimeout as delay } from 'node:timers/promises'
 import { familyOf, readProcesses } from '../measure/proc-stat.ts'
+import { killIfThere } from './program.ts'
 
 /** The first start may make a database and a CA: some seconds, more on a busy machine. */
 const START_TIMEOUT_MS = 90_000
@@ -38,17 +39,33 @@ export async function startChild(settings: ChildSettings, signal: AbortSignal): 
     stdio: ['ignore', 'ignore', 'pipe'],
   })
   const server = superviseChild(child)
+  const over = new AbortController()
   try {
-    await Promise.race([awaitAnswer(answersAt, signal), server.ended])
+    await Promise.race([awaitAnswer(answersAt, AbortSignal.any([signal, over.signal])), server.ended])
     return { pid: child.pid as number, stop: server.stop }
   } catch (cause) {
     await server.stop()
     signal.throwIfAborted()
     throw new Error(`${name} did not start: ${(cause as Error).message}\n${server.said()}`.trim(), { cause })
+  } finally {
+    over.abort()
   }
 }
 
+/** Waits for the pipe to close, which it does when the bench has ended, however it did. */
+const GUARD_SCRIPT = 'read -r _; kill -TERM "$1"'
+
+/** Asks the server to end should the bench be killed. Its own process group keeps it from going the same way. */
+function startGuard(serverPid: number): ChildProcess {
+  return spawn('/bin/sh', ['-c', GUARD_SCRIPT, 'bench-guard', String(serverPid)], {
+    ...{ cwd: '/', detached: true, stdio: ['pipe', 'ignore', 'ignore'] },
+  })
+}
+
 function superviseChild(child: ChildProcess) {
+  const guard = child.pid === undefined ? undefined : startGuard(child.pid)
+  // Before its pipe closes: it would signal whoever gets the number of the server next.
+  child.once('exit', () => guard?.kill('SIGKILL'))
   let text = ''
   child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
     text = `${text}${chunk}`.slice(-MAX_COMPLAINT_CHARACTERS)
@@ -70,17 +87,9 @@ function superviseChild(child: ChildProcess) {
       child.kill('SIGTERM')
       const inTime = await Promise.race([exited, delay(STOP_TIMEOUT_MS, undefined, { ref: false })])
       if (inTime !== undefined) return
-      for (const { pid } of familyOf(child.pid, readProcesses())) killIfThere(pid)
+      for (const { pid } of familyOf(child.pid, readProcesses())) killIfThere(pid, 'SIGKILL')
       await exited
     },
-  }
-}
-
-function killIfThere(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL')
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
   }
 }
 

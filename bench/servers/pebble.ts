@@ -3,10 +3,10 @@
 import { writeFileSync } from 'node:fs'
 import { get } from 'node:https'
 import path from 'node:path'
-import { outputOf } from './build.ts'
 import { startChild } from './child.ts'
 import { freePort } from './free-port.ts'
 import { type Launch, type Launched, startNames } from './launch.ts'
+import { outputOf } from './program.ts'
 
 const LOOPBACK = '127.0.0.1'
 /** No artificial waits, no rejected nonces, no authorization that is valid before it was asked for. */

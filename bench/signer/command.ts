@@ -1,6 +1,7 @@
 /** `npm run bench -- signer`: the signer alone, its keys in files and in SoftHSM tokens. */
 
 import { cpus } from 'node:os'
+import { unlessInterrupted } from '../interrupt.ts'
 import type { OutputFiles } from '../options/outputs.ts'
 import { type Flag, type Raw, Reader } from '../options/reader.ts'
 import type { Grid } from '../report/grid.ts'
@@ -31,10 +32,14 @@ export interface SignerRow extends SignerFigures {
   limitedBy: string
 }
 
-/** @returns rows and where they are to be written. @throws SignerBenchUsage naming the option that is wrong */
+/**
+ * @param signal Ends it; the measurement under way is given up.
+ * @returns rows and where they are to be written. @throws SignerBenchUsage naming the option that is wrong
+ */
 export async function benchSigner(
   raw: Raw,
   write: (line: string) => void,
+  signal: AbortSignal,
 ): Promise<{ rows: SignerRow[]; files: OutputFiles }> {
   const places = readPlaces(raw)
   const files = readFiles(raw)
@@ -49,11 +54,11 @@ export async function benchSigner(
   write(line(COLUMNS))
   const rows: SignerRow[] = []
   const place = new SignerPlace(String(raw['library']))
-  try {
+  const measureAll = async () => {
     for (const key of places) {
-      const signer = await place.start(key)
+      const signer = await place.start(key, signal)
       try {
-        const figures = await measureSigner(signer, { inFlight, warmupMs, durationMs })
+        const figures = await measureSigner(signer, { inFlight, warmupMs, durationMs, signal })
         const limitedBy = nameLimit(figures, key.sessions)
         const row = { type: key.type, sessions: key.sessions ?? 0, ...figures, limitedBy }
         rows.push(row)
@@ -62,9 +67,8 @@ export async function benchSigner(
         await signer.stop()
       }
     }
-  } finally {
-    place.remove()
   }
+  await unlessInterrupted(measureAll()).finally(() => place.remove())
   return { rows, files }
 }
 

@@ -28,6 +28,7 @@ export interface MeasureOptions {
   inFlight: number
   warmupMs: number
   durationMs: number
+  signal: AbortSignal
 }
 
 /** Of the machine, also when the bench is bound to some of them. */
@@ -36,17 +37,20 @@ const TIMEOUT_MS = 30_000
 const DAY_MS = 86_400_000
 const DISTINCT = 256
 
-/** A closed loop over one connection: as many requests under way as `inFlight` says, each with names of its own. */
+/**
+ * A closed loop over one connection: as many requests under way as `inFlight` says, each with names of its own.
+ * @throws the signal's reason; half a measurement is none.
+ */
 export async function measureSigner(signer: RunningSigner, options: MeasureOptions): Promise<SignerFigures> {
   const client = new SignerClient({ socketPath: signer.socketPath, secret: signer.secret })
   try {
     const requests = await buildRequests(client, signer)
-    await runFor(options.warmupMs, options.inFlight, requests, client)
+    await runFor(options.warmupMs, options, requests, client)
     const before = readCpu(signer.pid)
     const own = process.cpuUsage()
     const idle = idleMillis()
     const startedAt = performance.now()
-    const latencies = await runFor(options.durationMs, options.inFlight, requests, client)
+    const latencies = await runFor(options.durationMs, options, requests, client)
     const seconds = (performance.now() - startedAt) / 1000
     const machine = 1 - (idleMillis() - idle) / 1000 / seconds / PROCESSORS
     const used = process.cpuUsage(own)
@@ -103,13 +107,19 @@ async function buildRequests(client: SignerClient, { socketPath, secret }: Runni
   )
 }
 
-/** @returns milliseconds of each signature. @throws what the signer answered instead of one */
-async function runFor(durationMs: number, inFlight: number, requests: readonly Buffer[], client: SignerClient) {
+/** @returns milliseconds of each signature. @throws what the signer answered instead of one; the signal's reason */
+async function runFor(
+  durationMs: number,
+  { inFlight, signal }: MeasureOptions,
+  requests: readonly Buffer[],
+  client: SignerClient,
+) {
   const latencies: number[] = []
   const end = performance.now() + durationMs
   let next = 0
   async function loop(): Promise<void> {
     while (performance.now() < end) {
+      signal.throwIfAborted()
       const payload = requests[next++ % requests.length]!
       const startedAt = performance.now()
       await client.call('signCertificate', { issuer: 'bench', requester: 'bench' }, { timeoutMs: TIMEOUT_MS, payload })

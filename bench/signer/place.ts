@@ -1,12 +1,13 @@
 /** A signer for the bench: keys in files and in a throw-away SoftHSM token, made by the signer's own commands. */
 
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { outputOf } from '../servers/program.ts'
 
 export type BenchKeyType = 'P-256' | 'P-384' | 'RSA-2048' | 'RSA-4096'
 
@@ -43,34 +44,34 @@ export class SignerPlace {
     return path.join(this.#folder, ...names)
   }
 
-  #run(...args: string[]): string {
-    return execFileSync(process.execPath, [PROGRAM, ...args], { env: this.#env, encoding: 'utf8' })
+  #run(signal: AbortSignal, ...args: string[]): Promise<string> {
+    return outputOf(process.execPath, [PROGRAM, ...args], this.#folder, signal, this.#env)
   }
 
-  #initToken(): void {
+  async #initToken(signal: AbortSignal): Promise<void> {
     if (this.#hasToken) return
-    this.#run('init-softhsm', this.#at('softhsm'), '--label', TOKEN, '--library', this.#library)
+    await this.#run(signal, 'init-softhsm', this.#at('softhsm'), '--label', TOKEN, '--library', this.#library)
     this.#hasToken = true
   }
 
   /** Both key places of one type are made once, with a certificate each. */
-  #makeKey({ type, sessions }: KeyPlace): string {
+  async #makeKey({ type, sessions }: KeyPlace, signal: AbortSignal): Promise<string> {
     const name = `${sessions === undefined ? 'file' : 'token'}-${type}`
     if (this.#keys.has(name)) return name
-    if (sessions !== undefined) this.#initToken()
+    if (sessions !== undefined) await this.#initToken(signal)
     const place =
       sessions === undefined
         ? []
         : ['--library', this.#library, '--token', TOKEN, '--pin-file', this.#at('softhsm', 'pin'), '--label', type]
     const subject = ['--subject', `CN=Bench ${type}`, '--root-days', '30']
-    this.#run('keygen', '--type', type, ...subject, '--out', this.#at(name), ...place)
+    await this.#run(signal, 'keygen', '--type', type, ...subject, '--out', this.#at(name), ...place)
     this.#keys.add(name)
     return name
   }
 
-  /** Resolves when the daemon accepts connections. @throws Error with what it said instead */
-  async start(key: KeyPlace): Promise<RunningSigner> {
-    const name = this.#makeKey(key)
+  /** Resolves when the daemon accepts connections. @throws Error with what it said instead; the signal's reason */
+  async start(key: KeyPlace, signal: AbortSignal): Promise<RunningSigner> {
+    const name = await this.#makeKey(key, signal)
     const pkcs11 = {
       library: this.#library,
       token: TOKEN,
@@ -96,6 +97,8 @@ export class SignerPlace {
     writeFileSync(this.#at('signer.json'), JSON.stringify(config), { mode: 0o600 })
     const child = spawn(process.execPath, [PROGRAM, '--with-parent', '-c', this.#at('signer.json')], {
       env: this.#env,
+      // Ctrl-C is for the bench; should that be killed, standard input ends.
+      detached: true,
       stdio: ['pipe', 'pipe', 'pipe'],
     })
     await untilReady(child)

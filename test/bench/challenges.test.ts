@@ -16,7 +16,7 @@ const NOBODY = { begin: () => undefined, end: () => undefined }
 describe('the full flow with the responders of the bench', { timeout: 120_000 }, () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'challenges-test-'))
   chmodSync(folder, 0o755)
-  const never = new AbortController().signal
+  const never = Object.assign(new AbortController().signal, { again: new AbortController().signal })
   let server: Server
   before(async () => {
     const settings = {

@@ -59,14 +59,16 @@ describe('the comparison of two builds', () => {
     nothingIsLeft()
   })
 
-  test('takes everything down when it is interrupted', async () => {
-    const { child, done } = start('--compare', 'HEAD', '--workers', '1')
-    child.stderr?.on('data', (text: string) => text.includes('starting servers') && child.kill('SIGINT'))
-    const { code, output } = await done
-    assert.equal(code, 1, output)
-    assert.match(output, /interrupted before the first round/)
-    nothingIsLeft()
-  })
+  for (const doing of ['compiling', 'starting servers']) {
+    test(`takes everything down when it is interrupted while ${doing}`, async () => {
+      const { child, done } = start('--compare', 'HEAD', '--workers', '1')
+      child.stderr?.on('data', (text: string) => text.includes(doing) && child.kill('SIGINT'))
+      const { code, output } = await done
+      assert.equal(code, 130, output)
+      assert.match(output, /\ninterrupted by SIGINT: /)
+      nothingIsLeft()
+    })
+  }
 
   test('names a ref that does not exist and ends with 2', async () => {
     for (const ref of ['no-such-ref', '12e4567']) {

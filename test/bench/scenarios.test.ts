@@ -15,7 +15,7 @@ const NOBODY = { begin: () => undefined, end: () => undefined }
 
 describe('scenarios of certificates that are there', { timeout: 120_000 }, () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'scenarios-test-'))
-  const never = new AbortController().signal
+  const never = Object.assign(new AbortController().signal, { again: new AbortController().signal })
   let service: TestService
   before(async () => {
     service = await startTestService({ config: { crl: { enabled: true }, ari: { enabled: true } } })

@@ -76,7 +76,8 @@ function titleOf({ servers, measurements, overload, abuse, scale, profiles, micr
   return [parts.join(', '), ...(names.length > 0 ? [names.join(', ')] : [])].join(': ')
 }
 
-function facts({ command, commit, machine, startedAt, endedAt, servers }: BenchDocument): Markup {
+function facts(document: BenchDocument): Markup {
+  const { command, commit, machine, startedAt, endedAt, interruptedBy, servers } = document
   const seconds = (Date.parse(endedAt) - Date.parse(startedAt)) / 1000
   const commits = servers.flatMap((server) => (server.commit === undefined ? [] : [server.commit.slice(0, 12)]))
   const rows: [string, Markup][] = [
@@ -96,6 +97,9 @@ function facts({ command, commit, machine, startedAt, endedAt, servers }: BenchD
     ],
     ['System', text(`${machine.system}, Node ${machine.node}`)],
     ['Load average', text(`${shortNumber(machine.loadAverage)} when it began; it took ${durationWords(seconds)}`)],
+    ...(interruptedBy === undefined
+      ? []
+      : [['Interrupted', text(`by ${interruptedBy}: these are the figures until then`)] satisfies [string, Markup]]),
   ]
   return element(
     'dl',

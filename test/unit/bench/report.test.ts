@@ -38,7 +38,7 @@ function aDocument(parts: Partial<BenchDocument>): BenchDocument {
   const server = { name: 'this <tree>', commit: 'abc', note: '', isOurs: true }
   return {
     ...{ format: 'chancery-bench', version: 1, command: ['--json', "it's"], commit: 'abc', machine },
-    ...{ startedAt: '2026-01-01T00:00:00Z', endedAt: '2026-01-01T00:03:00Z' },
+    ...{ startedAt: '2026-01-01T00:00:00Z', endedAt: '2026-01-01T00:03:00Z', interruptedBy: undefined },
     ...{ servers: [server, { ...server, name: 'other', isOurs: false, note: 'keeps nothing' }] },
     ...{ measurements: [], overload: [], abuse: [], scale: [], profiles: [], micro: undefined, signer: [], ...parts },
   }
