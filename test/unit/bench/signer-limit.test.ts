@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { availableParallelism } from 'node:os'
+import { cpus } from 'node:os'
 import { describe, test } from 'node:test'
 import { nameLimit, type SignerFigures } from '../../../bench/signer/measure.ts'
 
@@ -25,12 +25,7 @@ describe('what limits a signer', () => {
     ['slow key files', { otherThreads: 1.5 }, undefined, /threads for key files/],
     ['fast key files', { mainThread: 0.6, otherThreads: 0.05 }, undefined, /disk of the audit chain/],
     ['neighbours', { machine: 0.99, mainThread: 0.1, otherThreads: 0.1 }, 4, /others on this machine/],
-    [
-      'a machine that has no more',
-      { machine: 0.99, otherThreads: availableParallelism() - 0.3 },
-      16,
-      /cores of the machine/,
-    ],
+    ['a machine that has no more', { machine: 0.99, otherThreads: cpus().length - 0.3 }, 16, /cores of the machine/],
   ]
   for (const [what, change, sessions, limit] of CASES) {
     test(`is ${what}`, () => assert.match(nameLimit({ ...QUIET, ...change }, sessions), limit))
