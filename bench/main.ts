@@ -4,7 +4,7 @@
 import { availableParallelism } from 'node:os'
 import { setImmediate } from 'node:timers/promises'
 import sade from 'sade'
-import { nearest } from '../src/config/suggest.ts'
+import { nearest } from '../src/config-file/suggest.ts'
 import type { AbuseResult } from './abuse/result.ts'
 import { runAbuse } from './abuse/run.ts'
 import { renderAbuse } from './abuse/text.ts'

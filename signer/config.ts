@@ -1,9 +1,15 @@
-/** The daemon's own configuration file: YAML, strict, every error at once with its line. */
+/** The daemon's own configuration file: YAML, strict, every error at once with its place and what would be right. */
 
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
-import { LineCounter, parseDocument } from 'yaml'
 import { z } from 'zod/v4'
+import { readDocument } from '../src/config-file/document.ts'
+import { describeIssue } from '../src/config-file/messages.ts'
+import { formatNotice } from '../src/config-file/notice.ts'
+import { inFileOrder, locate, locatedProblems } from '../src/config-file/placement.ts'
+import { describeReadFailure } from '../src/config-file/read-failure.ts'
+import { schemaNodeOf } from '../src/config-file/schema-node.ts'
+import { isSection, withSections } from '../src/config-file/sections.ts'
 import { EXTENDED_KEY_USAGES, type ExtendedKeyUsage, KEY_USAGES } from '../src/pki/oids.ts'
 import { DEFAULT_MAX_FRAME_BYTES } from './protocol.ts'
 
@@ -20,14 +26,20 @@ const File = z.string().min(1)
 const Seconds = z.number().positive().max(3600)
 const KEY_PURPOSES = Object.keys(EXTENDED_KEY_USAGES) as ExtendedKeyUsage[]
 const OID = /^[0-2](\.\d+)+$/
-const DottedOid = z.string().regex(OID, 'must be a name such as server_auth or an OID such as 1.3.6.1.5.5.7.3.4')
+const KeyPurpose = z
+  .union([z.enum(KEY_PURPOSES), z.string().regex(OID)])
+  .meta({ expects: `one of ${KEY_PURPOSES.join(', ')}, or an OID such as 1.3.6.1.5.5.7.3.4` })
 const DnsSuffix = z
   .string()
-  .regex(
-    /^([a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$/,
-    'must be a lower-case domain without a leading dot or *',
-  )
-const Network = z.union([z.cidrv4(), z.cidrv6()], 'must be a network such as 10.0.0.0/8 or 2001:db8::/32')
+  .regex(/^([a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$/)
+  .meta({ expects: 'a lower-case domain without a leading dot or *' })
+const Network = z.union([z.cidrv4(), z.cidrv6()]).meta({ expects: 'a network such as 10.0.0.0/8 or 2001:db8::/32' })
+/** Who mistakes the key for that of the secret itself writes the secret there: messages do not repeat it. */
+const SecretFile = File.meta({
+  secret: true,
+  description: 'Mode 600 or 400; a final line break does not belong to it.',
+})
+const SecretVariable = z.string().min(1).meta({ secret: true })
 
 const Subtrees = z.strictObject({
   dns: z.array(DnsSuffix).optional().meta({ description: 'A domain stands for itself and everything below it.' }),
@@ -49,10 +61,7 @@ const Policy = z.strictObject({
     .array(z.enum(LEAF_KEY_USAGES))
     .min(1)
     .default(['digital_signature', 'key_encipherment', 'key_agreement']),
-  extended_key_usages: z
-    .array(z.union([z.enum(KEY_PURPOSES), DottedOid]))
-    .min(1)
-    .default(['server_auth', 'client_auth']),
+  extended_key_usages: z.array(KeyPurpose).min(1).default(['server_auth', 'client_auth']),
   min_serial_octets: z
     .int()
     .min(8)
@@ -70,14 +79,14 @@ const Policy = z.strictObject({
       description: 'Attribute types a subject may hold. A CN must repeat one of the subject alternative names.',
     }),
   extra_extensions: z
-    .array(z.string().regex(OID, 'must be an OID'))
+    .array(z.string().regex(OID).meta({ expects: 'an OID such as 1.3.6.1.5.5.7.1.24' }))
     .default([])
     .meta({ description: 'Non-critical extensions accepted unread, beside those every leaf has.' }),
   max_crl_validity_days: z.number().positive().max(3660).default(32).meta({
     description: 'From thisUpdate to nextUpdate of a CRL.',
   }),
   crl_urls: z
-    .array(z.url({ protocol: /^https?$/ }))
+    .array(z.url({ protocol: /^https?$/ }).meta({ expects: 'an http:// or https:// URL' }))
     .optional()
     .meta({
       description: 'What the URLs of CRLs begin with, in certificates and in CRLs; without it any URL is accepted.',
@@ -96,16 +105,16 @@ const Pkcs11 = z
     library: File.meta({ description: 'The PKCS #11 library of the token, a shared object.' }),
     token: z.string().min(1).max(32).optional().meta({ description: 'Label of the token.' }),
     slot: z.int().min(0).optional().meta({ description: 'Slot of the token, instead of its label or beside it.' }),
-    pin_file: File.optional().meta({ description: 'Mode 600 or 400; a final line break does not belong to the PIN.' }),
-    pin_env: z.string().min(1).optional(),
+    pin_file: SecretFile.optional(),
+    pin_env: SecretVariable.optional(),
     pin_prompt: z.boolean().optional().meta({ description: 'Ask on the terminal at the start.' }),
     login: z.boolean().default(true).meta({ description: 'Without it the key must be usable without a PIN.' }),
     label: z.string().min(1).optional().meta({ description: 'CKA_LABEL of the private key.' }),
     id: z
       .string()
-      .regex(/^([0-9A-Fa-f]{2})+$/, 'must be hexadecimal bytes such as 01af')
+      .regex(/^([0-9A-Fa-f]{2})+$/)
       .optional()
-      .meta({ description: 'CKA_ID of the private key.' }),
+      .meta({ description: 'CKA_ID of the private key.', expects: 'hexadecimal bytes in quotes such as "01af"' }),
     type: z
       .enum(['rsa', 'ec'])
       .optional()
@@ -122,8 +131,8 @@ const PASSPHRASE = ['passphrase_file', 'passphrase_env', 'passphrase_prompt'] as
 const Key = z
   .strictObject({
     file: File.optional().meta({ description: 'PEM, mode 600 or 400, encrypted or not.' }),
-    passphrase_file: File.optional(),
-    passphrase_env: z.string().min(1).optional(),
+    passphrase_file: SecretFile.optional(),
+    passphrase_env: SecretVariable.optional(),
     passphrase_prompt: z.boolean().optional().meta({ description: 'Ask on the terminal at the start.' }),
     pkcs11: Pkcs11.optional().meta({ description: 'A key in a token, instead of a file.' }),
   })
@@ -134,7 +143,8 @@ const Key = z
 const Issuer = z.strictObject({
   id: z
     .string()
-    .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'must be 1 to 64 letters, digits, dots, dashes or underscores'),
+    .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/)
+    .meta({ expects: '1 to 64 letters, digits, dots, dashes or underscores' }),
   certificate: File.meta({ description: 'PEM file whose first certificate is the issuer; more make up the chain.' }),
   chain: File.optional().meta({ description: 'PEM file with the certificates above the issuer, in order.' }),
   alternate_chains: z.array(File).max(9).default([]).meta({
@@ -202,7 +212,7 @@ export type IssuerConfig = SignerConfig['issuers'][number]
 export type KeyConfig = IssuerConfig['key']
 export type PolicyConfig = IssuerConfig['policy']
 
-/** Everything that is wrong with a configuration file, one `file:line: path: reason` each. */
+/** Everything that is wrong with a configuration file, one `file: key (line 3): reason` each. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
   readonly problems: readonly string[]
@@ -219,40 +229,26 @@ export function loadConfig(file: string): SignerConfig {
   try {
     text = readFileSync(file, 'utf8')
   } catch (cause) {
-    throw new ConfigError([`${file}: cannot be read (${(cause as NodeJS.ErrnoException).code})`])
+    throw new ConfigError([`${file}: ${describeReadFailure(cause)}`])
   }
   return withAbsolutePaths(parseConfig(text, file), path.dirname(path.resolve(file)))
 }
 
 /** @param file only for messages. @throws ConfigError */
 export function parseConfig(text: string, file: string): SignerConfig {
-  const lines = new LineCounter()
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
-  const lineAt = (offset: number) => lines.linePos(offset).line
-  if (document.errors.length > 0) {
-    throw new ConfigError(document.errors.map(({ pos, message }) => `${file}:${lineAt(pos[0])}: ${message}`))
+  const source = readDocument(text, 'yaml')
+  const problems = locatedProblems(source)
+  if (source.value !== undefined && !isSection(source.value)) {
+    throw new ConfigError([`${file}: holds no keys; must be keys with values, such as "socket:"`])
   }
-  const parsed = Config.safeParse(document.toJS() ?? {})
-  if (parsed.success) return parsed.data
+  const schema = schemaNodeOf(Config)
+  const raw = withSections(source.value ?? {}, schema)
+  const parsed = source.value === undefined ? undefined : Config.safeParse(raw)
+  if (parsed?.success && problems.length === 0) return parsed.data
 
-  const problems = parsed.error.issues.flatMap((issue) => {
-    // An unknown key is reported at the key itself, everything else at the innermost value that exists.
-    const paths = issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...issue.path, key]) : [issue.path]
-    const reason = issue.code === 'unrecognized_keys' ? 'unknown key' : issue.message
-    return paths.map((at) => {
-      const offset = offsetOf(document, at)
-      return { offset, text: `${file}:${lineAt(offset)}: ${at.join('.') || 'file'}: ${reason}` }
-    })
-  })
-  throw new ConfigError(problems.sort((a, b) => a.offset - b.offset).map(({ text }) => text))
-}
-
-function offsetOf(document: ReturnType<typeof parseDocument>, at: readonly PropertyKey[]): number {
-  for (let length = at.length; length > 0; length--) {
-    const node = document.getIn(at.slice(0, length), true) as { range?: [number, number, number] } | undefined
-    if (node?.range) return node.range[0]
-  }
-  return 0
+  const violations = parsed?.error?.issues.flatMap((issue) => describeIssue(issue, raw, schema)) ?? []
+  const located = inFileOrder([...problems, ...violations.map((violation) => locate(source, violation))])
+  throw new ConfigError(located.map((notice) => `${file}: ${formatNotice(notice)}`))
 }
 
 function withAbsolutePaths(config: SignerConfig, base: string): SignerConfig {

@@ -5,8 +5,8 @@
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { readDocument } from '../../src/config/document.ts'
 import { formatErrors, parseConfigText } from '../../src/config/load.ts'
+import { readDocument } from '../../src/config-file/document.ts'
 import { openDatabase } from '../../src/store/database.ts'
 import { familyOf, readProcesses } from '../measure/proc-stat.ts'
 import { roleOfCommand } from '../measure/server-cpu.ts'

@@ -5,25 +5,7 @@
 
 import { isIP } from 'node:net'
 import { z } from 'zod/v4'
-
-/** `live`: applied on SIGHUP. `restart`: read once, at start. */
-export type ReloadClass = 'live' | 'restart'
-
-export interface FieldNotes {
-  unit?: 'bytes' | 'seconds' | 'milliseconds' | 'minutes' | 'days' | 'bits'
-  /** `restart` when absent. */
-  reload?: ReloadClass
-  /** The value never appears in an error, a warning or a log line. */
-  secret?: true
-  /** What a right value is, to follow "must be"; derived from type and bounds when absent. */
-  expects?: string
-  /** Written into the manual instead of the default, where the default depends on the machine. */
-  defaultText?: string
-}
-
-declare module 'zod/v4/core' {
-  interface GlobalMeta extends FieldNotes {}
-}
+import type { FieldNotes } from '../config-file/schema-node.ts'
 
 /** Adds the sentence of the manual and the notes to a schema. */
 export function setting<T extends z.ZodType>(schema: T, description: string, notes: FieldNotes = {}): T {

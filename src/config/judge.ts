@@ -1,8 +1,7 @@
 /** The stages after the schema: rules between keys, features of this version, warnings. */
 
+import { formatPath, splitPath, type Violation } from '../config-file/notice.ts'
 import { ABSENT_FEATURES, type AbsentFeature } from './availability.ts'
-import type { Violation } from './messages.ts'
-import { formatPath, splitPath } from './notice.ts'
 import { type IsSet, RULES } from './rules.ts'
 import type { Config } from './schema.ts'
 import { WARNINGS } from './warnings.ts'

@@ -8,16 +8,20 @@
 
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
-import { type Format, readDocument, type SourceDocument } from './document.ts'
+import { type Format, readDocument } from '../config-file/document.ts'
+import { describeIssue, valueAt } from '../config-file/messages.ts'
+import { type ConfigError, type ConfigWarning, formatPath, splitPath, type Violation } from '../config-file/notice.ts'
+import { inFileOrder, type Located, locate, locatedProblems } from '../config-file/placement.ts'
+import { describeReadFailure } from '../config-file/read-failure.ts'
+import { isSection, type Section } from '../config-file/sections.ts'
 import { judge, type Reading } from './judge.ts'
-import { describeIssue, type Violation, valueAt } from './messages.ts'
-import { type ConfigError, type ConfigNotice, type ConfigWarning, formatPath, splitPath } from './notice.ts'
+import { REFERENCE } from './reference.ts'
 import { type Config, ConfigSchema } from './schema.ts'
-import { arrange, isSection, type Section, withoutFaults, withStandIns } from './shape.ts'
+import { arrange, withoutFaults, withStandIns } from './shape.ts'
 import { type Environment, type Substitution, substituteVariables } from './substitute.ts'
 
-export type { ConfigError, ConfigWarning } from './notice.ts'
-export { formatErrors } from './notice.ts'
+export type { ConfigError, ConfigWarning } from '../config-file/notice.ts'
+export { formatErrors } from '../config-file/notice.ts'
 
 export type ParsedConfig =
   | { ok: true; config: Config; warnings: ConfigWarning[] }
@@ -26,12 +30,6 @@ export type ParsedConfig =
 export type LoadedConfig =
   | { ok: true; config: Config; warnings: ConfigWarning[]; path: string }
   | { ok: false; errors: ConfigError[] }
-
-const READ_FAILURES: Record<string, string> = {
-  ENOENT: ', there is no such file',
-  EACCES: ', permission denied',
-  EISDIR: ', it is a folder',
-}
 
 const FORMATS: Record<string, Format> = { '.yaml': 'yaml', '.yml': 'yaml', '.json': 'json' }
 
@@ -44,8 +42,7 @@ export async function loadConfig(file: string, env: Environment, reading: Readin
     // Editors on Windows put a byte order mark first; JSON does not know it.
     text = (await readFile(file, 'utf8')).replace(/^\uFEFF/, '')
   } catch (error) {
-    const { code = 'unknown error' } = error as NodeJS.ErrnoException
-    return refuse(`cannot be read: ${code}${READ_FAILURES[code] ?? ''}`)
+    return refuse(describeReadFailure(error))
   }
   const parsed = parseConfigText(text, { format, env, ...reading })
   return parsed.ok ? { ...parsed, path: file } : parsed
@@ -56,12 +53,7 @@ const refuse = (message: string): LoadedConfig => ({ ok: false, errors: [{ path:
 /** The same for text in hand. Errors come in the order of the file, warnings too. */
 export function parseConfigText(text: string, options: Reading & { format: Format; env: Environment }): ParsedConfig {
   const source = readDocument(text, options.format)
-  const syntax = source.problems.map((problem) => ({
-    path: formatPath(problem.path),
-    line: problem.position.line,
-    message: problem.message,
-    offset: problem.position.offset,
-  }))
+  const syntax = locatedProblems(source)
   if (source.value === undefined) return { ok: false, errors: inFileOrder(syntax) }
   if (!isSection(source.value)) return refuseWhole('holds no sections; must be keys with values, such as "server:"')
 
@@ -79,7 +71,9 @@ export function parseConfigText(text: string, options: Reading & { format: Forma
     })),
     ...judged.warnings,
   ]
-  return { ok: true, config, warnings: inFileOrder(warnings.map((warning) => locate(source, warning, isSet))) }
+  const isInFile = ({ path: place }: Violation) => place.length > 0 && isSet(formatPath(place))
+  const located = warnings.map((warning) => (isInFile(warning) ? locate(source, warning) : placeless(warning)))
+  return { ok: true, config, warnings: inFileOrder(located) }
 }
 
 const refuseWhole = (message: string): ParsedConfig => ({ ok: false, errors: [{ path: '', line: 1, message }] })
@@ -99,7 +93,7 @@ function validate(
   const result = ConfigSchema.safeParse(raw)
   const issues = result.error?.issues ?? []
   const found = issues
-    .flatMap((issue) => describeIssue(issue, raw, substitution.variables))
+    .flatMap((issue) => describeIssue(issue, raw, REFERENCE, substitution.variables))
     .filter(({ path: place }) => !broken.has(formatPath(place)))
   const violations = [...unset, ...found]
   const parsed = result.success ? result.data : ConfigSchema.parse(withoutFaults(raw))
@@ -113,29 +107,5 @@ function finish(config: Config, raw: Section): Config {
   return older === null ? config : { ...config, ca: { ...config.ca, serial_source: older } }
 }
 
-type Located = ConfigNotice & { offset: number }
-
-function locate(
-  source: SourceDocument,
-  { path: place, message }: Violation,
-  isSet?: (key: string) => boolean,
-): Located {
-  const { line, offset } = source.positionOf(place)
-  const key = formatPath(place)
-  // A warning about a default has no place in the file.
-  return isSet !== undefined && (key === '' || !isSet(key))
-    ? { path: key, message, offset: -1 }
-    : { path: key, line, message, offset }
-}
-
-/** Sorted by place; two stages that say the same about one place count once. */
-function inFileOrder(notices: readonly Located[]): ConfigNotice[] {
-  const seen = new Set<string>()
-  return notices
-    .toSorted((a, b) => a.offset - b.offset)
-    .map(({ offset: _, ...notice }) => notice)
-    .filter((notice) => {
-      const key = JSON.stringify(notice)
-      return seen.has(key) ? false : seen.add(key)
-    })
-}
+/** A warning about a default. */
+const placeless = ({ path: place, message }: Violation): Located => ({ path: formatPath(place), message, offset: -1 })

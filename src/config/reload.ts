@@ -1,9 +1,10 @@
 /** What SIGHUP may change: the keys that the schema marks `live`. */
 
 import { isDeepStrictEqual } from 'node:util'
-import { valueAt } from './messages.ts'
-import { formatPath, type Path } from './notice.ts'
-import { REFERENCE, type SchemaNode } from './reference.ts'
+import { valueAt } from '../config-file/messages.ts'
+import { formatPath, type Path } from '../config-file/notice.ts'
+import type { SchemaNode } from '../config-file/schema-node.ts'
+import { REFERENCE } from './reference.ts'
 import type { Config } from './schema.ts'
 
 export interface Reload {

@@ -1,8 +1,9 @@
 /** The manual's table of settings and the JSON Schema for editors, rendered from the schema. Pure. */
 
+import { expectation, type SchemaNode, withoutNull } from '../config-file/schema-node.ts'
 import { ABSENT_FEATURES } from './availability.ts'
 import { absence } from './judge.ts'
-import { expectation, REFERENCE, type SchemaNode, withoutNull } from './reference.ts'
+import { REFERENCE } from './reference.ts'
 
 interface Row {
   key: string

@@ -1,16 +1,9 @@
 /** The parsed file brought into the shape that the schema checks, and the same without what is wrong with it. */
 
-import type { Path } from './notice.ts'
-import { REFERENCE, type SchemaNode } from './reference.ts'
+import type { Path } from '../config-file/notice.ts'
+import { isSection, type Section, withSections } from '../config-file/sections.ts'
+import { REFERENCE } from './reference.ts'
 import { ConfigSchema } from './schema.ts'
-
-export type Section = Record<string, unknown>
-
-export const isSection = (value: unknown): value is Section =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
-/** Sections that must be there; an absent one is checked as an empty one, which names the keys that are missing. */
-const REQUIRED_SECTIONS = REFERENCE.required ?? []
 
 /** Stand-ins for required keys, so that the other keys can be judged when one of these is wrong or missing. */
 const STAND_INS: readonly [Path, string][] = [
@@ -19,25 +12,11 @@ const STAND_INS: readonly [Path, string][] = [
   [['database', 'user'], 'stand-in'],
 ]
 
-/**
- * A copy where a section heading without keys below it is an empty section, the required sections exist, and the
- * open part of `ca` lies in its own key.
- */
+/** A copy with its sections in place, and the open part of `ca` in its own key. */
 export function arrange(root: Section): Section {
-  const filled = fillEmpty(root, REFERENCE)
-  for (const name of REQUIRED_SECTIONS) filled[name] ??= {}
+  const filled = withSections(root, REFERENCE)
   if (isSection(filled['ca'])) filled['ca'] = gatherExtensionSettings(filled['ca'])
   return filled
-}
-
-function fillEmpty(section: Section, node: SchemaNode): Section {
-  const entries = Object.entries(section).map(([key, value]) => {
-    const child = Object.hasOwn(node.properties ?? {}, key) ? node.properties?.[key] : undefined
-    if (child?.properties === undefined) return [key, value]
-    if (value === null) return [key, {}]
-    return [key, isSection(value) ? fillEmpty(value, child) : value]
-  })
-  return Object.fromEntries(entries)
 }
 
 /** The reference lets anything stand under `ca` for plug-ins to read; here only an `ext:` backend gets that. */

@@ -2,8 +2,8 @@
 
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
-import { readDocument } from '../../config/document.ts'
 import type { Config } from '../../config/schema.ts'
+import { readDocument } from '../../config-file/document.ts'
 import { asksForHistory, type CsrProfile, CsrProfileError, parseCsrProfile } from '../../domain/csr-profile.ts'
 import { isUuid, uuidv7 } from '../../lib/uuid.ts'
 import { type CsrProfileRecord, type CsrProfileStore, createCsrProfileStore } from '../../store/csr-profile-store.ts'

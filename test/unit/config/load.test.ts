@@ -55,11 +55,11 @@ ca:
 
   test('a missing section does not hide the errors of the others', () => {
     assert.deepEqual(errorLines(parseYaml('logging:\n  level: LOUD\n')), [
-      'server.external_url (line 1): is missing; must be an http:// or https:// URL without user, query or fragment, such as https://acme.example.com',
-      'database.database (line 1): is missing; must be a text that is not empty',
-      'database.user (line 1): is missing; must be a text that is not empty',
-      'ca.internal.root_cert_path (line 1): is missing; ca.backend internal needs it, or ca.signer.socket in its place',
-      'ca.internal.root_key_path (line 1): is missing; ca.backend internal needs it, or ca.signer.socket in its place',
+      'server.external_url: is missing; must be an http:// or https:// URL without user, query or fragment, such as https://acme.example.com',
+      'database.database: is missing; must be a text that is not empty',
+      'database.user: is missing; must be a text that is not empty',
+      'ca.internal.root_cert_path: is missing; ca.backend internal needs it, or ca.signer.socket in its place',
+      'ca.internal.root_key_path: is missing; ca.backend internal needs it, or ca.signer.socket in its place',
       'logging.level (line 2): is "LOUD"; must be one of DEBUG, INFO, WARNING, ERROR, CRITICAL',
     ])
   })

@@ -3,10 +3,11 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { readDocument } from '../../../src/config/document.ts'
 import { isNetwork, isResolver } from '../../../src/config/field.ts'
-import { REFERENCE, type SchemaNode, withoutNull } from '../../../src/config/reference.ts'
+import { REFERENCE } from '../../../src/config/reference.ts'
 import { ConfigSchema } from '../../../src/config/schema.ts'
+import { readDocument } from '../../../src/config-file/document.ts'
+import { type SchemaNode, withoutNull } from '../../../src/config-file/schema-node.ts'
 import { aConfig, acceptedConfig, MINIMAL, merged, parseTree, type Tree } from './support.ts'
 
 /** A value that the schema accepts for a key, when that can be told from type and bounds alone. */

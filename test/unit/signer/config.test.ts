@@ -46,12 +46,20 @@ describe('the configuration of the signer', () => {
     ['a slot, and a key by id', '{ pkcs11: { library: l, slot: 0, id: "01AF", login: false } }', undefined],
     ['neither', '{}', /set either file or pkcs11/],
     ['both', '{ file: k, pkcs11: { library: l, token: t, label: k } }', /set either file or pkcs11/],
-    ['no library', '{ pkcs11: { token: t, label: k } }', /key\.pkcs11\.library/],
+    ['no library', '{ pkcs11: { token: t, label: k } }', /key\.pkcs11\.library.* is missing/],
     ['no token', '{ pkcs11: { library: l, label: k } }', /set token or slot/],
     ['no key', '{ pkcs11: { library: l, token: t } }', /set label or id of the key/],
-    ['an id that is none', '{ pkcs11: { library: l, token: t, id: "1" } }', /hexadecimal bytes such as 01af/],
+    [
+      'an id that is none',
+      '{ pkcs11: { library: l, token: t, id: "1" } }',
+      /hexadecimal bytes in quotes such as "01af"/,
+    ],
     ['33 sessions', '{ pkcs11: { library: l, token: t, label: k, sessions: 33 } }', /pkcs11\.sessions/],
-    ['a PIN in it', '{ pkcs11: { library: l, token: t, label: k, pin: "1234" } }', /key\.pkcs11\.pin: unknown key/],
+    [
+      'a PIN in it',
+      '{ pkcs11: { library: l, token: t, label: k, pin: "1234" } }',
+      /key\.pkcs11\.pin \(line 4\): unknown key/,
+    ],
     ['two PINs', '{ pkcs11: { library: l, token: t, label: k, pin_env: A, pin_file: b } }', /only one of pin_file/],
     [
       'a passphrase for a token',
@@ -85,36 +93,81 @@ issuers:
 colour: red
 `
     const problems = problemsOf(text)
-    const lines = problems.map((problem) => Number(problem.split(':')[1]))
+    const lines = problems.map((problem) => Number(/ \(line (\d+)\): /.exec(problem)?.[1]))
     assert.deepEqual(
       lines,
       lines.toSorted((a, b) => a - b),
     )
     for (const expected of [
-      /^signer\.yaml:1: socket: /,
-      /:2: secret_file: /,
-      /:3: audit\.fil: unknown key/,
-      /:4: log\.level: /,
-      /:6: limits\.connections: /,
-      /:8: issuers\.0\.id: /,
-      /:10: issuers\.0\.key: set only one of passphrase_file, passphrase_env/,
-      /:12: issuers\.0\.policy\.key_types\.0: /,
-      /:13: issuers\.0\.policy\.key_usages\.0: /,
-      /:14: issuers\.0\.policy\.permitted\.dns\.0: /,
-      /:14: issuers\.0\.policy\.permitted\.ip\.0: /,
-      /:15: colour: unknown key/,
+      'socket (line 1): is 5; must be a text that is not empty',
+      'secret_file (line 2): is an empty text; must be a text that is not empty',
+      'audit.fil (line 3): unknown key; did you mean file?',
+      'audit.file (line 3): is missing; must be a text that is not empty',
+      'log.level (line 4): is "loud"; must be one of trace, debug, info, warn, error, fatal, silent',
+      'limits.connections (line 6): is 0; must be a whole number from 1 to 10000',
+      'issuers[0].id (line 8): is "a b"; must be 1 to 64 letters, digits, dots, dashes or underscores',
+      'issuers[0].key (line 10): set only one of passphrase_file, passphrase_env, passphrase_prompt',
+      'issuers[0].policy.key_types[0] (line 12): is "DSA"; must be one of RSA, P-256, P-384, P-521, Ed25519',
+      'issuers[0].policy.permitted.dns[0] (line 14): is ".example.org"; must be a lower-case domain without a leading dot or *',
+      'issuers[0].policy.permitted.ip[0] (line 14): is "10.0.0.1"; must be a network such as 10.0.0.0/8 or 2001:db8::/32',
     ]) {
-      assert.ok(
-        problems.some((problem) => expected.test(problem)),
-        `${expected} in\n${problems.join('\n')}`,
-      )
+      assert.ok(problems.includes(`signer.yaml: ${expected}`), `${expected} in\n${problems.join('\n')}`)
     }
+    assert.match(
+      problems.join('\n'),
+      /issuers\[0\]\.policy\.key_usages\[0\] \(line 13\): is "key_cert_sign"; must be one of/,
+    )
+    assert.match(problems.join('\n'), /colour \(line 15\): unknown key/)
   })
 
   test('refuses two issuers with one id', () => {
     assert.match(problemsOf(`${GOOD}${GOOD.slice(GOOD.indexOf('  - id'))}`).join(), /same id/)
   })
 
-  test('reports broken YAML with its line', () => assert.match(problemsOf('a: [1\nb: }')[0]!, /^signer\.yaml:\d+: /))
-  test('reports an empty file', () => assert.match(problemsOf('').join('\n'), /socket/))
+  test('reports broken YAML with its line', () =>
+    assert.match(problemsOf('a: [1\nb: }')[0]!, /^signer\.yaml: the file \(line \d+\): /))
+
+  test('names every required key of an empty file, without a line that has none of them', () =>
+    assert.deepEqual(problemsOf(''), [
+      'signer.yaml: socket: is missing; must be a text that is not empty',
+      'signer.yaml: secret_file: is missing; must be a text that is not empty',
+      'signer.yaml: audit.file: is missing; must be a text that is not empty',
+      'signer.yaml: issuers: is missing; must be a list of at least 1, each entry a section: keys with values',
+    ]))
+
+  test('suggests the key that was meant, beside the one that is missing', () =>
+    assert.deepEqual(problemsOf(GOOD.replace('socket:', 'sockett:')), [
+      'signer.yaml: socket: is missing; must be a text that is not empty',
+      'signer.yaml: sockett (line 1): unknown key; did you mean socket?',
+    ]))
+
+  test('says what belongs where a text stands in the place of a list', () =>
+    assert.deepEqual(problemsOf(`${GOOD}    policy: { permitted: { dns: corp.example } }\n`), [
+      'signer.yaml: issuers[0].policy.permitted.dns (line 8): is a text; must be a list, each entry a lower-case domain without a leading dot or *',
+    ]))
+
+  test('says both bounds of a number, and how it is written', () =>
+    assert.deepEqual(problemsOf(`${GOOD}limits: { handshake_timeout: 0, graceful_timeout: "5" }\n`), [
+      'signer.yaml: limits.handshake_timeout (line 8): is 0; must be a number above 0, at most 3600',
+      'signer.yaml: limits.graceful_timeout (line 8): is "5"; must be a number above 0, at most 3600, without quotes',
+    ]))
+
+  test('takes a heading without keys below it for a section with defaults', () =>
+    assert.deepEqual(problemsOf(`${GOOD}    policy:\nlimits:\n`), []))
+
+  test('reports a key that is written twice', () =>
+    assert.match(
+      problemsOf(`${GOOD}socket: other\n`).join(),
+      /socket \(line 8\): written a second time, first on line 1/,
+    ))
+
+  test('never repeats what stands where the name of a secret belongs', () => {
+    const text = GOOD.replace(
+      '{ file: /etc/chancery/issuer.key }',
+      '{ pkcs11: { library: l, token: t, label: k, pin_env: 837465 } }',
+    )
+    const [problem = ''] = problemsOf(text)
+    assert.match(problem, /issuers\[0\]\.key\.pkcs11\.pin_env \(line 7\): is a number; must be a text/)
+    assert.doesNotMatch(problem, /837465/)
+  })
 })

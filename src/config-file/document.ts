@@ -25,6 +25,9 @@ export interface Position {
   offset: number
 }
 
+/** `line` is absent where the file has no place for the key: neither it nor anything around it is there. */
+export type KeyPosition = Pick<Position, 'offset'> & Partial<Position>
+
 export interface SourceProblem {
   path: Path
   position: Position
@@ -36,7 +39,7 @@ export interface SourceDocument {
   value: unknown
   problems: SourceProblem[]
   /** Position of the key, or of the nearest key around it for one that is not in the file. */
-  positionOf(path: Path): Position
+  positionOf(path: Path): KeyPosition
 }
 
 /** Sentences for the parser's error codes; other codes get the general one. */
@@ -142,12 +145,13 @@ class SourceMap {
     this.#walk(document.contents, [], [])
   }
 
-  positionOf(path: Path): Position {
+  positionOf(path: Path): KeyPosition {
     for (let length = path.length; length > 0; length--) {
       const position = this.#positions.get(placeOf(path.slice(0, length)))
       if (position !== undefined) return position
     }
-    return this.#positions.get(placeOf([])) ?? this.#at(0)
+    const whole = this.#positions.get(placeOf([])) ?? this.#at(0)
+    return path.length === 0 ? whole : { offset: whole.offset }
   }
 
   #walk(node: Node | null, path: Path, above: readonly Node[]): void {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { editDistance, nearest } from '../../../src/config/suggest.ts'
+import { editDistance, nearest } from '../../../src/config-file/suggest.ts'
 
 describe('suggestions', () => {
   const distances: [string, string, number][] = [

@@ -1,38 +1,40 @@
 /** Sentences for schema violations: what is wrong, what would be right. Never the value of a secret. */
 
 import type { core } from 'zod/v4'
-import { formatPath, type Path } from './notice.ts'
-import { expectation, findNode, isSecret, type SchemaNode } from './reference.ts'
+import { formatPath, type Path, type Violation } from './notice.ts'
+import { expectation, findNode, isSecret, type SchemaNode } from './schema-node.ts'
 import { nearest } from './suggest.ts'
-
-export interface Violation {
-  path: Path
-  message: string
-}
 
 /** Longest value that is repeated in a message. */
 const MAX_SHOWN = 60
 /** Sections with more keys than this are not listed in a message. */
 const MAX_LISTED_KEYS = 12
 
-/** @param variables Variable behind a value, by formatted path. */
+/**
+ * @param root What was checked.
+ * @param variables Variable behind a value, by formatted path; undefined where no variables are replaced.
+ */
 export function describeIssue(
   issue: core.$ZodIssue,
   root: unknown,
-  variables: ReadonlyMap<string, string>,
+  schema: SchemaNode,
+  variables?: ReadonlyMap<string, string>,
 ): Violation[] {
   const path = issue.path as (string | number)[]
   if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map((key) => ({ path: [...path, key], message: unknownKey(key, findNode(path)) }))
+    return issue.keys.map((key) => ({ path: [...path, key], message: unknownKey(key, findNode(schema, path)) }))
   }
   if (issue.code === 'invalid_key') {
     return [{ path, message: 'is not a usable name; must consist of letters, digits, ".", "_" and "-"' }]
   }
-  const node = findNode(path)
+  const node = findNode(schema, path)
+  // A rule between the keys of a section or the entries of a list says in its own words what is wrong.
+  if (issue.code === 'custom' && (node?.properties ?? node?.items)) return [{ path, message: issue.message }]
   const value = valueAt(root, path)
   const right = node === undefined ? issue.message : `must be ${expectation(node)}`
-  const wrong = describeValue(value, path, node, variables.get(formatPath(path)))
-  return [{ path, message: `${wrong}; ${right}${typingHint(value, node)}` }]
+  const showable = node !== undefined && isScalar(node) && !isSecret(schema, path)
+  const wrong = describeValue(value, showable, variables?.get(formatPath(path)))
+  return [{ path, message: `${wrong}; ${right}${typingHint(value, node, variables !== undefined)}` }]
 }
 
 function unknownKey(key: string, section: SchemaNode | undefined): string {
@@ -59,11 +61,12 @@ function kindOf(value: unknown): string {
   )
 }
 
-function describeValue(value: unknown, path: Path, node: SchemaNode | undefined, variable: string | undefined): string {
+/** A text where a section belongs may be a secret one level too high, and is not shown. */
+const isScalar = (node: SchemaNode) => node.type !== 'object' && node.type !== 'array'
+
+function describeValue(value: unknown, showable: boolean, variable: string | undefined): string {
   if (value === undefined) return 'is missing'
   if (variable !== undefined) return `is ${kindOf(value)} from \${${variable}}`
-  // A text where a section belongs may be a secret one level too high.
-  const showable = node !== undefined && node.type !== 'object' && node.type !== 'array' && !isSecret(path)
   if (!showable || value === '' || value === null || typeof value === 'object') return `is ${kindOf(value)}`
   return `is ${showScalar(value as string | number | boolean)}`
 }
@@ -75,8 +78,7 @@ function showScalar(value: string | number | boolean): string {
 }
 
 /** The usual slip behind a text in a number's place. */
-function typingHint(value: unknown, node: SchemaNode | undefined): string {
-  if (typeof value !== 'string' || node === undefined) return ''
-  if (node.type === 'boolean') return ', without quotes and not from a variable'
-  return node.type === 'integer' || node.type === 'number' ? ', without quotes and not from a variable' : ''
+function typingHint(value: unknown, node: SchemaNode | undefined, hasVariables: boolean): string {
+  if (typeof value !== 'string' || !['boolean', 'integer', 'number'].includes(node?.type ?? '')) return ''
+  return hasVariables ? ', without quotes and not from a variable' : ', without quotes'
 }

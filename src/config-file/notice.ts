@@ -1,6 +1,11 @@
-/** What the loader has to say about a place in the file: an error or a warning, with path and line. */
+/** What a loader has to say about a place in a configuration file: an error or a warning, with path and line. */
 
 export type Path = readonly (string | number)[]
+
+export interface Violation {
+  path: Path
+  message: string
+}
 
 /** `path` is empty when the file as a whole is meant; `line` counts from 1 and is absent when there is no place. */
 export interface ConfigNotice {

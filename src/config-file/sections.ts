@@ -1,0 +1,38 @@
+/** The parsed file brought into the shape that a schema checks. */
+
+import type { SchemaNode } from './schema-node.ts'
+
+export type Section = Record<string, unknown>
+
+export const isSection = (value: unknown): value is Section =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/**
+ * A copy where a section heading without keys below it is an empty section, and required sections exist: an absent one
+ * is checked as an empty one, which names the keys that are missing.
+ */
+export function withSections(root: Section, schema: SchemaNode): Section {
+  const filled = fillEmpty(root, schema)
+  for (const name of schema.required ?? []) {
+    if (schema.properties?.[name]?.properties !== undefined) filled[name] ??= {}
+  }
+  return filled
+}
+
+function fillEmpty(section: Section, node: SchemaNode): Section {
+  const entries = Object.entries(section).map(([key, value]) => {
+    const child = Object.hasOwn(node.properties ?? {}, key) ? node.properties?.[key] : undefined
+    return [key, fillValue(value, child)]
+  })
+  return Object.fromEntries(entries)
+}
+
+function fillValue(value: unknown, node: SchemaNode | undefined): unknown {
+  if (node?.properties !== undefined) {
+    if (value === null) return {}
+    return isSection(value) ? fillEmpty(value, node) : value
+  }
+  const entry = node?.items
+  if (entry === undefined || !Array.isArray(value)) return value
+  return value.map((item) => (item === null ? item : fillValue(item, entry)))
+}
