@@ -155,7 +155,8 @@ function loadAlternateChain(file: string, own: Certificate): Buffer[] {
   return certificates.map(({ der }) => der)
 }
 
-function readCertificates(file: string): Certificate[] {
+/** PEM; at least one. @throws Error in one sentence */
+export function readCertificates(file: string): Certificate[] {
   try {
     const certificates = decodePem(readFileSync(file, 'utf8')).map(({ label, der }) => {
       if (label !== 'CERTIFICATE') throw new Error(`holds a PEM block ${label}`)
@@ -168,7 +169,8 @@ function readCertificates(file: string): Certificate[] {
   }
 }
 
-function checkIssuerCertificate(file: string, { tbs }: Certificate): void {
+/** @throws Error in one sentence when it cannot be an issuer here */
+export function checkIssuerCertificate(file: string, { tbs }: Certificate): void {
   if (!tbs.isCa) throw new Error(`${file}: the issuer is not a CA certificate`)
   // RFC 5280 §4.2.1.3: when the extension is there, it has to allow this use.
   if (tbs.keyUsages.length > 0 && !tbs.keyUsages.includes('key_cert_sign')) {
@@ -186,7 +188,7 @@ function checkChain(certificates: readonly Certificate[]): void {
   })
 }
 
-function findAlgorithm(key: KeyObject, hash: IssuerConfig['hash']): SignatureAlgorithm {
+export function findAlgorithm(key: KeyObject, hash: IssuerConfig['hash']): SignatureAlgorithm {
   const found = Object.entries(SIGNATURE_ALGORITHMS).find(
     ([, facts]) => facts.keyKind === key.asymmetricKeyType && (facts.hash === null || facts.hash === hash),
   )

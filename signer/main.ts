@@ -10,7 +10,14 @@ import { closedSegments } from './audit-segments.ts'
 import { verifyAuditChain } from './audit-verify.ts'
 import { describeSoftHsm, initSoftHsm } from './ceremony/init-softhsm.ts'
 import { nextSteps, runCeremony } from './ceremony/keygen.ts'
-import { KEYGEN_TEXTS, type KeygenOptions, readPlan } from './ceremony/options.ts'
+import {
+  CEREMONY_TEXTS,
+  type KeygenOptions,
+  readPlan,
+  readSigningPlan,
+  type SignRequestOptions,
+} from './ceremony/options.ts'
+import { signRequest } from './ceremony/sign-request.ts'
 import { ConfigError, loadConfig } from './config.ts'
 import { isPinRefusal } from './issuers.ts'
 import { PIN_REFUSED_EXIT_CODE } from './protocol.ts'
@@ -110,6 +117,35 @@ program
   .action(run(keygenCommand))
 
 program
+  .command('sign-request <request>', 'Sign the request of a CA with the key of a root')
+  .describe([
+    'Sign the request of a CA with the key of a root: the other half of keygen, where the root is.',
+    '',
+    'Name and key are taken from the request; basic constraints, key usages, key identifiers, path length and validity are',
+    'what an issuer of chancery-signer needs. The key is a file (--key) or in a token (--library).',
+    'ceremony.log beside the certificate gets what was signed, with its fingerprints.',
+  ])
+  .option('--root', 'Certificate of the root, PEM')
+  .option('--days', 'How long the certificate is valid')
+  .option('--path-length', 'CA certificates that may stand below it', '0')
+  .option('--hash', 'sha256, sha384 or sha512', 'sha256')
+  .option('--out', 'File for the certificate', 'issuer.pem')
+  .option('--key', 'File with the key of the root')
+  .option('--passphrase-file', 'File with its passphrase')
+  .option('--passphrase-env', 'Variable with its passphrase')
+  .option('--passphrase-prompt', 'Ask for its passphrase on the terminal')
+  .option('--library', 'PKCS#11 library; the key is in a token')
+  .option('--token', 'Label of the token')
+  .option('--slot', 'Slot of the token')
+  .option('--label', 'Label of the key in the token')
+  .option('--id', 'Id of the key in the token, hexadecimal')
+  .option('--pin-file', 'File with the PIN; without it and --pin-env it is asked for')
+  .option('--pin-env', 'Variable with the PIN')
+  .example('sign-request issuing/request.csr --root root/root.pem --key root/key.pem --passphrase-prompt --days 1825')
+  .example('sign-request request.csr --root root.pem --library libsofthsm2.so --token root --label root --days 1825')
+  .action(run(signRequestCommand))
+
+program
   .command('init-softhsm <folder>', 'Make a SoftHSM token for development')
   .describe([
     'Make a SoftHSM token for development, in a folder of its own with its own configuration and random PINs.',
@@ -125,6 +161,11 @@ async function keygenCommand(options: KeygenOptions): Promise<number> {
   const plan = await readPlan(options, `chancery-signer ${version}`)
   await runCeremony(plan, (line) => console.log(line))
   for (const line of nextSteps(plan)) console.log(line)
+  return EXIT.ok
+}
+
+async function signRequestCommand(request: string, options: SignRequestOptions): Promise<number> {
+  await signRequest(readSigningPlan(request, options, `chancery-signer ${version}`), (line) => console.log(line))
   return EXIT.ok
 }
 
@@ -232,6 +273,6 @@ function run<A extends unknown[]>(command: (...args: A) => Promise<number>): (..
 
 program.parse(process.argv, {
   boolean: ['follow', 'json'],
-  string: [...KEYGEN_TEXTS, 'serial'],
+  string: [...CEREMONY_TEXTS, 'serial'],
   unknown: (flag) => `Unknown option: ${flag}`,
 })

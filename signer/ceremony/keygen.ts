@@ -17,6 +17,7 @@ import { encodeNameText } from '../../src/pki/name-text.ts'
 import { encodePem } from '../../src/pki/pem.ts'
 import { parseSpki } from '../../src/pki/spki.ts'
 import { subjectKeyIdentifier } from '../../src/pki/tbs-certificate.ts'
+import type { SecretSource } from '../keys/secret.ts'
 import { CeremonyLog } from './log.ts'
 import { type KeyShape, makeFileKey, makeTokenKey, type NewKey, type TokenKeyRequest, writeNewFile } from './new-key.ts'
 
@@ -31,6 +32,8 @@ export interface CeremonyPlan {
   /** Of a self-signed root; without it a request is made. */
   rootDays: number | undefined
   place: { token: TokenKeyRequest } | { passphrase: string | undefined }
+  /** Where PIN or passphrase came from. */
+  secret: SecretSource
   /** Shown in the log. */
   program: string
 }
@@ -42,9 +45,12 @@ export const CEREMONY_FILES = {
   log: 'ceremony.log',
 } as const
 
-const DAY_MS = 86_400_000
+export const DAY_MS = 86_400_000
 /** Clocks of others may be behind. */
-const BACKDATE_MS = 3_600_000
+export const BACKDATE_MS = 3_600_000
+
+/** 128 random bits behind an octet that keeps the INTEGER positive and its length the same. */
+export const newSerialNumber = (): Buffer => Buffer.concat([Buffer.of(1), randomBytes(16)])
 
 /** @param show gets every line of the log as it is written. @throws Error in one sentence; what was done until then is in the log */
 export async function runCeremony(plan: CeremonyPlan, show: (line: string) => void): Promise<void> {
@@ -113,8 +119,7 @@ async function makeRoot(plan: CeremonyPlan, days: number, nameDer: Buffer, key: 
     nameDer,
     spki: key.spki,
     pathLength: plan.pathLength,
-    // 128 random bits behind an octet that keeps the INTEGER positive and its length the same.
-    serialNumber: Buffer.concat([Buffer.of(1), randomBytes(16)]),
+    serialNumber: newSerialNumber(),
     signatureAlgorithm: algorithm,
     notBefore,
     notAfter: new Date(notBefore.getTime() + days * DAY_MS - 1000),
@@ -155,13 +160,17 @@ export function nextSteps(plan: CeremonyPlan): string[] {
   const certificate = isRoot ? files.document : 'issuer.pem'
   return [
     '',
-    ...(isRoot ? [] : [`Have ${files.document} signed; the certificate that comes back is issuer.pem below.`, '']),
+    ...(isRoot
+      ? []
+      : [`Have ${files.document} signed (sign-request, or your root CA); what comes back is issuer.pem below.`, '']),
     'For the configuration of chancery-signer:',
     '',
     `    hash: ${plan.hash}`,
     `    certificate: ${certificate}`,
     '    key:',
-    ...('token' in plan.place ? tokenLines(plan.place.token) : [`      file: ${files.key}`]),
+    ...('token' in plan.place
+      ? [...tokenLines(plan.place.token), ...secretLines('        pin', plan.secret)]
+      : [`      file: ${files.key}`, ...secretLines('      passphrase', plan.secret)]),
     '',
     `Keep ${files.log}.`,
   ]
@@ -176,6 +185,12 @@ function tokenLines({ library, token, label, id }: TokenKeyRequest): string[] {
     `        label: ${label}`,
     `        id: "${id}"`,
   ]
+}
+
+function secretLines(key: string, { file, env, prompt }: SecretSource): string[] {
+  if (file) return [`${key}_file: ${file}`]
+  if (env) return [`${key}_env: ${env}`]
+  return prompt ? [`${key}_prompt: true`] : []
 }
 
 function algorithmOf({ shape, hash }: CeremonyPlan): SignatureAlgorithm {

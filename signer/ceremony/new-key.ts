@@ -10,6 +10,7 @@ import type { KeyType } from '../config.ts'
 import { loadLibrary, type TokenPlace } from '../keys/pkcs11/library.ts'
 import { chooseOperation } from '../keys/pkcs11/mechanism.ts'
 import type { NewTokenKey } from '../keys/pkcs11/session.ts'
+import { encryptKey } from './encrypt-key.ts'
 
 export interface NewKey {
   /** DER of the SubjectPublicKeyInfo. */
@@ -81,8 +82,11 @@ export async function makeTokenKey({ type, bits }: KeyShape, request: TokenKeyRe
  */
 export async function makeFileKey(shape: KeyShape, file: string, passphrase: string | undefined): Promise<NewKey> {
   const { privateKey, publicKey } = await generate(shape)
-  const cipher = passphrase === undefined ? {} : { cipher: 'aes-256-cbc', passphrase }
-  writeNewFile(file, privateKey.export({ format: 'pem', type: 'pkcs8', ...cipher }) as string, 0o600)
+  const pem =
+    passphrase === undefined
+      ? (privateKey.export({ format: 'pem', type: 'pkcs8' }) as string)
+      : await encryptKey(privateKey, passphrase)
+  writeNewFile(file, pem, 0o600)
   return {
     spki: publicKey.export({ format: 'der', type: 'spki' }),
     facts: { key: file, protection: passphrase === undefined ? 'mode 600, not encrypted' : 'mode 600, encrypted' },

@@ -1,18 +1,14 @@
-/** The command line of `keygen`: what each option means, and what of it goes together. */
+/** The command lines of `keygen` and `sign-request`: what each option means, and what of it goes together. */
 
 import { randomBytes } from 'node:crypto'
-import { readSecret } from '../keys/secret.ts'
+import type { KeyConfig } from '../config.ts'
+import { readSecret, type SecretSource } from '../keys/secret.ts'
 import { CEREMONY_FILES, type CeremonyPlan } from './keygen.ts'
 import type { KeyShape } from './new-key.ts'
+import type { SigningPlan } from './sign-request.ts'
 
-/** As they stand on the command line. */
-export interface KeygenOptions {
-  type: string
-  hash: string
-  out: string
-  subject?: string
-  'root-days'?: string
-  'path-length'?: string
+/** Where a key is, as it stands on the command line. */
+interface KeyPlaceOptions {
   library?: string
   token?: string
   slot?: string
@@ -25,10 +21,28 @@ export interface KeygenOptions {
   'passphrase-prompt'?: boolean
 }
 
+export interface KeygenOptions extends KeyPlaceOptions {
+  type: string
+  hash: string
+  out: string
+  subject?: string
+  'root-days'?: string
+  'path-length'?: string
+}
+
+export interface SignRequestOptions extends KeyPlaceOptions {
+  hash: string
+  out: string
+  'path-length': string
+  root?: string
+  key?: string
+  days?: string
+}
+
 /** Options that take a text: without this list `--id 01` would arrive as the number 1. */
-export const KEYGEN_TEXTS = [
+export const CEREMONY_TEXTS = [
   ...['type', 'hash', 'subject', 'out', 'root-days', 'path-length', 'library', 'token', 'slot', 'label', 'id'],
-  ...['pin-file', 'pin-env', 'passphrase-file', 'passphrase-env'],
+  ...['pin-file', 'pin-env', 'passphrase-file', 'passphrase-env', 'root', 'key', 'days'],
 ]
 
 const TOKEN_OPTIONS = ['token', 'slot', 'label', 'id', 'pin-file', 'pin-env'] as const
@@ -36,58 +50,103 @@ const FILE_OPTIONS = ['passphrase-file', 'passphrase-env', 'passphrase-prompt'] 
 const RSA_BITS = [2048, 3072, 4096, 8192]
 const MAX_ROOT_DAYS = 36_525
 const MAX_PATH_LENGTH = 127
+/** For one signature, from a token that nobody else uses. */
+const SESSION_WAIT_SECONDS = 30
 
 /** Reads the PIN or the passphrase last, when nothing else can be wrong. @throws Error in one sentence */
 export async function readPlan(options: KeygenOptions, program: string): Promise<CeremonyPlan> {
-  const twice = Object.entries(options).find(([name, value]) => name !== '_' && Array.isArray(value))
-  if (twice) throw new Error(`--${twice[0]} is given twice`)
-  const { hash, subject, out } = options
+  refuseTwice(options)
+  const { subject, out } = options
   if (!subject) throw new Error('give the name of the CA: --subject "CN=Example Root CA,O=Example,C=DE"')
-  if (hash !== 'sha256' && hash !== 'sha384' && hash !== 'sha512') throw new Error('--hash is sha256, sha384 or sha512')
+  const hash = readHash(options.hash)
   const wanted = {
     out,
     program,
     subject,
-    hash: hash as CeremonyPlan['hash'],
+    hash,
     shape: readShape(options.type),
     rootDays: readWhole('root-days', options['root-days'], 1, MAX_ROOT_DAYS),
     pathLength: readWhole('path-length', options['path-length'], 0, MAX_PATH_LENGTH),
   }
-  return { ...wanted, place: options.library ? await tokenPlace(options.library, options) : await filePlace(options) }
+  return { ...wanted, ...(options.library ? await tokenPlace(options.library, options) : await filePlace(options)) }
 }
 
-async function tokenPlace(library: string, options: KeygenOptions): Promise<CeremonyPlan['place']> {
+/** The PIN or the passphrase is read later. @throws Error in one sentence */
+export function readSigningPlan(request: string, options: SignRequestOptions, program: string): SigningPlan {
+  refuseTwice(options)
+  const { root, out } = options
+  if (!root) throw new Error('give the certificate of the root: --root root.pem')
+  const days = readWhole('days', options.days, 1, MAX_ROOT_DAYS)
+  if (days === undefined) throw new Error('say how long the certificate is valid: --days 1825')
+  const pathLength = readWhole('path-length', options['path-length'], 0, MAX_PATH_LENGTH) ?? 0
+  const key = options.library ? tokenKey(options.library, options) : fileKey(options)
+  return { request, root, key, days, pathLength, hash: readHash(options.hash), out, program }
+}
+
+function tokenKey(library: string, options: SignRequestOptions): KeyConfig {
+  refuse(options, FILE_OPTIONS, 'is for a key in a file; this one is in a token (--library)')
+  if (options.key) throw new Error('set only one of --key, --library')
+  const slot = readWhole('slot', options.slot, 0, Number.MAX_SAFE_INTEGER)
+  const { token, label, id } = options
+  if (!token && slot === undefined) throw new Error('say which token: --token LABEL or --slot NUMBER')
+  if (!label && !id) throw new Error('say which key: --label LABEL or --id HEX')
+  const { file: pin_file, env: pin_env, prompt: pin_prompt } = pinSource(options)
+  const pkcs11 = { library, token, slot, label, id, pin_file, pin_env, pin_prompt }
+  return { pkcs11: { ...pkcs11, login: true, sessions: 1, session_wait: SESSION_WAIT_SECONDS } }
+}
+
+function fileKey(options: SignRequestOptions): KeyConfig {
+  refuse(options, TOKEN_OPTIONS, 'is for a key in a token, which needs --library as well')
+  if (!options.key) throw new Error('say where the key of the root is: --key FILE, or --library for a token')
+  const { file, env, prompt } = passphraseSource(options)
+  return { file: options.key, passphrase_file: file, passphrase_env: env, passphrase_prompt: prompt }
+}
+
+function refuseTwice(options: object): void {
+  const twice = Object.entries(options).find(([name, value]) => name !== '_' && Array.isArray(value))
+  if (twice) throw new Error(`--${twice[0]} is given twice`)
+}
+
+function readHash(hash: string): CeremonyPlan['hash'] {
+  if (hash === 'sha256' || hash === 'sha384' || hash === 'sha512') return hash
+  throw new Error('--hash is sha256, sha384 or sha512')
+}
+
+type PlaceAndSecret = Pick<CeremonyPlan, 'place' | 'secret'>
+
+async function tokenPlace(library: string, options: KeygenOptions): Promise<PlaceAndSecret> {
   refuse(options, FILE_OPTIONS, 'is for a key in a file; this one is in a token (--library)')
   const slot = readWhole('slot', options.slot, 0, Number.MAX_SAFE_INTEGER)
   if (!options.token && slot === undefined) throw new Error('say which token: --token LABEL or --slot NUMBER')
   if (!options.label) throw new Error('give the key a label: --label issuing-2026')
   if (options.id && !/^([0-9A-Fa-f]{2})+$/.test(options.id)) throw new Error('--id is hexadecimal bytes such as 01af')
-  const pin = await readSecret(pinSource(options), `PIN of token ${options.token || `in slot ${slot}`}`)
-  return {
-    token: {
-      library,
-      token: { label: options.token, slot },
-      label: options.label,
-      id: options.id || randomBytes(8).toString('hex'),
-      pin: pin!,
-    },
+  const secret = pinSource(options)
+  const pin = await readSecret(secret, `PIN of token ${options.token || `in slot ${slot}`}`)
+  const token = {
+    library,
+    token: { label: options.token, slot },
+    label: options.label,
+    id: options.id || randomBytes(8).toString('hex'),
+    pin: pin!,
   }
+  return { place: { token }, secret }
 }
 
-function pinSource({ 'pin-file': file, 'pin-env': env }: KeygenOptions) {
+function pinSource({ 'pin-file': file, 'pin-env': env }: KeyPlaceOptions): SecretSource {
   if (file && env) throw new Error('set only one of --pin-file, --pin-env')
   return file ? { file } : env ? { env } : { prompt: true }
 }
 
-async function filePlace(options: KeygenOptions): Promise<CeremonyPlan['place']> {
-  refuse(options, TOKEN_OPTIONS, 'is for a key in a token, which needs --library as well')
+function passphraseSource(options: KeyPlaceOptions): SecretSource {
   const given = FILE_OPTIONS.filter((name) => options[name])
   if (given.length > 1) throw new Error(`set only one of ${given.map((name) => `--${name}`).join(', ')}`)
-  const source = {
-    file: options['passphrase-file'],
-    env: options['passphrase-env'],
-    prompt: options['passphrase-prompt'],
-  }
+  const { 'passphrase-file': file, 'passphrase-env': env, 'passphrase-prompt': prompt } = options
+  return { file, env, prompt }
+}
+
+async function filePlace(options: KeygenOptions): Promise<PlaceAndSecret> {
+  refuse(options, TOKEN_OPTIONS, 'is for a key in a token, which needs --library as well')
+  const source = passphraseSource(options)
   const what = `passphrase for ${CEREMONY_FILES.key}`
   const passphrase = await readSecret(source, what)
   if (passphrase === '') throw new Error('the passphrase is empty')
@@ -95,10 +154,10 @@ async function filePlace(options: KeygenOptions): Promise<CeremonyPlan['place']>
   if (source.prompt && passphrase !== (await readSecret(source, `${what}, again`))) {
     throw new Error('the two passphrases differ')
   }
-  return { passphrase }
+  return { place: { passphrase }, secret: source }
 }
 
-function refuse(options: KeygenOptions, names: readonly (keyof KeygenOptions)[], why: string): void {
+function refuse(options: KeyPlaceOptions, names: readonly (keyof KeyPlaceOptions)[], why: string): void {
   const given = names.find((name) => options[name])
   if (given) throw new Error(`--${given} ${why}`)
 }

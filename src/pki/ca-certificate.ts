@@ -1,4 +1,4 @@
-/** What a new CA key is certified with: the TBSCertificate of a self-signed root (RFC 5280 §4.2.1) and a PKCS#10 request (RFC 2986). */
+/** What a new CA key is certified with: the TBSCertificate of a root or of a CA below it (RFC 5280 §4.2.1), and a PKCS#10 request (RFC 2986). */
 
 import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from './algorithms.ts'
 import { contextConstructedTag, TAG } from './der.ts'
@@ -17,7 +17,11 @@ export interface CaSubject {
   pathLength: number | undefined
 }
 
-export interface RootInput extends CaSubject {
+export interface CaCertificateInput extends CaSubject {
+  /** The issuer's subject, copied byte for byte. */
+  issuerNameDer: Buffer
+  /** The issuer's subjectKeyIdentifier. */
+  authorityKeyIdentifier: Buffer
   /** Big-endian magnitude, positive. */
   serialNumber: Buffer
   signatureAlgorithm: SignatureAlgorithm
@@ -26,15 +30,27 @@ export interface RootInput extends CaSubject {
   notAfter: Date
 }
 
+export type RootInput = Omit<CaCertificateInput, 'issuerNameDer' | 'authorityKeyIdentifier'>
+
 /** DER of the TBSCertificate of a root: subject and issuer are one, and so are the two key identifiers. */
 export function buildRootTbsCertificate(input: RootInput): Buffer {
-  const keyIdentifier = subjectKeyIdentifier(parseSpki(input.spki).keyBits)
+  return buildCaTbsCertificate({
+    ...input,
+    issuerNameDer: input.nameDer,
+    authorityKeyIdentifier: keyIdentifierOf(input),
+  })
+}
+
+const keyIdentifierOf = ({ spki }: CaSubject) => subjectKeyIdentifier(parseSpki(spki).keyBits)
+
+/** DER of the TBSCertificate of a CA. */
+export function buildCaTbsCertificate(input: CaCertificateInput): Buffer {
   return encodeDer((writer) =>
     writer.sequence(() => {
       writer.constructed(contextConstructedTag(0), () => writer.smallInteger(2))
       writer.unsignedInteger(input.serialNumber)
       writer.raw(SIGNATURE_ALGORITHMS[input.signatureAlgorithm].identifierDer)
-      writer.raw(input.nameDer)
+      writer.raw(input.issuerNameDer)
       writer.sequence(() => {
         writeTime(writer, input.notBefore)
         writeTime(writer, input.notAfter)
@@ -44,8 +60,8 @@ export function buildRootTbsCertificate(input: RootInput): Buffer {
       writer.constructed(contextConstructedTag(3), () =>
         writer.sequence(() => {
           writeCaExtensions(writer, input.pathLength)
-          writeSubjectKeyIdentifier(writer, keyIdentifier)
-          writeAuthorityKeyIdentifier(writer, keyIdentifier)
+          writeSubjectKeyIdentifier(writer, keyIdentifierOf(input))
+          writeAuthorityKeyIdentifier(writer, input.authorityKeyIdentifier)
         }),
       )
     }),

@@ -9,7 +9,7 @@ import path from 'node:path'
 import { after, describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { parseCsr, verifyCsrSignature } from '../../src/pki/csr.ts'
-import { decodePem } from '../../src/pki/pem.ts'
+import { decodePem, encodePem } from '../../src/pki/pem.ts'
 import { SIGNER_PROGRAM } from '../signer/daemon.ts'
 import { requireAll, requireCommand, requirePackage } from '../support/requirements.ts'
 import { SOFTHSM_LIBRARY } from '../support/softhsm.ts'
@@ -97,7 +97,7 @@ describe('a ceremony with a token', NEEDS, () => {
       assert.ok(log.includes(certificate.fingerprint256.replaceAll(':', '').toLowerCase()))
       assert.match(log, /sensitive yes, extractable no/)
       assert.ok(!log.includes(readFileSync(at('softhsm', 'pin'), 'utf8').trim()))
-      await assertSigns(`${configurationIn(stdout)}\n        pin_file: ${at('softhsm', 'pin')}`)
+      await assertSigns(configurationIn(stdout))
     })
   }
 
@@ -132,6 +132,19 @@ describe('a ceremony with a token', NEEDS, () => {
     await fail(/request\.csr: exists already/, ...inToken('first', '--subject', 'CN=X'))
   })
 
+  test('has a root in the token sign a request', async () => {
+    await succeed(...inToken('top', '--subject', 'CN=Top', '--root-days', '30', '--path-length', '1'))
+    await succeed(...inToken('below', '--subject', 'CN=Below'))
+    const place = ['--library', SOFTHSM_LIBRARY, '--token', 'dev', '--label', 'top', '--pin-file', at('softhsm', 'pin')]
+    await assertIssuerWorks('below', 'below', 'top', ...place)
+    const others = place.map((word) => (word === 'top' ? 'below' : word))
+    await fail(
+      /not the key of the issuer certificate/,
+      ...['sign-request', at('below', 'request.csr'), '--root', at('top', 'root.pem'), '--days', '20'],
+      ...['--out', at('below', 'other.pem'), ...others],
+    )
+  })
+
   test('ends with a code of its own when the PIN is wrong', async () => {
     writeFileSync(at('wrong'), '000000', { mode: 0o600 })
     const { code, stderr } = await signer(
@@ -154,6 +167,33 @@ describe('a ceremony with a token', NEEDS, () => {
   })
 })
 
+/** Under a root that was made before, with the request of an issuing CA. */
+async function assertIssuerWorks(name: string, request: string, root: string, ...key: string[]): Promise<string> {
+  const issuer = at(name, 'issuer.pem')
+  const stdout = await succeed(
+    ...[
+      'sign-request',
+      at(request, 'request.csr'),
+      '--root',
+      at(root, 'root.pem'),
+      '--days',
+      '20',
+      '--out',
+      issuer,
+      ...key,
+    ],
+  )
+  execFileSync('openssl', ['verify', '-x509_strict', '-CAfile', at(root, 'root.pem'), issuer], { stdio: 'pipe' })
+  const text = execFileSync('openssl', ['x509', '-in', issuer, '-noout', '-text']).toString()
+  assert.match(text, /X509v3 Basic Constraints: critical\s+CA:TRUE, pathlen:0/)
+  assert.match(text, /X509v3 Key Usage: critical\s+Certificate Sign, CRL Sign/)
+  assert.match(text, /X509v3 Subject Key Identifier/)
+  const fingerprint = new X509Certificate(readFileSync(issuer)).fingerprint256.replaceAll(':', '').toLowerCase()
+  assert.ok(readFileSync(at(name, 'ceremony.log'), 'utf8').includes(fingerprint))
+  assert.ok(stdout.includes(fingerprint))
+  return issuer
+}
+
 describe('a ceremony with files', requireCommand('openssl'), () => {
   const inFile = (name: string, ...more: string[]) => ['keygen', '--out', at(name), '--subject', 'CN=File CA', ...more]
 
@@ -174,8 +214,77 @@ describe('a ceremony with files', requireCommand('openssl'), () => {
     const pem = readFileSync(at('encrypted', 'key.pem'), 'utf8')
     assert.match(pem, /BEGIN ENCRYPTED PRIVATE KEY/)
     assert.ok(createPrivateKey({ key: pem, passphrase: env.TEST_PASSPHRASE }))
-    await assertSigns(`${configurationIn(stdout)}\n      passphrase_env: TEST_PASSPHRASE`)
+    await assertSigns(configurationIn(stdout))
     assert.doesNotMatch(stdout, /correct horse/)
+  })
+
+  test('encrypts so that OpenSSL reads the key, with 600,000 iterations, and says where the passphrase is', async () => {
+    writeFileSync(at('passphrase'), 'correct horse\n', { mode: 0o600 })
+    const stdout = await succeed(...inFile('for-openssl', '--root-days', '30', '--passphrase-file', at('passphrase')))
+    const file = at('for-openssl', 'key.pem')
+    const openssl = (...args: string[]) => execFileSync('openssl', args, { stdio: 'pipe' }).toString()
+    assert.equal(
+      openssl('pkey', '-in', file, '-passin', `file:${at('passphrase')}`, '-pubout'),
+      openssl('x509', '-in', at('for-openssl', 'root.pem'), '-noout', '-pubkey'),
+    )
+    const structure = openssl('asn1parse', '-in', file)
+    for (const part of [/:PBES2/, /:PBKDF2/, /INTEGER +:0927C0/, /:hmacWithSHA256/, /:aes-256-cbc/]) {
+      assert.match(structure, part)
+    }
+    assert.ok(configurationIn(stdout).includes(`      passphrase_file: ${at('passphrase')}`))
+    await assertSigns(configurationIn(stdout))
+  })
+
+  test('has a root in a file sign a request, for an issuer that the signer signs with', async () => {
+    const passphrase = ['--passphrase-env', 'TEST_PASSPHRASE']
+    await succeed('keygen', '--out', at('above'), '--subject', 'CN=Above', '--root-days', '30', ...passphrase)
+    await succeed(...inFile('under'))
+    const key = ['--key', at('above', 'key.pem'), ...passphrase]
+    const issuer = await assertIssuerWorks('under', 'under', 'above', ...key)
+    const yaml = `    certificate: ${issuer}\n    chain: ${at('above', 'root.pem')}\n    key: { file: ${at('under', 'key.pem')} }`
+    await assertSigns(yaml)
+
+    const sign = (...more: string[]) => ['sign-request', at('under', 'request.csr'), ...more]
+    const root = ['--root', at('above', 'root.pem')]
+    const days = ['--days', '20']
+    const out = ['--out', at('under', 'second.pem')]
+    for (const [reason, ...args] of [
+      [/issuer\.pem: exists already/, ...sign(...root, ...days, ...key, '--out', issuer)],
+      [/--days goes beyond .*root\.pem, which ends/, ...sign(...root, '--days', '31', ...key, ...out)],
+      [/say how long the certificate is valid/, ...sign(...root, ...key, ...out)],
+      [/give the certificate of the root/, ...sign(...days, ...key, ...out)],
+      [/say where the key of the root is/, ...sign(...root, ...days, ...out)],
+      [/the key is not that of/, ...sign(...root, ...days, '--key', at('under', 'key.pem'), ...out)],
+      [
+        /the request has the name of the root/,
+        ...sign('--root', issuer, ...days, '--key', at('under', 'key.pem'), ...out),
+      ],
+      [/is not one request in PEM/, 'sign-request', at('under', 'key.pem'), ...root, ...days, ...key, ...out],
+    ] as [RegExp, ...string[]][]) {
+      await fail(reason, ...args)
+    }
+    assert.ok(!readdirSync(at('under')).includes('second.pem'))
+  })
+
+  test('signs no request that its root has no room for', async () => {
+    await succeed(...inFile('leaf-root', '--root-days', '30', '--path-length', '0'))
+    await succeed('keygen', '--out', at('too-deep'), '--subject', 'CN=Too deep')
+    await fail(
+      /--path-length must be below that of .*, which is 0/,
+      ...['sign-request', at('too-deep', 'request.csr'), '--root', at('leaf-root', 'root.pem'), '--days', '9'],
+      ...['--key', at('leaf-root', 'key.pem'), '--out', at('too-deep', 'issuer.pem')],
+    )
+  })
+
+  test('a request that was changed is not signed', async () => {
+    const file = at('too-deep', 'request.csr')
+    const der = decodePem(readFileSync(file, 'utf8'))[0]!.der
+    der[der.length - 1]! ^= 1
+    writeFileSync(file, encodePem('CERTIFICATE REQUEST', der))
+    await fail(
+      /is not signed by the key it holds/,
+      ...['sign-request', file, '--root', at('above', 'root.pem'), '--days', '9', '--key', at('above', 'key.pem')],
+    )
   })
 
   test('never writes over a key', async () => {

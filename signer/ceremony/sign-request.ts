@@ -1,0 +1,149 @@
+/**
+ * `chancery-signer sign-request`: the key of a root, in a file or a token, certifies the CA that asks in a request.
+ *
+ * What the request wants is not copied, but for its name and its key: extensions, path length and validity are those of the
+ * command. So the daemon will accept the certificate as an issuer, whoever made the request.
+ */
+
+import { createPublicKey } from 'node:crypto'
+import { existsSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { describeReadFailure } from '../../src/config-file/read-failure.ts'
+import { buildCaTbsCertificate } from '../../src/pki/ca-certificate.ts'
+import {
+  assembleCertificate,
+  type Certificate,
+  fingerprintSha256,
+  parseCertificate,
+  verifyCertificateSignature,
+} from '../../src/pki/certificate.ts'
+import { type Csr, parseCsr, verifyCsrSignature } from '../../src/pki/csr.ts'
+import { decodePem, encodePem, type PemBlock, PemError } from '../../src/pki/pem.ts'
+import { checkSubjectKey, DEFAULT_SUBJECT_KEY_POLICY } from '../../src/pki/weak-key.ts'
+import type { KeyConfig } from '../config.ts'
+import { checkIssuerCertificate, findAlgorithm, readCertificates } from '../issuers.ts'
+import { type IssuerKeyFacts, KeyLoader, readKeySecret } from '../keys/load-key.ts'
+import { BACKDATE_MS, CEREMONY_FILES, DAY_MS, newSerialNumber } from './keygen.ts'
+import { CeremonyLog } from './log.ts'
+import { writeNewFile } from './new-key.ts'
+
+export interface SigningPlan {
+  /** PEM of the request. */
+  request: string
+  /** PEM of the certificate of `key`. */
+  root: string
+  key: KeyConfig
+  hash: 'sha256' | 'sha384' | 'sha512'
+  days: number
+  pathLength: number
+  /** The new certificate; the log lies beside it. */
+  out: string
+  /** Shown in the log. */
+  program: string
+}
+
+const KEY_CLOSE_MS = 5000
+
+/** @param show gets every line of the log as it is written. @throws Error in one sentence */
+export async function signRequest(plan: SigningPlan, show: (line: string) => void): Promise<void> {
+  if (existsSync(plan.out)) throw new Error(`${plan.out}: exists already`)
+  const root = readCertificates(plan.root)[0]!
+  checkIssuerCertificate(plan.root, root)
+  const request = readRequest(plan.request)
+  const notBefore = new Date(Math.floor((Date.now() - BACKDATE_MS) / 1000) * 1000)
+  const notAfter = new Date(notBefore.getTime() + plan.days * DAY_MS - 1000)
+  checkFit(plan, root, request, notAfter)
+
+  const log = new CeremonyLog(show)
+  log.step('signing of a request begins', {
+    program: plan.program,
+    'Node.js': process.version,
+    request: plan.request,
+    'SHA-256 fingerprint of the root': fingerprintSha256(root.der),
+  })
+  try {
+    const certificate = await certify(plan, root, request, { notBefore, notAfter })
+    writeNewFile(plan.out, encodePem('CERTIFICATE', certificate.der), 0o644)
+    log.step(`wrote ${plan.out}, read back and verified`, {
+      subject: request.subjectText,
+      'serial number': certificate.tbs.serialNumber.toString('hex'),
+      'valid from': notBefore.toISOString(),
+      'valid until': notAfter.toISOString(),
+      'path length': String(plan.pathLength),
+      'SHA-256 fingerprint': fingerprintSha256(certificate.der),
+    })
+  } catch (error) {
+    log.step(`signing ends with an error: ${error instanceof Error ? error.message : String(error)}`)
+    throw error
+  } finally {
+    log.append(path.join(path.dirname(plan.out), CEREMONY_FILES.log))
+  }
+}
+
+/** Checked before it is verified, which a hostile key could make expensive. @throws Error in one sentence */
+function readRequest(file: string): Csr {
+  const [block, ...more] = readPem(file)
+  if (block?.label !== 'CERTIFICATE REQUEST' || more.length > 0) throw new Error(`${file}: is not one request in PEM`)
+  const request = parseCsr(block.der)
+  const weakness = checkSubjectKey(request.spki, DEFAULT_SUBJECT_KEY_POLICY)
+  if (weakness !== undefined) throw new Error(`${file}: ${weakness}`)
+  if (!verifyCsrSignature(request)) throw new Error(`${file}: is not signed by the key it holds`)
+  return request
+}
+
+function readPem(file: string): PemBlock[] {
+  try {
+    return decodePem(readFileSync(file, 'utf8'))
+  } catch (cause) {
+    throw new Error(`${file}: ${cause instanceof PemError ? cause.message : describeReadFailure(cause)}`, { cause })
+  }
+}
+
+/** RFC 5280 §4.2.1.9 and §6.1.4: what does not fit makes a chain that nobody accepts. */
+function checkFit({ pathLength, root }: SigningPlan, { tbs }: Certificate, request: Csr, notAfter: Date): void {
+  if (request.subjectText === '') throw new Error('the request has no name for the CA')
+  if (request.subjectDer.equals(tbs.subjectDer)) throw new Error('the request has the name of the root')
+  if (request.spki.der.equals(tbs.spki.der)) throw new Error('the request holds the key of the root')
+  if (tbs.pathLength !== undefined && pathLength >= tbs.pathLength) {
+    throw new Error(`--path-length must be below that of ${root}, which is ${tbs.pathLength}`)
+  }
+  if (notAfter > tbs.notAfter) throw new Error(`--days goes beyond ${root}, which ends ${tbs.notAfter.toISOString()}`)
+}
+
+async function certify(
+  plan: SigningPlan,
+  { tbs: { spki, subjectDer, subjectKeyIdentifier } }: Certificate,
+  request: Csr,
+  validity: { notBefore: Date; notAfter: Date },
+): Promise<Certificate> {
+  const publicKey = createPublicKey({ key: spki.der, format: 'der', type: 'spki' })
+  const algorithm = findAlgorithm(publicKey, plan.hash)
+  const tbs = buildCaTbsCertificate({
+    nameDer: request.subjectDer,
+    spki: request.spki.der,
+    pathLength: plan.pathLength,
+    issuerNameDer: subjectDer,
+    authorityKeyIdentifier: subjectKeyIdentifier!,
+    serialNumber: newSerialNumber(),
+    signatureAlgorithm: algorithm,
+    ...validity,
+  })
+  const signature = await signOnce(plan.key, { algorithm, spki: spki.der, onStateChange: () => {} }, tbs)
+  const certificate = parseCertificate(assembleCertificate(tbs, algorithm, signature))
+  if (verifyCertificateSignature(certificate, publicKey)) return certificate
+  throw new Error(`the key is not that of ${plan.root}`)
+}
+
+async function signOnce(config: KeyConfig, facts: IssuerKeyFacts, tbs: Buffer): Promise<Buffer> {
+  const loader = new KeyLoader()
+  try {
+    const key = await loader.load(config, await readKeySecret(config), facts)
+    try {
+      return await key.sign(tbs)
+    } finally {
+      await key.close()
+    }
+  } finally {
+    await loader.close(KEY_CLOSE_MS)
+  }
+}
