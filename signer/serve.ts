@@ -1,6 +1,7 @@
 /** Puts the daemon together from its configuration, runs it until a signal, and takes it apart in order. */
 
 import pino, { type Logger } from 'pino'
+import { describeReadFailure } from '../src/config-file/read-failure.ts'
 import { type AuditChain, openAuditChain } from './audit-chain.ts'
 import type { SignerConfig } from './config.ts'
 import { createCounters } from './counters.ts'
@@ -18,15 +19,16 @@ import { crlMethods } from './methods/sign-crl.ts'
 import { testSignMethod } from './methods/test-sign.ts'
 import { dropPrivileges, isRoot } from './privileges.ts'
 import { readSharedSecret } from './protocol.ts'
-import { listen } from './server.ts'
+import { listen, prepareSocket } from './server.ts'
 import type { SigningService } from './signing.ts'
+import { atKey } from './start-failure.ts'
 
 /** How long a signature in a token's library may still take when everything else has ended. */
 const KEY_CLOSE_MS = 5000
 
 /** What `--validate-only` does: everything short of the audit chain and the socket. @returns one line an issuer. @throws Error in plain sentences. */
 export async function checkSetup(config: SignerConfig): Promise<string[]> {
-  readSharedSecret(config.secret_file)
+  readSecret(config)
   const keys = new KeyLoader()
   const issuers = await loadIssuers(config.issuers, { keys, onKeyState: () => {} })
   dropPrivileges(config)
@@ -70,17 +72,23 @@ async function serveUntil(
   withParent: boolean,
   log: Logger,
 ): Promise<void> {
-  const secret = readSharedSecret(config.secret_file)
+  const secret = readSecret(config)
   const keys = new KeyLoader()
   const issuerOptions = { keys, onKeyState: keyStateLogger(log) }
   const issuers = await loadIssuers(config.issuers, issuerOptions)
   dropPrivileges(config)
   // A child runs as whoever its parent is, which has its own ways to say so.
   if (isRoot() && !withParent) log.warn('the signer runs as root; set user and group, or start it as a user of its own')
-  const crlNumbers = openCrlNumbers(config.crl_numbers_file ?? `${config.audit.file}.crl-numbers`)
-  const { chain: audit, keptAside } = await openAuditChain(
-    { path: config.audit.file, maxBytes: config.audit.max_bytes },
-    (failure) => log.error({ err: failure }, 'nothing is signed until the signer is started again'),
+  // Before the audit chain, which is made here when it is missing: a start that fails leaves none behind, and one beside a
+  // signer that runs does not touch its file.
+  await atKey('socket', () => prepareSocket(config.socket))
+  const crlNumbers = await atKey(config.crl_numbers_file === undefined ? 'audit.file' : 'crl_numbers_file', () =>
+    openCrlNumbers(config.crl_numbers_file ?? `${config.audit.file}.crl-numbers`),
+  )
+  const { chain: audit, keptAside } = await atKey('audit.file', () =>
+    openAuditChain({ path: config.audit.file, maxBytes: config.audit.max_bytes }, (failure) =>
+      log.error({ err: failure }, 'nothing is signed until the signer is started again'),
+    ),
   )
   if (keptAside !== undefined) log.warn({ keptAside }, 'the last audit line was torn; it is kept aside')
 
@@ -114,6 +122,17 @@ async function serveUntil(
   await closeKeys(service.issuers)
   await keys.close(KEY_CLOSE_MS)
   log.info({ signatures: counters.signatures, refusals: counters.refusals }, 'signer stopped')
+}
+
+function readSecret({ secret_file: file }: SignerConfig): Buffer {
+  try {
+    return readSharedSecret(file)
+  } catch (cause) {
+    const reason = (cause as NodeJS.ErrnoException).syscall
+      ? `${file} ${describeReadFailure(cause)}`
+      : (cause as Error).message
+    throw new Error(`secret_file: ${reason}`, { cause })
+  }
 }
 
 function createHandlers(

@@ -1,6 +1,6 @@
 /** The daemon's Unix socket: taking it over safely, connections within limits, orderly drain. */
 
-import { chmodSync, lstatSync, mkdirSync, statSync, unlinkSync } from 'node:fs'
+import { accessSync, chmodSync, constants, lstatSync, mkdirSync, statSync, unlinkSync } from 'node:fs'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import path from 'node:path'
 import { Connection, type ConnectionContext, type ConnectionLimits } from './connection.ts'
@@ -26,15 +26,20 @@ export interface SignerServer {
 }
 
 /**
- * Listens on the socket. Whoever may write to it is decided by the file system (directory 0750, socket 0660) and by
- * the shared secret.
+ * Makes the socket's directory when it is missing, and takes away a socket that a dead daemon left.
  * @throws Error in one sentence when the place is unsafe or another daemon listens there.
+ */
+export async function prepareSocket(socketPath: string): Promise<void> {
+  checkPlace(socketPath)
+  await removeStaleSocket(socketPath)
+}
+
+/**
+ * Listens on the socket, after `prepareSocket`. Whoever may write to it is decided by the file system (directory 0750, socket
+ * 0660) and by the shared secret.
  */
 export async function listen(options: ServerOptions): Promise<SignerServer> {
   const { socketPath, limits, counters, log } = options
-  checkPlace(socketPath)
-  await removeStaleSocket(socketPath)
-
   const connections = new Set<Connection>()
   const server = createServer((socket) => {
     if (connections.size >= limits.connections) {
@@ -61,6 +66,7 @@ function checkPlace(socketPath: string): void {
   }
   const directory = path.dirname(socketPath)
   mkdirSync(directory, { recursive: true, mode: DIRECTORY_MODE })
+  accessSync(directory, constants.W_OK | constants.X_OK)
   const { mode } = statSync(directory)
   if ((mode & 0o027) !== 0) {
     throw new Error(

@@ -179,6 +179,15 @@ describe('the start with a key in a token', NEEDS, () => {
     assertRefused(outcome, /keys in a token need the package graphene-pk11: it is not installed/)
   })
 
+  test('says what SoftHSM needs when it finds no configuration', async () => {
+    for (const [SOFTHSM2_CONF, sentence] of [
+      ['/nowhere/softhsm2.conf', /CKR_GENERAL_ERROR; can this user read the file that SOFTHSM2_CONF names, \/nowhere/],
+      ['', /CKR_GENERAL_ERROR; set SOFTHSM2_CONF to the configuration file of SoftHSM/],
+    ] as const) {
+      assertRefused(await validate({ library: SOFTHSM_LIBRARY }, { env: { SOFTHSM2_CONF } }), sentence)
+    }
+  })
+
   test('finds a library of the system by its name', async () => {
     const outcome = await validate(
       { library: path.basename(SOFTHSM_LIBRARY) },

@@ -284,8 +284,9 @@ describe('starting and stopping', () => {
       const { signing, lastError, signatures } = (await client.call('health', {}, { timeoutMs })).meta
       assert.deepEqual([signing, signatures], [false, 1])
       assert.match(lastError!.message, /audit chain stopped/)
-      assert.match(daemon.output(), /somebody else writes to it.*nothing is signed until the signer is started again/)
+      // Its last lines are here for certain when it has ended.
       await daemon.stop()
+      assert.match(daemon.output(), /somebody else writes to it.*nothing is signed until the signer is started again/)
 
       writeFileSync(files.auditFile, whole)
       const again = await startDaemon(files.config)
@@ -312,6 +313,26 @@ describe('starting and stopping', () => {
     rmSync(files.folder, { recursive: true })
   })
 
+  test('names the key that leads to a folder that is not there', () =>
+    withFiles(async (files) => {
+      const text = readFileSync(files.config, 'utf8')
+      writeFileSync(files.config, text.replace('file: audit.jsonl', 'file: nodir/audit.jsonl'))
+      await assert.rejects(startDaemon(files.config), /audit\.file: there is no folder \S+nodir; make it/)
+      assert.ok(!existsSync(files.socket))
+      writeFileSync(files.config, text.replace('secret_file: secret', 'secret_file: nodir/secret'))
+      await assert.rejects(
+        startDaemon(files.config),
+        /secret_file: \S+nodir\/secret cannot be read: ENOENT, there is no such file/,
+      )
+    }))
+
+  test('a start that fails at the socket leaves no audit file behind', () =>
+    withFiles(async (files) => {
+      chmodSync(files.folder, 0o755)
+      await assert.rejects(startDaemon(files.config), /socket: \S+: mode 755 is too open for the signer's socket/)
+      assert.ok(!existsSync(files.auditFile))
+    }))
+
   test('--validate-only checks keys and certificates and touches neither socket nor audit file', () =>
     withFiles(async (files) => {
       const { stdout } = await program('--validate-only', '-c', files.config)
@@ -323,8 +344,8 @@ describe('starting and stopping', () => {
     withFiles(async (files) => {
       await assert.rejects(program('-c', files.config), (error: { code: number; stderr: string }) => {
         assert.equal(error.code, 1)
-        assert.match(error.stderr, /signer\.yaml:5: limits\.connections: /)
-        assert.match(error.stderr, /signer\.yaml:5: limits\.nonsense: unknown key/)
+        assert.match(error.stderr, /signer\.yaml: limits\.connections \(line 5\): /)
+        assert.match(error.stderr, /signer\.yaml: limits\.nonsense \(line 5\): unknown key/)
         return true
       })
     }, 'limits: { connections: 0, nonsense: 1 }\n'))

@@ -1,7 +1,8 @@
 /** The daemon gives up root before it opens its socket. Only root can show it. */
 
 import assert from 'node:assert/strict'
-import { chownSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { describe, test } from 'node:test'
 import { verifyAuditChain } from '../../signer/audit-verify.ts'
 import { SignerClient } from '../../src/ca/signer-client.ts'
@@ -52,6 +53,39 @@ describe('a signer started as root', { skip }, () => {
       ['no-such-user', /could not become no-such-user/],
     ] as const) {
       await withFiles(`user: ${user}\ngroup: nogroup\n`, (files) => assert.rejects(startDaemon(files.config), sentence))
+    }
+  })
+
+  test('says which key leads to a folder that this user may not use, and leaves no audit file behind', async () => {
+    const closed = mkdtempSync(`${tmpdir()}/closed-`)
+    try {
+      for (const [line, place, sentence] of [
+        [
+          'socket: signer.sock',
+          `socket: ${closed}/signer.sock`,
+          /socket: permission denied at \S+closed-\S+ for uid 65534/,
+        ],
+        [
+          'socket: signer.sock',
+          `socket: ${closed}/deeper/signer.sock`,
+          /socket: permission denied at \S+closed-\S+ for uid 65534/,
+        ],
+        [
+          'file: audit.jsonl',
+          `file: ${closed}/audit.jsonl`,
+          /audit\.file: permission denied at \S+closed-\S+ for uid 65534/,
+        ],
+      ] as const) {
+        await withFiles('user: nobody\ngroup: nogroup\n', async (files) => {
+          chownSync(files.folder, NOBODY, NOBODY)
+          writeFileSync(files.config, readFileSync(files.config, 'utf8').replace(line, place))
+          await assert.rejects(startDaemon(files.config), sentence)
+          assert.ok(!existsSync(files.auditFile))
+          assert.deepEqual(readdirSync(closed), [])
+        })
+      }
+    } finally {
+      rmSync(closed, { recursive: true })
     }
   })
 

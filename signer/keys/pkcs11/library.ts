@@ -1,5 +1,6 @@
 /** A PKCS #11 library in this process: loading and restarting it, and finding tokens in its slots. */
 
+import path from 'node:path'
 import { CallGate } from './call-gate.ts'
 import { TokenError, toTokenError } from './error.ts'
 import { call, type Graphene, importGraphene, type NativeModule } from './native.ts'
@@ -23,8 +24,20 @@ export async function loadLibrary(file: string): Promise<Pkcs11Library> {
   try {
     return new Pkcs11Library(api, api.Module.load(file), file)
   } catch (error) {
-    throw toTokenError(error, `PKCS#11 library ${file} cannot be loaded`)
+    const refusal = toTokenError(error, `PKCS#11 library ${file} cannot be loaded`)
+    const hint = softHsmHint(file)
+    if (refusal.code !== 'CKR_GENERAL_ERROR' || hint === undefined) throw refusal
+    throw new TokenError(`${refusal.message}; ${hint}`, refusal.kind, { code: refusal.code, cause: error })
   }
+}
+
+/** SoftHSM has one code for a configuration that it cannot read, which is the usual reason not to start. */
+function softHsmHint(file: string): string | undefined {
+  if (!path.basename(file).includes('softhsm')) return undefined
+  const configuration = process.env['SOFTHSM2_CONF']
+  return configuration
+    ? `can this user read the file that SOFTHSM2_CONF names, ${configuration}, and its directories.tokendir?`
+    : 'set SOFTHSM2_CONF to the configuration file of SoftHSM, in the environment of the signer'
 }
 
 export class Pkcs11Library {
