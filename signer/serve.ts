@@ -1,6 +1,7 @@
 /** Puts the daemon together from its configuration, runs it until a signal, and takes it apart in order. */
 
 import pino, { type Logger } from 'pino'
+import { ignoreUserSignals, RELOAD_OR_STOP } from '../src/lib/user-signals.ts'
 import { type AuditChain, openAuditChain } from './audit-chain.ts'
 import type { SignerConfig } from './config.ts'
 import { createCounters } from './counters.ts'
@@ -52,6 +53,7 @@ export async function serve(
   withParent: boolean,
 ): Promise<void> {
   const log = pino({ name: 'chancery-signer', level: config.log.level })
+  ignoreUserSignals(RELOAD_OR_STOP, (sentence) => log.warn(sentence))
   // Before "signer ready" is printed: a parent may send its signal right after that line.
   const stop = nextSignal(withParent)
   try {

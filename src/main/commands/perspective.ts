@@ -1,6 +1,7 @@
 /** `chancery perspective`: answers other instances until a signal. */
 
 import type { Config } from '../../config/schema.ts'
+import { ignoreUserSignals, STOP } from '../../lib/user-signals.ts'
 import { createLogger } from '../logging.ts'
 import { startPerspective } from '../perspective-service.ts'
 import { VERSION } from '../version.ts'
@@ -12,6 +13,7 @@ const GRACEFUL_MS = 30_000
 /** @returns the exit code. @throws CommandError when it cannot start */
 export async function runPerspective(config: Config): Promise<number> {
   const { log, flush } = createLogger(config.logging, 'perspective', false)
+  ignoreUserSignals(STOP, (sentence) => log.warn(sentence))
   const stopped = new Promise<NodeJS.Signals>((resolve) => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, resolve)
   })

@@ -3,6 +3,7 @@
 import type { Logger } from 'pino'
 import type { LoadedConfig } from '../../config/load.ts'
 import type { Config } from '../../config/schema.ts'
+import { ignoreUserSignals, RELOAD_OR_STOP, STOP } from '../../lib/user-signals.ts'
 import { createLiveReload, type LiveReload } from '../live-reload.ts'
 import { createLogger } from '../logging.ts'
 import { type RunningService, serve } from '../serve.ts'
@@ -21,6 +22,7 @@ export interface ServeHooks {
 export async function runService(config: Config, hooks: Partial<ServeHooks> = {}): Promise<number> {
   const { log, flush } = createLogger(config.logging, 'main', false)
   const { reread } = hooks
+  ignoreUserSignals(reread ? RELOAD_OR_STOP : STOP, (sentence) => log.warn(sentence))
   let reload: LiveReload | undefined
   // Before the service is up there is nothing to change, and the file has just been read.
   if (reread) process.on('SIGHUP', () => reload?.run())
