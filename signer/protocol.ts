@@ -26,6 +26,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs'
 import { z } from 'zod/v4'
+import { describeFileError } from '../src/lib/file-error.ts'
 
 export const PROTOCOL_VERSION = 1
 
@@ -371,12 +372,19 @@ export function checkWelcome(secret: Buffer, serverNonce: Buffer, clientNonce: B
 
 /**
  * Reads the shared secret. The two programs may run as two users with a group in common, so the group may read it.
- * @throws Error in one sentence when it is short, or open to others than owner and group.
+ * @throws Error in one sentence when it cannot be read, is short, or open to others than owner and group.
  */
 export function readSharedSecret(file: string): Buffer {
-  const fd = openSync(file, 'r')
+  let fd: number
   try {
-    const { mode } = fstatSync(fd)
+    fd = openSync(file, 'r')
+  } catch (cause) {
+    throw new Error(`${file}: cannot be read: ${describeFileError(cause)}`, { cause })
+  }
+  try {
+    const stats = fstatSync(fd)
+    if (!stats.isFile()) throw new Error(`${file}: is not a file`)
+    const { mode } = stats
     if ((mode & 0o037) !== 0) {
       throw new Error(`${file}: mode ${(mode & 0o777).toString(8)} is too open for a secret; use 600 or 640`)
     }

@@ -6,12 +6,14 @@
  * have read one of those keys are skipped.
  */
 
-import { readFile } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
 import path from 'node:path'
+import { describeFileError } from '../lib/file-error.ts'
 import { type Format, readDocument, type SourceDocument } from './document.ts'
 import { judge, type Reading } from './judge.ts'
 import { describeIssue, type Violation, valueAt } from './messages.ts'
 import { type ConfigError, type ConfigNotice, type ConfigWarning, formatPath, splitPath } from './notice.ts'
+import { openSecrets } from './open-secrets.ts'
 import { type Config, ConfigSchema } from './schema.ts'
 import { arrange, isSection, type Section, withoutFaults, withStandIns } from './shape.ts'
 import { type Environment, type Substitution, substituteVariables } from './substitute.ts'
@@ -27,12 +29,6 @@ export type LoadedConfig =
   | { ok: true; config: Config; warnings: ConfigWarning[]; path: string }
   | { ok: false; errors: ConfigError[] }
 
-const READ_FAILURES: Record<string, string> = {
-  ENOENT: ', there is no such file',
-  EACCES: ', permission denied',
-  EISDIR: ', it is a folder',
-}
-
 const FORMATS: Record<string, Format> = { '.yaml': 'yaml', '.yml': 'yaml', '.json': 'json' }
 
 /** Reads, substitutes and checks a configuration file; the file's extension chooses the format. Does not throw. */
@@ -40,21 +36,28 @@ export async function loadConfig(file: string, env: Environment, reading: Readin
   const format = FORMATS[path.extname(file).toLowerCase()]
   if (format === undefined) return refuse('its name ends in neither .yaml, .yml nor .json, which chooses the format')
   let text: string
+  let mode: number
   try {
     // Editors on Windows put a byte order mark first; JSON does not know it.
     text = (await readFile(file, 'utf8')).replace(/^\uFEFF/, '')
+    mode = (await stat(file)).mode
   } catch (error) {
-    const { code = 'unknown error' } = error as NodeJS.ErrnoException
-    return refuse(`cannot be read: ${code}${READ_FAILURES[code] ?? ''}`)
+    return refuse(`cannot be read: ${describeFileError(error)}`)
   }
-  const parsed = parseConfigText(text, { format, env, ...reading })
+  const parsed = parseConfigText(text, { format, env, mode, ...reading })
   return parsed.ok ? { ...parsed, path: file } : parsed
 }
 
 const refuse = (message: string): LoadedConfig => ({ ok: false, errors: [{ path: '', message }] })
 
-/** The same for text in hand. Errors come in the order of the file, warnings too. */
-export function parseConfigText(text: string, options: Reading & { format: Format; env: Environment }): ParsedConfig {
+/**
+ * The same for text in hand. Errors come in the order of the file, warnings too.
+ * @param options `mode` of the file, where it is one
+ */
+export function parseConfigText(
+  text: string,
+  options: Reading & { format: Format; env: Environment; mode?: number },
+): ParsedConfig {
   const source = readDocument(text, options.format)
   const syntax = source.problems.map((problem) => ({
     path: formatPath(problem.path),
@@ -77,6 +80,7 @@ export function parseConfigText(text: string, options: Reading & { format: Forma
       path: place,
       message: 'holds a variable reference inside a longer text, which stays as it is; only whole values are replaced',
     })),
+    ...openSecrets(raw, substitution.variables, options.mode ?? 0),
     ...judged.warnings,
   ]
   return { ok: true, config, warnings: inFileOrder(warnings.map((warning) => locate(source, warning, isSet))) }

@@ -16,6 +16,7 @@ import { deleteOld, type RetainedTable } from '../services/retention.ts'
 import type { ValidationDispatcher } from '../services/validation-dispatcher.ts'
 import type { ExpiryPage } from '../store/expiry-store.ts'
 import type { RetentionPage } from '../store/retention-store.ts'
+import { createFailureLog } from './failure-log.ts'
 import { adoptionRules, expiryLifetimes, nonceLifetimeSeconds, retentionPolicy } from './settings.ts'
 import type { Stores } from './wiring.ts'
 
@@ -133,6 +134,7 @@ export function backgroundTasks({
 }
 
 export function backgroundEvents(log: Logger, metrics: Metrics): BackgroundEvents {
+  const failures = createFailureLog(log)
   return {
     began(task) {
       metrics.workerRuns.inc({ task })
@@ -146,7 +148,8 @@ export function backgroundEvents(log: Logger, metrics: Metrics): BackgroundEvent
     failed(task, error) {
       metrics.workerErrors.inc({ task })
       if (task === ADOPTION) metrics.challengeWorkerErrors.inc()
-      log.error({ task, err: error }, 'background task failed')
+      failures.failed(task, error)
     },
+    recovered: failures.recovered,
   }
 }

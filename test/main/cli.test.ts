@@ -268,6 +268,41 @@ describe('command line', { timeout: 300_000 }, () => {
       })
     })
 
+    const secretless = () =>
+      configFile({ ca: { signer: { socket: path.join(folder, 'none.sock'), secret_file: '/nowhere/secret' } } })
+    for (const words of [['--validate-only'], ['serve'], ['ca', 'test-sign']]) {
+      test(`${words.join(' ')}: a secret that is not there is named with its key`, async () => {
+        const file = await secretless()
+        const { code, output } = await chancery('-c', file, ...words)
+        assert.equal(code, 1, output)
+        const sentence = 'ca.signer.secret_file: /nowhere/secret: cannot be read: ENOENT, there is no such file'
+        assert.ok(output.endsWith(`chancery: ${file} is not usable:\n${sentence}\n`), output)
+      })
+    }
+
+    test('everything that is wrong with the files is said at once, before the start does anything', async () => {
+      const port = await freePort()
+      const file = await configFile({
+        server: {
+          external_url: `https://127.0.0.1:${port}`,
+          bind: '127.0.0.1',
+          port,
+          tls: { cert_path: ca.intermediateKey, key_path: '/nowhere/key.pem' },
+        },
+        database: { host: '/nowhere', user: 'nobody', database: 'none' },
+        ca: { internal: { root_cert_path: ca.intermediate, root_key_path: folder } },
+        acme: { eab_key_file: '/nowhere/eab' },
+      })
+      const { code, output } = await chancery('-c', file, 'serve')
+      assert.equal(code, 1)
+      assert.deepEqual(output.slice(output.indexOf('chancery: ')).trim().split('\n').slice(1), [
+        `server.tls.cert_path: ${ca.intermediateKey}: holds no certificate in PEM form`,
+        'server.tls.key_path: /nowhere/key.pem: cannot be read: ENOENT, there is no such file',
+        `ca.internal.root_key_path: ${folder}: is not a file`,
+        'acme.eab_key_file: /nowhere/eab: cannot be read: ENOENT, there is no such file',
+      ])
+    })
+
     test('a key file that others may read is not used', async () => {
       const file = await configFile()
       chmodSync(ca.intermediateKey, 0o644)

@@ -1,7 +1,8 @@
 /** The configuration file of a command: found, read, and its faults printed in full. */
 
-import { type ConfigError, formatErrors, type LoadedConfig, loadConfig } from '../../config/load.ts'
+import { type ConfigError, type ConfigWarning, formatErrors, type LoadedConfig, loadConfig } from '../../config/load.ts'
 import type { Config } from '../../config/schema.ts'
+import type { FileFindings } from '../configured-files.ts'
 
 /** Ends a command with sentences for the operator instead of a stack. */
 export class CommandError extends Error {}
@@ -23,9 +24,21 @@ export async function readConfigFile(
 ): Promise<Config> {
   const loaded = await loadConfigFile(file, development || warnings === 'unsaid')
   if (!loaded.ok) throw new CommandError(complaint(nameOf(file), loaded.errors))
-  if (warnings === 'said' && loaded.warnings.length > 0)
-    process.stderr.write(`${formatErrors(loaded.warnings).replace(/^/gm, 'warning: ')}\n`)
+  if (warnings === 'said') warn(loaded.warnings)
   return loaded.config
+}
+
+/**
+ * Says what is remarkable about the files that a configuration names.
+ * @throws CommandError with everything that is wrong with them, one a line
+ */
+export function requireFiles(file: string | undefined, { errors, warnings }: FileFindings): void {
+  warn(warnings)
+  if (errors.length > 0) throw new CommandError(complaint(nameOf(file), errors))
+}
+
+function warn(warnings: readonly ConfigWarning[]): void {
+  if (warnings.length > 0) process.stderr.write(`${formatErrors(warnings).replace(/^/gm, 'warning: ')}\n`)
 }
 
 /** @param sections that the command reads; the others may be missing. @throws CommandError with every fault in them */
