@@ -60,7 +60,10 @@ export function createLogger(settings: LogSettings, thread: string, buffered: bo
  * ready, it stops, it has done what a signal asked for. Their own level stays what it is, since the severe ones call people.
  */
 export function lifeLog(log: Logger): Logger {
-  return log.child({}, { level: 'info' })
+  const life = log.child({})
+  // Set here, because a child that is made with the level its parent has just then goes on following the parent.
+  life.level = 'info'
+  return life
 }
 
 /**
