@@ -18,6 +18,7 @@ import type { ExpiryPage } from '../store/expiry-store.ts'
 import type { RetentionPage } from '../store/retention-store.ts'
 import { createFailureLog } from './failure-log.ts'
 import { adoptionRules, expiryLifetimes, nonceLifetimeSeconds, retentionPolicy } from './settings.ts'
+import { connectionTrouble } from './signer-check.ts'
 import type { Stores } from './wiring.ts'
 
 const RECOVERY_INTERVAL_MS = 2_000
@@ -38,7 +39,7 @@ export interface BackgroundParts {
   onDeleted(table: RetainedTable, page: RetentionPage, seconds: number): void
   presentSince(): number | undefined
   /** Undefined where no CRL is published. */
-  ca: Pick<CaBackend, 'outage'>
+  ca: Pick<CaBackend, 'outage' | 'unreachable'>
   crls: CrlBuilder | undefined
   isStopping(): boolean
 }
@@ -121,7 +122,14 @@ export function backgroundTasks({
       round: () => stores.rateLimits.sweep(limits.gc_max_age_seconds),
     },
     ...(crls
-      ? [{ name: 'crl_rebuild', role: 'crl' as const, intervalMs: CRL_LOOK_MS, round: whileSigning(crls.round) }]
+      ? [
+          {
+            name: 'crl_rebuild',
+            role: 'crl' as const,
+            intervalMs: CRL_LOOK_MS,
+            round: () => crlRound(crls, stores.crls, ca),
+          },
+        ]
       : []),
     { name: 'quota_gc', role: 'cleanup', intervalMs: QUOTA_SWEEP_INTERVAL_MS, round: () => stores.usage.sweep() },
     {
@@ -131,6 +139,19 @@ export function backgroundTasks({
       round: () => stores.nonces.sweep(nonceLifetimeSeconds(config)),
     },
   ]
+}
+
+/** No list is begun without a signer to sign it, and who waits for one (`chancery crl rebuild`) learns why. */
+async function crlRound(
+  { round }: CrlBuilder,
+  store: Pick<Stores['crls'], 'noteObstacle'>,
+  ca: BackgroundParts['ca'],
+): Promise<number> {
+  const failure = ca.unreachable()
+  const obstacle = failure ? connectionTrouble(failure) : ca.outage()?.reason
+  if (obstacle === undefined) return round()
+  await store.noteObstacle(obstacle)
+  return 0
 }
 
 export function backgroundEvents(log: Logger, metrics: Metrics): BackgroundEvents {

@@ -4,15 +4,17 @@
 import path from 'node:path'
 import sade, { type Sade } from 'sade'
 import type { Config } from '../config/schema.ts'
+import { joinNegativeValues } from '../lib/negative-values.ts'
 import { ignoreUserSignals, RELOAD_OR_STOP } from '../lib/user-signals.ts'
 import { typeOf } from '../protocol/challenge.ts'
 import { allowToAccount, disallowToAccount, listAllowed } from './commands/account.ts'
 import { testSign } from './commands/ca.ts'
-import { loadConfigFile, readConfigFile, readConfigSections, requireFiles } from './commands/config-file.ts'
+import { loadConfigFile, readConfigFile, readConfigSections, requireFiles, UsageError } from './commands/config-file.ts'
 import { rebuildCrls } from './commands/crl.ts'
 import { assignProfile, createProfile, listProfiles } from './commands/csr-profile.ts'
 import { databaseMigrate, databaseStatus } from './commands/db.ts'
 import { createCredential, listCredentials, revokeCredential } from './commands/eab.ts'
+import { groupComplaint, incompleteCommand, renderGroupHelp, wordsOf } from './commands/groups.ts'
 import { inspectAccount, inspectCertificate, inspectOrder } from './commands/inspect.ts'
 import { inspectAccounts, inspectCertificates, inspectOrders, type ListFlags } from './commands/inspect-lists.ts'
 import { runPerspective } from './commands/perspective.ts'
@@ -61,9 +63,6 @@ type Scope = 'service' | 'perspective'
 
 const EXIT_FAILED = 1
 const EXIT_USAGE = 2
-
-/** The command line itself is wrong. */
-class UsageError extends Error {}
 
 // Before any command has read a key.
 ignoreUserSignals(RELOAD_OR_STOP, (sentence) => process.stderr.write(`chancery: ${sentence}\n`))
@@ -531,8 +530,8 @@ function run<A extends [...string[], GlobalOptions]>(
   }
 }
 
-function complain(message: string): void {
-  process.stderr.write(`chancery: ${message}; see chancery --help\n`)
+function complain(message: string, command = 'chancery'): void {
+  process.stderr.write(`chancery: ${message}; see ${command} --help\n`)
   process.exitCode = EXIT_USAGE
 }
 
@@ -560,7 +559,8 @@ function flagsLast(argv: readonly string[]): string[] {
 /** Flags of lists that have a text for a value. */
 const LIST_TEXTS = [...Object.values(LISTS).flatMap(({ options }) => options.map(([flag]) => flag)), 'after'] as const
 
-const [node, script, ...words] = process.argv
+const [node, script, ...typed] = process.argv
+const words = joinNegativeValues(flagsLast(typed))
 const parsing = {
   unknown(flag: string) {
     complain(`unknown option: ${flag}`)
@@ -570,13 +570,23 @@ const parsing = {
   // Values that stay as typed, where the parser would make a number of 007.
   string: ['validator', 'kid', 'label', 'allow', 'csr-profile', 'profile', 'preapprove', ...LIST_TEXTS],
 }
-// An argument that is missing makes the parser say so and end the process with 1.
-const wrongUsage = () => {
-  process.exitCode = EXIT_USAGE
+const { tree } = program as unknown as { tree: Record<string, { describe?: readonly string[] }> }
+const incomplete = incompleteCommand(Object.keys(tree), wordsOf(words))
+
+async function parseAndRun(): Promise<void> {
+  // An argument that is missing makes the parser say so and end the process with 1.
+  const wrongUsage = () => {
+    process.exitCode = EXIT_USAGE
+  }
+  process.once('exit', wrongUsage)
+  const parsed = program.parse([node ?? '', script ?? '', ...words], parsing)
+  process.off('exit', wrongUsage)
+  if (parsed) await parsed.handler.apply(null, parsed.args)
+  else if (process.exitCode === undefined)
+    process.exitCode = words.some((word) => /^(?:-h|--help|-v|--version)$/.test(word)) ? 0 : EXIT_USAGE
 }
-process.once('exit', wrongUsage)
-const parsed = program.parse([node ?? '', script ?? '', ...flagsLast(words)], parsing)
-process.off('exit', wrongUsage)
-if (parsed) await parsed.handler.apply(null, parsed.args)
-else if (process.exitCode === undefined)
-  process.exitCode = words.some((word) => /^(?:-h|--help|-v|--version)$/.test(word)) ? 0 : EXIT_USAGE
+
+if (!incomplete || words.some((word) => /^(?:-v|--version)$/.test(word))) await parseAndRun()
+else if (words.some((word) => /^(?:-h|--help)$/.test(word)))
+  console.log(renderGroupHelp(incomplete, (command) => tree[command]?.describe?.[0] ?? ''))
+else complain(groupComplaint(incomplete), `chancery ${incomplete.group}`)

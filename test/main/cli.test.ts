@@ -75,11 +75,15 @@ describe('command line', { timeout: 300_000 }, () => {
 
   const wrong: [string[], RegExp][] = [
     [['nonsense'], /unknown command: nonsense/],
-    [['db'], /unknown command: db/],
+    [['db'], /db needs one more word, one of status, migrate, search-indexes; see chancery db --help/],
+    [['inspect'], /inspect needs one more word, one of order, certificate, account, certificates, /],
+    [['inspect', 'nonsense'], /unknown command: inspect nonsense; there are inspect order, /],
+    [['serve'], /no configuration: give -c FILE or set SERVICE_CONFIG/],
     [['serve', '--nonsense'], /unknown option: --nonsense/],
     [['-c'], /-c takes one file name/],
     [['-c', 'a.yaml', '-c', 'b.yaml'], /-c takes one file name/],
     [['--dev', '--port', '99999'], /--port takes a port number/],
+    [['--dev', '--port', '-1'], /--port takes a port number/],
     [['db', 'migrate', 'now'], /one word too many: now/],
     [['inspect', 'account', 'a', 'b'], /one word too many: b/],
   ]
@@ -105,10 +109,19 @@ describe('command line', { timeout: 300_000 }, () => {
     })
   })
 
+  for (const group of ['db', 'inspect', 'eab'])
+    test(`${group} --help lists the commands of ${group} and no others`, async () => {
+      const { code, output } = await chancery(group, '--help')
+      assert.equal(code, 0, output)
+      const listed = [...output.matchAll(/^ {4}(\w\S*) \S+ {2,}\S/gm)].map(([, first]) => first)
+      assert.ok(listed.length > 1, output)
+      assert.deepEqual(new Set(listed), new Set([group]))
+    })
+
   test('a command without a configuration says how to give one', async () => {
     assert.deepEqual(await chancery('db', 'status'), {
-      code: 1,
-      output: 'chancery: no configuration: give -c FILE or set SERVICE_CONFIG\n',
+      code: 2,
+      output: 'chancery: no configuration: give -c FILE or set SERVICE_CONFIG; see chancery --help\n',
     })
   })
 

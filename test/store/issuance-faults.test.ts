@@ -135,7 +135,8 @@ describe('issuance under faults', () => {
     signCertificate,
     signCrl: () => Promise.reject(new Error('no CRLs here')),
     testSign: async () => [],
-    tokenStates: async () => [],
+    unreachable: () => undefined,
+    health: async () => ({ signing: true, tokens: [] }),
     close: async () => undefined,
   })
 

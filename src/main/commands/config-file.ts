@@ -7,7 +7,10 @@ import type { FileFindings } from '../configured-files.ts'
 /** Ends a command with sentences for the operator instead of a stack. */
 export class CommandError extends Error {}
 
-/** The file that a command is about, read and checked. @throws CommandError when none is named */
+/** The command line itself is wrong, whatever the database holds: an exit code of its own. */
+export class UsageError extends CommandError {}
+
+/** The file that a command is about, read and checked. @throws UsageError when none is named */
 export async function loadConfigFile(file: string | undefined, development = false): Promise<LoadedConfig> {
   return loadConfig(nameOf(file), process.env, { development })
 }
@@ -58,6 +61,6 @@ function complaint(name: string, errors: readonly ConfigError[]): string {
 function nameOf(file: string | undefined): string {
   // A variable that is set to nothing counts as absent, as in the file itself.
   const name = file ?? (process.env.SERVICE_CONFIG || undefined)
-  if (name === undefined) throw new CommandError('no configuration: give -c FILE or set SERVICE_CONFIG')
+  if (name === undefined) throw new UsageError('no configuration: give -c FILE or set SERVICE_CONFIG')
   return name
 }
