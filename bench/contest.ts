@@ -182,7 +182,7 @@ function runningServer(other: AgainstOptions, options: Options): Contestant {
       caCertificates: other.caCertificates,
       rootCertificate: undefined,
       insecure: other.insecure,
-      pids: other.pid === undefined ? {} : { service: other.pid },
+      pids: other.pids,
     },
     stop: async () => undefined,
   }

@@ -7,9 +7,9 @@ import { readDocument } from '../src/config-file/document.ts'
 import { describeIssue } from '../src/config-file/messages.ts'
 import { formatNotice } from '../src/config-file/notice.ts'
 import { inFileOrder, locate, locatedProblems } from '../src/config-file/placement.ts'
-import { describeReadFailure } from '../src/config-file/read-failure.ts'
 import { schemaNodeOf } from '../src/config-file/schema-node.ts'
 import { isSection, withSections } from '../src/config-file/sections.ts'
+import { describeFileError } from '../src/lib/file-error.ts'
 import { EXTENDED_KEY_USAGES, type ExtendedKeyUsage, KEY_USAGES } from '../src/pki/oids.ts'
 import { DEFAULT_MAX_FRAME_BYTES } from './protocol.ts'
 
@@ -229,7 +229,7 @@ export function loadConfig(file: string): SignerConfig {
   try {
     text = readFileSync(file, 'utf8')
   } catch (cause) {
-    throw new ConfigError([`${file}: ${describeReadFailure(cause)}`])
+    throw new ConfigError([`${file}: cannot be read: ${describeFileError(cause)}`])
   }
   return withAbsolutePaths(parseConfig(text, file), path.dirname(path.resolve(file)))
 }

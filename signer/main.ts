@@ -4,6 +4,7 @@
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import sade from 'sade'
+import { joinNegativeValues } from '../src/lib/negative-values.ts'
 import type { AuditLine } from './audit-chain.ts'
 import { type AuditSelection, describeLine, exportAudit, followLines, lastLines } from './audit-export.ts'
 import { closedSegments } from './audit-segments.ts'
@@ -271,7 +272,7 @@ function run<A extends unknown[]>(command: (...args: A) => Promise<number>): (..
   }
 }
 
-program.parse(process.argv, {
+program.parse(joinNegativeValues(process.argv), {
   boolean: ['follow', 'json'],
   string: [...CEREMONY_TEXTS, 'serial'],
   unknown: (flag) => `Unknown option: ${flag}`,

@@ -26,6 +26,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs'
 import { z } from 'zod/v4'
+import { describeFileError } from '../src/lib/file-error.ts'
 
 export const PROTOCOL_VERSION = 1
 
@@ -164,6 +165,15 @@ export class SignerUnavailable extends Error {
 /** The other end did not keep to this file. */
 export class SignerProtocolError extends Error {
   override readonly name = 'SignerProtocolError'
+}
+
+/** Two different secrets: asking again does not help before somebody has corrected one. */
+export class SecretMismatch extends SignerProtocolError {
+  constructor() {
+    super(
+      'the signer does not hold the same secret as this service; compare the files that secret_file names on either side',
+    )
+  }
 }
 
 const ErrorMeta = z.strictObject({ message: z.string() })
@@ -343,6 +353,9 @@ export function encodeProof(secret: Buffer, serverNonce: Buffer, clientNonce: Bu
   return encodeFrame({ kind: KIND.proof, payload: Buffer.concat([clientNonce, mac]) })
 }
 
+/** How a daemon turns a client away, by which the client knows it. */
+const WRONG_PROOF = 'handshake failed: the client does not hold the same secret'
+
 /** Checks the client's proof. @returns the client's nonce. @throws SignerProtocolError */
 export function checkProof(secret: Buffer, serverNonce: Buffer, frame: Frame): Buffer {
   if (frame.kind !== KIND.proof) throw new SignerProtocolError('handshake first')
@@ -350,7 +363,7 @@ export function checkProof(secret: Buffer, serverNonce: Buffer, frame: Frame): B
   const clientNonce = Buffer.from(frame.payload.subarray(0, NONCE_BYTES))
   const mac = handshakeMac(secret, 'client', serverNonce, clientNonce)
   if (!timingSafeEqual(mac, frame.payload.subarray(NONCE_BYTES))) {
-    throw new SignerProtocolError('handshake failed: the client does not hold the same secret')
+    throw new SignerProtocolError(WRONG_PROOF)
   }
   return clientNonce
 }
@@ -359,24 +372,31 @@ export function encodeWelcome(secret: Buffer, serverNonce: Buffer, clientNonce: 
   return encodeFrame({ kind: KIND.welcome, payload: handshakeMac(secret, 'server', serverNonce, clientNonce) })
 }
 
-/** Checks the server's proof. @throws SignerProtocolError */
+/** Checks the server's proof. @throws SecretMismatch, SignerProtocolError */
 export function checkWelcome(secret: Buffer, serverNonce: Buffer, clientNonce: Buffer, frame: Frame): void {
   const refused = decodeError(frame)
-  if (refused) throw refused
+  if (refused) throw refused.message === WRONG_PROOF ? new SecretMismatch() : refused
   const mac = handshakeMac(secret, 'server', serverNonce, clientNonce)
   const proven =
     frame.kind === KIND.welcome && frame.payload.length === MAC_BYTES && timingSafeEqual(mac, frame.payload)
-  if (!proven) throw new SignerProtocolError('handshake failed: the signer does not hold the same secret')
+  if (!proven) throw new SecretMismatch()
 }
 
 /**
  * Reads the shared secret. The two programs may run as two users with a group in common, so the group may read it.
- * @throws Error in one sentence when it is short, or open to others than owner and group.
+ * @throws Error in one sentence when it cannot be read, is short, or open to others than owner and group.
  */
 export function readSharedSecret(file: string): Buffer {
-  const fd = openSync(file, 'r')
+  let fd: number
   try {
-    const { mode } = fstatSync(fd)
+    fd = openSync(file, 'r')
+  } catch (cause) {
+    throw new Error(`${file}: cannot be read: ${describeFileError(cause)}`, { cause })
+  }
+  try {
+    const stats = fstatSync(fd)
+    if (!stats.isFile()) throw new Error(`${file}: is not a file`)
+    const { mode } = stats
     if ((mode & 0o037) !== 0) {
       throw new Error(`${file}: mode ${(mode & 0o777).toString(8)} is too open for a secret; use 600 or 640`)
     }

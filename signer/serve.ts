@@ -1,7 +1,8 @@
 /** Puts the daemon together from its configuration, runs it until a signal, and takes it apart in order. */
 
 import pino, { type Logger } from 'pino'
-import { describeReadFailure } from '../src/config-file/read-failure.ts'
+import { describeFileError } from '../src/lib/file-error.ts'
+import { ignoreUserSignals, RELOAD_OR_STOP } from '../src/lib/user-signals.ts'
 import { type AuditChain, openAuditChain } from './audit-chain.ts'
 import type { SignerConfig } from './config.ts'
 import { createCounters } from './counters.ts'
@@ -54,6 +55,7 @@ export async function serve(
   withParent: boolean,
 ): Promise<void> {
   const log = pino({ name: 'chancery-signer', level: config.log.level })
+  ignoreUserSignals(RELOAD_OR_STOP, (sentence) => log.warn(sentence))
   // Before "signer ready" is printed: a parent may send its signal right after that line.
   const stop = nextSignal(withParent)
   try {
@@ -129,7 +131,7 @@ function readSecret({ secret_file: file }: SignerConfig): Buffer {
     return readSharedSecret(file)
   } catch (cause) {
     const reason = (cause as NodeJS.ErrnoException).syscall
-      ? `${file} ${describeReadFailure(cause)}`
+      ? `${file} cannot be read: ${describeFileError(cause)}`
       : (cause as Error).message
     throw new Error(`secret_file: ${reason}`, { cause })
   }

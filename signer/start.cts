@@ -5,7 +5,15 @@
  *
  * A token's session signs in a thread of the pool, and so do slow file keys; 32 sessions and some threads for the audit
  * chain find room. A thread that has nothing to do costs a few kilobytes.
+ *
+ * The signals that Node would answer with its debugger are taken before the rest is loaded, and long before a key is read.
  */
 
 process.env['UV_THREADPOOL_SIZE'] ??= '40'
-void import('./main.ts')
+void start()
+
+async function start(): Promise<void> {
+  const { ignoreUserSignals, RELOAD_OR_STOP } = await import('../src/lib/user-signals.ts')
+  ignoreUserSignals(RELOAD_OR_STOP, (sentence) => process.stderr.write(`chancery-signer: ${sentence}\n`))
+  await import('./main.ts')
+}

@@ -8,7 +8,7 @@ import { ANSWERED_TYPES } from '../scenario/challenge.ts'
 import { isScenarioName, ONLY_BY_NAME, SCENARIOS, type ScenarioName } from '../scenario/table.ts'
 import { type OpenOptions, RATE_FLAGS, readOpen } from './rate.ts'
 import { COUNT, type Flag, OptionsError, type Raw, Reader, SECONDS, SECONDS_AT_LEAST } from './reader.ts'
-import { readServers, SERVER_FLAGS, type ServerOptions } from './servers.ts'
+import { givenPids, readServers, SERVER_FLAGS, type ServerOptions } from './servers.ts'
 
 export interface Options {
   /** Of the first server, unless the bench starts it itself; so are roots, http-01 port and pids. */
@@ -204,12 +204,9 @@ function readSigning(read: Reader, directoryUrl: string): Signing {
 }
 
 function readPids(read: Reader): ServerPids {
-  const service = read.optionalInteger('server-pid', { min: 0, max: MOST_PROCESS_ID })
-  const signer = read.optionalInteger('signer-pid', { min: 1, max: MOST_PROCESS_ID })
-  const postgres = read.optionalInteger('postgres-pid', { min: 1, max: MOST_PROCESS_ID })
-  return {
-    ...(service !== undefined && { service }),
-    ...(signer !== undefined && { signer }),
-    ...(postgres !== undefined && { postgres }),
-  }
+  return givenPids({
+    service: read.optionalInteger('server-pid', { min: 0, max: MOST_PROCESS_ID }),
+    signer: read.optionalInteger('signer-pid', { min: 1, max: MOST_PROCESS_ID }),
+    postgres: read.optionalInteger('postgres-pid', { min: 1, max: MOST_PROCESS_ID }),
+  })
 }

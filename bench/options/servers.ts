@@ -1,5 +1,6 @@
 /** Which servers are loaded in turn, and how often: one that runs, builds and other servers that the bench starts. */
 
+import type { ServerPids } from '../measure/server-cpu.ts'
 import type { Flag, Raw, Reader } from './reader.ts'
 
 /** Another ACME server that runs already. What is undefined is as for the first server. */
@@ -11,8 +12,8 @@ export interface AgainstOptions {
   http01: { host: string; http01Port: number } | undefined
   caCertificates: string | undefined
   insecure: boolean
-  /** Undefined looks for who listens on the directory's port; 0 does not. */
-  pid: number | undefined
+  /** Without a service the one who listens on the directory's port is looked for; 0 looks for none. */
+  pids: ServerPids
 }
 
 /** Another ACME server that the bench starts. */
@@ -45,7 +46,7 @@ export const SERVER_FLAGS: readonly Flag[] = [
   ['beside', `Other servers to start on loopback and load in turn: ${BESIDE_NAMES.join(',')}; pebble=8 is 8 clients`],
   [
     'against',
-    'Another server that runs: URL[,name=N][,clients=N][,challenge=T][,http01=HOST:PORT][,ca-cert=FILE][,insecure][,pid=N]; may be repeated',
+    'Another server that runs: URL[,name=N][,clients=N][,challenge=T][,http01=HOST:PORT][,ca-cert=FILE][,insecure][,pid=N][,signer-pid=N][,postgres-pid=N]; may be repeated',
   ],
   ['repeat', 'How often each server is loaded with each scenario (default: 1, of several servers 3)'],
   ['workers', 'Of services that the bench starts: front threads (default: what the build takes)'],
@@ -146,12 +147,20 @@ function readAgainst(read: Reader, text: string): AgainstOptions[] {
       http01: host === undefined ? undefined : { host, http01Port: Number(port) },
       caCertificates: caFile === undefined ? undefined : read.content('against', caFile),
       insecure: settings.has('insecure'),
-      pid: integer('pid'),
+      pids: givenPids({ service: integer('pid'), signer: integer('signer-pid'), postgres: integer('postgres-pid') }),
     },
   ]
 }
 
-const AGAINST_SETTINGS = new Set(['name', 'clients', 'challenge', 'http01', 'ca-cert', 'insecure', 'pid'])
+const AGAINST_SETTINGS = new Set([
+  ...['name', 'clients', 'challenge', 'http01', 'ca-cert', 'insecure'],
+  ...['pid', 'signer-pid', 'postgres-pid'],
+])
+
+/** Without those that are to be looked for. */
+export function givenPids(pids: { [K in keyof ServerPids]: number | undefined }): ServerPids {
+  return Object.fromEntries(Object.entries(pids).filter(([, pid]) => pid !== undefined))
+}
 
 function listOf(value: unknown): string[] {
   if (value === undefined) return []

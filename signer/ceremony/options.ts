@@ -170,7 +170,7 @@ function readShape(type: string): KeyShape {
 }
 
 function readWhole(name: string, text: string | undefined, least: number, most: number): number | undefined {
-  if (!text) return undefined
+  if (text === undefined) return undefined
   const value = Number(text)
   if (/^\d+$/.test(text) && value >= least && value <= most) return value
   throw new Error(`--${name} is a whole number from ${least} to ${most}`)

@@ -8,7 +8,7 @@
 import { createPublicKey } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
-import { describeReadFailure } from '../../src/config-file/read-failure.ts'
+import { describeFileError } from '../../src/lib/file-error.ts'
 import { buildCaTbsCertificate } from '../../src/pki/ca-certificate.ts'
 import {
   assembleCertificate,
@@ -95,7 +95,10 @@ function readPem(file: string): PemBlock[] {
   try {
     return decodePem(readFileSync(file, 'utf8'))
   } catch (cause) {
-    throw new Error(`${file}: ${cause instanceof PemError ? cause.message : describeReadFailure(cause)}`, { cause })
+    throw new Error(
+      `${file}: ${cause instanceof PemError ? cause.message : `cannot be read: ${describeFileError(cause)}`}`,
+      { cause },
+    )
   }
 }
 

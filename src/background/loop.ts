@@ -5,6 +5,8 @@ export interface LoopOptions {
   intervalMs: number
   round(): Promise<void>
   onError(name: string, error: unknown): void
+  /** A round ended well after one that failed. */
+  onRecovered?(name: string): void
 }
 
 export interface Loop {
@@ -14,7 +16,7 @@ export interface Loop {
   stop(): Promise<void>
 }
 
-export function startLoop({ name, intervalMs, round, onError }: LoopOptions): Loop {
+export function startLoop({ name, intervalMs, round, onError, onRecovered }: LoopOptions): Loop {
   let healthy = true
   let stopped = false
   let wake: (() => void) | undefined
@@ -23,6 +25,7 @@ export function startLoop({ name, intervalMs, round, onError }: LoopOptions): Lo
     while (!stopped) {
       try {
         await round()
+        if (!healthy) onRecovered?.(name)
         healthy = true
       } catch (error) {
         healthy = false

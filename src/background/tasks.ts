@@ -19,6 +19,8 @@ export interface BackgroundEvents {
   began(task: string): void
   ended(task: string, taken: number): void
   failed(task: string, error: unknown): void
+  /** A round ended well after one that failed. */
+  recovered(task: string): void
 }
 
 export interface BackgroundWorkers {
@@ -39,6 +41,7 @@ export function startBackgroundTasks(
       name,
       intervalMs,
       onError: events.failed,
+      onRecovered: events.recovered,
       async round() {
         await lead(role, async () => {
           events.began(name)

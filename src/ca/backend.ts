@@ -65,9 +65,21 @@ export interface CaBackend {
   signCrl(issuerId: string, tbs: StreamedTbs, options: SignOptions): Promise<Buffer>
   /** Makes one real signature over test data with every issuer key. @throws CaError */
   testSign(options: { timeoutMs: number }): Promise<{ issuer: string; durationMs: number }[]>
-  /** Keys in tokens, and whether each is at hand; empty when no key is in a token. @throws CaError */
-  tokenStates(options: { timeoutMs: number }): Promise<readonly TokenState[]>
+  /**
+   * Why the backend cannot be asked anything at the moment, as far as that is known; undefined when it can. What is asked
+   * all the same waits for it until its own deadline.
+   */
+  unreachable(): Error | undefined
+  /** What the backend says of itself, without a signature. @throws CaError */
+  health(options: { timeoutMs: number }): Promise<CaHealth>
   close(): Promise<void>
+}
+
+export interface CaHealth {
+  /** False when it signs nothing until somebody has looked after it. */
+  signing: boolean
+  /** Keys in tokens, and whether each is at hand; empty when no key is in a token. */
+  tokens: readonly TokenState[]
 }
 
 /** `refused`: the token did not accept the PIN, and waits for its operator. */

@@ -61,7 +61,8 @@ export function guardBackend(backend: CaBackend, breaker: CircuitBreaker, isStop
       breaker.succeeded()
       return signed
     },
-    tokenStates: (options) => backend.tokenStates(options),
+    unreachable: () => backend.unreachable(),
+    health: (options) => backend.health(options),
     close: () => backend.close(),
   }
 }

@@ -93,10 +93,10 @@ export function createSignerBackend(options: SignerBackendOptions): CaBackend {
     )
   }
 
-  /** The reason stays with the signer's log: it may name slots and other keys, and health is public. */
-  async function tokenStates(timeoutMs: number) {
-    const { tokens = [] } = (await client.call('health', {}, { timeoutMs })).meta
-    return tokens.map(({ issuer, status, since }) => ({ issuer, status, since }))
+  /** Why a token is away stays with the signer's log: it may name slots and other keys, and health is public. */
+  async function health(timeoutMs: number) {
+    const { signing, tokens = [] } = (await client.call('health', {}, { timeoutMs })).meta
+    return { signing, tokens: tokens.map(({ issuer, status, since }) => ({ issuer, status, since })) }
   }
 
   return {
@@ -106,7 +106,8 @@ export function createSignerBackend(options: SignerBackendOptions): CaBackend {
     signCertificate: (id, tbs, { timeoutMs, requester }) => asCaError(signCertificate(id, tbs, requester, timeoutMs)),
     signCrl: (id, tbs, options) => asCaError(signCrl(id, tbs, options)),
     testSign: ({ timeoutMs }) => asCaError(testSign(timeoutMs)),
-    tokenStates: ({ timeoutMs }) => asCaError(tokenStates(timeoutMs)),
+    unreachable: () => client.failure,
+    health: ({ timeoutMs }) => asCaError(health(timeoutMs)),
     close() {
       clearInterval(refreshing)
       return client.close()

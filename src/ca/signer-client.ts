@@ -4,6 +4,7 @@
  * A request that finds no connection waits for one until its own deadline. A request that was under way when the connection
  * dropped is sent once more, since signing the same bytes twice does no harm: a signer that is started again within the
  * deadline costs a pause and no order. The second loss fails it as SignerUnavailable, for it may be what ended the signer.
+ * Two different secrets fail whatever waits, because no waiting mends them.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -24,6 +25,7 @@ import {
   type MethodParams,
   type MethodResult,
   NONCE_BYTES,
+  SecretMismatch,
   SignerProtocolError,
   SignerRefusal,
   SignerUnavailable,
@@ -115,6 +117,11 @@ export class SignerClient {
 
   get connected(): boolean {
     return this.#state === 'ready'
+  }
+
+  /** Why no connection stands, from the newest attempt; undefined when one does, and before the first attempt has failed. */
+  get failure(): Error | undefined {
+    return this.#state === 'ready' ? undefined : this.#lastFailure
   }
 
   /** Requests that have no answer yet. */
@@ -283,6 +290,7 @@ export class SignerClient {
     this.#lastFailure = reason
     const lostTwice = [...this.#pending].filter(([, { sent }]) => sent >= MAX_SENT)
     this.#fail(lostTwice, new SignerUnavailable('the connection to the signer was lost', { cause: reason }))
+    if (reason instanceof SecretMismatch) this.#fail(this.#pending, new SignerUnavailable(reason.message))
     this.#options.onDisconnect?.(reason)
     this.#reconnectTimer = setTimeout(() => this.#connect(), this.#pauseMs())
   }

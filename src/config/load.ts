@@ -6,15 +6,16 @@
  * have read one of those keys are skipped.
  */
 
-import { readFile } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { type Format, readDocument } from '../config-file/document.ts'
 import { describeIssue, valueAt } from '../config-file/messages.ts'
 import { type ConfigError, type ConfigWarning, formatPath, splitPath, type Violation } from '../config-file/notice.ts'
 import { inFileOrder, type Located, locate, locatedProblems } from '../config-file/placement.ts'
-import { describeReadFailure } from '../config-file/read-failure.ts'
 import { isSection, type Section } from '../config-file/sections.ts'
+import { describeFileError } from '../lib/file-error.ts'
 import { judge, type Reading } from './judge.ts'
+import { openSecrets } from './open-secrets.ts'
 import { REFERENCE } from './reference.ts'
 import { type Config, ConfigSchema } from './schema.ts'
 import { arrange, withoutFaults, withStandIns } from './shape.ts'
@@ -38,20 +39,28 @@ export async function loadConfig(file: string, env: Environment, reading: Readin
   const format = FORMATS[path.extname(file).toLowerCase()]
   if (format === undefined) return refuse('its name ends in neither .yaml, .yml nor .json, which chooses the format')
   let text: string
+  let mode: number
   try {
     // Editors on Windows put a byte order mark first; JSON does not know it.
     text = (await readFile(file, 'utf8')).replace(/^\uFEFF/, '')
+    mode = (await stat(file)).mode
   } catch (error) {
-    return refuse(describeReadFailure(error))
+    return refuse(`cannot be read: ${describeFileError(error)}`)
   }
-  const parsed = parseConfigText(text, { format, env, ...reading })
+  const parsed = parseConfigText(text, { format, env, mode, ...reading })
   return parsed.ok ? { ...parsed, path: file } : parsed
 }
 
 const refuse = (message: string): LoadedConfig => ({ ok: false, errors: [{ path: '', message }] })
 
-/** The same for text in hand. Errors come in the order of the file, warnings too. */
-export function parseConfigText(text: string, options: Reading & { format: Format; env: Environment }): ParsedConfig {
+/**
+ * The same for text in hand. Errors come in the order of the file, warnings too.
+ * @param options `mode` of the file, where it is one
+ */
+export function parseConfigText(
+  text: string,
+  options: Reading & { format: Format; env: Environment; mode?: number },
+): ParsedConfig {
   const source = readDocument(text, options.format)
   const syntax = locatedProblems(source)
   if (source.value === undefined) return { ok: false, errors: inFileOrder(syntax) }
@@ -69,6 +78,7 @@ export function parseConfigText(text: string, options: Reading & { format: Forma
       path: place,
       message: 'holds a variable reference inside a longer text, which stays as it is; only whole values are replaced',
     })),
+    ...openSecrets(raw, substitution.variables, options.mode ?? 0),
     ...judged.warnings,
   ]
   const isInFile = ({ path: place }: Violation) => place.length > 0 && isSet(formatPath(place))

@@ -16,7 +16,9 @@ import { deleteOld, type RetainedTable } from '../services/retention.ts'
 import type { ValidationDispatcher } from '../services/validation-dispatcher.ts'
 import type { ExpiryPage } from '../store/expiry-store.ts'
 import type { RetentionPage } from '../store/retention-store.ts'
+import { createFailureLog } from './failure-log.ts'
 import { adoptionRules, expiryLifetimes, nonceLifetimeSeconds, retentionPolicy } from './settings.ts'
+import { connectionTrouble } from './signer-check.ts'
 import type { Stores } from './wiring.ts'
 
 const RECOVERY_INTERVAL_MS = 2_000
@@ -37,7 +39,7 @@ export interface BackgroundParts {
   onDeleted(table: RetainedTable, page: RetentionPage, seconds: number): void
   presentSince(): number | undefined
   /** Undefined where no CRL is published. */
-  ca: Pick<CaBackend, 'outage'>
+  ca: Pick<CaBackend, 'outage' | 'unreachable'>
   crls: CrlBuilder | undefined
   isStopping(): boolean
 }
@@ -120,7 +122,14 @@ export function backgroundTasks({
       round: () => stores.rateLimits.sweep(limits.gc_max_age_seconds),
     },
     ...(crls
-      ? [{ name: 'crl_rebuild', role: 'crl' as const, intervalMs: CRL_LOOK_MS, round: whileSigning(crls.round) }]
+      ? [
+          {
+            name: 'crl_rebuild',
+            role: 'crl' as const,
+            intervalMs: CRL_LOOK_MS,
+            round: () => crlRound(crls, stores.crls, ca),
+          },
+        ]
       : []),
     { name: 'quota_gc', role: 'cleanup', intervalMs: QUOTA_SWEEP_INTERVAL_MS, round: () => stores.usage.sweep() },
     {
@@ -132,7 +141,21 @@ export function backgroundTasks({
   ]
 }
 
+/** No list is begun without a signer to sign it, and who waits for one (`chancery crl rebuild`) learns why. */
+async function crlRound(
+  { round }: CrlBuilder,
+  store: Pick<Stores['crls'], 'noteObstacle'>,
+  ca: BackgroundParts['ca'],
+): Promise<number> {
+  const failure = ca.unreachable()
+  const obstacle = failure ? connectionTrouble(failure) : ca.outage()?.reason
+  if (obstacle === undefined) return round()
+  await store.noteObstacle(obstacle)
+  return 0
+}
+
 export function backgroundEvents(log: Logger, metrics: Metrics): BackgroundEvents {
+  const failures = createFailureLog(log)
   return {
     began(task) {
       metrics.workerRuns.inc({ task })
@@ -146,7 +169,8 @@ export function backgroundEvents(log: Logger, metrics: Metrics): BackgroundEvent
     failed(task, error) {
       metrics.workerErrors.inc({ task })
       if (task === ADOPTION) metrics.challengeWorkerErrors.inc()
-      log.error({ task, err: error }, 'background task failed')
+      failures.failed(task, error)
     },
+    recovered: failures.recovered,
   }
 }

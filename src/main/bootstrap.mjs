@@ -182,11 +182,12 @@ async function build() {
  *
  * Ctrl-C reaches the whole foreground process group, so the program has it already and it is not sent a second time;
  * without a terminal the signal was meant for this process alone and is passed on. In either case this process stays
- * until the program has finished its orderly stop.
+ * until the program has finished its orderly stop. SIGUSR1 would open a debugger here, in the name of the same user, and
+ * SIGUSR2 leave the program behind: what they do is the program's to say.
  */
 function handOver(args) {
   const child = spawn(process.execPath, ['--enable-source-maps', ...args], { cwd: ROOT, stdio: 'inherit' })
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR1', 'SIGUSR2']) {
     process.on(signal, () => {
       if (signal !== 'SIGINT' || !process.stdin.isTTY) child.kill(signal)
     })

@@ -4,14 +4,17 @@
 import path from 'node:path'
 import sade, { type Sade } from 'sade'
 import type { Config } from '../config/schema.ts'
+import { joinNegativeValues } from '../lib/negative-values.ts'
+import { ignoreUserSignals, RELOAD_OR_STOP } from '../lib/user-signals.ts'
 import { typeOf } from '../protocol/challenge.ts'
 import { allowToAccount, disallowToAccount, listAllowed } from './commands/account.ts'
 import { testSign } from './commands/ca.ts'
-import { loadConfigFile, readConfigFile, readConfigSections } from './commands/config-file.ts'
+import { loadConfigFile, readConfigFile, readConfigSections, requireFiles, UsageError } from './commands/config-file.ts'
 import { rebuildCrls } from './commands/crl.ts'
 import { assignProfile, createProfile, listProfiles } from './commands/csr-profile.ts'
 import { databaseMigrate, databaseStatus } from './commands/db.ts'
 import { createCredential, listCredentials, revokeCredential } from './commands/eab.ts'
+import { groupComplaint, incompleteCommand, renderGroupHelp, wordsOf } from './commands/groups.ts'
 import { inspectAccount, inspectCertificate, inspectOrder } from './commands/inspect.ts'
 import { inspectAccounts, inspectCertificates, inspectOrders, type ListFlags } from './commands/inspect-lists.ts'
 import { runPerspective } from './commands/perspective.ts'
@@ -28,6 +31,7 @@ import { searchIndexes } from './commands/search-indexes.ts'
 import { runService } from './commands/serve.ts'
 import { throwSwitch } from './commands/switches.ts'
 import { acceptTerms } from './commands/terms.ts'
+import { inspectPerspectiveFiles, inspectServiceFiles, inspectSignerFiles } from './configured-files.ts'
 import { runEmbedded } from './dev.ts'
 import { loadChallengeMethods } from './extensions.ts'
 import { PERSPECTIVE_SECTIONS } from './perspective-service.ts'
@@ -55,11 +59,13 @@ interface DevFlags {
   crl?: boolean
 }
 
+type Scope = 'service' | 'perspective'
+
 const EXIT_FAILED = 1
 const EXIT_USAGE = 2
 
-/** The command line itself is wrong. */
-class UsageError extends Error {}
+// Before any command has read a key.
+ignoreUserSignals(RELOAD_OR_STOP, (sentence) => process.stderr.write(`chancery: ${sentence}\n`))
 
 const program = sade('chancery')
   .version(VERSION)
@@ -98,12 +104,7 @@ program
   .command('perspective', 'Corroborate for other instances: an HTTPS server that speaks the Open MPIC API')
   .example('-c perspective.yaml perspective')
   .action(
-    run(
-      async (options: GlobalOptions) =>
-        runPerspective(await readConfigSections(configOf(options), PERSPECTIVE_SECTIONS)),
-      'named',
-      PERSPECTIVE_SECTIONS,
-    ),
+    run(async (options: GlobalOptions) => runPerspective(await perspectiveConfig(options)), 'named', 'perspective'),
   )
 
 program
@@ -129,7 +130,13 @@ program
 program
   .command('ca test-sign', 'Make one test signature with every issuer and verify it')
   .example('-c config.yaml ca test-sign')
-  .action(run(async (options: GlobalOptions) => testSign(await readConfigFile(configOf(options)))))
+  .action(
+    run(async (options: GlobalOptions) => {
+      const config = await readConfigFile(configOf(options))
+      requireFiles(configOf(options), inspectSignerFiles(config))
+      return testSign(config)
+    }),
+  )
 
 /** Defaults are texts, so that digits stay digits: a serial number is no number. */
 function withSelection(command: Sade): Sade {
@@ -410,13 +417,26 @@ async function serveCommand(options: GlobalOptions & DevFlags): Promise<number> 
       crl: options.crl === true,
     })
   }
-  const config = await readConfigFile(configOf(options), 'said', options.dev)
+  const config = await serviceConfig(options)
   return runService(withFlags(config, options), {
     async reread() {
       const loaded = await loadConfigFile(configOf(options), options.dev)
       return loaded.ok ? { ...loaded, config: withFlags(loaded.config, options) } : loaded
     },
   })
+}
+
+/** With the files it names, and every warning said. */
+async function serviceConfig(options: GlobalOptions): Promise<Config> {
+  const config = await readConfigFile(configOf(options), 'said', options.dev)
+  requireFiles(configOf(options), inspectServiceFiles(config))
+  return config
+}
+
+async function perspectiveConfig(options: GlobalOptions): Promise<Config> {
+  const config = await readConfigSections(configOf(options), PERSPECTIVE_SECTIONS)
+  requireFiles(configOf(options), inspectPerspectiveFiles(config))
+  return config
 }
 
 /** What the command line says about the log stands above what the file says. */
@@ -426,14 +446,13 @@ function withFlags(config: Config, { debug, dev }: GlobalOptions): Config {
   return { ...config, logging: { ...config.logging, level, format } }
 }
 
-/** @param sections of a command that reads no others */
-async function validateOnly(options: GlobalOptions, sections?: readonly string[]): Promise<number> {
-  if (sections) {
-    await readConfigSections(configOf(options), sections)
-    console.log(`the configuration is valid as far as ${sections.join(', ')} go`)
+async function validateOnly(options: GlobalOptions, scope: Scope): Promise<number> {
+  if (scope === 'perspective') {
+    await perspectiveConfig(options)
+    console.log(`the configuration is valid as far as ${PERSPECTIVE_SECTIONS.join(', ')} go`)
     return 0
   }
-  const config = await readConfigFile(configOf(options), 'said', options.dev)
+  const config = await serviceConfig(options)
   const { server, ca, database } = config
   const { enabled } = await loadChallengeMethods(config)
   console.log(`chancery ${VERSION}`)
@@ -486,18 +505,19 @@ function configOf({ config }: GlobalOptions): string | undefined {
 /**
  * Turns what a command returns or throws into an exit code and plain lines on standard error.
  * @param words `further`: the command reads what stands behind the arguments it names.
+ * @param scope what of the configuration the command reads
  */
 function run<A extends [...string[], GlobalOptions]>(
   command: (...args: A) => Promise<number>,
   words: 'named' | 'further' = 'named',
-  sections?: readonly string[],
+  scope: Scope = 'service',
 ): (...args: A) => Promise<void> {
   return async (...args) => {
     const options = args.at(-1) as GlobalOptions
     try {
       if (words === 'named' && options._.length > 0) throw new UsageError(`one word too many: ${options._[0]}`)
       // Whatever the command: who asks for a check only does not expect a migration.
-      process.exitCode = options['validate-only'] ? await validateOnly(options, sections) : await command(...args)
+      process.exitCode = options['validate-only'] ? await validateOnly(options, scope) : await command(...args)
     } catch (error) {
       if (error instanceof UsageError) {
         complain(error.message)
@@ -510,8 +530,8 @@ function run<A extends [...string[], GlobalOptions]>(
   }
 }
 
-function complain(message: string): void {
-  process.stderr.write(`chancery: ${message}; see chancery --help\n`)
+function complain(message: string, command = 'chancery'): void {
+  process.stderr.write(`chancery: ${message}; see ${command} --help\n`)
   process.exitCode = EXIT_USAGE
 }
 
@@ -539,7 +559,8 @@ function flagsLast(argv: readonly string[]): string[] {
 /** Flags of lists that have a text for a value. */
 const LIST_TEXTS = [...Object.values(LISTS).flatMap(({ options }) => options.map(([flag]) => flag)), 'after'] as const
 
-const [node, script, ...words] = process.argv
+const [node, script, ...typed] = process.argv
+const words = joinNegativeValues(flagsLast(typed))
 const parsing = {
   unknown(flag: string) {
     complain(`unknown option: ${flag}`)
@@ -549,13 +570,23 @@ const parsing = {
   // Values that stay as typed, where the parser would make a number of 007.
   string: ['validator', 'kid', 'label', 'allow', 'csr-profile', 'profile', 'preapprove', ...LIST_TEXTS],
 }
-// An argument that is missing makes the parser say so and end the process with 1.
-const wrongUsage = () => {
-  process.exitCode = EXIT_USAGE
+const { tree } = program as unknown as { tree: Record<string, { describe?: readonly string[] }> }
+const incomplete = incompleteCommand(Object.keys(tree), wordsOf(words))
+
+async function parseAndRun(): Promise<void> {
+  // An argument that is missing makes the parser say so and end the process with 1.
+  const wrongUsage = () => {
+    process.exitCode = EXIT_USAGE
+  }
+  process.once('exit', wrongUsage)
+  const parsed = program.parse([node ?? '', script ?? '', ...words], parsing)
+  process.off('exit', wrongUsage)
+  if (parsed) await parsed.handler.apply(null, parsed.args)
+  else if (process.exitCode === undefined)
+    process.exitCode = words.some((word) => /^(?:-h|--help|-v|--version)$/.test(word)) ? 0 : EXIT_USAGE
 }
-process.once('exit', wrongUsage)
-const parsed = program.parse([node ?? '', script ?? '', ...flagsLast(words)], parsing)
-process.off('exit', wrongUsage)
-if (parsed) await parsed.handler.apply(null, parsed.args)
-else if (process.exitCode === undefined)
-  process.exitCode = words.some((word) => /^(?:-h|--help|-v|--version)$/.test(word)) ? 0 : EXIT_USAGE
+
+if (!incomplete || words.some((word) => /^(?:-v|--version)$/.test(word))) await parseAndRun()
+else if (words.some((word) => /^(?:-h|--help)$/.test(word)))
+  console.log(renderGroupHelp(incomplete, (command) => tree[command]?.describe?.[0] ?? ''))
+else complain(groupComplaint(incomplete), `chancery ${incomplete.group}`)

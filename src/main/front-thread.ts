@@ -31,8 +31,8 @@ import { overloadEvents } from './overload-events.ts'
 import { crlMaxAgeSeconds, databaseSettings, liveSettings, overloadSettings, proxySettings } from './settings.ts'
 import { connectCa, createAcmeContext, createStores } from './wiring.ts'
 
-/** The supervisor answers from memory; if it does not within this, it is stuck, and health must say so. */
-const SUPERVISOR_DEADLINE_MS = 2_000
+/** Longer than all probes together may take; a supervisor that does not answer within this is stuck, and health must say so. */
+const SUPERVISOR_DEADLINE_MS = 4_000
 const POOL_REPORT_MS = 100
 /** This costs a patient client nothing, and makes one that is not a thousand times slower. As many as there can be connections. */
 const LATE = { holdMs: 2_000, capacity: 8_192 }

@@ -16,6 +16,7 @@ export interface LiveReload {
   run(): Promise<void>
 }
 
+/** @param log one that writes at any level: an operator who sends a signal waits for the line */
 export function createLiveReload(
   running: Config,
   reread: () => Promise<LoadedConfig>,
@@ -37,11 +38,7 @@ export function createLiveReload(
     const { config, live, restart } = planReload(current, loaded.config)
     await apply(config)
     current = config
-    // Whatever the level was or is now: an operator who sends a signal waits for this line.
-    log[log.isLevelEnabled('info') ? 'info' : 'fatal'](
-      { applied: live, needRestart: restart },
-      'configuration read again',
-    )
+    log.info({ applied: live, needRestart: restart }, 'configuration read again')
   }
 
   return {

@@ -56,6 +56,17 @@ export function createLogger(settings: LogSettings, thread: string, buffered: bo
 }
 
 /**
+ * The same log at any level, for the few lines in the life of a process that its operator looks for whatever else is written: it is
+ * ready, it stops, it has done what a signal asked for. Their own level stays what it is, since the severe ones call people.
+ */
+export function lifeLog(log: Logger): Logger {
+  const life = log.child({})
+  // Set here, because a child that is made with the level its parent has just then goes on following the parent.
+  life.level = 'info'
+  return life
+}
+
+/**
  * The facts, or a copy where there was something to hide. Written out here because the redaction of pino takes 50 µs for each
  * line with paths that begin with a wildcard, more than all the rest of a short request; this takes well below one.
  */

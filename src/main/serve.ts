@@ -137,7 +137,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   if (config.nonce.store === 'memory') await requireNonceOwnership(presence)
   else {
     const epochs = await keepNonceEpochs(config, db, (error) =>
-      log.warn({ err: error }, 'the key epoch of nonces could not be renewed'),
+      log.warn({ reason: (error as Error).message }, 'the key epoch of nonces could not be renewed'),
     )
     teardown.add(() => epochs.stop())
   }

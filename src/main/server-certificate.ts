@@ -1,10 +1,11 @@
 /** The server certificate that the service issues to itself (`server.tls.self_issued_names`), kept in files and renewed. */
 
 import { createPublicKey, generateKeyPairSync, X509Certificate } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import path from 'node:path'
 import type { CaIssuer } from '../ca/backend.ts'
+import { describeFileError } from '../lib/file-error.ts'
 import { encodePem } from '../pki/pem.ts'
 import { parseSpki } from '../pki/spki.ts'
 import type { Identifier } from '../protocol/identifier.ts'
@@ -22,6 +23,7 @@ const RENEW_AT_REST = 1 / 3
 /**
  * Issues when there is no certificate, it is for other names, by another issuer, or due for renewal.
  * @returns whether the files were written
+ * @throws Error that names the key when a file cannot be written; nothing has been issued then
  */
 export async function ensureServerCertificate(
   files: ServerCertificateFiles,
@@ -31,6 +33,8 @@ export async function ensureServerCertificate(
   now: Date,
 ): Promise<boolean> {
   if (isGood(files, names, issuer, now)) return false
+  requireWritable('server.tls.key_path', files.keyPath)
+  requireWritable('server.tls.cert_path', files.certPath)
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const spki = parseSpki(publicKey.export({ type: 'spki', format: 'der' }))
   const { der, issuer: signedBy } = await issuance.issueToSelf(names.map(toIdentifier), spki, now)
@@ -74,10 +78,28 @@ function toIdentifier(name: string): Identifier {
   return { type: isIP(name) === 0 ? 'dns' : 'ip', value: name }
 }
 
+/** About as much as will be written: a disk that is full takes an empty file. */
+const PROBE = Buffer.alloc(8192)
+
+/** A certificate that cannot be kept would be issued again at every start, and each of them recorded. */
+function requireWritable(key: string, file: string): void {
+  try {
+    makeFolder(file)
+    writeFileSync(newFile(file), PROBE, { mode: 0o600 })
+    rmSync(newFile(file))
+  } catch (cause) {
+    throw new Error(`${key}: ${file}: cannot be written: ${describeFileError(cause)}`, { cause })
+  }
+}
+
+const newFile = (file: string) => `${file}.new`
+
+/** Whatever the umask: who may write to the folder may put another key there. */
+const makeFolder = (file: string) => mkdirSync(path.dirname(file), { recursive: true, mode: 0o755 })
+
 /** Whole or not at all; a crash between the two files leaves a key that does not fit, which is then issued anew. */
 function replaceFile(file: string, content: string, mode: number): void {
-  // Whatever the umask: who may write to the folder may put another key there.
-  mkdirSync(path.dirname(file), { recursive: true, mode: 0o755 })
-  writeFileSync(`${file}.new`, content, { mode })
-  renameSync(`${file}.new`, file)
+  makeFolder(file)
+  writeFileSync(newFile(file), content, { mode })
+  renameSync(newFile(file), file)
 }

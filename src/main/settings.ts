@@ -14,6 +14,7 @@ import type { IdentifierPolicy } from '../domain/identifier-policy.ts'
 import { RATE_CATEGORIES, type RateCategory } from '../domain/rate-limit.ts'
 import type { ValidationPolicy } from '../domain/validation-policy.ts'
 import type { ProxySettings } from '../http/forwarded.ts'
+import { describeFileError } from '../lib/file-error.ts'
 import { keysOf } from '../lib/keys.ts'
 import { createSecretBox, type SecretBox } from '../lib/secret-box.ts'
 import { CURVES } from '../pki/algorithms.ts'
@@ -208,14 +209,28 @@ const MIN_EAB_SECRET_BYTES = 32
  * @throws Error when the file cannot be read or is too short
  */
 export function eabSecretBox({ acme, admin_api }: Config): SecretBox | undefined {
-  const secret = acme.eab_key_file === null ? admin_api.token_secret : readEabSecret(path.resolve(acme.eab_key_file))
+  const secret = acme.eab_key_file === null ? admin_api.token_secret : namedEabSecret(acme.eab_key_file)
   return secret === null ? undefined : createSecretBox(secret, 'chancery: HMAC keys of binding credentials')
 }
 
-function readEabSecret(file: string): Buffer {
-  const secret = readFileSync(file)
+function namedEabSecret(file: string): Buffer {
+  try {
+    return readEabSecret(path.resolve(file))
+  } catch (cause) {
+    throw new Error(`acme.eab_key_file: ${(cause as Error).message}`, { cause })
+  }
+}
+
+/** @throws Error in one sentence when it cannot be read or is too short */
+export function readEabSecret(file: string): Buffer {
+  let secret: Buffer
+  try {
+    secret = readFileSync(file)
+  } catch (cause) {
+    throw new Error(`${file}: cannot be read: ${describeFileError(cause)}`, { cause })
+  }
   if (secret.length >= MIN_EAB_SECRET_BYTES) return secret
-  throw new Error(`acme.eab_key_file: ${file} has ${secret.length} bytes; it needs at least ${MIN_EAB_SECRET_BYTES}`)
+  throw new Error(`${file} has ${secret.length} bytes; it needs at least ${MIN_EAB_SECRET_BYTES}`)
 }
 
 export function accountRulesPolicy({ security }: Config): AccountRulesPolicy {

@@ -24,5 +24,14 @@ export async function requireTestSignatures(
 
 function reasonOf({ message, cause }: Error): string {
   if (!(cause instanceof Error)) return message
-  return ADVICE[(cause as NodeJS.ErrnoException).code ?? ''] ?? `${message}: ${cause.message}`
+  return adviceOn(cause) ?? `${message}: ${cause.message}`
+}
+
+/** Why there is no connection to the signer, for its operator. */
+export function connectionTrouble(failure: Error): string {
+  return `the signer is not reachable: ${adviceOn(failure) ?? failure.message}`
+}
+
+function adviceOn(error: Error): string | undefined {
+  return ADVICE[(error as NodeJS.ErrnoException).code ?? '']
 }

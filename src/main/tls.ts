@@ -6,6 +6,7 @@ import { type Loop, startLoop } from '../background/loop.ts'
 import type { CaBackend } from '../ca/backend.ts'
 import type { Config } from '../config/schema.ts'
 import type { Issuance } from '../services/issuance.ts'
+import { createFailureLog } from './failure-log.ts'
 import { ensureServerCertificate, type ServerCertificateFiles } from './server-certificate.ts'
 
 const CERTIFICATE_CHECK_INTERVAL_MS = 3_600_000
@@ -31,6 +32,7 @@ export function renewServerCertificate(
   onRenewed: () => Promise<void>,
   log: Logger,
 ): Loop {
+  const failures = createFailureLog(log)
   return startLoop({
     name: 'server certificate',
     intervalMs: CERTIFICATE_CHECK_INTERVAL_MS,
@@ -39,6 +41,7 @@ export function renewServerCertificate(
       log.info('server certificate renewed')
       await onRenewed()
     },
-    onError: (name, error) => log.error({ task: name, err: error }, 'background task failed'),
+    onError: failures.failed,
+    onRecovered: failures.recovered,
   })
 }

@@ -177,9 +177,10 @@ export function createThreadIssuance(
       metrics.certificatesIssued.inc()
       log.info({ event: 'certificate_issued', ...certificate }, 'certificate issued')
     },
-    signingFailed(error: Error & { retryable: boolean }, context: object) {
+    signingFailed(error: Error & { retryable: boolean }, context: { orderId: string | undefined }) {
       metrics.caSigningErrors.inc()
-      log.error(
+      // Whoever asked for a certificate of the service itself says why there is none, in a sentence.
+      log[context.orderId === undefined ? 'debug' : 'error'](
         { event: 'signing_failed', retryable: error.retryable, err: error, ...context },
         'the CA backend did not sign',
       )

@@ -5,8 +5,14 @@ import type { HttpReply } from '../http/message.ts'
 
 export type CheckStatus = 'ok' | 'error'
 
+/** Why the CA backend is in error: words that may be read by anybody. The log has the rest. */
+export type CaTrouble = 'signer not reachable' | 'CA backend unavailable'
+
 /** The pools of all front threads together; `available` as the pressure guard counts it (`Database.pressure`). */
 export interface PoolHealth {
+  /** What it may grow to: connections are opened when they are needed, and closed when nobody has needed them for long. */
+  max: number
+  /** Open connections. */
   size: number
   available: number
   waiting: number
@@ -19,6 +25,7 @@ export interface HealthReport {
     ca_backend: {
       status: CheckStatus | 'stopped'
       tokens?: readonly { issuer: string; status: string; since: string }[]
+      reason?: CaTrouble
     }
     /** Absent where no CRL is published. */
     crl?: { status: CheckStatus; stale: boolean }
@@ -48,22 +55,20 @@ export function healthzReply(report: HealthReport, headers: readonly Header[]): 
   return jsonReply(healthy ? 200 : 503, { status: healthy ? 'ok' : 'degraded', ...shown }, headers)
 }
 
+/** Why no request should be sent here; undefined when some should. */
+export function unreadiness({ checks, shutting_down }: HealthReport): string | undefined {
+  const { database, ca_backend, crl } = checks
+  if (database === 'pool_exhausted') return 'Connection pool exhausted'
+  if (database.status !== 'ok') return 'database unavailable'
+  // Stopped on purpose: clients are told so, and when to come back, by an instance that still takes their requests.
+  if (ca_backend.status === 'error') return ca_backend.reason ?? 'CA backend unavailable'
+  if (crl?.status === 'error') return 'CRL is stale'
+  return shutting_down ? 'shutting down' : undefined
+}
+
 export function readyzReply(report: HealthReport, headers: readonly Header[]): HttpReply {
-  const { database, ca_backend, crl } = report.checks
-  const pool = database === 'pool_exhausted' ? { pool: report.pool } : {}
-  const reason =
-    database === 'pool_exhausted'
-      ? 'Connection pool exhausted'
-      : database.status !== 'ok'
-        ? 'database unavailable'
-        : // Stopped on purpose: clients are told so, and when to come back, by an instance that still takes their requests.
-          ca_backend.status === 'error'
-          ? 'CA backend unavailable'
-          : crl?.status === 'error'
-            ? 'CRL is stale'
-            : report.shutting_down
-              ? 'shutting down'
-              : undefined
+  const reason = unreadiness(report)
+  const pool = report.checks.database === 'pool_exhausted' ? { pool: report.pool } : {}
   return reason === undefined
     ? jsonReply(200, { ready: true }, headers)
     : jsonReply(503, { ready: false, reason, ...pool }, headers)

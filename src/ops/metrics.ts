@@ -85,6 +85,8 @@ export function createMetrics() {
     crlNextUpdate: gauge('crl_next_update_seconds', 'nextUpdate of the list that is served, in seconds since 1970.', [
       'crl',
     ]),
+    ready: gauge('ready', '1 while requests should be sent here, as /readyz says.'),
+    caUp: gauge('ca_up', '1 while the CA backend answers and could sign.'),
     signingStopped: new Gauge({
       name: 'service_signing_stopped',
       help: '1 while the operator has stopped all signing.',

@@ -160,6 +160,7 @@ export function createCrlBuilder(parts: CrlBuilderParts, policy: CrlPolicy): Crl
       const waitMs = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(failures - 1, 10))
       pauses.set(name, { until: performance.now() + waitMs, failures })
       events.failed(name, error)
+      await store.noteObstacle(reasonOf(error))
       return 0
     }
   }
@@ -289,6 +290,11 @@ async function* framed({ prefix, suffix }: DerFrame, content: AsyncIterable<Buff
   yield prefix
   yield* content
   yield suffix
+}
+
+function reasonOf(error: unknown): string {
+  const { message, cause } = error instanceof Error ? error : new Error(String(error))
+  return cause instanceof Error ? `${message}: ${cause.message}` : message
 }
 
 const wholeSeconds = (at: Date): Date => new Date(Math.floor(at.getTime() / 1000) * 1000)

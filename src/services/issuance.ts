@@ -243,8 +243,9 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       const error = cause instanceof CaError ? cause : new CaError('the CA backend failed', { retryable: true, cause })
       events.signingFailed(error, { certificateId, orderId })
       if (error.retryable) return { outcome: 'left to recovery', error }
-      // Both sides lint and check: a refusal means that they disagree, or that this process is not what it was.
-      events.alarm('the CA refused for good what this service had built', error)
+      // Both sides lint and check: a refusal means that they disagree, or that this process is not what it was. The names
+      // of the service itself were checked by nobody before; they may simply lie outside the signer's policy.
+      if (orderId !== undefined) events.alarm('the CA refused for good what this service had built', error)
       await store.fail(certificateId, problemDocument('serverInternal', 'the CA refused to sign this certificate'))
       return { outcome: 'failed', error }
     }

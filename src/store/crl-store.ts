@@ -82,6 +82,10 @@ export interface CrlStore {
   published(): Promise<PublishedCrl[]>
   /** Asks the builder, whichever instance that is, for new lists. @returns the time by the database's clock */
   requestRebuild(): Promise<Date>
+  /** Says to whoever asked last why there is no list yet. */
+  noteObstacle(reason: string): Promise<void>
+  /** What has been in the way since the last request; undefined when nothing is known to be. */
+  obstacle(): Promise<string | undefined>
   /** Notes that certificates are issued under this count of shards. */
   useShards(shards: number): Promise<void>
   /** Counts that certificates were issued under within the last so many days. */
@@ -176,7 +180,20 @@ const REQUEST: Statement = {
   name: 'crl-request',
   text: `
     INSERT INTO server_settings (key, value) VALUES ('${REQUEST_KEY}', '{}')
-    ON CONFLICT (key) DO UPDATE SET updated_at = now() RETURNING updated_at`,
+    ON CONFLICT (key) DO UPDATE SET value = EXCLUDED.value, updated_at = now() RETURNING updated_at`,
+}
+
+const NOTE_OBSTACLE: Statement = {
+  name: 'crl-note-obstacle',
+  // Once for each reason: this comes again every second.
+  text: `
+    UPDATE server_settings SET value = jsonb_build_object('obstacle', $1::text)
+     WHERE key = '${REQUEST_KEY}' AND value->>'obstacle' IS DISTINCT FROM $1::text`,
+}
+
+const OBSTACLE: Statement = {
+  name: 'crl-obstacle',
+  text: `SELECT value->>'obstacle' AS obstacle FROM server_settings WHERE key = '${REQUEST_KEY}'`,
 }
 
 const USE_SHARDS: Statement = {
@@ -268,6 +285,12 @@ export function createCrlStore(db: Pick<Database, 'query'>): CrlStore {
     async requestRebuild() {
       const [row] = await db.query<{ updated_at: Date }>(REQUEST, [])
       return (row as { updated_at: Date }).updated_at
+    },
+    async noteObstacle(reason) {
+      await db.query(NOTE_OBSTACLE, [reason])
+    },
+    async obstacle() {
+      return (await db.query<{ obstacle: string | null }>(OBSTACLE, []))[0]?.obstacle ?? undefined
     },
     async useShards(shards) {
       await db.query(USE_SHARDS, [shards])

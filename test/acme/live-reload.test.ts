@@ -79,7 +79,8 @@ describe('SIGHUP', () => {
     edit((config) => {
       config['logging'] = { level: 'ERROR' }
     })
-    await hangUp()
+    assert.equal((await hangUp()).level, 'info')
+    assert.equal((await hangUp()).level, 'info', 'fatal is for alarms')
     assert.equal((await requestLines('/second')).length, 0)
     writeFileSync(configFile, original)
     assert.deepEqual((await hangUp())['applied'], ['logging.level'])
@@ -116,4 +117,18 @@ describe('SIGHUP', () => {
     assert.deepEqual((await hangUp())['applied'], [])
     assert.equal((await fetch(service.directoryUrl)).status, 200)
   })
+})
+
+test('that it is ready and that it stops stands in the log at any level, and pages nobody', async () => {
+  const service = await startTestService({ config: { logging: { level: 'CRITICAL' } } })
+  try {
+    assert.equal(await service.stop(), 0)
+    const life = ['service ready', 'service stopping', 'service stopped']
+    assert.deepEqual(
+      service.log.map(({ message, level }) => `${level} ${message}`),
+      life.map((message) => `info ${message}`),
+    )
+  } finally {
+    await service.dispose()
+  }
 })

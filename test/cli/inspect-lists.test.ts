@@ -212,7 +212,7 @@ describe('inspect, the lists', () => {
   ] as const) {
     test(`${words.join(' ')} is refused with what is right`, async () => {
       const result = await chancery('inspect', 'certificates', ...words)
-      assert.equal(result.code, 1)
+      assert.equal(result.code, 2)
       assert.ok(result.complaint.includes(complaint), result.complaint)
     })
   }

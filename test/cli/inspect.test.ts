@@ -205,9 +205,9 @@ describe('inspect', () => {
       })
     })
 
-    test(`what is no id of an ${what} ends with 1 and a sentence`, async () => {
+    test(`what is no id of an ${what} is wrong usage and a sentence`, async () => {
       const { code, out, complaint } = await inspect(what, 'xyz')
-      assert.deepEqual({ code, out }, { code: 1, out: '' })
+      assert.deepEqual({ code, out }, { code: 2, out: '' })
       assert.match(complaint, /^chancery: xyz is (?:not a UUID|neither a UUID nor a serial number in hex)[^\n]*\n$/)
     })
   }

@@ -61,7 +61,10 @@ describe('kill -9 of PostgreSQL', { timeout: 150_000 }, () => {
       await sleep(moment())
       await killPostgres()
       await assertUnavailable()
-      if (kill === 0) await untilReadiness(503)
+      if (kill === 0) {
+        await untilReadiness(503)
+        await service.waitForLog('background task failed; it is tried again', 10_000)
+      }
       postgres = await startPostgres()
       await untilNextCertificate()
     }
@@ -71,6 +74,7 @@ describe('kill -9 of PostgreSQL', { timeout: 150_000 }, () => {
     assert.equal(service.process.exitCode, null, 'the service is still the same process')
     assertNoComplaints(crowd)
     assert.ok(crowd.clients.some(({ unavailable }) => unavailable > 0))
+    assertEpisodes(service.log)
     const { connection } = service.database
     const books = await checkBooks({ connection, folder: service.folder, held: crowd.held, boundMs: BOUND_MS })
     console.log(`${KILLS} kills, ${crowd.held.length} certificates held, books: ${JSON.stringify(books)}`)
@@ -83,6 +87,20 @@ describe('kill -9 of PostgreSQL', { timeout: 150_000 }, () => {
     assert.equal(await stopWithin(STOP_MS), 0)
     postgres = await startPostgres()
   })
+
+  /** Of each background task: one line when it begins to fail, without a stack, one when it works again, and so on. */
+  function assertEpisodes(log: TestService['log']): void {
+    const lines = log.filter(({ message }) => message.startsWith('background task ') && !message.includes('found work'))
+    for (const task of new Set(lines.map((line) => line['task']))) {
+      const told = lines.filter((line) => line['task'] === task)
+      const levels = told.map((_, index) => (index % 2 === 0 ? 'error' : 'warn'))
+      assert.deepEqual(
+        told.map(({ level, err }) => (err === undefined ? level : 'a stack')),
+        levels,
+        String(task),
+      )
+    }
+  }
 
   async function stopWithin(ms: number): Promise<number | null | 'late'> {
     const timeout = new AbortController()

@@ -299,6 +299,8 @@ describe('a ceremony with files', requireCommand('openssl'), () => {
   const WRONG: [RegExp, ...string[]][] = [
     [/--type is one of/, '--type', 'RSA-1024'],
     [/--root-days is a whole number/, '--root-days', 'many'],
+    [/--path-length is a whole number from 0 to 127/, '--path-length', '-1'],
+    [/--path-length is a whole number/, '--path-length'],
     [/--hash is sha256/, '--hash', 'md5'],
     [/--token is for a key in a token/, '--token', 'ca'],
     [/set only one of --passphrase-file, --passphrase-env/, '--passphrase-file', 'a', '--passphrase-env', 'B'],

@@ -50,7 +50,7 @@ class Signer {
   }
 
   async state() {
-    return (await this.backend.tokenStates({ timeoutMs: 5000 }))[0]!
+    return (await this.backend.health({ timeoutMs: 5000 })).tokens[0]!
   }
 
   /** The signature that works again, or the last reason why none does. */

@@ -1,7 +1,8 @@
 /** The way of every npm script from sources to the running program, in a small project of its own. */
 
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import {
   copyFileSync,
   existsSync,
@@ -14,7 +15,10 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { createInterface } from 'node:readline'
 import { afterEach, beforeEach, describe, test } from 'node:test'
+import { assertPortFree } from '../../src/http/port-check.ts'
+import { freePort } from '../support/free-port.ts'
 
 const TREE = path.resolve(import.meta.dirname, '../../..')
 
@@ -88,6 +92,33 @@ describe('npm scripts', { timeout: 120_000 }, () => {
     assert.deepEqual([stdout, status], ['', 1])
     assert.match(stderr, /^Building … failed after .* s\n\nbench\/word\.ts.*error TS2322/)
     assert.match(stderr, /chancery: building failed; the output above says why\n$/)
+  })
+
+  // In the program that waits, too, a debugger would be everybody's.
+  test('SIGUSR1 and SIGUSR2 go to the program', async () => {
+    const port = await freePort()
+    write(
+      'bench/main.ts',
+      `declare const process: any
+for (const signal of ['SIGUSR1', 'SIGUSR2']) process.on(signal, () => process.stdout.write(signal + '\\n'))
+process.on('SIGTERM', () => process.exit(0))
+setInterval(() => {}, 1000)
+process.stdout.write('up\\n')
+`,
+    )
+    const child = spawn(process.execPath, [`--inspect-port=${port}`, 'src/main/bootstrap.mjs', 'bench'], {
+      cwd: root,
+      stdio: ['ignore', 'pipe', 'ignore'],
+    })
+    const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+    assert.equal((await lines.next()).value, 'up')
+    for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) {
+      child.kill(signal)
+      assert.equal((await lines.next()).value, signal)
+    }
+    await assertPortFree('127.0.0.1', port)
+    child.kill('SIGTERM')
+    assert.deepEqual(await once(child, 'exit'), [0, null])
   })
 
   describe('install', () => {

@@ -75,11 +75,15 @@ describe('command line', { timeout: 300_000 }, () => {
 
   const wrong: [string[], RegExp][] = [
     [['nonsense'], /unknown command: nonsense/],
-    [['db'], /unknown command: db/],
+    [['db'], /db needs one more word, one of status, migrate, search-indexes; see chancery db --help/],
+    [['inspect'], /inspect needs one more word, one of order, certificate, account, certificates, /],
+    [['inspect', 'nonsense'], /unknown command: inspect nonsense; there are inspect order, /],
+    [['serve'], /no configuration: give -c FILE or set SERVICE_CONFIG/],
     [['serve', '--nonsense'], /unknown option: --nonsense/],
     [['-c'], /-c takes one file name/],
     [['-c', 'a.yaml', '-c', 'b.yaml'], /-c takes one file name/],
     [['--dev', '--port', '99999'], /--port takes a port number/],
+    [['--dev', '--port', '-1'], /--port takes a port number/],
     [['db', 'migrate', 'now'], /one word too many: now/],
     [['inspect', 'account', 'a', 'b'], /one word too many: b/],
   ]
@@ -105,10 +109,19 @@ describe('command line', { timeout: 300_000 }, () => {
     })
   })
 
+  for (const group of ['db', 'inspect', 'eab'])
+    test(`${group} --help lists the commands of ${group} and no others`, async () => {
+      const { code, output } = await chancery(group, '--help')
+      assert.equal(code, 0, output)
+      const listed = [...output.matchAll(/^ {4}(\w\S*) \S+ {2,}\S/gm)].map(([, first]) => first)
+      assert.ok(listed.length > 1, output)
+      assert.deepEqual(new Set(listed), new Set([group]))
+    })
+
   test('a command without a configuration says how to give one', async () => {
     assert.deepEqual(await chancery('db', 'status'), {
-      code: 1,
-      output: 'chancery: no configuration: give -c FILE or set SERVICE_CONFIG\n',
+      code: 2,
+      output: 'chancery: no configuration: give -c FILE or set SERVICE_CONFIG; see chancery --help\n',
     })
   })
 
@@ -266,6 +279,41 @@ describe('command line', { timeout: 300_000 }, () => {
         code: 1,
         output: `chancery: no test signature from the signer at ${socket}: there is no such socket; is chancery-signer running?\n`,
       })
+    })
+
+    const secretless = () =>
+      configFile({ ca: { signer: { socket: path.join(folder, 'none.sock'), secret_file: '/nowhere/secret' } } })
+    for (const words of [['--validate-only'], ['serve'], ['ca', 'test-sign']]) {
+      test(`${words.join(' ')}: a secret that is not there is named with its key`, async () => {
+        const file = await secretless()
+        const { code, output } = await chancery('-c', file, ...words)
+        assert.equal(code, 1, output)
+        const sentence = 'ca.signer.secret_file: /nowhere/secret: cannot be read: ENOENT, there is no such file'
+        assert.ok(output.endsWith(`chancery: ${file} is not usable:\n${sentence}\n`), output)
+      })
+    }
+
+    test('everything that is wrong with the files is said at once, before the start does anything', async () => {
+      const port = await freePort()
+      const file = await configFile({
+        server: {
+          external_url: `https://127.0.0.1:${port}`,
+          bind: '127.0.0.1',
+          port,
+          tls: { cert_path: ca.intermediateKey, key_path: '/nowhere/key.pem' },
+        },
+        database: { host: '/nowhere', user: 'nobody', database: 'none' },
+        ca: { internal: { root_cert_path: ca.intermediate, root_key_path: folder } },
+        acme: { eab_key_file: '/nowhere/eab' },
+      })
+      const { code, output } = await chancery('-c', file, 'serve')
+      assert.equal(code, 1)
+      assert.deepEqual(output.slice(output.indexOf('chancery: ')).trim().split('\n').slice(1), [
+        `server.tls.cert_path: ${ca.intermediateKey}: holds no certificate in PEM form`,
+        'server.tls.key_path: /nowhere/key.pem: cannot be read: ENOENT, there is no such file',
+        `ca.internal.root_key_path: ${folder}: is not a file`,
+        'acme.eab_key_file: /nowhere/eab: cannot be read: ENOENT, there is no such file',
+      ])
     })
 
     test('a key file that others may read is not used', async () => {

@@ -144,8 +144,14 @@ describe('the client', () => {
         secret: Buffer.alloc(32, 9),
         onDisconnect: ({ message }) => reasons.push(message),
       })
-      await assert.rejects(client.call('health', {}, { timeoutMs: 300 }), { name: 'SignerUnavailable' })
+      const startedAt = performance.now()
+      await assert.rejects(client.call('health', {}, { timeoutMs: 10_000 }), {
+        name: 'SignerUnavailable',
+        message: /^the signer does not hold the same secret as this service; compare [^:]+$/,
+      })
+      assert.ok(performance.now() - startedAt < 5_000, 'it does not wait for what waiting will not mend')
       assert.match(reasons[0]!, /same secret/)
+      assert.equal(client.failure?.message, reasons.at(-1))
       await client.close()
       await daemon.stop()
     }))

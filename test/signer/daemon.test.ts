@@ -12,7 +12,9 @@ import type { CaBackend } from '../../src/ca/backend.ts'
 import { CaError } from '../../src/ca/backend.ts'
 import { createSignerBackend } from '../../src/ca/signer-backend.ts'
 import { SignerClient } from '../../src/ca/signer-client.ts'
+import { assertPortFree } from '../../src/http/port-check.ts'
 import { parseCertificate } from '../../src/pki/certificate.ts'
+import { freePort } from '../support/free-port.ts'
 import { type AuthorityKind, leafTbs, makeAuthority, type SignerFiles, writeSignerFiles } from './authority.ts'
 import { type Daemon, SIGNER_PROGRAM, startDaemon } from './daemon.ts'
 import { rawExtension, rawTbs } from './raw-tbs.ts'
@@ -21,6 +23,32 @@ const run = promisify(execFile)
 const program = (...args: string[]) => run(process.execPath, [SIGNER_PROGRAM, ...args], { timeout: 20_000 })
 const KINDS: readonly AuthorityKind[] = ['P-256', 'P-384', 'P-521', 'Ed25519', 'RSA']
 const timeoutMs = 10_000
+
+// Node's own answers: a debugger that every user of the machine may connect to, and the end of the process.
+test('SIGUSR1 and SIGUSR2 open no debugger and end nothing; a log line names each', async () => {
+  const files = writeSignerFiles({ default: makeAuthority() })
+  const port = await freePort()
+  const daemon = await startDaemon(files.config, [`--inspect-port=${port}`])
+  try {
+    for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) {
+      daemon.process.kill(signal)
+      await until(() => daemon.output().includes(`"msg":"${signal} is ignored; SIGHUP`))
+    }
+    await assertPortFree('127.0.0.1', port)
+    assert.equal(daemon.output().match(/is ignored/g)?.length, 2)
+  } finally {
+    assert.equal(await daemon.stop(), 0)
+    rmSync(files.folder, { recursive: true })
+  }
+})
+
+async function until(isSo: () => boolean): Promise<void> {
+  const deadline = Date.now() + timeoutMs
+  while (!isSo()) {
+    assert.ok(Date.now() < deadline, 'in time')
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+}
 
 describe('a running signer', () => {
   const authorities = Object.fromEntries(KINDS.map((kind) => [kind, makeAuthority(kind)]))
@@ -215,6 +243,11 @@ describe('starting and stopping', () => {
       'a secret open to others',
       (files) => chmodSync(path.join(files.folder, 'secret'), 0o644),
       /too open for a secret/,
+    ],
+    [
+      'no secret',
+      (files) => rmSync(path.join(files.folder, 'secret')),
+      /secret: cannot be read: ENOENT, there is no such file/,
     ],
     ['a short secret', (files) => writeFileSync(path.join(files.folder, 'secret'), 'short'), /too few/],
     [

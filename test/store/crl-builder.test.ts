@@ -100,7 +100,8 @@ describe('building CRLs', () => {
       signCertificate: () => Promise.reject(new Error('no certificates here')),
       signCrl: options.signCrl ?? signWithAuthority,
       testSign: async () => [],
-      tokenStates: async () => [],
+      unreachable: () => undefined,
+      health: async () => ({ signing: true, tokens: [] }),
       close: async () => undefined,
     }
     const builder = createCrlBuilder(
@@ -298,6 +299,20 @@ describe('building CRLs', () => {
       'SELECT count(DISTINCT number)::integer AS numbers FROM crl_pieces',
     )
     assert.equal(numbers, 2, 'the list that is served and the one before it')
+  })
+
+  test('who asked for a list learns why there is none, and who asks again starts anew', async () => {
+    const crls = createCrlStore(store.db)
+    await crls.noteObstacle('nobody asked')
+    assert.equal(await crls.obstacle(), undefined)
+    await crls.requestRebuild()
+    await anInstance({
+      signCrl: () => Promise.reject(new Error('not signed', { cause: new Error('no signer') })),
+    }).round()
+    assert.equal(await crls.obstacle(), 'not signed: no signer')
+    await crls.requestRebuild()
+    assert.equal(await crls.obstacle(), undefined)
+    assert.equal(await anInstance().round(), 1)
   })
 
   test('a list that fails its lint is not sent to the signer', async () => {

@@ -135,7 +135,8 @@ describe('issuance under faults', () => {
     signCertificate,
     signCrl: () => Promise.reject(new Error('no CRLs here')),
     testSign: async () => [],
-    tokenStates: async () => [],
+    unreachable: () => undefined,
+    health: async () => ({ signing: true, tokens: [] }),
     close: async () => undefined,
   })
 
@@ -507,5 +508,19 @@ describe('issuance under faults', () => {
     const failing = anIssuance({ store: { ...store.issuance, complete } })
     await assert.rejects(failing.issueToSelf(identifiers, spki, new Date()), { name: 'CaError' })
     assert.deepEqual(await recover(anIssuance()), ['recorded'])
+  })
+
+  test('a name of the service itself that the signer’s policy refuses is an error with its reason, and no alarm', async () => {
+    const spki = parseSpki(
+      generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({ type: 'spki', format: 'der' }),
+    )
+    const refusal = new CaError('acme.other.example is outside the permitted names', { retryable: false })
+    const issuance = anIssuance({ ca: aCa(() => Promise.reject(refusal)) })
+    await assert.rejects(
+      issuance.issueToSelf([{ type: 'dns', value: 'acme.other.example' }], spki, new Date()),
+      /the certificate of the service itself: acme\.other\.example is outside the permitted names/,
+    )
+    assert.deepEqual(alarms, [])
+    assert.deepEqual(await recover(anIssuance()), [], 'nothing is left to do')
   })
 })

@@ -62,7 +62,7 @@ export const Logging = z
   .strictObject({
     level: setting(
       choice(['DEBUG', 'INFO', 'WARNING', 'ERROR', 'CRITICAL'], 'INFO'),
-      'Least severe line that is written.',
+      'Least severe line that is written. That the service is ready, stops or has read its configuration again is always written.',
       {
         reload: 'live',
       },

@@ -4,13 +4,13 @@ import type { Config } from '../../config/schema.ts'
 import { type AllowedIdentifier, parseAllowedIdentifier } from '../../domain/allowlist.ts'
 import { isUuid, uuidv7 } from '../../lib/uuid.ts'
 import { createAllowlistStore, type NewAllowedIdentifier } from '../../store/allowlist-store.ts'
-import { CommandError } from './config-file.ts'
+import { CommandError, UsageError } from './config-file.ts'
 import { withDatabase } from './operator-database.ts'
 
 export async function allowToAccount(config: Config, accountId: string, patterns: readonly string[]): Promise<number> {
   requireAccountId(accountId)
   const identifiers = newIdentifiersOf(patterns)
-  if (identifiers.length === 0) throw new CommandError('name at least one identifier to allow')
+  if (identifiers.length === 0) throw new UsageError('name at least one identifier to allow')
   return withDatabase(config, async (db) => {
     const known = await createAllowlistStore(db).allow(accountId, identifiers)
     if (!known) throw new CommandError(`there is no account ${accountId}`)
@@ -27,7 +27,7 @@ export async function disallowToAccount(
 ): Promise<number> {
   requireAccountId(accountId)
   const identifiers = identifiersOf(patterns)
-  if (identifiers.length === 0) throw new CommandError('name at least one identifier to disallow')
+  if (identifiers.length === 0) throw new UsageError('name at least one identifier to disallow')
   return withDatabase(config, async (db) => {
     const removed = await createAllowlistStore(db).disallow(accountId, identifiers)
     const gone = new Set(removed.map(({ value }) => value))
@@ -49,10 +49,10 @@ export async function listAllowed(config: Config, accountId: string): Promise<nu
 
 function requireAccountId(text: string): void {
   if (!isUuid(text))
-    throw new CommandError(`${JSON.stringify(text)} is no account id; it is the last part of the account URL`)
+    throw new UsageError(`${JSON.stringify(text)} is no account id; it is the last part of the account URL`)
 }
 
-/** @throws CommandError for the first pattern that is none */
+/** @throws UsageError for the first pattern that is none */
 export function newIdentifiersOf(patterns: readonly string[]): NewAllowedIdentifier[] {
   return identifiersOf(patterns).map((identifier) => ({ id: uuidv7(Date.now()), ...identifier }))
 }
@@ -61,7 +61,7 @@ export function newIdentifiersOf(patterns: readonly string[]): NewAllowedIdentif
 function identifiersOf(patterns: readonly string[]): AllowedIdentifier[] {
   const identifiers = patterns.map((pattern) => {
     const parsed = parseAllowedIdentifier(pattern)
-    if (!parsed.ok) throw new CommandError(`${JSON.stringify(pattern)} ${parsed.reason}`)
+    if (!parsed.ok) throw new UsageError(`${JSON.stringify(pattern)} ${parsed.reason}`)
     return parsed.identifier
   })
   return [...new Map(identifiers.map((identifier) => [identifier.value, identifier])).values()]

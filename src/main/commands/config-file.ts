@@ -1,12 +1,16 @@
 /** The configuration file of a command: found, read, and its faults printed in full. */
 
-import { type ConfigError, formatErrors, type LoadedConfig, loadConfig } from '../../config/load.ts'
+import { type ConfigError, type ConfigWarning, formatErrors, type LoadedConfig, loadConfig } from '../../config/load.ts'
 import type { Config } from '../../config/schema.ts'
+import type { FileFindings } from '../configured-files.ts'
 
 /** Ends a command with sentences for the operator instead of a stack. */
 export class CommandError extends Error {}
 
-/** The file that a command is about, read and checked. @throws CommandError when none is named */
+/** The command line itself is wrong, whatever the database holds: an exit code of its own. */
+export class UsageError extends CommandError {}
+
+/** The file that a command is about, read and checked. @throws UsageError when none is named */
 export async function loadConfigFile(file: string | undefined, development = false): Promise<LoadedConfig> {
   return loadConfig(nameOf(file), process.env, { development })
 }
@@ -23,9 +27,21 @@ export async function readConfigFile(
 ): Promise<Config> {
   const loaded = await loadConfigFile(file, development || warnings === 'unsaid')
   if (!loaded.ok) throw new CommandError(complaint(nameOf(file), loaded.errors))
-  if (warnings === 'said' && loaded.warnings.length > 0)
-    process.stderr.write(`${formatErrors(loaded.warnings).replace(/^/gm, 'warning: ')}\n`)
+  if (warnings === 'said') warn(loaded.warnings)
   return loaded.config
+}
+
+/**
+ * Says what is remarkable about the files that a configuration names.
+ * @throws CommandError with everything that is wrong with them, one a line
+ */
+export function requireFiles(file: string | undefined, { errors, warnings }: FileFindings): void {
+  warn(warnings)
+  if (errors.length > 0) throw new CommandError(complaint(nameOf(file), errors))
+}
+
+function warn(warnings: readonly ConfigWarning[]): void {
+  if (warnings.length > 0) process.stderr.write(`${formatErrors(warnings).replace(/^/gm, 'warning: ')}\n`)
 }
 
 /** @param sections that the command reads; the others may be missing. @throws CommandError with every fault in them */
@@ -45,6 +61,6 @@ function complaint(name: string, errors: readonly ConfigError[]): string {
 function nameOf(file: string | undefined): string {
   // A variable that is set to nothing counts as absent, as in the file itself.
   const name = file ?? (process.env.SERVICE_CONFIG || undefined)
-  if (name === undefined) throw new CommandError('no configuration: give -c FILE or set SERVICE_CONFIG')
+  if (name === undefined) throw new UsageError('no configuration: give -c FILE or set SERVICE_CONFIG')
   return name
 }

@@ -10,6 +10,8 @@ const LIVE: Statement = { name: 'live-instances', text: 'SELECT id FROM live_ins
 /** A list of millions of entries takes a minute, and one that is being built comes to its end first. */
 const WAIT_MS = 300_000
 const LOOK_MS = 200
+/** A short list is there before anybody wonders. */
+const PATIENCE_MS = 2_000
 
 /** @returns 0 when all lists are new. @throws Error in a plain sentence when nobody builds them */
 export async function rebuildCrls(config: Config): Promise<number> {
@@ -30,11 +32,38 @@ export async function rebuildCrls(config: Config): Promise<number> {
 
 /** Of every list that is still kept up: one whose time is over belongs to an issuer that is gone. */
 async function newLists(store: CrlStore, requestedAt: Date): Promise<PublishedCrl[]> {
-  const deadline = performance.now() + WAIT_MS
+  const startedAt = performance.now()
+  const told = createStory()
   for (;;) {
     const lists = (await store.published()).filter(({ nextUpdate }) => nextUpdate > requestedAt)
-    if (lists.length > 0 && lists.every(({ startedAt }) => startedAt > requestedAt)) return lists
-    if (performance.now() > deadline) throw new Error('the CRL was not rebuilt in time; see the log of the service')
+    if (lists.length > 0 && lists.every((list) => list.startedAt > requestedAt)) return lists
+    const waitedMs = performance.now() - startedAt
+    const obstacle = await store.obstacle()
+    if (waitedMs > WAIT_MS)
+      throw new Error(`the CRL was not rebuilt in time: ${obstacle ?? 'see the log of the service'}`)
+    if (waitedMs > PATIENCE_MS) told.waiting()
+    if (obstacle !== undefined) told.obstacle(obstacle)
     await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
+  }
+}
+
+/** What whoever waits is told, on standard error: each thing when it is new. */
+function createStory() {
+  let isWaitingTold = false
+  let toldObstacle: string | undefined
+  const waiting = () => {
+    if (isWaitingTold) return
+    isWaitingTold = true
+    const minutes = WAIT_MS / 60_000
+    process.stderr.write(`waiting for the new CRL, up to ${minutes} minutes; the request stands when this is ended\n`)
+  }
+  return {
+    waiting,
+    obstacle(obstacle: string) {
+      if (obstacle === toldObstacle) return
+      toldObstacle = obstacle
+      process.stderr.write(`no CRL yet: ${obstacle}; the service goes on trying\n`)
+      waiting()
+    },
   }
 }

@@ -8,7 +8,7 @@ import { asksForHistory, type CsrProfile, CsrProfileError, parseCsrProfile } fro
 import { isUuid, uuidv7 } from '../../lib/uuid.ts'
 import { type CsrProfileRecord, type CsrProfileStore, createCsrProfileStore } from '../../store/csr-profile-store.ts'
 import { createEabStore } from '../../store/eab-store.ts'
-import { CommandError } from './config-file.ts'
+import { CommandError, UsageError } from './config-file.ts'
 import { withDatabase } from './operator-database.ts'
 
 interface ProfileFile {
@@ -49,9 +49,8 @@ export interface AssignmentTarget {
 
 /** To an account by id, or to a binding credential by kid. */
 export async function assignProfile(config: Config, name: string, { account, eab }: AssignmentTarget): Promise<number> {
-  if ((account === undefined) === (eab === undefined)) throw new CommandError('give either --account ID or --eab KID')
-  if (account !== undefined && !isUuid(account))
-    throw new CommandError('--account takes the last part of an account URL')
+  if ((account === undefined) === (eab === undefined)) throw new UsageError('give either --account ID or --eab KID')
+  if (account !== undefined && !isUuid(account)) throw new UsageError('--account takes the last part of an account URL')
   return withDatabase(config, async (db) => {
     const store = createCsrProfileStore(db)
     const { id } = await requireProfile(store, name)

@@ -10,7 +10,7 @@ import { createCsrProfileStore } from '../../store/csr-profile-store.ts'
 import { createEabStore, type EabCredential } from '../../store/eab-store.ts'
 import { eabSecretBox } from '../settings.ts'
 import { newIdentifiersOf } from './account.ts'
-import { CommandError } from './config-file.ts'
+import { CommandError, UsageError } from './config-file.ts'
 import { requireProfile } from './csr-profile.ts'
 import { withDatabase } from './operator-database.ts'
 
@@ -30,14 +30,14 @@ const MAX_LABEL = 255
 /** Prints the HMAC key: the one time that it can be read. */
 export async function createCredential(config: Config, options: NewCredentialOptions): Promise<number> {
   const kid = (options.kid ?? '').trim()
-  if (!isKid(kid)) throw new CommandError('--kid takes a key id of 1 to 255 characters')
-  if ((options.label ?? '').length > MAX_LABEL) throw new CommandError(`--label takes at most ${MAX_LABEL} characters`)
+  if (!isKid(kid)) throw new UsageError('--kid takes a key id of 1 to 255 characters')
+  if ((options.label ?? '').length > MAX_LABEL) throw new UsageError(`--label takes at most ${MAX_LABEL} characters`)
   const box = requireSecretBox(config)
   const identifiers = newIdentifiersOf(options.allow)
   const profiles = requireProfiles(config, options.profiles)
   const preapprovedNetworks = networksOf(options.preapprove)
   if (preapprovedNetworks && identifiers.length === 0)
-    throw new CommandError('--preapprove needs --allow: only identifiers allowed to the credential are pre-approved')
+    throw new UsageError('--preapprove needs --allow: only identifiers allowed to the credential are pre-approved')
   return withDatabase(config, async (db) => {
     const csrProfiles = createCsrProfileStore(db)
     const csrProfile =
@@ -66,7 +66,7 @@ function requireProfiles({ ca }: Config, names: readonly string[]): string[] | u
 function networksOf(texts: readonly string[]): string[] | undefined {
   const networks = texts.map((text) => {
     const normal = normalizeAllowedIdentifier('ip', text)
-    if (!normal.ok) throw new CommandError(`--preapprove: ${JSON.stringify(text)} ${normal.reason}`)
+    if (!normal.ok) throw new UsageError(`--preapprove: ${JSON.stringify(text)} ${normal.reason}`)
     return normal.value
   })
   return networks.length === 0 ? undefined : networks

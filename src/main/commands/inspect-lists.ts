@@ -18,7 +18,7 @@ import type { ListPage } from '../../store/list-page.ts'
 import { type ListedOrder, listOrders, ORDER_STATUSES, type OrderFilter } from '../../store/order-list.ts'
 import { type DatabasePool, openCheckedDatabase } from '../../store/slonik.ts'
 import { databaseSettings } from '../settings.ts'
-import { CommandError } from './config-file.ts'
+import { UsageError } from './config-file.ts'
 import { statusOf } from './inspect.ts'
 import { hexOf, instantOf } from './option-values.ts'
 
@@ -144,7 +144,7 @@ export function inspectAccounts(config: Config, flags: ListFlags): Promise<numbe
 async function print<T>(config: Config, flags: ListFlags, list: List<T>): Promise<number> {
   const limit = flags.limit ?? 50
   if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT)
-    throw new CommandError(`--limit takes a whole number from 1 to ${MAX_LIMIT}`)
+    throw new UsageError(`--limit takes a whole number from 1 to ${MAX_LIMIT}`)
   const after = flags.after === undefined ? undefined : uuidOf('--after', flags.after)
   const db = await openCheckedDatabase(databaseSettings(config, 1))
   try {
@@ -187,13 +187,13 @@ function instants<K extends string>(
 
 function uuidOf(flag: string, text: string): string {
   const id = text.toLowerCase()
-  if (!isUuid(id)) throw new CommandError(`${flag} takes a UUID`)
+  if (!isUuid(id)) throw new UsageError(`${flag} takes a UUID`)
   return id
 }
 
 function oneOf<T extends string>(flag: string, known: readonly T[], text: string): T {
   const found = known.find((word) => word === text)
-  if (found === undefined) throw new CommandError(`${flag} is one of ${known.join(', ')}`)
+  if (found === undefined) throw new UsageError(`${flag} is one of ${known.join(', ')}`)
   return found
 }
 

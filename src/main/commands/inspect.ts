@@ -18,7 +18,7 @@ import {
 } from '../../store/inspect-store.ts'
 import { openCheckedDatabase } from '../../store/slonik.ts'
 import { databaseSettings } from '../settings.ts'
-import { CommandError } from './config-file.ts'
+import { CommandError, UsageError } from './config-file.ts'
 
 /** Plain members in the order they are printed; also the JSON. */
 type Report = { [name: string]: Value }
@@ -45,7 +45,7 @@ export async function inspectCertificate(config: Config, key: string, { json }: 
       reportCertificate(await store.findCertificate(text)),
     )
   if (!/^(?:[0-9a-f]{2}){1,20}$/.test(serial))
-    throw new CommandError(`${key} is neither a UUID nor a serial number in hex`)
+    throw new UsageError(`${key} is neither a UUID nor a serial number in hex`)
   return print(config, json, `certificate with serial number ${key}`, async (store) =>
     reportCertificate(await store.findCertificateBySerial(serial)),
   )
@@ -57,7 +57,7 @@ export async function inspectAccount(config: Config, id: string, { json }: Inspe
 }
 
 function requireUuid(id: string): void {
-  if (!isUuid(id.toLowerCase())) throw new CommandError(`${id} is not a UUID; ids stand at the end of their URLs`)
+  if (!isUuid(id.toLowerCase())) throw new UsageError(`${id} is not a UUID; ids stand at the end of their URLs`)
 }
 
 async function print(

@@ -1,7 +1,8 @@
 /** `chancery perspective`: answers other instances until a signal. */
 
 import type { Config } from '../../config/schema.ts'
-import { createLogger } from '../logging.ts'
+import { ignoreUserSignals, STOP } from '../../lib/user-signals.ts'
+import { createLogger, lifeLog } from '../logging.ts'
 import { startPerspective } from '../perspective-service.ts'
 import { VERSION } from '../version.ts'
 import { CommandError } from './config-file.ts'
@@ -12,6 +13,8 @@ const GRACEFUL_MS = 30_000
 /** @returns the exit code. @throws CommandError when it cannot start */
 export async function runPerspective(config: Config): Promise<number> {
   const { log, flush } = createLogger(config.logging, 'perspective', false)
+  ignoreUserSignals(STOP, (sentence) => log.warn(sentence))
+  const life = lifeLog(log)
   const stopped = new Promise<NodeJS.Signals>((resolve) => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, resolve)
   })
@@ -19,9 +22,9 @@ export async function runPerspective(config: Config): Promise<number> {
     const perspective = await startPerspective(config, VERSION, log).catch((error: unknown) => {
       throw new CommandError((error as Error).message)
     })
-    log.info({ version: VERSION, port: perspective.port, pid: process.pid }, 'perspective ready')
+    life.info({ version: VERSION, port: perspective.port, pid: process.pid }, 'perspective ready')
     const reason = await stopped
-    log.info({ reason }, 'perspective stopping')
+    life.info({ reason }, 'perspective stopping')
     await perspective.stop(GRACEFUL_MS)
     return 0
   } finally {

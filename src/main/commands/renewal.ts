@@ -6,7 +6,7 @@ import { renderTimestamp } from '../../protocol/timestamp.ts'
 import { openDatabase } from '../../store/database.ts'
 import { type AdviceSelection, createRenewalStore, type RenewalStore } from '../../store/renewal-store.ts'
 import { databaseSettings } from '../settings.ts'
-import { CommandError } from './config-file.ts'
+import { CommandError, UsageError } from './config-file.ts'
 import { hexOf, instantOf } from './option-values.ts'
 
 /** What an option says when it is not given; an empty text would be a shell variable that was not set. */
@@ -30,7 +30,7 @@ export interface AdviceFlags extends SelectionFlags {
 export async function adviseRenewal(config: Config, flags: AdviceFlags): Promise<number> {
   const now = new Date()
   const end = flags['window-end'] === AT_ONCE ? undefined : instantOf('--window-end', flags['window-end'])
-  if (end && end <= now) throw new CommandError('--window-end must lie in the future; leave it out to renew at once')
+  if (end && end <= now) throw new UsageError('--window-end must lie in the future; leave it out to renew at once')
   const explanationUrl = flags.explanation === NO_EXPLANATION ? undefined : urlOf(flags.explanation)
   return withStore(config, async (store) => {
     const window = advisedWindow(now, end)
@@ -73,7 +73,7 @@ async function selectionOf(flags: SelectionFlags, store: RenewalStore): Promise<
     ...(issuedBefore !== ANY && { issuedBefore: instantOf('--issued-before', issuedBefore) }),
   }
   if ((Object.keys(selection).length === 0) !== flags.all)
-    throw new CommandError('say which certificates: --serial, --issuer, --issued-before, or --all')
+    throw new UsageError('say which certificates: --serial, --issuer, --issued-before, or --all')
   return selection
 }
 
@@ -89,6 +89,6 @@ async function issuerOf(text: string, store: RenewalStore): Promise<Buffer> {
 
 function urlOf(text: string): string {
   if (!/^https?:\/\//.test(text) || !URL.canParse(text))
-    throw new CommandError('--explanation takes an http or https URL')
+    throw new UsageError('--explanation takes an http or https URL')
   return text
 }

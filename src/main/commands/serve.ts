@@ -3,8 +3,9 @@
 import type { Logger } from 'pino'
 import type { LoadedConfig } from '../../config/load.ts'
 import type { Config } from '../../config/schema.ts'
+import { ignoreUserSignals, RELOAD_OR_STOP, STOP } from '../../lib/user-signals.ts'
 import { createLiveReload, type LiveReload } from '../live-reload.ts'
-import { createLogger } from '../logging.ts'
+import { createLogger, lifeLog } from '../logging.ts'
 import { type RunningService, serve } from '../serve.ts'
 import { VERSION } from '../version.ts'
 
@@ -21,6 +22,9 @@ export interface ServeHooks {
 export async function runService(config: Config, hooks: Partial<ServeHooks> = {}): Promise<number> {
   const { log, flush } = createLogger(config.logging, 'main', false)
   const { reread } = hooks
+  ignoreUserSignals(reread ? RELOAD_OR_STOP : STOP, (sentence) => log.warn(sentence))
+  // The embedded mode tells its life in words of its own.
+  const life = reread ? lifeLog(log) : log
   let reload: LiveReload | undefined
   // Before the service is up there is nothing to change, and the file has just been read.
   if (reread) process.on('SIGHUP', () => reload?.run())
@@ -36,14 +40,14 @@ export async function runService(config: Config, hooks: Partial<ServeHooks> = {}
       },
       onBroken: stop.broken,
     })
-    log.info({ version: VERSION, directory: service.directoryUrl, pid: process.pid }, 'service ready')
+    life.info({ version: VERSION, directory: service.directoryUrl, pid: process.pid }, 'service ready')
     hooks.onReady?.(service)
-    if (reread) reload = createLiveReload(config, reread, service.apply, log)
+    if (reread) reload = createLiveReload(config, reread, service.apply, life)
     const { reason, exitCode } = await stop.wanted
-    log.info({ reason }, 'service stopping')
+    life.info({ reason }, 'service stopping')
     hooks.onStop?.()
     await service.stop()
-    log.info('service stopped')
+    life.info('service stopped')
     return exitCode
   } finally {
     flush()

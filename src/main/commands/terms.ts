@@ -3,7 +3,7 @@
 import type { Config } from '../../config/schema.ts'
 import { isUuid } from '../../lib/uuid.ts'
 import { createAccountStore } from '../../store/account-store.ts'
-import { CommandError } from './config-file.ts'
+import { CommandError, UsageError } from './config-file.ts'
 import { withDatabase } from './operator-database.ts'
 
 /** @param accountId undefined: every account */
@@ -11,7 +11,7 @@ export async function acceptTerms(config: Config, accountId: string | undefined)
   const { version } = config.tos
   if (version === null) throw new CommandError('tos.version is not set: an agreement is good for ever')
   if (accountId !== undefined && !isUuid(accountId))
-    throw new CommandError(`${JSON.stringify(accountId)} is no account id; it is the last part of the account URL`)
+    throw new UsageError(`${JSON.stringify(accountId)} is no account id; it is the last part of the account URL`)
   return withDatabase(config, async (db) => {
     const accounts = createAccountStore(db)
     if (accountId === undefined) {

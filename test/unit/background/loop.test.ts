@@ -47,6 +47,23 @@ describe('background loop', () => {
     assert.deepEqual(health.slice(0, 3), [true, false, true])
   })
 
+  test('the first good round after failed ones is told, once', async () => {
+    const told: string[] = []
+    let rounds = 0
+    const loop = startLoop({
+      name: 'cleanup',
+      intervalMs: 1,
+      async round() {
+        if ([2, 3].includes(++rounds)) throw new Error('broken')
+      },
+      onError: () => told.push(`failed ${rounds}`),
+      onRecovered: (name) => told.push(`${name} ${rounds}`),
+    })
+    while (rounds < 6) await sleep(5)
+    await loop.stop()
+    assert.deepEqual(told, ['failed 2', 'failed 3', 'cleanup 4'])
+  })
+
   test('stopping ends a pause at once and waits for a round', async () => {
     const pausing = startLoop({ name: 'pause', intervalMs: 3_600_000, round: async () => undefined, onError() {} })
     await sleep(10)

@@ -152,11 +152,17 @@ describe('options of servers', () => {
   })
 
   test('describe another server that runs, once or several times', () => {
-    const text = 'https://localhost:14000/dir?a=1,2,name=Pebble,clients=4,http01=127.0.0.3:80,insecure,pid=0'
+    const text =
+      'https://localhost:14000/dir?a=1,2,name=Pebble,clients=4,http01=127.0.0.3:80,insecure,pid=0,postgres-pid=7'
     const [first, second] = parseOptions({ against: [text, 'http://127.0.0.1:1/d'] }).servers.against
     assert.deepEqual(first, {
       ...{ name: 'Pebble', directoryUrl: 'https://localhost:14000/dir?a=1,2', clients: 4, challengeType: undefined },
-      ...{ http01: { host: '127.0.0.3', http01Port: 80 }, caCertificates: undefined, insecure: true, pid: 0 },
+      ...{
+        http01: { host: '127.0.0.3', http01Port: 80 },
+        caCertificates: undefined,
+        insecure: true,
+        pids: { service: 0, postgres: 7 },
+      },
     })
     assert.equal(second?.name, '127.0.0.1:1')
     for (const wrong of ['ftp://x', 'https://x/,colour=red', 'https://x/,clients=four', 'https://x/,http01=80'])

@@ -23,7 +23,8 @@ const reading: CaBackend = {
     return Buffer.from('signature')
   },
   testSign: async () => [],
-  tokenStates: async () => [],
+  unreachable: () => undefined,
+  health: async () => ({ signing: true, tokens: [] }),
   close: async () => {},
 }
 

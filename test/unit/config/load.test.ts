@@ -1,13 +1,13 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: ${VAR} is the syntax of the file
 
 import assert from 'node:assert/strict'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import fc from 'fast-check'
 import { formatErrors, loadConfig, parseConfigText } from '../../../src/config/load.ts'
-import { acceptedConfig, errorLines, MINIMAL, parseTree, parseYaml } from './support.ts'
+import { acceptedConfig, errorLines, MINIMAL, merged, parseTree, parseYaml } from './support.ts'
 
 const REST = `
 database: { database: chancery, user: chancery }
@@ -153,6 +153,37 @@ describe('formats', () => {
       assert.equal(loaded.config.server.external_url, 'https://acme.example.com')
     })
   }
+
+  const FROM_VARIABLE = '${DB_PASSWORD}'
+  for (const [what, password, mode, warned] of [
+    ['a password in a file that everybody may read is worth a warning', 'hunter2', 0o644, true],
+    ['in one that owner and group may read it is not', 'hunter2', 0o640, false],
+    ['a password from a variable is not in the file', FROM_VARIABLE, 0o644, false],
+  ] as const) {
+    test(what, async () => {
+      const file = await write('password.yaml', JSON.stringify(merged(MINIMAL, { database: { password } })))
+      await chmod(file, mode)
+      const loaded = await loadConfig(file, { DB_PASSWORD: 'hunter2' })
+      assert.ok(loaded.ok)
+      const said = formatErrors(loaded.warnings)
+      assert.equal(/^database\.password \(line 1\): is a secret, .*\(mode 644\)/m.test(said), warned, said)
+      assert.doesNotMatch(said, /hunter2/)
+    })
+  }
+
+  test('each secret of a readable file is named once', async () => {
+    const perspective = { name: 'far', url: 'https://far.example', token: 'a-token-of-some-length' }
+    const tree = {
+      challenges: { perspectives: [perspective] },
+      perspective: { tokens: ['a'.repeat(16), 'b'.repeat(16)] },
+    }
+    const file = await write('secrets.yaml', JSON.stringify(merged(MINIMAL, tree)))
+    await chmod(file, 0o604)
+    const loaded = await loadConfig(file, {}, { sections: ['challenges', 'perspective'] })
+    assert.ok(loaded.ok, loaded.ok ? '' : formatErrors(loaded.errors))
+    const named = loaded.warnings.filter(({ message }) => message.includes('is a secret')).map(({ path: key }) => key)
+    assert.deepEqual(named, ['challenges.perspectives[0].token', 'perspective.tokens'])
+  })
 
   test('another extension is refused', async () => {
     const loaded = await loadConfig(await write('a.toml', ''), {})

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { createPublicKey, type KeyObject, sign, X509Certificate } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
@@ -121,6 +121,26 @@ describe('server certificate', () => {
       }
     })
   }
+
+  // Under a supervisor that starts it again and again, each start would record a certificate.
+  for (const [which, key] of [
+    ['certificate', 'cert_path'],
+    ['key', 'key_path'],
+  ] as const) {
+    test(`nothing is issued where the ${which} could not be written, and the setting is named`, async () => {
+      writeFileSync(path.join(folder, 'file'), '')
+      const place = path.join(folder, 'file', 'x.pem')
+      files = key === 'cert_path' ? { ...files, certPath: place } : { ...files, keyPath: place }
+      await assert.rejects(ensure(), new RegExp(`^Error: server\\.tls\\.${key}: ${place}: cannot be written: E`))
+      assert.deepEqual(ca.asked, [])
+    })
+  }
+
+  test('looking whether the files can be written leaves nothing behind', async () => {
+    ca.issuance.issueToSelf = () => Promise.reject(new Error('the CA is away'))
+    await assert.rejects(ensure(), /away/)
+    assert.deepEqual(readdirSync(path.dirname(files.certPath)), [])
+  })
 
   test('what cannot be issued leaves the old files as they are', async () => {
     await ensure()

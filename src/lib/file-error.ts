@@ -1,0 +1,18 @@
+/** Why a file could not be read or written: the system's code, and in words what it mostly means. */
+
+const MEANINGS: Record<string, string> = {
+  ENOENT: 'there is no such file',
+  EACCES: 'permission denied',
+  EPERM: 'not permitted',
+  EISDIR: 'it is a folder',
+  ENOTDIR: 'a part of its path is no folder',
+  EROFS: 'the file system is read-only',
+  ENOSPC: 'no space is left',
+}
+
+/** "ENOENT, there is no such file" */
+export function describeFileError(error: unknown): string {
+  const { code } = error as NodeJS.ErrnoException
+  if (code === undefined) return error instanceof Error ? error.message : String(error)
+  return code in MEANINGS ? `${code}, ${MEANINGS[code]}` : code
+}

@@ -1,0 +1,140 @@
+/**
+ * The probes behind the health endpoints and the gauges of readiness: database, CA backend, CRL.
+ *
+ * A health endpoint has every issuer sign; what it found serves everybody who asks within a few seconds. A scrape makes no
+ * signature of its own: it asks the signer how it is, and remembers what the last signature said. A signer that is known to be
+ * away is not waited for.
+ */
+
+import type { CaBackend, CaHealth } from '../ca/backend.ts'
+import { pressureTier } from '../domain/pool-pressure.ts'
+import { type CaTrouble, type CheckStatus, type HealthReport, unreadiness } from '../ops/health.ts'
+import type { InstanceBoard } from '../services/instance-board.ts'
+import type { Database, Statement } from '../store/database.ts'
+
+export interface ProbeParts {
+  db: Pick<Database, 'query'>
+  ca: Pick<CaBackend, 'testSign' | 'unreachable' | 'health'>
+  board: Pick<InstanceBoard, 'pool' | 'isOn'>
+  workers(): HealthReport['checks']['workers']
+  /** Undefined where no CRL is published. */
+  crl(): HealthReport['checks']['crl']
+  isStopping(): boolean
+}
+
+export interface Readiness {
+  isCaUp: boolean
+  isReady: boolean
+}
+
+export interface Probe {
+  /** For the health endpoints. */
+  health(): Promise<HealthReport>
+  /** For a scrape: whether the signer could sign, stopped or not, and whether requests should be sent here. */
+  readiness(): Promise<Readiness>
+}
+
+type CaCheck = HealthReport['checks']['ca_backend']
+
+/** Probes older than this are run again by the next question; doc 1 wants a real signature, not one for each question. */
+const PROBE_LIFE_MS = 3_000
+/** How long a scrape goes by the last signature. */
+const VERDICT_LIFE_MS = 30_000
+const PROBE_TIMEOUT_MS = 2_000
+/** Beside a signature, or instead of one: the signer answers from memory. */
+const CA_HEALTH_TIMEOUT_MS = 1_000
+const PING: Statement = { name: 'ping', text: 'SELECT 1' }
+
+export function createProbe(parts: ProbeParts): Probe {
+  const { ca, board } = parts
+  let last: { at: number; circumstances: string; report: Promise<HealthReport> } | undefined
+  let signed: { at: number; status: CheckStatus } | undefined
+
+  /** What is found under others says nothing any more, however fresh it is. */
+  const circumstances = () => [board.isOn('stopSigning'), ca.unreachable() !== undefined].join()
+
+  const trouble = (): CaTrouble => (ca.unreachable() ? 'signer not reachable' : 'CA backend unavailable')
+
+  async function withSignature(): Promise<CaCheck> {
+    if (board.isOn('stopSigning')) return { status: 'stopped', ...shown(await caHealth()) }
+    const status = ca.unreachable() ? 'error' : await checkOf(ca.testSign({ timeoutMs: PROBE_TIMEOUT_MS }))
+    if (!ca.unreachable()) signed = { at: performance.now(), status }
+    // After the signature, which is what finds a token gone.
+    const tokens = shown(await caHealth())
+    return status === 'ok' ? { status, ...tokens } : { status, ...tokens, reason: trouble() }
+  }
+
+  async function isCaUp(): Promise<boolean> {
+    if (signed?.status === 'error' && performance.now() - signed.at < VERDICT_LIFE_MS) return false
+    const health = await caHealth()
+    return health?.signing === true && health.tokens.every(({ status }) => status === 'ready')
+  }
+
+  /** Undefined: it does not answer, and has no tokens to show. */
+  async function caHealth(): Promise<CaHealth | undefined> {
+    if (ca.unreachable()) return undefined
+    return ca.health({ timeoutMs: CA_HEALTH_TIMEOUT_MS }).catch(() => undefined)
+  }
+
+  async function report(checkCa: () => Promise<CaCheck>): Promise<HealthReport> {
+    const numbers = board.pool()
+    const { max, size, available, waiting } = numbers
+    const pool = { max, size, available, waiting }
+    const isExhausted = pressureTier(numbers) === 'exhausted'
+    const [database, ca_backend] = await Promise.all([
+      isExhausted ? ('ok' as const) : checkOf(withDeadline(parts.db.query(PING, []))),
+      checkCa(),
+    ])
+    const crl = parts.crl()
+    return {
+      checks: {
+        database: isExhausted ? 'pool_exhausted' : { status: database, pool },
+        ca_backend,
+        ...(crl && { crl }),
+        workers: parts.workers(),
+      },
+      pool,
+      maintenance_mode: board.isOn('maintenance'),
+      shutting_down: parts.isStopping(),
+    }
+  }
+
+  return {
+    async health() {
+      const [now, current] = [performance.now(), circumstances()]
+      if (!last || last.circumstances !== current || now - last.at > PROBE_LIFE_MS)
+        last = { at: now, circumstances: current, report: report(withSignature) }
+      return {
+        ...(await last.report),
+        maintenance_mode: board.isOn('maintenance'),
+        shutting_down: parts.isStopping(),
+      }
+    },
+    async readiness() {
+      const isUp = await isCaUp()
+      const found = await report(async () => ({
+        status: board.isOn('stopSigning') ? 'stopped' : isUp ? 'ok' : 'error',
+      }))
+      return { isCaUp: isUp, isReady: unreadiness(found) === undefined }
+    },
+  }
+}
+
+function shown(health: CaHealth | undefined): Pick<CaCheck, 'tokens'> {
+  return health && health.tokens.length > 0 ? { tokens: health.tokens } : {}
+}
+
+async function checkOf(check: Promise<unknown>): Promise<CheckStatus> {
+  return check.then(
+    (): CheckStatus => 'ok',
+    (): CheckStatus => 'error',
+  )
+}
+
+async function withDeadline<T>(work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const deadline = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error('no answer in time')), PROBE_TIMEOUT_MS)
+  })
+  return Promise.race([work, deadline]).finally(() => clearTimeout(timer))
+}

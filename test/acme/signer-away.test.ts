@@ -1,0 +1,185 @@
+/** A service whose signer is away, hangs, or holds another secret: what its operator is told, and how soon. */
+
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { parse, stringify } from 'yaml'
+import { makeAuthority, type SignerFiles, writeSignerFiles } from '../signer/authority.ts'
+import { type Daemon, startDaemon } from '../signer/daemon.ts'
+import { closeConnections, send } from '../support/acme-client.ts'
+import { freePort } from '../support/free-port.ts'
+import { operate } from '../support/operator.ts'
+import { runCommand } from '../support/run-command.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+const CLI = path.resolve(import.meta.dirname, '../../src/main/cli.js')
+const AWAY = 'signer not reachable'
+const ADVICE = 'the signer is not reachable: there is no such socket; is chancery-signer running?'
+/** Probes that know the answer wait for nothing; the rest is the machine's. */
+const PROMPT_MS = 1_000
+/** Two bounded questions to a signer that is silent. */
+const SILENT_MS = 4_000
+
+describe('a service whose signer is away', { timeout: 120_000 }, () => {
+  let files: SignerFiles
+  let daemon: Daemon
+  let service: TestService
+  const commands: ChildProcess[] = []
+  before(async () => {
+    files = writeSignerFiles({ default: makeAuthority('P-256') }, '', '{ max_crl_validity_days: 2 }')
+    daemon = await startDaemon(files.config)
+    const signer = { socket: files.socket, secret_file: path.join(files.folder, 'secret'), timeout_seconds: 3 }
+    service = await startTestService({
+      config: {
+        ca: { signer },
+        crl: { enabled: true },
+        nonce: { store: 'database' },
+        database: { max_connections: 10 },
+      },
+    })
+  })
+  after(async () => {
+    closeConnections()
+    for (const command of commands) command.kill('SIGKILL')
+    await service.dispose()
+    await daemon.stop()
+    rmSync(files.folder, { recursive: true })
+  })
+
+  const get = (name: string) => send({ method: 'GET', url: `${service.baseUrl}/${name}` })
+
+  async function gauge(name: string): Promise<number> {
+    const { text } = await get('metrics')
+    return Number(new RegExp(`^service_${name} (\\d+)$`, 'm').exec(text)?.[1])
+  }
+
+  async function until(what: string, isSo: () => boolean | Promise<boolean>, withinMs = 10_000): Promise<void> {
+    for (const deadline = performance.now() + withinMs; !(await isSo()); await sleep(50))
+      assert.ok(performance.now() < deadline, what)
+  }
+
+  async function timed<T>(work: Promise<T>): Promise<{ ms: number; result: T }> {
+    const startedAt = performance.now()
+    const result = await work
+    return { ms: performance.now() - startedAt, result }
+  }
+
+  /** `chancery crl rebuild`, with what it has said so far. */
+  function beginRebuild() {
+    const child = spawn(process.execPath, [CLI, '-c', path.join(service.folder, 'config.yaml'), 'crl', 'rebuild'])
+    commands.push(child)
+    const said = { out: '', complaint: '' }
+    child.stdout.on('data', (chunk) => {
+      said.out += chunk
+    })
+    child.stderr.on('data', (chunk) => {
+      said.complaint += chunk
+    })
+    const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
+    return { child, said, ended }
+  }
+
+  test('is ready while the signer is there, and its gauges say so', async () => {
+    assert.deepEqual((await get('readyz')).json, { ready: true })
+    const { checks } = (await get('healthz')).json
+    assert.deepEqual(checks.ca_backend, { status: 'ok' })
+    assert.ok(checks.database.pool.max > 0, 'what the pool may grow to')
+    assert.deepEqual([await gauge('ca_up'), await gauge('ready')], [1, 1])
+  })
+
+  test('says so at once and for as long as it is away, without an order', async () => {
+    await daemon.stop()
+    await until('the loss is noticed', async () => (await get('readyz')).status === 503)
+    for (let i = 0; i < 3; i++) {
+      const { ms, result } = await timed(get('readyz'))
+      assert.deepEqual([result.status, result.json], [503, { ready: false, reason: AWAY }])
+      assert.ok(ms < PROMPT_MS, `${ms} ms`)
+    }
+    const { ms, result } = await timed(get('healthz'))
+    assert.deepEqual([result.status, result.json.checks.ca_backend], [503, { status: 'error', reason: AWAY }])
+    assert.ok(ms < PROMPT_MS, `${ms} ms`)
+    assert.deepEqual([await gauge('ca_up'), await gauge('ready'), await gauge('ca_signing_errors_total')], [0, 0, 0])
+  })
+
+  test('tells crl rebuild why there is no list yet, and builds it when the signer is back', async () => {
+    const { said, ended } = beginRebuild()
+    await until('the reason is told', () => said.complaint.includes('waiting'))
+    assert.match(said.complaint, /^no CRL yet: .*; the service goes on trying\nwaiting for the new CRL, .*\n$/)
+    assert.ok(said.complaint.includes(ADVICE), said.complaint)
+    assert.deepEqual(
+      service.log.filter(({ event }) => event === 'crl_failed'),
+      [],
+      'no build was begun for nothing',
+    )
+    daemon = await startDaemon(files.config)
+    assert.equal(await ended, 0, said.complaint)
+    assert.match(said.out, /^CRL default: number \d+, 0 entries/)
+  })
+
+  test('is ready again by itself', async () => {
+    await until('ready', async () => (await get('readyz')).status === 200)
+    assert.deepEqual((await get('healthz')).json.checks.ca_backend, { status: 'ok' })
+    assert.deepEqual([await gauge('ca_up'), await gauge('ready')], [1, 1])
+  })
+
+  test('answers in a bounded time about a signer that hangs', async () => {
+    daemon.process.kill('SIGSTOP')
+    try {
+      await until('the silence is noticed', async () => (await get('readyz')).status === 503)
+      const { ms, result } = await timed(get('readyz'))
+      assert.deepEqual([result.status, result.json], [503, { ready: false, reason: 'CA backend unavailable' }])
+      assert.ok(ms < SILENT_MS, `${ms} ms`)
+      assert.deepEqual([await gauge('ca_up'), await gauge('ready')], [0, 0])
+    } finally {
+      daemon.process.kill('SIGCONT')
+    }
+    await until('ready', async () => (await get('readyz')).status === 200)
+    await until('the gauge is 1 again', async () => (await gauge('ca_up')) === 1)
+  })
+
+  test('tells crl rebuild that signing is stopped; the signer counts as up all the same', async () => {
+    await operate(service, 'signing', 'stop')
+    await until('stopped', async () => (await get('healthz')).json.checks.ca_backend.status === 'stopped')
+    assert.deepEqual([await gauge('ca_up'), await gauge('ready')], [1, 1])
+    const { said, ended } = beginRebuild()
+    await until('the reason is told', () => said.complaint.includes('stopped by the operator'))
+    await operate(service, 'signing', 'resume')
+    assert.equal(await ended, 0, said.complaint)
+  })
+
+  describe('because the secrets differ', () => {
+    const SENTENCE =
+      'the signer does not hold the same secret as this service; compare the files that secret_file names on either side'
+    let configFile: string
+    before(async () => {
+      const config = parse(readFileSync(path.join(service.folder, 'config.yaml'), 'utf8'))
+      const secret = path.join(service.folder, 'other-secret')
+      writeFileSync(secret, 'ab'.repeat(32), { mode: 0o600 })
+      config.ca.signer.secret_file = secret
+      config.server.port = await freePort()
+      config.logging = { level: 'WARNING' }
+      configFile = path.join(service.folder, 'other-secret.yaml')
+      writeFileSync(configFile, stringify(config))
+    })
+    const chancery = (...words: string[]) => runCommand(process.execPath, [CLI, '-c', configFile, ...words])
+
+    test('ca test-sign says that in one sentence, at once', async () => {
+      const { ms, result } = await timed(chancery('ca', 'test-sign'))
+      const output = `chancery: no test signature from the signer at ${files.socket}: ${SENTENCE}\n`
+      assert.deepEqual(result, { code: 1, output })
+      assert.ok(ms < SILENT_MS, `${ms} ms`)
+    })
+
+    test('serve does not start, and says it once', async () => {
+      const { ms, result } = await timed(chancery('serve'))
+      assert.equal(result.code, 1)
+      assert.ok(result.output.endsWith(`from the signer at ${files.socket}: ${SENTENCE}\n`), result.output)
+      const warnings = result.output.split('\n').filter((line) => line.includes('"signer not reachable"'))
+      assert.equal(warnings.length, 1, result.output)
+      assert.ok(ms < 2 * SILENT_MS, `${ms} ms`)
+    })
+  })
+})
