@@ -1,7 +1,6 @@
 /** Puts the daemon together from its configuration, runs it until a signal, and takes it apart in order. */
 
 import pino, { type Logger } from 'pino'
-import { describeFileError } from '../src/lib/file-error.ts'
 import { ignoreUserSignals, RELOAD_OR_STOP } from '../src/lib/user-signals.ts'
 import { type AuditChain, openAuditChain } from './audit-chain.ts'
 import type { SignerConfig } from './config.ts'
@@ -130,10 +129,7 @@ function readSecret({ secret_file: file }: SignerConfig): Buffer {
   try {
     return readSharedSecret(file)
   } catch (cause) {
-    const reason = (cause as NodeJS.ErrnoException).syscall
-      ? `${file} cannot be read: ${describeFileError(cause)}`
-      : (cause as Error).message
-    throw new Error(`secret_file: ${reason}`, { cause })
+    throw new Error(`secret_file: ${(cause as Error).message}`, { cause })
   }
 }
 

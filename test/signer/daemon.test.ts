@@ -355,7 +355,7 @@ describe('starting and stopping', () => {
       writeFileSync(files.config, text.replace('secret_file: secret', 'secret_file: nodir/secret'))
       await assert.rejects(
         startDaemon(files.config),
-        /secret_file: \S+nodir\/secret cannot be read: ENOENT, there is no such file/,
+        /secret_file: \S+nodir\/secret: cannot be read: ENOENT, there is no such file/,
       )
     }))
 
