@@ -217,11 +217,14 @@ function validationsThrough(supervisor: ActorRef<SupervisorMessages>, log: Logge
 }
 
 /**
- * Writes this thread's pool numbers to the board. After the turn's input has been read: a thread that was held up for a
- * second must first see what its connections have answered meanwhile.
+ * Writes this thread's pool numbers to the board: now, so that its first request finds them, and a few times a second. After
+ * the turn's input has been read: a thread that was held up for a second must first see what its connections have answered
+ * meanwhile.
  */
 function reportPoolTo(board: InstanceBoard, front: number, db: Database): void {
-  setInterval(() => setImmediate(() => board.reportPool(front, db.pressure())), POOL_REPORT_MS).unref()
+  const report = () => board.reportPool(front, db.pressure())
+  report()
+  setInterval(() => setImmediate(report), POOL_REPORT_MS).unref()
 }
 
 /** Counts requests towards `server.max_requests`, with the jitter that keeps threads from being replaced together. */
