@@ -2,7 +2,7 @@
 
 import { existsSync, statSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type AuditLine, parseAuditLine } from './audit-chain.ts'
+import { type AuditLine, parseAuditLine } from './audit-line.ts'
 import { auditLines, closedSegments } from './audit-segments.ts'
 
 export interface AuditSelection {
