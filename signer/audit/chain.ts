@@ -9,10 +9,10 @@
  * is on disk. A crash loses at most the lines of the group being written and those behind it: signatures that nobody has
  * been given. A crash can tear the last line; after a loss of power the blocks of the last group may hold anything.
  *
- * At start the end of the file is read back (audit-tail.ts). What a crash has left there is kept aside in `<file>.torn-<seq>`
+ * At start the end of the file is read back (tail.ts). What a crash has left there is kept aside in `<file>.torn-<seq>`
  * and recorded by a line with method `auditRepair`, and the chain continues.
  *
- * A file that has grown to `maxBytes` is closed between two groups: renamed to a segment (audit-segments.ts), and a new file goes
+ * A file that has grown to `maxBytes` is closed between two groups: renamed to a segment (segments.ts), and a new file goes
  * on with the chain. A crash between the two leaves no file, and the next start goes on from the newest segment.
  *
  * Fail closed: after a failed write or sync, when no new file could be begun, or when somebody else changed the length of the file, moved it (a log rotation)
@@ -21,10 +21,10 @@
 
 import { closeSync, fstatSync, ftruncateSync, renameSync, type Stats, statSync, write } from 'node:fs'
 import path from 'node:path'
-import { type AuditLine, type AuditRecord, sha256Hex } from './audit-line.ts'
-import { segmentName } from './audit-segments.ts'
-import { keepAside, MAX_GROUP_BYTES, openAtTail, openForAppending, syncDirectory, type Tail } from './audit-tail.ts'
-import { SignerUnavailable } from './protocol.ts'
+import { SignerUnavailable } from '../protocol.ts'
+import { type AuditLine, type AuditRecord, sha256Hex } from './line.ts'
+import { segmentName } from './segments.ts'
+import { keepAside, MAX_GROUP_BYTES, openAtTail, openForAppending, syncDirectory, type Tail } from './tail.ts'
 
 const MAX_GROUP_LINES = 512
 /** T above: at 1,000 signatures a second a group has four lines, and a client waits two milliseconds longer. */

@@ -7,8 +7,8 @@
 
 import { closeSync, constants, fstatSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs'
 import path from 'node:path'
-import { type ChainPlace, follows, NO_PREVIOUS, parseAuditLine, sha256Hex } from './audit-line.ts'
-import { closedSegments } from './audit-segments.ts'
+import { type ChainPlace, follows, NO_PREVIOUS, parseAuditLine, sha256Hex } from './line.ts'
+import { closedSegments } from './segments.ts'
 
 /** What is written at once, and so what a crash can damage. */
 export const MAX_GROUP_BYTES = 256 * 1024
