@@ -8,7 +8,9 @@ import type { Config } from '../config/schema.ts'
 import type { Metrics } from '../ops/metrics.ts'
 import { createUrls } from '../protocol/urls.ts'
 import type { AskForCaa } from '../services/caa-freshness.ts'
-import { caaTimeoutMs, corroborationMs, isCaaEnforced, normalPattern, urlSettings } from './settings.ts'
+import { normalPattern } from './settings/orders.ts'
+import { urlSettings } from './settings/server.ts'
+import { caaTimeoutMs, corroborationMs, isCaaEnforced } from './settings/validation.ts'
 import { type CaaJobFactory, dnsSettings } from './validation-jobs.ts'
 
 /**

@@ -28,7 +28,8 @@ import { mailDomainsThrough } from './mail-domain-checks.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from './messages.ts'
 import { openThreadNonces } from './nonces.ts'
 import { overloadEvents } from './overload-events.ts'
-import { crlMaxAgeSeconds, databaseSettings, liveSettings, overloadSettings, proxySettings } from './settings.ts'
+import { crlMaxAgeSeconds } from './settings/issuance.ts'
+import { databaseSettings, liveSettings, overloadSettings, proxySettings } from './settings/server.ts'
 import { connectCa, createAcmeContext, createStores } from './wiring.ts'
 
 /** Longer than all probes together may take; a supervisor that does not answer within this is stuck, and health must say so. */

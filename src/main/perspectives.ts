@@ -7,7 +7,7 @@ import { uuidv7 } from '../lib/uuid.ts'
 import { createRemotePerspective, type RemotePerspective } from '../mpic/client.ts'
 import { createCorroboration } from '../mpic/corroboration.ts'
 import type { Metrics } from '../ops/metrics.ts'
-import { corroborationMs } from './settings.ts'
+import { corroborationMs } from './settings/validation.ts'
 import type { ValidationPools } from './validation-pools.ts'
 
 export interface CorroboratedValidators extends Pick<ValidationPools, 'validate' | 'checkCaa'> {

@@ -30,16 +30,9 @@ import { keepNonceEpochs } from './nonces.ts'
 import { corroborated } from './perspectives.ts'
 import { followSwitches } from './server-switches.ts'
 import { dispatcherEvents, threadEvents } from './service-events.ts'
-import {
-  databaseSettings,
-  dispatchLimits,
-  eabSecretBox,
-  liveSettings,
-  staleSeconds,
-  threadConnections,
-  urlSettings,
-  validationPolicy,
-} from './settings.ts'
+import { eabSecretBox } from './settings/eab-secret.ts'
+import { databaseSettings, liveSettings, threadConnections, urlSettings } from './settings/server.ts'
+import { dispatchLimits, staleSeconds, validationPolicy } from './settings/validation.ts'
 import { requireTestSignatures } from './signer-check.ts'
 import { type SignerPlace, startSignerProcess } from './signer-process.ts'
 import { spawnSupervisor } from './supervisor.ts'

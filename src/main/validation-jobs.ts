@@ -20,7 +20,8 @@ import type { Identifier } from '../protocol/identifier.ts'
 import { createUrls, type Urls } from '../protocol/urls.ts'
 import type { ValidationRequest } from '../services/validation.ts'
 import type { ChallengeMethods } from './extensions.ts'
-import { extensionSettings, urlSettings } from './settings.ts'
+import { urlSettings } from './settings/server.ts'
+import { extensionSettings } from './settings/validation.ts'
 
 const SECOND_MS = 1000
 

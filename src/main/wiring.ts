@@ -53,18 +53,15 @@ import type { FrontThreadData } from './messages.ts'
 import {
   accountRulesPolicy,
   acmeSettings,
-  eabSecretBox,
   externalAccountPolicy,
-  isCaaEnforced,
-  issuancePolicy,
-  isValidatedHere,
-  orderingPolicy,
   quotaPolicy,
-  rateLimitSettings,
   registrationPolicy,
-  renewalPolicy,
-  urlSettings,
-} from './settings.ts'
+} from './settings/accounts.ts'
+import { eabSecretBox } from './settings/eab-secret.ts'
+import { issuancePolicy, renewalPolicy } from './settings/issuance.ts'
+import { orderingPolicy } from './settings/orders.ts'
+import { rateLimitSettings, urlSettings } from './settings/server.ts'
+import { isCaaEnforced, isValidatedHere } from './settings/validation.ts'
 
 export interface Stores {
   issuance: IssuanceStore
