@@ -6,7 +6,7 @@ import { EXTENSION_DEFAULTS } from '../../config/sections/challenges.ts'
 import type { ValidationPolicy } from '../../domain/validation-policy.ts'
 import type { BuiltInType, ChallengeType } from '../../protocol/challenge.ts'
 import type { DispatchLimits } from '../../services/validation-dispatcher.ts'
-import type { AdoptionRules } from '../../store/authorization-store.ts'
+import type { AdoptionRules } from '../../store/challenge-store.ts'
 
 const SECOND_MS = 1000
 
