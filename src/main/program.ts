@@ -3,6 +3,7 @@
 import path from 'node:path'
 import sade, { type Sade } from 'sade'
 import type { Config } from '../config/schema.ts'
+import { requireUws } from '../http/uws-check.ts'
 import { allowToAccount, disallowToAccount, listAllowed } from './commands/account.ts'
 import { testSign } from './commands/ca.ts'
 import { perspectiveConfig, serviceConfig, signerConfig } from './commands/checked-config.ts'
@@ -360,6 +361,7 @@ program
 async function serveCommand(options: GlobalOptions & DevFlags): Promise<number> {
   // The command that runs when no other is named: a mistyped one must not start a service.
   if (options._.length > 0) throw new UsageError(`unknown command: ${options._.join(' ')}`)
+  await requireUws()
   if (options.dev && options.config === undefined) {
     return runEmbedded({
       dataDir: path.resolve(options['data-dir'] ?? 'data'),
