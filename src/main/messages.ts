@@ -7,8 +7,8 @@ import type { MetricsSnapshot } from '../ops/metrics.ts'
 import type { CaaCheckRequest } from '../services/caa-freshness.ts'
 import type { RateLimitSettings } from '../services/rate-limiter.ts'
 import type { ValidationRequest } from '../services/validation.ts'
-import type { ChallengeMethods } from './extensions.ts'
-import type { SharedCrl } from './front-crls.ts'
+import type { SharedCrl } from './front/crls.ts'
+import type { ChallengeMethods } from './validation/extensions.ts'
 
 /** The supervisor, as front threads see it. */
 export type SupervisorMessages = {

@@ -1,7 +1,7 @@
 /** The published lists as one front thread serves them. */
 
-import type { CrlDocument } from '../ops/crl.ts'
-import type { ServedCrl } from '../services/crl-cache.ts'
+import type { CrlDocument } from '../../ops/crl.ts'
+import type { ServedCrl } from '../../services/crl-cache.ts'
 import type { FrontCrls } from './front.ts'
 
 export interface ThreadCrls extends FrontCrls {
