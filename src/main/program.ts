@@ -135,33 +135,31 @@ program
   .example('-c config.yaml crl rebuild')
   .action(runWithConfig(rebuildCrls))
 
-const MAINTENANCE_HELP = {
-  on: 'Refuse new orders and pre-authorizations on all instances; what was begun goes on',
-  off: 'Take new orders again',
-  status: 'Say whether the service is in maintenance',
-}
-for (const action of ['on', 'off', 'status'] as const)
-  program
-    .command(`maintenance ${action}`, MAINTENANCE_HELP[action])
-    .example(`-c config.yaml maintenance ${action}`)
-    .action(
-      runWithConfig((config) => throwSwitch(config, 'maintenance', action === 'status' ? undefined : action === 'on')),
-    )
-
-const SIGNING_HELP = {
-  stop: 'Stop all signing on all instances within two seconds: certificates and CRLs',
-  resume: 'Sign again; what was begun is finished',
-  status: 'Say whether signing is stopped',
-}
-for (const action of ['stop', 'resume', 'status'] as const)
-  program
-    .command(`signing ${action}`, SIGNING_HELP[action])
-    .example(`-c config.yaml signing ${action}`)
-    .action(
-      runWithConfig((config) =>
-        throwSwitch(config, 'stopSigning', action === 'status' ? undefined : action === 'stop'),
-      ),
-    )
+/** Switches of the whole installation: the word that turns each on, the one that turns it off, and what `status` says. */
+const SWITCHES = {
+  maintenance: {
+    stored: 'maintenance',
+    on: ['on', 'Refuse new orders and pre-authorizations on all instances; what was begun goes on'],
+    off: ['off', 'Take new orders again'],
+    status: 'Say whether the service is in maintenance',
+  },
+  signing: {
+    stored: 'stopSigning',
+    on: ['stop', 'Stop all signing on all instances within two seconds: certificates and CRLs'],
+    off: ['resume', 'Sign again; what was begun is finished'],
+    status: 'Say whether signing is stopped',
+  },
+} as const
+for (const [name, { stored, on, off, status }] of Object.entries(SWITCHES))
+  for (const [word, sentence, position] of [
+    [...on, true],
+    [...off, false],
+    ['status', status, undefined],
+  ] as const)
+    program
+      .command(`${name} ${word}`, sentence)
+      .example(`-c config.yaml ${name} ${word}`)
+      .action(runWithConfig((config) => throwSwitch(config, stored, position)))
 
 const INSPECTIONS = {
   'order <uuid>': { inspect: inspectOrder, about: 'an order with its authorizations and challenges' },
