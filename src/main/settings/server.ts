@@ -6,7 +6,6 @@ import type { ProxySettings } from '../../http/forwarded.ts'
 import type { UrlSettings } from '../../protocol/urls.ts'
 import type { RateLimitSettings } from '../../services/rate-limiter.ts'
 import type { DatabaseSettings } from '../../store/database.ts'
-import type { LiveSettings } from '../messages.ts'
 
 const SECOND_MS = 1000
 
@@ -37,6 +36,14 @@ export function databaseSettings(
     idleTimeoutMs: database.max_idle_seconds * SECOND_MS,
     statementTimeoutMs: server.timeout * SECOND_MS,
   }
+}
+
+/** What SIGHUP changes in a running thread. */
+export interface LiveSettings {
+  logLevel: Config['logging']['level']
+  /** Undefined: metrics are off. */
+  metricsPath: string | undefined
+  rateLimits: RateLimitSettings
 }
 
 /** Of the keys that the schema marks `live`, those that have an effect in this release. */
