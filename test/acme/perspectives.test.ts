@@ -22,6 +22,7 @@ import {
 import { loopbackCertificate, writeCertificate } from '../support/certificates.ts'
 import { freePort } from '../support/free-port.ts'
 import { type LogLine, startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 import { caaScript } from '../workers/scripted-caa.ts'
 import { type ScriptedDns, startDns } from '../workers/scripted-dns.ts'
 
@@ -36,7 +37,8 @@ interface Running {
 
 async function startProcess(file: string): Promise<Running> {
   const child = spawn(process.execPath, [CLI, '-c', file, 'perspective'], { stdio: ['ignore', 'pipe', 'pipe'] })
-  const exited = once(child, 'exit') as Promise<[number | null]>
+  // What it said last has been read then.
+  const exited = once(child, 'close') as Promise<[number | null]>
   const log: LogLine[] = []
   let complaints = ''
   child.stderr.on('data', (chunk: Buffer) => (complaints += chunk.toString()))
@@ -154,8 +156,10 @@ describe('two perspectives beside a service', () => {
     })
     // The primary's request and one of each perspective.
     assert.deepEqual([...responder.seen.values()], [3])
-    const line = running.near?.log.findLast(({ event }) => event === 'perspective_check')
-    assert.equal(line?.['target'], 'seen.test')
+    const line = await until('the check is in the log of the perspective', () =>
+      running.near?.log.findLast(({ event }) => event === 'perspective_check'),
+    )
+    assert.equal(line['target'], 'seen.test')
     const { text } = await send({ method: 'GET', url: `${service.baseUrl}/metrics` })
     assert.match(text, /^service_perspective_checks_total\{perspective="far",check="dcv",result="corroborated"\} 1$/m)
   })
