@@ -225,7 +225,10 @@ describe('wildcards through dns-01', { ...requireCommand('openssl'), timeout: 18
         dns01: records,
       })
       t.after(() => apache.dispose())
-      const file = await waitFor('a certificate', apache.daemon, () => apache.chain('staging'))
+      const file = await waitFor('a certificate', apache.daemon, () => {
+        const found = apache.chain('staging')
+        return found && /END CERTIFICATE/.test(readFileSync(found, 'utf8')) ? found : undefined
+      })
       await assertByDns(checks.checkFile(file, names), 'apache.test')
     })
   })
