@@ -83,7 +83,7 @@ describe('SIGHUP', () => {
 
   test('what needs a restart is named and not changed', async () => {
     edit((config) => {
-      config['order'] = { expiry_seconds: 4242 }
+      config['order'] = { ...config['order'], expiry_seconds: 4242 }
       config['server'] = { ...config['server'], graceful_timeout: 7 }
     })
     const line = await hangUp()

@@ -121,6 +121,14 @@ describe('two perspectives beside a service', () => {
     responder = await startResponder(service.http01Port)
     database = new pg.Client({ ...service.database.connection, ssl: false })
     await database.connect()
+    // What cannot change the outcome any more gets a second, and the first checks of a new process may take longer.
+    let warming = 0
+    await until('both perspectives answer in time', async () => {
+      const name = `warm-${++warming}.test`
+      await client.obtain([name], responder)
+      return Object.values(await resultsFor(name)).every((result) => result === 'corroborated')
+    })
+    responder.seen.clear()
   })
   after(async () => {
     closeConnections()
@@ -140,6 +148,11 @@ describe('two perspectives beside a service', () => {
     const steps = (await evidenceOf(name)).filter(({ step }) => step === 'perspective')
     return Object.fromEntries(steps.map((step) => [`${step['name']} ${step['check']}`, step['result']]))
   }
+  async function farCorroborated(): Promise<number> {
+    const { text } = await send({ method: 'GET', url: `${service.baseUrl}/metrics` })
+    const line = /^service_perspective_checks_total\{perspective="far",check="dcv",result="corroborated"\} (\d+)$/m
+    return Number(line.exec(text)?.[1])
+  }
   async function errorOf(name: string): Promise<{ type: string; detail: string }> {
     const order = await client.newOrder([name])
     await client.authorize(order, responder)
@@ -149,6 +162,7 @@ describe('two perspectives beside a service', () => {
   }
 
   test('what all see is issued for, and the authorization keeps what each said', async () => {
+    const before = await farCorroborated()
     await client.obtain(['seen.test'], responder)
     assert.deepEqual(await resultsFor('seen.test'), {
       ...{ 'near dcv': 'corroborated', 'far dcv': 'corroborated' },
@@ -156,12 +170,10 @@ describe('two perspectives beside a service', () => {
     })
     // The primary's request and one of each perspective.
     assert.deepEqual([...responder.seen.values()], [3])
-    const line = await until('the check is in the log of the perspective', () =>
-      running.near?.log.findLast(({ event }) => event === 'perspective_check'),
+    await until('the check is in the log of the perspective', () =>
+      running.near?.log.some((line) => line['event'] === 'perspective_check' && line['target'] === 'seen.test'),
     )
-    assert.equal(line['target'], 'seen.test')
-    const { text } = await send({ method: 'GET', url: `${service.baseUrl}/metrics` })
-    assert.match(text, /^service_perspective_checks_total\{perspective="far",check="dcv",result="corroborated"\} 1$/m)
+    assert.equal(await farCorroborated(), before + 1)
   })
   test('what one of two sees elsewhere is issued for, and that is in the evidence', async () => {
     await client.obtain(['moved.test'], responder)
