@@ -18,7 +18,7 @@ const NEEDS = requireAll(requireCommand('softhsm2-util'), requirePackage('graphe
 
 const KINDS: readonly AuthorityKind[] = ['P-256', 'P-384', 'P-521', 'RSA']
 const HASHES = ['sha256', 'sha384', 'sha512'] as const
-const timeoutMs = 10_000
+const timeoutMs = 60_000
 
 describe('a key in a token', NEEDS, () => {
   const authorities = Object.fromEntries(

