@@ -21,8 +21,8 @@ export type NumbersMessages = {
 export type FrontMessages = {
   port: { message: undefined; reply: number }
   crash: { message: 'throw' | 'reject' | 'exit' | 'silent'; reply: undefined }
-  /** Keeps the event loop until `released` is not 0 any more. */
-  block: { message: { released: Int32Array<SharedArrayBuffer> }; reply: undefined }
+  /** Says so in the first place of `state`, and keeps the event loop until the second is not 0 any more. */
+  block: { message: { state: Int32Array<SharedArrayBuffer> }; reply: undefined }
 }
 
 function die(how: FrontMessages['crash']['message']): void {
@@ -69,8 +69,9 @@ runThread<FrontData, FrontMessages, NumbersMessages>(async ({ name, data, superv
     start: () => ({
       port: () => server.port,
       crash: (how) => void die(how),
-      block: ({ released }) => {
-        Atomics.wait(released, 0, 0)
+      block: ({ state }) => {
+        Atomics.store(state, 0, 1)
+        Atomics.wait(state, 1, 0)
         return undefined
       },
     }),

@@ -190,14 +190,15 @@ describe('a supervised thread', () => {
   test('that does not turn its event loop is reported as stuck and not terminated', async () => {
     const { thread, seen } = front('busy', { port: 0 })
     await thread.start()
-    const released = new Int32Array(new SharedArrayBuffer(4))
-    const blocked = thread.ref.ask('block', { released }, 30_000)
+    const state = new Int32Array(new SharedArrayBuffer(8))
+    const blocked = thread.ref.ask('block', { state }, 30_000)
+    await until(() => Atomics.load(state, 0) === 1)
     await assert.rejects(thread.ping(100), { code: 'deadline' })
     assert.equal(await thread.stop(100), false)
     assert.equal(seen('stuck').length, 1)
     // It hears the stop once it turns again.
-    Atomics.store(released, 0, 1)
-    Atomics.notify(released, 0)
+    Atomics.store(state, 1, 1)
+    Atomics.notify(state, 1)
     await blocked.catch(() => undefined)
   })
 

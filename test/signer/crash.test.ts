@@ -135,6 +135,23 @@ describe('the client', () => {
       await backend.close()
     }))
 
+  test('takes an answer that came while its thread was held up, however late that is', () =>
+    withFiles(async (files) => {
+      const daemon = await startDaemon(files.config)
+      const client = new SignerClient({ socketPath: files.socket, secret: files.secret })
+      try {
+        await client.call('health', {}, { timeoutMs: PATIENCE_MS })
+        const late = client.call('health', {}, { timeoutMs: 300 })
+        // It is sent at the end of this turn.
+        await Promise.resolve()
+        for (const end = performance.now() + 2000; performance.now() < end; );
+        assert.equal((await late).meta.signing, true)
+      } finally {
+        await client.close()
+        await daemon.stop()
+      }
+    }))
+
   test('bounds what waits', () =>
     withFiles(async (files) => {
       const client = new SignerClient({ socketPath: files.socket, secret: files.secret, maxInFlight: 3 })
