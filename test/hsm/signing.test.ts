@@ -12,7 +12,7 @@ import { type AuthorityKind, leafTbs, makeAuthority, type SignerFiles, writeSign
 import { type Daemon, startDaemon } from '../signer/daemon.ts'
 import { rawTbsList } from '../signer/raw-tbs-list.ts'
 import { requireAll, requireCommand, requirePackage } from '../support/requirements.ts'
-import { makeToken, SOFTHSM_LIBRARY, type TestToken } from '../support/softhsm.ts'
+import { makeToken, PIN, SOFTHSM_LIBRARY, type TestToken } from '../support/softhsm.ts'
 
 const NEEDS = requireAll(requireCommand('softhsm2-util'), requirePackage('graphene-pk11'))
 
@@ -107,6 +107,6 @@ describe('a key in a token', NEEDS, () => {
   })
 
   test('stands nowhere with its PIN in the log', () => {
-    assert.doesNotMatch(daemon.output(), /837465/)
+    assert.ok(!daemon.output().includes(PIN))
   })
 })
