@@ -167,7 +167,8 @@ describe('a daemon under random and mutated frames', { timeout: 5 * BOUND_MS }, 
     assert.ok(verdict.ok, JSON.stringify(verdict))
     // What was signed for a connection that was cut meanwhile has its line too.
     assert.ok(verdict.signatures > counted.signed)
-    for (const kind of ['cut', 'refused', 'protocolError', 'signed'] as const) assert.ok(counted[kind] > 100, kind)
+    for (const kind of ['cut', 'refused', 'protocolError', 'signed'] as const)
+      assert.ok(counted[kind] > counted.frames / 500, kind)
     assert.ok(counted.frames > LEAST_FRAMES, `${counted.frames} frames in ${elapsedMs} ms`)
   })
 
