@@ -67,9 +67,14 @@ export function spawnSupervisor(parts: SupervisorParts): Actor<SupervisorMessage
         const answers = Promise.allSettled(
           parts.fronts().map(({ ref }) => ref.ask('metrics', undefined, FRONT_DEADLINE_MS)),
         )
-        const { isCaUp, isReady } = await readiness
+        const { isCaUp, isDatabaseUp, isReady } = await readiness
         metrics.caUp.set(isCaUp ? 1 : 0)
+        metrics.databaseUp.set(isDatabaseUp ? 1 : 0)
         metrics.ready.set(isReady ? 1 : 0)
+        // One that has left the signer leaves here, too.
+        metrics.issuerNotAfter.reset()
+        for (const { id, notAfter } of parts.ca.issuers())
+          metrics.issuerNotAfter.set({ issuer: id }, notAfter.getTime() / 1000)
         return renderMetrics([await takeSnapshot(metrics), ...answered(await answers)])
       },
     }),
