@@ -9,6 +9,7 @@ import { ignoreUserSignals, RELOAD_OR_STOP } from '../lib/user-signals.ts'
 import { typeOf } from '../protocol/challenge.ts'
 import { allowToAccount, disallowToAccount, listAllowed } from './commands/account.ts'
 import { testSign } from './commands/ca.ts'
+import { importCertificates } from './commands/certificate.ts'
 import { loadConfigFile, readConfigFile, readConfigSections, requireFiles, UsageError } from './commands/config-file.ts'
 import { rebuildCrls } from './commands/crl.ts'
 import { assignProfile, createProfile, listProfiles } from './commands/csr-profile.ts'
@@ -163,6 +164,25 @@ withSelection(program.command('renewal clear', 'Take such advice back'))
   .action(
     run(async (options: GlobalOptions & SelectionFlags) =>
       clearAdvice(await readConfigFile(configOf(options)), options),
+    ),
+  )
+
+program
+  .command(
+    'certificate import <file>',
+    'Record certificates (PEM) that a restored database has forgotten; several may follow',
+  )
+  .option('--account', 'Account id: whose they are')
+  .example('-c config.yaml certificate import www.pem mail.pem --account 01938c4e-…')
+  .action(
+    run(
+      async (file: string, options: GlobalOptions & FurtherWords & { account?: Text }) =>
+        importCertificates(
+          await readConfigFile(configOf(options)),
+          [file, ...options._],
+          textOf(options.account, '--account'),
+        ),
+      'further',
     ),
   )
 
