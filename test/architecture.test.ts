@@ -77,7 +77,7 @@ const KNOWN_TO: Record<string, readonly string[]> = {
   'reflect-metadata': ['src/main/embedded/dev-ca.ts'],
   sade: ['src/main/cli.ts', 'signer/main.ts', 'bench/main.ts'],
   slonik: ['src/store/slonik.ts'],
-  'uWebSockets.js': ['src/http/uws.ts'],
+  'uWebSockets.js': ['src/http/uws.ts', 'src/http/uws-check.ts'],
   yaml: ['src/config-file/document.ts', 'src/main/dev.ts'],
   zod: [
     ...['src/config-file', 'src/config', 'src/acme', 'src/admin', 'src/mpic', 'src/store'],
@@ -95,7 +95,7 @@ interface Import {
 }
 
 /** Static and dynamic imports, re-exports, and the package that is only looked up on disk. */
-const IMPORT = /(?:\bfrom |\bimport |\bimport\()'([^']+)'|\.resolve\('([a-z@][^'.]*)'\)/g
+const IMPORT = /(?:\bfrom |\bimport |\bimport\()'([^']+)'|\.resolve\('([a-z@][^']*)'\)/g
 
 function importsBelow(tree: string): Import[] {
   return filesBelow(tree).flatMap((file) => {

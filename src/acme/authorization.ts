@@ -9,12 +9,14 @@ export const authorization = acmeEndpoint({
   resource: 'authorization',
   signedBy: 'kid',
   payload: { schema: z.object({ status: z.string().optional() }), orFetch: true },
-  async handle({ signer, id, payload }, { ordering, urls, settings }) {
+  async handle({ signer, id, payload }, { ordering, validationWaits, urls, settings }) {
     if (payload !== undefined && payload.status !== 'deactivated')
       throw new Problem(
         'malformed',
         'the only update of an authorization is {"status": "deactivated"}; fetch it with an empty payload',
       )
+    const attempt = payload === undefined ? validationWaits.ended(id, signer.account.id) : undefined
+    if (attempt) await attempt
     const found =
       payload === undefined
         ? await ordering.findAuthorization(signer.requester, id)

@@ -9,9 +9,11 @@ export const challenge = acmeEndpoint({
   signedBy: 'kid',
   limit: 'challenge',
   payload: { schema: z.object({}), orFetch: true },
-  async handle({ signer, id, payload, visit, requestId }, { challenges, urls, settings }) {
+  async handle({ signer, id, payload, visit, requestId }, { challenges, validationWaits, urls, settings }) {
     const subject = signer.account.id
     await visit?.charge(payload === undefined ? [] : [{ category: 'challenge_validation', subject }])
+    const attempt = payload === undefined ? validationWaits.ended(id, subject) : undefined
+    if (attempt) await attempt
     const { authorization, type } =
       payload === undefined
         ? await challenges.find(signer.requester, id)

@@ -15,6 +15,7 @@ import type { Registration } from '../services/registration.ts'
 import type { Renewal } from '../services/renewal.ts'
 import type { RevocationService } from '../services/revocation.ts'
 import type { ChallengeTriggers } from '../services/validation.ts'
+import type { ValidationWaits } from '../services/validation-waits.ts'
 
 export interface AcmeSettings {
   algorithms: readonly JwsAlgorithm[]
@@ -57,6 +58,7 @@ export interface AcmeContext {
   registration: Registration
   ordering: Ordering
   challenges: ChallengeTriggers
+  validationWaits: ValidationWaits
   issuance: Issuance
   chains: ChainDownload
   revocation: RevocationService

@@ -4,6 +4,7 @@
 import path from 'node:path'
 import sade, { type Sade } from 'sade'
 import type { Config } from '../config/schema.ts'
+import { requireUws } from '../http/uws-check.ts'
 import { joinNegativeValues } from '../lib/negative-values.ts'
 import { ignoreUserSignals, RELOAD_OR_STOP } from '../lib/user-signals.ts'
 import { typeOf } from '../protocol/challenge.ts'
@@ -424,6 +425,7 @@ program
 async function serveCommand(options: GlobalOptions & DevFlags): Promise<number> {
   // The command that runs when no other is named: a mistyped one must not start a service.
   if (options._.length > 0) throw new UsageError(`unknown command: ${options._.join(' ')}`)
+  await requireUws()
   if (options.dev && options.config === undefined) {
     return runEmbedded({
       dataDir: path.resolve(options['data-dir'] ?? 'data'),

@@ -69,6 +69,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       nonces,
       patience,
       validationsThrough(supervisor, log),
+      admission,
       (request) => supervisor.ask('caa', request, caaAnswerDeadlineMs(config)),
       mailDomainsThrough((domains, deadlineMs) => supervisor.ask('mailDomains', domains, deadlineMs), config, log),
     )
@@ -172,6 +173,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
         const deadline = performance.now() + deadlineMs
         late.release()
         heldBack.release()
+        context.validationWaits.release()
         await server.drain(deadlineMs)
         // A finalize whose reply has gone out as `processing` still records its certificate.
         while (context.issuance.inFlight() > 0 && performance.now() < deadline)

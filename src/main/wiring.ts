@@ -31,6 +31,7 @@ import { createRenewal } from '../services/renewal.ts'
 import { createRevocation } from '../services/revocation.ts'
 import { databaseSerialNumbers, randomSerialNumbers } from '../services/serial-number.ts'
 import { createChallengeTriggers, type DispatchValidation } from '../services/validation.ts'
+import { createValidationWaits, type WaitEvents } from '../services/validation-waits.ts'
 import { createAccountStore } from '../store/account-store.ts'
 import { createAllowlistStore } from '../store/allowlist-store.ts'
 import { type AuthorizationStore, createAuthorizationStore } from '../store/authorization-store.ts'
@@ -217,6 +218,7 @@ export function createAcmeContext(
   nonces: Nonces,
   patience: Patience,
   dispatch: DispatchValidation,
+  waitEvents: WaitEvents,
   askForCaa: AskForCaa,
   askForMailDomains: AskForMailDomains | undefined,
 ): AcmeContext {
@@ -227,6 +229,7 @@ export function createAcmeContext(
     config.nonce.store === 'memory'
       ? createRecent(changeCounters, !accountRulesPolicy(config).requireCsrProfile)
       : undefined
+  const validationWaits = createValidationWaits(changeCounters, waitEvents)
   const accountStore = announcingAccounts(createAccountStore(db), changeCounters)
   const orderStore = createOrderStore(db)
   const authorizationStore = recent ? recent.authorizations(stores.authorizations) : stores.authorizations
@@ -296,8 +299,12 @@ export function createAcmeContext(
       store: authorizationStore,
       instanceId,
       isValidatedHere: isValidatedHere(config, methods.extensions),
-      dispatch,
+      dispatch(request) {
+        validationWaits.began(request.authorizationId, request.accountId)
+        dispatch(request)
+      },
     }),
+    validationWaits,
     issuance: createThreadIssuance(shared, rules, requireFreshCaa, recent),
     chains: createChainDownload(
       stores.certificates,

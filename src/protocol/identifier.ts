@@ -1,7 +1,7 @@
 /** Identifiers (RFC 8555 §7.1.3, §9.7.7; RFC 8738): normal forms. What is allowed among them is policy, in `domain`. */
 
 import { isIPv4, isIPv6, SocketAddress } from 'node:net'
-import { domainToASCII } from 'node:url'
+import { domainToASCII, domainToUnicode } from 'node:url'
 
 export const IDENTIFIER_TYPES = ['dns', 'ip'] as const
 export type IdentifierType = (typeof IDENTIFIER_TYPES)[number]
@@ -58,8 +58,10 @@ export function normalizeDnsName(text: string): NormalForm {
   return { ok: true, value: wildcard ? `*.${ascii}` : ascii }
 }
 
+/** Decodes to something, and that encodes to the same again (RFC 5891 §5.4). `domainToASCII` alone lets any `xn--` pass in Node.js 24. */
 function isValidALabel(label: string): boolean {
-  return label.startsWith('xn--') && domainToASCII(label) === label
+  const decoded = domainToUnicode(label)
+  return label.startsWith('xn--') && decoded !== label && domainToASCII(decoded) === label
 }
 
 /** Canonical text (RFC 8738 §3: RFC 5952 for IPv6), whichever spelling of the address came in. */

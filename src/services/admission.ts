@@ -62,6 +62,9 @@ export interface Admission {
   /** A request of `MEASURED` has begun, or has been answered. */
   began(): void
   ended(): void
+  /** It waits for somebody else's work, and goes on. */
+  paused(): void
+  resumed(): void
   /**
    * Every `TICK_MS`.
    * @param requests that have come since the start, of all kinds. @param utilization of the thread's event loop since the last tick, 0 to 1.
@@ -178,6 +181,12 @@ export function createAdmission(targetDelayMs: number, events: AdmissionEvents):
     ended() {
       underWay--
       answered++
+    },
+    paused() {
+      underWay--
+    },
+    resumed() {
+      underWay++
     },
     tick(at, requests, utilization) {
       readingMs = readingDelayMs(Math.max(0, at - now - TICK_MS), requests - requestsBefore)

@@ -124,6 +124,33 @@ describe('a challenge in processing', { timeout: 60_000 }, () => {
     assert.ok(evidence.steps.some(({ step }: { step: string }) => step === 'connected'))
   })
 
+  test('keeps a poll on the same connection waiting until the attempt has ended (§7.5.1)', async () => {
+    for (const polled of ['authorization', 'url'] as const) {
+      responder.hold(true)
+      const client = await registeredClient(service.directoryUrl)
+      const challenge = await triggered(client, `waits-${polled.slice(0, 3)}.test`)
+      await held(1)
+      const poll = client.post(challenge[polled])
+      setTimeout(() => responder.hold(false), 100)
+      assert.equal((await poll).json.status, 'valid', polled)
+    }
+  })
+
+  test('is told as pending a second later when the attempt takes longer, and when to come back', async () => {
+    responder.hold(true)
+    const client = await registeredClient(service.directoryUrl)
+    const { authorization } = await triggered(client, 'slow.test')
+    await held(1)
+    const began = performance.now()
+    const poll = await client.post(authorization)
+    const ms = performance.now() - began
+    assert.equal(poll.json.status, 'pending')
+    assert.ok(Number(poll.headers['retry-after']) >= 1)
+    assert.ok(ms > 950, `${ms} ms`)
+    responder.hold(false)
+    assert.equal((await client.settled(authorization)).json.status, 'valid')
+  })
+
   test('shows in the metrics while it waits and while it runs', async () => {
     responder.hold(true)
     const client = await registeredClient(service.directoryUrl)

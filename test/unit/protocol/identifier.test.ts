@@ -52,6 +52,11 @@ const badNames = [
   'ab--c.d',
   'xn--a.b',
   'xn--.b',
+  // Decodes to plain "a", which needs no A-label; and to nothing that Punycode knows.
+  'xn--a-.b',
+  'xn--zzzz9999999.b',
+  'xn--bcher-kva-.example',
+  'xn--a.bücher.example',
   'XN--A.b',
   'a\u200d.b\u0000',
   '\ud800.b',

@@ -1,0 +1,46 @@
+/** The HTTP server's library is compiled per Node.js and C library; whether it runs here is asked before anything starts. */
+
+import assert from 'node:assert/strict'
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { requireUws } from '../../src/http/uws-check.ts'
+
+describe('uWebSockets.js', () => {
+  let folder: string
+  before(() => {
+    folder = mkdtempSync(path.join(tmpdir(), 'chancery-uws-'))
+  })
+  after(() => rmSync(folder, { recursive: true }))
+
+  const binary = (name: string) => `uws_${process.platform}_${process.arch}_${name}.node`
+
+  /** The library as it is installed where this Node.js is not among those it was compiled for. */
+  function withoutBinaries(): string {
+    const library = path.join(folder, 'uws.cjs')
+    copyFileSync(createRequire(import.meta.url).resolve('uWebSockets.js'), library)
+    return library
+  }
+
+  test('that has a binary for this Node.js and this C library passes', async () => {
+    await requireUws()
+  })
+
+  test('without a binary for this Node.js is refused in one sentence that names both', async () => {
+    const library = withoutBinaries()
+    await assert.rejects(requireUws(library), ({ message }: Error) => {
+      assert.ok(!message.includes('\n'), message)
+      assert.ok(message.includes(`no binary for Node.js ${process.versions.node} with `), message)
+      assert.match(message, /README\.md .*\(Cannot find module/)
+      return true
+    })
+  })
+
+  test('whose binary does not load here is refused with the reason', async () => {
+    const library = withoutBinaries()
+    writeFileSync(path.join(folder, binary(process.versions.modules)), 'of another C library')
+    await assert.rejects(requireUws(library), /has no binary for .*\(.*(invalid ELF header|file too short)/)
+  })
+})
