@@ -32,8 +32,9 @@ export function renderOverload(result: OverloadResult): string {
     ],
     [
       'in the whole run',
-      `${run.succeeded} succeeded, ${run.refused} refused, ${run.dropped} dropped, ${run.failed} failed; what the flood began may end after it`,
+      `${run.succeeded} succeeded, ${run.refused} refused, ${run.dropped} dropped, ${run.failed} failed`,
     ],
+    ['', 'what the flood began may end after it'],
     ['latency before', latencyWords(result.latencyBefore)],
     ['latency in flood', latencyWords(result.latencyInFlood)],
     ['latency after', latencyWords(result.latencyAfter)],

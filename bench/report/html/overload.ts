@@ -63,7 +63,7 @@ export function overloadSection(result: OverloadResult): Markup {
       ],
       [
         'until latency was back',
-        result.recoverySeconds === undefined ? 'never' : `${result.recoverySeconds.toFixed(1)} s`,
+        result.recoverySeconds === undefined ? 'not in the run' : `${result.recoverySeconds.toFixed(1)} s`,
       ],
     ]),
     element(
