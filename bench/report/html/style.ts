@@ -81,6 +81,7 @@ summary { cursor: pointer; color: var(--soft); }
   .plots { display: block; columns: 2; }
   figure { margin-bottom: 16px; }
   figure, .tile, tr { break-inside: avoid; }
+  figure:has(.bars) { break-inside: auto; }
   .scroll { overflow: visible; }
 }
 `
