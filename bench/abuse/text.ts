@@ -1,7 +1,8 @@
 /** A run beside an abuser as a text for a terminal. */
 
-import { number, renderMeasured } from '../report/comparison-text.ts'
+import { renderMeasured } from '../report/comparison-text.ts'
 import type { Spread } from '../report/summary.ts'
+import { number } from '../report/text.ts'
 import type { AbuseResult } from './result.ts'
 
 const MEGABYTE = 1_000_000

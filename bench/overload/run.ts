@@ -36,7 +36,7 @@ export async function runOverload(
       leaveAtEnd: name === 'flood',
     }))
     const { result: run, ...measured } = await rig.load({
-      name: `${calm.toFixed(0)}/s, then ${flood.toFixed(0)}/s for ${floodSeconds} s, then ${calm.toFixed(0)}/s`,
+      name: `calm, flood (${flood.toFixed(0)}/s), calm`,
       shape: { kind: 'open', perSecond: flood, ofMaximum: factor, connections, patienceSeconds: patienceMs / 1000 },
       phase: { arrivals: { steps, patienceMs }, slotMs: SLOT_MS },
       warmup: [],

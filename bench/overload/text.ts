@@ -1,9 +1,8 @@
 /** An overload run as a text for a terminal. */
 
-import { number } from '../report/comparison-text.ts'
 import { isGeneratorBusy } from '../report/result.ts'
 import type { Latency } from '../report/series.ts'
-import { generatorWarning } from '../report/text.ts'
+import { generatorWarning, number, ROLE_NAMES } from '../report/text.ts'
 import { NO_OVERLOAD, type OverloadResult, wasNoOverload } from './result.ts'
 
 const MEBIBYTE = 1024 * 1024
@@ -33,8 +32,9 @@ export function renderOverload(result: OverloadResult): string {
     ],
     [
       'in the whole run',
-      `${run.succeeded} succeeded, ${run.refused} refused, ${run.dropped} dropped, ${run.failed} failed; what the flood began may end after it`,
+      `${run.succeeded} succeeded, ${run.refused} refused, ${run.dropped} dropped, ${run.failed} failed`,
     ],
+    ['', 'what the flood began may end after it'],
     ['latency before', latencyWords(result.latencyBefore)],
     ['latency in flood', latencyWords(result.latencyInFlood)],
     ['latency after', latencyWords(result.latencyAfter)],
@@ -62,7 +62,7 @@ function memoryLines({ memory }: OverloadResult): [string, string][] {
   const roles = Object.keys(memory.most) as (keyof typeof memory.most)[]
   return roles.map((role) => {
     const at = (moment: keyof typeof memory) => number((memory[moment][role] ?? 0) / MEBIBYTE)
-    return [`memory ${role}`, `${at('before')} MiB before, ${at('most')} at most, ${at('after')} after`]
+    return [`memory ${ROLE_NAMES[role]}`, `${at('before')} MiB before, ${at('most')} at most, ${at('after')} after`]
   })
 }
 

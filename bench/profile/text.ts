@@ -138,12 +138,12 @@ function listLines({ title, functions, digits }: FunctionList): string[] {
 }
 
 function inShort(statement: string): string {
-  const line = statement.replaceAll(/--.*$/gm, '').replaceAll(/\s+/g, ' ').replaceAll('|', '\\|').trim()
+  const line = statement.replaceAll(/--.*$/gm, '').replaceAll(/\s+/g, ' ').trim()
   return line.length > STATEMENT_CHARACTERS ? `${line.slice(0, STATEMENT_CHARACTERS - 1)}…` : line
 }
 
 function row([name = '', ...cells]: readonly string[]): string {
-  return `| ${name.padEnd(NAME_WIDTH)} | ${cells.map((cell) => cell.padStart(10)).join(' | ')} |`
+  return `| ${name.replaceAll('|', '\\|').padEnd(NAME_WIDTH)} | ${cells.map((cell) => cell.padStart(10)).join(' | ')} |`
 }
 
 function rule(columns: number): string {

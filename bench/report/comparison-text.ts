@@ -13,7 +13,7 @@ import {
   type Spread,
   type Turn,
 } from './summary.ts'
-import { generatorWarning } from './text.ts'
+import { generatorWarning, number } from './text.ts'
 
 export const LABELS: Record<FigureName, string> = {
   perSecond: 'per second',
@@ -146,8 +146,4 @@ function shown(spread: Spread | undefined): string {
 
 function column(text: string): string {
   return text.padStart(COLUMN_WIDTH)
-}
-
-export function number(value: number): string {
-  return value.toFixed(value < 10 ? 2 : value < 100 ? 1 : 0)
 }

@@ -5,6 +5,8 @@ import { isGeneratorBusy, type Result } from './result.ts'
 import type { Latency } from './series.ts'
 
 export const ROLE_NAMES: Record<Role, string> = { service: 'service', signer: 'signer', postgres: 'PostgreSQL' }
+/** Seven columns and the longest name of a step fit into 80. */
+const COLUMN_WIDTH = 8
 const COLUMNS = ['count', 'mean', 'p50', 'p90', 'p95', 'p99', 'max'] as const
 
 export function renderText(result: Result): string {
@@ -22,7 +24,8 @@ function headLines(result: Result): string[] {
   return [
     `${scenario} against ${result.directory}${challenge === 'http-01' ? '' : `, challenge ${challenge}`}`,
     `${loadWords(result)} in ${plural(processes, 'process', 'processes')}, ${plural(accounts, 'account')}; ` +
-      `${seconds.toFixed(1)} s after ${warmupSeconds} s of warm-up; Node ${result.node}; ${result.processor}`,
+      `${seconds.toFixed(1)} s after ${warmupSeconds} s of warm-up`,
+    `Node ${result.node}; ${result.processor}`,
     '',
     `${rate(result.perSecond)} per second   ${result.succeeded} succeeded, ${result.failed} failed${notServed(result)}${checked}`,
   ]
@@ -49,7 +52,7 @@ function latencyTable({ scenario, latency, steps, refusals, lag }: Result): stri
     ...(lag ? [['generator lag', lag] satisfies [string, Latency]] : []),
   ]
   const width = Math.max(...rows.map(([name]) => name.length), 12)
-  const header = 'latency, ms'.padEnd(width) + COLUMNS.map((column) => column.padStart(10)).join('')
+  const header = 'latency, ms'.padEnd(width) + COLUMNS.map((column) => column.padStart(COLUMN_WIDTH)).join('')
   return [header, ...rows.map(([name, row]) => name.padEnd(width) + COLUMNS.map((c) => cell(c, row)).join(''))]
 }
 
@@ -58,7 +61,7 @@ function indented([name, latency]: [string, Latency]): [string, Latency] {
 }
 
 function cell(column: (typeof COLUMNS)[number], row: Latency): string {
-  return (column === 'count' ? String(row.count) : row[column].toFixed(2)).padStart(10)
+  return (column === 'count' ? String(row.count) : number(row[column])).padStart(COLUMN_WIDTH)
 }
 
 function cpuLines({ cpu, floor }: Result): string[] {
@@ -112,4 +115,8 @@ function plural(count: number, one: string, many = `${one}s`): string {
 
 function rate(perSecond: number): string {
   return perSecond < 100 ? perSecond.toFixed(1) : perSecond.toFixed(0)
+}
+
+export function number(value: number): string {
+  return value.toFixed(value < 10 ? 2 : value < 100 ? 1 : 0)
 }

@@ -1,11 +1,10 @@
 /** What a run of `bench scale` says, as a table in Markdown, so that it can stand in a document as it is. */
 
 import { ROLES } from '../measure/server-cpu.ts'
-import { number } from '../report/comparison-text.ts'
 import type { Grid } from '../report/grid.ts'
 import { BUSY_CORES, isGeneratorBusy, type Result } from '../report/result.ts'
 import { letterOf, type Spread } from '../report/summary.ts'
-import { generatorWarning, ROLE_NAMES } from '../report/text.ts'
+import { generatorWarning, number, ROLE_NAMES } from '../report/text.ts'
 import type { ScaleRow } from './result.ts'
 
 const COLUMNS = [

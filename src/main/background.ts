@@ -6,7 +6,7 @@ import type { ExtensionThreadData } from '../../workers/extension/task.ts'
 import type { BackgroundEvents, BackgroundTask } from '../background/tasks.ts'
 import type { CaBackend } from '../ca/backend.ts'
 import type { Config } from '../config/schema.ts'
-import type { Metrics } from '../ops/metrics.ts'
+import { beginAtZero, type Metrics } from '../ops/metrics.ts'
 import { adoptChallenges } from '../services/challenge-adoption.ts'
 import type { CrlBuilder } from '../services/crl-builder.ts'
 import { type ExpiringKind, expireOverdue } from '../services/expiry.ts'
@@ -161,6 +161,7 @@ export function backgroundEvents(log: Logger, metrics: Metrics): BackgroundEvent
   return {
     began(task) {
       metrics.workerRuns.inc({ task })
+      beginAtZero(metrics.workerErrors, { task })
       if (task === ADOPTION) metrics.challengeWorkerPolls.inc()
     },
     ended(task, taken) {

@@ -8,7 +8,7 @@ import type { Config } from '../config/schema.ts'
 import { crlName } from '../domain/crl-shard.ts'
 import { startSchedule } from '../lib/cron.ts'
 import type { HealthReport } from '../ops/health.ts'
-import type { Metrics } from '../ops/metrics.ts'
+import { beginAtZero, type Metrics } from '../ops/metrics.ts'
 import { type CrlBuilder, createCrlBuilder, issuerKeyOf, MalformedCrl } from '../services/crl-builder.ts'
 import { type CrlCache, createCrlCache } from '../services/crl-cache.ts'
 import type { SharedCrl } from './messages.ts'
@@ -62,6 +62,7 @@ export async function startCrls({ config, stores, ca, metrics, log, isStopping }
     report(cache, metrics)
   }
   await look()
+  beginAtZero(metrics.crlFailures, ...ca.issuers().map(({ id }) => ({ crl: id })))
 
   const builder = createCrlBuilder(
     {
@@ -137,6 +138,7 @@ export async function startCrls({ config, stores, ca, metrics, log, isStopping }
 function report(cache: CrlCache, metrics: Metrics): void {
   for (const crl of cache.published()) {
     const label = { crl: crlName(crl.issuerId, crl) }
+    beginAtZero(metrics.crlFailures, label)
     metrics.crlNumber.set(label, Number(crl.number))
     metrics.crlEntries.set(label, crl.entries)
     metrics.crlBytes.set(label, crl.bytes)

@@ -3,7 +3,7 @@
 import type { CaaFinding, MailDomainFinding } from '../../workers/job.ts'
 import type { Config } from '../config/schema.ts'
 import type { HealthReport } from '../ops/health.ts'
-import type { MetricsSnapshot } from '../ops/metrics.ts'
+import type { ThreadAnswer } from '../ops/thread-metrics.ts'
 import type { CaaCheckRequest } from '../services/caa-freshness.ts'
 import type { ServedCrl } from '../services/crl-cache.ts'
 import type { ValidationRequest } from '../services/validation.ts'
@@ -27,7 +27,7 @@ export interface SharedCrl extends ServedCrl {
 
 /** A front thread, as the supervisor sees it. */
 export type FrontMessages = {
-  metrics: { message: undefined; reply: MetricsSnapshot }
+  metrics: { message: undefined; reply: ThreadAnswer }
   live: { message: LiveSettings; reply: undefined }
   crls: { message: readonly SharedCrl[]; reply: undefined }
 }

@@ -24,6 +24,8 @@ export interface ProbeParts {
 
 export interface Readiness {
   isCaUp: boolean
+  /** Also while all its connections are in use. */
+  isDatabaseUp: boolean
   isReady: boolean
 }
 
@@ -115,7 +117,9 @@ export function createProbe(parts: ProbeParts): Probe {
       const found = await report(async () => ({
         status: board.isOn('stopSigning') ? 'stopped' : isUp ? 'ok' : 'error',
       }))
-      return { isCaUp: isUp, isReady: unreadiness(found) === undefined }
+      const { database } = found.checks
+      const isDatabaseUp = database === 'pool_exhausted' || database.status === 'ok'
+      return { isCaUp: isUp, isDatabaseUp, isReady: unreadiness(found) === undefined }
     },
   }
 }

@@ -6,6 +6,7 @@ import type { Config } from '../config/schema.ts'
 import { requireUws } from '../http/uws-check.ts'
 import { allowToAccount, disallowToAccount, listAllowed } from './commands/account.ts'
 import { testSign } from './commands/ca.ts'
+import { importCertificates } from './commands/certificate.ts'
 import { perspectiveConfig, serviceConfig, signerConfig } from './commands/checked-config.ts'
 import { loadConfigFile, readConfigFile, UsageError } from './commands/config-file.ts'
 import { rebuildCrls } from './commands/crl.ts'
@@ -129,6 +130,21 @@ withSelection(program.command('renewal advise', 'Tell clients to renew certifica
 withSelection(program.command('renewal clear', 'Take such advice back'))
   .example('-c config.yaml renewal clear --all')
   .action(runWithConfig((config, options: GlobalOptions & SelectionFlags) => clearAdvice(config, options)))
+
+program
+  .command(
+    'certificate import <file>',
+    'Record certificates (PEM) that a restored database has forgotten; several may follow',
+  )
+  .option('--account', 'Account id: whose they are')
+  .example('-c config.yaml certificate import www.pem mail.pem --account 01938c4e-…')
+  .action(
+    runWithConfig(
+      (config, file: string, options: GlobalOptions & FurtherWords & { account?: Text }) =>
+        importCertificates(config, [file, ...options._], textOf(options.account, '--account')),
+      'further',
+    ),
+  )
 
 program
   .command('crl rebuild', 'Have a new CRL built and wait until it is published (needs crl.enabled)')

@@ -1,12 +1,13 @@
 /** What the parts of the service report, as log lines and metrics. */
 
 import type { Logger } from 'pino'
-import type { Metrics } from '../ops/metrics.ts'
+import { beginAtZero, type Metrics } from '../ops/metrics.ts'
 import type { ThreadEvent } from '../runtime/thread.ts'
 import type { ValidationRequest } from '../services/validation.ts'
 import type { DispatcherEvents } from '../services/validation-dispatcher.ts'
 
 export function dispatcherEvents(log: Logger, metrics: Metrics): DispatcherEvents {
+  beginAtZero(metrics.caaChecks, { result: 'failed' })
   return {
     attempted(request, record) {
       const { type, result, ms, caa } = record

@@ -5,6 +5,7 @@ import type { CaBackend } from '../ca/backend.ts'
 import { keysOf } from '../lib/keys.ts'
 import type { HealthReport } from '../ops/health.ts'
 import { type Metrics, renderMetrics, takeSnapshot } from '../ops/metrics.ts'
+import { createThreadMetrics } from '../ops/thread-metrics.ts'
 import { type Actor, spawn } from '../runtime/actor.ts'
 import type { SupervisedThread } from '../runtime/thread.ts'
 import type { AskForCaa } from '../services/caa-freshness.ts'
@@ -38,6 +39,7 @@ const FRONT_DEADLINE_MS = 1_000
 export function spawnSupervisor(parts: SupervisorParts): Actor<SupervisorMessages> {
   const { log, metrics, dispatcher } = parts
   const probe = createProbe(parts)
+  const threadMetrics = createThreadMetrics()
   const startedAt = Date.now()
 
   return spawn<SupervisorMessages>({
@@ -67,10 +69,15 @@ export function spawnSupervisor(parts: SupervisorParts): Actor<SupervisorMessage
         const answers = Promise.allSettled(
           parts.fronts().map(({ ref }) => ref.ask('metrics', undefined, FRONT_DEADLINE_MS)),
         )
-        const { isCaUp, isReady } = await readiness
+        const { isCaUp, isDatabaseUp, isReady } = await readiness
         metrics.caUp.set(isCaUp ? 1 : 0)
+        metrics.databaseUp.set(isDatabaseUp ? 1 : 0)
         metrics.ready.set(isReady ? 1 : 0)
-        return renderMetrics([await takeSnapshot(metrics), ...answered(await answers)])
+        // One that has left the signer leaves here, too.
+        metrics.issuerNotAfter.reset()
+        for (const { id, notAfter } of parts.ca.issuers())
+          metrics.issuerNotAfter.set({ issuer: id }, notAfter.getTime() / 1000)
+        return renderMetrics([await takeSnapshot(metrics), ...threadMetrics(answered(await answers))])
       },
     }),
   })
@@ -83,7 +90,7 @@ function reportLoad({ known, running, waiting, oldestWaitMs }: DispatcherLoad, m
   metrics.validationOldestWait.set(oldestWaitMs / 1000)
 }
 
-/** A thread that is just being replaced does not answer; its share is missing for that moment. */
-function answered<T>(results: readonly PromiseSettledResult<T>[]): T[] {
-  return results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
+/** A thread that is just being replaced does not answer. */
+function answered<T>(results: readonly PromiseSettledResult<T>[]): (T | undefined)[] {
+  return results.map((result) => (result.status === 'fulfilled' ? result.value : undefined))
 }

@@ -8,7 +8,10 @@ const VALIDATION_BUCKETS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30,
 /** Seconds; a page is bounded so that nobody waits for it. */
 const RETENTION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 
-/** Counters of the ACME side, each name in this one place. */
+/**
+ * Counters of the ACME side, each name in this one place. A counter with labels that somebody is alarmed by begins at 0 for each
+ * label that is known (`beginAtZero`): Prometheus sees no increase in a series that begins with its first event.
+ */
 export function createMetrics() {
   const registry = new Registry()
   const registers = [registry]
@@ -87,6 +90,12 @@ export function createMetrics() {
     ]),
     ready: gauge('ready', '1 while requests should be sent here, as /readyz says.'),
     caUp: gauge('ca_up', '1 while the CA backend answers and could sign.'),
+    databaseUp: gauge('database_up', '1 while the database answers.'),
+    issuerNotAfter: gauge(
+      'issuer_not_after_seconds',
+      'notAfter of an issuer certificate of the signer, in seconds since 1970.',
+      ['issuer'],
+    ),
     signingStopped: new Gauge({
       name: 'service_signing_stopped',
       help: '1 while the operator has stopped all signing.',
@@ -101,6 +110,11 @@ export function createMetrics() {
 }
 
 export type Metrics = ReturnType<typeof createMetrics>
+
+/** Shows a counter at 0 until something happens. */
+export function beginAtZero<L extends string>(counter: Counter<L>, ...labels: Record<L, string>[]): void {
+  for (const label of labels) counter.inc(label, 0)
+}
 
 /** What crosses from a thread to the supervisor. */
 export type MetricsSnapshot = MetricObject[]

@@ -13,6 +13,9 @@ const METHODS = new Set(['GET', 'HEAD', 'POST', 'OPTIONS', 'PUT', 'PATCH', 'DELE
 
 const STATUS_LIMIT = 600
 
+/** Shown at 0 until it happens, so that its first one is an increase. */
+const ALARMING_STATUS = 500
+
 interface Durations {
   /** Requests by the first bucket they fit in; the last is for those over every bound. */
   buckets: Float64Array
@@ -32,6 +35,10 @@ export class RequestMetrics {
   /** For each method, how often each status was the answer. */
   readonly #answers = new Map<string, Float64Array>()
   readonly #durations = new Map<string, Durations>()
+
+  constructor() {
+    for (const method of ['GET', 'HEAD', 'POST']) this.#newNamed(method)
+  }
 
   answered(method: string, status: number, resource: string, seconds: number): void {
     this.refused(method, status)
@@ -71,7 +78,9 @@ export class RequestMetrics {
 
   #exportAnswers(): ExportedMetric {
     const values = [...this.#answers].flatMap(([method, counts]) =>
-      [...counts].flatMap((value, status) => (value === 0 ? [] : [{ labels: { method, status }, value }])),
+      [...counts].flatMap((value, status) =>
+        value > 0 || status === ALARMING_STATUS ? [{ labels: { method, status }, value }] : [],
+      ),
     )
     return {
       name: 'service_http_requests_total',

@@ -46,9 +46,14 @@ export function logAxis(label: string, min: number, max: number, format = shortN
   }
 }
 
-/** Percentiles so that each further nine takes the same room: 0, 90, 99, 99.9 … */
+/** Percentiles so that each further nine takes the same room: 0, 90, 99, 99.9 … @param nines 2.5 ends halfway between the second and the third. */
 export function ninesAxis(label: string, nines: number): Axis {
-  const ticks = [0, 0.5, ...Array.from({ length: nines }, (_, index) => 1 - 10 ** -(index + 1))]
+  // Where the nines are many there is no room for a half.
+  const ticks = [
+    0,
+    ...(nines > 3 ? [] : [0.5]),
+    ...Array.from({ length: Math.floor(nines) }, (_, index) => 1 - 10 ** -(index + 1)),
+  ]
   return {
     label,
     place: (fraction) => clamp(-Math.log10(Math.max(1 - fraction, 10 ** -nines)) / nines),

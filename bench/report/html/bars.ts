@@ -1,15 +1,13 @@
-/** Rows of bars and of ratios with their range, as inline SVG. */
+/** Rows of bars as a list, whose text keeps its size at every width, and rows of ratios with their range as inline SVG. */
 
 import { logAxis, shortNumber } from './axes.ts'
 import { element, type Markup, text } from './markup.ts'
-import { figure } from './plot.ts'
+import { figure, WIDTH } from './plot.ts'
 
-const WIDTH = 720
-const NAME_WIDTH = 200
-const VALUE_WIDTH = 92
-const BAR_WIDTH = WIDTH - NAME_WIDTH - VALUE_WIDTH
-const ROW = 34
-const THICK = 18
+/** Of a row of ratios: its words, and its line below them. */
+const ROW = 44
+/** Room for half a label at both ends of the scale. */
+const MARGIN = 18
 
 export interface BarRow {
   name: string
@@ -20,23 +18,16 @@ export interface BarRow {
 export function stackedBars(title: string, unit: string, rows: readonly BarRow[], note?: string): Markup {
   const totalOf = ({ parts }: BarRow) => parts.reduce((sum, { value }) => sum + value, 0)
   const most = Math.max(...rows.map(totalOf), Number.MIN_VALUE)
-  const shapes = rows.flatMap((row, index) => {
-    const top = index * ROW + (ROW - THICK) / 2
-    let left = NAME_WIDTH
+  const items = rows.map((row) => {
     const bars = row.parts.map(({ name, color, value }) => {
-      const width = (value / most) * BAR_WIDTH
-      const shape = { class: `bar c${color}`, x: round(left), y: top, width: round(Math.max(width, 0)), height: THICK }
-      left += width
-      return element('rect', shape, element('title', {}, text(`${name}: ${shortNumber(value)} ${unit}`)))
+      const words = `${name}: ${shortNumber(value)} ${unit}`.trim()
+      return element('i', { class: `bar c${color}`, style: `width:${round((100 * value) / most)}%`, title: words })
     })
-    return [
-      nameAt(row.name, top),
-      ...bars,
-      element('text', { class: 'value', x: round(left + 8), y: top + 14 }, text(shortNumber(totalOf(row)))),
-    ]
+    const total = element('b', {}, text(shortNumber(totalOf(row))))
+    return element('li', {}, element('span', {}, text(row.name)), element('span', { class: 'track' }, bars, total))
   })
   const names = new Map(rows.flatMap(({ parts }) => parts.map(({ name, color }) => [name, { name, color }] as const)))
-  return figure(title, [...names.values()], canvas(title, rows.length * ROW, shapes), note)
+  return figure(title, [...names.values()], element('ul', { class: 'bars' }, items), note)
 }
 
 export interface RatioRow {
@@ -52,43 +43,25 @@ export function ratioDots(title: string, rows: readonly RatioRow[], note?: strin
   const values = rows.flatMap(({ lowest, highest }) => [lowest, highest]).filter((value) => value > 0)
   const reach = Math.max(...values.map((value) => Math.max(value, 1 / value)), 1.25)
   const axis = logAxis('', 1 / reach, reach)
-  const xOf = (value: number) => round(NAME_WIDTH + axis.place(value) * BAR_WIDTH)
+  const xOf = (value: number) => round(MARGIN + axis.place(value) * (WIDTH - 2 * MARGIN))
   const height = rows.length * ROW
   const ticks = axis.ticks.flatMap(({ at, label }) => [
     element('line', { class: at === 1 ? 'axis' : 'grid', x1: xOf(at), x2: xOf(at), y1: 0, y2: height }),
     element('text', { class: 'tick', x: xOf(at), y: height + 16, 'text-anchor': 'middle' }, text(label)),
   ])
   const shapes = rows.flatMap(({ name, median, lowest, highest, color }, index) => {
-    const middle = index * ROW + ROW / 2
-    const words = `${shortNumber(median)} (${shortNumber(lowest)}–${shortNumber(highest)})`
+    const [words, middle] = [index * ROW + 17, index * ROW + 31]
+    const range = lowest === highest ? '' : ` (${shortNumber(lowest)}–${shortNumber(highest)})`
+    const value = { class: 'value', x: WIDTH, y: words, 'text-anchor': 'end' }
     return [
-      nameAt(name, middle - THICK / 2),
+      element('text', { class: 'row-name', x: 0, y: words }, text(name)),
+      element('text', value, text(`${shortNumber(median)}${range}`)),
       element('line', { class: `whisker c${color}`, x1: xOf(lowest), x2: xOf(highest), y1: middle, y2: middle }),
-      element(
-        'circle',
-        { class: `dot c${color}`, cx: xOf(median), cy: middle, r: 5 },
-        element('title', {}, text(words)),
-      ),
-      element('text', { class: 'value', x: WIDTH - VALUE_WIDTH + 12, y: middle + 5 }, text(shortNumber(median))),
+      element('circle', { class: `dot c${color}`, cx: xOf(median), cy: middle, r: 5 }),
     ]
   })
-  return figure(title, [], canvas(title, height + 24, [...ticks, ...shapes]), note)
-}
-
-function nameAt(name: string, top: number): Markup {
-  return element(
-    'text',
-    { class: 'row-name', x: NAME_WIDTH - 12, y: top + 14, 'text-anchor': 'end' },
-    text(shortened(name)),
-  )
-}
-
-function shortened(name: string): string {
-  return name.length > 30 ? `${name.slice(0, 29)}…` : name
-}
-
-function canvas(title: string, height: number, shapes: Markup[]): Markup {
-  return element('svg', { viewBox: `0 0 ${WIDTH} ${height}`, role: 'img', 'aria-label': title }, shapes)
+  const canvas = { viewBox: `0 0 ${WIDTH} ${height + 24}`, role: 'img', 'aria-label': title }
+  return figure(title, [], element('svg', canvas, [...ticks, ...shapes]), note)
 }
 
 function round(value: number): number {

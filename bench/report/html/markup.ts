@@ -24,25 +24,31 @@ export function element(name: string, attributes: Attributes, ...children: (Mark
 }
 
 export interface Column<Row> {
+  /** Empty where the column says itself what it holds. */
   title: string
   /** Text aligns left, numbers right. */
   kind: 'text' | 'number'
   cell(row: Row): Markup
 }
 
+/** A first column of text names its row. */
 export function table<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): Markup {
-  const cells = (name: string, contents: (column: Column<Row>) => Markup) =>
-    columns.map((column) => element(name, { class: column.kind === 'number' ? 'number' : undefined }, contents(column)))
-  const head = element(
-    'tr',
-    {},
-    cells('th', ({ title }) => text(title)),
+  const classOf = ({ kind }: Column<Row>) => (kind === 'number' ? 'number' : undefined)
+  const headings = columns.map((column) =>
+    column.title === ''
+      ? element('td', {})
+      : element('th', { scope: 'col', class: classOf(column) }, text(column.title)),
   )
+  const head = element('tr', {}, headings)
+  const cellOf = (column: Column<Row>, index: number, row: Row) =>
+    index === 0 && column.kind === 'text'
+      ? element('th', { scope: 'row' }, column.cell(row))
+      : element('td', { class: classOf(column) }, column.cell(row))
   const body = rows.map((row) =>
     element(
       'tr',
       {},
-      cells('td', ({ cell }) => cell(row)),
+      columns.map((column, index) => cellOf(column, index, row)),
     ),
   )
   return element(

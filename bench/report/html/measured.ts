@@ -76,7 +76,7 @@ function tiles({ figures }: Measured, first: Result | undefined): Markup {
     ['per second', median(figures.perSecond)],
     ['ms, half are faster', median(figures.p50Ms)],
     ['ms, 99 % are faster', median(figures.p99Ms)],
-    ['µs of server CPU each', median(figures.serverMicros)],
+    ['µs of server CPU an operation', median(figures.serverMicros)],
     ['times the crypto floor', median(figures.serverFloors)],
     [
       'certificates checked',
@@ -106,7 +106,7 @@ function median(figure: Figure | undefined): string | undefined {
 function figuresTable(servers: readonly Subject[], measured: Measured): Markup {
   const rows = Object.entries(measured.figures) as [FigureName, Figure][]
   const columns: Column<[FigureName, Figure]>[] = [
-    { title: '', kind: 'text', cell: ([name]) => text(LABELS[name]) },
+    { title: 'figure', kind: 'text', cell: ([name]) => text(LABELS[name]) },
     ...servers.map((_, index) => ({
       title: servers.length > 1 ? nameOf(servers, index) : 'median and range',
       kind: 'number' as const,
@@ -149,9 +149,11 @@ function plots(servers: readonly Subject[], measured: Measured, typical: readonl
           all.map(({ result, name }) => ({ name, curve: result.curves.operation ?? [], count: result.latency.count })),
         )
       : undefined,
-    ...ofEach('Latency by step', (title, result) =>
-      servers.length === 1 || stepCurves(result).length > 1 ? distributionPlot(title, stepCurves(result)) : undefined,
-    ),
+    ...ofEach('Latency by step', (title, result) => {
+      const curves = stepCurves(result)
+      if (curves.length > 1) return distributionPlot(title, curves)
+      return servers.length === 1 ? distributionPlot('Latency of whole operations', curves) : undefined
+    }),
     ...ratioPlots(servers, measured),
     cpuBars(all),
     all.length > 1 ? throughputsPlot('Throughput over time', all) : undefined,
@@ -193,9 +195,11 @@ function cpuBars(all: readonly { result: Result; name: string }[]): Markup | und
 }
 
 function stepTable(name: string, result: Result, isOpen: boolean): Markup {
+  const steps = Object.entries(result.steps)
   const rows = [
     { name: result.scenario, of: result.latency },
-    ...Object.entries(result.steps).map(([step, of]) => ({ name: step, of })),
+    // A single step is the whole.
+    ...(steps.length > 1 ? steps.map(([step, of]) => ({ name: step, of })) : []),
     ...Object.entries(result.refusals).map(([step, of]) => ({ name: `503 to ${step}`, of })),
     ...(result.lag ? [{ name: 'generator lag', of: result.lag }] : []),
   ]
@@ -206,7 +210,7 @@ function stepTable(name: string, result: Result, isOpen: boolean): Markup {
     element('summary', {}, text(`Latency in ms: ${name}`)),
     table(
       [
-        { title: '', kind: 'text', cell: (row) => text(row.name) },
+        { title: 'step', kind: 'text', cell: (row) => text(row.name) },
         ...figures.map(
           (key): Column<(typeof rows)[number]> => ({
             title: key,

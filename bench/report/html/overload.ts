@@ -2,7 +2,7 @@
 
 import { NO_OVERLOAD, type OverloadResult, wasNoOverload } from '../../overload/result.ts'
 import { isGeneratorBusy } from '../result.ts'
-import { generatorWarning } from '../text.ts'
+import { generatorWarning, ROLE_NAMES } from '../text.ts'
 import { shortNumber } from './axes.ts'
 import { element, type Markup, raw, table, text } from './markup.ts'
 import { tileRow } from './measured.ts'
@@ -63,7 +63,7 @@ export function overloadSection(result: OverloadResult): Markup {
       ],
       [
         'until latency was back',
-        result.recoverySeconds === undefined ? 'never' : `${result.recoverySeconds.toFixed(1)} s`,
+        result.recoverySeconds === undefined ? 'not in the run' : `${result.recoverySeconds.toFixed(1)} s`,
       ],
     ]),
     element(
@@ -122,7 +122,7 @@ function memoryTable({ memory }: OverloadResult): Markup {
   const moments = { before: 'before', most: 'most in the flood', after: 'after' } as const
   return table(
     [
-      { title: 'memory, MiB', kind: 'text', cell: (role) => text(role) },
+      { title: 'memory, MiB', kind: 'text', cell: (role) => text(ROLE_NAMES[role]) },
       ...(Object.keys(moments) as (keyof typeof moments)[]).map((moment) => ({
         title: moments[moment],
         kind: 'number' as const,

@@ -1,13 +1,13 @@
 /** A report as one HTML file that needs nothing else: no script, no font, no image from anywhere. */
 
 import type { BenchDocument } from '../document.ts'
-import { buildOverview } from '../overview.ts'
 import { letterOf } from '../summary.ts'
 import { abuseSection } from './abuse.ts'
 import { shortNumber } from './axes.ts'
 import { element, type Markup, raw, table, text } from './markup.ts'
 import { measuredSection } from './measured.ts'
 import { overloadSection } from './overload.ts'
+import { overviewSection } from './overview.ts'
 import { microSection, signerSection } from './parts.ts'
 import { profileSection } from './profile.ts'
 import { scaleSection } from './scale.ts'
@@ -23,10 +23,10 @@ export function renderHtml(document: BenchDocument): string {
     'main',
     {},
     element('h1', {}, text(title)),
-    element('p', { class: 'lead' }, text(`${document.startedAt.slice(0, 16).replace('T', ' ')} UTC`)),
+    element('p', { class: 'lead' }, text(whenOf(document))),
     facts(document),
     servers.length > 1 ? serverTable(document) : raw(''),
-    overviewTable(document),
+    overviewSection(document),
     ...sweepSections(servers, measurements),
     ...overload.map(overloadSection),
     abuse.length > 0 ? abuseSection(abuse) : raw(''),
@@ -63,40 +63,40 @@ function explanations(): Markup {
 }
 
 function titleOf({ servers, measurements, overload, abuse, scale, profiles, micro, signer }: BenchDocument): string {
+  const scenarios = [...new Set(measurements.map(({ scenario }) => scenario))]
   const parts = [
-    ...new Set(measurements.map(({ scenario }) => scenario)),
+    ...(scenarios.length > 4 ? [`${scenarios.length} scenarios`] : scenarios),
     ...(overload.length > 0 ? ['overload'] : []),
     ...(abuse.length > 0 ? ['abuse'] : []),
     ...(scale.length > 0 ? ['scale'] : []),
     ...profiles.map(({ scenario }) => `profile of ${scenario}`),
-    ...(micro ? ['micro'] : []),
-    ...(signer.length > 0 ? ['signer'] : []),
+    ...(micro ? ['parts of a request'] : []),
+    ...(signer.length > 0 ? ['the signer alone'] : []),
   ]
   const names = servers.map(({ name }) => name)
   return [parts.join(', '), ...(names.length > 0 ? [names.join(', ')] : [])].join(': ')
 }
 
 function facts(document: BenchDocument): Markup {
-  const { command, commit, machine, startedAt, endedAt, interruptedBy, servers } = document
-  const seconds = (Date.parse(endedAt) - Date.parse(startedAt)) / 1000
+  const { command, commit, machine, interruptedBy, servers } = document
   const commits = servers.flatMap((server) => (server.commit === undefined ? [] : [server.commit.slice(0, 12)]))
   const rows: [string, Markup][] = [
     ['Command', element('code', {}, text(`npm run bench -- ${command.map(quoted).join(' ')}`))],
     ...(servers.length === 0
       ? []
       : [
-          ['Commit', text(commits.length > 0 ? commits.join(', ') : 'of the server: not known')] satisfies [
+          ['Server commit', text(commits.length > 0 ? commits.join(', ') : 'of the server: not known')] satisfies [
             string,
             Markup,
           ],
         ]),
-    ['Bench', text(commit ?? 'not known')],
+    ['Bench commit', text(commit ?? 'not known')],
     [
       'Machine',
       text(`${machine.processors} × ${machine.processor}, ${shortNumber(machine.memoryBytes / GIBIBYTE)} GiB`),
     ],
     ['System', text(`${machine.system}, Node ${machine.node}`)],
-    ['Load average', text(`${shortNumber(machine.loadAverage)} when it began; it took ${durationWords(seconds)}`)],
+    ['Load average', text(`${shortNumber(machine.loadAverage)} when it began`)],
     ...(interruptedBy === undefined
       ? []
       : [['Interrupted', text(`by ${interruptedBy}: these are the figures until then`)] satisfies [string, Markup]]),
@@ -106,6 +106,11 @@ function facts(document: BenchDocument): Markup {
     {},
     rows.flatMap(([name, value]) => [element('dt', {}, text(name)), element('dd', {}, value)]),
   )
+}
+
+function whenOf({ startedAt, endedAt }: BenchDocument): string {
+  const seconds = (Date.parse(endedAt) - Date.parse(startedAt)) / 1000
+  return `${startedAt.slice(0, 16).replace('T', ' ')} UTC; it took ${durationWords(seconds)}`
 }
 
 function durationWords(seconds: number): string {
@@ -119,26 +124,11 @@ function serverTable({ servers }: BenchDocument): Markup {
     [
       { title: '', kind: 'text', cell: ({ letter }) => text(letter) },
       { title: 'server', kind: 'text', cell: ({ name }) => text(name) },
-      { title: '', kind: 'text', cell: ({ note }) => text(note) },
+      ...(servers.some(({ note }) => note !== '')
+        ? [{ title: 'note', kind: 'text' as const, cell: ({ note }: (typeof rows)[number]) => text(note) }]
+        : []),
     ],
     rows,
-  )
-}
-
-function overviewTable({ servers, measurements }: BenchDocument): Markup {
-  const overview = buildOverview(servers, measurements)
-  if (!overview) return raw('')
-  type Row = (typeof overview.rows)[number]
-  const columns = overview.columns.map((title, index) => ({
-    ...{ title, kind: 'number' as const },
-    cell: ({ values }: Row) => text(values[index] === undefined ? '–' : shortNumber(values[index])),
-  }))
-  return element(
-    'section',
-    {},
-    element('h2', {}, text('In one table')),
-    table<Row>([{ title: '', kind: 'text', cell: ({ server }) => text(server) }, ...columns], overview.rows),
-    element('p', { class: 'note' }, text('Closed loop, medians of the rounds.')),
   )
 }
 

@@ -32,9 +32,10 @@ export interface Plot {
 /** Few measured points are shown as such. */
 const MOST_DOTS = 12
 
-const WIDTH = 720
-const HEIGHT = 300
-const LEFT = 62
+/** About as many pixels as a plot has where two stand beside each other, so that letters have their size. */
+export const WIDTH = 500
+const HEIGHT = 260
+const LEFT = 56
 const RIGHT = 18
 const TOP = 30
 const BOTTOM = 44

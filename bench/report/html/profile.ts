@@ -15,12 +15,15 @@ import {
 import { stackedBars } from './bars.ts'
 import { element, gridTable, type Markup, text } from './markup.ts'
 
+/** Grey: what no profile looks into. */
+const ELSEWHERE_COLOR = 5
+
 export function profileSection(profile: ScenarioProfile): Markup {
   const [title = '', ...lead] = head(profile)
   const { cpu, allocations } = functionLists(profile)
   const elsewhere = Object.entries(profile.elsewhere).map(([name, value]) => ({
     name,
-    parts: [{ name: 'elsewhere', color: PLACES.length, value }],
+    parts: [{ name: 'elsewhere', color: ELSEWHERE_COLOR, value }],
   }))
   return element(
     'section',

@@ -23,7 +23,7 @@ export function distributionPlot(
   curves: readonly { name: string; curve: readonly number[]; count: number }[],
 ): Markup {
   const shown = curves.filter(({ curve }) => curve.length === CURVE_FRACTIONS.length)
-  const nines = Math.min(Math.max(Math.ceil(Math.log10(Math.max(...shown.map(({ count }) => count), 10))), 2), 4)
+  const nines = Math.min(Math.max(Math.log10(Math.max(...shown.map(({ count }) => count), 10)), 1), 4)
   const values = shown.flatMap(({ curve }) => curve)
   return plot({
     title,
@@ -32,7 +32,7 @@ export function distributionPlot(
     lines: shown.map(({ name, curve, count }, index) => ({
       name,
       color: colorOf(index),
-      ...(index >= 1 && shown.length > 4 && ({ style: 'thin' } as const)),
+      ...styleOf(index, shown.length),
       points: CURVE_FRACTIONS.flatMap((fraction, at) => {
         // The tail of few values is their maximum drawn out.
         const isKnown = 1 - fraction >= 1 / count || fraction === 1
@@ -48,6 +48,12 @@ export const WHOLE = 'whole operation'
 /** The first colour is that of the whole. */
 function colorOf(index: number): number {
   return index === 0 ? 0 : ((index - 1) % 7) + 1
+}
+
+/** Colours come again from the ninth curve on, and a crowd is drawn thinner than what it is part of. */
+function styleOf(index: number, count: number): Pick<Line, 'style'> {
+  if (index >= COLORS) return { style: 'dashed' }
+  return index >= 1 && count > 4 ? { style: 'thin' } : {}
 }
 
 export function stepCurves({ curves, latency, steps, refusals }: Result) {
@@ -86,7 +92,9 @@ export function throughputPlot(title: string, result: Result, part: Part = {}, m
     ...{ from: slot.at, to: slot.at + 1 },
     text: `second ${shortNumber(slot.at)}: ${counts.map((name) => `${slot[name]} ${names[name]}`).join(', ')}`,
   }))
-  return plot({ title, x: timeOf(result), y: linearAxis('per second', most), lines, hints, ...part })
+  const left = Math.max(...slots.map(({ dropped }) => dropped))
+  const note = left > most ? { note: `Beyond the scale: up to ${shortNumber(left)} dropped in one second.` } : {}
+  return plot({ title, x: timeOf(result), y: linearAxis('per second', most), lines, hints, ...note, ...part })
 }
 
 /** What succeeded in each second of several runs, on one scale. */
@@ -172,7 +180,8 @@ function shownSeconds({ seconds, series }: Result): number {
 function perSecond(result: Result): Omit<SeriesSlot, 'p50' | 'p99' | 'max'>[] {
   const { slots, slotSeconds } = result.series
   const each = Math.max(Math.round(1 / slotSeconds), 1)
-  const length = Math.min(Math.ceil(slots.length / each), shownSeconds(result))
+  // The rest of a second at the end would look like a fall.
+  const length = Math.min(Math.max(Math.floor(slots.length / each), 1), shownSeconds(result))
   return Array.from({ length }, (_, index) => {
     const part = slots.slice(index * each, (index + 1) * each)
     const sum = (name: 'succeeded' | 'failed' | 'refused' | 'dropped') =>

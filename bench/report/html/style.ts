@@ -30,22 +30,28 @@ dd { margin: 0; }
 .tile { background: var(--card); border: 1px solid var(--rule); border-radius: 10px; padding: 12px 16px; }
 .tile b { display: block; font-size: 25px; line-height: 1.25; font-weight: 650; font-variant-numeric: tabular-nums; }
 .tile span { color: var(--soft); font-size: 13.5px; }
-.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 480px), 1fr)); gap: 16px; margin: 16px 0; }
-figure { margin: 0; background: var(--card); border: 1px solid var(--rule); border-radius: 10px; padding: 14px 16px 10px; min-width: 0; }
-figure.wide { grid-column: 1 / -1; }
+.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 400px), 1fr)); gap: 16px; margin: 16px 0; }
+figure { container-type: inline-size; margin: 0; background: var(--card); border: 1px solid var(--rule); border-radius: 10px; padding: 14px 16px 10px; min-width: 0; }
 figcaption { font-weight: 600; font-size: 15px; margin-bottom: 4px; }
 .legend { display: flex; flex-wrap: wrap; gap: 2px 16px; list-style: none; margin: 0 0 4px; padding: 0; font-size: 13px; color: var(--soft); }
 .key { display: inline-block; width: 16px; height: 0; border-top: 3px solid; margin-right: 6px; vertical-align: middle; }
 .key.dashed { border-top-style: dashed; }
-svg { display: block; width: 100%; height: auto; overflow: visible; }
+svg { display: block; width: 100%; max-width: 680px; height: auto; overflow: visible; }
 svg text { font-family: inherit; fill: var(--soft); font-size: 12px; font-variant-numeric: tabular-nums; }
-svg .row-name, svg .value { fill: var(--ink); font-size: 13px; }
-svg .band-name, svg .goal-name { font-size: 11.5px; }
+svg .row-name, svg .value { fill: var(--ink); }
+/* A plot that has to shrink keeps letters that can be read. */
+@container (max-width: 400px) { svg text { font-size: 16px; } }
+svg .goal-name, svg .row-name, svg .value { stroke: var(--card); stroke-width: 4px; paint-order: stroke; }
+.bars { display: grid; grid-template-columns: fit-content(45%) 1fr; gap: 6px 12px; margin: 10px 0; padding: 0; list-style: none; font-size: 13px; line-height: 1.35; }
+.bars li { display: contents; }
+.track { display: flex; align-items: center; padding-right: 4.5em; }
+.bar { flex: none; height: 16px; print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+.bars b { flex: none; width: 0; padding-left: 7px; font-weight: 400; white-space: nowrap; font-variant-numeric: tabular-nums; }
 .grid { stroke: var(--rule); stroke-width: 1; }
 .axis, .mark { stroke: var(--soft); stroke-width: 1; }
 .line { fill: none; stroke-width: 2; stroke-linejoin: round; }
 .line.dashed { stroke-dasharray: 6 4; }
-.line.thin { stroke-width: 1; opacity: 0.75; }
+.line.thin { stroke-width: 1.4; }
 .area { stroke: var(--card); stroke-width: 1; }
 .band { fill: var(--band); }
 .goal { stroke: var(--good); stroke-width: 1.5; stroke-dasharray: 2 4; }
@@ -53,17 +59,29 @@ svg .goal-name { fill: var(--good); }
 .whisker { stroke-width: 3; stroke-linecap: round; opacity: 0.45; }
 .hint { fill: transparent; }
 .hint:hover { fill: var(--ink); opacity: 0.07; }
-${Array.from({ length: 8 }, (_, color) => `.line.c${color}, .whisker.c${color} { stroke: var(--c${color}); } .area.c${color}, .bar.c${color}, .dot.c${color} { fill: var(--c${color}); } .key.c${color} { border-color: var(--c${color}); }`).join('\n')}
+${Array.from({ length: 8 }, (_, color) => `.line.c${color}, .whisker.c${color} { stroke: var(--c${color}); } .area.c${color}, .dot.c${color} { fill: var(--c${color}); } .bar.c${color} { background: var(--c${color}); } .key.c${color} { border-color: var(--c${color}); }`).join('\n')}
 .scroll { overflow-x: auto; margin: 10px 0; }
 table { border-collapse: collapse; font-size: 14px; font-variant-numeric: tabular-nums; }
-th, td { text-align: left; padding: 5px 18px 5px 0; border-bottom: 1px solid var(--rule); white-space: nowrap; vertical-align: top; }
-td.wrap { white-space: normal; }
-th { color: var(--soft); font-weight: 500; }
-.number { text-align: right; padding: 5px 0 5px 22px; }
+th, td { text-align: left; padding: 5px 10px; border-bottom: 1px solid var(--rule); vertical-align: top; }
+tr > :first-child { padding-left: 0; }
+thead th { color: var(--soft); font-weight: 500; vertical-align: bottom; }
+tbody th { font-weight: 400; min-width: 9em; }
+.number { text-align: right; white-space: nowrap; }
+td:not(.number) { min-width: 14em; }
 tbody tr:hover { background: var(--stripe); }
 .good { color: var(--good); } .bad { color: var(--bad); }
 small { color: var(--soft); font-size: 12.5px; }
 details { margin: 14px 0; }
 summary { cursor: pointer; color: var(--soft); }
-@media print { figure, .tile { break-inside: avoid; } }
+@media print {
+  :root { --page: #ffffff; }
+  main { padding: 0; }
+  h2 { break-after: avoid; }
+  h2, .plots { margin-top: 24px; }
+  .plots { display: block; columns: 2; }
+  figure { margin-bottom: 16px; }
+  figure, .tile, tr { break-inside: avoid; }
+  figure:has(.bars) { break-inside: auto; }
+  .scroll { overflow: visible; }
+}
 `

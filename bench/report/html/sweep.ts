@@ -119,7 +119,7 @@ function section(scenario: string, servers: readonly Subject[], points: readonly
     table(
       [
         ...(servers.length > 1
-          ? [{ title: '', kind: 'text' as const, cell: ({ server }: Point) => text(nameOf(servers, server)) }]
+          ? [{ title: 'server', kind: 'text' as const, cell: ({ server }: Point) => text(nameOf(servers, server)) }]
           : []),
         ...(['planned', 'offered', 'served', 'p50', 'p99', 'refused', 'dropped'] as const).map((key) => ({
           title: key === 'p50' || key === 'p99' ? `${key}, ms` : key,

@@ -13,7 +13,7 @@ import type { HoldingPen } from '../../lib/holding-pen.ts'
 import { YieldingQueue } from '../../lib/yielding-queue.ts'
 import { type CrlDocument, crlReply } from '../../ops/crl.ts'
 import { type HealthReport, healthzReply, livezReply, readyzReply } from '../../ops/health.ts'
-import { METRICS_CONTENT_TYPE, type Metrics } from '../../ops/metrics.ts'
+import { beginAtZero, METRICS_CONTENT_TYPE, type Metrics } from '../../ops/metrics.ts'
 import { Problem } from '../../protocol/problem.ts'
 import { ActorError } from '../../runtime/errors.ts'
 import { type Admission, MEASURED } from '../../services/admission.ts'
@@ -91,6 +91,7 @@ export function createFront(options: FrontOptions): Front {
   const { acme, board, admission, patience, late, heldBack, metrics, log, securityHeaders } = options
   const effectiveClient = createForwarding(options.proxy, options.scheme)
 
+  beginAtZero(metrics.pressureRejections, ...Object.keys(PRESSURE_RETRY_AFTER).map((tier) => ({ tier })))
   const pressureProblems = Object.fromEntries(
     Object.entries(PRESSURE_RETRY_AFTER).map(([tier, seconds]) => [
       tier,

@@ -1,5 +1,6 @@
 /** Entry of a front thread: its own database connections, signer connection, caches and HTTP server on the shared port. */
 
+import { threadId } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import { createAcmeApplication } from '../../acme/application.ts'
 import { TICK_MS } from '../../domain/overload.ts'
@@ -158,7 +159,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       restart: { initialDelayMs: 10, maxDelayMs: 1_000, maxRestarts: 5, windowMs: 60_000 },
       onFailure: ({ error }) => log.error({ err: error }, 'front actor failed'),
       start: () => ({
-        metrics: () => takeSnapshot(metrics),
+        metrics: async () => ({ threadId, snapshot: await takeSnapshot(metrics) }),
         live: (settings) => {
           context.limits.apply(settings.rateLimits)
           log.level = PINO_LEVELS[settings.logLevel]

@@ -6,7 +6,7 @@ import type { Config } from '../../config/schema.ts'
 import { uuidv7 } from '../../lib/uuid.ts'
 import { createRemotePerspective, type RemotePerspective } from '../../mpic/client.ts'
 import { createCorroboration } from '../../mpic/corroboration.ts'
-import type { Metrics } from '../../ops/metrics.ts'
+import { beginAtZero, type Metrics } from '../../ops/metrics.ts'
 import { corroborationMs } from '../settings/validation.ts'
 import type { ValidationPools } from './pools.ts'
 
@@ -25,6 +25,8 @@ export async function corroborated(
   if (configured.length === 0 || auto_accept) return { ...pools, stop() {} }
 
   const perspectives = await Promise.all(configured.map(remotePerspective))
+  for (const { name: perspective } of configured)
+    for (const check of ['dcv', 'caa']) beginAtZero(metrics.perspectiveChecks, { perspective, check, result: 'failed' })
   const corroboration = createCorroboration({
     perspectives,
     policy: { maxNonCorroborations: rule.max_non_corroborations ?? undefined, minRegions: rule.min_regions },

@@ -11,6 +11,7 @@ import { renderHtml } from '../../../bench/report/html/page.ts'
 import { progressLine } from '../../../bench/report/progress.ts'
 import { buildSeries, CURVE_FRACTIONS, curveOf } from '../../../bench/report/series.ts'
 import { summarize } from '../../../bench/report/summary.ts'
+import { renderText } from '../../../bench/report/text.ts'
 import { configurationsOf, reckonScale } from '../../../bench/scale/result.ts'
 import { aResult, type Run } from '../../support/bench-result.ts'
 
@@ -131,6 +132,32 @@ describe('a report', () => {
 
   test('says how long it took', () => assert.match(html, /it took 3 min 0 s</))
 
+  test('has tables whose headings say what they head', () => {
+    assert.match(html, /<th scope="row">per second<\/th>/)
+    assert.doesNotMatch(html, /<th\b[^>]*><\/th>|<th>/)
+  })
+
+  test('has every part of a bar with its name, figure and share of the longest', () => {
+    assert.match(html, /<i class="bar c1" style="width:75%" title="asked: 90 µs"><\/i><b>120<\/b>/)
+  })
+
+  test('says when more left in a second than the scale has room for', () => {
+    const [before] = overload.run.series.slots
+    const slots = [{ ...(before as NonNullable<typeof before>), dropped: 4000 }]
+    const run = { ...overload.run, series: { ...overload.run.series, slots } }
+    assert.doesNotMatch(html, /Beyond the scale/)
+    assert.match(renderHtml(aDocument({ overload: [{ ...overload, run }] })), /up to 4,000 dropped in one second/)
+  })
+
+  test('of one server with several scenarios has one table of them', () => {
+    const one = ['new-order', 'nonce'] as const
+    const measurements = one.map((name) => summarize(name, 'closed loop', [[measuredResult({ perSecond: 7 })]]))
+    const [server] = aDocument({}).servers
+    const page = renderHtml({ ...aDocument({ measurements }), servers: server ? [server] : [] })
+    assert.match(page, /<th scope="row">new-order<\/th><td class="number">7<\/td>/)
+    assert.doesNotMatch(renderHtml(aDocument({ overload: [overload] })), /In one table/)
+  })
+
   test('says what broke, and shows text of others as text', () => {
     assert.match(html, /broke in a round: it &#60;died&#62;/)
     assert.doesNotMatch(html, /<tree>|<died>/)
@@ -183,6 +210,16 @@ describe('the text of an abuse', () => {
   })
 })
 
+describe('the text of a result', () => {
+  test('fits into 80 columns with its longest step and large figures', () => {
+    const latency = { count: 123_456, mean: 12_345.6, p50: 9.87, p90: 1, p95: 1, p99: 29_999, max: 30_000 }
+    const text = renderText({ ...aResult({ perSecond: 1 }), latency, steps: { 'poll-authorization': latency } })
+    const table = text.split('\n').filter((line) => /^ {2}poll-|^latency/.test(line))
+    assert.equal(table.length, 2)
+    for (const line of table) assert.ok(line.length <= 80, `${line.length}`)
+  })
+})
+
 describe('axes', () => {
   const positive = fc.double({ min: 1e-3, max: 1e7, noNaN: true })
 
@@ -211,6 +248,15 @@ describe('axes', () => {
     const axis = ninesAxis('', 3)
     const places = [0, 0.9, 0.99, 0.999].map((fraction) => Math.round(axis.place(fraction) * 300))
     assert.deepEqual(places, [0, 100, 200, 300])
+  })
+
+  test('of percentiles end where the values do', () => {
+    const axis = ninesAxis('', 2.5)
+    assert.equal(axis.place(1), 1)
+    assert.deepEqual(
+      axis.ticks.map(({ label }) => label),
+      ['0 %', '50 %', '90 %', '99 %'],
+    )
   })
 
   test('have short labels', () => {

@@ -47,7 +47,7 @@ function aProbe(script: Scripted) {
 describe('the gauges of readiness', () => {
   test('are 1 without a signature', async () => {
     const { probe, asked } = aProbe({})
-    assert.deepEqual(await probe.readiness(), { isCaUp: true, isReady: true })
+    assert.deepEqual(await probe.readiness(), { isCaUp: true, isDatabaseUp: true, isReady: true })
     assert.deepEqual(asked, { signatures: 0, health: 1 })
   })
 
@@ -58,18 +58,26 @@ describe('the gauges of readiness', () => {
   ]
   for (const [what, script] of down) {
     test(`are 0 when the signer ${what}`, async () =>
-      assert.deepEqual(await aProbe(script).probe.readiness(), { isCaUp: false, isReady: false }))
+      assert.deepEqual(await aProbe(script).probe.readiness(), { isCaUp: false, isDatabaseUp: true, isReady: false }))
   }
 
   test('tell the database from the signer, and a signer that is stopped on purpose from one that is away', async () => {
-    assert.deepEqual(await aProbe({ databaseAway: true }).probe.readiness(), { isCaUp: true, isReady: false })
-    assert.deepEqual(await aProbe({ stopped: true }).probe.readiness(), { isCaUp: true, isReady: true })
+    assert.deepEqual(await aProbe({ databaseAway: true }).probe.readiness(), {
+      isCaUp: true,
+      isDatabaseUp: false,
+      isReady: false,
+    })
+    assert.deepEqual(await aProbe({ stopped: true }).probe.readiness(), {
+      isCaUp: true,
+      isDatabaseUp: true,
+      isReady: true,
+    })
   })
 
   test('go by a signature that a health endpoint did not get', async () => {
     const { probe } = aProbe({ refuses: true })
     assert.equal((await probe.health()).checks.ca_backend.reason, 'CA backend unavailable')
-    assert.deepEqual(await probe.readiness(), { isCaUp: false, isReady: false })
+    assert.deepEqual(await probe.readiness(), { isCaUp: false, isDatabaseUp: true, isReady: false })
   })
 })
 

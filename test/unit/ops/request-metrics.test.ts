@@ -25,8 +25,16 @@ test('answers are counted by method and status, over all threads', async () => {
 test('methods that a client makes up share one label', async () => {
   const metrics = createMetrics()
   for (const method of ['get', 'BREW', 'other', '"}']) metrics.requests.answered(method, 405, 'none', 0.001)
-  const counts = (await scraped(metrics)).filter((line) => line.startsWith('service_http_requests_total{'))
+  const counts = (await scraped(metrics)).filter((line) => /^service_http_requests_total\{.*status="405"/.test(line))
   assert.deepEqual(counts, ['service_http_requests_total{method="other",status="405"} 4'])
+})
+
+test('failures of ours are shown before the first, whose increase would be seen by nobody otherwise', async () => {
+  const metrics = createMetrics()
+  const first = 'service_http_requests_total{method="POST",status="500"}'
+  assert.ok((await scraped(metrics)).includes(`${first} 0`))
+  metrics.requests.answered('POST', 500, 'order', 0.001)
+  assert.ok((await scraped(metrics)).includes(`${first} 1`))
 })
 
 test('durations read as a histogram of the metrics library does, on and between the bounds of its buckets', async () => {

@@ -1,0 +1,71 @@
+/** SQL of certificates that were issued and are not in the database, because it was restored to an earlier time. */
+
+import type { Database, Statement } from './database.ts'
+
+export interface ForgottenCertificate {
+  id: string
+  accountId: string | undefined
+  serialNumber: Buffer
+  issuerFingerprint: Buffer
+  names: readonly string[]
+  notBefore: Date
+  notAfter: Date
+  der: Buffer
+  spkiSha256: Buffer
+}
+
+export interface CertificateImport {
+  /** Every issuer that has signed something here. */
+  issuers(): Promise<{ fingerprint: Buffer; certificate: Buffer }[]>
+  /** The issuance that a backup caught between its intent and its certificate. */
+  findIntent(serialNumber: Buffer): Promise<{ certificateId: string; tbs: Buffer } | undefined>
+  hasAccount(id: string): Promise<boolean>
+  /** As issued when it begins to be valid. False when its serial number is known. */
+  record(certificate: ForgottenCertificate): Promise<boolean>
+}
+
+const ISSUERS: Statement = { name: 'import-issuers', text: 'SELECT fingerprint, certificate FROM issuers' }
+
+const FIND_INTENT: Statement = {
+  name: 'import-intent',
+  text: 'SELECT certificate_id AS "certificateId", tbs FROM issuance_intents WHERE serial_number = $1',
+}
+
+const HAS_ACCOUNT: Statement = { name: 'import-account', text: 'SELECT FROM accounts WHERE id = $1' }
+
+const RECORD: Statement = {
+  name: 'import-certificate',
+  text: `
+    INSERT INTO certificates (id, account_id, serial_number, issuer_fingerprint, names, not_before, not_after, der,
+                              spki_sha256, issued_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $6)
+    ON CONFLICT (serial_number) DO NOTHING RETURNING id`,
+}
+
+export function createCertificateImport(db: Database): CertificateImport {
+  return {
+    issuers: () => db.query(ISSUERS, []),
+    async findIntent(serialNumber) {
+      const [intent] = await db.query<{ certificateId: string; tbs: Buffer }>(FIND_INTENT, [serialNumber])
+      return intent
+    },
+    async hasAccount(id) {
+      return (await db.query(HAS_ACCOUNT, [id])).length > 0
+    },
+    async record({ accountId, names, ...certificate }) {
+      const { id, serialNumber, issuerFingerprint, notBefore, notAfter, der, spkiSha256 } = certificate
+      const values = [
+        id,
+        accountId ?? null,
+        serialNumber,
+        issuerFingerprint,
+        names,
+        notBefore,
+        notAfter,
+        der,
+        spkiSha256,
+      ]
+      return (await db.query(RECORD, values)).length > 0
+    },
+  }
+}

@@ -1,0 +1,156 @@
+/** `chancery certificate import`: what a restored database has forgotten can be revoked and renewed again (operations.md, "Restoring"). */
+
+import assert from 'node:assert/strict'
+import { X509Certificate } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import pg from 'pg'
+import { parseCertificate } from '../../src/pki/certificate.ts'
+import { encodePem } from '../../src/pki/pem.ts'
+import {
+  type AcmeClient,
+  base64url,
+  closeConnections,
+  type Obtained,
+  type Responder,
+  registeredClient,
+  send,
+  startResponder,
+} from '../support/acme-client.ts'
+import { certIdOf } from '../support/certificate-id.ts'
+import { readCrl } from '../support/crl.ts'
+import { chancery, operate } from '../support/operator.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { aCertificate } from '../unit/pki/support.ts'
+
+describe('a certificate that the database has forgotten', { timeout: 120_000 }, () => {
+  let service: TestService
+  let responder: Responder
+  let client: AcmeClient
+  let database: pg.Client
+  before(async () => {
+    service = await startTestService({ config: { crl: { enabled: true }, ari: { enabled: true } } })
+    responder = await startResponder(service.http01Port)
+    client = await registeredClient(service.directoryUrl)
+    database = new pg.Client(service.database.connection)
+    await database.connect()
+  })
+  after(async () => {
+    closeConnections()
+    await database.end()
+    await responder.close()
+    await service.dispose()
+  })
+
+  const fileOf = (name: string, pem: string) => {
+    const file = path.join(service.folder, `${name}.pem`)
+    writeFileSync(file, pem)
+    return file
+  }
+
+  /** Issued, handed out, and gone with its order as in a database of the hour before. */
+  async function forgotten(name: string): Promise<Obtained & { file: string; serial: string }> {
+    const obtained = await client.obtain([name], responder)
+    const serial = new X509Certificate(obtained.der).serialNumber.toLowerCase()
+    await database.query(
+      `WITH gone AS (DELETE FROM certificates WHERE der = $1 RETURNING order_id)
+      DELETE FROM orders WHERE id = (SELECT order_id FROM gone)`,
+      [obtained.der],
+    )
+    return { ...obtained, serial, file: fileOf(name, obtained.chain) }
+  }
+
+  const revoke = (by: AcmeClient, der: Buffer) =>
+    by.post(by.directory['revokeCert'] as string, { certificate: base64url(der) })
+  const renewalInfo = (der: Buffer) =>
+    send({ method: 'GET', url: `${client.directory['renewalInfo']}/${certIdOf(der)}` })
+
+  test('is renewed and revoked by its account again, and stands in the CRL', async () => {
+    const { der, file, serial } = await forgotten('mine.test')
+    assert.equal((await revoke(client, der)).status, 404)
+    assert.equal((await renewalInfo(der)).status, 404)
+
+    const account = client.kid.split('/').at(-1) as string
+    assert.match(
+      await operate(service, 'certificate', 'import', file, '--account', account),
+      /^recorded {2}[0-9a-f]+ {2}/,
+    )
+    assert.equal((await renewalInfo(der)).status, 200)
+    const replacing = await client.newOrder(['mine.test'], { replaces: certIdOf(der) })
+    assert.equal(replacing.status, 201, replacing.text)
+    const shown = JSON.parse(await operate(service, 'inspect', 'certificate', serial, '--json'))
+    assert.deepEqual([shown.account_id, shown.san_values], [account, ['mine.test']])
+
+    assert.equal((await revoke(client, der)).status, 200)
+    await operate(service, 'crl', 'rebuild')
+    const crl = readCrl((await send({ method: 'GET', url: `${service.baseUrl}/crl` })).body)
+    assert.ok(crl.entries.some((entry) => entry.serial === serial))
+  })
+
+  test('without an account is revoked by whoever controls its names, and by nobody else', async () => {
+    const { der, file } = await forgotten('nobodys.test')
+    await operate(service, 'certificate', 'import', file)
+    const stranger = await registeredClient(service.directoryUrl)
+    assert.equal((await revoke(stranger, der)).status, 403)
+    assert.equal((await revoke(client, der)).status, 200)
+  })
+
+  test('is recorded once, among several files', async () => {
+    const [one, two] = [await forgotten('one.test'), await forgotten('two.test')]
+    assert.match(await operate(service, 'certificate', 'import', one.file), /^recorded/)
+    const lines = (await operate(service, 'certificate', 'import', one.file, two.file)).trim().split('\n')
+    assert.deepEqual(
+      lines.map((line) => line.split(' ')[0]),
+      ['known', 'recorded'],
+    )
+  })
+
+  test('whose serial number is that of another one is refused', async () => {
+    const { der, file } = await forgotten('twice.test')
+    await operate(service, 'certificate', 'import', file)
+    await database.query("UPDATE certificates SET der = '\\x00' WHERE der = $1", [der])
+    const { code, stderr } = await chancery(service, 'certificate', 'import', file)
+    assert.equal(code, 1)
+    assert.match(stderr, /is that of another certificate/)
+  })
+
+  test('whose intent the backup caught gets its order and its account from it', async () => {
+    const { der, chain, orderUrl } = await client.obtain(['caught.test'], responder)
+    const { tbsDer, tbs } = parseCertificate(der)
+    await database.query(
+      `WITH gone AS (DELETE FROM certificates WHERE der = $1 RETURNING *),
+      moved AS (UPDATE orders SET status = 'processing', certificate_id = NULL WHERE id = (SELECT order_id FROM gone))
+      INSERT INTO issuance_intents (certificate_id, order_id, account_id, serial_number, issuer_fingerprint, issuer_id, tbs, spki_sha256, instance_id)
+      SELECT id, order_id, account_id, serial_number, issuer_fingerprint, 'default', $2, spki_sha256,
+             (SELECT min(instance) FROM live_instances() AS instance) FROM gone`,
+      [der, tbsDer],
+    )
+    const file = fileOf('caught', chain)
+    assert.match(
+      await operate(service, 'certificate', 'import', file),
+      new RegExp(`^completed {2}${tbs.serialNumber.toString('hex')}`),
+    )
+    assert.equal((await client.post(orderUrl)).json.status, 'valid')
+    assert.equal((await revoke(client, der)).status, 200)
+  })
+
+  test('of another issuer, a CA certificate, no certificate and another account are refused, and nothing is recorded', async () => {
+    const { file, chain, der } = await forgotten('kept.test')
+    const [, issuer = ''] = chain.split(/(?=-----BEGIN)/)
+    const cases: [string[], RegExp, number][] = [
+      [[fileOf('other', encodePem('CERTIFICATE', aCertificate()))], /no issuer in this database has signed it/, 1],
+      [[fileOf('issuer', issuer)], /begins with a CA certificate/, 1],
+      [[fileOf('text', 'no PEM')], /text\.pem: expected -----BEGIN/, 1],
+      [[path.join(service.folder, 'missing.pem')], /missing\.pem: ENOENT/, 1],
+      [['--account', '01938c4e-0000-7000-8000-000000000000'], /there is no account/, 1],
+      [['--account', 'me'], /takes an account id/, 2],
+    ]
+    for (const [words, complaint, code] of cases) {
+      const result = await chancery(service, 'certificate', 'import', file, ...words)
+      assert.deepEqual([result.code, result.stdout], [code, ''])
+      assert.match(result.stderr, complaint)
+    }
+    assert.equal((await renewalInfo(der)).status, 404)
+  })
+})

@@ -1,0 +1,50 @@
+/** Counters of several threads never fall, whatever becomes of the threads. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createMetrics, renderMetrics, takeSnapshot } from '../../../src/ops/metrics.ts'
+import { createThreadMetrics } from '../../../src/ops/thread-metrics.ts'
+
+/** A thread that has raised some alarms and is overloaded. */
+async function aThread(threadId: number, alarms: number) {
+  const metrics = createMetrics()
+  metrics.alarms.inc(alarms)
+  metrics.overloadedThreads.set(1)
+  metrics.requests.answered('GET', 200, 'directory', 0.001)
+  return { threadId, snapshot: await takeSnapshot(metrics) }
+}
+
+async function shown(snapshots: ReturnType<ReturnType<typeof createThreadMetrics>>) {
+  const text = await renderMetrics(snapshots)
+  const of = (name: string) => Number(new RegExp(`^service_${name} (\\d+)$`, 'm').exec(text)?.[1])
+  return {
+    alarms: of('alarms_total'),
+    overloaded: of('overloaded_threads'),
+    directory: of('http_request_duration_seconds_count\\{resource="directory"\\}'),
+  }
+}
+
+test('a thread that is late with its answer counts as it last did', async () => {
+  const sum = createThreadMetrics()
+  assert.equal((await shown(sum([await aThread(1, 3), await aThread(2, 4)]))).alarms, 7)
+  assert.equal((await shown(sum([undefined, await aThread(2, 5)]))).alarms, 8)
+  assert.equal((await shown(sum([await aThread(1, 4), undefined]))).alarms, 9)
+})
+
+test('what a thread that was replaced has counted stays, and how it was does not', async () => {
+  const sum = createThreadMetrics()
+  await shown(sum([await aThread(1, 3), await aThread(2, 4)]))
+  assert.deepEqual(await shown(sum([await aThread(3, 1), await aThread(2, 4)])), {
+    alarms: 8,
+    overloaded: 2,
+    directory: 3,
+  })
+  assert.deepEqual(await shown(sum([await aThread(4, 0), undefined])), { alarms: 8, overloaded: 2, directory: 4 })
+})
+
+test('an answer that a successor has overtaken counts once', async () => {
+  const sum = createThreadMetrics()
+  sum([await aThread(1, 3)])
+  sum([await aThread(2, 1)])
+  assert.equal((await shown(sum([await aThread(1, 3)]))).alarms, 4)
+})
