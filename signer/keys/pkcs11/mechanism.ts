@@ -1,13 +1,13 @@
 /** From the bytes to be signed to what a token is given, and from what it gives back to the signature in a certificate. */
 
 import { hash } from 'node:crypto'
+import { encodeEcdsaSignature } from '../../../src/lib/ecdsa-signature.ts'
 import {
   CURVES,
   SIGNATURE_ALGORITHMS,
   type SignatureAlgorithm,
   type SignatureAlgorithmFacts,
 } from '../../../src/pki/algorithms.ts'
-import { encodeDer } from '../../../src/pki/der-writer.ts'
 import type { Spki } from '../../../src/pki/spki.ts'
 
 export type HashName = NonNullable<SignatureAlgorithmFacts['hash']>
@@ -68,6 +68,7 @@ function ecdsa(hashName: HashName, fieldOctets: number): TokenOperation {
     hash: hashName,
     prepare: (data) => prepareDigest(hash(hashName, data, 'buffer')),
     prepareDigest,
+    // RFC 3279 §2.2.3.
     finish: (raw) => encodeEcdsaSignature(ofLength(raw, 2 * fieldOctets)),
   }
 }
@@ -94,17 +95,6 @@ function rsa(hashName: HashName, modulusOctets: number, mechanisms: ReadonlySet<
     ...(signsDigests && { prepareDigest }),
     finish: (raw) => ofLength(raw, modulusOctets),
   }
-}
-
-/** PKCS #11 gives r and s side by side, X.509 wants Ecdsa-Sig-Value (RFC 3279 §2.2.3). */
-export function encodeEcdsaSignature(raw: Buffer): Buffer {
-  const half = raw.length / 2
-  return encodeDer((writer) =>
-    writer.sequence(() => {
-      writer.unsignedInteger(raw.subarray(0, half))
-      writer.unsignedInteger(raw.subarray(half))
-    }),
-  )
 }
 
 function ofLength(raw: Buffer, octets: number): Buffer {

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
-import { createHash, generateKeyPairSync, type KeyObject, sign, verify } from 'node:crypto'
+import { createHash, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { describe, test } from 'node:test'
-import fc from 'fast-check'
 import { kindOfCode, toTokenError } from '../../../signer/keys/pkcs11/error.ts'
-import { chooseOperation, encodeEcdsaSignature } from '../../../signer/keys/pkcs11/mechanism.ts'
+import { chooseOperation } from '../../../signer/keys/pkcs11/mechanism.ts'
 import { parseSpki } from '../../../src/pki/spki.ts'
 
 const spkiOf = (key: KeyObject) => parseSpki(key.export({ format: 'der', type: 'spki' }))
@@ -59,35 +58,6 @@ describe('what a token gives back', () => {
     for (const length of [0, 63, 65, 72]) assert.throws(() => finish(Buffer.alloc(length)), /instead of 64/)
     assert.throws(() => chooseOperation('SHA256withRSA', rsa, new Set(['RSA_PKCS'])).finish(Buffer.alloc(255)), /256/)
   })
-
-  // RFC 3279 §2.2.3.
-  test('verifies in the form of X.509', () => {
-    const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-    const raw = sign('sha256', data, { key: privateKey, dsaEncoding: 'ieee-p1363' })
-    assert.ok(verify('sha256', data, publicKey, encodeEcdsaSignature(raw)))
-  })
-
-  test('becomes the DER form of ECDSA, whatever zeros r and s begin with', () => {
-    fc.assert(
-      fc.property(fc.uint8Array({ minLength: 64, maxLength: 64 }), fc.nat(31), fc.nat(31), (octets, zerosR, zerosS) => {
-        const raw = Buffer.from(octets)
-        raw.fill(0, 0, zerosR).fill(0, 32, 32 + zerosS)
-        const der = encodeEcdsaSignature(raw)
-        const [r, rest] = integer(der.subarray(2))
-        const [s, end] = integer(rest)
-        assert.equal(end.length, 0)
-        assert.equal(r, BigInt(`0x${raw.subarray(0, 32).toString('hex')}`))
-        assert.equal(s, BigInt(`0x${raw.subarray(32).toString('hex')}`))
-      }),
-    )
-  })
-
-  function integer(der: Buffer): [bigint, Buffer] {
-    assert.equal(der[0], 2)
-    const content = der.subarray(2, 2 + der[1]!)
-    assert.ok(content[0]! < 0x80 && (content.length === 1 || content[0] !== 0 || content[1]! >= 0x80), 'minimal')
-    return [BigInt(`0x${content.toString('hex')}`), der.subarray(2 + der[1]!)]
-  }
 })
 
 describe('a return value', () => {
