@@ -107,7 +107,7 @@ export function closedLoop(options: Options): LoadPlan {
   return { name: 'measuring', shape: { kind: 'closed' }, phase, warmup: warmupOf(warmupMs) }
 }
 
-export function warmupOf(ms: number): Phase[] {
+function warmupOf(ms: number): Phase[] {
   return ms > 0 ? [{ forMs: ms }] : []
 }
 
@@ -298,7 +298,7 @@ async function sumUp(
   return { stats, certificatesChecked }
 }
 
-export function serverPids({ pids, directoryUrl }: Options): ServerPids {
+function serverPids({ pids, directoryUrl }: Options): ServerPids {
   const { service, ...others } = pids
   if (service === 0) return others
   const found = service ?? (isLoopback(directoryUrl) ? findListener(parseTarget(directoryUrl).port) : undefined)

@@ -13,7 +13,7 @@ import { describeFileError } from '../src/lib/file-error.ts'
 import { EXTENDED_KEY_USAGES, type ExtendedKeyUsage, KEY_USAGES } from '../src/pki/oids.ts'
 import { DEFAULT_MAX_FRAME_BYTES } from './protocol.ts'
 
-export const KEY_TYPES = ['RSA', 'P-256', 'P-384', 'P-521', 'Ed25519'] as const
+const KEY_TYPES = ['RSA', 'P-256', 'P-384', 'P-521', 'Ed25519'] as const
 export type KeyType = (typeof KEY_TYPES)[number]
 
 /** Signing certificates and CRLs is for CAs: no configuration can allow it to a subscriber (RFC 5280 §4.2.1.3). */

@@ -78,7 +78,7 @@ export async function closeKeys(
 }
 
 /** A start that must not be repeated before somebody has corrected the PIN: each attempt brings the token nearer to its lock. */
-export class PinRefused extends Error {
+class PinRefused extends Error {
   override readonly name = 'PinRefused'
 }
 

@@ -28,7 +28,7 @@ import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs'
 import { z } from 'zod/v4'
 import { describeFileError } from '../src/lib/file-error.ts'
 
-export const PROTOCOL_VERSION = 1
+const PROTOCOL_VERSION = 1
 
 /** The daemon ends with this code when a token refused its PIN: a parent must not start it again by itself. */
 export const PIN_REFUSED_EXIT_CODE = 3
@@ -343,7 +343,7 @@ export function decodeHello(frame: Frame): Buffer {
 export type Side = 'client' | 'server'
 
 /** Proof of knowing the shared secret, bound to both nonces, to the side that makes it and to the version. */
-export function handshakeMac(secret: Buffer, side: Side, serverNonce: Buffer, clientNonce: Buffer): Buffer {
+function handshakeMac(secret: Buffer, side: Side, serverNonce: Buffer, clientNonce: Buffer): Buffer {
   const label = `chancery-signer handshake v${PROTOCOL_VERSION} ${side}\0`
   return createHmac('sha256', secret).update(label).update(serverNonce).update(clientNonce).digest()
 }

@@ -2,7 +2,7 @@
 
 import pino, { type Logger } from 'pino'
 import { ignoreUserSignals, RELOAD_OR_STOP } from '../src/lib/user-signals.ts'
-import { type AuditChain, openAuditChain } from './audit-chain.ts'
+import { type AuditChain, openAuditChain } from './audit/chain.ts'
 import type { SignerConfig } from './config.ts'
 import { createCounters } from './counters.ts'
 import { type CrlNumbers, openCrlNumbers } from './crl-numbers.ts'

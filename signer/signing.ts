@@ -1,6 +1,7 @@
 /** From an accepted request to a signature that may leave: rate, key, audit chain, in this order. */
 
-import type { AuditChain, AuditRecord } from './audit-chain.ts'
+import type { AuditChain } from './audit/chain.ts'
+import type { AuditRecord } from './audit/line.ts'
 import type { Counters } from './counters.ts'
 import type { Issuer } from './issuers.ts'
 import { SignerRefusal, SignerUnavailable } from './protocol.ts'

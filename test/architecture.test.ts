@@ -75,7 +75,7 @@ const KNOWN_TO: Record<string, readonly string[]> = {
   'prom-client': ['src/ops/metrics.ts'],
   re2js: ['src/domain/linear-pattern.ts'],
   'reflect-metadata': ['src/main/embedded/dev-ca.ts'],
-  sade: ['src/main/cli.ts', 'signer/main.ts', 'bench/main.ts'],
+  sade: ['src/main/program.ts', 'signer/main.ts', 'bench/main.ts'],
   slonik: ['src/store/slonik.ts'],
   'uWebSockets.js': ['src/http/uws.ts', 'src/http/uws-check.ts'],
   yaml: ['src/config-file/document.ts', 'src/main/dev.ts'],

@@ -10,7 +10,8 @@
 
 import { type CaaProperty, evaluateCaa } from '../src/domain/caa.ts'
 import { type Deadline, startDeadline } from './deadline.ts'
-import { createDnsClient, type DnsClient, type DnsResult } from './dns/client.ts'
+import { createDnsClient } from './dns/client.ts'
+import type { DnsClient, DnsResult } from './dns/result.ts'
 import type { CaaFinding, CaaJob, CaaSubject, EvidenceStep } from './job.ts'
 
 /** Names asked at the same time for one subject: most names have fewer labels, and need one round trip. */

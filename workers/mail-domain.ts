@@ -4,7 +4,9 @@
  */
 
 import { type Deadline, startDeadline } from './deadline.ts'
-import { createDnsClient, type DnsClient, type DnsFailure } from './dns/client.ts'
+import type { DnsFailure } from './dns/ask.ts'
+import { createDnsClient } from './dns/client.ts'
+import type { DnsClient } from './dns/result.ts'
 import type { MailDomainFinding, MailDomainJob } from './job.ts'
 
 /**

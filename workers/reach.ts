@@ -9,7 +9,7 @@ import { isIP, isIPv4, type Socket } from 'node:net'
 import type { AddressPolicy } from './address-policy.ts'
 import { type ConnectionFailure, connect, type TlsOffer } from './connection.ts'
 import type { Deadline } from './deadline.ts'
-import type { DnsClient } from './dns/client.ts'
+import type { DnsClient } from './dns/result.ts'
 import type { EvidenceStep } from './job.ts'
 
 export interface Destination {

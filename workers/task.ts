@@ -1,10 +1,11 @@
 /** The tasks that the pool's threads run: one job in, with the settings that all jobs share put back, one answer out. */
 
 import { workerData } from 'node:worker_threads'
+import { checkCaa as check } from './caa.ts'
 import type { BuiltInJob, CaaFinding, CaaJob, MailDomainFinding, MailDomainJob, ValidationVerdict } from './job.ts'
 import { checkMailDomains as checkMail } from './mail-domain.ts'
 import { withShared } from './shared-settings.ts'
-import validate, { checkCaa as check } from './validate.ts'
+import validate from './validate.ts'
 
 export default function task(job: BuiltInJob): Promise<ValidationVerdict> {
   return validate(withShared(job, workerData))

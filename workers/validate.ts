@@ -8,8 +8,6 @@ import { validateDnsPersist01 } from './validate/dns-persist-01.ts'
 import { validateHttp01 } from './validate/http-01.ts'
 import { validateTlsAlpn01 } from './validate/tls-alpn-01.ts'
 
-export { checkCaa } from './caa.ts'
-
 /** Total for whatever the outside world does; a rejection is a fault of this program. */
 export default async function validate(job: BuiltInJob): Promise<ValidationVerdict> {
   const verdict = await showControl(job)

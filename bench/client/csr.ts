@@ -43,7 +43,7 @@ export function der(tag: string, content: string): string {
 }
 
 /** Ecdsa-Sig-Value (RFC 3279 §2.2.3) of r ‖ s. */
-export function signatureDer(rs: string): string {
+function signatureDer(rs: string): string {
   return der('30', integer(rs.slice(0, 64)) + integer(rs.slice(64)))
 }
 

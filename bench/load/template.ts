@@ -8,9 +8,9 @@ import { assembleCertificate, parseCertificate } from '../../src/pki/certificate
 import { buildTbsCertificate } from '../../src/pki/tbs-certificate.ts'
 
 /** Octets of every serial number; the first digit is 4, so that no sign octet is needed. */
-export const SERIAL_OCTETS = 17
+const SERIAL_OCTETS = 17
 /** Characters of every name, but for the `www.` of the second one. */
-export const NAME_LENGTH = 25
+const NAME_LENGTH = 25
 
 /** In order: before the serial number, notBefore, notAfter, the name, the name after `www.`, and the end. */
 export type Pieces = readonly [Buffer, Buffer, Buffer, Buffer, Buffer, Buffer]

@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { uuidv7 } from '../../src/lib/uuid.ts'
 import type { NewAccount, Requester } from '../../src/store/account-store.ts'
-import type { AttemptResult, Trigger } from '../../src/store/authorization-store.ts'
+import type { AttemptResult, Trigger } from '../../src/store/challenge-store.ts'
 import type { IssuanceIntent, IssuedCertificate } from '../../src/store/issuance-store.ts'
 import type { NewOrder } from '../../src/store/order-store.ts'
 

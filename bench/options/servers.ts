@@ -22,7 +22,7 @@ export interface BesideOptions {
   clients: number | undefined
 }
 
-export const BESIDE_NAMES = ['pebble', 'caddy'] as const
+const BESIDE_NAMES = ['pebble', 'caddy'] as const
 export type BesideName = (typeof BESIDE_NAMES)[number]
 
 export interface ServerOptions {

@@ -19,13 +19,13 @@ export interface Rule {
 
 export const OTHER = 'other'
 export const GARBAGE = 'garbage collection'
-export const LOOP = 'event loop and native code without JavaScript'
+const LOOP = 'event loop and native code without JavaScript'
 
 const SOCKET_CALL = /^(writev|writeBuffer|write\w*String|shutdown|readStart)$/
 const REPLY_CALL = /^(collect|cork|end|tryEnd|write|writeStatus|writeHeader|sendFile|send)$/
 
 /** Tried in this order at each frame. A part that is undefined leaves the decision to the caller. */
-export const RULES: readonly Rule[] = [
+const RULES: readonly Rule[] = [
   { part: GARBAGE, name: /^\(garbage collector\)$/ },
   { part: LOOP, name: /^\(program\)$/ },
 
@@ -86,7 +86,7 @@ export const RULES: readonly Rule[] = [
   { part: 'protocol and services', file: /^src\// },
 ]
 
-export const AMONG_NODE: readonly Rule[] = [
+const AMONG_NODE: readonly Rule[] = [
   {
     part: 'sockets of Node: reads and life cycle',
     file: /^node:(net|_http|http|internal\/(stream|streams|js_stream))/,

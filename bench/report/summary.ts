@@ -43,7 +43,7 @@ const cpuOf = (role: Role) => (result: Result) => result.cpu?.server[role]
 const floorsOf = (role: Role) => (result: Result) => inFloors(result, result.cpu?.server[role])
 
 /** Every figure by its name in the JSON file, in the order of the report. */
-export const FIGURES = {
+const FIGURES = {
   perSecond: (result: Result) => result.perSecond,
   p50Ms: ({ latency }: Result) => latency.p50,
   p99Ms: ({ latency }: Result) => latency.p99,

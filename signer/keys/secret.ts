@@ -55,7 +55,7 @@ export function readPrivateFile(file: string): Buffer {
 }
 
 /** On the terminal of the process, whatever standard input is; what is typed is not shown. */
-export async function promptFor(what: string): Promise<string> {
+async function promptFor(what: string): Promise<string> {
   let fd: number
   try {
     fd = openSync(TERMINAL, 'r+')

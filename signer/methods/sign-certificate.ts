@@ -5,7 +5,7 @@
  * say, whatever the front asked for.
  */
 
-import { sha256Hex } from '../audit-chain.ts'
+import { sha256Hex } from '../audit/line.ts'
 import { auditNames, checkTbsCertificate } from '../policy.ts'
 import { SignerRefusal } from '../protocol.ts'
 import { requireIssuer, type SigningService, signAndRecord } from '../signing.ts'

@@ -1,6 +1,6 @@
 /** `testSign`: a real signature that is good for nothing, to learn whether signing works, audit chain included. */
 
-import { sha256Hex } from '../audit-chain.ts'
+import { sha256Hex } from '../audit/line.ts'
 import { TEST_MESSAGE } from '../protocol.ts'
 import { requireIssuer, type SigningService, signAndRecord } from '../signing.ts'
 import type { MethodHandler } from './method.ts'

@@ -12,7 +12,7 @@ export function setting<T extends z.ZodType>(schema: T, description: string, not
   return schema.meta({ description, ...notes })
 }
 
-export const MAX_PORT = 65535
+const MAX_PORT = 65535
 export const port = (value: number) => z.int().min(1).max(MAX_PORT).default(value)
 export const whole = (min: number, value: number) => z.int().min(min).default(value)
 export const flag = (value: boolean) => z.boolean().default(value)

@@ -2,9 +2,7 @@
  * The HTTP server: the only file that knows uWebSockets.js.
  *
  * Rules of that library which the code below obeys, each with a test in `test/http`:
- * - its request object is readable only during the handler's first turn. A `LiveRequest` therefore reads through while
- *   the handler runs, and copies what was promised to be kept when the handler turns out to be asynchronous. A plain
- *   reply pays for nothing it did not read;
+ * - its request object is readable only during the handler's first turn; `live-request.ts` keeps what must outlive that;
  * - a response that is not finished in the first turn needs `onAborted`, else the whole process is terminated;
  * - writes outside the first turn are corked, so that head and body leave in one segment;
  * - header values are written as given: a line break in one would split the response, so `headerBlock` refuses it;
@@ -18,73 +16,11 @@
  */
 
 import uWS from 'uWebSockets.js'
-import { BodyMemory, type GatheredBody } from './body-memory.ts'
-import type { HttpHandler, HttpReply, HttpRequest } from './message.ts'
-import { PeerAddresses } from './peer-address.ts'
+import { BodyMemory } from './body-memory.ts'
+import { LiveRequest, peerAddressOf } from './live-request.ts'
+import type { HttpReply, HttpRequest } from './message.ts'
 import { headOf, type ReplyHead } from './reply-head.ts'
-
-export interface ListenOptions {
-  host: string
-  /** 0 picks a free port. Other servers, in any thread, may share a given port. */
-  port: number
-  tls?: { certPath: string; keyPath: string }
-  maxBodyBytes: number
-  /** Lower-case names that `HttpRequest.header` answers. Others are always undefined. */
-  keptHeaders: readonly string[]
-  /** Those of them whose lines make one list, joined by commas (RFC 9110 §5.3). Of others the first line counts. */
-  listHeaders?: readonly string[]
-  handler: HttpHandler
-  /** Asked with the head of each request, before its body is read. A reply refuses it; the body is skipped. */
-  admit?(request: HttpRequest): HttpReply | Promise<HttpReply> | undefined
-  /** Asked as a connection opens; false closes it before anything is read or, with TLS, computed. */
-  accept?(peerAddress: string, openConnections: number): boolean
-  /** Memory for all bodies that are being received in pieces, an eighth of it for one address; without it any amount. */
-  maxBufferedBytes?: number
-  /** A proxy that speaks for many, and may use all of that memory. */
-  isTrustedProxy?(address: string): boolean
-  /** The reply for a body that does not fit there any more (503, a bare one by default). Its rest is skipped; behind a chunked one the connection ends. */
-  busy?(request: HttpRequest): HttpReply
-  /** The reply for a handler that threw or rejected; where it throws itself, or its reply cannot be written, a bare 500 is sent. */
-  onError(error: unknown, request: HttpRequest): HttpReply
-  /** The reply for a body over `maxBodyBytes` (413); `request.body` is empty. Behind a promise nothing more is read, and the connection ends. */
-  tooLarge(request: HttpRequest): HttpReply | Promise<HttpReply>
-  /** The reply for two Content-Lengths, one that is no number, or a foreign Transfer-Encoding (400, RFC 9112 §6.1, §6.3); the connection closes with it. */
-  badRequest(request: HttpRequest): HttpReply | Promise<HttpReply>
-  /** The client went away before the reply was complete. For logs only. */
-  onAborted?(request: HttpRequest): void
-}
-
-/** Totals since `listen`; only ever rising. */
-export interface HttpCounters {
-  readonly connections: number
-  readonly requests: number
-  readonly aborted: number
-  readonly tooLarge: number
-  readonly handlerErrors: number
-  /** Connections that `accept` did not want. */
-  readonly refusedConnections: number
-}
-
-export interface HttpServer {
-  readonly port: number
-  readonly openConnections: number
-  /** Requests whose reply is not yet handed to the socket. */
-  readonly inFlight: number
-  /** Allocated for bodies that are being received in pieces. */
-  readonly bufferedBytes: number
-  readonly counters: HttpCounters
-  /** No new connections; existing ones go on. Other servers on the same port are not touched. */
-  stopListening(): void
-  /**
-   * Stops listening and closes each connection behind its next reply. Resolves when nothing is in flight and every
-   * connection is gone or had a second to notice, and at the latest after `timeoutMs`. `close()` comes next.
-   *
-   * @returns number of requests still in flight.
-   */
-  drain(timeoutMs: number): Promise<number>
-  /** Closes the listening socket and every connection at once. Idempotent. Must precede the end of the thread. */
-  close(): void
-}
+import type { HttpServer, ListenOptions } from './server.ts'
 
 /** A client behind its declared limit by no more than this is read (and ignored) to the end, so that it sees the 413 and
  *  not a connection reset; beyond it the connection is cut behind the reply. */
@@ -106,9 +42,6 @@ const DRAIN_POLL_MS = 10
 /** A body of no more, in one piece, is not charged to the memory for bodies; as many as there are connections are as much as that memory. */
 const UNCHARGED_BYTES = 4 * 1024
 
-/** RFC 9110 §8.6; nothing else that JavaScript takes for a number, or makes NaN of. */
-const LENGTH = /^\d+$/
-const NO_BODY = Buffer.alloc(0)
 const BARE_500: HttpReply = { status: 500, headers: [], body: '' }
 const BARE_503: HttpReply = { status: 503, headers: [['Retry-After', '1']], body: '' }
 
@@ -135,8 +68,6 @@ function createApp({ tls }: ListenOptions): uWS.TemplatedApp {
   }
 }
 
-const addresses = new PeerAddresses()
-
 /** The library takes the memory of a chunk back when its callback ends. */
 function copyOf(chunk: ArrayBuffer): Buffer {
   const copy = Buffer.allocUnsafe(chunk.byteLength)
@@ -150,96 +81,6 @@ interface Exchange {
   request: LiveRequest
   /** Answered or aborted: `res` must not be touched any more. */
   over: boolean
-}
-
-type KeptHeaders = Pick<ListenOptions, 'keptHeaders' | 'listHeaders'>
-
-/** The request as the handler sees it: reads through to the library's object until `detach` copies and lets go. */
-class LiveRequest implements HttpRequest {
-  readonly method: string
-  readonly path: string
-  readonly query: string
-  body: Buffer = NO_BODY
-  /** Charged for the body until it is dropped, at the latest with the reply. */
-  gathered: GatheredBody | undefined
-  #names: readonly string[]
-  #lists: readonly string[]
-  #req: uWS.HttpRequest | undefined
-  #res: uWS.HttpResponse | undefined
-  #values: string[] | undefined
-  #address: string | undefined
-
-  constructor(method: string, kept: KeptHeaders, res: uWS.HttpResponse, req: uWS.HttpRequest) {
-    this.method = method
-    this.path = req.getUrl()
-    this.query = req.getQuery() ?? ''
-    this.#names = kept.keptHeaders
-    this.#lists = kept.listHeaders ?? []
-    this.#req = req
-    this.#res = res
-  }
-
-  header(name: string): string | undefined {
-    const index = this.#names.indexOf(name)
-    if (index < 0) return undefined
-    // The library knows the first line of a name only.
-    if (this.#values === undefined && this.#lists.includes(name)) this.#copyHeaders()
-    const value = this.#values === undefined ? this.#req?.getHeader(name) : this.#values[index]
-    return value === '' ? undefined : value
-  }
-
-  get peerAddress(): string {
-    this.#address ??= this.#res === undefined ? '' : addresses.text(new Uint8Array(this.#res.getRemoteAddress()))
-    return this.#address
-  }
-
-  /**
-   * Called within the first turn when the request must outlive it; a second call changes nothing. One pass over the headers is cheaper than
-   * asking for each kept one, and it shows what asking hides: a second Content-Length (RFC 9112 §6.3), of which the
-   * library heeds only the first.
-   *
-   * @returns false when two lengths differ, one is no number, or the transfer coding is not plain chunked (RFC 9112 §6.1).
-   */
-  detach(): boolean {
-    if (this.#req === undefined) return true
-    const consistent = this.#copyHeaders()
-    void this.peerAddress
-    this.release()
-    return consistent
-  }
-
-  dropBody(): void {
-    this.body = NO_BODY
-    this.gathered?.release()
-    this.gathered = undefined
-  }
-
-  /** @returns false when the length of the body is not certain. */
-  #copyHeaders(): boolean {
-    const values = new Array<string>(this.#names.length).fill('')
-    let length: string | undefined
-    let consistent = true
-    this.#req?.forEach((name, value) => {
-      const index = this.#names.indexOf(name)
-      if (index >= 0) {
-        if (values[index] === '') values[index] = value
-        else if (value !== '' && this.#lists.includes(name)) values[index] += `, ${value}`
-      }
-      // The library takes every coding for chunked; whoever forwarded this may have read it otherwise.
-      if (name === 'transfer-encoding' && value.toLowerCase() !== 'chunked') consistent = false
-      if (name !== 'content-length') return
-      if (!LENGTH.test(value) || (length !== undefined && length !== value)) consistent = false
-      length = value
-    })
-    this.#values = values
-    return consistent
-  }
-
-  /** The library's objects must not be touched from here on. */
-  release(): void {
-    this.#req = undefined
-    this.#res = undefined
-  }
 }
 
 class Server implements HttpServer {
@@ -341,7 +182,7 @@ class Server implements HttpServer {
     this.counters.connections++
     const { accept } = this.#options
     if (accept === undefined) return
-    if (accept(addresses.text(new Uint8Array(res.getRemoteAddress())), this.openConnections)) return
+    if (accept(peerAddressOf(res), this.openConnections)) return
     this.counters.refusedConnections++
     res.close()
   }

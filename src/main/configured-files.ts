@@ -10,7 +10,7 @@ import { readSharedSecret } from '../../signer/protocol.ts'
 import type { Config } from '../config/schema.ts'
 import type { ConfigNotice } from '../config-file/notice.ts'
 import { describeFileError } from '../lib/file-error.ts'
-import { readEabSecret } from './settings.ts'
+import { readEabSecret } from './settings/eab-secret.ts'
 
 export interface FileFindings {
   errors: ConfigNotice[]

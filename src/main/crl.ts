@@ -11,8 +11,8 @@ import type { HealthReport } from '../ops/health.ts'
 import { beginAtZero, type Metrics } from '../ops/metrics.ts'
 import { type CrlBuilder, createCrlBuilder, issuerKeyOf, MalformedCrl } from '../services/crl-builder.ts'
 import { type CrlCache, createCrlCache } from '../services/crl-cache.ts'
-import type { SharedCrl } from './front-crls.ts'
-import { crlPolicy, defaultIssuerId } from './settings.ts'
+import type { SharedCrl } from './messages.ts'
+import { crlPolicy, defaultIssuerId } from './settings/issuance.ts'
 import type { Stores } from './wiring.ts'
 
 export interface CrlParts {

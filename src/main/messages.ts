@@ -5,10 +5,10 @@ import type { Config } from '../config/schema.ts'
 import type { HealthReport } from '../ops/health.ts'
 import type { ThreadAnswer } from '../ops/thread-metrics.ts'
 import type { CaaCheckRequest } from '../services/caa-freshness.ts'
-import type { RateLimitSettings } from '../services/rate-limiter.ts'
+import type { ServedCrl } from '../services/crl-cache.ts'
 import type { ValidationRequest } from '../services/validation.ts'
-import type { ChallengeMethods } from './extensions.ts'
-import type { SharedCrl } from './front-crls.ts'
+import type { LiveSettings } from './settings/server.ts'
+import type { ChallengeMethods } from './validation/extensions.ts'
 
 /** The supervisor, as front threads see it. */
 export type SupervisorMessages = {
@@ -19,12 +19,10 @@ export type SupervisorMessages = {
   metrics: { message: undefined; reply: string }
 }
 
-/** What SIGHUP changes in a running thread. */
-export interface LiveSettings {
-  logLevel: Config['logging']['level']
-  /** Undefined: metrics are off. */
-  metricsPath: string | undefined
-  rateLimits: RateLimitSettings
+/** A published list, as the supervisor hands it to the fronts. */
+export interface SharedCrl extends ServedCrl {
+  /** The bare path serves it. */
+  isDefault: boolean
 }
 
 /** A front thread, as the supervisor sees it. */

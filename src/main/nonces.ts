@@ -9,7 +9,7 @@ import { epochLifeSeconds, openSharedNonces } from '../services/shared-nonces.ts
 import type { Database } from '../store/database.ts'
 import { createNonceStore } from '../store/nonce-store.ts'
 import type { FrontThreadData } from './messages.ts'
-import { nonceLifetimeSeconds } from './settings.ts'
+import { nonceLifetimeSeconds } from './settings/server.ts'
 
 /** A small part of the lead that a new epoch has, and how long a lost one goes unnoticed. */
 const REFRESH_MS = 500

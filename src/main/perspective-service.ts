@@ -14,8 +14,8 @@ import { accountLabelIn } from '../mpic/checks.ts'
 import { type Answered, Busy, startPerspectiveServer } from '../mpic/server.ts'
 import { formatIpAddress, parseIpAddress } from '../pki/ip-address.ts'
 import { type Identifier, normalizeDnsName } from '../protocol/identifier.ts'
-import { caaSettings } from './caa-checks.ts'
-import { http01Job, sharedSettings, tlsAlpn01Job, txtJob } from './validation-jobs.ts'
+import { caaSettings } from './validation/caa-checks.ts'
+import { http01Job, sharedSettings, tlsAlpn01Job, txtJob } from './validation/jobs.ts'
 
 /** Sections of the configuration that a perspective reads; the rest of a service's file may stand beside them. */
 export const PERSPECTIVE_SECTIONS = ['perspective', 'challenges', 'dns', 'acme', 'logging']

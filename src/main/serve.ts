@@ -20,32 +20,25 @@ import { announceInstance, type InstancePresence } from '../store/instance-prese
 import { migrate, requireCurrentSchema } from '../store/migrate.ts'
 import { GROUP_DISTANCE_MS } from '../store/pipeline.ts'
 import { backgroundEvents, backgroundTasks } from './background.ts'
-import { createCaaChecks, createCaaJobFactory } from './caa-checks.ts'
 import { startCrls } from './crl.ts'
-import { loadChallengeMethods } from './extensions.ts'
 import { PINO_LEVELS } from './logging.ts'
-import { createMailDomainChecks } from './mail-domain-checks.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from './messages.ts'
 import { keepNonceEpochs } from './nonces.ts'
-import { corroborated } from './perspectives.ts'
 import { followSwitches } from './server-switches.ts'
 import { dispatcherEvents, threadEvents } from './service-events.ts'
-import {
-  databaseSettings,
-  dispatchLimits,
-  eabSecretBox,
-  liveSettings,
-  staleSeconds,
-  threadConnections,
-  urlSettings,
-  validationPolicy,
-} from './settings.ts'
+import { eabSecretBox } from './settings/eab-secret.ts'
+import { databaseSettings, liveSettings, threadConnections, urlSettings } from './settings/server.ts'
+import { dispatchLimits, staleSeconds, validationPolicy } from './settings/validation.ts'
 import { requireTestSignatures } from './signer-check.ts'
 import { type SignerPlace, startSignerProcess } from './signer-process.ts'
 import { spawnSupervisor } from './supervisor.ts'
 import { refreshServerCertificate, renewServerCertificate, tlsFiles } from './tls.ts'
-import { createJobFactory, sharedSettings } from './validation-jobs.ts'
-import { createValidationPools } from './validation-pools.ts'
+import { createCaaChecks, createCaaJobFactory } from './validation/caa-checks.ts'
+import { loadChallengeMethods } from './validation/extensions.ts'
+import { createJobFactory, sharedSettings } from './validation/jobs.ts'
+import { createMailDomainChecks } from './validation/mail-domain-checks.ts'
+import { corroborated } from './validation/perspectives.ts'
+import { createValidationPools } from './validation/pools.ts'
 import { connectCa, createStores, createThreadIssuance } from './wiring.ts'
 
 export interface ServeOptions {
@@ -303,7 +296,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     fronts.push(
       superviseThread<FrontMessages, SupervisorMessages>({
         name: `front-${data.front + 1}`,
-        entry: new URL('./front-thread.js', import.meta.url),
+        entry: new URL('./front/thread.js', import.meta.url),
         data,
         supervisor,
         mailboxLimit: 4096,

@@ -49,23 +49,20 @@ import { createRenewalStore } from '../store/renewal-store.ts'
 import { createRetentionStore, type RetentionStore } from '../store/retention-store.ts'
 import { nextSerialRange } from '../store/serial-range.ts'
 import { createUsageStore, type UsageStore } from '../store/usage-store.ts'
-import type { ChallengeMethods } from './extensions.ts'
 import type { FrontThreadData } from './messages.ts'
 import {
   accountRulesPolicy,
   acmeSettings,
-  eabSecretBox,
   externalAccountPolicy,
-  isCaaEnforced,
-  issuancePolicy,
-  isValidatedHere,
-  orderingPolicy,
   quotaPolicy,
-  rateLimitSettings,
   registrationPolicy,
-  renewalPolicy,
-  urlSettings,
-} from './settings.ts'
+} from './settings/accounts.ts'
+import { eabSecretBox } from './settings/eab-secret.ts'
+import { issuancePolicy, renewalPolicy } from './settings/issuance.ts'
+import { orderingPolicy } from './settings/orders.ts'
+import { rateLimitSettings, urlSettings } from './settings/server.ts'
+import { isCaaEnforced, isValidatedHere } from './settings/validation.ts'
+import type { ChallengeMethods } from './validation/extensions.ts'
 
 export interface Stores {
   issuance: IssuanceStore

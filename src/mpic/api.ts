@@ -5,7 +5,6 @@
 
 import { z } from 'zod/v4'
 
-export const OPEN_MPIC_VERSION = '3.5.0'
 /** Below the URL of a perspective. */
 export const MPIC_PATH = '/mpic'
 

@@ -37,7 +37,7 @@ export interface HealthReport {
   shutting_down: boolean
 }
 
-export function isHealthy({ checks }: HealthReport): boolean {
+function isHealthy({ checks }: HealthReport): boolean {
   const { database, ca_backend, crl } = checks
   return (
     database !== 'pool_exhausted' && database.status === 'ok' && ca_backend.status === 'ok' && crl?.status !== 'error'

@@ -1,13 +1,11 @@
 /** What a new CA key is certified with: the TBSCertificate of a root or of a CA below it (RFC 5280 §4.2.1), and a PKCS#10 request (RFC 2986). */
 
-import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from './algorithms.ts'
 import { contextConstructedTag, TAG } from './der.ts'
 import { type DerWriter, encodeDer } from './der-writer.ts'
 import { writeAuthorityKeyIdentifier, writeExtension, writeKeyUsage, writeSubjectKeyIdentifier } from './extensions.ts'
 import { EXTENSION, EXTENSION_REQUEST } from './oids.ts'
 import { parseSpki } from './spki.ts'
-import { subjectKeyIdentifier } from './tbs-certificate.ts'
-import { writeTime } from './time.ts'
+import { subjectKeyIdentifier, type TbsFields, writeUpToExtensions } from './tbs-certificate.ts'
 
 export interface CaSubject {
   nameDer: Buffer
@@ -17,20 +15,12 @@ export interface CaSubject {
   pathLength: number | undefined
 }
 
-export interface CaCertificateInput extends CaSubject {
-  /** The issuer's subject, copied byte for byte. */
-  issuerNameDer: Buffer
+export interface CaCertificateInput extends CaSubject, TbsFields {
   /** The issuer's subjectKeyIdentifier. */
   authorityKeyIdentifier: Buffer
-  /** Big-endian magnitude, positive. */
-  serialNumber: Buffer
-  signatureAlgorithm: SignatureAlgorithm
-  notBefore: Date
-  /** Inclusive. */
-  notAfter: Date
 }
 
-export type RootInput = Omit<CaCertificateInput, 'issuerNameDer' | 'authorityKeyIdentifier'>
+type RootInput = Omit<CaCertificateInput, 'issuerNameDer' | 'authorityKeyIdentifier'>
 
 /** DER of the TBSCertificate of a root: subject and issuer are one, and so are the two key identifiers. */
 export function buildRootTbsCertificate(input: RootInput): Buffer {
@@ -47,16 +37,7 @@ const keyIdentifierOf = ({ spki }: CaSubject) => subjectKeyIdentifier(parseSpki(
 export function buildCaTbsCertificate(input: CaCertificateInput): Buffer {
   return encodeDer((writer) =>
     writer.sequence(() => {
-      writer.constructed(contextConstructedTag(0), () => writer.smallInteger(2))
-      writer.unsignedInteger(input.serialNumber)
-      writer.raw(SIGNATURE_ALGORITHMS[input.signatureAlgorithm].identifierDer)
-      writer.raw(input.issuerNameDer)
-      writer.sequence(() => {
-        writeTime(writer, input.notBefore)
-        writeTime(writer, input.notAfter)
-      })
-      writer.raw(input.nameDer)
-      writer.raw(input.spki)
+      writeUpToExtensions(writer, input, input.nameDer)
       writer.constructed(contextConstructedTag(3), () =>
         writer.sequence(() => {
           writeCaExtensions(writer, input.pathLength)

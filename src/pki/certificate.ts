@@ -59,12 +59,3 @@ export function verifyCertificateSignature(certificate: Certificate, issuerKey: 
 export function fingerprintSha256(der: Buffer): string {
   return hash('sha256', der, 'hex')
 }
-
-/**
- * Unique identifier of a certificate for renewal information (RFC 9773 §4.1): both parts are content octets,
- * a sign octet of the serial number included. Undefined when the certificate names no issuer key.
- */
-export function renewalCertId(tbs: TbsCertificate): string | undefined {
-  if (tbs.authorityKeyIdentifier === undefined) return undefined
-  return `${tbs.authorityKeyIdentifier.toString('base64url')}.${tbs.serialNumber.toString('base64url')}`
-}

@@ -5,7 +5,7 @@ import type { DerWriter } from './der-writer.ts'
 import { formatIpAddress, parseIpAddress } from './ip-address.ts'
 
 /** Kinds by context tag number, in the words of RFC 5280. */
-export const GENERAL_NAME_KINDS = [
+const GENERAL_NAME_KINDS = [
   'otherName',
   'rfc822Name',
   'dNSName',

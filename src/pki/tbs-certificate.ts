@@ -31,22 +31,26 @@ import { readTime, type Time, writeTime } from './time.ts'
 /** RFC 5280 §4.1.2.2: at most 20 octets, the sign octet included. */
 export const MAX_SERIAL_OCTETS = 20
 
-export interface TbsCertificateInput {
+/** What a TBSCertificate says before its extensions, whoever it is for. */
+export interface TbsFields {
   /** Big-endian magnitude, positive. */
   serialNumber: Buffer
-  /** The issuer's subject, copied byte for byte. */
-  issuerNameDer: Buffer
-  /** The issuer's subjectKeyIdentifier. */
-  authorityKeyIdentifier: Buffer
   /** What the issuer will sign with. */
   signatureAlgorithm: SignatureAlgorithm
+  /** The issuer's subject, copied byte for byte. */
+  issuerNameDer: Buffer
   notBefore: Date
   /** Inclusive: the last second of validity. */
   notAfter: Date
-  /** Without it the subject is empty and the SAN critical. */
-  commonName?: string | undefined
   /** DER of the SubjectPublicKeyInfo, copied byte for byte. */
   spki: Buffer
+}
+
+export interface TbsCertificateInput extends TbsFields {
+  /** The issuer's subjectKeyIdentifier. */
+  authorityKeyIdentifier: Buffer
+  /** Without it the subject is empty and the SAN critical. */
+  commonName?: string | undefined
   dnsNames: readonly string[]
   ipAddresses: readonly string[]
   /** Taken as given: `keyUsagesFor` narrows a profile's list to the key. Empty leaves the extension out. */
@@ -71,19 +75,24 @@ export function buildTbsCertificate(input: TbsCertificateInput): Buffer {
   const { keyBits } = parseSpki(input.spki)
   return encodeDer((writer) =>
     writer.sequence(() => {
-      writer.constructed(contextConstructedTag(0), () => writer.smallInteger(2))
-      writer.unsignedInteger(input.serialNumber)
-      writer.raw(SIGNATURE_ALGORITHMS[input.signatureAlgorithm].identifierDer)
-      writer.raw(input.issuerNameDer)
-      writer.sequence(() => {
-        writeTime(writer, input.notBefore)
-        writeTime(writer, input.notAfter)
-      })
-      writer.raw(subject)
-      writer.raw(input.spki)
+      writeUpToExtensions(writer, input, subject)
       writer.constructed(contextConstructedTag(3), () => writer.sequence(() => writeExtensions(writer, input, keyBits)))
     }),
   )
+}
+
+/** The members of a v3 TBSCertificate from version to subjectPublicKeyInfo, in the order of RFC 5280 §4.1. */
+export function writeUpToExtensions(writer: DerWriter, fields: TbsFields, subjectDer: Buffer): void {
+  writer.constructed(contextConstructedTag(0), () => writer.smallInteger(2))
+  writer.unsignedInteger(fields.serialNumber)
+  writer.raw(SIGNATURE_ALGORITHMS[fields.signatureAlgorithm].identifierDer)
+  writer.raw(fields.issuerNameDer)
+  writer.sequence(() => {
+    writeTime(writer, fields.notBefore)
+    writeTime(writer, fields.notAfter)
+  })
+  writer.raw(subjectDer)
+  writer.raw(fields.spki)
 }
 
 /**

@@ -16,7 +16,7 @@ import { CONTROL_LIMIT, type ThreadStart, type ToSupervisor, type ToThread } fro
 
 export interface ThreadOptions<S extends MessageTable> {
   name: string
-  /** The compiled entry file, which calls `runThread`: `new URL('./front-thread.js', import.meta.url)`. */
+  /** The compiled entry file, which calls `runThread`: `new URL('./thread.js', import.meta.url)`. */
   entry: URL
   /** Structured-clone data for the entry; SharedArrayBuffers stay shared. */
   data: unknown

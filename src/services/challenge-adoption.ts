@@ -8,11 +8,11 @@
  */
 
 import { uuidv7 } from '../lib/uuid.ts'
-import type { AdoptedChallenge, AdoptionRules, AuthorizationStore } from '../store/authorization-store.ts'
+import type { AdoptedChallenge, AdoptionRules, ChallengeStore } from '../store/challenge-store.ts'
 import type { ValidationDispatcher } from './validation-dispatcher.ts'
 
 export interface ChallengeWorkerOptions {
-  store: Pick<AuthorizationStore, 'adopt' | 'overdue' | 'readopt'>
+  store: Pick<ChallengeStore, 'adopt' | 'overdue' | 'readopt'>
   instanceId: number
   rules: Omit<AdoptionRules, 'limit'>
   dispatcher: Pick<ValidationDispatcher, 'dispatch' | 'knows'>

@@ -38,7 +38,7 @@ export async function expireOverdue({ store, lifetimes, onExpired, isStopping }:
 }
 
 /** Authorizations of orders and pre-authorizations may live for different times, in one table. */
-export function authorizationTasks(lifetimes: ExpiryLifetimes): ExpiryTask[] {
+function authorizationTasks(lifetimes: ExpiryLifetimes): ExpiryTask[] {
   const { authorizationLifetimeMs, preAuthorizationLifetimeMs } = lifetimes
   const short = Math.min(authorizationLifetimeMs, preAuthorizationLifetimeMs)
   const long = Math.max(authorizationLifetimeMs, preAuthorizationLifetimeMs)

@@ -16,7 +16,7 @@ import { boundRecord, type ValidationRecord } from '../domain/validation-evidenc
 import { retryDelayMs, type ValidationPolicy } from '../domain/validation-policy.ts'
 import { problemDocument } from '../protocol/problem.ts'
 import { renderTimestamp } from '../protocol/timestamp.ts'
-import type { AttemptResult, AuthorizationStore } from '../store/authorization-store.ts'
+import type { AttemptResult, ChallengeStore } from '../store/challenge-store.ts'
 import type { ValidationRequest } from './validation.ts'
 import { createValidationQueue, type Keyed } from './validation-queue.ts'
 
@@ -65,7 +65,7 @@ export interface DispatchLimits {
 export interface DispatcherOptions {
   validate(job: ValidationJob): Promise<ValidationVerdict>
   jobFor(request: ValidationRequest): ValidationJob
-  store: Pick<AuthorizationStore, 'recordAttempt' | 'renew'>
+  store: Pick<ChallengeStore, 'recordAttempt' | 'renew'>
   policy: ValidationPolicy
   /** Whose claims these are. */
   instanceId: number

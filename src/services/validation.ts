@@ -11,7 +11,8 @@ import {
 import type { Identifier } from '../protocol/identifier.ts'
 import { Problem } from '../protocol/problem.ts'
 import type { Requester } from '../store/account-store.ts'
-import { type AuthorizationStore, NOBODY } from '../store/authorization-store.ts'
+import type { AuthorizationStore } from '../store/authorization-store.ts'
+import { NOBODY } from '../store/challenge-store.ts'
 import { unlessStale } from './stale-account.ts'
 
 /** What the dispatcher needs to validate a challenge that this instance has claimed. Plain data. */

@@ -14,7 +14,7 @@ import { connectionOptions, type DatabaseSettings } from './database.ts'
 const PRESENCE_CLASS = 712100
 
 /** Background work of which one instance at a time does a round (doc 1, Limits). */
-export const LEADER_LOCKS = { cleanup: 712001, expiration: 712002, challenge: 712003, crl: 712948 } as const
+const LEADER_LOCKS = { cleanup: 712001, expiration: 712002, challenge: 712003, crl: 712948 } as const
 export type LeaderRole = keyof typeof LEADER_LOCKS
 
 const RECONNECT_DELAY_MS = 500

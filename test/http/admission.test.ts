@@ -5,7 +5,8 @@ import { randomBytes } from 'node:crypto'
 import { afterEach, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { HttpReply } from '../../src/http/message.ts'
-import { type HttpServer, type ListenOptions, listen } from '../../src/http/uws.ts'
+import type { HttpServer, ListenOptions } from '../../src/http/server.ts'
+import { listen } from '../../src/http/uws.ts'
 import { head, openRaw, type RawConnection } from './raw-client.ts'
 
 const servers: HttpServer[] = []

@@ -10,7 +10,8 @@ import { after, before, describe, test } from 'node:test'
 import { connect } from 'node:tls'
 import { X509CertificateGenerator } from '@peculiar/x509'
 import { assertPortFree } from '../../src/http/port-check.ts'
-import { type HttpServer, type ListenOptions, listen } from '../../src/http/uws.ts'
+import type { HttpServer, ListenOptions } from '../../src/http/server.ts'
+import { listen } from '../../src/http/uws.ts'
 
 const LARGE = Buffer.alloc(3 * 1024 * 1024, 'tls ')
 let directory: string

@@ -104,14 +104,19 @@ describe('web servers', { ...requireCommand('openssl'), timeout: 120_000 }, () =
       })
       after(() => caddy?.stop())
 
-      const start = (renewalRatio?: number) =>
+      const start = (served: readonly string[], renewalRatio?: number) =>
         startCaddy({
-          ...{ folder, names, httpsPort, directoryUrl: service.directoryUrl, rootFile: service.rootFile },
+          ...{ folder, names: served, httpsPort, directoryUrl: service.directoryUrl, rootFile: service.rootFile },
           ...{ http01Port: service.http01Port, method, ...(renewalRatio && { renewalRatio }) },
         })
 
       test('obtains a certificate for each of two names and serves them', async () => {
-        caddy = await start()
+        // A first start with two names registers an account for each, stores both under one name, and may keep the URL of one with the key
+        // of the other: the next start then signs with the wrong key (Caddy 2.6.2).
+        caddy = await start(names.slice(0, 1))
+        await newChain(caddy, () => caddyChain(folder, names[0] ?? ''))
+        await caddy.stop()
+        caddy = await start(names)
         for (const name of names) {
           const leaf = checks.checkFile(await newChain(caddy, () => caddyChain(folder, name)), [name])
           first.set(name, leaf)
@@ -123,7 +128,7 @@ describe('web servers', { ...requireCommand('openssl'), timeout: 120_000 }, () =
 
       test('renews them when it starts within the time of renewal', async () => {
         await caddy?.stop()
-        caddy = await start(1)
+        caddy = await start(names, 1)
         for (const name of names) {
           const former = first.get(name)
           const leaf = checks.checkFile(await newChain(caddy, () => caddyChain(folder, name), former), [name], former)

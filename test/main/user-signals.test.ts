@@ -1,9 +1,12 @@
 /** SIGUSR1 and SIGUSR2 at the service (docs/operations.md, Signals): Node would open a debugger, or end. */
 
 import assert from 'node:assert/strict'
+import path from 'node:path'
 import { test } from 'node:test'
 import { assertPortFree } from '../../src/http/port-check.ts'
+import { VERSION } from '../../src/main/version.ts'
 import { freePort } from '../support/free-port.ts'
+import { mustRun } from '../support/run-command.ts'
 import { startTestService } from '../support/service.ts'
 
 test('they open no debugger and end nothing; a log line names each and what to send instead', async () => {
@@ -24,4 +27,28 @@ test('they open no debugger and end nothing; a log line names each and what to s
   } finally {
     await service.dispose()
   }
+})
+
+/** Runs in the process under test before anything of ours: both signals come as soon as somebody listens for them. */
+const SIGNALS_AT_ONCE = `
+  import { createRequire } from 'node:module'
+  const { cache } = createRequire(process.execPath)
+  process.on('newListener', (event) => {
+    if (event !== 'SIGUSR2') return
+    process.stderr.write(Object.keys(cache).length + ' packages loaded\\n')
+    setImmediate(() => ['SIGUSR1', 'SIGUSR2'].forEach((signal) => process.kill(process.pid, signal)))
+  })`
+
+// To load the modules is most of a start: more than a second on a slow machine.
+test('they do nothing while the modules are being loaded either, by when no package is there yet', async () => {
+  const port = await freePort()
+  const cli = path.resolve(import.meta.dirname, '../../src/main/cli.js')
+  const preload = `data:text/javascript,${encodeURIComponent(SIGNALS_AT_ONCE)}`
+  const output = await mustRun(process.execPath, [...[`--inspect-port=${port}`, '--import', preload, cli, '--version']])
+  assert.deepEqual(output.trim().split('\n').toSorted(), [
+    '0 packages loaded',
+    `chancery, ${VERSION}`,
+    'chancery: SIGUSR1 is ignored; SIGHUP has the configuration read again, SIGTERM stops',
+    'chancery: SIGUSR2 is ignored; SIGHUP has the configuration read again, SIGTERM stops',
+  ])
 })

@@ -3,7 +3,7 @@ import { randomBytes, randomInt } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { verifyAuditChain } from '../../signer/audit-verify.ts'
+import { verifyAuditChain } from '../../signer/audit/verify.ts'
 import {
   decodeError,
   decodeHello,

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, test } from 'node:test'
 import type { Authorization, ChallengeAttempt } from '../../src/domain/records.ts'
 import { type Requester, STALE_ACCOUNT } from '../../src/store/account-store.ts'
-import { NOBODY } from '../../src/store/authorization-store.ts'
+import { NOBODY } from '../../src/store/challenge-store.ts'
 import { announceInstance, type InstancePresence } from '../../src/store/instance-presence.ts'
 import {
   aCandidate,

@@ -3,7 +3,8 @@ import { describe, type TestContext, test } from 'node:test'
 import dnsPacket from 'dns-packet'
 import fc from 'fast-check'
 import { startDeadline } from '../../workers/deadline.ts'
-import { createDnsClient, type DnsClientOptions, type DnsType } from '../../workers/dns/client.ts'
+import { createDnsClient, type DnsClientOptions } from '../../workers/dns/client.ts'
+import type { DnsType } from '../../workers/dns/message.ts'
 import type { DnsSettings } from '../../workers/job.ts'
 import {
   a,

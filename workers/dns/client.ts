@@ -15,10 +15,6 @@ import { type DnsRecord, type DnsResponse, type DnsType, isQueryableName } from 
 import type { AddressResult, AnswerFacts, DnsClient, DnsResult } from './result.ts'
 import { createSourceFinder, type NameSource, normalName } from './servers.ts'
 
-export type { DnsFailure } from './ask.ts'
-export type { DnsData, DnsRecord, DnsType } from './message.ts'
-export type { AddressResult, DnsClient, DnsResult } from './result.ts'
-
 /** Chains of honest zones are shorter than this; every link costs a query at worst. */
 const MAX_ALIASES = 8
 /** Once one family has addresses, how long the other may still take: some servers never answer AAAA. */

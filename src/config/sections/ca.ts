@@ -26,7 +26,7 @@ import {
   whole,
 } from '../field.ts'
 
-export const BACKENDS = ['internal', 'external', 'hsm', 'acme_proxy'] as const
+const BACKENDS = ['internal', 'external', 'hsm', 'acme_proxy'] as const
 
 const hash = (subject: string) => setting(choice(HASHES, 'sha256'), `Hash of ${subject}.`)
 const path = (sentence: string) => setting(optionalText(), sentence)

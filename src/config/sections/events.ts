@@ -15,7 +15,7 @@ import {
   whole,
 } from '../field.ts'
 
-export const HOOK_EVENTS = [
+const HOOK_EVENTS = [
   'account.registration',
   'order.creation',
   'challenge.before_validate',

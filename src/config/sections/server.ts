@@ -7,7 +7,7 @@ import { checkedText, flag, isHttpUrl, isNetwork, list, optionalText, port, sett
 /** More front threads than this share one database and one signer without issuing more. */
 const MAX_DEFAULT_WORKERS = 8
 
-export const WORKER_CLASSES = ['thread', 'sync', 'gthread', 'gevent'] as const
+const WORKER_CLASSES = ['thread', 'sync', 'gthread', 'gevent'] as const
 
 function isExternalUrl(value: string): boolean {
   if (!isHttpUrl(value)) return false

@@ -4,7 +4,7 @@ import type { Config } from '../../config/schema.ts'
 import { openDatabase } from '../../store/database.ts'
 import { durabilityWarnings } from '../../store/durability.ts'
 import { migrate, readSchemaState } from '../../store/migrate.ts'
-import { databaseSettings } from '../settings.ts'
+import { databaseSettings } from '../settings/server.ts'
 
 /** @returns 0 when the schema is the one of this release, else 1 */
 export async function databaseStatus(config: Config): Promise<number> {

@@ -17,7 +17,7 @@ import {
 import type { ListPage } from '../../store/list-page.ts'
 import { type ListedOrder, listOrders, ORDER_STATUSES, type OrderFilter } from '../../store/order-list.ts'
 import { type DatabasePool, openCheckedDatabase } from '../../store/slonik.ts'
-import { databaseSettings } from '../settings.ts'
+import { databaseSettings } from '../settings/server.ts'
 import { UsageError } from './config-file.ts'
 import { statusOf } from './inspect.ts'
 import { hexOf, instantOf } from './option-values.ts'

@@ -17,7 +17,7 @@ import {
   MAX_STATUSES_COUNTED,
 } from '../../store/inspect-store.ts'
 import { openCheckedDatabase } from '../../store/slonik.ts'
-import { databaseSettings } from '../settings.ts'
+import { databaseSettings } from '../settings/server.ts'
 import { CommandError, UsageError } from './config-file.ts'
 
 /** Plain members in the order they are printed; also the JSON. */

@@ -3,7 +3,7 @@
 import type { Config } from '../../config/schema.ts'
 import { type Database, openDatabase } from '../../store/database.ts'
 import { requireCurrentSchema } from '../../store/migrate.ts'
-import { databaseSettings } from '../settings.ts'
+import { databaseSettings } from '../settings/server.ts'
 
 /** An index over a large table takes minutes. */
 const STATEMENT_TIMEOUT_MS = 3_600_000

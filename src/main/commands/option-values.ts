@@ -1,7 +1,45 @@
-/** Values of options that several commands take. */
+/** Options that several commands take, and what they may hold: checked, with the flag in every complaint. */
 
 import { parseTimestamp } from '../../protocol/timestamp.ts'
 import { UsageError } from './config-file.ts'
+
+/** What every command takes, before the command or behind it. */
+export interface GlobalOptions {
+  /** What stands on the command line beside command and options. */
+  _: readonly string[]
+  /** True when the file name is missing, a list when it was given twice. */
+  config?: string | boolean | string[]
+  debug?: boolean
+  'validate-only'?: boolean
+  dev?: boolean
+}
+
+/** What the parser makes of a flag with a value: a list where it is given several times. */
+export type Text = string | string[]
+
+/** The file that `-c` names, if it does. @throws UsageError */
+export function configOf({ config }: GlobalOptions): string | undefined {
+  if (config === undefined || typeof config === 'string') return config
+  throw new UsageError('-c takes one file name')
+}
+
+export function valuesOf(value: Text | undefined): string[] {
+  return value === undefined ? [] : [value].flat()
+}
+
+/** @throws UsageError */
+export function textOf(value: Text | undefined, flag: string): string | undefined {
+  const values = valuesOf(value)
+  if (values.length > 1) throw new UsageError(`${flag} is given once`)
+  return values[0]
+}
+
+/** @throws UsageError */
+export function portOf(value: number | undefined, flag: string): number {
+  if (value === undefined || !Number.isInteger(value) || value < 1 || value > 65535)
+    throw new UsageError(`${flag} takes a port number`)
+  return value
+}
 
 /** Hexadecimal as openssl prints it: either case, with colons or without. @throws UsageError */
 export function hexOf(flag: string, text: string): Buffer {

@@ -5,7 +5,7 @@ import { advisedWindow } from '../../domain/renewal-window.ts'
 import { renderTimestamp } from '../../protocol/timestamp.ts'
 import { openDatabase } from '../../store/database.ts'
 import { type AdviceSelection, createRenewalStore, type RenewalStore } from '../../store/renewal-store.ts'
-import { databaseSettings } from '../settings.ts'
+import { databaseSettings } from '../settings/server.ts'
 import { CommandError, UsageError } from './config-file.ts'
 import { hexOf, instantOf } from './option-values.ts'
 

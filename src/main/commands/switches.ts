@@ -4,7 +4,7 @@ import type { Config } from '../../config/schema.ts'
 import type { ServerSwitch } from '../../domain/server-switch.ts'
 import { openDatabase } from '../../store/database.ts'
 import { createServerSettings } from '../../store/server-settings.ts'
-import { databaseSettings } from '../settings.ts'
+import { databaseSettings } from '../settings/server.ts'
 
 interface SwitchWords {
   on: string

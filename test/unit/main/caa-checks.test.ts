@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { pino } from 'pino'
-import { createCaaChecks, createCaaJobFactory } from '../../../src/main/caa-checks.ts'
+import { createCaaChecks, createCaaJobFactory } from '../../../src/main/validation/caa-checks.ts'
 import { createMetrics } from '../../../src/ops/metrics.ts'
 import type { CaaFinding, CaaJob } from '../../../workers/job.ts'
 import { WorkerPoolError } from '../../../workers/pool.ts'

@@ -6,7 +6,7 @@ import type { ValidationRecord } from '../../../src/domain/validation-evidence.t
 import type { ChallengeType } from '../../../src/protocol/challenge.ts'
 import type { ValidationRequest } from '../../../src/services/validation.ts'
 import { createValidationDispatcher, type DispatcherOptions } from '../../../src/services/validation-dispatcher.ts'
-import type { AttemptResult } from '../../../src/store/authorization-store.ts'
+import type { AttemptResult } from '../../../src/store/challenge-store.ts'
 import type { ValidationJob, ValidationVerdict } from '../../../workers/job.ts'
 
 const GOOD: ValidationVerdict = { ok: true, evidence: [] }

@@ -2,13 +2,13 @@
 
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
-import type { Config } from '../config/schema.ts'
-import { uuidv7 } from '../lib/uuid.ts'
-import { createRemotePerspective, type RemotePerspective } from '../mpic/client.ts'
-import { createCorroboration } from '../mpic/corroboration.ts'
-import { beginAtZero, type Metrics } from '../ops/metrics.ts'
-import { corroborationMs } from './settings.ts'
-import type { ValidationPools } from './validation-pools.ts'
+import type { Config } from '../../config/schema.ts'
+import { uuidv7 } from '../../lib/uuid.ts'
+import { createRemotePerspective, type RemotePerspective } from '../../mpic/client.ts'
+import { createCorroboration } from '../../mpic/corroboration.ts'
+import { beginAtZero, type Metrics } from '../../ops/metrics.ts'
+import { corroborationMs } from '../settings/validation.ts'
+import type { ValidationPools } from './pools.ts'
 
 export interface CorroboratedValidators extends Pick<ValidationPools, 'validate' | 'checkCaa'> {
   stop(): void

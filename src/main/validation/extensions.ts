@@ -2,12 +2,12 @@
 
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
-import type { ValidatorModule } from '../../workers/extension/module.ts'
-import { BrokenValidator, probeValidators } from '../../workers/extension/probe.ts'
-import type { ExtensionThreadData } from '../../workers/extension/task.ts'
-import type { Config } from '../config/schema.ts'
-import { parseModuleReference } from '../lib/module-reference.ts'
-import { type EnabledMethod, type ExtensionType, isChallengeType, typeOf } from '../protocol/challenge.ts'
+import type { ValidatorModule } from '../../../workers/extension/module.ts'
+import { BrokenValidator, probeValidators } from '../../../workers/extension/probe.ts'
+import type { ExtensionThreadData } from '../../../workers/extension/task.ts'
+import type { Config } from '../../config/schema.ts'
+import { parseModuleReference } from '../../lib/module-reference.ts'
+import { type EnabledMethod, type ExtensionType, isChallengeType, typeOf } from '../../protocol/challenge.ts'
 
 /** The methods in the order of the configuration, and the modules behind some of them. Plain data. */
 export interface ChallengeMethods {

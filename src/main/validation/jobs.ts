@@ -11,16 +11,17 @@ import type {
   Http01Job,
   TlsAlpn01Job,
   ValidationJob,
-} from '../../workers/job.ts'
-import { issuerDomainNames } from '../config/issuer-names.ts'
-import type { Config } from '../config/schema.ts'
-import { accountLabel } from '../protocol/account-label.ts'
-import { type BuiltInType, isChallengeType, keyAuthorization } from '../protocol/challenge.ts'
-import type { Identifier } from '../protocol/identifier.ts'
-import { createUrls, type Urls } from '../protocol/urls.ts'
-import type { ValidationRequest } from '../services/validation.ts'
+} from '../../../workers/job.ts'
+import { issuerDomainNames } from '../../config/issuer-names.ts'
+import type { Config } from '../../config/schema.ts'
+import { accountLabel } from '../../protocol/account-label.ts'
+import { type BuiltInType, isChallengeType, keyAuthorization } from '../../protocol/challenge.ts'
+import type { Identifier } from '../../protocol/identifier.ts'
+import { createUrls, type Urls } from '../../protocol/urls.ts'
+import type { ValidationRequest } from '../../services/validation.ts'
+import { urlSettings } from '../settings/server.ts'
+import { extensionSettings } from '../settings/validation.ts'
 import type { ChallengeMethods } from './extensions.ts'
-import { extensionSettings, urlSettings } from './settings.ts'
 
 const SECOND_MS = 1000
 

@@ -9,77 +9,31 @@
  * is on disk. A crash loses at most the lines of the group being written and those behind it: signatures that nobody has
  * been given. A crash can tear the last line; after a loss of power the blocks of the last group may hold anything.
  *
- * At start the end of the file is read back. What such a crash can leave (bytes at the end, no more than one group,
- * that are not whole JSON lines) is kept aside in `<file>.torn-<seq>` and recorded by a line with method `auditRepair`,
- * and the chain continues. Whole lines that do not link are no crash damage: the daemon then refuses to start.
+ * At start the end of the file is read back (tail.ts). What a crash has left there is kept aside in `<file>.torn-<seq>`
+ * and recorded by a line with method `auditRepair`, and the chain continues.
  *
- * A file that has grown to `maxBytes` is closed between two groups: renamed to a segment (audit-segments.ts), and a new file goes
+ * A file that has grown to `maxBytes` is closed between two groups: renamed to a segment (segments.ts), and a new file goes
  * on with the chain. A crash between the two leaves no file, and the next start goes on from the newest segment.
  *
  * Fail closed: after a failed write or sync, when no new file could be begun, or when somebody else changed the length of the file, moved it (a log rotation)
  * or removed it, no line is accepted any more, and hence nothing is signed, until the daemon is started again.
  */
 
-import { hash } from 'node:crypto'
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  fsyncSync,
-  ftruncateSync,
-  openSync,
-  readSync,
-  renameSync,
-  type Stats,
-  statSync,
-  write,
-  writeSync,
-} from 'node:fs'
+import { closeSync, fstatSync, ftruncateSync, renameSync, type Stats, statSync, write } from 'node:fs'
 import path from 'node:path'
-import { closedSegments, segmentName } from './audit-segments.ts'
-import { SignerUnavailable } from './protocol.ts'
+import { SignerUnavailable } from '../protocol.ts'
+import { type AuditLine, type AuditRecord, sha256Hex } from './line.ts'
+import { segmentName } from './segments.ts'
+import { keepAside, MAX_GROUP_BYTES, openAtTail, openForAppending, syncDirectory, type Tail } from './tail.ts'
 
-/** What a line says, apart from its place in the chain. */
-export interface AuditRecord {
-  method: 'signCertificate' | 'signCrl' | 'testSign' | 'auditRepair'
-  issuer: string
-  /** Serial number of a certificate or number of a CRL, lower-case hex; empty where nothing with a number was signed. */
-  serial: string
-  /** `dns:…` and `ip:…` of the certificate; of a CRL `entries:…`, and `url:…` when it covers one distribution point only. */
-  names: readonly string[]
-  /** Hex SHA-256 of the bytes that were signed (for auditRepair: that were kept aside). */
-  sha256: string
-  requester: string
-}
-
-export interface AuditLine extends AuditRecord {
-  seq: number
-  time: string
-  previous: string
-}
-
-/** Stands in the first line where later ones have a hash. */
-export const NO_PREVIOUS = '0'.repeat(64)
 const MAX_GROUP_LINES = 512
 /** T above: at 1,000 signatures a second a group has four lines, and a client waits two milliseconds longer. */
 const GROUP_INTERVAL_MS = 4
-const MAX_GROUP_BYTES = 256 * 1024
-const NEWLINE = 0x0a
-const { O_RDWR, O_APPEND, O_CREAT, O_DSYNC } = constants
-
-export const sha256Hex = (data: Uint8Array | string): string => hash('sha256', data, 'hex')
 
 interface Pending {
   line: string
   resolve(): void
   reject(error: Error): void
-}
-
-interface Tail {
-  sequence: number
-  previous: string
-  /** Bytes of the current file up to and including the newest line. */
-  length: number
 }
 
 export interface AuditFile {
@@ -297,130 +251,4 @@ export async function openAuditChain(
   const record = { issuer: '', serial: '', names: [], sha256: sha256Hex(damaged), requester: path.basename(keptAside) }
   await chain.append({ method: 'auditRepair', ...record })
   return { chain, keptAside }
-}
-
-const openForAppending = (file: string) => openSync(file, O_RDWR | O_APPEND | O_CREAT | O_DSYNC, 0o640)
-
-function openAtTail(file: string): { fd: number; tail: Tail & { first: number }; damaged: Buffer } {
-  const before = endOfNewestSegment(file)
-  const fd = openForAppending(file)
-  try {
-    const end = readTail(file, fd, before)
-    if (end.tail.length === 0) syncDirectory(file)
-    return { fd, ...end }
-  } catch (error) {
-    closeSync(fd)
-    throw error
-  }
-}
-
-/** What the first line of the current file follows. */
-function endOfNewestSegment(file: string): Pick<Tail, 'sequence' | 'previous'> {
-  const newest = closedSegments(file).at(-1)
-  if (!newest) return { sequence: 0, previous: NO_PREVIOUS }
-  const fd = openSync(newest.file, 'r')
-  try {
-    const { tail, damaged } = readTail(newest.file, fd, undefined)
-    // A segment was whole when it was closed.
-    if (damaged.length > 0 || tail.sequence !== newest.last)
-      throw new Error(`${newest.file}: does not end with line ${newest.last}; see audit verify`)
-    return tail
-  } finally {
-    closeSync(fd)
-  }
-}
-
-/**
- * Reads the last lines, checks that they link, and separates crash damage behind them.
- * @param before what the first line follows; undefined where that is not known.
- */
-function readTail(
-  file: string,
-  fd: number,
-  before: Pick<Tail, 'sequence' | 'previous'> | undefined,
-): { tail: Tail & { first: number }; damaged: Buffer } {
-  const { size } = fstatSync(fd)
-  const start = Math.max(0, size - 2 * MAX_GROUP_BYTES)
-  const bytes = Buffer.alloc(size - start)
-  readSync(fd, bytes, 0, bytes.length, start)
-
-  // A window that starts inside the file starts inside a line, whose end nobody can check here.
-  let offset = start === 0 ? 0 : bytes.indexOf(NEWLINE) + 1
-  const first = firstSequence(fd) ?? (before ? before.sequence + 1 : 1)
-  // Where the segment before was moved elsewhere, what the first line follows cannot be told.
-  const canTell = before !== undefined && (before.sequence > 0 || first === 1)
-  let tail: Tail | undefined = start === 0 && canTell ? { ...before, length: 0 } : undefined
-  while (offset < bytes.length) {
-    const end = bytes.indexOf(NEWLINE, offset)
-    const text = end < 0 ? undefined : bytes.toString('utf8', offset, end)
-    const line = text === undefined ? undefined : parseAuditLine(text)
-    if (text === undefined || line === undefined) break
-    if (tail && !follows(line, tail)) {
-      throw new Error(
-        `${file}: line ${line.seq} does not follow from the line before it; not crash damage, see audit verify`,
-      )
-    }
-    offset = end + 1
-    tail = { sequence: line.seq, previous: sha256Hex(text), length: start + offset }
-  }
-  const damaged = Buffer.from(bytes.subarray(offset))
-  if (!tail || damaged.length > MAX_GROUP_BYTES) {
-    throw new Error(`${file}: its end is not an audit chain, and it is too long to be the damage of a crash`)
-  }
-  return { tail: { ...tail, first }, damaged }
-}
-
-/** Of the first line in the file; undefined when there is none that can be read. */
-function firstSequence(fd: number): number | undefined {
-  const head = Buffer.alloc(64)
-  const octets = readSync(fd, head, 0, head.length, 0)
-  const seq = /^\{"seq":(\d+),/.exec(head.toString('latin1', 0, octets))?.[1]
-  return seq === undefined ? undefined : Number(seq)
-}
-
-const follows = (line: AuditLine, { sequence, previous }: Pick<Tail, 'sequence' | 'previous'>): boolean =>
-  line.seq === sequence + 1 && line.previous === previous
-
-/** @returns undefined for anything but a JSON object with a place in a chain. */
-export function parseAuditLine(text: string): AuditLine | undefined {
-  try {
-    const line = JSON.parse(text) as Partial<AuditLine> | null
-    return typeof line?.seq === 'number' && typeof line.previous === 'string' ? (line as AuditLine) : undefined
-  } catch {
-    return undefined
-  }
-}
-
-/** Writes the damaged bytes to a new file, durably, before they leave the chain; `name` with a number where there is one. */
-function keepAside(name: string, damaged: Buffer): string {
-  const { file, fd } = openNew(name)
-  try {
-    for (let offset = 0; offset < damaged.length; ) offset += writeSync(fd, damaged, offset)
-    fsyncSync(fd)
-  } finally {
-    closeSync(fd)
-  }
-  syncDirectory(file)
-  return file
-}
-
-/** A crash may have come behind the bytes of an earlier repair and before its line: those stay as they are. */
-function openNew(name: string): { file: string; fd: number } {
-  for (let number = 1; ; number++) {
-    const file = number === 1 ? name : `${name}.${number}`
-    try {
-      return { file, fd: openSync(file, 'wx', 0o640) }
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-    }
-  }
-}
-
-function syncDirectory(file: string): void {
-  const fd = openSync(path.dirname(file), 'r')
-  try {
-    fsyncSync(fd)
-  } finally {
-    closeSync(fd)
-  }
 }

@@ -1,15 +1,17 @@
 /** CAA checks from the configuration: the job of one check, and the supervisor's side of those that finalize asks for. */
 
 import type { Logger } from 'pino'
-import type { CaaFinding, CaaJob } from '../../workers/job.ts'
-import { WorkerPoolError } from '../../workers/pool.ts'
-import { caaIdentities } from '../config/issuer-names.ts'
-import type { Config } from '../config/schema.ts'
-import type { Metrics } from '../ops/metrics.ts'
-import { createUrls } from '../protocol/urls.ts'
-import type { AskForCaa } from '../services/caa-freshness.ts'
-import { caaTimeoutMs, corroborationMs, isCaaEnforced, normalPattern, urlSettings } from './settings.ts'
-import { type CaaJobFactory, dnsSettings } from './validation-jobs.ts'
+import type { CaaFinding, CaaJob } from '../../../workers/job.ts'
+import { WorkerPoolError } from '../../../workers/pool.ts'
+import { caaIdentities } from '../../config/issuer-names.ts'
+import type { Config } from '../../config/schema.ts'
+import type { Metrics } from '../../ops/metrics.ts'
+import { createUrls } from '../../protocol/urls.ts'
+import type { AskForCaa } from '../../services/caa-freshness.ts'
+import { normalPattern } from '../settings/orders.ts'
+import { urlSettings } from '../settings/server.ts'
+import { caaTimeoutMs, corroborationMs, isCaaEnforced } from '../settings/validation.ts'
+import { type CaaJobFactory, dnsSettings } from './jobs.ts'
 
 /**
  * Checks for finalize that may run at the same time. They occupy the supervisor's actor, which health, metrics and the

@@ -1,9 +1,9 @@
 /** The threads that validate: a pool for the built-in methods, and one for validator modules where there are any. */
 
-import { judgedByCaa } from '../../workers/caa-verdict.ts'
-import { EXTENSION_LIMITS } from '../../workers/extension/probe.ts'
-import type { ExtensionJob, ValidationJob, ValidationVerdict } from '../../workers/job.ts'
-import { createWorkerPool, type WorkerPool, WorkerPoolError, type WorkerPoolOptions } from '../../workers/pool.ts'
+import { judgedByCaa } from '../../../workers/caa-verdict.ts'
+import { EXTENSION_LIMITS } from '../../../workers/extension/probe.ts'
+import type { ExtensionJob, ValidationJob, ValidationVerdict } from '../../../workers/job.ts'
+import { createWorkerPool, type WorkerPool, WorkerPoolError, type WorkerPoolOptions } from '../../../workers/pool.ts'
 import type { ChallengeMethods } from './extensions.ts'
 
 export interface ValidationPools extends Pick<WorkerPool, 'checkCaa' | 'checkMailDomains'> {
@@ -29,7 +29,7 @@ export function createValidationPools(
       : createWorkerPool({
           ...sizes,
           onThreadError: (error) => onThreadError(new Error(`validator modules: ${error.message}`, { cause: error })),
-          taskFile: new URL('../../workers/extension/task.js', import.meta.url),
+          taskFile: new URL('../../../workers/extension/task.js', import.meta.url),
           threadData: extensions,
           heapLimits: EXTENSION_LIMITS,
         })

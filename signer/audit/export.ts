@@ -2,8 +2,8 @@
 
 import { existsSync, statSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type AuditLine, parseAuditLine } from './audit-chain.ts'
-import { auditLines, closedSegments } from './audit-segments.ts'
+import { type AuditLine, parseAuditLine } from './line.ts'
+import { auditLines, closedSegments } from './segments.ts'
 
 export interface AuditSelection {
   /** Both inclusive. */

@@ -1,7 +1,7 @@
 /** Checks an audit chain from its first line to its last, as `chancery-signer audit verify` does. */
 
-import { NO_PREVIOUS, parseAuditLine, sha256Hex } from './audit-chain.ts'
-import { auditLines } from './audit-segments.ts'
+import { NO_PREVIOUS, parseAuditLine, sha256Hex } from './line.ts'
+import { auditLines } from './segments.ts'
 
 export type AuditVerdict =
   | {

@@ -1,9 +1,9 @@
 /** What overload leaves in the log and in the metrics: a line when it begins and when it ends, and counters for the rest. */
 
 import type { Logger } from 'pino'
-import type { Metrics } from '../ops/metrics.ts'
-import type { AdmissionEvents } from '../services/admission.ts'
-import type { PatienceEvents } from '../services/patience.ts'
+import type { Metrics } from '../../ops/metrics.ts'
+import type { AdmissionEvents } from '../../services/admission.ts'
+import type { PatienceEvents } from '../../services/patience.ts'
 
 export interface OverloadEvents {
   admission: AdmissionEvents

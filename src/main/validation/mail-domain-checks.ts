@@ -1,11 +1,11 @@
 /** MX checks from the configuration: the supervisor's side of those that registration asks for, and the front's. */
 
 import type { Logger } from 'pino'
-import type { MailDomainFinding, MailDomainJob } from '../../workers/job.ts'
-import { WorkerPoolError } from '../../workers/pool.ts'
-import type { Config } from '../config/schema.ts'
-import type { AskForMailDomains } from '../services/mail-domains.ts'
-import { dnsSettings } from './validation-jobs.ts'
+import type { MailDomainFinding, MailDomainJob } from '../../../workers/job.ts'
+import { WorkerPoolError } from '../../../workers/pool.ts'
+import type { Config } from '../../config/schema.ts'
+import type { AskForMailDomains } from '../../services/mail-domains.ts'
+import { dnsSettings } from './jobs.ts'
 
 /** As for CAA: they occupy the supervisor's actor, and come from people who need no account yet. */
 const MAX_AT_ONCE = 8

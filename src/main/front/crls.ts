@@ -1,18 +1,12 @@
 /** The published lists as one front thread serves them. */
 
-import type { CrlDocument } from '../ops/crl.ts'
-import type { ServedCrl } from '../services/crl-cache.ts'
+import type { CrlDocument } from '../../ops/crl.ts'
+import type { SharedCrl } from '../messages.ts'
 import type { FrontCrls } from './front.ts'
 
 export interface ThreadCrls extends FrontCrls {
   /** All lists there are now. */
   replace(crls: readonly SharedCrl[]): undefined
-}
-
-/** As the supervisor hands it to the fronts. */
-export interface SharedCrl extends ServedCrl {
-  /** The bare path serves it. */
-  isDefault: boolean
 }
 
 export function createFrontCrls(first: readonly SharedCrl[], maxAgeSeconds: number): ThreadCrls {

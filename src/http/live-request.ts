@@ -1,0 +1,127 @@
+/**
+ * A request while its first turn lasts, and what is kept of it beyond.
+ *
+ * The library's request object is readable only during the handler's first turn. A `LiveRequest` therefore reads through
+ * while the handler runs, and copies what was promised to be kept when the handler turns out to be asynchronous. A plain
+ * reply pays for nothing it did not read.
+ */
+
+import type { GatheredBody } from './body-memory.ts'
+import type { HttpRequest } from './message.ts'
+import { PeerAddresses } from './peer-address.ts'
+import type { ListenOptions } from './server.ts'
+
+/** What is read of the library's request. */
+interface RequestHead {
+  getUrl(): string
+  getQuery(): string | undefined
+  /** Of the first line of that name; empty when there is none. */
+  getHeader(lowerCaseName: string): string
+  forEach(visit: (name: string, value: string) => void): void
+}
+
+/** And of its response. */
+interface RemoteEnd {
+  getRemoteAddress(): ArrayBuffer
+}
+
+type KeptHeaders = Pick<ListenOptions, 'keptHeaders' | 'listHeaders'>
+
+/** RFC 9110 §8.6; nothing else that JavaScript takes for a number, or makes NaN of. */
+const LENGTH = /^\d+$/
+const NO_BODY = Buffer.alloc(0)
+
+const addresses = new PeerAddresses()
+
+/** Text form of the other end's address; empty once its socket is closed. */
+export function peerAddressOf(res: RemoteEnd): string {
+  return addresses.text(new Uint8Array(res.getRemoteAddress()))
+}
+
+/** The request as the handler sees it: reads through to the library's object until `detach` copies and lets go. */
+export class LiveRequest implements HttpRequest {
+  readonly method: string
+  readonly path: string
+  readonly query: string
+  body: Buffer = NO_BODY
+  /** Charged for the body until it is dropped, at the latest with the reply. */
+  gathered: GatheredBody | undefined
+  #names: readonly string[]
+  #lists: readonly string[]
+  #req: RequestHead | undefined
+  #res: RemoteEnd | undefined
+  #values: string[] | undefined
+  #address: string | undefined
+
+  constructor(method: string, kept: KeptHeaders, res: RemoteEnd, req: RequestHead) {
+    this.method = method
+    this.path = req.getUrl()
+    this.query = req.getQuery() ?? ''
+    this.#names = kept.keptHeaders
+    this.#lists = kept.listHeaders ?? []
+    this.#req = req
+    this.#res = res
+  }
+
+  header(name: string): string | undefined {
+    const index = this.#names.indexOf(name)
+    if (index < 0) return undefined
+    // The library knows the first line of a name only.
+    if (this.#values === undefined && this.#lists.includes(name)) this.#copyHeaders()
+    const value = this.#values === undefined ? this.#req?.getHeader(name) : this.#values[index]
+    return value === '' ? undefined : value
+  }
+
+  get peerAddress(): string {
+    this.#address ??= this.#res === undefined ? '' : peerAddressOf(this.#res)
+    return this.#address
+  }
+
+  /**
+   * Called within the first turn when the request must outlive it; a second call changes nothing. One pass over the headers is cheaper than
+   * asking for each kept one, and it shows what asking hides: a second Content-Length (RFC 9112 §6.3), of which the
+   * library heeds only the first.
+   *
+   * @returns false when two lengths differ, one is no number, or the transfer coding is not plain chunked (RFC 9112 §6.1).
+   */
+  detach(): boolean {
+    if (this.#req === undefined) return true
+    const consistent = this.#copyHeaders()
+    void this.peerAddress
+    this.release()
+    return consistent
+  }
+
+  dropBody(): void {
+    this.body = NO_BODY
+    this.gathered?.release()
+    this.gathered = undefined
+  }
+
+  /** @returns false when the length of the body is not certain. */
+  #copyHeaders(): boolean {
+    const values = new Array<string>(this.#names.length).fill('')
+    let length: string | undefined
+    let consistent = true
+    this.#req?.forEach((name, value) => {
+      const index = this.#names.indexOf(name)
+      if (index >= 0) {
+        if (values[index] === '') values[index] = value
+        else if (value !== '' && this.#lists.includes(name)) values[index] += `, ${value}`
+      }
+      // The library takes every coding for chunked; whoever forwarded this may have read it otherwise.
+      if (name === 'transfer-encoding' && value.toLowerCase() !== 'chunked') consistent = false
+      if (name !== 'content-length') return
+      if (!LENGTH.test(value) || (length !== undefined && length !== value)) consistent = false
+      length = value
+    })
+    this.#values = values
+    return consistent
+  }
+
+  /** The library's objects must not be touched from here on. */
+  release(): void {
+    this.#req = undefined
+    this.#res = undefined
+  }
+}

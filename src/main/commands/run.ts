@@ -1,0 +1,57 @@
+/** How a command ends: what it returns or throws becomes an exit code and plain lines on standard error. */
+
+import type { Config } from '../../config/schema.ts'
+import { type Scope, validateOnly } from './checked-config.ts'
+import { readConfigFile, UsageError } from './config-file.ts'
+import { configOf, type GlobalOptions } from './option-values.ts'
+
+const EXIT_FAILED = 1
+export const EXIT_USAGE = 2
+
+/**
+ * A command as the parser calls it.
+ * @param words `further`: the command reads what stands behind the arguments it names.
+ * @param scope what of the configuration the command reads
+ */
+export function run<A extends [...string[], GlobalOptions]>(
+  command: (...args: A) => Promise<number>,
+  words: 'named' | 'further' = 'named',
+  scope: Scope = 'service',
+): (...args: A) => Promise<void> {
+  return async (...args) => {
+    const options = args.at(-1) as GlobalOptions
+    try {
+      if (words === 'named' && options._.length > 0) throw new UsageError(`one word too many: ${options._[0]}`)
+      // Whatever the command: who asks for a check only does not expect a migration.
+      process.exitCode = options['validate-only'] ? await validateOnly(options, scope) : await command(...args)
+    } catch (error) {
+      if (error instanceof UsageError) {
+        complain(error.message)
+        return
+      }
+      const message = error instanceof Error ? error.message : String(error)
+      process.stderr.write(`chancery: ${options.debug && error instanceof Error ? error.stack : message}\n`)
+      process.exitCode = EXIT_FAILED
+    }
+  }
+}
+
+/**
+ * The same for a command that begins with the configuration, whose warnings are left to `serve`.
+ * @param command gets it before what the parser gives: the arguments that the command names, and the options.
+ */
+export function runWithConfig<A extends (string | GlobalOptions)[]>(
+  command: (config: Config, ...args: A) => Promise<number>,
+  words?: 'named' | 'further',
+): (...args: [...string[], GlobalOptions]) => Promise<void> {
+  return run(async (...args) => {
+    const options = args.at(-1) as GlobalOptions
+    return command(await readConfigFile(configOf(options)), ...(args as unknown as A))
+  }, words)
+}
+
+/** Says what is wrong with the command line, and where to read more. */
+export function complain(message: string, command = 'chancery'): void {
+  process.stderr.write(`chancery: ${message}; see ${command} --help\n`)
+  process.exitCode = EXIT_USAGE
+}

@@ -1,0 +1,92 @@
+/** What a certificate is issued with, when it is to be renewed, and what its CRL is like. */
+
+import type { CaBackend } from '../../ca/backend.ts'
+import type { Config } from '../../config/schema.ts'
+import { DEFAULT_PROFILE } from '../../domain/certificate-profile.ts'
+import { crlName, shardOf } from '../../domain/crl-shard.ts'
+import { keysOf } from '../../lib/keys.ts'
+import { CURVES } from '../../pki/algorithms.ts'
+import type { EnabledMethod } from '../../protocol/challenge.ts'
+import { createUrls } from '../../protocol/urls.ts'
+import type { CrlPolicy } from '../../services/crl-builder.ts'
+import type { IssuancePolicy } from '../../services/issuance.ts'
+import type { RenewalPolicy } from '../../services/renewal.ts'
+import { certificateProfiles, identifierPolicy, issuerIdsOf } from './orders.ts'
+import { urlSettings } from './server.ts'
+
+const SECOND_MS = 1000
+
+export function issuancePolicy(config: Config, enabled: readonly EnabledMethod[]): IssuancePolicy {
+  const { security, ca, order } = config
+  return {
+    csr: {
+      signatureAlgorithms: security.allowed_csr_signature_algorithms,
+      key: {
+        rsaMinBits: security.min_csr_rsa_key_size,
+        // decisions 17
+        rsaMaxBits: 8192,
+        curves: keysOf(CURVES).filter((curve) => CURVES[curve].bits >= security.min_csr_ec_key_size),
+        ed25519: true,
+      },
+    },
+    identifiers: identifierPolicy(config, enabled),
+    profiles: certificateProfiles(config),
+    caIssuersUrls: ca.aia_issuer_urls,
+    policyOids: ca.policy_oids,
+    crlUrl: certificateCrlUrl(config),
+    finalizeWaitMs: order.finalize_wait_ms,
+    signTimeoutMs: ca.signer.timeout_seconds * SECOND_MS,
+  }
+}
+
+export function renewalPolicy({ ari }: Config): RenewalPolicy {
+  return {
+    renewalPercentage: ari.renewal_percentage,
+    maxRetryAfterSeconds: ari.max_retry_after_seconds ?? Number.POSITIVE_INFINITY,
+  }
+}
+
+/** A certificate may outlive the configuration it was issued under by this much. */
+const CRL_MARGIN_DAYS = 31
+
+export function crlPolicy(config: Config): CrlPolicy {
+  const { crl, ca } = config
+  return {
+    intervalMs: crl.schedule === null ? crl.rebuild_interval_seconds * SECOND_MS : undefined,
+    lifetimeMs: crl.next_update_seconds * SECOND_MS,
+    hash: crl.hash_algorithm,
+    shards: crl.shards,
+    maxValidityDays: ca.max_validity_days + CRL_MARGIN_DAYS,
+    urlOf: crlUrls(config),
+    signTimeoutMs: ca.signer.timeout_seconds * SECOND_MS,
+  }
+}
+
+/** A cache asks again as often as a new list comes by itself; one that came by a revocation is seen by then at the latest. */
+export function crlMaxAgeSeconds({ crl }: Config): number {
+  return crl.rebuild_interval_seconds
+}
+
+/** The issuer of the default profile, whose list the bare `crl.path` serves. */
+export function defaultIssuerId({ ca: { profiles } }: Config, ca: Pick<CaBackend, 'issuers'>): string | undefined {
+  return issuerIdsOf(profiles[DEFAULT_PROFILE]?.issuer ?? null)[0] ?? ca.issuers()[0]?.id
+}
+
+/** The name of a list in its URL: where we serve it, or where the operator says that it can be fetched. */
+function crlUrls(config: Config): CrlPolicy['urlOf'] {
+  const { crl_url: elsewhere } = config.ca
+  const urls = createUrls(urlSettings(config))
+  return (issuerId, shards, shard) => {
+    const name = crlName(issuerId, { shards, shard })
+    return elsewhere?.replaceAll('{crl}', name) ?? urls.crl(name) ?? ''
+  }
+}
+
+/** The CRLDP of a certificate; undefined where it gets none. */
+function certificateCrlUrl(config: Config): IssuancePolicy['crlUrl'] {
+  const { crl, ca } = config
+  if (!crl.enabled && ca.crl_url === null) return undefined
+  const urlOf = crlUrls(config)
+  const shards = crl.enabled ? crl.shards : 1
+  return (issuerId, serialNumber) => urlOf(issuerId, shards, shards === 1 ? 0 : shardOf(serialNumber, shards))
+}

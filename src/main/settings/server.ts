@@ -1,0 +1,107 @@
+/** What the process is made with: threads, database connections, URLs, and what guards the port. */
+
+import type { Config } from '../../config/schema.ts'
+import { RATE_CATEGORIES, type RateCategory } from '../../domain/rate-limit.ts'
+import type { ProxySettings } from '../../http/forwarded.ts'
+import type { UrlSettings } from '../../protocol/urls.ts'
+import type { RateLimitSettings } from '../../services/rate-limiter.ts'
+import type { DatabaseSettings } from '../../store/database.ts'
+
+const SECOND_MS = 1000
+
+/** Connections of an instance that are not a front thread's: the supervisor's pool and its presence lock. */
+const SUPERVISOR_CONNECTIONS = 4
+
+/** More than this per thread makes batches smaller, not requests faster. */
+const MAX_THREAD_CONNECTIONS = 4
+
+export function threadConnections({ database, server }: Config): number {
+  const share = Math.floor((database.max_connections - SUPERVISOR_CONNECTIONS) / server.workers)
+  return Math.max(1, Math.min(MAX_THREAD_CONNECTIONS, share))
+}
+
+export function databaseSettings(
+  { database, server }: Config,
+  maxConnections = SUPERVISOR_CONNECTIONS - 1,
+): DatabaseSettings {
+  return {
+    host: database.host,
+    port: database.port,
+    database: database.database,
+    user: database.user,
+    password: database.password ?? '',
+    sslmode: database.sslmode,
+    maxConnections,
+    connectionTimeoutMs: database.connection_timeout * SECOND_MS,
+    idleTimeoutMs: database.max_idle_seconds * SECOND_MS,
+    statementTimeoutMs: server.timeout * SECOND_MS,
+  }
+}
+
+/** What SIGHUP changes in a running thread. */
+export interface LiveSettings {
+  logLevel: Config['logging']['level']
+  /** Undefined: metrics are off. */
+  metricsPath: string | undefined
+  rateLimits: RateLimitSettings
+}
+
+/** Of the keys that the schema marks `live`, those that have an effect in this release. */
+export function liveSettings(config: Config): LiveSettings {
+  const { logging, metrics } = config
+  return {
+    logLevel: logging.level,
+    metricsPath: metrics.enabled ? metrics.path : undefined,
+    rateLimits: rateLimitSettings(config),
+  }
+}
+
+export function urlSettings({ server, api, acme, ari, crl }: Config): UrlSettings {
+  return {
+    externalUrl: server.external_url.replace(/\/$/, ''),
+    basePath: api.base_path.replace(/\/$/, ''),
+    paths: {
+      directory: acme.paths.directory,
+      newNonce: acme.paths.new_nonce,
+      newAccount: acme.paths.new_account,
+      newOrder: acme.paths.new_order,
+      newAuthz: acme.paths.new_authz,
+      revokeCert: acme.paths.revoke_cert,
+      keyChange: acme.paths.key_change,
+      ...(ari.enabled && { renewalInfo: ari.path }),
+      ...(crl.enabled && { crl: crl.path }),
+    },
+  }
+}
+
+export function nonceLifetimeSeconds({ nonce }: Config): number {
+  return Math.min(nonce.expiry_seconds, nonce.max_age_seconds ?? Number.POSITIVE_INFINITY)
+}
+
+export function overloadSettings({ server: { overload, workers } }: Config) {
+  return {
+    enabled: overload.enabled,
+    targetDelayMs: overload.target_delay_ms,
+    // The system does not divide them evenly.
+    maxConnections: Math.ceil((overload.max_connections / workers) * (workers > 1 ? 1.25 : 1)),
+  }
+}
+
+export function proxySettings({ proxy }: Config): ProxySettings {
+  return {
+    enabled: proxy.enabled,
+    trustedProxies: proxy.trusted_proxies,
+    forwardedForHeader: proxy.forwarded_for_header.toLowerCase(),
+    forwardedProtoHeader: proxy.forwarded_proto_header.toLowerCase(),
+  }
+}
+
+export function rateLimitSettings({ security }: Config): RateLimitSettings {
+  const { enabled, backend, ...rules } = security.rate_limits
+  const limit = (category: RateCategory) => {
+    const { requests, window_seconds } = rules[category]
+    return [category, { requests, windowSeconds: window_seconds }]
+  }
+  const categories = Object.keys(RATE_CATEGORIES) as RateCategory[]
+  return { enabled, backend, limits: Object.fromEntries(categories.map(limit)) }
+}

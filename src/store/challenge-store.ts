@@ -1,0 +1,329 @@
+/**
+ * SQL of challenges. They are members of their authorization's row, and so is the claim to validate them: who, since when
+ * (ARCHITECTURE.md, life of a challenge).
+ */
+
+import type { Authorization, ChallengeAttempt } from '../domain/records.ts'
+import type { ValidationRecord } from '../domain/validation-evidence.ts'
+import type { Batched } from '../lib/batcher.ts'
+import { keysOf } from '../lib/keys.ts'
+import { type BuiltInType, CHALLENGE_TYPES, type ChallengeType, type OfferedPlace } from '../protocol/challenge.ts'
+import { type Requester, STALE_ACCOUNT, type StaleAccount } from './account-store.ts'
+import { type AuthorizationRow, COLUMNS, decode } from './authorization-row.ts'
+import { batched, type Database, type Statement } from './database.ts'
+
+/** What became of a triggered challenge after one more attempt. */
+export interface AttemptResult {
+  authorizationId: string
+  type: ChallengeType
+  attempt: ChallengeAttempt
+  /** Null while another attempt will follow. */
+  outcome: 'valid' | 'invalid' | null
+  /** The claim it was made under: what another instance has taken over meanwhile is that one's to decide. */
+  instanceId: number
+  /** Of a valid outcome, where what was found bounds it: the authorization ends no later than this from now. */
+  validForSeconds?: number
+  /** Until the next attempt is due; the claim counts as fresh until then. */
+  retryInMs?: number
+  /** Kept with the authorization. */
+  evidence?: ValidationRecord
+}
+
+/** Nobody's claim: released by an instance that stopped, or left for the challenge worker. Instance ids are positive. */
+export const NOBODY = 0
+
+/** A challenge that this instance has just claimed because nobody else works on it, with what an attempt needs. */
+export interface AdoptedChallenge {
+  authorization: Authorization
+  type: ChallengeType
+  /** Of the account key that triggered it. */
+  thumbprint: string
+  /** Of the other keys it has had, oldest first. */
+  formerThumbprints: readonly string[]
+}
+
+export interface AdoptionRules {
+  /** Authorizations without a triggered challenge of these types are left to others. */
+  types: readonly ChallengeType[]
+  /** Claims of other instances that are alive count as lost after this long without news; absent: they do not. */
+  staleSeconds?: number | undefined
+  limit: number
+}
+
+export interface ChallengeStore {
+  /**
+   * Challenge pending → processing. Whoever validates one challenge of an authorization validates the others as well, so
+   * the claim is this instance's (or `NOBODY`'s) unless another has one already. `moved` is true for exactly one of several
+   * callers, `mine` where the claim is `instanceId`'s; the authorization is as it is after the call. Undefined when there
+   * is none, or it is another account's. `type` is as in the challenge's id,
+   * `formerThumbprints`: of the keys the account had before, oldest first.
+   */
+  trigger: Batched<Trigger, Triggered | StaleAccount | undefined>
+  /**
+   * Challenge processing → valid or invalid, or one try more. False where it was not this instance's to decide any more:
+   * the authorization is decided, expired or deactivated, or the claim was taken over.
+   */
+  recordAttempt: Batched<AttemptResult, boolean>
+  /** Makes this instance's claim fresh; false when it has none any more, or nothing is left to validate. */
+  renew: Batched<{ authorizationId: string; instanceId: number }, boolean>
+  /**
+   * Gives up this instance's claims: its processing challenges are pending again (doc 1, Signals), and nobody's until the
+   * client triggers them or an instance adopts them. @returns how many authorizations.
+   */
+  release(instanceId: number): Promise<number>
+  /** Claims challenges of instances that are gone, and those that are nobody's. The limit counts authorizations. */
+  adopt(instanceId: number, rules: AdoptionRules): Promise<AdoptedChallenge[]>
+  /** Triggered challenges under this instance's claim that should have had news by now, oldest first. */
+  overdue(instanceId: number): Promise<{ authorizationId: string; types: ChallengeType[] }[]>
+  /** Renews this instance's claims of these authorizations. */
+  readopt(instanceId: number, authorizationIds: readonly string[]): Promise<AdoptedChallenge[]>
+}
+
+export interface Trigger {
+  requester: Requester
+  authorizationId: string
+  type: BuiltInType | OfferedPlace
+  instanceId: number
+}
+
+export interface Triggered {
+  authorization: Authorization
+  moved: boolean
+  mine: boolean
+  formerThumbprints: readonly string[]
+}
+
+/** A method of the table by its name, a module's by its place among those that are offered. */
+const TRIGGERED = 'coalesce(i.type, z.offered[i.place])'
+
+const TRIGGER: Statement = {
+  name: 'challenge-trigger',
+  // accounts_pkey, authorizations_pkey; one update each.
+  text: `
+    UPDATE authorizations z
+       SET attempts = z.attempts || jsonb_build_object(
+             ${TRIGGERED}, jsonb_build_object('status', 'processing', 'tries', 0, 'thumbprint', a.thumbprint)),
+           validating_by = coalesce(nullif(z.validating_by, ${NOBODY}), i.instance_id), validating_since = now()
+      FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[], $5::text[], $6::integer[]) WITH ORDINALITY
+        AS i (id, account_id, key_version, instance_id, type, place, ord)
+      JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status = 'valid'
+     WHERE z.id = i.id AND z.account_id = i.account_id AND z.status = 'pending' AND z.expires_at > now()
+       AND (i.type = ANY (z.offered) OR z.offered[i.place] <> ALL ('{${Object.keys(CHALLENGE_TYPES)}}'::text[]))
+       AND coalesce(z.attempts -> ${TRIGGERED} ->> 'status', 'pending') = 'pending'
+    RETURNING i.ord::integer, a.former_thumbprints, z.validating_by = i.instance_id AS mine, ${COLUMNS}`,
+}
+
+/** What could not be moved, as it is after the attempt: it may have waited for somebody who moved it. */
+const TRIGGERED_BEFORE: Statement = {
+  name: 'challenge-triggered-before',
+  // accounts_pkey, authorizations_pkey
+  text: `
+    SELECT i.ord::integer, a.id IS NULL AS stale, a.former_thumbprints,
+           coalesce(z.validating_by = i.instance_id, false) AS mine, ${COLUMNS}
+      FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[]) WITH ORDINALITY
+        AS i (id, account_id, key_version, instance_id, ord)
+      LEFT JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status = 'valid'
+      LEFT JOIN authorizations z ON z.id = i.id AND z.account_id = i.account_id`,
+}
+
+const RECORD_ATTEMPT: Statement = {
+  name: 'challenge-record-attempt',
+  // authorizations_pkey, accounts_pkey; a valid outcome also enters authorizations_reusable. An account that is deactivated
+  // at this moment takes its pending authorizations with it, so one of the two statements finds the other's row.
+  text: `
+    UPDATE authorizations z
+       SET attempts = z.attempts || jsonb_build_object(i.type, i.attempt),
+           status = coalesce(i.outcome, z.status),
+           approved = z.approved OR i.attempt ? 'accepted',
+           evidence = coalesce(i.evidence, z.evidence),
+           expires_at = least(z.expires_at, now() + make_interval(secs => i.valid_for)),
+           validating_by = CASE WHEN i.outcome IS NULL THEN z.validating_by END,
+           validating_since = CASE WHEN i.outcome IS NULL THEN now() + make_interval(secs => i.retry_in) END
+      FROM unnest($1::uuid[], $2::text[], $3::jsonb[], $4::text[], $5::integer[], $6::float8[], $7::float8[], $8::jsonb[])
+             WITH ORDINALITY AS i (id, type, attempt, outcome, instance_id, valid_for, retry_in, evidence, ord),
+           accounts a
+     WHERE z.id = i.id AND z.status = 'pending' AND z.expires_at > now() AND z.validating_by = i.instance_id
+       AND a.id = z.account_id AND a.status = 'valid'
+       AND z.attempts -> i.type ->> 'status' = 'processing'
+    RETURNING i.ord::integer`,
+}
+
+/** The attempts of an authorization with those of one status moved to another. */
+const movedAttempts = (from: string, to: string) => `(
+         SELECT jsonb_object_agg(type, CASE attempt ->> 'status' WHEN '${from}' THEN attempt || '{"status": "${to}"}' ELSE attempt END)
+           FROM jsonb_each(z.attempts) AS t (type, attempt))`
+
+/** What is nobody's or was its dead instance's is pending or processing; with an owner again it is processing. */
+const CLAIM = `validating_by = $1, validating_since = now(), attempts = ${movedAttempts('pending', 'processing')}`
+
+/** Instances alive are those that hold their presence lock (instance-presence.ts). */
+const ADOPT: Statement = {
+  name: 'challenge-adopt',
+  // authorizations_validating: as many rows as challenges are being validated.
+  text: `
+    WITH abandoned AS (
+      SELECT id FROM authorizations
+       WHERE validating_by IS NOT NULL AND validating_by <> $1 AND status = 'pending' AND expires_at > now()
+         AND attempts ?| $2
+         AND (validating_by NOT IN (SELECT live_instances()) OR validating_since < now() - make_interval(secs => $3))
+       ORDER BY validating_since LIMIT $4 FOR UPDATE SKIP LOCKED
+    )
+    UPDATE authorizations z SET ${CLAIM}
+      FROM abandoned, accounts a WHERE z.id = abandoned.id AND a.id = z.account_id AND a.status = 'valid'
+    RETURNING a.thumbprint, a.former_thumbprints, ${COLUMNS}`,
+}
+
+/** A trigger takes milliseconds from its commit to the dispatcher; what is unknown there after this long got lost. */
+const OVERDUE_SECONDS = 5
+/** A page; what was read moves to the end once it is taken up. */
+const MAX_OVERDUE = 4096
+
+const OVERDUE: Statement = {
+  name: 'challenge-overdue',
+  // authorizations_validating
+  text: `
+    SELECT id, attempts FROM authorizations
+     WHERE validating_by = $1 AND validating_since < now() - interval '${OVERDUE_SECONDS} seconds'
+       AND status = 'pending' AND expires_at > now()
+     ORDER BY validating_since LIMIT ${MAX_OVERDUE}`,
+}
+
+const READOPT: Statement = {
+  name: 'challenge-readopt',
+  // authorizations_pkey, accounts_pkey
+  text: `
+    UPDATE authorizations z SET ${CLAIM}
+      FROM accounts a
+     WHERE z.id = ANY ($2::uuid[]) AND z.validating_by = $1 AND z.status = 'pending' AND z.expires_at > now()
+       AND a.id = z.account_id AND a.status = 'valid'
+    RETURNING a.thumbprint, a.former_thumbprints, ${COLUMNS}`,
+}
+
+const RENEW: Statement = {
+  name: 'challenge-renew',
+  // authorizations_pkey
+  text: `
+    UPDATE authorizations z SET validating_since = now()
+      FROM unnest($1::uuid[], $2::integer[]) WITH ORDINALITY AS i (id, instance_id, ord)
+     WHERE z.id = i.id AND z.validating_by = i.instance_id AND z.status = 'pending' AND z.expires_at > now()
+    RETURNING i.ord::integer`,
+}
+
+const RELEASE: Statement = {
+  name: 'challenge-release',
+  // authorizations_validating
+  text: `
+    UPDATE authorizations z
+       SET validating_by = ${NOBODY}, validating_since = now(), attempts = ${movedAttempts('processing', 'pending')}
+     WHERE validating_by = $1 AND status = 'pending'
+    RETURNING z.id`,
+}
+
+export function createChallengeStore(db: Database): ChallengeStore {
+  const moveChallenge = batched(
+    db,
+    async (commands: readonly Trigger[]) => {
+      const rows = await db.pipeline.run<TriggeredRow>(TRIGGER, [
+        ...triggerParameters(commands),
+        commands.map((c) => (typeof c.type === 'string' ? c.type : null)),
+        commands.map((c) => (typeof c.type === 'number' ? c.type : null)),
+      ])
+      const results: (Triggered | undefined)[] = commands.map(() => undefined)
+      for (const row of rows) results[row.ord - 1] = decodeTriggered(row, true)
+      return results
+    },
+    (command) => command.authorizationId,
+  )
+
+  const findUnmoved = batched(db, async (commands: readonly Trigger[]) => {
+    const rows = await db.pipeline.run<TriggeredRow & { stale: boolean }>(TRIGGERED_BEFORE, triggerParameters(commands))
+    const results: (Triggered | StaleAccount | undefined)[] = commands.map(() => undefined)
+    for (const row of rows)
+      results[row.ord - 1] = row.stale ? STALE_ACCOUNT : row.id === null ? undefined : decodeTriggered(row, false)
+    return results
+  })
+
+  return {
+    trigger: async (command) => (await moveChallenge(command)) ?? findUnmoved(command),
+
+    recordAttempt: batched(
+      db,
+      async (commands: readonly AttemptResult[]) => {
+        const rows = await db.pipeline.run<{ ord: number }>(RECORD_ATTEMPT, [
+          commands.map((c) => c.authorizationId),
+          commands.map((c) => c.type),
+          commands.map((c) => JSON.stringify(c.attempt)),
+          commands.map((c) => c.outcome),
+          commands.map((c) => c.instanceId),
+          commands.map((c) => c.validForSeconds ?? null),
+          commands.map((c) => (c.retryInMs ?? 0) / 1000),
+          commands.map((c) => (c.evidence ? JSON.stringify(c.evidence) : null)),
+        ])
+        const moved = new Set(rows.map((row) => row.ord))
+        return commands.map((_, i) => moved.has(i + 1))
+      },
+      (command) => command.authorizationId,
+    ),
+
+    renew: batched(
+      db,
+      async (commands) => {
+        const rows = await db.pipeline.run<{ ord: number }>(RENEW, [
+          commands.map((c) => c.authorizationId),
+          commands.map((c) => c.instanceId),
+        ])
+        const moved = new Set(rows.map((row) => row.ord))
+        return commands.map((_, i) => moved.has(i + 1))
+      },
+      (command) => command.authorizationId,
+    ),
+
+    async release(instanceId) {
+      return (await db.query(RELEASE, [instanceId])).length
+    },
+
+    async adopt(instanceId, { types, staleSeconds, limit }) {
+      return decodeAdopted(await db.query<AdoptedRow>(ADOPT, [instanceId, types, staleSeconds ?? null, limit]))
+    },
+
+    async overdue(instanceId) {
+      const rows = await db.query<Pick<AuthorizationRow, 'attempts'> & { id: string }>(OVERDUE, [instanceId])
+      return rows.map(({ id, attempts }) => ({ authorizationId: id, types: processing(attempts) }))
+    },
+
+    async readopt(instanceId, authorizationIds) {
+      return decodeAdopted(await db.query<AdoptedRow>(READOPT, [instanceId, authorizationIds]))
+    },
+  }
+}
+
+type TriggeredRow = AuthorizationRow & { ord: number; mine: boolean; former_thumbprints: string[] }
+
+const triggerParameters = (commands: readonly Trigger[]) => [
+  commands.map((c) => c.authorizationId),
+  commands.map((c) => c.requester.accountId),
+  commands.map((c) => c.requester.keyVersion),
+  commands.map((c) => c.instanceId),
+]
+
+function decodeTriggered(row: TriggeredRow, moved: boolean): Triggered {
+  return { moved, mine: row.mine, authorization: decode(row), formerThumbprints: row.former_thumbprints }
+}
+
+type AdoptedRow = AuthorizationRow & { thumbprint: string; former_thumbprints: string[] }
+
+function decodeAdopted(rows: readonly AdoptedRow[]): AdoptedChallenge[] {
+  return rows.flatMap((row) =>
+    processing(row.attempts).map((type) => {
+      const thumbprint = row.attempts[type]?.thumbprint ?? row.thumbprint
+      const formerThumbprints = [...row.former_thumbprints, row.thumbprint].filter((other) => other !== thumbprint)
+      return { authorization: decode(row), type, thumbprint, formerThumbprints }
+    }),
+  )
+}
+
+function processing(attempts: AuthorizationRow['attempts']): ChallengeType[] {
+  return keysOf(attempts as Record<ChallengeType, ChallengeAttempt>).filter(
+    (type) => attempts[type]?.status === 'processing',
+  )
+}
