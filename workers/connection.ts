@@ -2,6 +2,7 @@
 
 import { connect as connectTcp, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
+import { startTimeLimit } from '../src/lib/time-limit.ts'
 
 export interface Endpoint {
   /** IP address; never a name. */
@@ -61,7 +62,7 @@ function opened(
 ): Promise<ConnectionFailure | undefined> {
   return new Promise((resolve) => {
     const finish = (failure: ConnectionFailure | undefined) => {
-      clearTimeout(timer)
+      stopTimer()
       socket.removeAllListeners(event).removeListener('error', onError).removeListener('close', onClose)
       // Errors keep coming after we lost interest, and before somebody else takes the socket over.
       socket.on('error', () => {})
@@ -71,7 +72,7 @@ function opened(
     const fail = (reason: string) => finish({ kind: 'failed', phase, reason })
     const onError = (error: Error) => fail(errorReason(error))
     const onClose = () => fail('connection closed')
-    const timer = setTimeout(() => fail('timed out'), Math.max(0, timeoutMs))
+    const stopTimer = startTimeLimit(Math.max(0, timeoutMs), () => fail('timed out'))
     socket.once(event, () => finish(undefined))
     socket.once('error', onError)
     socket.once('close', onClose)

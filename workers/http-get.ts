@@ -6,6 +6,7 @@
 
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
+import { startTimeLimit } from '../src/lib/time-limit.ts'
 import { type ConnectionFailure, errorReason } from './connection.ts'
 
 export interface GetRequest {
@@ -35,13 +36,13 @@ export function get(socket: Socket, what: GetRequest, timeoutMs: number): Promis
     const finish = (outcome: HttpResponse | ConnectionFailure) => {
       if (finished) return
       finished = true
-      clearTimeout(timer)
+      stopTimer()
       socket.destroy()
       resolve(outcome)
     }
     const fail = (reason: string) => finish({ kind: 'failed', phase: 'exchange', reason })
     // The whole response, not the time between two bytes.
-    const timer = setTimeout(() => fail('timed out'), timeoutMs)
+    const stopTimer = startTimeLimit(timeoutMs, () => fail('timed out'))
 
     const request = httpRequest({
       createConnection: () => socket,

@@ -149,7 +149,8 @@ export class SignerClient {
     return new Promise<Reply<MethodName>>((resolve, reject) => {
       const pending: Pending = { frame, method, deadlineAt: performance.now() + wait, sent: 0, resolve, reject }
       this.#pending.set(id, pending)
-      this.#deadlineTimer ??= setInterval(() => this.#expire(), DEADLINE_TICK_MS)
+      // After the turn's input has been read: a thread that was held up first takes the answers that have come meanwhile.
+      this.#deadlineTimer ??= setInterval(() => setImmediate(() => this.#expire()), DEADLINE_TICK_MS)
       if (this.#state === 'ready') this.#sendRequest(pending)
     }) as Promise<Reply<M>>
   }

@@ -6,8 +6,8 @@
  * place of a key depends on a secret, so that nobody can choose keys that push another's out.
  *
  * A bucket is changed under a lock of its own, held for about a microsecond. A thread can be ended while it holds one:
- * a lock that has not moved for as long as no holder needs is taken over. A holder that was only delayed so long can
- * cost one update; it cannot corrupt anything.
+ * a lock that has not moved for as long as no holder needs is taken over. Time counts while the waiting thread runs: a machine that
+ * stands still holds up the holder as well. A holder that was only delayed so long can cost one update; it cannot corrupt anything.
  */
 
 import { hash, randomBytes } from 'node:crypto'
@@ -18,6 +18,8 @@ const DEFAULT_BUCKETS_LOG2 = 16
 const SECRET_BYTES = 32
 /** A holder needs microseconds; the scheduler may put it aside for some tens of milliseconds. */
 const TAKE_OVER_MS = 250
+/** Two looks at a lock are less than a microsecond apart, unless the one who looks was put aside. */
+const LONGEST_LOOK_MS = 1
 
 export interface SharedTable {
   /** Replaces the number of `key` (0 when unknown) in one step that no other thread can come between. Must not throw. */
@@ -73,17 +75,16 @@ const stampNow = () => (Date.now() & 0x7fffffff) | 1
 /** @returns the stamp that is now in the lock. */
 function lock(locks: Int32Array, at: number): number {
   let held = 0
-  let since = 0
+  let lookedAt = 0
+  let waitedMs = 0
   for (;;) {
     const stamp = stampNow()
     const before = Atomics.compareExchange(locks, at, 0, stamp)
     if (before === 0) return stamp
     const now = performance.now()
-    if (before !== held) {
-      held = before
-      since = now
-    } else if (now - since > TAKE_OVER_MS && Atomics.compareExchange(locks, at, held, stamp) === held) {
-      return stamp
-    }
+    waitedMs = before === held ? waitedMs + Math.min(now - lookedAt, LONGEST_LOOK_MS) : 0
+    held = before
+    lookedAt = now
+    if (waitedMs > TAKE_OVER_MS && Atomics.compareExchange(locks, at, held, stamp) === held) return stamp
   }
 }

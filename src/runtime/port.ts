@@ -3,9 +3,10 @@
  *
  * Every ask is answered, and of tells it is said how many were taken: so the sender knows how many are on their way, and
  * refuses more than its limit at once instead of filling the queue of a thread that does not keep up. Deadlines travel as remaining
- * time (the clocks of two threads need not agree); the sender's own timer decides. Both directions may share one port.
+ * time (the clocks of two threads need not agree); the sender's own timer decides, after what has come by then. Both directions may share one port.
  */
 import type { MessagePort } from 'node:worker_threads'
+import { startTimeLimit } from '../lib/time-limit.ts'
 import type { ActorRef, Kind, MessageTable } from './actor.ts'
 import { ActorError, type ErrorData, fromErrorData, toErrorData } from './errors.ts'
 
@@ -125,17 +126,17 @@ class PortRef<T extends MessageTable> implements RemoteRef<T> {
   ask<K extends Kind<T>>(kind: K, message: T[K]['message'], deadlineMs: number): Promise<T[K]['reply']> {
     return new Promise((resolve, reject) => {
       const id = ++this.#lastId
-      const timer = setTimeout(() => {
+      const cancel = startTimeLimit(deadlineMs, () => {
         this.#open.set(id, undefined)
         reject(new ActorError('deadline', `${this.name}: no reply to ${kind} within ${deadlineMs} ms`))
-      }, deadlineMs)
+      })
       const waiter: Waiter = {
         resolve(value) {
-          clearTimeout(timer)
+          cancel()
           resolve(value as T[K]['reply'])
         },
         reject(error) {
-          clearTimeout(timer)
+          cancel()
           reject(error)
         },
       }

@@ -16,6 +16,7 @@ import {
   signedJws,
 } from '../support/acme-client.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 import { NXDOMAIN, type ScriptedDns, startDns } from '../workers/scripted-dns.ts'
 
 const PROBLEM = 'urn:ietf:params:acme:error:'
@@ -96,12 +97,8 @@ async function finalize(client: AcmeClient, order: Answer, names: readonly strin
 /** Triggers dns-persist-01 for an order of one name. @returns the first error that the challenge shows */
 async function firstError(client: AcmeClient, order: Answer): Promise<{ type: string; detail: string }> {
   const { url } = challengeOf(await client.post(order.json.authorizations[0]))
-  let polled = await client.post(url, {})
-  for (let i = 0; i < 100 && !polled.json.error; i++) {
-    await new Promise((resolve) => setTimeout(resolve, 20))
-    polled = await client.post(url)
-  }
-  return polled.json.error
+  await client.post(url, {})
+  return until('the challenge shows an error', async () => (await client.post(url)).json.error)
 }
 
 const secondsFromNow = (authorization: Answer) => (Date.parse(authorization.json.expires) - Date.now()) / 1000
@@ -205,12 +202,11 @@ describe('dns-persist-01', () => {
   })
 
   test('an authorization that persistUntil has ended takes the order with it', async () => {
-    zone.publish('soon.example', `${record}; persistUntil=${unixTime(3)}`)
+    zone.publish('soon.example', `${record}; persistUntil=${unixTime(8)}`)
     const { order, authorizations } = await authorize(client, ['soon.example'])
     assert.equal((authorizations[0] as Answer).json.status, 'valid')
     const url = order.json.authorizations[0]
-    for (let i = 0; i < 50 && (await client.post(url)).json.status === 'valid'; i++)
-      await new Promise((resolve) => setTimeout(resolve, 100))
+    await until('it has ended', async () => (await client.post(url)).json.status !== 'valid')
     assert.equal((await client.post(url)).json.status, 'expired')
     const finalized = await client.post(order.json.finalize, { csr: await csrFor(['soon.example']) })
     assert.equal(finalized.json.type, `${PROBLEM}orderNotReady`)
@@ -401,7 +397,8 @@ describe('dns-persist-01 of draft 02, with records for the names below', () => {
   test('every attempt leaves its evidence in the log', async () => {
     zone.publish('evidence.example', hashed('evidence.example'))
     await authorize(client, ['evidence.example'])
-    const line = service.log.findLast(
+    const line = await service.untilLogged(
+      'the attempt',
       (one) => one.message === 'validation attempt' && /evidence\.example/.test(JSON.stringify(one)),
     )
     assert.match(JSON.stringify(line), /"name":"_validation-persist\.evidence\.example"/)

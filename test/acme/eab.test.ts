@@ -18,7 +18,7 @@ import {
   startResponder,
 } from '../support/acme-client.ts'
 import { bindingFor, chancery, createCredential, type EabCredential, operate } from '../support/operator.ts'
-import { type LogLine, startTestService, type TestService } from '../support/service.ts'
+import { startTestService, type TestService } from '../support/service.ts'
 
 const secrets = mkdtempSync(path.join(tmpdir(), 'chancery-eab-'))
 const keyFile = path.join(secrets, 'eab.key')
@@ -44,12 +44,6 @@ async function queryDatabase<Row>(service: TestService, text: string, values: un
   } finally {
     await client.end()
   }
-}
-
-/** Lines of the front threads arrive a little after the reply. */
-async function logged(service: TestService, wanted: (line: LogLine) => boolean): Promise<void> {
-  for (let wait = 0; wait < 100 && !service.log.some(wanted); wait++) await new Promise((done) => setTimeout(done, 20))
-  assert.ok(service.log.some(wanted))
 }
 
 describe('external account binding, required', () => {
@@ -438,7 +432,7 @@ describe('external account binding, required', () => {
       "SELECT hmac_key FROM eab_credentials WHERE kid = 'secret'",
     )
     assert.ok(row && !row.hmac_key.includes(hmacKey))
-    await logged(service, (line) => line.event === 'account_created' && line.eabKid === 'secret')
+    await service.untilLogged('the account', (line) => line.event === 'account_created' && line.eabKid === 'secret')
     const log = JSON.stringify(service.log)
     for (const encoding of ['base64url', 'base64', 'hex'] as const) assert.ok(!log.includes(hmacKey.toString(encoding)))
   })

@@ -14,6 +14,7 @@ import {
 } from '../support/acme-client.ts'
 import { chancery } from '../support/operator.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../../..')
 const FAULTY = `ext:${path.join(ROOT, 'test/fixtures/extensions/faulty.mjs')}`
@@ -106,9 +107,10 @@ describe('methods of validator modules', () => {
       assert.equal(authorization.json.status, 'invalid')
       assert.equal(challenge.json.error.type, `${PROBLEM}serverInternal`)
       assert.match(challenge.json.error.detail, /^the validator of faulty-01 /)
-      const tried = service.log.filter((line) => line['identifier'] === `${behaviour}.no-verdict.test`)
+      const tried = () => service.log.filter((line) => line['identifier'] === `${behaviour}.no-verdict.test`)
+      await until('both attempts are in the log', () => tried().length >= 2)
       assert.deepEqual(
-        tried.map((line) => line['result']),
+        tried().map((line) => line['result']),
         ['retry', 'failure'],
       )
     })

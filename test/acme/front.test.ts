@@ -152,13 +152,8 @@ describe('a service behind a proxy, with paths of its own', () => {
     raw.send(head('GET /acme/v2/start', ...lines))
     await raw.receives(/^HTTP\/1\.1 200 /)
     raw.socket.destroy()
-    const deadline = Date.now() + 5_000
-    while (Date.now() < deadline) {
-      const line = service.log.find(({ requestId, message }) => requestId === id && message === 'request')
-      if (line) return line['address']
-      await new Promise((resolve) => setTimeout(resolve, 20))
-    }
-    throw new Error('the request was not logged')
+    const line = await service.untilLogged('the request', (one) => one['requestId'] === id && one.message === 'request')
+    return line['address']
   }
 
   test('the client is the last address that no trusted proxy has (decisions 24)', async () => {

@@ -6,6 +6,7 @@ import path from 'node:path'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import { parse, stringify } from 'yaml'
 import { type LogLine, startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 type Tree = Record<string, Record<string, unknown>>
 
@@ -32,16 +33,7 @@ describe('SIGHUP', () => {
   async function hangUp(message = 'configuration read again'): Promise<LogLine> {
     const seen = service.log.length
     service.process.kill('SIGHUP')
-    return waitFor(() => service.log.slice(seen).find((line) => line.message === message))
-  }
-
-  async function waitFor<T>(look: () => T | undefined | Promise<T | undefined>): Promise<T> {
-    for (let i = 0; i < 200; i++) {
-      const found = await look()
-      if (found !== undefined) return found
-      await new Promise((resolve) => setTimeout(resolve, 50))
-    }
-    throw new Error('it did not happen in time')
+    return until(message, () => service.log.slice(seen).find((line) => line.message === message))
   }
 
   /** Statuses of the same request on many connections, so that every front thread answers some. */
@@ -70,26 +62,28 @@ describe('SIGHUP', () => {
   })
 
   test('the log level changes in all threads', async () => {
-    const requestLines = async (probe: string) => {
+    const requestLines = (probe: string) => service.log.filter(({ path: requested }) => requested === probe).length
+    const untilAllLogged = async (probe: string) => {
       await statuses(`${service.baseUrl}${probe}`)
-      await new Promise((resolve) => setTimeout(resolve, 1500)) // a front writes what it gathered within a second
-      return service.log.filter(({ path: requested }) => requested === probe)
+      await until(`16 lines for ${probe}`, () => requestLines(probe) === 16)
     }
-    assert.equal((await requestLines('/first')).length, 16)
+    await untilAllLogged('/first')
     edit((config) => {
       config['logging'] = { level: 'ERROR' }
     })
     assert.equal((await hangUp()).level, 'info')
     assert.equal((await hangUp()).level, 'info', 'fatal is for alarms')
-    assert.equal((await requestLines('/second')).length, 0)
+    await statuses(`${service.baseUrl}/second`)
     writeFileSync(configFile, original)
     assert.deepEqual((await hangUp())['applied'], ['logging.level'])
-    assert.equal((await requestLines('/third')).length, 16)
+    await untilAllLogged('/third')
+    // What a thread writes comes in order: lines of the second time would be here by now.
+    assert.equal(requestLines('/second'), 0)
   })
 
   test('what needs a restart is named and not changed', async () => {
     edit((config) => {
-      config['order'] = { expiry_seconds: 4242 }
+      config['order'] = { ...config['order'], expiry_seconds: 4242 }
       config['server'] = { ...config['server'], graceful_timeout: 7 }
     })
     const line = await hangUp()

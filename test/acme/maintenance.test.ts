@@ -4,7 +4,6 @@ import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import {
   type AcmeClient,
@@ -15,9 +14,9 @@ import {
   startResponder,
 } from '../support/acme-client.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 const CLI = path.resolve(import.meta.dirname, '../../src/main/cli.js')
-const NOTICE_MS = 2_000
 
 describe('maintenance mode', () => {
   let service: TestService
@@ -51,8 +50,7 @@ describe('maintenance mode', () => {
     const begun = await client.newOrder(['begun.test'])
 
     assert.match(await chancery('maintenance', 'on'), /^maintenance is on since 2/m)
-    await pause(NOTICE_MS)
-    assert.equal((await health()).maintenance_mode, true)
+    await until('it is noticed', async () => (await health()).maintenance_mode === true)
     assert.equal((await health()).status, 'ok')
     assert.match(await metrics(), /^service_maintenance_mode 1$/m)
 
@@ -86,7 +84,7 @@ describe('maintenance mode', () => {
     assert.equal((await send({ ...request, body: JSON.stringify(forged) })).status, 403)
 
     await chancery('maintenance', 'off')
-    await pause(NOTICE_MS)
+    await until('it is noticed', async () => (await health()).maintenance_mode === false)
     assert.equal((await send(request)).status, 201)
   })
 

@@ -30,7 +30,7 @@ describe('orders and authorizations', () => {
     service = await startTestService({
       config: {
         acme: { orders_page_size: 3 },
-        challenges: { http01: { max_retries: 1 } },
+        challenges: { http01: { max_retries: 2 } },
         dns: {
           zones: [
             { zone: 'test', addresses: ['127.0.0.1'] },
@@ -148,21 +148,24 @@ describe('orders and authorizations', () => {
     { name: 'a.closed.test', type: 'connection', why: 'a closed port' },
     { name: 'a.unresolved.test', type: 'dns', why: 'a name that cannot be resolved' },
   ]
-  for (const { name, type, why, answer } of failures) {
-    test(`${why} fails validation with ${type}, and the order with it (§7.1.6, §8.2)`, async () => {
-      const order = await client.newOrder([name])
-      const { url, token, authorization } = await httpChallenge(order)
-      if (answer) responder.answer(token, `${token}.${answer}`)
-      await client.post(url, {})
-      const { json } = await client.settled(url)
-      assert.equal(json.status, 'invalid')
-      assert.equal(json.error.type, PROBLEM + type)
-      assert.ok(json.error.detail.length > 10)
-      assert.equal('validated' in json, false)
-      assert.equal((await client.post(authorization)).json.status, 'invalid')
-      assert.equal((await client.post(locationOf(order))).json.status, 'invalid')
-    })
-  }
+  // Each for three seconds of attempts, so all at once.
+  describe('of what fails', { concurrency: true }, () => {
+    for (const { name, type, why, answer } of failures) {
+      test(`${why} fails validation with ${type}, and the order with it (§7.1.6, §8.2)`, async () => {
+        const order = await client.newOrder([name])
+        const { url, token, authorization } = await httpChallenge(order)
+        if (answer) responder.answer(token, `${token}.${answer}`)
+        await client.post(url, {})
+        const { json } = await client.settled(url)
+        assert.equal(json.status, 'invalid')
+        assert.equal(json.error.type, PROBLEM + type)
+        assert.ok(json.error.detail.length > 10)
+        assert.equal('validated' in json, false)
+        assert.equal((await client.post(authorization)).json.status, 'invalid')
+        assert.equal((await client.post(locationOf(order))).json.status, 'invalid')
+      })
+    }
+  })
 
   test('a failed attempt is shown while the challenge is processing, and a later one may succeed (§8.2)', async () => {
     const order = await client.newOrder(['late.test'])

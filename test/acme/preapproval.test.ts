@@ -60,15 +60,8 @@ describe('pre-approval', () => {
     return postFrom(client, address, client.directory['newOrder'] as string, { identifiers })
   }
 
-  async function approvalOf(orderId: string): Promise<LogLine> {
-    const deadline = Date.now() + 10_000
-    for (;;) {
-      const line = service.log.find(({ event, orderId: of }) => event === 'identifiers_approved' && of === orderId)
-      if (line) return line
-      assert.ok(Date.now() < deadline, 'the approval is not in the log')
-      await new Promise((resolve) => setTimeout(resolve, 20))
-    }
-  }
+  const approvalOf = (orderId: string): Promise<LogLine> =>
+    service.untilLogged('the approval', ({ event, orderId: of }) => event === 'identifiers_approved' && of === orderId)
 
   test('an allowed name from a trusted network is valid at once, and gets its certificate without a challenge', async () => {
     const { client } = await aClient('*.office.test')

@@ -16,8 +16,8 @@ import {
 } from '../support/acme-client.ts'
 import { operate } from '../support/operator.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
-const NOTICE_MS = 2_000
 const HOUR = 3600
 
 const withTerms = (version: string) => ({
@@ -50,14 +50,19 @@ describe('of several faults the first in this order is told', () => {
     service = await startTestService({ ...withTerms('2'), continueFrom: former })
     usedNonce = await client.nonce()
     assert.equal((await client.post(client.kid, undefined, { header: { nonce: usedNonce } })).status, 200)
-    await operate(service, 'maintenance', 'on')
-    await new Promise((done) => setTimeout(done, NOTICE_MS))
+    await maintenance('on')
   })
   after(async () => {
     closeConnections()
     await service?.dispose()
     await former?.dispose()
   })
+
+  async function maintenance(position: 'on' | 'off'): Promise<void> {
+    await operate(service, 'maintenance', position)
+    const isOn = async () => (await send({ method: 'GET', url: `${service.baseUrl}/healthz` })).json.maintenance_mode
+    await until(`maintenance is ${position}`, async () => (await isOn()) === (position === 'on'))
+  }
 
   const FAULTS = [
     'method',
@@ -131,8 +136,7 @@ describe('of several faults the first in this order is told', () => {
     if (fault !== 'rate limit') test(fault, () => assertTold(fault))
 
   test('rate limit, terms and nonce, once maintenance is over', async () => {
-    await operate(service, 'maintenance', 'off')
-    await new Promise((done) => setTimeout(done, NOTICE_MS))
+    await maintenance('off')
     await assertTold('terms')
     await operate(service, 'terms', 'accept', '--account', client.kid.slice(-36))
     await assertTold('nonce')
@@ -140,8 +144,7 @@ describe('of several faults the first in this order is told', () => {
     const jws = await client.jws(url, { payload: { identifiers: [{ type: 'dns', value: 'a.test' }] } })
     const headers = { 'X-Forwarded-For': address, 'Content-Type': 'application/jose+json' }
     assert.equal((await send({ url, headers, body: JSON.stringify(jws) })).status, 201, 'the limit is one')
-    await operate(service, 'maintenance', 'on')
-    await new Promise((done) => setTimeout(done, NOTICE_MS))
+    await maintenance('on')
     await assertTold('rate limit')
     await assertTold('nonce form')
   })

@@ -9,6 +9,10 @@ import { startTestService, type TestService } from '../support/service.ts'
 
 /** Of which four are the supervisor's: the one front has four. */
 const CONNECTIONS = 8
+/** A connection counts as stuck after a second; the rest is the machine's. */
+const REFUSAL_MS = 30_000
+/** One request in so many milliseconds passes an exhausted pool. */
+const PROBE_MS = 2_000
 
 describe('pool pressure guard', () => {
   let service: TestService
@@ -49,8 +53,8 @@ describe('pool pressure guard', () => {
 
   const directory = () => send({ method: 'GET', url: service.directoryUrl })
 
-  async function firstRefusal(timeoutMs: number): Promise<Answer> {
-    const deadline = Date.now() + timeoutMs
+  async function firstRefusal(): Promise<Answer> {
+    const deadline = Date.now() + REFUSAL_MS
     for (;;) {
       const answer = await directory()
       if (answer.status === 503) return answer
@@ -72,7 +76,7 @@ describe('pool pressure guard', () => {
     const batch = await updates(3)
     const release = await stall()
     const answers = batch()
-    const refused = await firstRefusal(5_000)
+    const refused = await firstRefusal()
     await release()
     assert.equal(refused.headers['retry-after'], '3')
     for (const answer of await Promise.all(answers)) assert.equal(answer.status, 200)
@@ -86,7 +90,7 @@ describe('pool pressure guard', () => {
     await pause(700)
     answers.push(...second())
     const seen: string[] = []
-    const deadline = Date.now() + 5_000
+    const deadline = Date.now() + REFUSAL_MS
     while (seen.at(-1) !== '5' && Date.now() < deadline) {
       const { status, headers } = await directory()
       const retryAfter = String(headers['retry-after'])
@@ -94,7 +98,12 @@ describe('pool pressure guard', () => {
       await pause(10)
     }
     await release()
-    assert.deepEqual(seen.slice(-2), seen.length > 1 ? ['2', '5'] : ['5'])
+    // Each tier in its turn; those of a moment, and three stuck are one, may be over before anybody asks.
+    assert.equal(seen.at(-1), '5')
+    assert.deepEqual(
+      seen,
+      ['2', '3', '5'].filter((tier) => seen.includes(tier)),
+    )
     for (const answer of await Promise.all(answers)) assert.equal(answer.status, 200)
     await untilAllowed()
   })
@@ -103,16 +112,20 @@ describe('pool pressure guard', () => {
     const batch = await updates(6)
     const release = await stall()
     const answers = batch()
-    const refused = await firstRefusal(5_000)
+    const refused = await firstRefusal()
     assert.equal(refused.json.type, 'urn:ietf:params:acme:error:serverInternal')
     assert.match(String(refused.headers['content-type']), /^application\/problem\+json/)
     await pause(300)
 
     const statuses: number[] = []
-    for (let until = Date.now() + 3_000; Date.now() < until; await pause(50)) statuses.push((await directory()).status)
+    const beganAt = Date.now()
+    for (; Date.now() < beganAt + 3_000; await pause(50)) statuses.push((await directory()).status)
     const probes = statuses.filter((status) => status === 200).length
-    assert.ok(probes >= 1 && probes <= 2, `${probes} requests passed in three seconds`)
-    assert.equal((await send({ method: 'GET', url: `${service.baseUrl}/metrics` })).status, 503)
+    const most = 1 + Math.floor((Date.now() - beganAt) / PROBE_MS)
+    assert.ok(probes >= 1 && probes <= most, `${probes} requests passed, ${most} may`)
+    // One of the two may be the next that passes.
+    const metrics = await Promise.all([1, 2].map(() => send({ method: 'GET', url: `${service.baseUrl}/metrics` })))
+    assert.ok(metrics.some(({ status }) => status === 503))
 
     assert.equal((await send({ method: 'GET', url: `${service.baseUrl}/livez` })).status, 200)
     const health = await send({ method: 'GET', url: `${service.baseUrl}/healthz` })

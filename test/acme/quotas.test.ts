@@ -2,13 +2,25 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type Answer, closeConnections, csrFor, registeredClient, startResponder } from '../support/acme-client.ts'
 import { certIdOf } from '../support/certificate-id.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
+const DAY_MS = 86_400_000
+/** More than all of this takes. */
+const ENOUGH_MS = 60_000
+
+/** A day of a quota is one of UTC, and what is counted here is to fall into one. */
+async function untilDayIsYoung(): Promise<void> {
+  const leftMs = DAY_MS - (Date.now() % DAY_MS)
+  if (leftMs < ENOUGH_MS) await sleep(leftMs + 1000)
+}
+
 describe('quotas', () => {
   let service: TestService
   before(async () => {
+    await untilDayIsYoung()
     service = await startTestService({
       config: {
         quotas: { enabled: true, max_orders_per_account_per_day: 4, max_certificates_per_account_per_day: 1 },

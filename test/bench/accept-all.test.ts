@@ -19,7 +19,7 @@ after(() => service.dispose())
 function bench(...args: string[]): Promise<{ code: number | null; output: string }> {
   return new Promise((resolve) => {
     const common = ['--directory', service.directoryUrl, '--count', '20', '--clients', '4', '--warmup', '0']
-    const child = execFile(process.execPath, [MAIN, ...common, ...args], { timeout: 60_000 }, (_, stdout, stderr) =>
+    const child = execFile(process.execPath, [MAIN, ...common, ...args], { timeout: 280_000 }, (_, stdout, stderr) =>
       resolve({ code: child.exitCode, output: stdout + stderr }),
     )
   })

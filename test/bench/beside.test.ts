@@ -51,7 +51,7 @@ for (const { name, challenge, skip } of OTHERS) {
 function bench(...args: string[]): Promise<{ output: string }> {
   return new Promise((resolve) => {
     const environment = { ...process.env, TMPDIR: folder }
-    execFile(process.execPath, [MAIN, ...args], { env: environment, timeout: 90_000 }, (_, stdout, stderr) =>
+    execFile(process.execPath, [MAIN, ...args], { env: environment, timeout: 280_000 }, (_, stdout, stderr) =>
       resolve({ output: stdout + stderr }),
     )
   })

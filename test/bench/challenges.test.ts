@@ -13,7 +13,7 @@ import { type Server, startServer } from '../../bench/servers/chancery.ts'
 
 const NOBODY = { begin: () => undefined, end: () => undefined }
 
-describe('the full flow with the responders of the bench', { timeout: 120_000 }, () => {
+describe('the full flow with the responders of the bench', { timeout: 600_000 }, () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'challenges-test-'))
   chmodSync(folder, 0o755)
   const never = Object.assign(new AbortController().signal, { again: new AbortController().signal })

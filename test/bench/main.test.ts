@@ -72,11 +72,11 @@ describe('the bench command', () => {
 
   test('measures for a time after warming up', async () => {
     const file = join(folder, 'time.json')
-    const times = ['--duration', '0.3', '--warmup', '0.1']
+    const times = ['--duration', '2', '--warmup', '0.1']
     const { code, stderr } = await bench('--directory', `${origin}/`, '--scenario', 'nonce', ...times, '--json', file)
     assert.equal(code, 0, stderr)
     const [result] = resultsIn(file)
-    assert.ok(result && result.succeeded > 10 && Math.abs(result.seconds - 0.3) < 0.01, JSON.stringify(result))
+    assert.ok(result && result.succeeded > 10 && Math.abs(result.seconds - 2) < 0.01, JSON.stringify(result))
   })
 
   test('fails when an answer is wrong', async () => {
@@ -169,7 +169,7 @@ describe('the bench command', () => {
 
 function bench(...args: string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
   return new Promise((resolve) => {
-    const child = execFile(process.execPath, [MAIN, ...args], { timeout: 30_000 }, (_, stdout, stderr) =>
+    const child = execFile(process.execPath, [MAIN, ...args], { timeout: 120_000 }, (_, stdout, stderr) =>
       resolve({ code: child.exitCode, stdout, stderr }),
     )
   })

@@ -13,7 +13,7 @@ import { startTestService, type TestService } from '../support/service.ts'
 
 const NOBODY = { begin: () => undefined, end: () => undefined }
 
-describe('scenarios of certificates that are there', { timeout: 120_000 }, () => {
+describe('scenarios of certificates that are there', { timeout: 600_000 }, () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'scenarios-test-'))
   const never = Object.assign(new AbortController().signal, { again: new AbortController().signal })
   let service: TestService

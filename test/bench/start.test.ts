@@ -10,7 +10,7 @@ import { resultsIn } from '../support/bench-document.ts'
 
 const MAIN = path.resolve(import.meta.dirname, '../../bench/main.js')
 
-describe('a service that the bench starts', { timeout: 120_000 }, () => {
+describe('a service that the bench starts', { timeout: 600_000 }, () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'start-test-'))
   chmodSync(folder, 0o755)
   after(() => rmSync(folder, { recursive: true }))
@@ -19,7 +19,7 @@ describe('a service that the bench starts', { timeout: 120_000 }, () => {
     const file = path.join(folder, 'out.json')
     const short = ['--start', '--workers', '1', '--clients', '2', '--count', '6', '--warmup', '0', '--json', file]
     return new Promise((resolve) => {
-      const options = { env: { ...process.env, TMPDIR: folder }, timeout: 100_000 }
+      const options = { env: { ...process.env, TMPDIR: folder }, timeout: 280_000 }
       const child = execFile(process.execPath, [MAIN, ...short, ...args], options, (_, stdout, stderr) =>
         resolve({ code: child.exitCode, output: stdout + stderr }),
       )

@@ -5,10 +5,10 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, wr
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, afterEach, describe, test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/main/embedded/postgres.ts'
 import { identifyProcess } from '../../src/main/embedded/process-identity.ts'
+import { until } from '../support/until.ts'
 
 const isRoot = process.getuid?.() === 0
 
@@ -62,14 +62,6 @@ async function query(server: EmbeddedPostgres, sql: string): Promise<Record<stri
   } finally {
     await client.end()
   }
-}
-
-async function until(what: string, condition: () => boolean): Promise<void> {
-  for (let tries = 0; tries < 500; tries += 1) {
-    if (condition()) return
-    await sleep(20)
-  }
-  assert.fail(`${what} did not happen within 10 s`)
 }
 
 describe('embedded PostgreSQL', () => {

@@ -4,7 +4,7 @@
  *
  * Bound: an issuance that was interrupted between signature and record is finished once its intent is older than
  * `ca.signer.timeout_seconds` + 5 s, by a recovery round every 2 s; a challenge whose claim was committed but not
- * acknowledged is taken up after `challenges.background_worker.stale_seconds`. With the settings of this test: 9 s.
+ * acknowledged is taken up after `challenges.background_worker.stale_seconds`. With the settings of this test: 9 s, and `BOUND_MS` allows for a busy machine.
  */
 
 import assert from 'node:assert/strict'
@@ -19,14 +19,14 @@ import { assertNoComplaints, type Crowd, createMoments, startCrowd } from '../su
 import { startTestService, type TestService } from '../support/service.ts'
 
 const KILLS = 3
-const BOUND_MS = 15_000
+const BOUND_MS = 40_000
 /** From the database being back to the next certificate: under a second when the machine is free. */
-const RECOVERY_MS = 10_000
-const READINESS_MS = 10_000
-/** A second for idle connections of clients, and room for a busy machine. */
-const STOP_MS = 5_000
+const RECOVERY_MS = 30_000
+const READINESS_MS = 30_000
+/** A second for idle connections of clients, the five of `graceful_timeout` at the most, and room for a busy machine. */
+const STOP_MS = 15_000
 
-describe('kill -9 of PostgreSQL', { timeout: 150_000 }, () => {
+describe('kill -9 of PostgreSQL', { timeout: 300_000 }, () => {
   const dataDir = path.join(tmpdir(), `chancery-faults-${process.pid}`)
   let postgres: EmbeddedPostgres
   let service: TestService
@@ -43,7 +43,7 @@ describe('kill -9 of PostgreSQL', { timeout: 150_000 }, () => {
       },
     })
     const { directoryUrl, http01Port } = service
-    crowd = await startCrowd({ directoryUrl, http01Port, accounts: 4, ordersAtOnce: 12, timeoutMs: 120_000 })
+    crowd = await startCrowd({ directoryUrl, http01Port, accounts: 4, ordersAtOnce: 12, timeoutMs: 240_000 })
   })
   after(async () => {
     await crowd.close()
@@ -63,7 +63,7 @@ describe('kill -9 of PostgreSQL', { timeout: 150_000 }, () => {
       await assertUnavailable()
       if (kill === 0) {
         await untilReadiness(503)
-        await service.waitForLog('background task failed; it is tried again', 10_000)
+        await service.waitForLog('background task failed; it is tried again')
       }
       postgres = await startPostgres()
       await untilNextCertificate()

@@ -2,7 +2,7 @@
  * kill -9 of the service process, with all its threads, while clients are busy (ARCHITECTURE.md, life of an issuance).
  *
  * Bound: what the dead process left is finished within `BOUND_MS` of its successor being ready. The first rounds of
- * recovery and challenge adoption run as it starts, and again every two seconds.
+ * recovery and challenge adoption run as it starts, and again every two seconds; the rest is for a busy machine.
  */
 
 import assert from 'node:assert/strict'
@@ -13,9 +13,9 @@ import { assertNoComplaints, type Crowd, createMoments, startCrowd } from '../su
 import { startTestService, type TestService } from '../support/service.ts'
 
 const KILLS = 3
-const BOUND_MS = 10_000
+const BOUND_MS = 30_000
 
-describe('kill -9 of the service', { timeout: 120_000 }, () => {
+describe('kill -9 of the service', { timeout: 300_000 }, () => {
   let first: TestService
   let service: TestService
   let crowd: Crowd
@@ -23,7 +23,7 @@ describe('kill -9 of the service', { timeout: 120_000 }, () => {
     first = await startTestService()
     service = first
     const { directoryUrl, http01Port } = service
-    crowd = await startCrowd({ directoryUrl, http01Port, accounts: 4, ordersAtOnce: 12, timeoutMs: 100_000 })
+    crowd = await startCrowd({ directoryUrl, http01Port, accounts: 4, ordersAtOnce: 12, timeoutMs: 240_000 })
   })
   after(async () => {
     await crowd.close()

@@ -31,7 +31,7 @@ const STEPS: readonly (readonly [step: string, lines: number])[] = [
   ['reply sent', 1],
 ]
 
-describe('kill -9 of the signer between two steps of a signature', { timeout: 120_000 }, () => {
+describe('kill -9 of the signer between two steps of a signature', { timeout: 300_000 }, () => {
   let files: SignerFiles
   let service: TestService
   let responder: Http01Responder
@@ -46,7 +46,7 @@ describe('kill -9 of the signer between two steps of a signature', { timeout: 12
     const signer = { socket: files.socket, secret_file: path.join(files.folder, 'secret'), timeout_seconds: 3 }
     service = await startTestService({ config: { ca: { signer } } })
     responder = await startHttp01Responder(service.http01Port)
-    client = createPersistentClient({ directoryUrl: service.directoryUrl, timeoutMs: 60_000 })
+    client = createPersistentClient({ directoryUrl: service.directoryUrl, timeoutMs: 240_000 })
     await client.register()
     await daemon.stop()
   })
@@ -88,7 +88,7 @@ describe('kill -9 of the signer between two steps of a signature', { timeout: 12
 
   test('orders, certificates and audit chain agree', async () => {
     const { connection } = service.database
-    const books = await checkBooks({ connection, folder: files.folder, held, boundMs: 5000 })
+    const books = await checkBooks({ connection, folder: files.folder, held, boundMs: 30_000 })
     assert.deepEqual(books.orders, { valid: STEPS.length })
     assert.equal(books.certificates, STEPS.length)
     assert.deepEqual(client.complaints, [])

@@ -14,16 +14,16 @@ import { assertNoComplaints, type Crowd, createMoments, startCrowd } from '../su
 import { startTestService, type TestService } from '../support/service.ts'
 
 const KILLS = 3
-const BOUND_MS = 15_000
-const RESTART_MS = 10_000
+const BOUND_MS = 40_000
+const RESTART_MS = 30_000
 
-describe('kill -9 of the signer', { timeout: 120_000 }, () => {
+describe('kill -9 of the signer', { timeout: 300_000 }, () => {
   let service: TestService
   let crowd: Crowd
   before(async () => {
     service = await startTestService({ config: { ca: { signer: { timeout_seconds: 2 } } } })
     const { directoryUrl, http01Port } = service
-    crowd = await startCrowd({ directoryUrl, http01Port, accounts: 4, ordersAtOnce: 12, timeoutMs: 100_000 })
+    crowd = await startCrowd({ directoryUrl, http01Port, accounts: 4, ordersAtOnce: 12, timeoutMs: 240_000 })
   })
   after(async () => {
     await crowd.close()

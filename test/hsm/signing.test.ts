@@ -12,13 +12,13 @@ import { type AuthorityKind, leafTbs, makeAuthority, type SignerFiles, writeSign
 import { type Daemon, startDaemon } from '../signer/daemon.ts'
 import { rawTbsList } from '../signer/raw-tbs-list.ts'
 import { requireAll, requireCommand, requirePackage } from '../support/requirements.ts'
-import { makeToken, SOFTHSM_LIBRARY, type TestToken } from '../support/softhsm.ts'
+import { makeToken, PIN, SOFTHSM_LIBRARY, type TestToken } from '../support/softhsm.ts'
 
 const NEEDS = requireAll(requireCommand('softhsm2-util'), requirePackage('graphene-pk11'))
 
 const KINDS: readonly AuthorityKind[] = ['P-256', 'P-384', 'P-521', 'RSA']
 const HASHES = ['sha256', 'sha384', 'sha512'] as const
-const timeoutMs = 10_000
+const timeoutMs = 60_000
 
 describe('a key in a token', NEEDS, () => {
   const authorities = Object.fromEntries(
@@ -107,6 +107,6 @@ describe('a key in a token', NEEDS, () => {
   })
 
   test('stands nowhere with its PIN in the log', () => {
-    assert.doesNotMatch(daemon.output(), /837465/)
+    assert.ok(!daemon.output().includes(PIN))
   })
 })

@@ -12,6 +12,9 @@ export interface RawConnection {
   closes(withinMs?: number): Promise<string>
 }
 
+/** In one process with the server; for a machine that stands still meanwhile. */
+const WITHIN_MS = 20_000
+
 /** @param localAddress to come from, such as another one of the loopback network. */
 export function openRaw(port: number, host = '127.0.0.1', localAddress?: string): Promise<RawConnection> {
   return new Promise((resolve, reject) => {
@@ -41,8 +44,8 @@ export function openRaw(port: number, host = '127.0.0.1', localAddress?: string)
         return closed
       },
       send: (data) => void socket.write(data),
-      receives: (pattern, withinMs = 3000) => wait(`receiving ${pattern}`, () => pattern.test(text()), withinMs),
-      closes: (withinMs = 3000) => wait('closing', () => closed, withinMs),
+      receives: (pattern, withinMs = WITHIN_MS) => wait(`receiving ${pattern}`, () => pattern.test(text()), withinMs),
+      closes: (withinMs = WITHIN_MS) => wait('closing', () => closed, withinMs),
     }
   })
 }

@@ -12,6 +12,7 @@ import { X509CertificateGenerator } from '@peculiar/x509'
 import { assertPortFree } from '../../src/http/port-check.ts'
 import type { HttpServer, ListenOptions } from '../../src/http/server.ts'
 import { listen } from '../../src/http/uws.ts'
+import { freePort } from '../support/free-port.ts'
 
 const LARGE = Buffer.alloc(3 * 1024 * 1024, 'tls ')
 let directory: string
@@ -117,8 +118,9 @@ describe('a port', () => {
   })
 
   test('is free again once the server is closed', async () => {
-    const other = listen({ ...options })
-    const { port } = other
+    // Not one of the kernel's own choice, which it may give to somebody else in the meantime.
+    const port = await freePort()
+    const other = listen({ ...options, port })
     const sharing = listen({ ...options, port })
     other.close()
     await assert.rejects(assertPortFree('127.0.0.1', port), { code: 'EADDRINUSE' })

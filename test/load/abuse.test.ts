@@ -28,11 +28,13 @@ interface Reply {
   headers: IncomingHttpHeaders
 }
 
-describe('an abusive address', { timeout: 60_000 }, () => {
+describe('an abusive address', { timeout: 180_000 }, () => {
   let service: TestService
   let client: AcmeClient
   before(async () => {
-    service = await startTestService({ config: { server: { workers: 1, overload: { enabled: true } } } })
+    // No delay is too long here: refusals are to be those of the address and not of a machine that is busy with others.
+    const overload = { enabled: true, target_delay_ms: 30_000 }
+    service = await startTestService({ config: { server: { workers: 1, overload } } })
     client = await registeredClient(service.directoryUrl)
   })
   after(async () => {
@@ -108,7 +110,10 @@ describe('an abusive address', { timeout: 60_000 }, () => {
     for (const { headers } of held) assert.match(String(headers['retry-after']), /^\d+$/)
     // What comes before the bound, and then one request a second on each connection.
     assert.ok(replies.length < CONNECTIONS * (ATTACK_MS / 1000 + 4), `${replies.length} requests were answered`)
-    assert.ok(service.log.some(({ event, address }) => event === 'address_held_back' && address === ABUSER))
+    await service.untilLogged(
+      'the address',
+      ({ event, address }) => event === 'address_held_back' && address === ABUSER,
+    )
   })
 
   // The nonce is looked at last (RFC 8555 §6.5), after the signature.
@@ -118,12 +123,15 @@ describe('an abusive address', { timeout: 60_000 }, () => {
     const again = { url: abuser.kid, headers: JOSE, body: JSON.stringify(await abuser.jws(abuser.kid)) }
     assert.equal((await sendBy(agent, again)).status, 200)
     const replies: Answer[] = []
-    while (replies.length < 140 && replies.every(({ status }) => status === 400))
+    const startedAt = performance.now()
+    while (replies.length < 600 && replies.every(({ status }) => status === 400))
       replies.push(...(await Promise.all(Array.from({ length: 20 }, () => sendBy(agent, again)))))
     agent.destroy()
     const kinds = replies.map(({ status, json }) => `${status} ${json.type.split(':').at(-1)}`)
     assert.deepEqual([...new Set(kinds)], ['400 badNonce', '429 rateLimited'])
-    assert.ok(kinds.indexOf('429 rateLimited') <= 120, kinds.join(', '))
+    // A hundred at once; of those that come more slowly seven a second are forgotten.
+    const most = 120 + (7 * (performance.now() - startedAt)) / 1000
+    assert.ok(kinds.indexOf('429 rateLimited') <= most, kinds.join(', '))
   })
 
   test('that sends bodies over the limit is cut off late', async (t) => {

@@ -2,7 +2,7 @@
  * More than can be done: new orders on hundreds of connections against one front thread, and an order under way beside them.
  *
  * The figures are printed; asserted is what must hold on any machine: every answer is an order or a 503 that says when to come
- * back, what was begun goes on, memory stays where it is, and two seconds after the flood everything is as before.
+ * back, what was begun goes on, memory stays where it is, and soon after the flood everything is as before.
  */
 
 import assert from 'node:assert/strict'
@@ -12,16 +12,22 @@ import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type AcmeClient, closeConnections, JOSE, registeredClient, send } from '../support/acme-client.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 const CONNECTIONS = 300
 const FLOOD_MS = 4_000
-const MAX_FLOOD_MS = 20_000
+const MAX_FLOOD_MS = 60_000
 /** Far below what hundreds of orders at a time take, on any machine. */
 const TARGET_MS = 30
 /** Requests of the order under way, so that one refusal more or less decides nothing. */
 const ENOUGH_ONGOING = 20
 const MAX_GROWTH_MIB = 200
-const RECOVERY_MS = 2_000
+/** A second of calm on a free machine. */
+const RECOVERY_MS = 15_000
+/** Refusals, so that the times they tell are not all the same by chance. */
+const ENOUGH_REFUSED = 30
+/** Without a refusal for so long an overload is over in the log, and the next one another. */
+const EPISODE_END_MS = 2_000
 
 interface Reply {
   status: number
@@ -31,7 +37,7 @@ interface Reply {
   ms: number
 }
 
-describe('overload', { timeout: 120_000 }, () => {
+describe('overload', { timeout: 300_000 }, () => {
   let service: TestService
   let client: AcmeClient
   before(async () => {
@@ -73,16 +79,18 @@ describe('overload', { timeout: 120_000 }, () => {
     const nonces = await Promise.all(Array.from({ length: CONNECTIONS }, () => client.nonce()))
     const replies: Reply[] = []
     const began = performance.now()
-    const seen = new Set<number>()
+    let [made, refused] = [0, 0]
     // A machine with other things to do takes longer until there is something of both kinds.
-    const goesOn = (elapsed: number) => elapsed < FLOOD_MS || ((seen.size < 2 || !isEnough()) && elapsed < MAX_FLOOD_MS)
+    const isBoth = () => made > 0 && refused >= ENOUGH_REFUSED
+    const goesOn = (elapsed: number) => elapsed < FLOOD_MS || (!(isBoth() && isEnough()) && elapsed < MAX_FLOOD_MS)
     let number = 0
     await Promise.all(
       nonces.map(async (first) => {
         for (let nonce = first; goesOn(performance.now() - began); ) {
           const reply = await order(agent, nonce, `flood-${number++}.test`)
           replies.push(reply)
-          seen.add(reply.status)
+          if (reply.status === 503) refused++
+          else made++
           nonce = reply.nonce ?? (await client.nonce())
         }
       }),
@@ -109,6 +117,7 @@ describe('overload', { timeout: 120_000 }, () => {
 
     const ongoing = { done: 0, refused: 0 }
     let isOver = false
+    const floodedAt = performance.now()
     const flooding = flood(() => ongoing.done + ongoing.refused >= ENOUGH_ONGOING).finally(() => {
       isOver = true
     })
@@ -152,9 +161,16 @@ describe('overload', { timeout: 120_000 }, () => {
     )
     assert.ok(growth < MAX_GROWTH_MIB, `memory grew by ${growth} MiB`)
 
-    await service.waitForLog('overload is over')
-    const lines = service.log.filter(({ event }) => event === 'overload_began')
-    assert.ok(lines.length >= 1 && lines.length <= 3, `${lines.length} lines for one overload`)
-    assert.equal(await metric('service_overloaded_threads'), 0)
+    // On a busy machine a flood is several episodes, and all but the last are over by now.
+    await until('no thread is overloaded', async () => (await metric('service_overloaded_threads')) === 0)
+    const linesOf = (wanted: string) => service.log.filter(({ event }) => event === wanted)
+    await until('every episode has its end in the log', () => {
+      return (
+        linesOf('overload_began').length > 0 && linesOf('overload_ended').length === linesOf('overload_began').length
+      )
+    })
+    const lines = linesOf('overload_began')
+    const mostLines = 1 + Math.ceil((endedAt + recoveredMs - floodedAt) / EPISODE_END_MS)
+    assert.ok(lines.length >= 1 && lines.length <= mostLines, `${lines.length} lines for one overload`)
   })
 })

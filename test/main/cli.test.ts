@@ -23,7 +23,7 @@ const scratch = mkdtempSync(path.join(tmpdir(), 'chancery-cli-'))
 after(() => rmSync(scratch, { recursive: true, force: true }))
 
 const chancery = (...args: string[]): Promise<CommandResult> =>
-  runCommand(process.execPath, [CLI, ...args], { env: { SERVICE_CONFIG: '', TMPDIR: scratch }, timeoutMs: 30_000 })
+  runCommand(process.execPath, [CLI, ...args], { env: { SERVICE_CONFIG: '', TMPDIR: scratch }, timeoutMs: 60_000 })
 
 /** Ten faults in twenty lines: values, keys, variables, a network, a switch ahead of its time. */
 const TEN_ERRORS = `server:

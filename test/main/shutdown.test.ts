@@ -9,19 +9,21 @@ import { createPersistentClient } from '../support/persistent-client.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
 const IDLE_CONNECTIONS = 20
+/** What `server.graceful_timeout` allows for requests that run, and there are none. */
+const GRACEFUL_SECONDS = 60
 /** One second for requests that are on their way; the rest is the machine's. */
-const STOP_MS = 3_000
+const STOP_MS = 20_000
 
-describe('shutdown', { timeout: 90_000 }, () => {
+describe('shutdown', { timeout: 300_000 }, () => {
   const services: TestService[] = []
   const sockets: Socket[] = []
   after(async () => {
     for (const socket of sockets) socket.destroy()
-    for (const service of services) await service.dispose()
+    for (const service of services.toReversed()) await service.dispose()
   })
 
   async function start(): Promise<TestService> {
-    const service = await startTestService()
+    const service = await startTestService({ config: { server: { graceful_timeout: GRACEFUL_SECONDS } } })
     services.push(service)
     return service
   }
@@ -43,7 +45,7 @@ describe('shutdown', { timeout: 90_000 }, () => {
     return performance.now() - startedAt
   }
 
-  test('SIGTERM with idle keep-alive connections ends within 3 s', async () => {
+  test('SIGTERM with idle keep-alive connections waits for none of them', async () => {
     const service = await start()
     const get = 'GET /directory HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n'
     const requests = Array.from({ length: IDLE_CONNECTIONS }, (_, i) => (i % 4 === 0 ? '' : get))
@@ -52,7 +54,7 @@ describe('shutdown', { timeout: 90_000 }, () => {
     assert.ok(elapsed < STOP_MS, `${elapsed} ms`)
   })
 
-  test('SIGTERM right after the start ends within 3 s', async () => {
+  test('SIGTERM right after the start ends it at once', async () => {
     const elapsed = await stopTime(await start())
     assert.ok(elapsed < STOP_MS, `${elapsed} ms`)
   })
@@ -60,7 +62,7 @@ describe('shutdown', { timeout: 90_000 }, () => {
   test('a challenge that is being retried is pending again afterwards, and a successor finishes the order', async () => {
     const service = await start()
     const { directoryUrl, http01Port } = service
-    const client = createPersistentClient({ directoryUrl, timeoutMs: 30_000 })
+    const client = createPersistentClient({ directoryUrl, timeoutMs: 200_000 })
     await client.register()
     // Nobody answers on the port yet, so the first attempt fails and another is to follow.
     const obtained = client.obtain('shutdown.test')

@@ -18,7 +18,7 @@ test('they open no debugger and end nothing; a log line names each and what to s
     for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) {
       service.process.kill(signal)
       const sentence = `${signal} is ignored; SIGHUP has the configuration read again, SIGTERM stops`
-      const { level } = await service.waitForLog(sentence, 5_000)
+      const { level } = await service.waitForLog(sentence)
       assert.equal(level, 'warn')
     }
     await assertPortFree('127.0.0.1', port)

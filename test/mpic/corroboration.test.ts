@@ -73,7 +73,7 @@ function corroboration(list: readonly RemotePerspective[], changes: Partial<Corr
   return createCorroboration({
     perspectives: list,
     policy: { maxNonCorroborations: undefined, minRegions: 1 },
-    timeoutMs: 3000,
+    timeoutMs: 20_000,
     newTraceId: () => 'trace-1',
     ...changes,
   })
@@ -163,7 +163,7 @@ describe('a perspective does not corroborate when it', () => {
     assertNot(verdict, 'serverInternal', /0 of 1 remote perspectives corroborate it, and 1 must$/)
     const [step] = stepsOf(verdict, 'perspective')
     assert.equal(step?.['result'], 'failed')
-    assert.ok(ms < 4500, `${ms} ms`)
+    assert.ok(ms < 15_000, `${ms} ms`)
     return String(step?.['reason'])
   }
 
@@ -204,7 +204,7 @@ describe('a perspective does not corroborate when it', () => {
   test('wants a client certificate and gets none, or a stranger’s', async (t) => {
     const own = await loopbackCertificate()
     const { url, asked } = await serving(t, () => YES, { clientCa: own.cert })
-    assert.match(await single(remote(t, url)), /ECONNRESET|CERTIFICATE_REQUIRED|socket hang up/i)
+    assert.match(await single(remote(t, url)), /ECONNRESET|EPIPE|CERTIFICATE_REQUIRED|socket hang up/i)
     const stranger = await loopbackCertificate()
     assert.notEqual(await single(remote(t, url, { clientCertificate: stranger })), '')
     assert.equal(asked.length, 0)
@@ -286,8 +286,8 @@ describe('time', () => {
   test('those that hang when the quorum is met cost a moment, and are told of', async (t) => {
     const list = await perspectives(t, { a: () => YES, b: () => YES, c: never })
     const startedAt = performance.now()
-    const verdict = await corroboration(list, { graceMs: 200, timeoutMs: 10_000 }).verdict(job, good())
-    assert.ok(verdict.ok && performance.now() - startedAt < 2500)
+    const verdict = await corroboration(list, { graceMs: 200, timeoutMs: 30_000 }).verdict(job, good())
+    assert.ok(verdict.ok && performance.now() - startedAt < 20_000)
     assert.deepEqual(results(verdict), { a: 'corroborated', b: 'corroborated', c: 'failed' })
   })
   test('those that are slow but within that moment are heard', async (t) => {
@@ -296,15 +296,15 @@ describe('time', () => {
       return no()
     }
     const list = await perspectives(t, { a: () => YES, b: () => YES, c: slow })
-    const verdict = await corroboration(list).verdict(job, good())
+    const verdict = await corroboration(list, { graceMs: 15_000 }).verdict(job, good())
     assert.deepEqual(results(verdict), { a: 'corroborated', b: 'corroborated', c: 'refused' })
   })
   test('an outcome that cannot be good any more waits for nobody longer than that', async (t) => {
     const list = await perspectives(t, { a: () => no(), b: () => no(), c: never })
     const startedAt = performance.now()
-    const verdict = await corroboration(list, { graceMs: 200, timeoutMs: 10_000 }).verdict(job, good())
+    const verdict = await corroboration(list, { graceMs: 200, timeoutMs: 30_000 }).verdict(job, good())
     assertNot(verdict, 'unauthorized', /0 of 3/)
-    assert.ok(performance.now() - startedAt < 2500)
+    assert.ok(performance.now() - startedAt < 20_000)
   })
 })
 

@@ -6,6 +6,8 @@ import { runThread } from '../../src/runtime/thread-entry.ts'
 
 export interface FrontData {
   port: number
+  /** Counts the requests for `/slow` that have begun. */
+  slowBegun?: Int32Array<SharedArrayBuffer>
   failSetup?: boolean
   hangSetup?: boolean
   /** Counts the threads that were given it; all but the first fail. */
@@ -19,7 +21,8 @@ export type NumbersMessages = {
 export type FrontMessages = {
   port: { message: undefined; reply: number }
   crash: { message: 'throw' | 'reject' | 'exit' | 'silent'; reply: undefined }
-  block: { message: { ms: number }; reply: undefined }
+  /** Says so in the first place of `state`, and keeps the event loop until the second is not 0 any more. */
+  block: { message: { state: Int32Array<SharedArrayBuffer> }; reply: undefined }
 }
 
 function die(how: FrontMessages['crash']['message']): void {
@@ -39,9 +42,12 @@ runThread<FrontData, FrontMessages, NumbersMessages>(async ({ name, data, superv
       // Dying within the library's own callback is the hardest way to go.
       if (path === '/reject') void Promise.reject(new RangeError('rejected in a request'))
       if (path === '/exit') process.exit(9)
-      if (path === '/slow') await sleep(300)
+      if (path === '/slow') {
+        if (data.slowBegun) Atomics.add(data.slowBegun, 0, 1)
+        await sleep(300)
+      }
       if (path === '/recycle') requestRecycle('a request said so')
-      const body = path === '/supervisor' ? String(await supervisor.ask('next', 41, 1000)) : name
+      const body = path === '/supervisor' ? String(await supervisor.ask('next', 41, 30_000)) : name
       return { status: 200, headers: [], body }
     },
     onError: (error) => ({ status: 500, headers: [], body: String(error) }),
@@ -63,9 +69,9 @@ runThread<FrontData, FrontMessages, NumbersMessages>(async ({ name, data, superv
     start: () => ({
       port: () => server.port,
       crash: (how) => void die(how),
-      block: ({ ms }) => {
-        const until = performance.now() + ms
-        while (performance.now() < until);
+      block: ({ state }) => {
+        Atomics.store(state, 0, 1)
+        Atomics.wait(state, 1, 0)
         return undefined
       },
     }),

@@ -12,16 +12,16 @@ function front(name: string, port: number) {
     entry: new URL('./front.entry.js', import.meta.url),
     data: { port },
     mailboxLimit: 10,
-    readyTimeoutMs: 5000,
-    stopTimeoutMs: 2000,
-    restart: { initialDelayMs: 10, maxDelayMs: 100, maxRestarts: 5, windowMs: 10_000 },
+    readyTimeoutMs: 30_000,
+    stopTimeoutMs: 20_000,
+    restart: { initialDelayMs: 10, maxDelayMs: 100, maxRestarts: 5, windowMs: 60_000 },
     onEvent: ({ type }) => process.stdout.write(`${name} ${type}\n`),
   })
 }
 
 const steady = front('steady', 0)
 await steady.start()
-const port = await steady.ref.ask('port', undefined, 1000)
+const port = await steady.ref.ask('port', undefined, 30_000)
 const dying = front('dying', port)
 await dying.start()
 

@@ -22,8 +22,8 @@ function front(name: string, data: FrontData, options: Partial<ThreadOptions<Num
     entry: ENTRY,
     data,
     mailboxLimit: 10,
-    readyTimeoutMs: 5000,
-    stopTimeoutMs: 2000,
+    readyTimeoutMs: 30_000,
+    stopTimeoutMs: 20_000,
     restart: { initialDelayMs: 20, maxDelayMs: 100, maxRestarts: 5, windowMs: 10_000 },
     onEvent: (event) => events.push(event),
     ...options,
@@ -32,7 +32,7 @@ function front(name: string, data: FrontData, options: Partial<ThreadOptions<Num
   return { thread, events, seen: (type: ThreadEvent['type']) => events.filter((event) => event.type === type) }
 }
 
-const portOf = (thread: SupervisedThread<FrontMessages>) => thread.ref.ask('port', undefined, 1000)
+const portOf = (thread: SupervisedThread<FrontMessages>) => thread.ref.ask('port', undefined, 30_000)
 
 /** One request; a connection that the dying thread took with it is an undefined answer. */
 function request(port: number, path = '/', agent = new Agent()): Promise<string | undefined> {
@@ -48,7 +48,7 @@ function request(port: number, path = '/', agent = new Agent()): Promise<string 
   })
 }
 
-async function until(condition: () => boolean | Promise<boolean>, withinMs = 5000): Promise<void> {
+async function until(condition: () => boolean | Promise<boolean>, withinMs = 60_000): Promise<void> {
   const end = performance.now() + withinMs
   while (!(await condition())) {
     assert.ok(performance.now() < end, 'the condition did not come true in time')
@@ -178,10 +178,11 @@ describe('a supervised thread', () => {
   })
 
   test('finishes what is in flight when it is stopped', async () => {
-    const { thread } = front('calm', { port: 0 })
+    const slowBegun = new Int32Array(new SharedArrayBuffer(4))
+    const { thread } = front('calm', { port: 0, slowBegun })
     await thread.start()
     const slow = request(await portOf(thread), '/slow')
-    await sleep(50)
+    await until(() => Atomics.load(slowBegun, 0) > 0)
     assert.equal(await thread.stop(), true)
     assert.equal(await slow, 'calm')
   })
@@ -189,12 +190,15 @@ describe('a supervised thread', () => {
   test('that does not turn its event loop is reported as stuck and not terminated', async () => {
     const { thread, seen } = front('busy', { port: 0 })
     await thread.start()
-    const blocked = thread.ref.ask('block', { ms: 1800 }, 5000)
-    await sleep(50)
+    const state = new Int32Array(new SharedArrayBuffer(8))
+    const blocked = thread.ref.ask('block', { state }, 30_000)
+    await until(() => Atomics.load(state, 0) === 1)
     await assert.rejects(thread.ping(100), { code: 'deadline' })
     assert.equal(await thread.stop(100), false)
     assert.equal(seen('stuck').length, 1)
     // It hears the stop once it turns again.
+    Atomics.store(state, 1, 1)
+    Atomics.notify(state, 1)
     await blocked.catch(() => undefined)
   })
 

@@ -24,10 +24,10 @@ import { type Daemon, startDaemon } from './daemon.ts'
 import { now, type RawListChanges, rawTbsList } from './raw-tbs-list.ts'
 
 const KINDS: readonly AuthorityKind[] = ['P-256', 'P-384', 'Ed25519', 'RSA']
-const timeoutMs = 10_000
+const timeoutMs = 60_000
 const requester = 'crl test'
 
-describe('CRLs and a running signer', { timeout: 120_000 }, () => {
+describe('CRLs and a running signer', { timeout: 300_000 }, () => {
   const authorities = Object.fromEntries(KINDS.map((kind) => [kind, makeAuthority(kind)])) as Record<string, Authority>
   let files: SignerFiles
   let daemon: Daemon
@@ -164,6 +164,7 @@ describe('CRLs and a running signer', { timeout: 120_000 }, () => {
       over = true
     })
     const waits: number[] = []
+    const begunAt = performance.now()
     while (!over) {
       const startedAt = performance.now()
       const { meta } = await client.call('testSign', { issuer: 'P-256', requester }, { timeoutMs })
@@ -171,12 +172,14 @@ describe('CRLs and a running signer', { timeout: 120_000 }, () => {
       waits.push(performance.now() - startedAt)
     }
     await list
+    const tookMs = performance.now() - begunAt
     waits.sort((a, b) => a - b)
     const [median, longest] = [waits[waits.length >> 1]!, waits.at(-1)!]
     console.log(
       `${tbs.length} bytes; ${waits.length} signatures meanwhile: median ${median.toFixed(1)}, longest ${longest.toFixed(1)} ms`,
     )
-    assert.ok(waits.length > 20 && median < 100, `median ${median} ms of ${waits.length}`)
+    // The list goes in some 160 pieces.
+    assert.ok(waits.length > 20 && median < tookMs / 20, `median ${median} of ${tookMs} ms, ${waits.length} waits`)
     const der = await backend.signCertificate('P-256', leafTbs(authorities['P-256']!), { timeoutMs, requester })
     assert.ok(der.length > 0)
   })

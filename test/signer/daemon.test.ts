@@ -20,9 +20,9 @@ import { type Daemon, SIGNER_PROGRAM, startDaemon } from './daemon.ts'
 import { rawExtension, rawTbs } from './raw-tbs.ts'
 
 const run = promisify(execFile)
-const program = (...args: string[]) => run(process.execPath, [SIGNER_PROGRAM, ...args], { timeout: 20_000 })
+const program = (...args: string[]) => run(process.execPath, [SIGNER_PROGRAM, ...args], { timeout: 120_000 })
 const KINDS: readonly AuthorityKind[] = ['P-256', 'P-384', 'P-521', 'Ed25519', 'RSA']
-const timeoutMs = 10_000
+const timeoutMs = 60_000
 
 // Node's own answers: a debugger that every user of the machine may connect to, and the end of the process.
 test('SIGUSR1 and SIGUSR2 open no debugger and end nothing; a log line names each', async () => {
@@ -335,9 +335,12 @@ describe('starting and stopping', () => {
     const daemon = await startDaemon(files.config)
     const backend = createSignerBackend({ socketPath: files.socket, secret: files.secret })
     const sign = () => backend.signCertificate('default', leafTbs(authority), { timeoutMs, requester: 'x' })
+    const startedAt = performance.now()
     const outcomes = await Promise.allSettled(Array.from({ length: 30 }, sign))
+    const seconds = (performance.now() - startedAt) / 1000
     const signed = outcomes.filter(({ status }) => status === 'fulfilled').length
-    assert.ok(signed >= 5 && signed < 15, `${signed} signed`)
+    // A second's worth at once, and what the time until the last answer earns.
+    assert.ok(signed >= 5 && signed <= 5 + 5 * seconds, `${signed} signed in ${seconds} s`)
     for (const outcome of outcomes) {
       if (outcome.status === 'rejected') assert.equal((outcome.reason as CaError).retryable, true)
     }

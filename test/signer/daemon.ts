@@ -3,6 +3,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
 export const SIGNER_PROGRAM = fileURLToPath(new URL('../../signer/start.cjs', import.meta.url))
@@ -11,6 +12,8 @@ export interface Daemon {
   process: ChildProcess
   /** Everything written so far, both streams. */
   output(): string
+  /** Resolves when it has written this: a log line and an answer that belong together come by two ways. */
+  wrote(what: RegExp): Promise<void>
   /** Sends the signal and waits for the end. @returns exit code or signal name. */
   stop(signal?: NodeJS.Signals): Promise<number | string>
 }
@@ -38,6 +41,13 @@ export async function startDaemon(
   return {
     process: child,
     output: () => lines.join('\n'),
+    async wrote(what) {
+      while (!what.test(lines.join('\n'))) {
+        if (child.exitCode !== null || child.signalCode !== null)
+          throw new Error(`the daemon ended without ${what}:\n${lines.join('\n')}`)
+        await sleep(10)
+      }
+    },
     async stop(signal = 'SIGTERM') {
       if (child.exitCode === null && child.signalCode === null) child.kill(signal)
       const [code, name] = (await ended) as [number | null, NodeJS.Signals | null]

@@ -24,7 +24,9 @@ import { rawTbsList } from './raw-tbs-list.ts'
 const FRAMES = 50_000
 const LANES = 4
 const MAX_BURST = 60
-const BOUND_MS = 50_000
+/** A busy machine gets through fewer. */
+const LEAST_FRAMES = 5_000
+const BOUND_MS = 40_000
 
 /** Where the fields of a frame lie, its own length field included; see protocol.ts. */
 const AT = { kind: 4, id: 5, method: 9, metaLength: 14, meta: 16 } as const
@@ -136,7 +138,7 @@ const counted = {
   signed: 0,
 }
 
-describe('a daemon under random and mutated frames', { timeout: 2 * BOUND_MS }, () => {
+describe('a daemon under random and mutated frames', { timeout: 5 * BOUND_MS }, () => {
   let files: SignerFiles
   let daemon: Daemon
   before(async () => {
@@ -148,16 +150,16 @@ describe('a daemon under random and mutated frames', { timeout: 2 * BOUND_MS }, 
     rmSync(files.folder, { recursive: true })
   })
 
-  test(`answers or cuts off each of ${FRAMES}, signs nothing but leaves, and goes on`, async () => {
+  test(`answers or cuts off each of up to ${FRAMES}, signs nothing but leaves, and goes on`, async () => {
     console.log(`seed of the frames: CHANCERY_TEST_SEED=${seed}`)
     const startedAt = performance.now()
-    await Promise.all(Array.from({ length: LANES }, lane))
+    await Promise.all(Array.from({ length: LANES }, () => lane(startedAt + BOUND_MS)))
     const elapsedMs = performance.now() - startedAt
     console.log(`${Math.round(elapsedMs)} ms: ${JSON.stringify(counted)}`)
 
     assert.equal(daemon.process.exitCode, null)
     const client = new SignerClient({ socketPath: files.socket, secret: files.secret })
-    const { payload } = await client.call('signCertificate', who, { timeoutMs: 5000, payload: tbs })
+    const { payload } = await client.call('signCertificate', who, { timeoutMs: BOUND_MS, payload: tbs })
     assert.ok(isSignedLeaf(tbs, payload))
     await client.close()
     assert.equal(await daemon.stop(), 0)
@@ -165,12 +167,13 @@ describe('a daemon under random and mutated frames', { timeout: 2 * BOUND_MS }, 
     assert.ok(verdict.ok, JSON.stringify(verdict))
     // What was signed for a connection that was cut meanwhile has its line too.
     assert.ok(verdict.signatures > counted.signed)
-    for (const kind of ['cut', 'refused', 'protocolError', 'signed'] as const) assert.ok(counted[kind] > 100, kind)
-    assert.ok(elapsedMs < BOUND_MS, `${elapsedMs} ms`)
+    for (const kind of ['cut', 'refused', 'protocolError', 'signed'] as const)
+      assert.ok(counted[kind] > counted.frames / 500, kind)
+    assert.ok(counted.frames > LEAST_FRAMES, `${counted.frames} frames in ${elapsedMs} ms`)
   })
 
-  async function lane(): Promise<void> {
-    while (counted.frames < FRAMES) {
+  async function lane(endsAt: number): Promise<void> {
+    while (counted.frames < FRAMES && performance.now() < endsAt) {
       counted.connections += 1
       if (random(20) === 0) await assertCutAtOnce(await openRaw(files.socket))
       else await burst(await openAuthenticated(files.socket, files.secret))

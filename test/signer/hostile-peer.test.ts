@@ -22,8 +22,9 @@ import { openAuthenticated, openRaw, type RawConnection } from './raw-connection
 
 const authority = makeAuthority()
 const tbs = leafTbs(authority)
-const timeoutMs = 5000
-const LIMITS = 'limits: { connections: 8, requests_in_flight: 50, frame_bytes: 20000, handshake_timeout: 0.4 }\n'
+const timeoutMs = 30_000
+const LIMITS = 'limits: { connections: 8, requests_in_flight: 50, frame_bytes: 20000, handshake_timeout: 10 }\n'
+const IMPATIENT = 'limits: { handshake_timeout: 0.4 }\n'
 const request = (id: number, method: number, meta: object, payload = tbs) =>
   encodeFrame({ kind: KIND.request, id, method, timeoutMs, meta, payload })
 const signRequest = (id: number) => request(id, METHODS.signCertificate.code, { issuer: 'default', requester: 'x' })
@@ -89,9 +90,16 @@ describe('a hostile peer', () => {
   })
 
   test('that stays silent is disconnected', async () => {
-    const raw = await openRaw(files.socket)
-    await raw.next()
-    await isTurnedAway(raw, /no handshake in time/)
+    const own = writeSignerFiles({ default: authority }, IMPATIENT)
+    const impatient = await startDaemon(own.config)
+    try {
+      const raw = await openRaw(own.socket)
+      await raw.next()
+      await isTurnedAway(raw, /no handshake in time/)
+    } finally {
+      await impatient.stop()
+      rmSync(own.folder, { recursive: true })
+    }
   })
 
   test('that sends a malformed frame loses its own connection only', async () => {
@@ -152,9 +160,12 @@ describe('a hostile peer', () => {
     const greeted = (await Promise.all(all.map((raw) => raw.next()))).filter((frame) => frame !== undefined)
     assert.ok(greeted.length <= 7, `${greeted.length} greeted`)
     for (const raw of all) raw.socket.destroy()
-    await sleep(50)
-    const raw = await openAuthenticated(files.socket, files.secret)
-    raw.socket.destroy()
+    // The daemon hears of it a moment later.
+    for (let isGreeted = false; !isGreeted; await sleep(20)) {
+      const raw = await openRaw(files.socket)
+      isGreeted = (await raw.next()) !== undefined
+      raw.socket.destroy()
+    }
     await stillSigns()
   })
 

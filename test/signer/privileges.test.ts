@@ -38,7 +38,7 @@ describe('a signer started as root', { skip }, () => {
 
         const client = new SignerClient({ socketPath: files.socket, secret: files.secret })
         const tbs = leafTbs(authority)
-        await client.call('signCertificate', { issuer: 'default', requester: 'x' }, { timeoutMs: 5000, payload: tbs })
+        await client.call('signCertificate', { issuer: 'default', requester: 'x' }, { timeoutMs: 60_000, payload: tbs })
         await client.close()
       } finally {
         assert.equal(await daemon.stop(), 0)

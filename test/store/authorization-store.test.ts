@@ -519,7 +519,7 @@ describe('authorizations', () => {
       await store.sql("UPDATE authorizations SET validating_since = now() - interval '1 minute' WHERE id = $1", [id])
       assert.deepEqual(await store.authorizations.adopt(me.instanceId, { types: TYPES, limit: 10 }), [])
       assert.deepEqual(
-        await store.authorizations.adopt(me.instanceId, { types: TYPES, staleSeconds: 61, limit: 10 }),
+        await store.authorizations.adopt(me.instanceId, { types: TYPES, staleSeconds: 120, limit: 10 }),
         [],
       )
       const adopted = await store.authorizations.adopt(me.instanceId, { types: TYPES, staleSeconds: 59, limit: 10 })
@@ -600,7 +600,7 @@ describe('authorizations', () => {
   })
 
   async function waitUntil(condition: () => Promise<boolean>): Promise<void> {
-    for (let i = 0; i < 200; i++) {
+    for (let i = 0; i < 3000; i++) {
       if (await condition()) return
       await new Promise((resolve) => setTimeout(resolve, 10))
     }

@@ -26,7 +26,7 @@ describe('instances', () => {
     store.sql('SELECT pg_terminate_backend(pid) FROM pg_locks WHERE classid = 712100 AND objid = $1', [instanceId])
 
   async function waitUntil(condition: () => Promise<boolean>): Promise<void> {
-    for (let i = 0; i < 300; i++) {
+    for (let i = 0; i < 3000; i++) {
       if (await condition()) return
       await sleep(10)
     }

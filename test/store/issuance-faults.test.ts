@@ -141,7 +141,7 @@ describe('issuance under faults', () => {
     close: async () => undefined,
   })
 
-  function anIssuance(over: Partial<IssuanceDependencies> = {}, finalizeWaitMs = 2_000): Issuance {
+  function anIssuance(over: Partial<IssuanceDependencies> = {}, finalizeWaitMs = 60_000): Issuance {
     const dependencies: IssuanceDependencies = {
       ca: aCa(),
       store: store.issuance,
@@ -354,10 +354,14 @@ describe('issuance under faults', () => {
 
     test('slower than the reply waits: the order is processing, then valid by itself', async () => {
       const order = await ready()
+      let goOn = () => {}
+      const replied = new Promise<void>((resolve) => {
+        goOn = resolve
+      })
       const issuance = anIssuance(
         {
           ca: aCa(async (issuer, tbs) => {
-            await sleep(80)
+            await replied
             return signTbs(issuer, tbs)
           }),
         },
@@ -365,6 +369,7 @@ describe('issuance under faults', () => {
       )
       assert.equal((await finalize(issuance, order)).status, 'processing')
       assert.equal(issuance.inFlight(), 1)
+      goOn()
       while (issuance.inFlight() > 0) await sleep(5)
       await requireIssuedOnce(order)
     })

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
+import { after, afterEach, before, beforeEach, describe, mock, test } from 'node:test'
 import fc from 'fast-check'
 import type { Order } from '../../src/domain/records.ts'
 import { allocateChangeCounters, openChangeCounters } from '../../src/lib/change-counters.ts'
@@ -101,6 +101,13 @@ async function issued(front: Front, requester: Requester, order: Order) {
 }
 
 describe('in a flow on one connection', () => {
+  // What is remembered is forgotten after two seconds, and a machine may stall for as long.
+  beforeEach(() => {
+    const now = performance.now()
+    mock.method(performance, 'now', () => now)
+  })
+  afterEach(() => mock.restoreAll())
+
   test('only the poll that sees the validation asks the database', async () => {
     const { requester } = await anAccount(store)
     const one = instance(1)

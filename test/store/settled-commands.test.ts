@@ -25,7 +25,7 @@ import {
 
 const VALID: ChallengeAttempt = { status: 'valid', tries: 0, validated: '2026-01-01T00:00:00Z' }
 const TOO_LARGE = 2 ** 40
-const STATEMENT_TIMEOUT_MS = 300
+const STATEMENT_TIMEOUT_MS = 2_000
 const DEADLOCK = '40P01'
 const CANCELLED = '57014'
 
@@ -108,8 +108,8 @@ describe('commands of one key beside others', () => {
   })
 
   /** The second command of `a` waits for a row that is locked; the first does not ask for that row. */
-  async function recordBesideLocked(end: () => Promise<void>) {
-    const authorizations = createAuthorizationStore(impatient)
+  async function recordBesideLocked(db: Database, end: () => Promise<void>) {
+    const authorizations = createAuthorizationStore(db)
     const [a, b] = await Promise.all([aTriggered(), aTriggered()])
     const holder = openDatabase(store.settings, () => undefined)
     try {
@@ -129,13 +129,13 @@ describe('commands of one key beside others', () => {
   }
 
   test('what was committed is told so when the statement after it runs out of time', async () => {
-    const { results, recorded } = await recordBesideLocked(async () => undefined)
+    const { results, recorded } = await recordBesideLocked(impatient, async () => undefined)
     assert.deepEqual(answers(results), [false, true, 'rejected'])
     assert.deepEqual(recorded, ['pending', 'valid'])
   })
 
   test('what was committed is told so when the connection is lost after it', async () => {
-    const { results, recorded } = await recordBesideLocked(async () => {
+    const { results, recorded } = await recordBesideLocked(store.db, async () => {
       const end = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
                     WHERE datname = current_database() AND wait_event_type = 'Lock'`
       while ((await store.sql(end)).length === 0) await sleep(5)

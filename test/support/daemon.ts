@@ -53,7 +53,7 @@ export async function waitFor<T>(
   what: string,
   { process: child, output }: Daemon,
   ask: () => T | undefined | Promise<T | undefined>,
-  timeoutMs = 30_000,
+  timeoutMs = 60_000,
 ): Promise<T> {
   const deadline = Date.now() + timeoutMs
   for (;;) {

@@ -54,7 +54,7 @@ export async function startEmbedded(former?: EmbeddedService, flags: readonly st
     ],
     { stdio: ['ignore', 'ignore', 'pipe'] },
   )
-  const exited = new Promise<number | null>((resolve) => child.once('exit', resolve))
+  const exited = new Promise<number | null>((resolve) => child.once('close', resolve))
   const lines: string[] = []
   await new Promise<void>((resolve, reject) => {
     const timer = setTimeout(() => child.kill('SIGKILL'), START_TIMEOUT_MS)

@@ -12,6 +12,7 @@ import { stringify } from 'yaml'
 import { type DevCaFiles, ensureDevCa } from '../../src/main/embedded/dev-ca.ts'
 import { type TestDatabase, testDatabase } from './database.ts'
 import { freePort } from './free-port.ts'
+import { until } from './until.ts'
 
 /** One line of the service's log. */
 export type LogLine = { message: string; level: string; [fact: string]: unknown }
@@ -39,6 +40,8 @@ export interface TestService {
   log: LogLine[]
   /** The newest line with this message, or the next one to come. */
   waitForLog(message: string, timeoutMs?: number): Promise<LogLine>
+  /** The newest line that is wanted. Lines come after the reply that they are about: those of a front thread a second later. */
+  untilLogged(what: string, isWanted: (line: LogLine) => boolean): Promise<LogLine>
   signerPid(): number
   /** SIGTERM and wait. @returns the exit code */
   stop(): Promise<number | null>
@@ -48,7 +51,8 @@ export interface TestService {
   dispose(): Promise<void>
 }
 
-const READY_TIMEOUT_MS = 30_000
+/** A start takes a second; on a machine that is busy with others, thirty times that. */
+const READY_TIMEOUT_MS = 120_000
 const CLI = path.resolve(import.meta.dirname, '../../src/main/cli.js')
 
 export async function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
@@ -77,7 +81,8 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     for (const listener of listeners) listener(line)
   })
   createInterface({ input: child.stderr as NodeJS.ReadableStream }).on('line', (line) => complaints.push(line))
-  const exited = new Promise<number | null>((resolve) => child.once('exit', resolve))
+  // Its last lines have been read then.
+  const exited = new Promise<number | null>((resolve) => child.once('close', resolve))
 
   const service: TestService = {
     baseUrl,
@@ -117,6 +122,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
         })
       })
     },
+    untilLogged: (what, isWanted) => until(`a line of the log: ${what}`, () => log.findLast(isWanted)),
     signerPid() {
       const ready = log.findLast((line) => line.message === 'signer ready')
       if (typeof ready?.pid !== 'number') throw new Error('the signer has not started')
@@ -173,6 +179,8 @@ function baseConfig({ baseUrl, port, http01Port, ca, database, folder }: Place):
     },
     challenges: { http01: { port: http01Port, blocked_networks: [] }, backoff_base_seconds: 1, retry_after_seconds: 1 },
     dns: { zones: [{ zone: 'test', addresses: ['127.0.0.1'] }] },
+    // On a machine that stands still for a moment, too, the reply to finalize has the certificate.
+    order: { finalize_wait_ms: 8000 },
     // All clients of a test have one address; the tests of the limits set their own.
     security: { rate_limits: { enabled: false } },
     metrics: { enabled: true },

@@ -10,7 +10,8 @@ export const SOFTHSM_LIBRARY =
   ['/usr/lib/softhsm/libsofthsm2.so', '/usr/lib64/softhsm/libsofthsm2.so'].find((file) => existsSync(file)) ??
   '/usr/lib/softhsm/libsofthsm2.so'
 
-export const PIN = '837465'
+/** Not of digits alone: six of them stand by chance in the ids and times of a long log. */
+export const PIN = 'pin-837465'
 const SO_PIN = '99887766'
 
 export interface TestToken {

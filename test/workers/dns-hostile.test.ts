@@ -202,9 +202,9 @@ describe('answers that are beside the point', () => {
   for (const [what, script] of Object.entries(aboutOthers)) {
     test(`${what} are not read as "no CAA records"`, async (t) => {
       const server = await serve(t, script)
-      const dns = { resolvers: [server.resolver], zones: [], timeoutMs: 500, retries: 0 }
+      const dns = { resolvers: [server.resolver], zones: [], timeoutMs: 20_000, retries: 0 }
       const subjects = [{ name: 'host.example', wildcard: false, method: 'http-01' }]
-      const job = { subjects, identities: ['ca.example'], accountUri: 'x:y', unreachableOk: [], timeoutMs: 1000, dns }
+      const job = { subjects, identities: ['ca.example'], accountUri: 'x:y', unreachableOk: [], timeoutMs: 20_000, dns }
       const [finding] = await checkCaa(job)
       assert.equal(finding?.result, 'failed')
     })
@@ -215,8 +215,8 @@ describe('answers that are beside the point', () => {
       const reply = encodeReply(query, { answers: [...decoys, caa(name, '0 issue ";"')] })
       return transport === 'tcp' ? reply : { flags: dnsPacket.TRUNCATED_RESPONSE }
     })
-    const dns = createDnsClient({ resolvers: [server.resolver], zones: [], timeoutMs: 1000, retries: 0 })
-    const found = await dns.query('host.example', 'CAA', startDeadline(1000))
+    const dns = createDnsClient({ resolvers: [server.resolver], zones: [], timeoutMs: 20_000, retries: 0 })
+    const found = await dns.query('host.example', 'CAA', startDeadline(20_000))
     assert.deepEqual(found.kind === 'answer' && found.records.map(({ data }) => data.value), [';'])
   })
 })
@@ -265,7 +265,7 @@ describe('over TCP', () => {
     const startedAt = performance.now()
     const exchange = await tcp(t, async (send) => send(Buffer.of(0xff, 0xff)))
     assert.equal(exchange.kind, 'silence')
-    assert.ok(performance.now() - startedAt < 4000)
+    assert.ok(performance.now() - startedAt < 15_000)
   })
   test('a message of no length is no answer, at once', async (t) => {
     const exchange = await tcp(t, async (send) => send(Buffer.of(0, 0)))

@@ -26,14 +26,14 @@ const job = (behaviour: string, over: Partial<ExtensionJob['challenge']> = {}): 
     token: 'token',
     keyAuthorization: 'token.thumbprint',
     accountUrl: 'https://acme.example/acct/1',
-    timeoutMs: 1_000,
+    timeoutMs: 20_000,
     ...over,
   }
   return { type: 'extension', challenge, timeoutMs: challenge.timeoutMs }
 }
 
 describe('the check of modules at start', () => {
-  const probe = (modules: ValidatorModule[], settings = {}, timeoutMs = 8_000) =>
+  const probe = (modules: ValidatorModule[], settings = {}, timeoutMs = 60_000) =>
     probeValidators({ modules, settings }, timeoutMs)
 
   test('says what each module is, in their order', async () => {
@@ -81,7 +81,7 @@ describe('the check of modules at start', () => {
         index: 0,
         message: 'has not finished loading after 0.5 seconds',
       })
-      assert.ok(performance.now() - startedAt < 3_000)
+      assert.ok(performance.now() - startedAt < 15_000)
     })
 })
 
@@ -151,12 +151,12 @@ describe('modules at work', () => {
 
   async function assertNoVerdict(behaviour: string, detail: RegExp, over = {}): Promise<void> {
     const startedAt = performance.now()
-    const verdict = await pools.validate(job(behaviour, { timeoutMs: 1_000, ...over }))
+    const verdict = await pools.validate(job(behaviour, over))
     assert.ok(!verdict.ok, behaviour)
     assert.equal(verdict.problem, 'serverInternal')
     assert.equal(verdict.retryable, true)
     assert.match(verdict.detail, detail)
-    assert.ok(performance.now() - startedAt < 30_000)
+    assert.ok(performance.now() - startedAt < 40_000)
     assert.doesNotMatch(verdict.detail, /secret/, 'what a module throws is for the log')
   }
 
@@ -231,13 +231,13 @@ describe('the example of docs/validators.md', () => {
   after(() => rmSync(folder, { recursive: true }))
 
   test('refuses settings that name no inventory', async () => {
-    await assert.rejects(probeValidators({ modules: [example], settings: {} }, 8_000), /settings\.file must name/)
+    await assert.rejects(probeValidators({ modules: [example], settings: {} }, 60_000), /settings\.file must name/)
   })
 
   test('gives a name to the accounts that the file lists, as it is now', async (t) => {
     writeFileSync(file, JSON.stringify({ 'a.example': [accountUrl], '*.b.example': [accountUrl] }))
     const extensions = { modules: [example], settings: { 'inventory-01': { file } } }
-    assert.deepEqual(await probeValidators(extensions, 8_000), [{ type: 'inventory-01', wildcard: true, ip: false }])
+    assert.deepEqual(await probeValidators(extensions, 60_000), [{ type: 'inventory-01', wildcard: true, ip: false }])
     const sizes = { threads: 1, concurrentTasksPerThread: 10, maxQueue: 10 }
     const pools = createValidationPools({ enabled: [], extensions }, false, sizes, [], (error) => assert.fail(error))
     t.after(() => pools.close(0))

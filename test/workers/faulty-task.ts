@@ -24,7 +24,7 @@ export default async function faulty(job: Http01Job): Promise<ValidationVerdict>
       await sleep(200)
       break
     case 'slower':
-      await sleep(1500)
+      await sleep(3000)
       break
     case 'crowd': {
       const inside = ++crowd

@@ -66,16 +66,16 @@ export async function startTls(script: TlsScript = {}): Promise<ScriptedTls> {
   }
 }
 
-/** A job for `demo.test` at 127.0.0.1 with nothing blocked; `changes` on top. */
+/** A job for `demo.test` at 127.0.0.1 with nothing blocked and more time than a stalled machine takes; `changes` on top. */
 export function anAlpnJob(port: number, changes: Partial<TlsAlpn01Job> = {}): TlsAlpn01Job {
   return {
     type: 'tls-alpn-01',
     identifier: { type: 'dns', value: 'demo.test' },
     keyAuthorizationDigest: DIGEST.toString('base64url'),
-    timeoutMs: 3000,
+    timeoutMs: 30_000,
     port,
     blockedNetworks: [],
-    dns: { resolvers: [], zones: [{ zone: 'test', addresses: ['127.0.0.1'] }], timeoutMs: 2000, retries: 2 },
+    dns: { resolvers: [], zones: [{ zone: 'test', addresses: ['127.0.0.1'] }], timeoutMs: 20_000, retries: 2 },
     ...changes,
   }
 }

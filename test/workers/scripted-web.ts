@@ -84,19 +84,19 @@ export function serving(body: string | Buffer): RequestListener {
 
 export const answering: RequestListener = serving(KEY_AUTHORIZATION)
 
-/** A job for `demo.test` at 127.0.0.1 with nothing blocked; `changes` on top. */
+/** A job for `demo.test` at 127.0.0.1 with nothing blocked and more time than a stalled machine takes; `changes` on top. */
 export function aJob(port: number, changes: Partial<Http01Job> = {}): Http01Job {
   return {
     type: 'http-01',
     identifier: { type: 'dns', value: 'demo.test' },
     token: TOKEN,
     keyAuthorization: KEY_AUTHORIZATION,
-    timeoutMs: 3000,
+    timeoutMs: 30_000,
     port,
     maxResponseBytes: 65536,
     blockedNetworks: [],
     userAgent: 'chancery-test/1.0',
-    dns: { resolvers: [], zones: [{ zone: 'test', addresses: ['127.0.0.1'] }], timeoutMs: 2000, retries: 2 },
+    dns: { resolvers: [], zones: [{ zone: 'test', addresses: ['127.0.0.1'] }], timeoutMs: 20_000, retries: 2 },
     ...changes,
   }
 }

@@ -19,14 +19,14 @@ export async function kept<S extends { close(): Promise<void> }>(t: TestContext,
 export const fixed = (...addresses: string[]): DnsSettings => ({
   resolvers: [],
   zones: [{ zone: 'test', addresses }],
-  timeoutMs: 2000,
+  timeoutMs: 20_000,
   retries: 2,
 })
 
 /** Names are answered by a scripted server. */
 export async function dnsOf(t: TestContext, script: Script): Promise<DnsSettings> {
   const { resolver } = await kept(t, startDns(script))
-  return { resolvers: [resolver], zones: [], timeoutMs: 1000, retries: 2 }
+  return { resolvers: [resolver], zones: [], timeoutMs: 20_000, retries: 2 }
 }
 
 /** The verdict and how long it took in milliseconds. */
@@ -47,6 +47,17 @@ export function assertInvalid(verdict: ValidationVerdict, problem: string, retry
 
 export const stepsOf = (verdict: ValidationVerdict, step: string): EvidenceStep[] =>
   verdict.evidence.filter((entry) => entry.step === step)
+
+/** Timers and sockets of this process. */
+export const openResources = (): number =>
+  process.getActiveResourcesInfo().filter((name) => /Timeout|TCPSocket|TLS|UDP/.test(name)).length
+
+/** Waits for the other ends, which are of this process too and take a moment to hear that a connection is over. */
+export async function assertNothingMoreOpen(before: number): Promise<void> {
+  // A pause shows as a timer only while it lasts.
+  for (let looks = 0; looks < 100 && openResources() > before; looks++) await sleep(100)
+  assert.ok(openResources() <= before, `${openResources()} after, ${before} before`)
+}
 
 /** Listens with the smallest backlog and never accepts, so that the kernel drops further handshakes. */
 export async function startBlackHole(t: TestContext, host: string, port: number): Promise<void> {

@@ -8,6 +8,7 @@
 
 import { createSocket } from 'node:dgram'
 import { connect, isIPv6 } from 'node:net'
+import { startTimeLimit } from '../../src/lib/time-limit.ts'
 import { type DnsQuery, type DnsResponse, matchQuestion, parseResponse } from './message.ts'
 
 export interface NameServer {
@@ -39,7 +40,7 @@ export function exchangeUdp(
       : { type: 'udp4' as const, lookup: literal(4) }
     const socket = createSocket({ type, lookup })
     const finish = (outcome: Exchange) => {
-      clearTimeout(timer)
+      stopTimer()
       signal.removeEventListener('abort', cancel)
       // The socket can still report an error of the past; nobody waits for it any more.
       socket.removeAllListeners().on('error', () => {})
@@ -47,7 +48,7 @@ export function exchangeUdp(
       resolve(outcome)
     }
     const cancel = () => finish({ kind: 'silence' })
-    const timer = setTimeout(cancel, timeoutMs)
+    const stopTimer = startTimeLimit(timeoutMs, cancel)
     if (signal.aborted) return cancel()
     signal.addEventListener('abort', cancel)
 
@@ -87,14 +88,14 @@ export function exchangeTcp(
   return new Promise((resolve) => {
     const socket = connect({ host: server.address, port: server.port })
     const finish = (outcome: Exchange) => {
-      clearTimeout(timer)
+      stopTimer()
       signal.removeEventListener('abort', cancel)
       socket.removeAllListeners().on('error', () => {})
       socket.destroy()
       resolve(outcome)
     }
     const cancel = () => finish({ kind: 'silence' })
-    const timer = setTimeout(cancel, timeoutMs)
+    const stopTimer = startTimeLimit(timeoutMs, cancel)
     if (signal.aborted) return cancel()
     signal.addEventListener('abort', cancel)
 

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { FloorMeter, floorMicros } from '../../../bench/measure/crypto-floor.ts'
+import { type CryptoCosts, FloorMeter, floorMicros } from '../../../bench/measure/crypto-floor.ts'
 import { startFloorBeside } from '../../../bench/measure/floor-beside.ts'
 
 test('a meter that has measured nothing says so', () => {
@@ -16,10 +16,13 @@ test('the floor of an operation is the sum of its primitives', () => {
 
 test('the floor is measured in a process of its own, on the processors of a server', async () => {
   const beside = startFloorBeside(process.pid)
-  beside.begin()
+  let costs: CryptoCosts | undefined
   // A first burst comes 400 ms after the process has started, which a busy machine delays.
-  await new Promise((resolve) => setTimeout(resolve, 3_000))
-  const costs = await beside.end()
+  for (let waits = 0; costs === undefined && waits < 20; waits++) {
+    beside.begin()
+    await new Promise((resolve) => setTimeout(resolve, 1_500))
+    costs = await beside.end()
+  }
   assert.ok(costs)
   // Between a tenth and a hundred times what a current machine takes.
   for (const micros of Object.values(costs)) assert.ok(micros > 5 && micros < 5_000, String(micros))

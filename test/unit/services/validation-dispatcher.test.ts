@@ -106,10 +106,12 @@ describe('validation dispatcher', () => {
       await sleep(30)
       return { ...GOOD, validForSeconds: 60 }
     })
+    const before = performance.now()
     dispatcher.dispatch(aRequest())
     await until(() => dispatcher.load().known === 0)
+    const seconds = (performance.now() - before) / 1000
     const validForSeconds = recorded[0]?.validForSeconds ?? 0
-    assert.ok(validForSeconds > 59 && validForSeconds < 59.98, `${validForSeconds}`)
+    assert.ok(validForSeconds > 59.99 - seconds && validForSeconds < 59.98, `${validForSeconds} after ${seconds}`)
   })
 
   test('a verdict that is final is recorded as invalid at once', async () => {
@@ -326,23 +328,23 @@ describe('validation dispatcher', () => {
   })
 
   test('a client that asks again has the next attempt sooner, but not at once (RFC 8555 §8.2)', async () => {
-    const { dispatcher, startedAt } = aDispatcher(async (_job, run) => (run === 3 ? GOOD : bad(true)), {
+    const { dispatcher, startedAt } = aDispatcher(async (_job, run) => (run === 2 ? GOOD : bad(true)), {
       policy: {
-        maxRetries: { 'http-01': 5 } as Record<ChallengeType, number>,
+        maxRetries: { 'http-01': 12 } as Record<ChallengeType, number>,
         backoffBaseMs: 60,
         backoffMaxMs: 60_000,
       },
     })
-    const request = aRequest()
+    // After so many tries the next one is a minute away.
+    const request = aRequest({ tries: 11 })
     dispatcher.dispatch(request)
-    await until(() => startedAt.length === 2)
-    await sleep(10)
+    await until(() => dispatcher.load().waiting.backoff === 1)
     for (let i = 0; i < 5; i++) assert.equal(dispatcher.dispatch({ ...request, isRepeat: true }), true)
     await until(() => dispatcher.load().known === 0)
-    const [, second, third] = startedAt as [number, number, number]
-    // Twice the base is when it would have been without.
-    assert.ok(third - second >= 59 && third - second < 110, `${third - second}`)
-    assert.equal(startedAt.length, 3)
+    const [first, second] = startedAt as [number, number]
+    // A timer that is set for a part of a millisecond may come two before its time.
+    assert.ok(second - first >= 58 && second - first < 30_000, `${second - first}`)
+    assert.equal(startedAt.length, 2)
   })
 
   test('the record of each attempt is reported, and the last one kept', async () => {
@@ -437,15 +439,11 @@ describe('validation dispatcher', () => {
     })
 
     test('does not wait longer than allowed', async () => {
-      const { dispatcher, startedAt } = aDispatcher(async () => {
-        await sleep(400)
-        return GOOD
-      })
+      const { dispatcher, startedAt, recorded } = aDispatcher(() => new Promise(() => undefined))
       dispatcher.dispatch(aRequest())
       await until(() => startedAt.length === 1)
-      const begunAt = performance.now()
       await dispatcher.drain(50)
-      assert.ok(performance.now() - begunAt < 300)
+      assert.deepEqual(recorded, [])
     })
   })
 })

@@ -20,7 +20,7 @@ describe('the gate of a PKCS #11 library', () => {
       await first.task()
       order.push('first')
     })
-    const restart = gate.alone(1000, () => void order.push('restart'))
+    const restart = gate.alone(60_000, () => void order.push('restart'))
     const later = gate.running(async () => void order.push('later'))
     await turn()
     assert.deepEqual(order, [])
@@ -58,7 +58,7 @@ describe('the gate of a PKCS #11 library', () => {
     let restarts = 0
     const first = aCall()
     const running = gate.running(first.task)
-    const both = [1, 2].map(() => gate.alone(1000, () => void restarts++))
+    const both = [1, 2].map(() => gate.alone(60_000, () => void restarts++))
     first.end()
     await running
     assert.deepEqual(await Promise.all(both), [true, true])
