@@ -132,6 +132,21 @@ withSelection(program.command('renewal clear', 'Take such advice back'))
   .action(runWithConfig((config, options: GlobalOptions & SelectionFlags) => clearAdvice(config, options)))
 
 program
+  .command(
+    'certificate import <file>',
+    'Record certificates (PEM) that a restored database has forgotten; several may follow',
+  )
+  .option('--account', 'Account id: whose they are')
+  .example('-c config.yaml certificate import www.pem mail.pem --account 01938c4e-…')
+  .action(
+    runWithConfig(
+      (config, file: string, options: GlobalOptions & FurtherWords & { account?: Text }) =>
+        importCertificates(config, [file, ...options._], textOf(options.account, '--account')),
+      'further',
+    ),
+  )
+
+program
   .command('crl rebuild', 'Have a new CRL built and wait until it is published (needs crl.enabled)')
   .example('-c config.yaml crl rebuild')
   .action(runWithConfig(rebuildCrls))
