@@ -336,21 +336,6 @@ program
   .action(runWithConfig((config, id: string) => listAllowed(config, id)))
 
 program
-  .command(
-    'certificate import <file>',
-    'Record certificates (PEM) that a restored database has forgotten; several may follow',
-  )
-  .option('--account', 'Account id: whose they are')
-  .example('-c config.yaml certificate import www.pem mail.pem --account 01938c4e-…')
-  .action(
-    runWithConfig(
-      (config, file: string, options: GlobalOptions & FurtherWords & { account?: Text }) =>
-        importCertificates(config, [file, ...options._], textOf(options.account, '--account')),
-      'further',
-    ),
-  )
-
-program
   .command('terms accept', 'Record that an account, or with --all every one, agrees to tos.version')
   .option('--account', 'Account id, the last part of the account URL')
   .option('--all', 'Every account')
