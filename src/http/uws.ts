@@ -374,15 +374,17 @@ class Server implements HttpServer {
 
     const bodiless = status.startsWith('204') || status.startsWith('304')
     if (bodiless || (request.method === 'HEAD' && body.length > 0)) {
-      if (close) res.writeHeader('Connection', 'close')
       if (close && !bodiless) return this.#endHeadAndClose(res, request, Buffer.byteLength(body), exchange)
+      if (close) res.writeHeader('Connection', 'close')
       // The library's own way to report a length without a body leaves the response pending.
       if (!bodiless) res.writeHeader('Content-Length', String(Buffer.byteLength(body)))
       res.endWithoutBody()
       return true
     }
     if (body.length <= STREAMED_REPLY_BYTES) {
-      res.end(body, close)
+      // As octets where it is not ASCII: in Node.js 24 the library writes such a string as Latin-1.
+      const isText = typeof body === 'string' && Buffer.byteLength(body) !== body.length
+      res.end(isText ? Buffer.from(body) : body, close)
       return true
     }
     if (close) res.writeHeader('Connection', 'close')
@@ -390,10 +392,17 @@ class Server implements HttpServer {
   }
 
   /**
-   * The library cannot close behind a reply without a body. Here what it does elsewhere helps: a length that it was told and did not get
-   * leaves the response pending, and a pending one can be closed, once its head has left. Nothing helps 204 and 304, which have no length.
+   * The binaries for Node.js 20 cannot close behind a reply without a body. There what they do elsewhere helps: a length that the library was
+   * told and did not get leaves the response pending, and a pending one can be closed, once its head has left. The newer ones, which have a
+   * method more, say that such a response is complete, and close when they are told to. Nothing helps 204 and 304, which have no length.
    */
-  #endHeadAndClose(res: uWS.HttpResponse, request: LiveRequest, length: number, exchange = this.#track(res, request)) {
+  #endHeadAndClose(res: uWS.HttpResponse, request: LiveRequest, length: number, pending?: Exchange): boolean {
+    if ('collectBody' in res) {
+      res.endWithoutBody(length, true)
+      return true
+    }
+    const exchange = pending ?? this.#track(res, request)
+    res.writeHeader('Connection', 'close')
     res.tryEnd('', length)
     setImmediate(() => {
       if (exchange.over) return
