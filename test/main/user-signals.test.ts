@@ -29,14 +29,18 @@ test('they open no debugger and end nothing; a log line names each and what to s
   }
 })
 
-/** Runs in the process under test before anything of ours: both signals come as soon as somebody listens for them. */
+/**
+ * Runs in the process under test before anything of ours: both signals come as soon as somebody listens for them. It stays until they have
+ * been seen, because Node.js 24 loads all modules and ends without looking at what has come.
+ */
 const SIGNALS_AT_ONCE = `
   import { createRequire } from 'node:module'
   const { cache } = createRequire(process.execPath)
   process.on('newListener', (event) => {
     if (event !== 'SIGUSR2') return
     process.stderr.write(Object.keys(cache).length + ' packages loaded\\n')
-    setImmediate(() => ['SIGUSR1', 'SIGUSR2'].forEach((signal) => process.kill(process.pid, signal)))
+    queueMicrotask(() => ['SIGUSR1', 'SIGUSR2'].forEach((signal) => process.kill(process.pid, signal)))
+    setTimeout(() => {}, 500)
   })`
 
 // To load the modules is most of a start: more than a second on a slow machine.
