@@ -77,7 +77,7 @@ export function spawnSupervisor(parts: SupervisorParts): Actor<SupervisorMessage
         metrics.issuerNotAfter.reset()
         for (const { id, notAfter } of parts.ca.issuers())
           metrics.issuerNotAfter.set({ issuer: id }, notAfter.getTime() / 1000)
-        return renderMetrics([await takeSnapshot(metrics), ...threadMetrics(answered(await answers))])
+        return renderMetrics([await takeSnapshot(metrics), ...(await threadMetrics(answered(await answers)))])
       },
     }),
   })

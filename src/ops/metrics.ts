@@ -128,7 +128,13 @@ export const METRICS_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 
 /** Sums the threads' counters into one exposition. */
 export function renderMetrics(snapshots: readonly MetricsSnapshot[]): Promise<string> {
-  return AggregatorRegistry.aggregate([...snapshots] as unknown as Parameters<
-    typeof AggregatorRegistry.aggregate
-  >[0]).metrics()
+  return aggregate(snapshots).metrics()
+}
+
+export function sumSnapshots(snapshots: readonly MetricsSnapshot[]): Promise<MetricsSnapshot> {
+  return aggregate(snapshots).getMetricsAsJSON()
+}
+
+function aggregate(snapshots: readonly MetricsSnapshot[]) {
+  return AggregatorRegistry.aggregate([...snapshots] as unknown as Parameters<typeof AggregatorRegistry.aggregate>[0])
 }

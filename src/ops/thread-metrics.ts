@@ -4,7 +4,7 @@
  * What a thread counts between the last scrape and its end is lost.
  */
 
-import type { MetricsSnapshot } from './metrics.ts'
+import { type MetricsSnapshot, sumSnapshots } from './metrics.ts'
 
 export interface ThreadAnswer {
   /** Rises with every thread that is started. */
@@ -12,21 +12,26 @@ export interface ThreadAnswer {
   snapshot: MetricsSnapshot
 }
 
-/** @returns a function that takes the answers to one scrape, each at its thread's place, and gives what is to be summed up */
-export function createThreadMetrics(): (answers: readonly (ThreadAnswer | undefined)[]) => MetricsSnapshot[] {
-  const latest = new Map<number, ThreadAnswer>()
-  /** Of threads that were replaced: when they crashed, or had a new certificate to take. Few, and some kilobytes each. */
-  const gone: MetricsSnapshot[] = []
+type Answers = readonly (ThreadAnswer | undefined)[]
 
-  return (answers) => {
+/** @returns a function that takes the answers to one scrape, each at its thread's place, and gives what is to be summed up */
+export function createThreadMetrics(): (answers: Answers) => Promise<MetricsSnapshot[]> {
+  const latest = new Map<number, ThreadAnswer>()
+  /** Of all threads that were replaced, in one: with `server.max_requests` that is one after the other. */
+  let gone: Promise<MetricsSnapshot[]> = Promise.resolve([])
+
+  return async (answers) => {
+    const leaving: MetricsSnapshot[] = []
     for (const [place, answer] of answers.entries()) {
       const former = latest.get(place)
       // An answer may have been overtaken by that of a successor.
       if (!answer || (former && answer.threadId < former.threadId)) continue
-      if (former && answer.threadId > former.threadId) gone.push(countersOf(former.snapshot))
+      if (former && answer.threadId > former.threadId) leaving.push(countersOf(former.snapshot))
       latest.set(place, answer)
     }
-    return [...[...latest.values()].map(({ snapshot }) => snapshot), ...gone]
+    if (leaving.length > 0) gone = gone.then(async (before) => [await sumSnapshots([...before, ...leaving])])
+    const present = [...latest.values()].map(({ snapshot }) => snapshot)
+    return [...present, ...(await gone)]
   }
 }
 

@@ -15,7 +15,7 @@ async function aThread(threadId: number, alarms: number) {
 }
 
 async function shown(snapshots: ReturnType<ReturnType<typeof createThreadMetrics>>) {
-  const text = await renderMetrics(snapshots)
+  const text = await renderMetrics(await snapshots)
   const of = (name: string) => Number(new RegExp(`^service_${name} (\\d+)$`, 'm').exec(text)?.[1])
   return {
     alarms: of('alarms_total'),
@@ -44,7 +44,25 @@ test('what a thread that was replaced has counted stays, and how it was does not
 
 test('an answer that a successor has overtaken counts once', async () => {
   const sum = createThreadMetrics()
-  sum([await aThread(1, 3)])
-  sum([await aThread(2, 1)])
+  await sum([await aThread(1, 3)])
+  await sum([await aThread(2, 1)])
   assert.equal((await shown(sum([await aThread(1, 3)]))).alarms, 4)
+})
+
+test('threads that are replaced again and again leave one sum behind', async () => {
+  const sum = createThreadMetrics()
+  for (let threadId = 1; threadId <= 50; threadId++) await sum([await aThread(threadId, 1)])
+  assert.equal((await sum([undefined])).length, 2)
+  assert.deepEqual(await shown(sum([undefined])), { alarms: 50, overloaded: 1, directory: 50 })
+})
+
+test('two scrapes at once count a thread that was replaced once', async () => {
+  const sum = createThreadMetrics()
+  await sum([await aThread(1, 3)])
+  const next = await aThread(2, 1)
+  const both = await Promise.all([shown(sum([next])), shown(sum([next]))])
+  assert.deepEqual(
+    both.map(({ alarms }) => alarms),
+    [4, 4],
+  )
 })
