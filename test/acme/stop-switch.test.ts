@@ -15,22 +15,22 @@ import {
   startResponder,
 } from '../support/acme-client.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { startRunningClock } from '../support/until.ts'
 
 const CLI = path.resolve(import.meta.dirname, '../../src/main/cli.js')
 
-/** Two seconds (doc 1), and what the machine may stand still meanwhile. */
-const SWITCH_MS = 10_000
+/** Doc 1. */
+const SWITCH_MS = 2_000
 
 /** The second order comes within this of the failure of the first. */
 const RECOVERY_SECONDS = 8
 
-async function until(isSo: () => Promise<boolean>, withinMs: number): Promise<number> {
-  const startedAt = performance.now()
+async function until(isSo: () => Promise<boolean>, withinMs: number): Promise<void> {
+  const ranMs = startRunningClock()
   while (!(await isSo())) {
-    assert.ok(performance.now() - startedAt < withinMs, `not within ${withinMs} ms`)
+    assert.ok(ranMs() < withinMs, `not within ${withinMs} ms`)
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
-  return performance.now() - startedAt
 }
 
 describe('the stop switch', () => {
