@@ -15,7 +15,7 @@ export const authorization = acmeEndpoint({
         'malformed',
         'the only update of an authorization is {"status": "deactivated"}; fetch it with an empty payload',
       )
-    const attempt = payload === undefined ? validationWaits.ended(id, signer.account.id) : undefined
+    const attempt = payload === undefined ? validationWaits.untilOver(id, signer.account.id) : undefined
     if (attempt) await attempt
     const found =
       payload === undefined

@@ -12,7 +12,7 @@ export const challenge = acmeEndpoint({
   async handle({ signer, id, payload, visit, requestId }, { challenges, validationWaits, urls, settings }) {
     const subject = signer.account.id
     await visit?.charge(payload === undefined ? [] : [{ category: 'challenge_validation', subject }])
-    const attempt = payload === undefined ? validationWaits.ended(id, subject) : undefined
+    const attempt = payload === undefined ? validationWaits.untilOver(id, subject) : undefined
     if (attempt) await attempt
     const { authorization, type } =
       payload === undefined

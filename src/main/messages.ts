@@ -6,13 +6,13 @@ import type { HealthReport } from '../ops/health.ts'
 import type { ThreadAnswer } from '../ops/thread-metrics.ts'
 import type { CaaCheckRequest } from '../services/caa-freshness.ts'
 import type { ServedCrl } from '../services/crl-cache.ts'
-import type { ValidationRequest } from '../services/validation.ts'
+import type { AttemptNews, ValidationRequest } from '../services/validation.ts'
 import type { LiveSettings } from './settings/server.ts'
 import type { ChallengeMethods } from './validation/extensions.ts'
 
 /** The supervisor, as front threads see it. */
 export type SupervisorMessages = {
-  validate: { message: readonly ValidationRequest[]; reply: undefined }
+  validate: { message: { front: number; requests: readonly ValidationRequest[] }; reply: undefined }
   caa: { message: CaaCheckRequest; reply: readonly CaaFinding[] | undefined }
   mailDomains: { message: readonly string[]; reply: readonly MailDomainFinding[] | undefined }
   health: { message: undefined; reply: HealthReport }
@@ -30,6 +30,8 @@ export type FrontMessages = {
   metrics: { message: undefined; reply: ThreadAnswer }
   live: { message: LiveSettings; reply: undefined }
   crls: { message: readonly SharedCrl[]; reply: undefined }
+  /** How attempts have ended that the thread has handed over. */
+  attempts: { message: readonly AttemptNews[]; reply: undefined }
 }
 
 /** Worker data of a front thread; the shared memory stays shared. */

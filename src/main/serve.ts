@@ -25,7 +25,7 @@ import { PINO_LEVELS } from './logging.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from './messages.ts'
 import { keepNonceEpochs } from './nonces.ts'
 import { followSwitches } from './server-switches.ts'
-import { dispatcherEvents, threadEvents } from './service-events.ts'
+import { attemptNews, dispatcherEvents, threadEvents } from './service-events.ts'
 import { eabSecretBox } from './settings/eab-secret.ts'
 import { databaseSettings, liveSettings, threadConnections, urlSettings } from './settings/server.ts'
 import { dispatchLimits, staleSeconds, validationPolicy } from './settings/validation.ts'
@@ -189,6 +189,8 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   const validators = await corroborated(pool, config, metrics)
   teardown.add(async () => validators.stop())
   const caaJob = createCaaJobFactory(config)
+  const fronts: SupervisedThread<FrontMessages>[] = []
+  const tellNews = attemptNews(config.server.workers, (front) => fronts[front]?.ref, log)
   const dispatcher = createValidationDispatcher({
     validate: validators.validate,
     jobFor: createJobFactory(config, methods, version, caaJob),
@@ -198,13 +200,12 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     presentSince: presence.presentSince,
     limits,
     claimFreshMs: (staleSeconds(config, methods.extensions) / 2) * 1000,
-    events: dispatcherEvents(log, metrics),
+    events: { ...dispatcherEvents(log, metrics), news: tellNews },
   })
 
   const switches = await followSwitches(db, board, log)
   teardown.add(() => switches.stop())
 
-  const fronts: SupervisedThread<FrontMessages>[] = []
   const crl = config.crl.enabled
     ? await startCrls({ config, stores, ca, metrics, log, isStopping: () => stopping })
     : undefined
@@ -251,6 +252,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     ca,
     board,
     dispatcher,
+    tellNews,
     checkCaa: createCaaChecks({ jobFor: caaJob, checkCaa: validators.checkCaa, metrics, log }),
     checkMailDomains: createMailDomainChecks({ config, checkMailDomains: pool.checkMailDomains, log }),
     fronts: () => fronts,

@@ -1,12 +1,15 @@
 /** What the parts of the service report, as log lines and metrics. */
 
 import type { Logger } from 'pino'
+import { gatherTurns } from '../lib/gather.ts'
 import { beginAtZero, type Metrics } from '../ops/metrics.ts'
+import type { ActorRef } from '../runtime/actor.ts'
 import type { ThreadEvent } from '../runtime/thread.ts'
-import type { ValidationRequest } from '../services/validation.ts'
+import type { AttemptNews, ValidationRequest } from '../services/validation.ts'
 import type { DispatcherEvents } from '../services/validation-dispatcher.ts'
+import type { FrontMessages } from './messages.ts'
 
-export function dispatcherEvents(log: Logger, metrics: Metrics): DispatcherEvents {
+export function dispatcherEvents(log: Logger, metrics: Metrics): Omit<DispatcherEvents, 'news'> {
   beginAtZero(metrics.caaChecks, { result: 'failed' })
   return {
     attempted(request, record) {
@@ -29,6 +32,24 @@ export function dispatcherEvents(log: Logger, metrics: Metrics): DispatcherEvent
       log.error({ ...subjectOf(request), err: error }, 'a validation attempt gave no verdict; it is repeated')
     },
   }
+}
+
+/** To each of so many front threads, what one turn brings together. A thread that is just being replaced misses it, and waits in vain. */
+export function attemptNews(
+  fronts: number,
+  refOf: (front: number) => ActorRef<FrontMessages> | undefined,
+  log: Logger,
+): DispatcherEvents['news'] {
+  const tellers = Array.from({ length: fronts }, (_, front) =>
+    gatherTurns<AttemptNews>((news) => {
+      try {
+        refOf(front)?.tell('attempts', news)
+      } catch (error) {
+        log.debug({ front, err: error }, 'a front thread was not told how validations ended')
+      }
+    }),
+  )
+  return (front, news) => tellers[front]?.(news)
 }
 
 function subjectOf({ authorizationId, accountId, type, identifier, requestId }: ValidationRequest) {

@@ -11,7 +11,7 @@ import type { SupervisedThread } from '../runtime/thread.ts'
 import type { AskForCaa } from '../services/caa-freshness.ts'
 import type { InstanceBoard } from '../services/instance-board.ts'
 import type { AskForMailDomains } from '../services/mail-domains.ts'
-import type { DispatcherLoad, ValidationDispatcher } from '../services/validation-dispatcher.ts'
+import type { DispatcherEvents, DispatcherLoad, ValidationDispatcher } from '../services/validation-dispatcher.ts'
 import type { Database } from '../store/database.ts'
 import type { FrontMessages, SupervisorMessages } from './messages.ts'
 import { createProbe } from './probe.ts'
@@ -23,6 +23,7 @@ export interface SupervisorParts {
   ca: CaBackend
   board: InstanceBoard
   dispatcher: ValidationDispatcher
+  tellNews: DispatcherEvents['news']
   checkCaa: AskForCaa
   checkMailDomains: AskForMailDomains
   fronts(): readonly SupervisedThread<FrontMessages>[]
@@ -49,11 +50,14 @@ export function spawnSupervisor(parts: SupervisorParts): Actor<SupervisorMessage
     restart: { initialDelayMs: 10, maxDelayMs: 1_000, maxRestarts: 100, windowMs: 60_000 },
     onFailure: ({ error }) => log.error({ err: error }, 'supervisor actor failed'),
     start: () => ({
-      validate(requests) {
-        // What does not fit stays claimed in the database, from where the challenge worker takes it when it is stale.
-        for (const request of requests)
-          if (!dispatcher.dispatch(request))
-            log.warn({ authorizationId: request.authorizationId }, 'the validation queue is full')
+      validate({ front, requests }) {
+        for (const request of requests) {
+          if (dispatcher.dispatch(request, front)) continue
+          // Claimed, it stays so in the database, from where the challenge worker takes it when it is stale.
+          const { authorizationId } = request
+          log.warn({ authorizationId }, 'the validation queue is full')
+          parts.tellNews(front, { authorizationId })
+        }
         return undefined
       },
       caa: parts.checkCaa,

@@ -226,7 +226,7 @@ export function createAcmeContext(
     config.nonce.store === 'memory'
       ? createRecent(changeCounters, !accountRulesPolicy(config).requireCsrProfile)
       : undefined
-  const validationWaits = createValidationWaits(changeCounters, waitEvents)
+  const validationWaits = createValidationWaits(waitEvents)
   const accountStore = announcingAccounts(createAccountStore(db), changeCounters)
   const orderStore = createOrderStore(db)
   const authorizationStore = recent ? recent.authorizations(stores.authorizations) : stores.authorizations
@@ -296,10 +296,10 @@ export function createAcmeContext(
       store: authorizationStore,
       instanceId,
       isValidatedHere: isValidatedHere(config, methods.extensions),
-      dispatch(request) {
-        validationWaits.began(request.authorizationId, request.accountId)
-        dispatch(request)
-      },
+      dispatch,
+      recall: (requester, authorizationId) => recent?.authorization(requester, authorizationId),
+      remember: (authorizationId, recorded) => recent?.attempted(authorizationId, recorded),
+      waits: validationWaits,
     }),
     validationWaits,
     issuance: createThreadIssuance(shared, rules, requireFreshCaa, recent),

@@ -16,6 +16,7 @@ import type { AccountStore, Requester } from '../store/account-store.ts'
 import type { AuthorizationStore } from '../store/authorization-store.ts'
 import type { IssuanceStore } from '../store/issuance-store.ts'
 import type { AuthorizationCandidate, NewOrder, OrderStore } from '../store/order-store.ts'
+import type { RecordedAttempt } from './validation.ts'
 
 /** From order to download a flow takes well below a second under load; a slower client costs look-ups that are cheap then. */
 const LIFE_MS = 2_000
@@ -47,6 +48,10 @@ export interface Recent {
   /** The order is valid, and its certificate recorded. */
   issued(stamp: Stamp, order: Order, certificate: RecentCertificate): void
   certificate(requester: Requester, certificateId: string): RecentCertificate | undefined
+  /** An authorization as it was last seen, when nobody has announced a change since. */
+  authorization(requester: Requester, authorizationId: string): Authorization | undefined
+  /** The record of an attempt, as the supervisor tells it. */
+  attempted(authorizationId: string, recorded: RecordedAttempt): void
   orders(store: OrderStore): OrderStore
   authorizations(store: AuthorizationStore): AuthorizationStore
   issuance(store: IssuanceStore): IssuanceStore
@@ -79,6 +84,15 @@ class Memory<V extends { id: string }> {
       this.#until = stamp.at + LIFE_MS
     }
     this.#younger.set(value.id, { value, stamp })
+  }
+
+  /** What is kept as it is after a change that was announced before and after, unless something else was announced, too. */
+  follow(id: string, change: (value: V) => V): void {
+    const kept = this.#younger.get(id) ?? this.#older.get(id)
+    const count = this.#changes.count(id)
+    // Counters wrap around.
+    if (!kept || ((count - kept.stamp.count) | 0) !== 2) return
+    this.keep(change(kept.value), { ...kept.stamp, count, at: performance.now() })
   }
 
   /** Undefined when it is not known, may have changed, or is not this account's to see. */
@@ -124,6 +138,11 @@ export function createRecent(changes: ChangeCounters, keepsOpenOrders: boolean):
     return openOrder(requester, order)
   }
 
+  function recallAuthorization(requester: Requester, authorizationId: string): Authorization | undefined {
+    const known = authorizations.find(requester, authorizationId)
+    return known && known.expiresAt.getTime() > Date.now() ? known : undefined
+  }
+
   function keepNew(command: NewOrder, order: Order, stamp: Stamp, candidates: readonly Stamp[]): void {
     orders.keep(order, stamp)
     for (const [i, candidate] of command.authorizations.entries())
@@ -141,6 +160,17 @@ export function createRecent(changes: ChangeCounters, keepsOpenOrders: boolean):
     },
 
     certificate: (requester, id) => certificates.find(requester, id),
+
+    authorization: recallAuthorization,
+
+    attempted(authorizationId, { type, attempt, outcome, isBounded }) {
+      if (isBounded) return
+      authorizations.follow(authorizationId, (known) => ({
+        ...known,
+        status: outcome ?? known.status,
+        attempts: { ...known.attempts, [type]: attempt },
+      }))
+    },
 
     orders: (store) => ({
       ...store,
@@ -171,8 +201,8 @@ export function createRecent(changes: ChangeCounters, keepsOpenOrders: boolean):
       ...store,
       async find(command) {
         const { requester, authorizationId } = command
-        const known = authorizations.find(requester, authorizationId)
-        if (known && known.expiresAt.getTime() > Date.now()) return known
+        const known = recallAuthorization(requester, authorizationId)
+        if (known) return known
         const stamp = authorizations.stamp(requester, authorizationId)
         const found = await store.find(command)
         if (typeof found === 'object' && found.accountId === requester.accountId) authorizations.keep(found, stamp)

@@ -7,7 +7,8 @@
  *
  * Between instances the claim decides. An attempt begins only under a claim that is fresh, so that no other instance can
  * have taken it over for being stale or for this instance having looked dead; a claim that is not is renewed first, and
- * given up where that fails. What is recorded under a claim that was lost all the same, the store does not take.
+ * given up where that fails. What is recorded under a claim that was lost all the same, the store does not take. A first attempt
+ * may begin before the claim (services/validation.ts); its record is taken where nobody else has claimed meanwhile.
  */
 
 import type { ValidationJob, ValidationVerdict } from '../../workers/job.ts'
@@ -17,7 +18,7 @@ import { retryDelayMs, type ValidationPolicy } from '../domain/validation-policy
 import { problemDocument } from '../protocol/problem.ts'
 import { renderTimestamp } from '../protocol/timestamp.ts'
 import type { AttemptResult, ChallengeStore } from '../store/challenge-store.ts'
-import type { ValidationRequest } from './validation.ts'
+import type { AttemptNews, RecordedAttempt, ValidationRequest } from './validation.ts'
 import { createValidationQueue, type Keyed } from './validation-queue.ts'
 
 export interface DispatcherEvents {
@@ -27,15 +28,18 @@ export interface DispatcherEvents {
   superseded(request: ValidationRequest): void
   /** No verdict, or it could not be recorded; the challenge stays claimed and is tried again. */
   interrupted(request: ValidationRequest, error: unknown): void
+  /** For a front thread that has handed over: after each attempt, recorded or superseded. */
+  news(front: number, news: AttemptNews): void
 }
 
 export interface ValidationDispatcher {
   /**
    * A challenge that is known already is not taken twice; one that waits for its next attempt has it sooner (RFC 8555
    * §8.2, retries that the client asks for).
+   * @param front the thread that wants to know how attempts end
    * @returns false when too much waits: the caller leaves the claim to a later adoption.
    */
-  dispatch(request: ValidationRequest): boolean
+  dispatch(request: ValidationRequest, front?: number): boolean
   knows(challenge: Pick<ValidationRequest, 'authorizationId' | 'type'>): boolean
   load(): DispatcherLoad
   /** Takes nothing new, lets running attempts end, and gives up the waiting ones. Resolves when nothing runs. */
@@ -86,6 +90,8 @@ const ACCOUNT_SHARE = 4
 /** A challenge from its dispatch to its last attempt. */
 interface Known extends Keyed {
   request: ValidationRequest
+  /** Front threads that have handed it over. */
+  fronts: number[]
   /** Milliseconds of `performance.now()`, as all of these. */
   claimedAt: number
   freshUntil: number
@@ -136,6 +142,15 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
     else perAccount.set(request.accountId, left)
   }
 
+  function tell({ fronts, request: { authorizationId } }: Known, recorded?: RecordedAttempt): void {
+    for (const front of fronts) events.news(front, { authorizationId, ...(recorded && { recorded }) })
+  }
+
+  function supersede(known: Known): void {
+    events.superseded(known.request)
+    tell(known)
+  }
+
   /** RFC 8555 §8.2: soon after the client asks, but no sooner than the first retry would have been. */
   function hasten(known: Known): void {
     if (!known.timer || known.interruptions > 0) return
@@ -168,7 +183,7 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
     const { authorizationId } = known.request
     const renewed = await options.store.renew({ authorizationId, instanceId })
     if (renewed) refresh(known, now)
-    else events.superseded(known.request)
+    else supersede(known)
     return renewed
   }
 
@@ -191,24 +206,27 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
     const retryInMs = again ? retryDelayMs(tries, policy) : undefined
     const record = boundRecord(recordOf(request, verdict, { attempt: request.tries + 1, at, ms, again }))
     const began = new Date(endedAt - ms)
-    if (!(await options.store.recordAttempt(resultOf(request, verdict, record, began, retryInMs)))) {
-      events.superseded(request)
+    const result = resultOf(request, verdict, record, began, retryInMs)
+    if (!(await options.store.recordAttempt(result))) {
+      supersede(known)
       return undefined
     }
     refresh(known, performance.now(), retryInMs)
     events.attempted(request, record)
-    known.request = { ...request, tries }
+    const { type, attempt, outcome, validForSeconds } = result
+    tell(known, { type, attempt, outcome, isBounded: validForSeconds !== undefined })
+    known.request = { ...request, tries, unclaimed: undefined }
     return retryInMs
   }
 
   function resultOf(
-    { authorizationId, type, tries, thumbprint }: ValidationRequest,
+    { authorizationId, type, tries, thumbprint, unclaimed }: ValidationRequest,
     verdict: ValidationVerdict,
     evidence: ValidationRecord,
     began: Date,
     retryInMs: number | undefined,
   ): AttemptResult {
-    const base = { authorizationId, type, instanceId }
+    const base = { authorizationId, type, instanceId, ...(unclaimed && { unclaimed }) }
     if (verdict.ok) {
       // From the begin of the attempt: what the records said after that is not known.
       const caaChecked = verdict.caa && { caaChecked: renderTimestamp(began) }
@@ -234,11 +252,12 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
   }
 
   return {
-    dispatch(request) {
+    dispatch(request, front) {
       if (draining) return false
       const key = keyOf(request)
       const known = challenges.get(key)
       if (known) {
+        if (front !== undefined && !known.fronts.includes(front)) known.fronts.push(front)
         hasten(known)
         return true
       }
@@ -250,6 +269,7 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
       const made: Known = {
         key,
         request,
+        fronts: front === undefined ? [] : [front],
         claimedAt: now,
         freshUntil,
         queuedAt: now,

@@ -1,20 +1,27 @@
 /**
- * A poll waits for the validation that it asks about (RFC 8555 §7.5.1).
+ * Who waits for the validation that this thread has handed over: the response to the challenge itself for a moment, so that it says
+ * how the attempt has ended, and polls (RFC 8555 §7.5.1) for longer.
  *
  * Most validations take some dozen milliseconds, and a client that is told `pending` comes back after Retry-After, which is
- * seconds. So the poll of an authorization or a challenge whose attempt this thread has handed over is answered when the attempt is
- * recorded, or a second later as it stands. That the record is there is seen in the counters by which threads announce what
- * they change (lib/change-counters.ts): one count before it is written, one after.
+ * seconds. So the poll of an authorization or a challenge is answered when the attempt is over, or a second later as things
+ * stand. That it is over the supervisor says (`AttemptNews`); news that gets lost costs the wait.
  */
 
-import type { ChangeCounters } from '../lib/change-counters.ts'
 import { LruMap } from '../lib/lru.ts'
+import { startTimeLimit } from '../lib/time-limit.ts'
+
+/** The attempt has been recorded, or nothing will be: the claim is somebody else's, or the authorization decided. */
+export type AttemptEnd = 'recorded' | 'void'
 
 export interface ValidationWaits {
   /** An attempt has been handed over. */
   began(authorizationId: string, accountId: string): void
-  /** @param id of the authorization or one of its challenges. @returns undefined when there is nothing to wait for */
-  ended(id: string, accountId: string): Promise<void> | undefined
+  over(authorizationId: string, end: AttemptEnd): void
+  /**
+   * @param id of the authorization or one of its challenges
+   * @returns undefined when there is nothing to wait for; resolves to undefined when the attempt is still under way then
+   */
+  untilOver(id: string, accountId: string, maxMs?: number): Promise<AttemptEnd | undefined> | undefined
   /** Nobody waits any more. */
   release(): void
 }
@@ -25,82 +32,60 @@ export interface WaitEvents {
 }
 
 interface Attempt {
-  id: string
   accountId: string
-  /** The count when its record has been written. */
-  recordedAt: number
-}
-
-interface Wait {
-  attempt: Attempt
-  /** `performance.now()` */
-  deadline: number
-  resume(): void
+  waits: Set<(end?: AttemptEnd) => void>
 }
 
 /** Longer than a validation takes where all is well, and shorter than what a client could take for a server that hangs. */
 const LONGEST_WAIT_MS = 1_000
-const LOOK_MS = 5
-/** Of attempts that are remembered, and of polls that wait. */
+/** Of attempts that are remembered, and of requests that wait. */
 const CAPACITY = 4_096
 
 /** An id without its last digit, by which the challenges of an authorization differ from it. */
 const keyOf = (id: string) => id.slice(0, -1)
 
 /** @param events a request that waits is not work under way */
-export function createValidationWaits(changes: ChangeCounters, events: WaitEvents): ValidationWaits {
+export function createValidationWaits(events: WaitEvents): ValidationWaits {
   const attempts = new LruMap<string, Attempt>(CAPACITY)
-  let waits: Wait[] = []
-  let looking: NodeJS.Timeout | undefined
+  const waits = new Set<(end?: AttemptEnd) => void>()
   let isReleased = false
 
-  // Counters wrap around.
-  const isRecorded = ({ id, recordedAt }: Attempt) => ((changes.count(id) - recordedAt) | 0) >= 0
-
-  function look(): void {
-    const now = performance.now()
-    const over: Wait[] = []
-    const left: Wait[] = []
-    for (const wait of waits) {
-      const isOver = isReleased || wait.deadline <= now || isRecorded(wait.attempt)
-      if (isOver) over.push(wait)
-      else left.push(wait)
-    }
-    waits = left
-    looking = left.length > 0 ? setTimeout(look, LOOK_MS) : undefined
-    for (const { resume } of over) resume()
-  }
-
   return {
-    began(id, accountId) {
-      const key = keyOf(id)
-      const known = attempts.get(key)
-      // Handed over again while it runs: the same record is awaited.
-      if (!known || isRecorded(known)) attempts.set(key, { id, accountId, recordedAt: (changes.count(id) + 2) | 0 })
+    began(authorizationId, accountId) {
+      const key = keyOf(authorizationId)
+      // Handed over again while it runs: the same end is awaited.
+      if (!attempts.get(key)) attempts.set(key, { accountId, waits: new Set() })
     },
 
-    ended(id, accountId) {
+    over(authorizationId, end) {
+      const key = keyOf(authorizationId)
+      const attempt = attempts.get(key)
+      if (!attempt) return
+      attempts.delete(key)
+      for (const resume of attempt.waits) resume(end)
+    },
+
+    untilOver(id, accountId, maxMs = LONGEST_WAIT_MS) {
       const attempt = attempts.get(keyOf(id))
-      if (!attempt || attempt.accountId !== accountId || isReleased || waits.length >= CAPACITY) return undefined
-      if (isRecorded(attempt)) {
-        attempts.delete(keyOf(id))
-        return undefined
-      }
+      if (!attempt || attempt.accountId !== accountId || isReleased || waits.size >= CAPACITY) return undefined
       events.paused()
       return new Promise((resolve) => {
-        const resume = () => {
+        const resume = (end?: AttemptEnd) => {
+          cancel()
+          waits.delete(resume)
+          attempt.waits.delete(resume)
           events.resumed()
-          resolve()
+          resolve(end)
         }
-        waits.push({ attempt, deadline: performance.now() + LONGEST_WAIT_MS, resume })
-        looking ??= setTimeout(look, LOOK_MS)
+        const cancel = startTimeLimit(maxMs, resume)
+        waits.add(resume)
+        attempt.waits.add(resume)
       })
     },
 
     release() {
       isReleased = true
-      clearTimeout(looking)
-      look()
+      for (const resume of waits) resume()
     },
   }
 }

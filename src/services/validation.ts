@@ -1,6 +1,12 @@
-/** Triggering challenges (RFC 8555 §7.5.1): the claim in the database, then the hand-over to whoever validates. */
+/**
+ * Triggering challenges (RFC 8555 §7.5.1): the claim in the database, then the hand-over to whoever validates.
+ *
+ * An authorization that this thread has just made, and that nobody has touched since, is handed over first. Most attempts are over
+ * and recorded within `AT_ONCE_MS`, and then there is nothing to claim: the response says how it ended. The others are
+ * claimed then, before anything is answered, so that what a client was told to be processing is in the database.
+ */
 
-import type { Authorization } from '../domain/records.ts'
+import type { Authorization, ChallengeAttempt } from '../domain/records.ts'
 import {
   type BuiltInType,
   type ChallengeType,
@@ -14,6 +20,7 @@ import type { Requester } from '../store/account-store.ts'
 import type { AuthorizationStore } from '../store/authorization-store.ts'
 import { NOBODY } from '../store/challenge-store.ts'
 import { unlessStale } from './stale-account.ts'
+import type { AttemptEnd, ValidationWaits } from './validation-waits.ts'
 
 /** What the dispatcher needs to validate a challenge that this instance has claimed. Plain data. */
 export interface ValidationRequest {
@@ -33,6 +40,24 @@ export interface ValidationRequest {
   requestId: string
   /** The claim is older than the request, and what it was made for may be over. */
   isRepeat?: boolean
+  /** Not claimed yet: the record of the first attempt is for an account with this key, if nobody else has the claim. */
+  unclaimed?: { keyVersion: number } | undefined
+}
+
+/** What a front thread is told when an attempt that it has handed over has ended. Plain data. */
+export interface AttemptNews {
+  authorizationId: string
+  /** Absent when there was nothing to record any more. */
+  recorded?: RecordedAttempt
+}
+
+export interface RecordedAttempt {
+  type: ChallengeType
+  attempt: ChallengeAttempt
+  /** Null while another attempt will follow. */
+  outcome: 'valid' | 'invalid' | null
+  /** The authorization may expire sooner than it said before. */
+  isBounded: boolean
 }
 
 /** Hands over without waiting and without throwing: what gets lost is adopted by the challenge worker. */
@@ -48,6 +73,8 @@ export interface ChallengeTriggers {
     thumbprint: string,
     requestId: string,
   ): Promise<{ authorization: Authorization; type: ChallengeType }>
+  /** What became of attempts that were handed over. */
+  ended(news: readonly AttemptNews[]): void
 }
 
 export interface ChallengeTriggerOptions {
@@ -56,10 +83,18 @@ export interface ChallengeTriggerOptions {
   /** `auto_validate`: of the others the challenge worker takes care, here or in another instance. */
   isValidatedHere(type: ChallengeType): boolean
   dispatch: DispatchValidation
+  /** An authorization as this thread remembers it; undefined where it does not. */
+  recall(requester: Requester, authorizationId: string): Authorization | undefined
+  /** What it remembers is so now. */
+  remember(authorizationId: string, recorded: RecordedAttempt): void
+  waits: ValidationWaits
 }
 
+/** A client may answer a challenge from the thread that waits for this response, so it must be short beside a time-out. */
+const AT_ONCE_MS = 100
+
 export function createChallengeTriggers(options: ChallengeTriggerOptions): ChallengeTriggers {
-  const { store, dispatch } = options
+  const { store, waits } = options
 
   function locate(challengeId: string) {
     const located = parseChallengeId(challengeId)
@@ -81,39 +116,73 @@ export function createChallengeTriggers(options: ChallengeTriggerOptions): Chall
     return found
   }
 
+  /** What an attempt needs of an authorization of which nothing has been tried. */
+  function untouched(requester: Requester, authorizationId: string, key: BuiltInType | OfferedPlace) {
+    const authorization = options.recall(requester, authorizationId)
+    if (authorization?.status !== 'pending' || Object.keys(authorization.attempts).length > 0) return undefined
+    const type = keyedType(key, authorization.offered)
+    // This method alone looks at the keys that the account had before, and only the claim tells them.
+    return type === undefined || type === 'dns-persist-01' ? undefined : { authorization, type }
+  }
+
+  const requestFor = ({ id, accountId, identifier, wildcard, token }: Authorization, type: ChallengeType) => ({
+    authorizationId: id,
+    accountId,
+    type,
+    identifier,
+    wildcard,
+    token,
+  })
+
+  function dispatch(request: ValidationRequest): void {
+    waits.began(request.authorizationId, request.accountId)
+    options.dispatch(request)
+  }
+
+  /** @returns undefined while the attempt is under way */
+  async function attemptAtOnce(
+    requester: Requester,
+    { authorization, type }: { authorization: Authorization; type: ChallengeType },
+    facts: Pick<ValidationRequest, 'thumbprint' | 'requestId'>,
+  ): Promise<AttemptEnd | undefined> {
+    const { accountId, keyVersion } = requester
+    const unclaimed = { keyVersion }
+    dispatch({ ...requestFor(authorization, type), ...facts, formerThumbprints: [], tries: 0, unclaimed })
+    return waits.untilOver(authorization.id, accountId, AT_ONCE_MS)
+  }
+
   return {
     find,
     async trigger(requester, challengeId, requesterThumbprint, requestId) {
       const { authorizationId, key } = locate(challengeId)
       // A module's own methods, which have a place for a key, are always validated where they are asked for.
       const isHere = typeof key === 'number' || options.isValidatedHere(key)
+      const first = isHere ? untouched(requester, authorizationId, key) : undefined
+      const end = first && (await attemptAtOnce(requester, first, { thumbprint: requesterThumbprint, requestId }))
+      if (end === 'recorded') return find(requester, challengeId)
+
       const instanceId = isHere ? options.instanceId : NOBODY
       const triggered = unlessStale(await store.trigger({ requester, authorizationId, type: key, instanceId }))
       // Not this account's, or not there: the plain look-up tells which.
       if (!triggered) return find(requester, challengeId)
       const { authorization, type } = offered(triggered.authorization, key)
-      const { status, identifier, wildcard, token, accountId } = authorization
       const attempt = authorization.attempts[type]
+      const isOpen = triggered.mine && authorization.status === 'pending' && attempt?.status === 'processing'
+      const isUnderWay = first !== undefined && end === undefined && triggered.moved
       // Also on a repeat: the client asks for a retry (RFC 8555 §8.2), or it was told of a failure when the claim stood.
-      if (instanceId !== NOBODY && triggered.mine && status === 'pending' && attempt?.status === 'processing') {
+      if (isHere && isOpen && !isUnderWay) {
         const { tries, thumbprint = requesterThumbprint } = attempt
-        const isRepeat = !triggered.moved
         const { formerThumbprints } = triggered
-        dispatch({
-          authorizationId,
-          accountId,
-          type,
-          identifier,
-          wildcard,
-          token,
-          thumbprint,
-          formerThumbprints,
-          tries,
-          requestId,
-          isRepeat,
-        })
+        const facts = { thumbprint, formerThumbprints, tries, requestId, isRepeat: !triggered.moved }
+        dispatch({ ...requestFor(authorization, type), ...facts })
       }
       return { authorization, type }
+    },
+    ended(news) {
+      for (const { authorizationId, recorded } of news) {
+        if (recorded) options.remember(authorizationId, recorded)
+        waits.over(authorizationId, recorded ? 'recorded' : 'void')
+      }
     },
   }
 }

@@ -21,6 +21,8 @@ export interface AttemptResult {
   outcome: 'valid' | 'invalid' | null
   /** The claim it was made under: what another instance has taken over meanwhile is that one's to decide. */
   instanceId: number
+  /** Made before there was a claim, for an account with this key: recorded also where nobody has claimed or tried meanwhile. */
+  unclaimed?: { keyVersion: number }
   /** Of a valid outcome, where what was found bounds it: the authorization ends no later than this from now. */
   validForSeconds?: number
   /** Until the next attempt is due; the claim counts as fresh until then. */
@@ -137,14 +139,19 @@ const RECORD_ATTEMPT: Statement = {
            approved = z.approved OR i.attempt ? 'accepted',
            evidence = coalesce(i.evidence, z.evidence),
            expires_at = least(z.expires_at, now() + make_interval(secs => i.valid_for)),
-           validating_by = CASE WHEN i.outcome IS NULL THEN z.validating_by END,
+           validating_by = CASE WHEN i.outcome IS NULL THEN i.instance_id END,
            validating_since = CASE WHEN i.outcome IS NULL THEN now() + make_interval(secs => i.retry_in) END
-      FROM unnest($1::uuid[], $2::text[], $3::jsonb[], $4::text[], $5::integer[], $6::float8[], $7::float8[], $8::jsonb[])
-             WITH ORDINALITY AS i (id, type, attempt, outcome, instance_id, valid_for, retry_in, evidence, ord),
+      FROM unnest($1::uuid[], $2::text[], $3::jsonb[], $4::text[], $5::integer[], $6::float8[], $7::float8[], $8::jsonb[],
+                  $9::integer[])
+             WITH ORDINALITY AS i (id, type, attempt, outcome, instance_id, valid_for, retry_in, evidence, key_version, ord),
            accounts a
-     WHERE z.id = i.id AND z.status = 'pending' AND z.expires_at > now() AND z.validating_by = i.instance_id
+     WHERE z.id = i.id AND z.status = 'pending' AND z.expires_at > now()
        AND a.id = z.account_id AND a.status = 'valid'
-       AND z.attempts -> i.type ->> 'status' = 'processing'
+       AND CASE coalesce(z.attempts -> i.type ->> 'status', 'pending')
+             WHEN 'processing' THEN z.validating_by = i.instance_id
+             WHEN 'pending' THEN a.key_version = i.key_version
+                                 AND coalesce(nullif(z.validating_by, ${NOBODY}), i.instance_id) = i.instance_id
+             ELSE false END
     RETURNING i.ord::integer`,
 }
 
@@ -258,6 +265,7 @@ export function createChallengeStore(db: Database): ChallengeStore {
           commands.map((c) => c.validForSeconds ?? null),
           commands.map((c) => (c.retryInMs ?? 0) / 1000),
           commands.map((c) => (c.evidence ? JSON.stringify(c.evidence) : null)),
+          commands.map((c) => c.unclaimed?.keyVersion ?? null),
         ])
         const moved = new Set(rows.map((row) => row.ord))
         return commands.map((_, i) => moved.has(i + 1))

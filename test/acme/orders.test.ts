@@ -99,14 +99,16 @@ describe('orders and authorizations', () => {
     assertNoNulls(answer.json)
   })
 
-  test('{} starts validation at once: processing, then valid, then the order is ready (§7.1.6, §7.5.1)', async () => {
+  test('{} starts validation at once: it is processing or valid, then valid, then the order is ready (§7.1.6, §7.5.1)', async () => {
     const order = await client.newOrder(['validated.test'])
     const { url, token, authorization } = await httpChallenge(order)
     responder.answer(token, `${token}.${client.key.thumbprint}`)
     const triggered = await client.post(url, {})
     assert.equal(triggered.status, 200)
-    assert.equal(triggered.json.status, 'processing')
-    assert.equal(triggered.headers['retry-after'], '1')
+    // Whether it is over within a tenth of a second the machine decides; test/acme/validation-state.test.ts holds it back.
+    const isOver = triggered.json.status === 'valid'
+    if (!isOver) assert.equal(triggered.json.status, 'processing')
+    assert.equal(triggered.headers['retry-after'], isOver ? undefined : '1')
     assert.deepEqual(triggered.links['up'], [authorization])
     assert.deepEqual(triggered.links['index'], [service.directoryUrl])
 

@@ -42,8 +42,8 @@ describe('a challenge in processing', { timeout: 120_000 }, () => {
     const { challenges } = (await client.post(authorization)).json
     const { url, token } = challenges.find(({ type }: { type: string }) => type === 'http-01')
     if (answers) responder.answer(token, `${token}.${client.key.thumbprint}`)
-    await client.post(url, {})
-    return { authorization, url, token }
+    const response = await client.post(url, {})
+    return { authorization, url, token, response }
   }
 
   const held = (count: number) => until(`${count} requests are held`, () => responder.held() === count)
@@ -58,6 +58,41 @@ describe('a challenge in processing', { timeout: 120_000 }, () => {
 
   const row = async (token: string) =>
     (await db.query('SELECT status, validating_by, evidence FROM authorizations WHERE token = $1', [token])).rows[0]
+
+  test('or rather over within a moment: the response to the trigger says how it ended (§7.5.1)', async () => {
+    responder.hold(false)
+    const client = await registeredClient(service.directoryUrl)
+    // A machine that stands still for a tenth of a second has the challenge claimed, and that is all the difference.
+    const { url, token, response } = await triggered(client, 'prompt.test')
+    assert.ok(['valid', 'processing'].includes(response.json.status), response.json.status)
+    assert.equal((await client.settled(url)).json.status, 'valid')
+    assert.equal((await row(token)).status, 'valid')
+  })
+
+  test('is in the database as such when the client is told so (§7.5.1)', async () => {
+    responder.hold(true)
+    const client = await registeredClient(service.directoryUrl)
+    const { token, response } = await triggered(client, 'claimed.test')
+    assert.deepEqual([response.json.status, response.headers['retry-after']], ['processing', '1'])
+    const { rows } = await db.query(
+      "SELECT attempts #>> '{http-01,status}' AS status, validating_by IS NOT NULL AS claimed FROM authorizations WHERE token = $1",
+      [token],
+    )
+    assert.deepEqual(rows, [{ status: 'processing', claimed: true }])
+    await letEnd()
+    assert.equal((await row(token)).status, 'valid')
+  })
+
+  test('is answered although the client cannot answer it before that (§7.5.1)', async () => {
+    responder.hold(true)
+    const client = await registeredClient(service.directoryUrl)
+    const { token, url } = await triggered(client, 'single-threaded.test', false)
+    // Only now the client turns to its web server.
+    responder.answer(token, `${token}.${client.key.thumbprint}`)
+    await letEnd()
+    assert.equal((await client.settled(url)).json.status, 'valid')
+    assert.equal(responder.seen.get(token)?.requests, 1)
+  })
 
   test('of an account that is deactivated meanwhile makes nothing valid (§7.3.6)', async () => {
     responder.hold(true)

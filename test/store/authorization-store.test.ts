@@ -300,6 +300,90 @@ describe('authorizations', () => {
       assert.equal(await store.authorizations.recordAttempt(recording(id, { instanceId: 7 })), true)
     })
 
+    describe('made before there was a claim', () => {
+      const unclaimed = (over: object = {}) => ({ unclaimed: { keyVersion: requester.keyVersion }, ...over })
+
+      for (const [attempt, outcome, status] of [
+        [VALID, 'valid', 'valid'],
+        [FAILED, 'invalid', 'invalid'],
+        [RETRY, null, 'pending'],
+      ] as const) {
+        test(`one that ends ${outcome ?? 'with another to follow'} is recorded as if there were one`, async () => {
+          const { id } = await anAuthorization()
+          const result = recording(id, unclaimed({ attempt, outcome }))
+          assert.equal(await store.authorizations.recordAttempt(result), true)
+          const found = await find(id)
+          assert.deepEqual([found.status, found.attempts], [status, { 'http-01': attempt }])
+          assert.deepEqual(await claim(id), { validating_by: outcome ? null : 1, since: outcome === null })
+        })
+      }
+
+      test('is recorded when the claim came meanwhile, and the trigger that comes after it sees how it ended', async () => {
+        const [claimed, decided] = [(await anAuthorization()).id, (await anAuthorization()).id]
+        await trigger(claimed)
+        assert.equal(await store.authorizations.recordAttempt(recording(claimed, unclaimed())), true)
+        assert.equal(await store.authorizations.recordAttempt(recording(decided, unclaimed())), true)
+        const after = await trigger(decided)
+        assert.deepEqual([after.moved, after.authorization.status], [false, 'valid'])
+      })
+
+      test('is not recorded where another instance has claimed, for that or another challenge', async () => {
+        for (const type of ['http-01', 'dns-01'] as const) {
+          const { id } = await anAuthorization()
+          await trigger(id, { instanceId: 7, type })
+          assert.equal(await store.authorizations.recordAttempt(recording(id, unclaimed())), false)
+          assert.equal((await find(id)).status, 'pending')
+          assert.equal((await claim(id))?.['validating_by'], 7)
+        }
+      })
+
+      test('is recorded beside another challenge that this instance has claimed', async () => {
+        const { id } = await anAuthorization()
+        await trigger(id, { type: 'dns-01' })
+        assert.equal(await store.authorizations.recordAttempt(recording(id, unclaimed())), true)
+        assert.equal((await find(id)).status, 'valid')
+      })
+
+      test('is not recorded a second time, nor for what is decided or past its end', async () => {
+        const [twice, gone, late] = await Promise.all([anAuthorization(), anAuthorization(), anAuthorization()])
+        assert.equal(await store.authorizations.recordAttempt(recording(twice.id, unclaimed())), true)
+        const failed = { attempt: FAILED, outcome: 'invalid' }
+        assert.equal(await store.authorizations.recordAttempt(recording(twice.id, unclaimed(failed))), false)
+        await store.authorizations.deactivate(requester, gone.id)
+        assert.equal(await store.authorizations.recordAttempt(recording(gone.id, unclaimed())), false)
+        await expire(late.id)
+        assert.equal(await store.authorizations.recordAttempt(recording(late.id, unclaimed())), false)
+      })
+
+      test('is not recorded for an account that has another key by now, or is deactivated (RFC 8555 §7.3.5, §7.3.6)', async () => {
+        const rekeyed = (await anAccount(store)).requester
+        const gone = (await anAccount(store)).requester
+        const [first, second] = [await anAuthorization({}, rekeyed), await anAuthorization({}, gone)]
+        await store.accounts.changeKey(rekeyed, { jwk: '{}', thumbprint: 'another'.padEnd(43, '-') })
+        await store.accounts.deactivate(gone)
+        for (const [{ id }, { keyVersion }] of [
+          [first, rekeyed],
+          [second, gone],
+        ] as const)
+          assert.equal(await store.authorizations.recordAttempt(recording(id, { unclaimed: { keyVersion } })), false)
+        assert.notEqual(await statusOf(first.id), 'valid')
+        assert.notEqual(await statusOf(second.id), 'valid')
+      })
+
+      test('while another instance claims: either it is recorded, or the other has the claim', async () => {
+        const { id } = await anAuthorization()
+        const [recorded, triggered] = await store.meetAt(lock(id), 2, () =>
+          Promise.all([
+            store.authorizations.recordAttempt(recording(id, unclaimed())),
+            store.other.authorizations.trigger(triggering(id, { instanceId: 2 })),
+          ]),
+        )
+        assert.ok(typeof triggered === 'object')
+        assert.equal(recorded, !triggered.moved)
+        assert.equal((await find(id)).status, recorded ? 'valid' : 'pending')
+      })
+    })
+
     test('in one batch for one challenge: the first decides', async () => {
       const { id } = await anAuthorization()
       await trigger(id)

@@ -8,7 +8,9 @@ import type { Order } from '../../src/domain/records.ts'
 import { allocateChangeCounters, openChangeCounters } from '../../src/lib/change-counters.ts'
 import { issuedOrder } from '../../src/services/issuance.ts'
 import { announcingAccounts, announcingAuthorizations, createRecent, type Recent } from '../../src/services/recent.ts'
+import type { RecordedAttempt } from '../../src/services/validation.ts'
 import { type Requester, STALE_ACCOUNT } from '../../src/store/account-store.ts'
+import type { AttemptResult } from '../../src/store/challenge-store.ts'
 import {
   aName,
   aNewOrder,
@@ -75,14 +77,19 @@ async function validated({ fronts, supervisor }: Instance, requester: Requester,
   await recorded(supervisor, authorizationId, 'valid')
 }
 
-const recorded = (supervisor: Instance['supervisor'], authorizationId: string, outcome: 'valid' | 'invalid') =>
-  supervisor.recordAttempt({
-    authorizationId,
-    type: 'http-01',
-    attempt: { status: outcome, tries: 1, ...(outcome === 'valid' && { caaChecked: '2026-01-01T00:00:00Z' }) },
-    outcome,
-    instanceId: 1,
-  })
+/** @returns what the supervisor tells of it, when it was recorded */
+async function recorded(
+  supervisor: Instance['supervisor'],
+  authorizationId: string,
+  outcome: 'valid' | 'invalid',
+  over: Partial<AttemptResult> = {},
+): Promise<RecordedAttempt | undefined> {
+  const type = 'http-01'
+  const caaChecked = outcome === 'valid' && { caaChecked: '2026-01-01T00:00:00Z' }
+  const attempt = { status: outcome, tries: 1, ...caaChecked }
+  const isRecorded = await supervisor.recordAttempt({ authorizationId, type, attempt, outcome, instanceId: 1, ...over })
+  return isRecorded ? { type, attempt, outcome, isBounded: over.validForSeconds !== undefined } : undefined
+}
 
 /** Finalizes as issuance.ts does. @returns the certificate, when the order was ready */
 async function issued(front: Front, requester: Requester, order: Order) {
@@ -108,7 +115,7 @@ describe('in a flow on one connection', () => {
   })
   afterEach(() => mock.restoreAll())
 
-  test('only the poll that sees the validation asks the database', async () => {
+  test('only the poll that sees the validation asks the database, where the supervisor did not tell', async () => {
     const { requester } = await anAccount(store)
     const one = instance(1)
     const front = one.fronts[0] as Front
@@ -133,6 +140,55 @@ describe('in a flow on one connection', () => {
     assert.ok(front.recent.certificate(requester, certificateId))
     assert.equal(asked, 1)
     assert.deepEqual(valid, await store.orders.find({ requester, orderId: order.id }))
+  })
+
+  test('nothing is asked when the supervisor tells how the attempt ended, with a claim and without one', async () => {
+    const { requester } = await anAccount(store)
+    const one = instance(1)
+    const front = one.fronts[0] as Front
+    for (const isClaimed of [true, false]) {
+      const order = await made(front, requester)
+      const [authorizationId] = order.authorizationIds as [string]
+      if (isClaimed) await front.authorizations.trigger({ requester, authorizationId, type: 'http-01', instanceId: 1 })
+      const unclaimed = isClaimed ? {} : { unclaimed: { keyVersion: requester.keyVersion } }
+      const news = await recorded(one.supervisor, authorizationId, 'valid', unclaimed)
+      assert.ok(news)
+      asked = 0
+      front.recent.attempted(authorizationId, news)
+      const found = await front.authorizations.find({ requester, authorizationId })
+      assert.deepEqual(found, await store.authorizations.find({ requester, authorizationId }))
+      const ready = await front.orders.find({ requester, orderId: order.id })
+      assert.deepEqual([isOrder(ready) && ready.status, asked], ['ready', 0])
+    }
+  })
+
+  test('what may expire sooner than before is looked up', async () => {
+    const { requester } = await anAccount(store)
+    const one = instance(1)
+    const front = one.fronts[0] as Front
+    const [authorizationId] = (await made(front, requester)).authorizationIds as [string]
+    const unclaimed = { keyVersion: requester.keyVersion }
+    const news = await recorded(one.supervisor, authorizationId, 'valid', { unclaimed, validForSeconds: 60 })
+    assert.ok(news)
+    asked = 0
+    front.recent.attempted(authorizationId, news)
+    const found = await front.authorizations.find({ requester, authorizationId })
+    assert.deepEqual([found, asked], [await store.authorizations.find({ requester, authorizationId }), 1])
+  })
+
+  test('what was changed after the attempt, before the news of it came, is looked up', async () => {
+    const { requester } = await anAccount(store)
+    const two = instance(2)
+    const [front, other] = two.fronts as [Front, Front]
+    const [authorizationId] = (await made(front, requester)).authorizationIds as [string]
+    const unclaimed = { keyVersion: requester.keyVersion }
+    const news = await recorded(two.supervisor, authorizationId, 'valid', { unclaimed })
+    assert.ok(news)
+    await other.authorizations.deactivate(requester, authorizationId)
+    front.recent.attempted(authorizationId, news)
+    const found = await front.authorizations.find({ requester, authorizationId })
+    assert.ok(typeof found === 'object')
+    assert.equal(found.status, 'deactivated')
   })
 
   test('a triggered challenge is remembered as processing until the supervisor has recorded an attempt', async () => {
@@ -222,6 +278,9 @@ test('whatever is done on whichever thread, each of them says what the database 
   const step = fc.record({
     front: fc.nat(2),
     kind: fc.constantFrom('new', 'trigger', 'valid', 'invalid', 'deactivate', 'finalize', 'rekey', 'close'),
+    isClaimed: fc.boolean(),
+    /** Fronts that hear of attempts before anything else happens, and those that hear of them after the next step. */
+    isLate: fc.boolean(),
     at: fc.nat(5),
   })
   await fc.assert(
@@ -230,7 +289,10 @@ test('whatever is done on whichever thread, each of them says what the database 
       let { requester } = account
       const three = instance(3)
       const orders: Order[] = []
-      for (const { front: index, kind, at } of steps) {
+      let news: (() => void)[] = []
+      for (const { front: index, kind, at, isClaimed, isLate } of steps) {
+        const lateNews = news
+        news = []
         const front = three.fronts[index] as Front
         const order = orders[at % Math.max(1, orders.length)]
         const authorizationId = order?.authorizationIds[at % order.authorizationIds.length]
@@ -240,8 +302,13 @@ test('whatever is done on whichever thread, each of them says what the database 
         } else if (!order || !authorizationId) continue
         else if (kind === 'trigger')
           await front.authorizations.trigger({ requester, authorizationId, type: 'http-01', instanceId: 1 })
-        else if (kind === 'valid' || kind === 'invalid') await recorded(three.supervisor, authorizationId, kind)
-        else if (kind === 'deactivate') await front.authorizations.deactivate(requester, authorizationId)
+        else if (kind === 'valid' || kind === 'invalid') {
+          const unclaimed = isClaimed ? {} : { unclaimed: { keyVersion: requester.keyVersion } }
+          const told = await recorded(three.supervisor, authorizationId, kind, unclaimed)
+          const tell = () => told && front.recent.attempted(authorizationId, told)
+          if (isLate) news.push(tell)
+          else tell()
+        } else if (kind === 'deactivate') await front.authorizations.deactivate(requester, authorizationId)
         else if (kind === 'finalize') {
           const current = await front.orders.find({ requester, orderId: order.id })
           if (isOrder(current)) await issued(front, requester, current)
@@ -252,6 +319,7 @@ test('whatever is done on whichever thread, each of them says what the database 
           const changed = await front.accounts.changeKey(requester, key)
           if (changed && !('taken' in changed)) requester = requesterOf(changed)
         }
+        for (const tell of lateNews) tell()
         for (const { id: orderId, authorizationIds } of orders) {
           const truth = await store.orders.find({ requester, orderId })
           for (const { orders, authorizations } of three.fronts) {

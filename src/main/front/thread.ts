@@ -8,6 +8,7 @@ import { createSecurityHeaders } from '../../http/common-headers.ts'
 import { trustedProxies } from '../../http/forwarded.ts'
 import type { HttpHandler, HttpReply, HttpRequest } from '../../http/message.ts'
 import { listen } from '../../http/uws.ts'
+import { gatherTurns } from '../../lib/gather.ts'
 import { HoldingPen } from '../../lib/holding-pen.ts'
 import { CRL_REQUEST_HEADERS } from '../../ops/crl.ts'
 import { createMetrics, takeSnapshot } from '../../ops/metrics.ts'
@@ -70,7 +71,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       data,
       nonces,
       patience,
-      validationsThrough(supervisor, log),
+      validationsThrough(supervisor, data.front, log),
       admission,
       (request) => supervisor.ask('caa', request, caaAnswerDeadlineMs(config)),
       mailDomainsThrough((domains, deadlineMs) => supervisor.ask('mailDomains', domains, deadlineMs), config, log),
@@ -166,6 +167,10 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
           metricsPath = settings.metricsPath
         },
         crls: crls.replace,
+        attempts: (news) => {
+          context.challenges.ended(news)
+          return undefined
+        },
       }),
     })
 
@@ -199,25 +204,17 @@ function createUtilization(): () => number {
   }
 }
 
-/** What one turn of the event loop brings, which is what one statement has committed, travels together. */
-function validationsThrough(supervisor: ActorRef<SupervisorMessages>, log: Logger): DispatchValidation {
-  let gathered: ValidationRequest[] = []
-
-  function handOver(): void {
-    const requests = gathered
-    gathered = []
+/** What one statement has committed travels together. */
+function validationsThrough(supervisor: ActorRef<SupervisorMessages>, front: number, log: Logger): DispatchValidation {
+  return gatherTurns<ValidationRequest>((requests) => {
     try {
-      supervisor.tell('validate', requests)
+      supervisor.tell('validate', { front, requests })
     } catch (error) {
-      // The challenges stay claimed in the database, from where the challenge worker takes them up.
+      // What is claimed stays so in the database, from where the challenge worker takes it up.
       const authorizationIds = requests.map(({ authorizationId }) => authorizationId)
       log.warn({ authorizationIds, err: error }, 'validations could not be handed over')
     }
-  }
-
-  return (request) => {
-    if (gathered.push(request) === 1) setImmediate(handOver)
-  }
+  })
 }
 
 /**

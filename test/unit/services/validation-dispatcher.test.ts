@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { ValidationRecord } from '../../../src/domain/validation-evidence.ts'
 import type { ChallengeType } from '../../../src/protocol/challenge.ts'
-import type { ValidationRequest } from '../../../src/services/validation.ts'
+import type { AttemptNews, ValidationRequest } from '../../../src/services/validation.ts'
 import { createValidationDispatcher, type DispatcherOptions } from '../../../src/services/validation-dispatcher.ts'
 import type { AttemptResult } from '../../../src/store/challenge-store.ts'
 import type { ValidationJob, ValidationVerdict } from '../../../workers/job.ts'
@@ -45,6 +45,7 @@ function aDispatcher(
   const recorded: AttemptResult[] = []
   const results: string[] = []
   const interruptions: unknown[] = []
+  const news: [number, AttemptNews][] = []
   const startedAt: number[] = []
   const everyType = (tries: number) =>
     Object.fromEntries(
@@ -72,10 +73,11 @@ function aDispatcher(
       attempted: (_request, { result }) => results.push(result),
       superseded: () => results.push('superseded'),
       interrupted: (_request, error) => interruptions.push(error),
+      news: (front, told) => news.push([front, told]),
     },
     ...over,
   })
-  return { dispatcher, recorded, results, interruptions, startedAt }
+  return { dispatcher, recorded, results, interruptions, news, startedAt }
 }
 
 async function until(condition: () => boolean): Promise<void> {
@@ -238,7 +240,7 @@ describe('validation dispatcher', () => {
       },
       {
         limits: { ...LIMITS, perAccount: 3, perTarget: 100 },
-        events: { attempted: ({ accountId }) => ended.push(accountId), superseded() {}, interrupted() {} },
+        events: { attempted: ({ accountId }) => ended.push(accountId), superseded() {}, interrupted() {}, news() {} },
       },
     )
     for (let i = 0; i < 30; i++) dispatcher.dispatch(aRequest({ authorizationId: `slow-${i}`, accountId: 'slow' }))
@@ -350,7 +352,7 @@ describe('validation dispatcher', () => {
   test('the record of each attempt is reported, and the last one kept', async () => {
     const records: ValidationRecord[] = []
     const { dispatcher, recorded } = aDispatcher(async (_job, run) => (run === 1 ? bad(true) : GOOD), {
-      events: { attempted: (_request, record) => records.push(record), superseded() {}, interrupted() {} },
+      events: { attempted: (_request, record) => records.push(record), superseded() {}, interrupted() {}, news() {} },
     })
     dispatcher.dispatch(aRequest())
     await until(() => dispatcher.load().known === 0)
@@ -367,6 +369,68 @@ describe('validation dispatcher', () => {
         [undefined, 40, 'thumbprint'],
         [records[1], undefined, undefined],
       ],
+    )
+  })
+
+  describe('a front thread that handed over', () => {
+    test('is told how each attempt ended', async () => {
+      const { dispatcher, news } = aDispatcher(async (_job, run) => (run === 1 ? bad(true) : GOOD))
+      const request = aRequest()
+      dispatcher.dispatch(request, 3)
+      await until(() => dispatcher.load().known === 0)
+      assert.deepEqual(
+        news.map(([front, { authorizationId, recorded }]) => [front, authorizationId, recorded?.outcome]),
+        [
+          [3, request.authorizationId, null],
+          [3, request.authorizationId, 'valid'],
+        ],
+      )
+      assert.equal(news[0]?.[1].recorded?.attempt.status, 'processing')
+    })
+
+    test('is told once, and so is another one that did so meanwhile', async () => {
+      const { dispatcher, news } = aDispatcher(async () => {
+        await sleep(20)
+        return GOOD
+      })
+      const request = aRequest()
+      for (const front of [0, 1, 0, 1]) dispatcher.dispatch(request, front)
+      await until(() => dispatcher.load().known === 0)
+      assert.deepEqual(
+        news.map(([front]) => front),
+        [0, 1],
+      )
+    })
+
+    test('is told that there is nothing to record any more, of a verdict and of a claim that is lost', async () => {
+      const { dispatcher, news } = aDispatcher(async () => GOOD, {
+        store: { recordAttempt: async () => false, renew: async () => false },
+      })
+      const [unrecorded, unclaimed] = [aRequest(), aRequest({ isRepeat: true })]
+      dispatcher.dispatch(unrecorded, 1)
+      dispatcher.dispatch(unclaimed, 2)
+      await until(() => dispatcher.load().known === 0)
+      assert.deepEqual(news, [
+        [2, { authorizationId: unclaimed.authorizationId }],
+        [1, { authorizationId: unrecorded.authorizationId }],
+      ])
+    })
+
+    test('is told that the proof bounds the authorization', async () => {
+      const { dispatcher, news } = aDispatcher(async () => ({ ...GOOD, validForSeconds: 60 }))
+      dispatcher.dispatch(aRequest(), 0)
+      await until(() => dispatcher.load().known === 0)
+      assert.equal(news[0]?.[1].recorded?.isBounded, true)
+    })
+  })
+
+  test('the first attempt alone is recorded without a claim', async () => {
+    const { dispatcher, recorded } = aDispatcher(async (_job, run) => (run === 1 ? bad(true) : GOOD))
+    dispatcher.dispatch(aRequest({ unclaimed: { keyVersion: 4 } }), 0)
+    await until(() => dispatcher.load().known === 0)
+    assert.deepEqual(
+      recorded.map(({ unclaimed }) => unclaimed),
+      [{ keyVersion: 4 }, undefined],
     )
   })
 

@@ -1,8 +1,7 @@
-/** A poll waits for the validation it asks about, and for nothing else. */
+/** What asks about a validation waits for its end, and for nothing else. */
 
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
-import { allocateChangeCounters, type ChangeCounters, openChangeCounters } from '../../../src/lib/change-counters.ts'
 import { createValidationWaits, type ValidationWaits } from '../../../src/services/validation-waits.ts'
 
 const AUTHORIZATION = '019a0000-0000-7000-8000-0000000000a0'
@@ -11,32 +10,25 @@ const OTHER = '019a0000-0000-7000-8000-0000000001b0'
 const ACCOUNT = 'an account'
 
 describe('a poll', () => {
-  let changes: ChangeCounters
   let waits: ValidationWaits
   let waiting: number
   beforeEach(() => {
-    changes = openChangeCounters(allocateChangeCounters())
     waiting = 0
-    waits = createValidationWaits(changes, { paused: () => waiting++, resumed: () => waiting-- })
+    waits = createValidationWaits({ paused: () => waiting++, resumed: () => waiting-- })
   })
 
-  /** As the supervisor does when an attempt has ended. */
-  const record = (id = AUTHORIZATION) => changes.whileChanging(id, async () => undefined)
-  const poll = (id = AUTHORIZATION, account = ACCOUNT) => waits.ended(id, account)
-
-  async function isOver(wait: Promise<void> | undefined, withinMs = 900): Promise<boolean> {
-    assert.ok(wait, 'it waits')
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<false>((resolve) => {
-      timer = setTimeout(resolve, withinMs, false)
-    })
-    return Promise.race([wait.then(() => true), late]).finally(() => clearTimeout(timer))
-  }
+  const poll = (id = AUTHORIZATION, account = ACCOUNT, maxMs?: number) => waits.untilOver(id, account, maxMs)
 
   /** On a machine that stood still for a second it may be over all the same. */
-  async function assertItWaits(wait: Promise<void> | undefined): Promise<void> {
+  async function assertItWaits(wait: ReturnType<typeof poll>): Promise<void> {
+    assert.ok(wait, 'it waits')
     const began = performance.now()
-    assert.ok(!(await isOver(wait, 30)) || performance.now() - began > 900)
+    let isOver = false
+    void wait.then(() => {
+      isOver = true
+    })
+    await new Promise((resolve) => setTimeout(resolve, 30))
+    assert.ok(!isOver || performance.now() - began > 900)
   }
 
   test('is answered at once where no attempt was handed over', () => {
@@ -47,29 +39,20 @@ describe('a poll', () => {
     waits.began(AUTHORIZATION, ACCOUNT)
     const wait = poll()
     await assertItWaits(wait)
-    await record()
-    assert.equal(await isOver(wait), true)
+    waits.over(AUTHORIZATION, 'recorded')
+    assert.equal(await wait, 'recorded')
   })
 
-  test('of the challenge does too', async () => {
+  test('of the challenge does too, also when nothing is to be recorded any more', async () => {
     waits.began(AUTHORIZATION, ACCOUNT)
     const wait = poll(CHALLENGE)
-    await record()
-    assert.equal(await isOver(wait), true)
+    waits.over(AUTHORIZATION, 'void')
+    assert.equal(await wait, 'void')
   })
 
-  test('does not end while the record is being written', async () => {
+  test('is answered at once when the attempt was over before it came, and so are those after it', () => {
     waits.began(AUTHORIZATION, ACCOUNT)
-    const wait = poll()
-    changes.announce(AUTHORIZATION)
-    await assertItWaits(wait)
-    changes.announce(AUTHORIZATION)
-    assert.equal(await isOver(wait), true)
-  })
-
-  test('is answered at once when the attempt was recorded before it came, and so are those after it', async () => {
-    waits.began(AUTHORIZATION, ACCOUNT)
-    await record()
+    waits.over(AUTHORIZATION, 'recorded')
     assert.equal(poll(), undefined)
     assert.equal(poll(), undefined)
   })
@@ -77,28 +60,27 @@ describe('a poll', () => {
   test('after one that waited is answered at once, also while the challenge is to be tried again', async () => {
     waits.began(AUTHORIZATION, ACCOUNT)
     const wait = poll()
-    await record()
+    waits.over(AUTHORIZATION, 'recorded')
     await wait
     assert.equal(poll(), undefined)
   })
 
   test('waits for the next attempt when the client has asked for one (RFC 8555 §8.2)', async () => {
     waits.began(AUTHORIZATION, ACCOUNT)
-    await record()
+    waits.over(AUTHORIZATION, 'recorded')
     waits.began(AUTHORIZATION, ACCOUNT)
     const wait = poll()
     await assertItWaits(wait)
-    await record()
-    assert.equal(await isOver(wait), true)
+    waits.over(AUTHORIZATION, 'recorded')
+    assert.equal(await wait, 'recorded')
   })
 
-  test('still ends with the record when the challenge was handed over a second time in the midst of it', async () => {
-    waits.began(AUTHORIZATION, ACCOUNT)
-    changes.announce(AUTHORIZATION)
+  test('ends with the attempt that runs when the challenge was handed over a second time meanwhile', async () => {
     waits.began(AUTHORIZATION, ACCOUNT)
     const wait = poll()
-    changes.announce(AUTHORIZATION)
-    assert.equal(await isOver(wait), true)
+    waits.began(AUTHORIZATION, ACCOUNT)
+    waits.over(AUTHORIZATION, 'recorded')
+    assert.equal(await wait, 'recorded')
   })
 
   test('of another account, or another authorization, does not wait', () => {
@@ -107,19 +89,30 @@ describe('a poll', () => {
     assert.equal(poll(OTHER), undefined)
   })
 
-  test('ends after a second when there is no record', async () => {
+  test('ends after a second when there is no news', async () => {
     waits.began(AUTHORIZATION, ACCOUNT)
     const began = performance.now()
-    await poll()
+    assert.equal(await poll(), undefined)
     const ms = performance.now() - began
     assert.ok(ms >= 999, `${ms} ms`)
+  })
+
+  test('ends after the time it has, and the next one waits again', async () => {
+    waits.began(AUTHORIZATION, ACCOUNT)
+    const began = performance.now()
+    assert.equal(await poll(AUTHORIZATION, ACCOUNT, 40), undefined)
+    const ms = performance.now() - began
+    assert.ok(ms >= 39, `${ms} ms`)
+    const wait = poll()
+    waits.over(AUTHORIZATION, 'recorded')
+    assert.equal(await wait, 'recorded')
   })
 
   test('ends when the thread stops, and none waits after that', async () => {
     waits.began(AUTHORIZATION, ACCOUNT)
     const wait = poll()
     waits.release()
-    await wait
+    assert.equal(await wait, undefined)
     assert.equal(poll(), undefined)
   })
 
@@ -127,7 +120,7 @@ describe('a poll', () => {
     waits.began(AUTHORIZATION, ACCOUNT)
     const polls = [poll(), poll(CHALLENGE)]
     assert.equal(waiting, 2)
-    await record()
+    waits.over(AUTHORIZATION, 'recorded')
     await Promise.all(polls)
     assert.equal(waiting, 0)
   })
