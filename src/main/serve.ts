@@ -119,7 +119,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   const db = openDatabase(databaseSettings(config), (error) =>
     log.warn({ reason: error.message }, 'database connection lost'),
   )
-  // Validations end one by one, and whoever waits for one looks again after some milliseconds.
+  // Validations end one by one, and who waits for one waits some milliseconds more (decisions 44, 52).
   db.pipeline.keepDistance(GROUP_DISTANCE_MS)
   teardown.add(() => db.close())
   for (const warning of await durabilityWarnings(db)) log.warn({ event: 'database_durability' }, warning)

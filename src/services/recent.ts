@@ -86,13 +86,17 @@ class Memory<V extends { id: string }> {
     this.#younger.set(value.id, { value, stamp })
   }
 
-  /** What is kept as it is after a change that was announced before and after, unless something else was announced, too. */
-  follow(id: string, change: (value: V) => V): void {
+  /**
+   * What is kept as it is after a change that was announced before and after, unless something else was announced, too.
+   * @param change undefined for a value that was looked up after it: what was announced since is something else
+   */
+  follow(id: string, change: (value: V) => V | undefined): void {
     const kept = this.#younger.get(id) ?? this.#older.get(id)
     const count = this.#changes.count(id)
     // Counters wrap around.
     if (!kept || ((count - kept.stamp.count) | 0) !== 2) return
-    this.keep(change(kept.value), { ...kept.stamp, count, at: performance.now() })
+    const changed = change(kept.value)
+    if (changed) this.keep(changed, { ...kept.stamp, count, at: performance.now() })
   }
 
   /** Undefined when it is not known, may have changed, or is not this account's to see. */
@@ -165,11 +169,11 @@ export function createRecent(changes: ChangeCounters, keepsOpenOrders: boolean):
 
     attempted(authorizationId, { type, attempt, outcome, isBounded }) {
       if (isBounded) return
-      authorizations.follow(authorizationId, (known) => ({
-        ...known,
-        status: outcome ?? known.status,
-        attempts: { ...known.attempts, [type]: attempt },
-      }))
+      authorizations.follow(authorizationId, (known) => {
+        const { status, attempts } = known
+        const isOlder = status === 'pending' && (outcome !== null || (attempts[type]?.tries ?? 0) < attempt.tries)
+        return isOlder ? { ...known, status: outcome ?? status, attempts: { ...attempts, [type]: attempt } } : undefined
+      })
     },
 
     orders: (store) => ({

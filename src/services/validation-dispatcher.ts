@@ -8,7 +8,7 @@
  * Between instances the claim decides. An attempt begins only under a claim that is fresh, so that no other instance can
  * have taken it over for being stale or for this instance having looked dead; a claim that is not is renewed first, and
  * given up where that fails. What is recorded under a claim that was lost all the same, the store does not take. A first attempt
- * may begin before the claim (services/validation.ts); its record is taken where nobody else has claimed meanwhile.
+ * may begin before the claim (services/validation.ts); its record is taken where nobody else, and no other key, has claimed meanwhile.
  */
 
 import type { ValidationJob, ValidationVerdict } from '../../workers/job.ts'
@@ -215,18 +215,18 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
     events.attempted(request, record)
     const { type, attempt, outcome, validForSeconds } = result
     tell(known, { type, attempt, outcome, isBounded: validForSeconds !== undefined })
-    known.request = { ...request, tries, unclaimed: undefined }
+    known.request = { ...request, tries, isUnclaimed: false }
     return retryInMs
   }
 
   function resultOf(
-    { authorizationId, type, tries, thumbprint, unclaimed }: ValidationRequest,
+    { authorizationId, type, tries, thumbprint, isUnclaimed }: ValidationRequest,
     verdict: ValidationVerdict,
     evidence: ValidationRecord,
     began: Date,
     retryInMs: number | undefined,
   ): AttemptResult {
-    const base = { authorizationId, type, instanceId, ...(unclaimed && { unclaimed }) }
+    const base = { authorizationId, type, instanceId, ...(isUnclaimed && { unclaimed: { thumbprint } }) }
     if (verdict.ok) {
       // From the begin of the attempt: what the records said after that is not known.
       const caaChecked = verdict.caa && { caaChecked: renderTimestamp(began) }

@@ -40,8 +40,8 @@ export interface ValidationRequest {
   requestId: string
   /** The claim is older than the request, and what it was made for may be over. */
   isRepeat?: boolean
-  /** Not claimed yet: the record of the first attempt is for an account with this key, if nobody else has the claim. */
-  unclaimed?: { keyVersion: number } | undefined
+  /** Not claimed when it was handed over: the first attempt is recorded if nobody else, and no other key, has the claim. */
+  isUnclaimed?: boolean
 }
 
 /** What a front thread is told when an attempt that it has handed over has ended. Plain data. */
@@ -141,14 +141,11 @@ export function createChallengeTriggers(options: ChallengeTriggerOptions): Chall
 
   /** @returns undefined while the attempt is under way */
   async function attemptAtOnce(
-    requester: Requester,
     { authorization, type }: { authorization: Authorization; type: ChallengeType },
     facts: Pick<ValidationRequest, 'thumbprint' | 'requestId'>,
   ): Promise<AttemptEnd | undefined> {
-    const { accountId, keyVersion } = requester
-    const unclaimed = { keyVersion }
-    dispatch({ ...requestFor(authorization, type), ...facts, formerThumbprints: [], tries: 0, unclaimed })
-    return waits.untilOver(authorization.id, accountId, AT_ONCE_MS)
+    dispatch({ ...requestFor(authorization, type), ...facts, formerThumbprints: [], tries: 0, isUnclaimed: true })
+    return waits.untilOver(authorization.id, authorization.accountId, AT_ONCE_MS)
   }
 
   return {
@@ -158,8 +155,13 @@ export function createChallengeTriggers(options: ChallengeTriggerOptions): Chall
       // A module's own methods, which have a place for a key, are always validated where they are asked for.
       const isHere = typeof key === 'number' || options.isValidatedHere(key)
       const first = isHere ? untouched(requester, authorizationId, key) : undefined
-      const end = first && (await attemptAtOnce(requester, first, { thumbprint: requesterThumbprint, requestId }))
-      if (end === 'recorded') return find(requester, challengeId)
+      const end = first && (await attemptAtOnce(first, { thumbprint: requesterThumbprint, requestId }))
+      if (end === 'recorded') {
+        const found = await find(requester, challengeId)
+        const { authorization, type } = found
+        // Or it was that of another type, which will be tried again, and this one is under way.
+        if (authorization.status !== 'pending' || authorization.attempts[type]) return found
+      }
 
       const instanceId = isHere ? options.instanceId : NOBODY
       const triggered = unlessStale(await store.trigger({ requester, authorizationId, type: key, instanceId }))

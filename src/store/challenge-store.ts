@@ -21,8 +21,11 @@ export interface AttemptResult {
   outcome: 'valid' | 'invalid' | null
   /** The claim it was made under: what another instance has taken over meanwhile is that one's to decide. */
   instanceId: number
-  /** Made before there was a claim, for an account with this key: recorded also where nobody has claimed or tried meanwhile. */
-  unclaimed?: { keyVersion: number }
+  /**
+   * Made before there was a claim, with this key: recorded also where nobody has claimed or tried meanwhile and the account has
+   * that key, and under a claim made meanwhile only if that was made with it.
+   */
+  unclaimed?: { thumbprint: string }
   /** Of a valid outcome, where what was found bounds it: the authorization ends no later than this from now. */
   validForSeconds?: number
   /** Until the next attempt is due; the claim counts as fresh until then. */
@@ -142,14 +145,15 @@ const RECORD_ATTEMPT: Statement = {
            validating_by = CASE WHEN i.outcome IS NULL THEN i.instance_id END,
            validating_since = CASE WHEN i.outcome IS NULL THEN now() + make_interval(secs => i.retry_in) END
       FROM unnest($1::uuid[], $2::text[], $3::jsonb[], $4::text[], $5::integer[], $6::float8[], $7::float8[], $8::jsonb[],
-                  $9::integer[])
-             WITH ORDINALITY AS i (id, type, attempt, outcome, instance_id, valid_for, retry_in, evidence, key_version, ord),
+                  $9::text[])
+             WITH ORDINALITY AS i (id, type, attempt, outcome, instance_id, valid_for, retry_in, evidence, thumbprint, ord),
            accounts a
      WHERE z.id = i.id AND z.status = 'pending' AND z.expires_at > now()
        AND a.id = z.account_id AND a.status = 'valid'
        AND CASE coalesce(z.attempts -> i.type ->> 'status', 'pending')
              WHEN 'processing' THEN z.validating_by = i.instance_id
-             WHEN 'pending' THEN a.key_version = i.key_version
+                                    AND coalesce(z.attempts -> i.type ->> 'thumbprint' = i.thumbprint, true)
+             WHEN 'pending' THEN a.thumbprint = i.thumbprint
                                  AND coalesce(nullif(z.validating_by, ${NOBODY}), i.instance_id) = i.instance_id
              ELSE false END
     RETURNING i.ord::integer`,
@@ -265,7 +269,7 @@ export function createChallengeStore(db: Database): ChallengeStore {
           commands.map((c) => c.validForSeconds ?? null),
           commands.map((c) => (c.retryInMs ?? 0) / 1000),
           commands.map((c) => (c.evidence ? JSON.stringify(c.evidence) : null)),
-          commands.map((c) => c.unclaimed?.keyVersion ?? null),
+          commands.map((c) => c.unclaimed?.thumbprint ?? null),
         ])
         const moved = new Set(rows.map((row) => row.ord))
         return commands.map((_, i) => moved.has(i + 1))

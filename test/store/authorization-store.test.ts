@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, test } from 'node:test'
-import type { Authorization, ChallengeAttempt } from '../../src/domain/records.ts'
+import type { Account, Authorization, ChallengeAttempt } from '../../src/domain/records.ts'
 import { type Requester, STALE_ACCOUNT } from '../../src/store/account-store.ts'
 import { NOBODY } from '../../src/store/challenge-store.ts'
 import { announceInstance, type InstancePresence } from '../../src/store/instance-presence.ts'
@@ -27,10 +27,11 @@ const RETRY: ChallengeAttempt = { ...FAILED, status: 'processing' }
 
 describe('authorizations', () => {
   let store: StoreFixture
+  let account: Account
   let requester: Requester
   before(async () => {
     store = await openStores()
-    requester = (await anAccount(store)).requester
+    ;({ account, requester } = await anAccount(store))
   })
   after(() => store.close())
 
@@ -301,7 +302,7 @@ describe('authorizations', () => {
     })
 
     describe('made before there was a claim', () => {
-      const unclaimed = (over: object = {}) => ({ unclaimed: { keyVersion: requester.keyVersion }, ...over })
+      const unclaimed = (over: object = {}) => ({ unclaimed: { thumbprint: account.thumbprint }, ...over })
 
       for (const [attempt, outcome, status] of [
         [VALID, 'valid', 'valid'],
@@ -356,18 +357,31 @@ describe('authorizations', () => {
       })
 
       test('is not recorded for an account that has another key by now, or is deactivated (RFC 8555 §7.3.5, §7.3.6)', async () => {
-        const rekeyed = (await anAccount(store)).requester
-        const gone = (await anAccount(store)).requester
-        const [first, second] = [await anAuthorization({}, rekeyed), await anAuthorization({}, gone)]
-        await store.accounts.changeKey(rekeyed, { jwk: '{}', thumbprint: 'another'.padEnd(43, '-') })
-        await store.accounts.deactivate(gone)
-        for (const [{ id }, { keyVersion }] of [
-          [first, rekeyed],
-          [second, gone],
+        const [rekeyed, gone] = [await anAccount(store), await anAccount(store)]
+        const first = await anAuthorization({}, rekeyed.requester)
+        const second = await anAuthorization({}, gone.requester)
+        await store.accounts.changeKey(rekeyed.requester, { jwk: '{}', thumbprint: 'another'.padEnd(43, '-') })
+        await store.accounts.deactivate(gone.requester)
+        for (const [{ id }, { thumbprint }] of [
+          [first, rekeyed.account],
+          [second, gone.account],
         ] as const)
-          assert.equal(await store.authorizations.recordAttempt(recording(id, { unclaimed: { keyVersion } })), false)
+          assert.equal(await store.authorizations.recordAttempt(recording(id, { unclaimed: { thumbprint } })), false)
         assert.notEqual(await statusOf(first.id), 'valid')
         assert.notEqual(await statusOf(second.id), 'valid')
+      })
+
+      test('is not recorded for a challenge that was claimed meanwhile with another key (RFC 8555 §8.1)', async () => {
+        const { account, requester: before } = await anAccount(store)
+        const { id } = await anAuthorization({}, before)
+        await store.accounts.changeKey(before, { jwk: '{}', thumbprint: `new-${before.accountId}` })
+        await store.authorizations.trigger(
+          triggering(id, { requester: { ...before, keyVersion: before.keyVersion + 1 } }),
+        )
+        const result = recording(id, { unclaimed: { thumbprint: account.thumbprint } })
+        assert.equal(await store.authorizations.recordAttempt(result), false)
+        const { 'http-01': attempt } = (await find(id)).attempts
+        assert.deepEqual([attempt?.status, attempt?.thumbprint], ['processing', `new-${before.accountId}`])
       })
 
       test('while another instance claims: either it is recorded, or the other has the claim', async () => {

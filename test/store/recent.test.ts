@@ -143,14 +143,14 @@ describe('in a flow on one connection', () => {
   })
 
   test('nothing is asked when the supervisor tells how the attempt ended, with a claim and without one', async () => {
-    const { requester } = await anAccount(store)
+    const { requester, account } = await anAccount(store)
     const one = instance(1)
     const front = one.fronts[0] as Front
     for (const isClaimed of [true, false]) {
       const order = await made(front, requester)
       const [authorizationId] = order.authorizationIds as [string]
       if (isClaimed) await front.authorizations.trigger({ requester, authorizationId, type: 'http-01', instanceId: 1 })
-      const unclaimed = isClaimed ? {} : { unclaimed: { keyVersion: requester.keyVersion } }
+      const unclaimed = isClaimed ? {} : { unclaimed: { thumbprint: account.thumbprint } }
       const news = await recorded(one.supervisor, authorizationId, 'valid', unclaimed)
       assert.ok(news)
       asked = 0
@@ -163,11 +163,11 @@ describe('in a flow on one connection', () => {
   })
 
   test('what may expire sooner than before is looked up', async () => {
-    const { requester } = await anAccount(store)
+    const { requester, account } = await anAccount(store)
     const one = instance(1)
     const front = one.fronts[0] as Front
     const [authorizationId] = (await made(front, requester)).authorizationIds as [string]
-    const unclaimed = { keyVersion: requester.keyVersion }
+    const unclaimed = { thumbprint: account.thumbprint }
     const news = await recorded(one.supervisor, authorizationId, 'valid', { unclaimed, validForSeconds: 60 })
     assert.ok(news)
     asked = 0
@@ -177,11 +177,11 @@ describe('in a flow on one connection', () => {
   })
 
   test('what was changed after the attempt, before the news of it came, is looked up', async () => {
-    const { requester } = await anAccount(store)
+    const { requester, account } = await anAccount(store)
     const two = instance(2)
     const [front, other] = two.fronts as [Front, Front]
     const [authorizationId] = (await made(front, requester)).authorizationIds as [string]
-    const unclaimed = { keyVersion: requester.keyVersion }
+    const unclaimed = { thumbprint: account.thumbprint }
     const news = await recorded(two.supervisor, authorizationId, 'valid', { unclaimed })
     assert.ok(news)
     await other.authorizations.deactivate(requester, authorizationId)
@@ -189,6 +189,22 @@ describe('in a flow on one connection', () => {
     const found = await front.authorizations.find({ requester, authorizationId })
     assert.ok(typeof found === 'object')
     assert.equal(found.status, 'deactivated')
+  })
+
+  test('news that comes late changes nothing in what was looked up after the attempt', async () => {
+    const { requester, account } = await anAccount(store)
+    const two = instance(2)
+    const [front, other] = two.fronts as [Front, Front]
+    const [authorizationId] = (await made(front, requester)).authorizationIds as [string]
+    const news = await recorded(two.supervisor, authorizationId, 'valid', {
+      unclaimed: { thumbprint: account.thumbprint },
+    })
+    assert.ok(news)
+    await front.authorizations.find({ requester, authorizationId })
+    await other.authorizations.deactivate(requester, authorizationId)
+    front.recent.attempted(authorizationId, news)
+    const found = await front.authorizations.find({ requester, authorizationId })
+    assert.equal(typeof found === 'object' && found.status, 'deactivated')
   })
 
   test('a triggered challenge is remembered as processing until the supervisor has recorded an attempt', async () => {
@@ -287,6 +303,7 @@ test('whatever is done on whichever thread, each of them says what the database 
     fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 25 }), async (steps) => {
       const account = await anAccount(store)
       let { requester } = account
+      let { thumbprint } = account.account
       const three = instance(3)
       const orders: Order[] = []
       let news: (() => void)[] = []
@@ -303,7 +320,7 @@ test('whatever is done on whichever thread, each of them says what the database 
         else if (kind === 'trigger')
           await front.authorizations.trigger({ requester, authorizationId, type: 'http-01', instanceId: 1 })
         else if (kind === 'valid' || kind === 'invalid') {
-          const unclaimed = isClaimed ? {} : { unclaimed: { keyVersion: requester.keyVersion } }
+          const unclaimed = isClaimed ? {} : { unclaimed: { thumbprint } }
           const told = await recorded(three.supervisor, authorizationId, kind, unclaimed)
           const tell = () => told && front.recent.attempted(authorizationId, told)
           if (isLate) news.push(tell)
@@ -317,7 +334,10 @@ test('whatever is done on whichever thread, each of them says what the database 
         } else {
           const key = { jwk: '{}', thumbprint: randomBytes(32).toString('base64url') }
           const changed = await front.accounts.changeKey(requester, key)
-          if (changed && !('taken' in changed)) requester = requesterOf(changed)
+          if (changed && !('taken' in changed)) {
+            requester = requesterOf(changed)
+            thumbprint = key.thumbprint
+          }
         }
         for (const tell of lateNews) tell()
         for (const { id: orderId, authorizationIds } of orders) {

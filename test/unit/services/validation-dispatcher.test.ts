@@ -426,11 +426,11 @@ describe('validation dispatcher', () => {
 
   test('the first attempt alone is recorded without a claim', async () => {
     const { dispatcher, recorded } = aDispatcher(async (_job, run) => (run === 1 ? bad(true) : GOOD))
-    dispatcher.dispatch(aRequest({ unclaimed: { keyVersion: 4 } }), 0)
+    dispatcher.dispatch(aRequest({ isUnclaimed: true, thumbprint: 'of the trigger' }), 0)
     await until(() => dispatcher.load().known === 0)
     assert.deepEqual(
       recorded.map(({ unclaimed }) => unclaimed),
-      [{ keyVersion: 4 }, undefined],
+      [{ thumbprint: 'of the trigger' }, undefined],
     )
   })
 

@@ -31,7 +31,7 @@ const PENDING: Authorization = {
   status: 'pending',
   expiresAt: new Date(Date.now() + 3_600_000),
   token: 'token',
-  offered: ['http-01', 'dns-01', 'dns-persist-01'],
+  offered: ['http-01', 'dns-01', 'tls-alpn-01', 'dns-persist-01'],
   attempts: {},
 }
 
@@ -46,7 +46,7 @@ describe('a challenge that is triggered', () => {
   let claims: Trigger[]
   let handedOver: ValidationRequest[]
   /** What the supervisor does with what it is handed over. */
-  let supervisor: (request: ValidationRequest) => void
+  let supervisor: (request: ValidationRequest) => unknown
   let triggers: ChallengeTriggers
   /** As the database has it after the claim. */
   let moved: boolean
@@ -100,7 +100,7 @@ describe('a challenge that is triggered', () => {
     assert.equal(await triggered(), 'valid')
     assert.deepEqual(claims, [])
     const [request] = handedOver
-    assert.deepEqual([handedOver.length, request?.unclaimed, request?.tries], [1, { keyVersion: 3 }, 0])
+    assert.deepEqual([handedOver.length, request?.isUnclaimed, request?.tries], [1, true, 0])
   })
 
   test('and not over soon is claimed before it is answered, and handed over once', async () => {
@@ -111,12 +111,12 @@ describe('a challenge that is triggered', () => {
   })
 
   test('and given up by the supervisor is claimed and handed over again', async () => {
-    supervisor = ({ unclaimed }) => unclaimed && setTimeout(tell, 5)
+    supervisor = ({ isUnclaimed }) => isUnclaimed && setTimeout(tell, 5)
     assert.equal(await triggered(), 'processing')
     assert.deepEqual(
-      handedOver.map(({ unclaimed, formerThumbprints }) => [unclaimed, formerThumbprints]),
+      handedOver.map(({ isUnclaimed, formerThumbprints }) => [isUnclaimed, formerThumbprints]),
       [
-        [{ keyVersion: 3 }, []],
+        [true, []],
         [undefined, ['former']],
       ],
     )
@@ -132,9 +132,22 @@ describe('a challenge that is triggered', () => {
   })
 
   test('twice at the same time is tried once more, and both are answered with how it ended', async () => {
-    supervisor = () => setTimeout(tell, 20, VALID)
+    supervisor = () => handedOver.length === 1 && setTimeout(tell, 20, VALID)
     assert.deepEqual(await Promise.all([triggered(), triggered()]), ['valid', 'valid'])
     assert.deepEqual(claims, [])
+  })
+
+  test('beside another one that is to be tried again is claimed before it is answered', async () => {
+    const attempt = { status: 'processing', tries: 1, thumbprint: 'thumbprint' } as const
+    supervisor = ({ type, isUnclaimed }) => {
+      if (type === 'http-01' && isUnclaimed) setTimeout(tell, 5, { ...VALID, attempt, outcome: null })
+    }
+    const [, second] = await Promise.all([triggered(), triggered('tls-alpn-01')])
+    assert.equal(second, 'processing')
+    assert.deepEqual(
+      claims.map(({ type }) => type),
+      ['tls-alpn-01'],
+    )
   })
 
   for (const [what, known] of [
@@ -147,7 +160,7 @@ describe('a challenge that is triggered', () => {
       supervisor = () => assert.equal(claims.length, 1)
       assert.equal(await triggered(), 'processing')
       assert.deepEqual(
-        handedOver.map(({ unclaimed, thumbprint }) => [unclaimed, thumbprint]),
+        handedOver.map(({ isUnclaimed, thumbprint }) => [isUnclaimed, thumbprint]),
         [[undefined, 'thumbprint']],
       )
     })
@@ -155,7 +168,7 @@ describe('a challenge that is triggered', () => {
   test('and looks at former keys is claimed first, which tells them', async () => {
     assert.equal(await triggered('dns-persist-01'), 'processing')
     assert.deepEqual(
-      handedOver.map(({ unclaimed, formerThumbprints }) => [unclaimed, formerThumbprints]),
+      handedOver.map(({ isUnclaimed, formerThumbprints }) => [isUnclaimed, formerThumbprints]),
       [[undefined, ['former']]],
     )
   })
