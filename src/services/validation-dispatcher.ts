@@ -71,6 +71,7 @@ export interface DispatcherOptions {
   jobFor(request: ValidationRequest): ValidationJob
   store: Pick<ChallengeStore, 'recordAttempt' | 'renew'>
   policy: ValidationPolicy
+  countChanges(authorizationId: string): number
   /** Whose claims these are. */
   instanceId: number
   /** Since when other instances can see that this one lives (`performance.now()`): an older claim may be gone. */
@@ -215,18 +216,18 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
     events.attempted(request, record)
     const { type, attempt, outcome, validForSeconds } = result
     tell(known, { type, attempt, outcome, isBounded: validForSeconds !== undefined })
-    known.request = { ...request, tries, isUnclaimed: false }
+    known.request = { ...request, tries, unclaimed: undefined }
     return retryInMs
   }
 
   function resultOf(
-    { authorizationId, type, tries, thumbprint, isUnclaimed }: ValidationRequest,
+    { authorizationId, type, tries, thumbprint, unclaimed }: ValidationRequest,
     verdict: ValidationVerdict,
     evidence: ValidationRecord,
     began: Date,
     retryInMs: number | undefined,
   ): AttemptResult {
-    const base = { authorizationId, type, instanceId, ...(isUnclaimed && { unclaimed: { thumbprint } }) }
+    const base = { authorizationId, type, instanceId, ...(unclaimed && { unclaimed: { thumbprint } }) }
     if (verdict.ok) {
       // From the begin of the attempt: what the records said after that is not known.
       const caaChecked = verdict.caa && { caaChecked: renderTimestamp(began) }
@@ -259,6 +260,12 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
       if (known) {
         if (front !== undefined && !known.fronts.includes(front)) known.fronts.push(front)
         hasten(known)
+        return true
+      }
+      const { authorizationId, unclaimed } = request
+      if (unclaimed && unclaimed.changes !== options.countChanges(authorizationId)) {
+        events.superseded(request)
+        if (front !== undefined) events.news(front, { authorizationId })
         return true
       }
       const ofAccount = perAccount.get(request.accountId) ?? 0

@@ -40,8 +40,11 @@ export interface ValidationRequest {
   requestId: string
   /** The claim is older than the request, and what it was made for may be over. */
   isRepeat?: boolean
-  /** Not claimed when it was handed over: the first attempt is recorded if nobody else, and no other key, has the claim. */
-  isUnclaimed?: boolean
+  /**
+   * Not claimed when it was handed over: the first attempt is recorded if nobody else, and no other key, has the claim. It is not
+   * begun when the authorization has had other changes than these (lib/change-counters.ts): the attempt of another thread, say.
+   */
+  unclaimed?: { changes: number } | undefined
 }
 
 /** What a front thread is told when an attempt that it has handed over has ended. Plain data. */
@@ -83,6 +86,7 @@ export interface ChallengeTriggerOptions {
   /** `auto_validate`: of the others the challenge worker takes care, here or in another instance. */
   isValidatedHere(type: ChallengeType): boolean
   dispatch: DispatchValidation
+  countChanges(authorizationId: string): number
   /** An authorization as this thread remembers it; undefined where it does not. */
   recall(requester: Requester, authorizationId: string): Authorization | undefined
   /** What it remembers is so now. */
@@ -118,11 +122,13 @@ export function createChallengeTriggers(options: ChallengeTriggerOptions): Chall
 
   /** What an attempt needs of an authorization of which nothing has been tried. */
   function untouched(requester: Requester, authorizationId: string, key: BuiltInType | OfferedPlace) {
+    // Counted first: what changes after that, memory or the dispatcher notices.
+    const changes = options.countChanges(authorizationId)
     const authorization = options.recall(requester, authorizationId)
     if (authorization?.status !== 'pending' || Object.keys(authorization.attempts).length > 0) return undefined
     const type = keyedType(key, authorization.offered)
     // This method alone looks at the keys that the account had before, and only the claim tells them.
-    return type === undefined || type === 'dns-persist-01' ? undefined : { authorization, type }
+    return type === undefined || type === 'dns-persist-01' ? undefined : { authorization, type, changes }
   }
 
   const requestFor = ({ id, accountId, identifier, wildcard, token }: Authorization, type: ChallengeType) => ({
@@ -141,10 +147,11 @@ export function createChallengeTriggers(options: ChallengeTriggerOptions): Chall
 
   /** @returns undefined while the attempt is under way */
   async function attemptAtOnce(
-    { authorization, type }: { authorization: Authorization; type: ChallengeType },
+    { authorization, type, changes }: { authorization: Authorization; type: ChallengeType; changes: number },
     facts: Pick<ValidationRequest, 'thumbprint' | 'requestId'>,
   ): Promise<AttemptEnd | undefined> {
-    dispatch({ ...requestFor(authorization, type), ...facts, formerThumbprints: [], tries: 0, isUnclaimed: true })
+    const unclaimed = { changes }
+    dispatch({ ...requestFor(authorization, type), ...facts, formerThumbprints: [], tries: 0, unclaimed })
     return waits.untilOver(authorization.id, authorization.accountId, AT_ONCE_MS)
   }
 

@@ -52,6 +52,7 @@ function aDispatcher(
       ['http-01', 'dns-01', 'tls-alpn-01', 'dns-persist-01', 'dns-account-01'].map((type) => [type, tries]),
     ) as Record<ChallengeType, number>
   const dispatcher = createValidationDispatcher({
+    countChanges: () => 0,
     async validate(job) {
       startedAt.push(performance.now())
       return validate(job, startedAt.length)
@@ -426,12 +427,26 @@ describe('validation dispatcher', () => {
 
   test('the first attempt alone is recorded without a claim', async () => {
     const { dispatcher, recorded } = aDispatcher(async (_job, run) => (run === 1 ? bad(true) : GOOD))
-    dispatcher.dispatch(aRequest({ isUnclaimed: true, thumbprint: 'of the trigger' }), 0)
+    dispatcher.dispatch(aRequest({ unclaimed: { changes: 0 }, thumbprint: 'of the trigger' }), 0)
     await until(() => dispatcher.load().known === 0)
     assert.deepEqual(
       recorded.map(({ unclaimed }) => unclaimed),
       [{ thumbprint: 'of the trigger' }, undefined],
     )
+  })
+
+  test('what was handed over without a claim and has changed meanwhile is not tried, and the thread told', async () => {
+    let changes = 4
+    const { dispatcher, startedAt, news } = aDispatcher(async () => GOOD, { countChanges: () => changes })
+    const request = aRequest({ unclaimed: { changes: 4 } })
+    dispatcher.dispatch(request, 0)
+    await until(() => dispatcher.load().known === 0)
+    // Of another thread, and on its way while the first attempt was recorded.
+    changes = 6
+    assert.equal(dispatcher.dispatch(request, 1), true)
+    await until(() => dispatcher.load().known === 0)
+    assert.equal(startedAt.length, 1)
+    assert.deepEqual(news[1], [1, { authorizationId: request.authorizationId }])
   })
 
   test('a full queue refuses what is new, not what it has', async () => {

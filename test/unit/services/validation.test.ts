@@ -81,6 +81,7 @@ describe('a challenge that is triggered', () => {
         handedOver.push(request)
         supervisor(request)
       },
+      countChanges: () => 5,
       recall: () => remembered,
       remember(_id, { type, attempt }) {
         remembered = withAttempt(type, attempt)
@@ -100,7 +101,7 @@ describe('a challenge that is triggered', () => {
     assert.equal(await triggered(), 'valid')
     assert.deepEqual(claims, [])
     const [request] = handedOver
-    assert.deepEqual([handedOver.length, request?.isUnclaimed, request?.tries], [1, true, 0])
+    assert.deepEqual([handedOver.length, request?.unclaimed, request?.tries], [1, { changes: 5 }, 0])
   })
 
   test('and not over soon is claimed before it is answered, and handed over once', async () => {
@@ -111,12 +112,12 @@ describe('a challenge that is triggered', () => {
   })
 
   test('and given up by the supervisor is claimed and handed over again', async () => {
-    supervisor = ({ isUnclaimed }) => isUnclaimed && setTimeout(tell, 5)
+    supervisor = ({ unclaimed }) => unclaimed && setTimeout(tell, 5)
     assert.equal(await triggered(), 'processing')
     assert.deepEqual(
-      handedOver.map(({ isUnclaimed, formerThumbprints }) => [isUnclaimed, formerThumbprints]),
+      handedOver.map(({ unclaimed, formerThumbprints }) => [unclaimed, formerThumbprints]),
       [
-        [true, []],
+        [{ changes: 5 }, []],
         [undefined, ['former']],
       ],
     )
@@ -139,8 +140,8 @@ describe('a challenge that is triggered', () => {
 
   test('beside another one that is to be tried again is claimed before it is answered', async () => {
     const attempt = { status: 'processing', tries: 1, thumbprint: 'thumbprint' } as const
-    supervisor = ({ type, isUnclaimed }) => {
-      if (type === 'http-01' && isUnclaimed) setTimeout(tell, 5, { ...VALID, attempt, outcome: null })
+    supervisor = ({ type, unclaimed }) => {
+      if (type === 'http-01' && unclaimed) setTimeout(tell, 5, { ...VALID, attempt, outcome: null })
     }
     const [, second] = await Promise.all([triggered(), triggered('tls-alpn-01')])
     assert.equal(second, 'processing')
@@ -160,7 +161,7 @@ describe('a challenge that is triggered', () => {
       supervisor = () => assert.equal(claims.length, 1)
       assert.equal(await triggered(), 'processing')
       assert.deepEqual(
-        handedOver.map(({ isUnclaimed, thumbprint }) => [isUnclaimed, thumbprint]),
+        handedOver.map(({ unclaimed, thumbprint }) => [unclaimed, thumbprint]),
         [[undefined, 'thumbprint']],
       )
     })
@@ -168,7 +169,7 @@ describe('a challenge that is triggered', () => {
   test('and looks at former keys is claimed first, which tells them', async () => {
     assert.equal(await triggered('dns-persist-01'), 'processing')
     assert.deepEqual(
-      handedOver.map(({ isUnclaimed, formerThumbprints }) => [isUnclaimed, formerThumbprints]),
+      handedOver.map(({ unclaimed, formerThumbprints }) => [unclaimed, formerThumbprints]),
       [[undefined, ['former']]],
     )
   })
