@@ -145,11 +145,10 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   await requireTestSignatures(ca, signer.socketPath, SIGNER_FIRST_ANSWER_MS)
 
   const changes = allocateChangeCounters()
-  const changeCounters = openChangeCounters(changes)
   const plainStores = createStores(db)
   const stores = {
     ...plainStores,
-    authorizations: announcingAuthorizations(plainStores.authorizations, changeCounters),
+    authorizations: announcingAuthorizations(plainStores.authorizations, openChangeCounters(changes)),
   }
   const { instanceId } = presence
   const issuance = createThreadIssuance({
@@ -197,7 +196,6 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     jobFor: createJobFactory(config, methods, version, caaJob),
     store: stores.authorizations,
     policy: validationPolicy(config, methods.extensions),
-    countChanges: changeCounters.count,
     instanceId,
     presentSince: presence.presentSince,
     limits,

@@ -53,7 +53,7 @@ export function spawnSupervisor(parts: SupervisorParts): Actor<SupervisorMessage
       validate({ front, requests }) {
         for (const request of requests) {
           if (dispatcher.dispatch(request, front)) continue
-          // Claimed, it stays so in the database, from where the challenge worker takes it when it is stale.
+          // What is claimed stays so in the database, from where the challenge worker takes it when it is stale.
           const { authorizationId } = request
           log.warn({ authorizationId }, 'the validation queue is full')
           parts.tellNews(front, { authorizationId })

@@ -297,7 +297,6 @@ export function createAcmeContext(
       instanceId,
       isValidatedHere: isValidatedHere(config, methods.extensions),
       dispatch,
-      countChanges: changeCounters.count,
       recall: (requester, authorizationId) => recent?.authorization(requester, authorizationId),
       remember: (authorizationId, recorded) => recent?.attempted(authorizationId, recorded),
       waits: validationWaits,

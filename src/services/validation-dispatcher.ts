@@ -15,6 +15,7 @@ import type { ValidationJob, ValidationVerdict } from '../../workers/job.ts'
 import type { ChallengeAttempt } from '../domain/records.ts'
 import { boundRecord, type ValidationRecord } from '../domain/validation-evidence.ts'
 import { retryDelayMs, type ValidationPolicy } from '../domain/validation-policy.ts'
+import { RecentSet } from '../lib/recent-set.ts'
 import { problemDocument } from '../protocol/problem.ts'
 import { renderTimestamp } from '../protocol/timestamp.ts'
 import type { AttemptResult, ChallengeStore } from '../store/challenge-store.ts'
@@ -71,7 +72,6 @@ export interface DispatcherOptions {
   jobFor(request: ValidationRequest): ValidationJob
   store: Pick<ChallengeStore, 'recordAttempt' | 'renew'>
   policy: ValidationPolicy
-  countChanges(authorizationId: string): number
   /** Whose claims these are. */
   instanceId: number
   /** Since when other instances can see that this one lives (`performance.now()`): an older claim may be gone. */
@@ -87,6 +87,9 @@ const INTERRUPTED_DELAY_MS = 1_000
 const INTERRUPTED_MAX_DELAY_MS = 60_000
 
 const ACCOUNT_SHARE = 4
+
+/** Longer than a hand-over is on its way, with the statement before it. */
+const DECIDED_MS = 5_000
 
 /** A challenge from its dispatch to its last attempt. */
 interface Known extends Keyed {
@@ -107,6 +110,8 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
   const { policy, events, limits, instanceId } = options
   const challenges = new Map<string, Known>()
   const perAccount = new Map<string, number>()
+  /** Authorizations of which an outcome was recorded lately. */
+  const decided = new RecentSet<string>(DECIDED_MS)
   let running = 0
   let draining = false
   let onIdle: (() => void) | undefined
@@ -213,21 +218,22 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
       return undefined
     }
     refresh(known, performance.now(), retryInMs)
+    if (result.outcome !== null) decided.add(request.authorizationId)
     events.attempted(request, record)
     const { type, attempt, outcome, validForSeconds } = result
     tell(known, { type, attempt, outcome, isBounded: validForSeconds !== undefined })
-    known.request = { ...request, tries, unclaimed: undefined }
+    known.request = { ...request, tries, isUnclaimed: false }
     return retryInMs
   }
 
   function resultOf(
-    { authorizationId, type, tries, thumbprint, unclaimed }: ValidationRequest,
+    { authorizationId, type, tries, thumbprint, isUnclaimed }: ValidationRequest,
     verdict: ValidationVerdict,
     evidence: ValidationRecord,
     began: Date,
     retryInMs: number | undefined,
   ): AttemptResult {
-    const base = { authorizationId, type, instanceId, ...(unclaimed && { unclaimed: { thumbprint } }) }
+    const base = { authorizationId, type, instanceId, ...(isUnclaimed && { unclaimed: { thumbprint } }) }
     if (verdict.ok) {
       // From the begin of the attempt: what the records said after that is not known.
       const caaChecked = verdict.caa && { caaChecked: renderTimestamp(began) }
@@ -262,10 +268,10 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
         hasten(known)
         return true
       }
-      const { authorizationId, unclaimed } = request
-      if (unclaimed && unclaimed.changes !== options.countChanges(authorizationId)) {
+      // Triggered on another thread, and on its way while this one was tried and recorded.
+      if (decided.has(request.authorizationId)) {
         events.superseded(request)
-        if (front !== undefined) events.news(front, { authorizationId })
+        if (front !== undefined) events.news(front, { authorizationId: request.authorizationId })
         return true
       }
       const ofAccount = perAccount.get(request.accountId) ?? 0

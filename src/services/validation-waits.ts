@@ -33,11 +33,15 @@ export interface WaitEvents {
 
 interface Attempt {
   accountId: string
+  /** `performance.now()` */
+  since: number
   waits: Set<(end?: AttemptEnd) => void>
 }
 
 /** Longer than a validation takes where all is well, and shorter than what a client could take for a server that hangs. */
 const LONGEST_WAIT_MS = 1_000
+/** Of an attempt without news for so long there will be none: the hand-over got lost, or another instance has taken over. */
+const SILENT_MS = 60_000
 /** Of attempts that are remembered, and of requests that wait. */
 const CAPACITY = 4_096
 
@@ -50,11 +54,14 @@ export function createValidationWaits(events: WaitEvents): ValidationWaits {
   const waits = new Set<(end?: AttemptEnd) => void>()
   let isReleased = false
 
+  const isSilent = ({ since }: Attempt) => performance.now() - since > SILENT_MS
+
   return {
     began(authorizationId, accountId) {
       const key = keyOf(authorizationId)
       // Handed over again while it runs: the same end is awaited.
-      if (!attempts.get(key)) attempts.set(key, { accountId, waits: new Set() })
+      const known = attempts.get(key)
+      if (!known || isSilent(known)) attempts.set(key, { accountId, since: performance.now(), waits: new Set() })
     },
 
     over(authorizationId, end) {
@@ -67,7 +74,8 @@ export function createValidationWaits(events: WaitEvents): ValidationWaits {
 
     untilOver(id, accountId, maxMs = LONGEST_WAIT_MS) {
       const attempt = attempts.get(keyOf(id))
-      if (!attempt || attempt.accountId !== accountId || isReleased || waits.size >= CAPACITY) return undefined
+      if (!attempt || attempt.accountId !== accountId || isSilent(attempt)) return undefined
+      if (isReleased || waits.size >= CAPACITY) return undefined
       events.paused()
       return new Promise((resolve) => {
         const resume = (end?: AttemptEnd) => {

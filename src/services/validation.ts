@@ -40,12 +40,11 @@ export interface ValidationRequest {
   requestId: string
   /** The claim is older than the request, and what it was made for may be over. */
   isRepeat?: boolean
-  /**
-   * Not claimed when it was handed over: the first attempt is recorded if nobody else, and no other key, has the claim. It is not
-   * begun when the authorization has had other changes than these (lib/change-counters.ts): the attempt of another thread, say.
-   */
-  unclaimed?: { changes: number } | undefined
+  /** Not claimed when it was handed over: the first attempt is recorded if nobody else, and no other key, has the claim. */
+  isUnclaimed?: boolean
 }
+
+type AttemptFacts = 'thumbprint' | 'formerThumbprints' | 'tries' | 'requestId' | 'isRepeat' | 'isUnclaimed'
 
 /** What a front thread is told when an attempt that it has handed over has ended. Plain data. */
 export interface AttemptNews {
@@ -86,7 +85,6 @@ export interface ChallengeTriggerOptions {
   /** `auto_validate`: of the others the challenge worker takes care, here or in another instance. */
   isValidatedHere(type: ChallengeType): boolean
   dispatch: DispatchValidation
-  countChanges(authorizationId: string): number
   /** An authorization as this thread remembers it; undefined where it does not. */
   recall(requester: Requester, authorizationId: string): Authorization | undefined
   /** What it remembers is so now. */
@@ -122,36 +120,29 @@ export function createChallengeTriggers(options: ChallengeTriggerOptions): Chall
 
   /** What an attempt needs of an authorization of which nothing has been tried. */
   function untouched(requester: Requester, authorizationId: string, key: BuiltInType | OfferedPlace) {
-    // Counted first: what changes after that, memory or the dispatcher notices.
-    const changes = options.countChanges(authorizationId)
     const authorization = options.recall(requester, authorizationId)
     if (authorization?.status !== 'pending' || Object.keys(authorization.attempts).length > 0) return undefined
     const type = keyedType(key, authorization.offered)
     // This method alone looks at the keys that the account had before, and only the claim tells them.
-    return type === undefined || type === 'dns-persist-01' ? undefined : { authorization, type, changes }
+    return type === undefined || type === 'dns-persist-01' ? undefined : { authorization, type }
   }
 
-  const requestFor = ({ id, accountId, identifier, wildcard, token }: Authorization, type: ChallengeType) => ({
-    authorizationId: id,
-    accountId,
-    type,
-    identifier,
-    wildcard,
-    token,
-  })
-
-  function dispatch(request: ValidationRequest): void {
-    waits.began(request.authorizationId, request.accountId)
-    options.dispatch(request)
+  function handOver(
+    { id, accountId, identifier, wildcard, token }: Authorization,
+    type: ChallengeType,
+    attempt: Pick<ValidationRequest, AttemptFacts>,
+  ): void {
+    waits.began(id, accountId)
+    options.dispatch({ authorizationId: id, accountId, type, identifier, wildcard, token, ...attempt })
   }
 
   /** @returns undefined while the attempt is under way */
   async function attemptAtOnce(
-    { authorization, type, changes }: { authorization: Authorization; type: ChallengeType; changes: number },
-    facts: Pick<ValidationRequest, 'thumbprint' | 'requestId'>,
+    { authorization, type }: { authorization: Authorization; type: ChallengeType },
+    thumbprint: string,
+    requestId: string,
   ): Promise<AttemptEnd | undefined> {
-    const unclaimed = { changes }
-    dispatch({ ...requestFor(authorization, type), ...facts, formerThumbprints: [], tries: 0, unclaimed })
+    handOver(authorization, type, { thumbprint, formerThumbprints: [], tries: 0, requestId, isUnclaimed: true })
     return waits.untilOver(authorization.id, authorization.accountId, AT_ONCE_MS)
   }
 
@@ -162,8 +153,7 @@ export function createChallengeTriggers(options: ChallengeTriggerOptions): Chall
       // A module's own methods, which have a place for a key, are always validated where they are asked for.
       const isHere = typeof key === 'number' || options.isValidatedHere(key)
       const first = isHere ? untouched(requester, authorizationId, key) : undefined
-      const end = first && (await attemptAtOnce(first, { thumbprint: requesterThumbprint, requestId }))
-      if (end === 'recorded') {
+      if (first && (await attemptAtOnce(first, requesterThumbprint, requestId)) === 'recorded') {
         const found = await find(requester, challengeId)
         const { authorization, type } = found
         // Or it was that of another type, which will be tried again, and this one is under way.
@@ -177,13 +167,12 @@ export function createChallengeTriggers(options: ChallengeTriggerOptions): Chall
       const { authorization, type } = offered(triggered.authorization, key)
       const attempt = authorization.attempts[type]
       const isOpen = triggered.mine && authorization.status === 'pending' && attempt?.status === 'processing'
-      const isUnderWay = first !== undefined && end === undefined && triggered.moved
-      // Also on a repeat: the client asks for a retry (RFC 8555 §8.2), or it was told of a failure when the claim stood.
-      if (isHere && isOpen && !isUnderWay) {
+      // Also on a repeat: the client asks for a retry (RFC 8555 §8.2), or it was told of a failure when the claim stood. And
+      // after a first attempt: where that is under way it is known, and where it was given up nobody else would begin another.
+      if (isHere && isOpen) {
         const { tries, thumbprint = requesterThumbprint } = attempt
-        const { formerThumbprints } = triggered
-        const facts = { thumbprint, formerThumbprints, tries, requestId, isRepeat: !triggered.moved }
-        dispatch({ ...requestFor(authorization, type), ...facts })
+        const { formerThumbprints, moved } = triggered
+        handOver(authorization, type, { thumbprint, formerThumbprints, tries, requestId, isRepeat: !moved })
       }
       return { authorization, type }
     },

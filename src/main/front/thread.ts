@@ -19,7 +19,7 @@ import { BUSY, createAdmission } from '../../services/admission.ts'
 import { createConnectionGate } from '../../services/connection-gate.ts'
 import { type InstanceBoard, openInstanceBoard } from '../../services/instance-board.ts'
 import { createPatience } from '../../services/patience.ts'
-import type { DispatchValidation, ValidationRequest } from '../../services/validation.ts'
+import type { AttemptNews, DispatchValidation, ValidationRequest } from '../../services/validation.ts'
 import { type Database, openDatabase } from '../../store/database.ts'
 import { GROUP_DISTANCE_MS } from '../../store/pipeline.ts'
 import { createLogger, PINO_LEVELS } from '../logging.ts'
@@ -71,7 +71,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       data,
       nonces,
       patience,
-      validationsThrough(supervisor, data.front, log),
+      validationsThrough(supervisor, data.front, log, (lost) => context.challenges.ended(lost)),
       admission,
       (request) => supervisor.ask('caa', request, caaAnswerDeadlineMs(config)),
       mailDomainsThrough((domains, deadlineMs) => supervisor.ask('mailDomains', domains, deadlineMs), config, log),
@@ -205,7 +205,12 @@ function createUtilization(): () => number {
 }
 
 /** What one statement has committed travels together. */
-function validationsThrough(supervisor: ActorRef<SupervisorMessages>, front: number, log: Logger): DispatchValidation {
+function validationsThrough(
+  supervisor: ActorRef<SupervisorMessages>,
+  front: number,
+  log: Logger,
+  onLost: (news: readonly AttemptNews[]) => void,
+): DispatchValidation {
   return gatherTurns<ValidationRequest>((requests) => {
     try {
       supervisor.tell('validate', { front, requests })
@@ -213,6 +218,7 @@ function validationsThrough(supervisor: ActorRef<SupervisorMessages>, front: num
       // What is claimed stays so in the database, from where the challenge worker takes it up.
       const authorizationIds = requests.map(({ authorizationId }) => authorizationId)
       log.warn({ authorizationIds, err: error }, 'validations could not be handed over')
+      onLost(requests.map(({ authorizationId }) => ({ authorizationId })))
     }
   })
 }

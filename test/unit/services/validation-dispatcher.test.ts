@@ -52,7 +52,6 @@ function aDispatcher(
       ['http-01', 'dns-01', 'tls-alpn-01', 'dns-persist-01', 'dns-account-01'].map((type) => [type, tries]),
     ) as Record<ChallengeType, number>
   const dispatcher = createValidationDispatcher({
-    countChanges: () => 0,
     async validate(job) {
       startedAt.push(performance.now())
       return validate(job, startedAt.length)
@@ -148,11 +147,14 @@ describe('validation dispatcher', () => {
     assert.deepEqual(outcomes(recorded), ['invalid'])
   })
 
-  test('a challenge that waits or runs is not validated twice; afterwards it can be again', async () => {
-    const { dispatcher, startedAt } = aDispatcher(async () => {
-      await sleep(20)
-      return GOOD
-    })
+  test('a challenge that waits or runs is not validated twice; when nothing was decided it can be again', async () => {
+    const { dispatcher, startedAt } = aDispatcher(
+      async () => {
+        await sleep(20)
+        return GOOD
+      },
+      { store: { recordAttempt: async () => false, renew: async () => true } },
+    )
     const request = aRequest()
     for (let i = 0; i < 5; i++) assert.equal(dispatcher.dispatch({ ...request, requestId: `${i}` }), true)
     dispatcher.dispatch({ ...request, type: 'dns-01' })
@@ -427,7 +429,7 @@ describe('validation dispatcher', () => {
 
   test('the first attempt alone is recorded without a claim', async () => {
     const { dispatcher, recorded } = aDispatcher(async (_job, run) => (run === 1 ? bad(true) : GOOD))
-    dispatcher.dispatch(aRequest({ unclaimed: { changes: 0 }, thumbprint: 'of the trigger' }), 0)
+    dispatcher.dispatch(aRequest({ isUnclaimed: true, thumbprint: 'of the trigger' }), 0)
     await until(() => dispatcher.load().known === 0)
     assert.deepEqual(
       recorded.map(({ unclaimed }) => unclaimed),
@@ -435,18 +437,17 @@ describe('validation dispatcher', () => {
     )
   })
 
-  test('what was handed over without a claim and has changed meanwhile is not tried, and the thread told', async () => {
-    let changes = 4
-    const { dispatcher, startedAt, news } = aDispatcher(async () => GOOD, { countChanges: () => changes })
-    const request = aRequest({ unclaimed: { changes: 4 } })
+  test('what was on its way while another thread had it tried and decided is not tried, and its thread told', async () => {
+    const { dispatcher, startedAt, news } = aDispatcher(async () => GOOD)
+    const request = aRequest({ isUnclaimed: true })
     dispatcher.dispatch(request, 0)
     await until(() => dispatcher.load().known === 0)
-    // Of another thread, and on its way while the first attempt was recorded.
-    changes = 6
-    assert.equal(dispatcher.dispatch(request, 1), true)
-    await until(() => dispatcher.load().known === 0)
+    for (const late of [request, { ...request, type: 'dns-01' as const }, { ...request, isUnclaimed: false }])
+      assert.equal(dispatcher.dispatch(late, 1), true)
+    assert.equal(dispatcher.load().known, 0)
     assert.equal(startedAt.length, 1)
-    assert.deepEqual(news[1], [1, { authorizationId: request.authorizationId }])
+    const { authorizationId } = request
+    assert.deepEqual(news.slice(1), Array(3).fill([1, { authorizationId }]))
   })
 
   test('a full queue refuses what is new, not what it has', async () => {

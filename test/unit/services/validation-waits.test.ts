@@ -1,7 +1,7 @@
 /** What asks about a validation waits for its end, and for nothing else. */
 
 import assert from 'node:assert/strict'
-import { beforeEach, describe, test } from 'node:test'
+import { beforeEach, describe, mock, test } from 'node:test'
 import { createValidationWaits, type ValidationWaits } from '../../../src/services/validation-waits.ts'
 
 const AUTHORIZATION = '019a0000-0000-7000-8000-0000000000a0'
@@ -104,6 +104,18 @@ describe('a poll', () => {
     const ms = performance.now() - began
     assert.ok(ms >= 39, `${ms} ms`)
     const wait = poll()
+    waits.over(AUTHORIZATION, 'recorded')
+    assert.equal(await wait, 'recorded')
+  })
+
+  test('does not wait for an attempt of which nothing was heard for a minute, but for the next one', async () => {
+    waits.began(AUTHORIZATION, ACCOUNT)
+    const now = performance.now()
+    mock.method(performance, 'now', () => now + 61_000)
+    assert.equal(poll(), undefined)
+    waits.began(AUTHORIZATION, ACCOUNT)
+    const wait = poll()
+    mock.restoreAll()
     waits.over(AUTHORIZATION, 'recorded')
     assert.equal(await wait, 'recorded')
   })

@@ -81,7 +81,6 @@ describe('a challenge that is triggered', () => {
         handedOver.push(request)
         supervisor(request)
       },
-      countChanges: () => 5,
       recall: () => remembered,
       remember(_id, { type, attempt }) {
         remembered = withAttempt(type, attempt)
@@ -101,23 +100,30 @@ describe('a challenge that is triggered', () => {
     assert.equal(await triggered(), 'valid')
     assert.deepEqual(claims, [])
     const [request] = handedOver
-    assert.deepEqual([handedOver.length, request?.unclaimed, request?.tries], [1, { changes: 5 }, 0])
+    assert.deepEqual([handedOver.length, request?.isUnclaimed, request?.tries], [1, true, 0])
   })
 
-  test('and not over soon is claimed before it is answered, and handed over once', async () => {
+  test('and not over soon is claimed before it is answered, and handed over with its claim', async () => {
     const began = performance.now()
     assert.equal(await triggered(), 'processing')
     assert.ok(performance.now() - began >= 99)
-    assert.deepEqual([claims.length, claims[0]?.instanceId, handedOver.length], [1, 7, 1])
+    assert.deepEqual([claims.length, claims[0]?.instanceId], [1, 7])
+    assert.deepEqual(
+      handedOver.map(({ isUnclaimed, isRepeat }) => [isUnclaimed, isRepeat]),
+      [
+        [true, undefined],
+        [undefined, false],
+      ],
+    )
   })
 
   test('and given up by the supervisor is claimed and handed over again', async () => {
-    supervisor = ({ unclaimed }) => unclaimed && setTimeout(tell, 5)
+    supervisor = ({ isUnclaimed }) => isUnclaimed && setTimeout(tell, 5)
     assert.equal(await triggered(), 'processing')
     assert.deepEqual(
-      handedOver.map(({ unclaimed, formerThumbprints }) => [unclaimed, formerThumbprints]),
+      handedOver.map(({ isUnclaimed, formerThumbprints }) => [isUnclaimed, formerThumbprints]),
       [
-        [{ changes: 5 }, []],
+        [true, []],
         [undefined, ['former']],
       ],
     )
@@ -140,8 +146,8 @@ describe('a challenge that is triggered', () => {
 
   test('beside another one that is to be tried again is claimed before it is answered', async () => {
     const attempt = { status: 'processing', tries: 1, thumbprint: 'thumbprint' } as const
-    supervisor = ({ type, unclaimed }) => {
-      if (type === 'http-01' && unclaimed) setTimeout(tell, 5, { ...VALID, attempt, outcome: null })
+    supervisor = ({ type, isUnclaimed }) => {
+      if (type === 'http-01' && isUnclaimed) setTimeout(tell, 5, { ...VALID, attempt, outcome: null })
     }
     const [, second] = await Promise.all([triggered(), triggered('tls-alpn-01')])
     assert.equal(second, 'processing')
@@ -161,7 +167,7 @@ describe('a challenge that is triggered', () => {
       supervisor = () => assert.equal(claims.length, 1)
       assert.equal(await triggered(), 'processing')
       assert.deepEqual(
-        handedOver.map(({ unclaimed, thumbprint }) => [unclaimed, thumbprint]),
+        handedOver.map(({ isUnclaimed, thumbprint }) => [isUnclaimed, thumbprint]),
         [[undefined, 'thumbprint']],
       )
     })
@@ -169,7 +175,7 @@ describe('a challenge that is triggered', () => {
   test('and looks at former keys is claimed first, which tells them', async () => {
     assert.equal(await triggered('dns-persist-01'), 'processing')
     assert.deepEqual(
-      handedOver.map(({ unclaimed, formerThumbprints }) => [unclaimed, formerThumbprints]),
+      handedOver.map(({ isUnclaimed, formerThumbprints }) => [isUnclaimed, formerThumbprints]),
       [[undefined, ['former']]],
     )
   })

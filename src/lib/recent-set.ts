@@ -1,0 +1,31 @@
+/** What was added lately: members leave by the generation, so nothing is looked for among them and no timer runs. */
+export class RecentSet<T> {
+  readonly #lifeMs: number
+  #younger = new Set<T>()
+  #older = new Set<T>()
+  /** `performance.now()`: when the younger generation becomes the older one. */
+  #until = 0
+
+  /** @param lifeMs for which a member is there at least; after three times that it is gone */
+  constructor(lifeMs: number) {
+    this.#lifeMs = lifeMs
+  }
+
+  add(member: T): void {
+    this.#turn()
+    this.#younger.add(member)
+  }
+
+  has(member: T): boolean {
+    this.#turn()
+    return this.#younger.has(member) || this.#older.has(member)
+  }
+
+  #turn(): void {
+    const now = performance.now()
+    if (now < this.#until) return
+    this.#older = now < this.#until + this.#lifeMs ? this.#younger : new Set()
+    this.#younger = new Set()
+    this.#until = now + this.#lifeMs
+  }
+}
