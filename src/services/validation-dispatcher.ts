@@ -1,5 +1,5 @@
 /**
- * The dispatcher: takes claimed challenges, has them validated by the worker pool, records each attempt.
+ * The dispatcher: takes triggered challenges, has them validated by the worker pool, records each attempt.
  *
  * What it knows is in this process on purpose: the database is the truth (a claimed challenge is `processing` there), and
  * what is lost with the process is adopted from there. A challenge is known from its dispatch to its last attempt, and
@@ -27,7 +27,7 @@ export interface DispatcherEvents {
   attempted(request: ValidationRequest, record: ValidationRecord): void
   /** The authorization was decided otherwise or the claim lost while the attempt ran, or before it could begin. */
   superseded(request: ValidationRequest): void
-  /** No verdict, or it could not be recorded; the challenge stays claimed and is tried again. */
+  /** No verdict, or it could not be recorded; it is tried again while the challenge is claimed. */
   interrupted(request: ValidationRequest, error: unknown): void
   /** For a front thread that has handed over: after each attempt, recorded or superseded. */
   news(front: number, news: AttemptNews): void

@@ -22,7 +22,7 @@ import { NOBODY } from '../store/challenge-store.ts'
 import { unlessStale } from './stale-account.ts'
 import type { AttemptEnd, ValidationWaits } from './validation-waits.ts'
 
-/** What the dispatcher needs to validate a challenge that this instance has claimed. Plain data. */
+/** What the dispatcher needs to validate a challenge, claimed by this instance or not yet. Plain data. */
 export interface ValidationRequest {
   authorizationId: string
   accountId: string
@@ -62,7 +62,7 @@ export interface RecordedAttempt {
   isBounded: boolean
 }
 
-/** Hands over without waiting and without throwing: what gets lost is adopted by the challenge worker. */
+/** Hands over without waiting and without throwing: what gets lost and is claimed is adopted by the challenge worker. */
 export type DispatchValidation = (request: ValidationRequest) => void
 
 export interface ChallengeTriggers {
