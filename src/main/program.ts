@@ -237,6 +237,10 @@ for (const [name, { inspect, options, example }] of Object.entries(LISTS)) {
   command
     .option('--after', 'Where the page before ended')
     .option('--limit', 'Rows of a page, at most 1000', 50)
+    .option(
+      '--to-end',
+      'Where filters leave few rows: search until the page is full or the list ends, however long it takes',
+    )
     .option('--json', 'Print JSON')
     .example(`-c config.yaml inspect ${name} ${example}`)
     .action(runWithConfig((config, flags: GlobalOptions & ListFlags) => inspect(config, listFlags(flags))))

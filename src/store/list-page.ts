@@ -1,6 +1,6 @@
 /**
- * Pages of long lists: each goes on behind the last row of the one before (a cursor, never a number of rows to skip), and looks at a
- * bounded number of rows, however few of them fit.
+ * Pages of long lists: each goes on behind the last row of the one before (a cursor, never a number of rows to skip), and is there after
+ * a bounded time, however few rows fit.
  *
  * Where filters go beyond what an index says, rows are looked through in windows along the index. A window says first where it ends, so
  * that the search knows how far it has come even when nothing in it fits.
@@ -15,6 +15,8 @@ export interface ListPage<T> {
   next: string | undefined
   /** False when the search stopped before the page was full. */
   isComplete: boolean
+  /** Rows of the windows that came to nothing or too little. */
+  lookedThrough: number
 }
 
 /** One way through a table. Cursors are ids; undefined begins at the first row. */
@@ -27,27 +29,60 @@ export interface Walk<T> {
 }
 
 /** The first is for pages that fill at once; a thousand rows are a few milliseconds, cold or not. */
-const WINDOWS = [1_000, 4_000, 16_000]
-/** A second or two of reading; then whoever waits is told, and may go on. */
-const MAX_LOOKED_THROUGH = 200_000
+const WINDOWS = [1_000, 4_000, 8_000]
+/**
+ * No window begins later than this, and one takes about 10 ms: a page is there within 50 ms, however few rows fit. Whoever wants
+ * more asks for the next page.
+ */
+const LOOKING_MS = 25
 
-export async function readPage<T>(walk: Walk<T>, after: string | undefined, limit: number): Promise<ListPage<T>> {
+/** @param now milliseconds of a clock that never goes back */
+export async function readPage<T>(
+  walk: Walk<T>,
+  after: string | undefined,
+  limit: number,
+  now = () => performance.now(),
+): Promise<ListPage<T>> {
   const rows: T[] = []
+  const startedAt = now()
   let cursor = after
-  for (let seen = 0, turn = 0; seen < MAX_LOOKED_THROUGH; turn++) {
+  let lookedThrough = 0
+  for (let turn = 0; turn === 0 || now() - startedAt < LOOKING_MS; turn++) {
     const size = WINDOWS[turn] ?? (WINDOWS.at(-1) as number)
     const end = await walk.windowEnd(cursor, size)
     // One more than wanted shows whether there is a next page.
     rows.push(...(await walk.read(cursor, end, limit + 1 - rows.length)))
     if (rows.length > limit) {
       const page = rows.slice(0, limit)
-      return { rows: page, next: walk.cursorOf(page.at(-1) as T), isComplete: true }
+      return { rows: page, next: walk.cursorOf(page.at(-1) as T), isComplete: true, lookedThrough }
     }
-    if (end === undefined) return { rows, next: undefined, isComplete: true }
+    if (end === undefined) return { rows, next: undefined, isComplete: true, lookedThrough }
     cursor = end
-    seen += size
+    lookedThrough += size
   }
-  return { rows, next: cursor, isComplete: false }
+  return { rows, next: cursor, isComplete: false, lookedThrough }
+}
+
+/** @param after the cursor of the page before */
+export type ReadPage<T> = (after: string | undefined, limit: number) => Promise<ListPage<T>>
+
+/**
+ * Page after page until one is full or the list has ended.
+ * @param goesOn is told what has been found so far, after each page that is neither
+ */
+export async function readToEnd<T>(
+  read: ReadPage<T>,
+  after: string | undefined,
+  limit: number,
+  goesOn: (soFar: ListPage<T>) => boolean,
+): Promise<ListPage<T>> {
+  let found = await read(after, limit)
+  while (!found.isComplete && found.rows.length < limit && goesOn(found)) {
+    const page = await read(found.next, limit - found.rows.length)
+    const lookedThrough = found.lookedThrough + page.lookedThrough
+    found = { ...page, rows: [...found.rows, ...page.rows], lookedThrough }
+  }
+  return found
 }
 
 /** For indexes that lead to the rows that fit and to hardly any other. */

@@ -14,7 +14,7 @@ import {
   type ListedCertificate,
   listCertificates,
 } from '../../store/certificate-list.ts'
-import type { ListPage } from '../../store/list-page.ts'
+import { type ListPage, type ReadPage, readToEnd } from '../../store/list-page.ts'
 import { type ListedOrder, listOrders, ORDER_STATUSES, type OrderFilter } from '../../store/order-list.ts'
 import { type DatabasePool, openCheckedDatabase } from '../../store/slonik.ts'
 import { databaseSettings } from '../settings/server.ts'
@@ -39,6 +39,7 @@ export interface ListFlags {
   'created-before'?: string
   after?: string
   limit?: number
+  'to-end'?: boolean
   json?: boolean
 }
 
@@ -148,21 +149,40 @@ async function print<T>(config: Config, flags: ListFlags, list: List<T>): Promis
   const after = flags.after === undefined ? undefined : uuidOf('--after', flags.after)
   const db = await openCheckedDatabase(databaseSettings(config, 1))
   try {
-    const page = await list.read(db, after, limit)
-    const { rows, next, isComplete } = page
+    const read = (from: string | undefined, rows: number) => list.read(db, from, rows)
+    const page = flags['to-end'] ? await search(read, after, limit) : await read(after, limit)
+    const { rows, next, isComplete, lookedThrough } = page
     if (flags.json) {
       const report = { [list.name]: rows.map(list.report), next: next ?? null, complete: isComplete }
       console.log(JSON.stringify(report, null, 2))
       return 0
     }
     if (rows.length > 0) console.log(renderTable([list.heading, ...rows.map(list.cells)]))
-    if (!isComplete) console.error(`found ${rows.length} so far; more may follow: --after ${next}`)
+    if (!isComplete)
+      console.error(
+        `found ${rows.length} among ${lookedThrough.toLocaleString('en')}; more may follow: --after ${next}, or all at once: --to-end`,
+      )
     else if (next !== undefined) console.error(`there are more: --after ${next}`)
     else if (rows.length === 0) console.error(`no ${list.name}${after === undefined ? '' : ' after that'}`)
     return 0
   } finally {
     await db.end()
   }
+}
+
+/** As far as the list goes, or until Ctrl-C; how far it has come stands in one line of a terminal. */
+async function search<T>(read: ReadPage<T>, after: string | undefined, limit: number): Promise<ListPage<T>> {
+  let isStopped = false
+  process.once('SIGINT', () => {
+    isStopped = true
+  })
+  const show = (line: string) => process.stderr.isTTY && process.stderr.write(`\r\x1b[K${line}`)
+  const page = await readToEnd(read, after, limit, ({ rows, lookedThrough }) => {
+    show(`found ${rows.length} among ${lookedThrough.toLocaleString('en')}`)
+    return !isStopped
+  })
+  show('')
+  return page
 }
 
 /** The last column is not padded, so that long lists of names end where they end. */
