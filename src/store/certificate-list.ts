@@ -102,7 +102,7 @@ export async function listCertificates(
   if (serialNumber !== undefined) return readPage(unbounded(alongIds(db, fits, [])), after, limit)
   if (name !== undefined && (await hasIndex(db, 'certificates_names')))
     return readPage(alongName(db, name, fits), after, limit)
-  if (status === 'revoked') return readPage(unbounded(alongRevoked(db, fits)), after, limit)
+  if (status === 'revoked') return readPage(alongRevoked(db, fits), after, limit)
   if (expiresAfter ?? expiresBefore) return readPage(alongExpiry(db, fits, filter, 'ascending'), after, limit)
   if (status !== undefined) return readPage(alongExpiry(db, fits, filter, 'descending'), after, limit)
   if (issuer !== undefined && (await hasIndex(db, 'certificates_issuer')))
@@ -185,17 +185,23 @@ function alongName(db: DatabasePool, name: string, fits: readonly Fragment[]): W
 
 /** certificates_revoked, one range for each issuer certificate. */
 function alongRevoked(db: DatabasePool, fits: readonly Fragment[]): Walk<ListedCertificate> {
+  const id = sql.fragment`c.id`
+  const ofEachIssuer = (read: Fragment, conditions: readonly Fragment[], limit: number) => sql.fragment`
+    issuers i CROSS JOIN LATERAL (
+      SELECT ${read} FROM certificates c
+       WHERE c.issuer_fingerprint = i.fingerprint AND c.revoked_at IS NOT NULL AND ${allOf(conditions)}
+       ORDER BY c.id DESC LIMIT ${limit}) c`
   return {
     cursorOf,
-    windowEnd: async () => undefined,
-    async read(after, _end, limit) {
-      const id = sql.fragment`c.id`
+    async windowEnd(after, rows) {
+      const row = await db.maybeOne(rowsOf(Id)`
+        SELECT c.id FROM ${ofEachIssuer(id, [behind(id, after)], rows)} ORDER BY c.id DESC OFFSET ${rows - 1} LIMIT 1`)
+      return row?.id
+    },
+    async read(after, end, limit) {
       return [
         ...(await db.any(rowsOf(Row)`
-          SELECT c.* FROM issuers i CROSS JOIN LATERAL (
-                   SELECT ${columns} FROM certificates c
-                    WHERE c.issuer_fingerprint = i.fingerprint AND ${allOf([behind(id, after), ...fits])}
-                    ORDER BY c.id DESC LIMIT ${limit}) c
+          SELECT c.* FROM ${ofEachIssuer(columns, [behind(id, after), upTo(id, end), ...fits], limit)}
            ORDER BY c.id DESC LIMIT ${limit}`)),
       ]
     },
