@@ -83,6 +83,11 @@ export class AcmeClient {
     return this.#recorded(step, startedAt, response)
   }
 
+  /** Whether its next request needs no handshake. */
+  get isConnected(): boolean {
+    return this.#connection.isOpen
+  }
+
   close(): void {
     this.#connection.close()
   }

@@ -87,7 +87,7 @@ export class Connection {
       body === undefined
         ? `${head}\r\n`
         : `${head}Content-Type: application/jose+json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
-    if (this.#socket && performance.now() - this.#restingSince > MAX_REST_MS) this.close()
+    if (this.#socket && !this.isOpen) this.close()
     return new Promise((resolve, reject) => {
       this.#pending = { resolve, reject }
       this.#parser.expect(method)
@@ -95,6 +95,11 @@ export class Connection {
       this.#socket.write(message, 'latin1')
       this.#traffic.sentBytes += message.length
     })
+  }
+
+  /** False as well when it has rested for so long that the next request opens it anew. */
+  get isOpen(): boolean {
+    return this.#socket !== undefined && performance.now() - this.#restingSince <= MAX_REST_MS
   }
 
   close(): void {

@@ -7,6 +7,9 @@
  * An arrival takes a connection that is free, the one used last first, so that as few are open as the load needs. Without one it waits its
  * turn, and after `patienceMs` it goes away and counts as dropped. Latency counts from when it was due: a server that stalls is charged
  * for everyone who came meanwhile (no coordinated omission).
+ *
+ * Connections are opened one after the other, a bounded number a second. A handshake costs the generator 2 ms and more, twice what it costs
+ * the server: a thousand at once would keep a core of it busy for three seconds, in which it would measure itself.
  */
 
 import type { AcmeClient } from '../client/acme.ts'
@@ -16,6 +19,9 @@ import type { Arrivals } from './messages.ts'
 
 /** Between looks at what has become of those who wait. */
 const LONGEST_NAP_MS = 10
+/** Of a process: a third of its core. */
+const OPENED_PER_SECOND = 150
+const MOST_OPENED_AT_ONCE = 10
 /** What has left the queue is forgotten in lumps of this many. */
 const FORGET_AT = 4096
 
@@ -27,8 +33,9 @@ export function runOpenLoop(
   stats: RunStats,
   control: LoopControl,
 ): Promise<void> {
-  // Those of a closed loop before are in use already; where all were new, a crowd of handshakes would come first.
-  const free = [...clients].reverse()
+  // Those of a closed loop before are in use already.
+  const free = new FreeClients()
+  for (const client of [...clients].reverse()) free.put(client)
   const waiting = new Waiting(patienceMs, stats)
   const due = new Schedule(steps, performance.now())
 
@@ -40,15 +47,16 @@ export function runOpenLoop(
       } catch (error) {
         stats.recordFailure(error)
       }
-      free.push(client)
+      free.put(client)
       startWaiting()
     }
     const startWaiting = () => {
       const now = performance.now()
-      while (free.length > 0) {
-        const meantAt = waiting.take(now)
-        if (meantAt === undefined) return
-        void serve(free.pop() as AcmeClient, meantAt)
+      waiting.leaveImpatient(now)
+      while (waiting.length > 0) {
+        const client = free.take(now)
+        if (client === undefined) return
+        void serve(client, waiting.take() as number)
       }
     }
     const tick = () => {
@@ -61,13 +69,38 @@ export function runOpenLoop(
       const crowdLeftAt = control.stopped ? now : due.crowdLeftAt(now)
       if (crowdLeftAt !== undefined) waiting.leave(crowdLeftAt)
       startWaiting()
-      waiting.leaveImpatient(now)
       const isOver = due.isOver && waiting.length === 0 && free.length === clients.length
       if (isOver && (now >= due.endsAt || control.stopped)) resolve()
       else setTimeout(tick, Math.min(due.next - now, LONGEST_NAP_MS))
     }
     tick()
   })
+}
+
+/** Clients without an operation: those with a connection first, of them the one used last. */
+class FreeClients {
+  readonly #connected: AcmeClient[] = []
+  readonly #others: AcmeClient[] = []
+  /** When the next connection may be opened, had none been opened before its time. */
+  #mayOpenAt = 0
+
+  get length(): number {
+    return this.#connected.length + this.#others.length
+  }
+
+  put(client: AcmeClient): void {
+    const list = client.isConnected ? this.#connected : this.#others
+    list.push(client)
+  }
+
+  take(now: number): AcmeClient | undefined {
+    const connected = this.#connected.pop()
+    if (connected || this.#others.length === 0) return connected
+    if (this.#mayOpenAt > now) return undefined
+    const intervalMs = 1000 / OPENED_PER_SECOND
+    this.#mayOpenAt = Math.max(this.#mayOpenAt, now - MOST_OPENED_AT_ONCE * intervalMs) + intervalMs
+    return this.#others.pop()
+  }
 }
 
 /** The times of arrivals; a step's rate holds from where the one before ended. */
@@ -148,23 +181,7 @@ class Waiting {
     this.#times.push(meantAt)
   }
 
-  take(now: number): number | undefined {
-    this.leaveImpatient(now)
-    return this.#shift()
-  }
-
-  leaveImpatient(now: number): void {
-    while (this.length > 0 && now - (this.#times[this.#head] as number) > this.#patienceMs) {
-      this.#shift()
-      this.#stats.recordDropped(now)
-    }
-  }
-
-  leave(at: number): void {
-    while (this.#shift() !== undefined) this.#stats.recordDropped(at)
-  }
-
-  #shift(): number | undefined {
+  take(): number | undefined {
     if (this.length === 0) return undefined
     const time = this.#times[this.#head++]
     if (this.#head > FORGET_AT) {
@@ -172,5 +189,16 @@ class Waiting {
       this.#head = 0
     }
     return time
+  }
+
+  leaveImpatient(now: number): void {
+    while (this.length > 0 && now - (this.#times[this.#head] as number) > this.#patienceMs) {
+      this.take()
+      this.#stats.recordDropped(now)
+    }
+  }
+
+  leave(at: number): void {
+    while (this.take() !== undefined) this.#stats.recordDropped(at)
   }
 }

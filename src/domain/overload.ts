@@ -10,6 +10,10 @@
  * goes on with it last: an order that was let in is worth something only when its other six requests are, too. So the orders
  * under way stay as many as can be served in time, and all of those are. Addresses that take much more than others come
  * before either, whatever they ask for.
+ *
+ * Where requests queue at all, what begins something new waits until those that go on have been served, and then begins in the
+ * measure in which these come. So a thousand orders do not all wait seven times with each other: as many are under way as the
+ * machine is busy with, and an order that waits does so once, for all its requests.
  */
 
 import type { ResourceName } from '../protocol/urls.ts'
@@ -43,6 +47,22 @@ const REFUSED_FROM = {
   aside: { fair: 2, heavy: 0.75 },
   ongoing: { fair: 10, heavy: 1 },
 } as const satisfies Record<WorkClass, { fair: number; heavy: number }>
+
+/** Requests of an order from its beginning to its certificate, when nothing is polled twice. */
+const REQUESTS_OF_AN_ORDER = 7
+
+/** Of a delay at the beginning, compared with that of every request. */
+export function beginningPressure(delayMs: number, targetDelayMs: number): number {
+  return delayMs / (REQUESTS_OF_AN_ORDER * targetDelayMs)
+}
+
+/**
+ * How many may begin, of those that wait, when so many requests that go on have been served. Each brings six of these with it, so those
+ * under way become fewer, until turns are short and the one that may begin in any case is what keeps their number.
+ */
+export function beginningsBeside(ongoing: number): number {
+  return 1 + Math.floor(ongoing / (REQUESTS_OF_AN_ORDER + 1))
+}
 
 export function isTurnedAway(pressure: number, resource: ResourceName, isHeavy: boolean): boolean {
   const { fair, heavy } = REFUSED_FROM[WORK_CLASS[resource]]

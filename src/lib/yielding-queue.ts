@@ -1,20 +1,26 @@
 /**
- * Work that lets other work go first: it gets about a tenth of a busy event loop, and most of an idle one.
+ * Work that lets other work go first.
  *
- * What is queued runs at the end of a turn of the loop, when everything that came in with the turn has been done: one item, and one
- * more for each millisecond that the turn took until then. They are counted and not timed, because what an item costs is mostly
- * done after it, when its promise is kept. With nothing else to do turns are short and follow each other at once. Owners take turns,
- * so that whoever queues a thousand items delays another's first by one.
+ * What is queued runs at the end of a turn of the loop, when everything that came in with the turn has been done: as many items as the
+ * turn leaves room for. They are counted and not timed, because what an item costs is mostly done after it, when its promise is kept.
+ * With nothing else to do turns are short and follow each other at once. Owners take turns, so that whoever queues a thousand items
+ * delays another's first by one.
  */
 
-/** A request keeps a thread busy for some 30 µs to 200 µs. */
-const ITEMS_PER_MS = 1
+/** One item, and one more for each millisecond of a turn: a tenth of a busy loop, where an item takes some 30 µs to 200 µs. */
+export const aTenth = (turnMs: number): number => 1 + Math.floor(turnMs)
 
 export class YieldingQueue {
+  readonly #room: (turnMs: number) => number
   /** In the order of their turns. */
   readonly #lanes = new Map<string, (() => void)[]>()
   #isScheduled = false
   #endedAt = 0
+
+  /** @param room items of a turn that took so long until its end; asked once a turn. */
+  constructor(room: (turnMs: number) => number) {
+    this.#room = room
+  }
 
   /** @param work must not throw. */
   push(owner: string, work: () => void): void {
@@ -32,7 +38,7 @@ export class YieldingQueue {
   }
 
   readonly #turn = (): void => {
-    let left = 1 + Math.floor((performance.now() - this.#endedAt) * ITEMS_PER_MS)
+    let left = this.#room(performance.now() - this.#endedAt)
     for (; left > 0 && this.#lanes.size > 0; left--) this.#next()
     this.#isScheduled = false
     if (this.#lanes.size > 0) this.#schedule()

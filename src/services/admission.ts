@@ -11,6 +11,7 @@
  */
 
 import {
+  beginningPressure,
   CALM,
   expectedDelayMs,
   isHeavy,
@@ -20,6 +21,7 @@ import {
   readingDelayMs,
   retryAfterSeconds,
   TICK_MS,
+  WORK_CLASS,
 } from '../domain/overload.ts'
 import { countedAddress } from '../domain/rate-limit.ts'
 import { DecayingSketch, sketchKey } from '../lib/decaying-sketch.ts'
@@ -59,6 +61,11 @@ export interface Admission {
   judge(resource: ResourceName, address: string): Refusal | undefined
   /** Whether the requests of an address had better let those of others go first: it takes far more of a thread that is busy. */
   yields(address: string): boolean
+  /** While requests queue, those that begin something new had better wait for those that go on. */
+  readonly hasQueue: boolean
+  /** A request has begun to wait so, or one that did is let in. */
+  held(): void
+  letIn(): void
   /** A request of `MEASURED` has begun, or has been answered. */
   began(): void
   ended(): void
@@ -79,6 +86,8 @@ export const MEASURED: ReadonlySet<string> = new Set<ResourceName>([
 ])
 
 const WATCHED = 0.3
+/** From here on there is a queue to be put in order. */
+const QUEUED = 0.3
 /** Utilization of an event loop that has no rest. */
 export const BUSY = 0.9
 /** A request that has to wait counts four times: whoever is slowed down gets less than he asks for, and is not light for that. */
@@ -108,10 +117,19 @@ export function createAdmission(targetDelayMs: number, events: AdmissionEvents):
   let hasHeavy = false
   let sampled = 0
 
+  let isMeasured = false
+  let waiting = 0
+  let letInNow = 0
+  let beginningRate = 0
+
   const refused: Record<ShedReason, number> = { delay: 0, heavy_address: 0 }
   let episode: { since: number; refusedAt: number; turnedAway: number } | undefined
 
-  const pressure = () => Math.max(readingMs, expectedDelayMs(underWay, rate)) / targetDelayMs
+  const delayMs = () => Math.max(readingMs, expectedDelayMs(underWay, rate))
+  const pressure = () => delayMs() / targetDelayMs
+  /** Of those that begin something new. */
+  const waitMs = () => expectedDelayMs(waiting, beginningRate)
+  const pressureAtBeginning = () => Math.max(pressure(), beginningPressure(waitMs(), targetDelayMs))
 
   function lookAtUsers(): void {
     total = work.total(now)
@@ -127,7 +145,7 @@ export function createAdmission(targetDelayMs: number, events: AdmissionEvents):
     if (count > 0) {
       if (!episode) {
         episode = { since: now, refusedAt: now, turnedAway: 0 }
-        events.begun({ delayMs: Math.round(pressure() * targetDelayMs), inFlight: underWay })
+        events.begun({ delayMs: Math.round(Math.max(delayMs(), waitMs())), inFlight: underWay + waiting })
       }
       episode.refusedAt = now
       episode.turnedAway += count
@@ -159,7 +177,8 @@ export function createAdmission(targetDelayMs: number, events: AdmissionEvents):
       const key = keyOf(address)
       work.add(key, 1, now)
       const heavy = hasHeavy && isHeavy(work.amount(key, now), total, users)
-      if (!isTurnedAway(pressure(), resource, heavy)) return undefined
+      const current = WORK_CLASS[resource] === 'beginning' ? pressureAtBeginning() : pressure()
+      if (!isTurnedAway(current, resource, heavy)) return undefined
       const reason = heavy ? 'heavy_address' : 'delay'
       refused[reason]++
       return {
@@ -174,6 +193,16 @@ export function createAdmission(targetDelayMs: number, events: AdmissionEvents):
       if (!isHeavy(work.amount(key, now), total, users)) return false
       work.add(key, WAITED, now)
       return true
+    },
+    get hasQueue() {
+      return waiting > 0 || (isMeasured && pressure() > QUEUED)
+    },
+    held() {
+      waiting++
+    },
+    letIn() {
+      waiting--
+      letInNow++
     },
     began() {
       underWay++
@@ -194,7 +223,10 @@ export function createAdmission(targetDelayMs: number, events: AdmissionEvents):
       now = at
       rate = nextRate(rate, answered)
       answered = 0
-      const current = pressure()
+      beginningRate = nextRate(beginningRate, letInNow)
+      letInNow = 0
+      isMeasured = true
+      const current = pressureAtBeginning()
       state = nextState(state, current)
       isWatching = state.isOverloaded || utilization > BUSY || current > (isWatching ? WATCHED / 2 : WATCHED)
       if (isWatching) lookAtUsers()

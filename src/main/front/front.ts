@@ -2,7 +2,7 @@
 
 import type { Logger } from 'pino'
 import type { AcmeApplication, AcmeExchange } from '../../acme/application.ts'
-import { retryAfterSeconds } from '../../domain/overload.ts'
+import { beginningsBeside, retryAfterSeconds, WORK_CLASS } from '../../domain/overload.ts'
 import { isRefusing, PRESSURE_RETRY_AFTER, type RefusingTier } from '../../domain/pool-pressure.ts'
 import { requestIdFor } from '../../http/common-headers.ts'
 import { createForwarding, type ProxySettings } from '../../http/forwarded.ts'
@@ -10,7 +10,7 @@ import type { Header } from '../../http/header.ts'
 import type { HttpReply, HttpRequest } from '../../http/message.ts'
 import { BatcherFull } from '../../lib/batcher.ts'
 import type { HoldingPen } from '../../lib/holding-pen.ts'
-import { YieldingQueue } from '../../lib/yielding-queue.ts'
+import { aTenth, YieldingQueue } from '../../lib/yielding-queue.ts'
 import { type CrlDocument, crlReply } from '../../ops/crl.ts'
 import { type HealthReport, healthzReply, livezReply, readyzReply } from '../../ops/health.ts'
 import { beginAtZero, METRICS_CONTENT_TYPE, type Metrics } from '../../ops/metrics.ts'
@@ -271,10 +271,18 @@ export function createFront(options: FrontOptions): Front {
   const yields = ({ address, http }: Exchange) =>
     (patience.isExhausted(address) || admission.yields(address)) && !HEALTH_PATHS.has(http.path)
 
-  const yielding = new YieldingQueue()
-  function inTurn(exchange: Exchange): Promise<HttpReply> {
+  const yielding = new YieldingQueue(aTenth)
+  let goneOn = 0
+  const beginnings = new YieldingQueue(() => {
+    const room = beginningsBeside(goneOn)
+    goneOn = 0
+    return room
+  })
+
+  function inTurn(queue: YieldingQueue, exchange: Exchange, letIn?: () => void): Promise<HttpReply> {
     return new Promise((resolve) =>
-      yielding.push(exchange.address, () => {
+      queue.push(exchange.address, () => {
+        letIn?.()
         try {
           resolve(process(exchange))
         } catch (error) {
@@ -284,11 +292,22 @@ export function createFront(options: FrontOptions): Front {
     )
   }
 
+  const beginsSomething = ({ http }: Exchange) => {
+    const resource = acme.match(http.path)?.resource
+    return resource !== undefined && WORK_CLASS[resource] === 'beginning'
+  }
+
   return {
     admit: (http) => guard(http) ?? turnAway(http),
     handle(http) {
       const exchange = begin(http)
-      return yields(exchange) ? inTurn(exchange) : process(exchange)
+      if (yields(exchange)) return inTurn(yielding, exchange)
+      if (admission.hasQueue && beginsSomething(exchange)) {
+        admission.held()
+        return inTurn(beginnings, exchange, admission.letIn)
+      }
+      goneOn++
+      return process(exchange)
     },
     onError: (error, http) => fault(error, begin(http)),
     refuse(http, problem) {

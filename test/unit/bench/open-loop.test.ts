@@ -9,7 +9,8 @@ import { percentile } from '../../../bench/measure/histogram.ts'
 import { RunStats } from '../../../bench/measure/stats.ts'
 
 /** The loop hands clients out and takes them back; what they are is the operation's concern. */
-const clients = (count: number) => Array.from({ length: count }, () => ({}) as AcmeClient)
+const clients = (count: number, isConnected = true) =>
+  Array.from({ length: count }, () => ({ isConnected }) as AcmeClient)
 
 async function run(count: number, arrivals: Arrivals, operate: () => Promise<void>, control = { stopped: false }) {
   const stats = new RunStats()
@@ -58,6 +59,23 @@ describe('the open loop', () => {
     await runOpenLoop(all, at(200, 500), operate, stats, { stopped: false })
     assert.equal(used.size, most, 'as many as there were operations at once')
     assert.deepEqual(new Set(all.slice(0, used.size)), used)
+  })
+
+  test('opens connections a few at a time, and meanwhile whoever finds none waits', async () => {
+    const stats = new RunStats()
+    stats.reset(100)
+    const all = clients(1000, false)
+    const used = new Set<AcmeClient>()
+    const operate = async (client: AcmeClient) => {
+      used.add(client)
+      Object.assign(client, { isConnected: true })
+      await sleep(2_000)
+    }
+    const arrivals = { steps: [{ perSecond: 2_000, forMs: 400, leaveAtEnd: true }], patienceMs: 10_000 }
+    await runOpenLoop(all, arrivals, operate, stats, { stopped: false })
+    // Ten at once, and 150 a second.
+    assert.ok(used.size >= 10 && used.size <= 75, `${used.size} opened in 400 ms`)
+    assert.equal(stats.offered, used.size + stats.dropped)
   })
 
   test('drops who finds no connection in time', async () => {

@@ -4,6 +4,8 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import {
+  beginningPressure,
+  beginningsBeside,
   CALM,
   expectedDelayMs,
   isHeavy,
@@ -119,57 +121,93 @@ describe('Retry-After', () => {
   })
 })
 
+interface Asked {
+  step: number
+  /** When its flow was first asked for. */
+  since: number
+  refused?: true
+}
+
 /**
- * One server that takes 0.07 ms for a request and 0.02 for a refusal, first come first served; clients send the seven requests of a
- * flow one after the other. The clock is the queue's own, so the figures are the same every time.
+ * One server that takes 0.07 ms for a request and 0.02 for a refusal; clients send the seven requests of a flow one after the other. What
+ * has come is served a turn of the loop at a time, and those that begin wait while there is a queue (`isOrdered`) as in the front. The
+ * clock is the queue's own, so the figures are the same every time.
+ * @param crowd flows that are asked for at once when the time begins
  */
-function simulate(load: number, seconds: number, targetMs = 100) {
+function simulate(load: number, seconds: number, { crowd = 0, isOrdered = true, targetMs = 100 } = {}) {
   const SERVICE = 0.07
   const capacity = 1 / (7 * SERVICE)
   let now = 0
   let state = CALM
-  let rate = 0
-  let answered = 0
-  let underWay = 0
+  let [rate, answered, underWay] = [0, 0, 0]
+  let [beginningRate, letIn] = [0, 0]
   let nextArrival = 0
   let nextTick = TICK_MS
-  let queue: { step: number; refused?: true }[] = []
-  let first = 0
-  const figures = { served: 0, newRefused: 0, begunRefused: 0, lastRefusal: 0, longestQueue: 0, capacity: 0 }
+  let came: Asked[] = []
+  const waiting: Asked[] = []
+  const figures = {
+    served: 0,
+    newRefused: 0,
+    begunRefused: 0,
+    lastRefusal: 0,
+    longestMs: 0,
+    worstSecond: 0,
+    capacity: 0,
+  }
+  const servedIn = new Array<number>(seconds).fill(0)
   const end = seconds * 1000
-  const send = (step: number) => {
+  const pressure = () => expectedDelayMs(underWay, rate) / targetMs
+  const pressureAtBeginning = () =>
+    Math.max(pressure(), beginningPressure(expectedDelayMs(waiting.length, beginningRate), targetMs))
+
+  const send = (step: number, since: number) => {
     const refused =
-      state.isOverloaded && isTurnedAway(expectedDelayMs(underWay, rate) / targetMs, step ? 'order' : 'newOrder', false)
-    if (!refused) underWay++
-    else {
+      state.isOverloaded && isTurnedAway(step ? pressure() : pressureAtBeginning(), step ? 'order' : 'newOrder', false)
+    if (refused) {
       figures[step ? 'begunRefused' : 'newRefused']++
       figures.lastRefusal = now
+      came.push({ step, since, refused })
+    } else if (isOrdered && step === 0 && (pressure() > 0.3 || waiting.length > 0)) waiting.push({ step, since })
+    else {
+      underWay++
+      came.push({ step, since })
     }
-    queue.push({ step, ...(refused && { refused }) })
   }
-  while (now < end + 3000) {
-    for (; nextArrival <= now; nextArrival += 1 / (capacity * (nextArrival < end ? load : 0.5))) send(0)
+  const pass = (ms: number) => {
+    now += ms
+    for (; nextArrival <= now; nextArrival += 1 / (capacity * (nextArrival < end ? load : 0.5))) send(0, nextArrival)
     for (; nextTick <= now; nextTick += TICK_MS) {
       rate = nextRate(rate, answered)
-      answered = 0
-      state = nextState(state, expectedDelayMs(underWay, rate) / targetMs)
-    }
-    figures.longestQueue = Math.max(figures.longestQueue, queue.length - first)
-    const request = queue[first++]
-    if (request === undefined) {
-      queue = []
-      first = 0
-      now = Math.min(nextArrival, nextTick)
-    } else if (request.refused) now += 0.02
-    else {
-      now += SERVICE
-      underWay--
-      answered++
-      if (request.step < 6) send(request.step + 1)
-      else if (now < end) figures.served++
+      beginningRate = nextRate(beginningRate, letIn)
+      answered = letIn = 0
+      state = nextState(state, pressureAtBeginning())
     }
   }
+  const serve = ({ step, since, refused }: Asked) => {
+    if (refused) return pass(0.02)
+    pass(SERVICE)
+    underWay--
+    answered++
+    if (step < 6) return send(step + 1, since)
+    figures.longestMs = Math.max(figures.longestMs, now - since)
+    if (now >= end) return
+    figures.served++
+    ;(servedIn[Math.floor(now / 1000)] as number)++
+  }
+  for (let i = 0; i < crowd; i++) send(0, 0)
+  while (now < end + 3000) {
+    const turn = came
+    came = []
+    for (const asked of turn) serve(asked)
+    for (const asked of waiting.splice(0, beginningsBeside(turn.length))) {
+      letIn++
+      underWay++
+      serve(asked)
+    }
+    if (came.length === 0 && waiting.length === 0) pass(Math.min(nextArrival, nextTick) - now)
+  }
   figures.capacity = Math.round(capacity * end)
+  figures.worstSecond = Math.min(...servedIn) / (capacity * 1000)
   return { ...figures, isOverloaded: state.isOverloaded }
 }
 
@@ -193,5 +231,14 @@ describe('a queue under this rule', () => {
   test('refuses nothing at nine tenths of its capacity', () => {
     const { newRefused, begunRefused } = simulate(0.9, 5)
     assert.equal(newRefused + begunRefused, 0)
+  })
+
+  test('a crowd that comes at once does not keep the flows of each other from ending', (t) => {
+    const ordered = simulate(2, 10, { crowd: 2000 })
+    const firstCome = simulate(2, 10, { crowd: 2000, isOrdered: false })
+    t.diagnostic(JSON.stringify({ ordered, firstCome }))
+    assert.ok(ordered.worstSecond > 0.85, `the worst second served ${ordered.worstSecond} of the capacity`)
+    assert.ok(firstCome.worstSecond < 0.3, 'first come, first served is what this is better than')
+    assert.equal(ordered.begunRefused, 0)
   })
 })

@@ -78,6 +78,55 @@ describe('admission', () => {
     assert.equal(ask('newOrder'), undefined)
   })
 
+  test('has a queue while many are under way, and as long as somebody waits for them', () => {
+    const { subject, ticks, begin, end } = admission()
+    ticks(20, { answered: 2 * TICK_MS })
+    begin(50)
+    assert.equal(subject.hasQueue, false, '25 ms')
+    begin(50)
+    assert.equal(subject.hasQueue, true, '50 ms')
+    subject.held()
+    end(100)
+    assert.equal(subject.hasQueue, true)
+    subject.letIn()
+    assert.equal(subject.hasQueue, false)
+  })
+
+  test('without a tick there is none: nothing is known of how fast it goes', () => {
+    const { subject, begin } = admission()
+    begin(1000)
+    assert.equal(subject.hasQueue, false)
+  })
+
+  test('turns new orders away when the wait at their beginning is that of seven requests', () => {
+    const { subject, ticks, ask, began } = admission()
+    const wait = (count: number) => {
+      for (let i = 0; i < count; i++) subject.held()
+    }
+    const letIn = (count: number) => {
+      for (let i = 0; i < count; i++) subject.letIn()
+    }
+    // 500 a second are let in: 300 wait for 600 ms, 400 for 800.
+    const turns = (count: number) => {
+      for (let i = 0; i < count; i++) {
+        letIn(25)
+        wait(25)
+        ticks(1, { answered: 2 * TICK_MS })
+      }
+    }
+    wait(300)
+    turns(40)
+    assert.equal(ask('newOrder'), undefined)
+    wait(100)
+    turns(5)
+    assert.equal(ask('newOrder')?.reason, 'delay')
+    assert.equal(ask('order'), undefined)
+    turns(1)
+    assert.ok((began[0]?.delayMs ?? 0) > 7 * TARGET_MS)
+    letIn(100)
+    assert.equal(ask('newOrder'), undefined)
+  })
+
   test('says once that it is over, two seconds after the last refusal', () => {
     const { ticks, begin, end, ask, said } = admission()
     begin(400)
