@@ -94,8 +94,12 @@ class FreeClients {
   }
 
   take(now: number): AcmeClient | undefined {
-    const connected = this.#connected.pop()
-    if (connected || this.#others.length === 0) return connected
+    for (let client = this.#connected.pop(); client; client = this.#connected.pop()) {
+      if (client.isConnected) return client
+      // It has rested for too long meanwhile, or the server has closed it.
+      this.#others.push(client)
+    }
+    if (this.#others.length === 0) return undefined
     if (this.#mayOpenAt > now) return undefined
     const intervalMs = 1000 / OPENED_PER_SECOND
     this.#mayOpenAt = Math.max(this.#mayOpenAt, now - MOST_OPENED_AT_ONCE * intervalMs) + intervalMs

@@ -4,7 +4,7 @@
  */
 
 import type { Account, Issued } from '../client/account.ts'
-import type { AcmeClient } from '../client/acme.ts'
+import { type AcmeClient, parseObject } from '../client/acme.ts'
 import { Failure } from '../client/failure.ts'
 import { createOrder, parseAuthorization, parseOrder } from '../client/order.ts'
 import { pollUntil } from '../client/polling.ts'
@@ -52,13 +52,11 @@ async function authorize(
   const proof = proofFor(challenge, account, name)
   if (proof) await context.publish(proof)
   const accepted = await client.post('challenge', account, challenge.url, '{}')
-  await pollUntil(
-    context.poll,
-    'the authorization',
-    accepted,
-    () => client.post('poll-authorization', account, url, ''),
-    (response) => parseAuthorization(response).status === 'valid',
-  )
+  const read = () => client.post('poll-authorization', account, url, '')
+  const settled = (response: HttpResponse) => parseAuthorization(response).status === 'valid'
+  // Read at least once, as the order is; at once where the reply says already that the challenge is valid.
+  const isValid = parseObject(accepted)['status'] === 'valid'
+  if (!isValid || !settled(await read())) await pollUntil(context.poll, 'the authorization', accepted, read, settled)
 }
 
 /** The order is read at least once, as clients do, also when the reply to finalize says already that it is valid. */

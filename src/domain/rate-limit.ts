@@ -70,6 +70,7 @@ const MAPPED_PREFIX = '00000000000000000000ffff'
 
 /** What a client address is counted as: IPv4 by itself, IPv6 by its /64, whatever the spelling. */
 export function countedAddress(address: string): string {
+  if (!address.includes(':')) return address
   const octets = parseIpAddress(address.replace(/%.*$/, ''))
   if (octets === undefined || octets.length === 4) return address
   if (octets.toString('hex', 0, 12) === MAPPED_PREFIX) return octets.subarray(12).join('.')

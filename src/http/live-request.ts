@@ -44,6 +44,7 @@ export class LiveRequest implements HttpRequest {
   readonly path: string
   readonly query: string
   body: Buffer = NO_BODY
+  isOver = false
   /** Charged for the body until it is dropped, at the latest with the reply. */
   gathered: GatheredBody | undefined
   #names: readonly string[]

@@ -15,6 +15,8 @@ export interface HttpRequest {
   readonly body: Buffer
   /** Nobody reads the body any more. Called where a reply is kept waiting, which must not keep what it answers. */
   dropBody(): void
+  /** Answered, or its client has gone away: nobody reads what would be answered now. */
+  readonly isOver: boolean
   /** Text form of the TCP peer's address; a v4-mapped address is given as IPv4. */
   peerAddress: string
 }

@@ -327,6 +327,7 @@ class Server implements HttpServer {
 
   #settle(exchange: Exchange): void {
     exchange.over = true
+    exchange.request.isOver = true
     exchange.request.dropBody()
     this.inFlight--
   }

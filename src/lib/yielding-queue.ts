@@ -22,6 +22,10 @@ export class YieldingQueue {
     this.#room = room
   }
 
+  get isEmpty(): boolean {
+    return this.#lanes.size === 0
+  }
+
   /** @param work must not throw. */
   push(owner: string, work: () => void): void {
     const lane = this.#lanes.get(owner)

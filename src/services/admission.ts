@@ -138,7 +138,7 @@ export function createAdmission(targetDelayMs: number, events: AdmissionEvents):
     hasHeavy = isHeavy(largest, total, users)
   }
 
-  const keyOf = (address: string) => sketchKey(address.includes(':') ? countedAddress(address) : address)
+  const keyOf = (address: string) => sketchKey(countedAddress(address))
 
   function report(): void {
     const count = refused.delay + refused.heavy_address

@@ -55,7 +55,7 @@ export function createConnectionGate({
     if (open > maxConnections) return false
     if (isTrustedProxy(address)) return true
     const now = clock()
-    const key = sketchKey(address.includes(':') ? countedAddress(address) : address)
+    const key = sketchKey(countedAddress(address))
     opened.add(key, 1, now)
     const isScarce = open > maxConnections / 2 || isOverloaded()
     if (!isScarce && !isBusy()) return true

@@ -44,7 +44,7 @@ export function createPatience(
   /** Until when anybody at all can be over the bound; while nobody is, nothing is looked up. */
   let looksUntil = 0
   let announcedAt = Number.NEGATIVE_INFINITY
-  const keyOf = (address: string) => sketchKey(address.includes(':') ? countedAddress(address) : address)
+  const keyOf = (address: string) => sketchKey(countedAddress(address))
 
   function isExhausted(address: string): boolean {
     if (looksUntil === 0) return false

@@ -355,7 +355,12 @@ describe('bodies', () => {
         called++
         return reply(200)
       },
-      { onAborted: (request) => aborted.push(request.path) },
+      {
+        onAborted({ path, isOver }) {
+          assert.ok(isOver)
+          aborted.push(path)
+        },
+      },
     )
     for (const start of [
       `${head('POST /length', 'Content-Length: 10')}hello`,

@@ -83,5 +83,6 @@ summary { cursor: pointer; color: var(--soft); }
   figure, .tile, tr { break-inside: avoid; }
   figure:has(.bars) { break-inside: auto; }
   .scroll { overflow: visible; }
+  details::details-content { content-visibility: visible; block-size: auto; }
 }
 `

@@ -150,12 +150,14 @@ async function print<T>(config: Config, flags: ListFlags, list: List<T>): Promis
   const db = await openCheckedDatabase(databaseSettings(config, 1))
   try {
     const read = (from: string | undefined, rows: number) => list.read(db, from, rows)
-    const page = flags['to-end'] ? await search(read, after, limit) : await read(after, limit)
+    const { page, code } = flags['to-end']
+      ? await search(read, after, limit)
+      : { page: await read(after, limit), code: 0 }
     const { rows, next, isComplete, lookedThrough } = page
     if (flags.json) {
       const report = { [list.name]: rows.map(list.report), next: next ?? null, complete: isComplete }
       console.log(JSON.stringify(report, null, 2))
-      return 0
+      return code
     }
     if (rows.length > 0) console.log(renderTable([list.heading, ...rows.map(list.cells)]))
     if (!isComplete)
@@ -164,14 +166,21 @@ async function print<T>(config: Config, flags: ListFlags, list: List<T>): Promis
       )
     else if (next !== undefined) console.error(`there are more: --after ${next}`)
     else if (rows.length === 0) console.error(`no ${list.name}${after === undefined ? '' : ' after that'}`)
-    return 0
+    return code
   } finally {
     await db.end()
   }
 }
 
+/** 128 and the number of SIGINT, as shells have it. */
+const INTERRUPTED = 130
+
 /** As far as the list goes, or until Ctrl-C; how far it has come stands in one line of a terminal. */
-async function search<T>(read: ReadPage<T>, after: string | undefined, limit: number): Promise<ListPage<T>> {
+async function search<T>(
+  read: ReadPage<T>,
+  after: string | undefined,
+  limit: number,
+): Promise<{ page: ListPage<T>; code: number }> {
   let isStopped = false
   process.once('SIGINT', () => {
     isStopped = true
@@ -182,7 +191,7 @@ async function search<T>(read: ReadPage<T>, after: string | undefined, limit: nu
     return !isStopped
   })
   show('')
-  return page
+  return { page, code: isStopped && !page.isComplete ? INTERRUPTED : 0 }
 }
 
 /** The last column is not padded, so that long lists of names end where they end. */

@@ -4,6 +4,7 @@ import type { Logger } from 'pino'
 import type { AcmeApplication, AcmeExchange } from '../../acme/application.ts'
 import { beginningsBeside, retryAfterSeconds, WORK_CLASS } from '../../domain/overload.ts'
 import { isRefusing, PRESSURE_RETRY_AFTER, type RefusingTier } from '../../domain/pool-pressure.ts'
+import { countedAddress } from '../../domain/rate-limit.ts'
 import { requestIdFor } from '../../http/common-headers.ts'
 import { createForwarding, type ProxySettings } from '../../http/forwarded.ts'
 import type { Header } from '../../http/header.ts'
@@ -62,6 +63,9 @@ const NO_CRL_RETRY_SECONDS = 2
 
 /** Probes must be answered above all when things go wrong. */
 const HEALTH_PATHS = new Set(['/livez', '/healthz', '/readyz'])
+
+/** To a client that has gone away while its request waited. */
+const UNREAD: HttpReply = { status: 499, headers: [], body: '' }
 
 /** What a refusal of the request itself has cost, in signatures; those that fail are charged where they do. */
 const WASTE: Readonly<Record<number, number>> = { 400: 0.1, 404: 0.1, 405: 0.1, 413: 1, 415: 0.1 }
@@ -272,6 +276,7 @@ export function createFront(options: FrontOptions): Front {
     (patience.isExhausted(address) || admission.yields(address)) && !HEALTH_PATHS.has(http.path)
 
   const yielding = new YieldingQueue(aTenth)
+  /** Requests that went on since the last beginnings were let in, or since the first of them waits. */
   let goneOn = 0
   const beginnings = new YieldingQueue(() => {
     const room = beginningsBeside(goneOn)
@@ -279,12 +284,16 @@ export function createFront(options: FrontOptions): Front {
     return room
   })
 
-  function inTurn(queue: YieldingQueue, exchange: Exchange, letIn?: () => void): Promise<HttpReply> {
+  function inTurn(
+    queue: YieldingQueue,
+    owner: string,
+    exchange: Exchange,
+    work: (exchange: Exchange) => HttpReply | Promise<HttpReply>,
+  ): Promise<HttpReply> {
     return new Promise((resolve) =>
-      queue.push(exchange.address, () => {
-        letIn?.()
+      queue.push(owner, () => {
         try {
-          resolve(process(exchange))
+          resolve(work(exchange))
         } catch (error) {
           resolve(fault(error, exchange))
         }
@@ -297,17 +306,28 @@ export function createFront(options: FrontOptions): Front {
     return resource !== undefined && WORK_CLASS[resource] === 'beginning'
   }
 
+  function enter(exchange: Exchange): HttpReply | Promise<HttpReply> {
+    if (exchange.http.isOver) return UNREAD
+    if (!admission.hasQueue || !beginsSomething(exchange)) {
+      goneOn++
+      return process(exchange)
+    }
+    if (beginnings.isEmpty) goneOn = 0
+    admission.held()
+    // First come, first served: the wait that refusals are judged by is then that of everybody, also of those who share an address.
+    return inTurn(beginnings, '', exchange, letIn)
+  }
+
+  function letIn(exchange: Exchange): HttpReply | Promise<HttpReply> {
+    admission.letIn()
+    return exchange.http.isOver ? UNREAD : process(exchange)
+  }
+
   return {
     admit: (http) => guard(http) ?? turnAway(http),
     handle(http) {
       const exchange = begin(http)
-      if (yields(exchange)) return inTurn(yielding, exchange)
-      if (admission.hasQueue && beginsSomething(exchange)) {
-        admission.held()
-        return inTurn(beginnings, exchange, admission.letIn)
-      }
-      goneOn++
-      return process(exchange)
+      return yields(exchange) ? inTurn(yielding, countedAddress(exchange.address), exchange, enter) : enter(exchange)
     },
     onError: (error, http) => fault(error, begin(http)),
     refuse(http, problem) {

@@ -46,11 +46,12 @@ function aFront(capacity: number, handle: AcmeApplication['handle'] = () => Prom
   return { front, patience, heldBack, admission }
 }
 
-function aRequest(path = '/new-order') {
+function aRequest(path = '/new-order', peerAddress = ADDRESS) {
   const dropBody = mock.fn()
-  const http: HttpRequest = {
-    ...{ method: 'POST', path, query: '', body: Buffer.alloc(60_000), peerAddress: ADDRESS },
+  const http: HttpRequest & { isOver: boolean } = {
+    ...{ method: 'POST', path, query: '', body: Buffer.alloc(60_000), peerAddress },
     header: nothing,
+    isOver: false,
     dropBody,
   }
   return { http, dropBody }
@@ -84,51 +85,111 @@ describe('an answer to an address that has wasted too much', () => {
 })
 
 describe('where requests queue', () => {
-  /** A front that keeps its requests until they are let go, and remembers in which order they came. */
+  const ORDER = '/order/1'
+  const NEW_ORDER = '/new-order'
+  const HEAVY = '198.51.100.1'
+
+  /** A front that keeps its requests until they are let go, and remembers from where which came, in their order. */
   function aQueue() {
-    const handled: string[] = []
+    const handled: { path: string; address: string }[] = []
     const release: (() => void)[] = []
-    const { front, admission } = aFront(2, ({ path }) => {
-      handled.push(path)
+    const { front, admission } = aFront(2, ({ path, peerAddress }) => {
+      handled.push({ path, address: peerAddress })
       return new Promise((resolve) => release.push(() => resolve({ status: 200, headers: [], body: '' })))
     })
-    admission.tick(performance.now(), 0, 0)
-    const ask = (path: string) => Promise.resolve(front.handle(aRequest(path).http))
-    const turn = () => new Promise(setImmediate)
+    let now = performance.now()
+    const tick = (utilization = 0) => {
+      now += 50
+      admission.tick(now, 0, utilization)
+    }
+    tick()
+    const ask = (path: string, address = ADDRESS) => Promise.resolve(front.handle(aRequest(path, address).http))
+    const begun = () => handled.filter(({ path }) => path === NEW_ORDER).map(({ address }) => address)
     const letGo = () => {
       for (const done of release.splice(0)) done()
     }
-    return { ask, turn, handled, letGo }
+    const many = (count: number, path: string, address = ADDRESS) =>
+      Array.from({ length: count }, () => ask(path, address))
+    return { front, admission, tick, ask, many, handled, begun, letGo }
   }
-  const count = (paths: readonly string[], path: string) => paths.filter((one) => one === path).length
+  const turn = () => new Promise(setImmediate)
 
   test('what begins something new is handled after what goes on, and in its measure', async () => {
-    const { ask, turn, handled, letGo } = aQueue()
-    const replies = Array.from({ length: 16 }, () => ask('/order/1'))
-    for (let i = 0; i < 10; i++) replies.push(ask('/new-order'))
-    for (let i = 0; i < 16; i++) replies.push(ask('/order/1'))
-    assert.deepEqual([count(handled, '/order/1'), count(handled, '/new-order')], [32, 0])
+    const { many, handled, begun, letGo } = aQueue()
+    const replies = [...many(16, ORDER), ...many(10, NEW_ORDER), ...many(16, ORDER)]
+    assert.deepEqual([handled.length, begun().length], [32, 0])
     await turn()
-    assert.equal(count(handled, '/new-order'), 5, 'one, and one for each eight')
+    assert.equal(begun().length, 3, 'one, and one for each eight since the first of them came')
     await turn()
-    assert.equal(count(handled, '/new-order'), 6)
-    while (count(handled, '/new-order') < 10) await turn()
+    assert.equal(begun().length, 4)
+    while (begun().length < 10) await turn()
     letGo()
     const statuses = (await Promise.all(replies)).map(({ status }) => status)
     assert.ok(statuses.every((status) => status === 200))
   })
 
+  test('what was handled in calm lets nobody in', async () => {
+    const { many, begun, letGo } = aQueue()
+    for (let i = 0; i < 100; i++) {
+      const calm = many(10, ORDER)
+      letGo()
+      await Promise.all(calm)
+    }
+    void many(16, ORDER)
+    void many(100, NEW_ORDER)
+    await turn()
+    assert.equal(begun().length, 1)
+    while (begun().length < 100) await turn()
+    letGo()
+  })
+
   test('nobody waits once the queue is gone', async () => {
-    const { ask, turn, handled, letGo } = aQueue()
-    const waiting = [...Array.from({ length: 16 }, () => ask('/order/1')), ask('/new-order'), ask('/new-order')]
+    const { ask, many, begun, letGo } = aQueue()
+    const waiting = [...many(16, ORDER), ask(NEW_ORDER), ask(NEW_ORDER)]
     await turn()
     await turn()
-    assert.equal(count(handled, '/new-order'), 2)
+    assert.equal(begun().length, 2)
     letGo()
     await Promise.all(waiting)
-    const prompt = ask('/new-order')
-    assert.equal(count(handled, '/new-order'), 3)
+    void ask(NEW_ORDER)
+    assert.equal(begun().length, 3)
     letGo()
-    await prompt
+  })
+
+  test('first come, first served, so that an address that several share waits no longer than others', async () => {
+    const { many, ask, begun, letGo } = aQueue()
+    void many(16, ORDER)
+    void many(5, NEW_ORDER, '192.0.2.7')
+    for (let i = 0; i < 5; i++) void ask(NEW_ORDER, `203.0.113.${i}`)
+    while (begun().length < 10) await turn()
+    assert.deepEqual(begun().slice(0, 5), new Array(5).fill('192.0.2.7'))
+    letGo()
+  })
+
+  test('an address that takes far more than others does not overtake them', async () => {
+    const { admission, tick, many, ask, begun, letGo } = aQueue()
+    for (let i = 0; i < 100; i++) admission.saw(HEAVY)
+    for (let i = 0; i < 10; i++) admission.saw(`192.0.2.${i}`)
+    tick(1)
+    assert.ok(admission.yields(HEAVY))
+    void many(16, ORDER)
+    void many(4, NEW_ORDER, HEAVY)
+    for (let i = 0; i < 4; i++) void ask(NEW_ORDER, `192.0.2.${i}`)
+    while (begun().length < 8) await turn()
+    const places = begun().map((address, place) => (address === HEAVY ? place : -1))
+    assert.ok(Math.min(...places.filter((place) => place >= 0)) > 0, begun().join(' '))
+    letGo()
+  })
+
+  test('who has gone away meanwhile costs nothing, and makes room', async () => {
+    const { front, admission, many, begun, letGo } = aQueue()
+    void many(16, ORDER)
+    const gone = aRequest(NEW_ORDER).http
+    const reply = front.handle(gone)
+    gone.isOver = true
+    await reply
+    assert.deepEqual(begun(), [])
+    letGo()
+    while (admission.hasQueue) await turn()
   })
 })
