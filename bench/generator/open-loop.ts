@@ -4,8 +4,9 @@
  * Arrivals are a Poisson process, which is what many clients make that know nothing of each other; evenly spaced ones would never
  * queue below the limit and flatter the server. Each process draws its own, and the sum of Poisson processes is one.
  *
- * An arrival takes a connection that is free, the one used last first, so that as few are open as the load needs. Without one it waits its
- * turn, and after `patienceMs` it goes away and counts as dropped. Latency counts from when it was due: a server that stalls is charged
+ * An arrival takes any open connection that is free, and a new one only when there is none, so that as few are open as the load needs. It is
+ * drawn: the one used last would be one of the server's thread that was last to answer, which would then get all the load. Without one it
+ * waits its turn, and after `patienceMs` it goes away and counts as dropped. Latency counts from when it was due: a server that stalls is charged
  * for everyone who came meanwhile (no coordinated omission).
  *
  * Connections are opened one after the other, a bounded number a second. A handshake costs the generator 2 ms and more, twice what it costs
@@ -77,7 +78,7 @@ export function runOpenLoop(
   })
 }
 
-/** Clients without an operation: those with a connection first, of them the one used last. */
+/** Clients without an operation: those with a connection first. */
 class FreeClients {
   readonly #connected: AcmeClient[] = []
   readonly #others: AcmeClient[] = []
@@ -94,7 +95,7 @@ class FreeClients {
   }
 
   take(now: number): AcmeClient | undefined {
-    for (let client = this.#connected.pop(); client; client = this.#connected.pop()) {
+    for (let client = this.#draw(); client; client = this.#draw()) {
       if (client.isConnected) return client
       // It has rested for too long meanwhile, or the server has closed it.
       this.#others.push(client)
@@ -104,6 +105,15 @@ class FreeClients {
     const intervalMs = 1000 / OPENED_PER_SECOND
     this.#mayOpenAt = Math.max(this.#mayOpenAt, now - MOST_OPENED_AT_ONCE * intervalMs) + intervalMs
     return this.#others.pop()
+  }
+
+  #draw(): AcmeClient | undefined {
+    const last = this.#connected.pop()
+    const place = Math.floor(Math.random() * (this.#connected.length + 1))
+    const drawn = this.#connected[place]
+    if (drawn === undefined || last === undefined) return last
+    this.#connected[place] = last
+    return drawn
   }
 }
 
