@@ -117,7 +117,7 @@ export function createAdmission(targetDelayMs: number, events: AdmissionEvents):
   let hasHeavy = false
   let sampled = 0
 
-  let isMeasured = false
+  let hasTicked = false
   let waiting = 0
   let letInNow = 0
   let beginningRate = 0
@@ -195,7 +195,7 @@ export function createAdmission(targetDelayMs: number, events: AdmissionEvents):
       return true
     },
     get hasQueue() {
-      return waiting > 0 || (isMeasured && pressure() > QUEUED)
+      return waiting > 0 || (hasTicked && pressure() > QUEUED)
     },
     held() {
       waiting++
@@ -225,7 +225,7 @@ export function createAdmission(targetDelayMs: number, events: AdmissionEvents):
       answered = 0
       beginningRate = nextRate(beginningRate, letInNow)
       letInNow = 0
-      isMeasured = true
+      hasTicked = true
       const current = pressureAtBeginning()
       state = nextState(state, current)
       isWatching = state.isOverloaded || utilization > BUSY || current > (isWatching ? WATCHED / 2 : WATCHED)
