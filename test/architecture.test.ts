@@ -227,3 +227,25 @@ describe('foreign packages', () => {
     )
   })
 })
+
+describe('the start of a program', () => {
+  test('loads no package but the parser of the command line before it knows the command', () => {
+    assert.deepEqual(packagesLoadedBy('src/main/command-line.js'), ['sade'])
+  })
+})
+
+/** Packages that a compiled file imports, itself or by way of others; what is imported when it is needed does not count. */
+function packagesLoadedBy(entry: string): string[] {
+  const compiled = path.resolve(import.meta.dirname, '..')
+  const loaded = new Set([entry])
+  const packages = new Set<string>()
+  for (const file of loaded) {
+    const text = readFileSync(path.join(compiled, file), 'utf8')
+    for (const [, specifier = ''] of text.matchAll(/^(?:import|export) (?:[^';]*? from )?'([^']+)'/gm)) {
+      const one = { file, specifier }
+      if (isRelative(one)) loaded.add(targetOf(one))
+      else if (isForeign(one)) packages.add(packageOf(one))
+    }
+  }
+  return [...packages]
+}

@@ -12,9 +12,9 @@ import { stringify } from 'yaml'
 import { formatErrors, parseConfigText } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import { shellWord } from '../lib/shell.ts'
-import { runService } from './commands/serve.ts'
 import { type DevCaFiles, ensureDevCa } from './embedded/dev-ca.ts'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded/postgres.ts'
+import { runService } from './run-service.ts'
 
 export interface DevOptions {
   dataDir: string

@@ -1,50 +1,17 @@
-/** The commands of chancery: names, options and examples as `--help` shows them, and the function behind each. */
+/**
+ * The commands of chancery: names, options and examples as `--help` shows them, and the function behind each.
+ *
+ * A command's module is loaded when it is run: all of them and their libraries take ten times as long as help needs.
+ */
 
-import path from 'node:path'
 import sade, { type Sade } from 'sade'
-import type { Config } from '../config/schema.ts'
-import { requireUws } from '../http/uws-check.ts'
-import { allowToAccount, disallowToAccount, listAllowed } from './commands/account.ts'
-import { testSign } from './commands/ca.ts'
-import { importCertificates } from './commands/certificate.ts'
-import { perspectiveConfig, serviceConfig, signerConfig } from './commands/checked-config.ts'
-import { loadConfigFile, readConfigFile, UsageError } from './commands/config-file.ts'
-import { rebuildCrls } from './commands/crl.ts'
-import { assignProfile, createProfile, listProfiles } from './commands/csr-profile.ts'
-import { databaseMigrate, databaseStatus } from './commands/db.ts'
-import { createCredential, listCredentials, revokeCredential } from './commands/eab.ts'
-import { inspectAccount, inspectCertificate, inspectOrder } from './commands/inspect.ts'
-import { inspectAccounts, inspectCertificates, inspectOrders, type ListFlags } from './commands/inspect-lists.ts'
-import { configOf, type GlobalOptions, portOf, type Text, textOf, valuesOf } from './commands/option-values.ts'
-import { runPerspective } from './commands/perspective.ts'
-import {
-  type AdviceFlags,
-  ANY,
-  AT_ONCE,
-  adviseRenewal,
-  clearAdvice,
-  NO_EXPLANATION,
-  type SelectionFlags,
-} from './commands/renewal.ts'
+import { UsageError } from './commands/errors.ts'
+import type { ListFlags } from './commands/inspect-lists.ts'
+import { type GlobalOptions, type Text, textOf, valuesOf } from './commands/option-values.ts'
+import { type AdviceFlags, ANY, AT_ONCE, NO_EXPLANATION, type SelectionFlags } from './commands/renewal-flags.ts'
 import { run, runWithConfig } from './commands/run.ts'
-import { searchIndexes } from './commands/search-indexes.ts'
-import { runService } from './commands/serve.ts'
-import { throwSwitch } from './commands/switches.ts'
-import { acceptTerms } from './commands/terms.ts'
-import { runEmbedded } from './dev.ts'
+import type { DevFlags } from './commands/serve.ts'
 import { VERSION } from './version.ts'
-
-interface DevFlags {
-  'data-dir'?: string
-  port?: number
-  'http01-port'?: number
-  'dns01-port'?: number
-  validator?: Text
-  'tlsalpn01-port'?: number
-  'log-level'?: Config['logging']['level']
-  workers?: number
-  crl?: boolean
-}
 
 export const program = sade('chancery')
   .version(VERSION)
@@ -77,39 +44,45 @@ program
   .example('-c /etc/chancery/config.yaml serve')
   .example('-c config.yaml --validate-only')
   .example('--dev')
-  .action(run(serveCommand, 'further'))
+  .action(
+    run(async (options: GlobalOptions & DevFlags) => (await import('./commands/serve.ts')).serve(options), 'further'),
+  )
 
 program
   .command('perspective', 'Corroborate for other instances: an HTTPS server that speaks the Open MPIC API')
   .example('-c perspective.yaml perspective')
   .action(
-    run(async (options: GlobalOptions) => runPerspective(await perspectiveConfig(options)), 'named', 'perspective'),
+    run(
+      async (options: GlobalOptions) => (await import('./commands/perspective.ts')).runPerspective(options),
+      'named',
+      'perspective',
+    ),
   )
 
 program
   .command('db status', 'Check the database: reachable, and at the schema of this release')
   .example('-c config.yaml db status')
-  .action(runWithConfig(databaseStatus))
+  .action(runWithConfig(async (config) => (await import('./commands/db.ts')).databaseStatus(config)))
 
 program
   .command('db migrate', 'Bring the database to the schema of this release')
   .example('-c config.yaml db migrate')
-  .action(runWithConfig(databaseMigrate))
+  .action(runWithConfig(async (config) => (await import('./commands/db.ts')).databaseMigrate(config)))
 
 program
   .command('db search-indexes', 'Make the indexes that `inspect` by name, issuer and contact is quick with')
   .option('--drop', 'Drop them')
   .example('-c config.yaml db search-indexes')
   .action(
-    runWithConfig((config, options: GlobalOptions & { drop?: boolean }) =>
-      searchIndexes(config, { drop: options.drop === true }),
+    runWithConfig(async (config, options: GlobalOptions & { drop?: boolean }) =>
+      (await import('./commands/search-indexes.ts')).searchIndexes(config, { drop: options.drop === true }),
     ),
   )
 
 program
   .command('ca test-sign', 'Make one test signature with every issuer and verify it')
   .example('-c config.yaml ca test-sign')
-  .action(run(async (options: GlobalOptions) => testSign(await signerConfig(options))))
+  .action(run(async (options: GlobalOptions) => (await import('./commands/ca.ts')).testSign(options)))
 
 /** Defaults are texts, so that digits stay digits: a serial number is no number. */
 function withSelection(command: Sade): Sade {
@@ -125,11 +98,19 @@ withSelection(program.command('renewal advise', 'Tell clients to renew certifica
   .option('--explanation', 'URL of a page that says why', NO_EXPLANATION)
   .example('-c config.yaml renewal advise --serial 0a1b2c --explanation https://ca.example/incident')
   .example('-c config.yaml renewal advise --issued-before 2026-01-31 --window-end 2026-02-03')
-  .action(runWithConfig((config, options: GlobalOptions & AdviceFlags) => adviseRenewal(config, options)))
+  .action(
+    runWithConfig(async (config, options: GlobalOptions & AdviceFlags) =>
+      (await import('./commands/renewal.ts')).adviseRenewal(config, options),
+    ),
+  )
 
 withSelection(program.command('renewal clear', 'Take such advice back'))
   .example('-c config.yaml renewal clear --all')
-  .action(runWithConfig((config, options: GlobalOptions & SelectionFlags) => clearAdvice(config, options)))
+  .action(
+    runWithConfig(async (config, options: GlobalOptions & SelectionFlags) =>
+      (await import('./commands/renewal.ts')).clearAdvice(config, options),
+    ),
+  )
 
 program
   .command(
@@ -139,17 +120,16 @@ program
   .option('--account', 'Account id: whose they are')
   .example('-c config.yaml certificate import www.pem mail.pem --account 01938c4e-…')
   .action(
-    runWithConfig(
-      (config, file: string, options: GlobalOptions & FurtherWords & { account?: Text }) =>
-        importCertificates(config, [file, ...options._], textOf(options.account, '--account')),
-      'further',
-    ),
+    runWithConfig(async (config, file: string, options: GlobalOptions & FurtherWords & { account?: Text }) => {
+      const { importCertificates } = await import('./commands/certificate.ts')
+      return importCertificates(config, [file, ...options._], textOf(options.account, '--account'))
+    }, 'further'),
   )
 
 program
   .command('crl rebuild', 'Have a new CRL built and wait until it is published (needs crl.enabled)')
   .example('-c config.yaml crl rebuild')
-  .action(runWithConfig(rebuildCrls))
+  .action(runWithConfig(async (config) => (await import('./commands/crl.ts')).rebuildCrls(config)))
 
 /** Switches of the whole installation: the word that turns each on, the one that turns it off, and what `status` says. */
 const SWITCHES = {
@@ -175,28 +155,30 @@ for (const [name, { stored, on, off, status }] of Object.entries(SWITCHES))
     program
       .command(`${name} ${word}`, sentence)
       .example(`-c config.yaml ${name} ${word}`)
-      .action(runWithConfig((config) => throwSwitch(config, stored, position)))
+      .action(
+        runWithConfig(async (config) => (await import('./commands/switches.ts')).throwSwitch(config, stored, position)),
+      )
 
 const INSPECTIONS = {
-  'order <uuid>': { inspect: inspectOrder, about: 'an order with its authorizations and challenges' },
-  'certificate <uuid-or-serial>': { inspect: inspectCertificate, about: 'a certificate' },
-  'account <uuid>': { inspect: inspectAccount, about: 'an account with its contacts and order counts' },
-}
+  'order <uuid>': { inspect: 'inspectOrder', about: 'an order with its authorizations and challenges' },
+  'certificate <uuid-or-serial>': { inspect: 'inspectCertificate', about: 'a certificate' },
+  'account <uuid>': { inspect: 'inspectAccount', about: 'an account with its contacts and order counts' },
+} as const
 for (const [usage, { inspect, about }] of Object.entries(INSPECTIONS)) {
   program
     .command(`inspect ${usage}`, `Show ${about}`)
     .option('--json', 'Print JSON')
     .example(`-c config.yaml inspect ${usage}`)
     .action(
-      runWithConfig((config, key: string, options: GlobalOptions & { json?: boolean }) =>
-        inspect(config, key, { json: options.json === true }),
+      runWithConfig(async (config, key: string, options: GlobalOptions & { json?: boolean }) =>
+        (await import('./commands/inspect.ts'))[inspect](config, key, { json: options.json === true }),
       ),
     )
 }
 
 const LISTS = {
   certificates: {
-    inspect: inspectCertificates,
+    inspect: 'inspectCertificates',
     options: [
       ['account', 'Account id'],
       ['name', 'One of its names'],
@@ -211,7 +193,7 @@ const LISTS = {
     example: '--status active --expires-before 2026-02-01',
   },
   orders: {
-    inspect: inspectOrders,
+    inspect: 'inspectOrders',
     options: [
       ['account', 'Account id'],
       ['name', 'One of its identifiers'],
@@ -222,7 +204,7 @@ const LISTS = {
     example: '--account 01938c4e-… --status invalid',
   },
   accounts: {
-    inspect: inspectAccounts,
+    inspect: 'inspectAccounts',
     options: [
       ['status', 'valid, deactivated or revoked'],
       ['contact', 'One of its contacts, or a mail address'],
@@ -243,7 +225,11 @@ for (const [name, { inspect, options, example }] of Object.entries(LISTS)) {
     )
     .option('--json', 'Print JSON')
     .example(`-c config.yaml inspect ${name} ${example}`)
-    .action(runWithConfig((config, flags: GlobalOptions & ListFlags) => inspect(config, listFlags(flags))))
+    .action(
+      runWithConfig(async (config, flags: GlobalOptions & ListFlags) =>
+        (await import('./commands/inspect-lists.ts'))[inspect](config, listFlags(flags)),
+      ),
+    )
 }
 
 /** Flags of lists that have a text for a value. */
@@ -291,8 +277,8 @@ program
   .example("-c config.yaml eab create --kid team-a --allow '*.a.example.com' 10.1.0.0/16")
   .action(
     runWithConfig(
-      (config, options: GlobalOptions & CredentialFlags & FurtherWords) =>
-        createCredential(config, {
+      async (config, options: GlobalOptions & CredentialFlags & FurtherWords) =>
+        (await import('./commands/eab.ts')).createCredential(config, {
           profiles: valuesOf(options.profile),
           preapprove: valuesOf(options.preapprove),
           kid: textOf(options.kid, '--kid'),
@@ -307,19 +293,22 @@ program
 program
   .command('eab list', 'List the credentials of external account binding, newest first')
   .example('-c config.yaml eab list')
-  .action(runWithConfig(listCredentials))
+  .action(runWithConfig(async (config) => (await import('./commands/eab.ts')).listCredentials(config)))
 
 program
   .command('eab revoke <kid>', 'Revoke a credential, the accounts registered with it and their authorizations')
   .example('-c config.yaml eab revoke team-a')
-  .action(runWithConfig((config, kid: string) => revokeCredential(config, kid)))
+  .action(
+    runWithConfig(async (config, kid: string) => (await import('./commands/eab.ts')).revokeCredential(config, kid)),
+  )
 
 program
   .command('account allow <id>', 'Allow identifiers to an account: names, *.name, addresses, networks')
   .example("-c config.yaml account allow 01938c4e-… host.example.com '*.a.example.com'")
   .action(
     runWithConfig(
-      (config, id: string, options: GlobalOptions & FurtherWords) => allowToAccount(config, id, options._),
+      async (config, id: string, options: GlobalOptions & FurtherWords) =>
+        (await import('./commands/account.ts')).allowToAccount(config, id, options._),
       'further',
     ),
   )
@@ -329,7 +318,8 @@ program
   .example('-c config.yaml account disallow 01938c4e-… host.example.com')
   .action(
     runWithConfig(
-      (config, id: string, options: GlobalOptions & FurtherWords) => disallowToAccount(config, id, options._),
+      async (config, id: string, options: GlobalOptions & FurtherWords) =>
+        (await import('./commands/account.ts')).disallowToAccount(config, id, options._),
       'further',
     ),
   )
@@ -337,7 +327,7 @@ program
 program
   .command('account allowed <id>', 'List the identifiers allowed to an account')
   .example('-c config.yaml account allowed 01938c4e-…')
-  .action(runWithConfig((config, id: string) => listAllowed(config, id)))
+  .action(runWithConfig(async (config, id: string) => (await import('./commands/account.ts')).listAllowed(config, id)))
 
 program
   .command('terms accept', 'Record that an account, or with --all every one, agrees to tos.version')
@@ -345,22 +335,26 @@ program
   .option('--all', 'Every account')
   .example('-c config.yaml terms accept --account 01938c4e-…')
   .action(
-    run(async (options: GlobalOptions & { account?: Text; all?: boolean }) => {
+    runWithConfig(async (config, options: GlobalOptions & { account?: Text; all?: boolean }) => {
       const account = textOf(options.account, '--account')
       if ((account === undefined) === (options.all !== true)) throw new UsageError('name either --account or --all')
-      return acceptTerms(await readConfigFile(configOf(options)), account)
+      return (await import('./commands/terms.ts')).acceptTerms(config, account)
     }),
   )
 
 program
   .command('csr-profile create <file>', 'Store a CSR profile: YAML or JSON with name, description and profile_data')
   .example('-c config.yaml csr-profile create servers.yaml')
-  .action(runWithConfig((config, file: string) => createProfile(config, file)))
+  .action(
+    runWithConfig(async (config, file: string) =>
+      (await import('./commands/csr-profile.ts')).createProfile(config, file),
+    ),
+  )
 
 program
   .command('csr-profile list', 'List the CSR profiles')
   .example('-c config.yaml csr-profile list')
-  .action(runWithConfig(listProfiles))
+  .action(runWithConfig(async (config) => (await import('./commands/csr-profile.ts')).listProfiles(config)))
 
 program
   .command('csr-profile assign <name>', 'Give a CSR profile to an account, or to a credential and its accounts')
@@ -368,46 +362,13 @@ program
   .option('--eab', 'Key id of a credential of external account binding')
   .example('-c config.yaml csr-profile assign servers --eab team-a')
   .action(
-    runWithConfig((config, name: string, options: GlobalOptions & AssignmentFlags) =>
-      assignProfile(config, name, {
+    runWithConfig(async (config, name: string, options: GlobalOptions & AssignmentFlags) =>
+      (await import('./commands/csr-profile.ts')).assignProfile(config, name, {
         account: textOf(options.account, '--account'),
         eab: textOf(options.eab, '--eab'),
       }),
     ),
   )
-
-async function serveCommand(options: GlobalOptions & DevFlags): Promise<number> {
-  // The command that runs when no other is named: a mistyped one must not start a service.
-  if (options._.length > 0) throw new UsageError(`unknown command: ${options._.join(' ')}`)
-  await requireUws()
-  if (options.dev && options.config === undefined) {
-    return runEmbedded({
-      dataDir: path.resolve(options['data-dir'] ?? 'data'),
-      port: portOf(options.port, '--port'),
-      http01Port: portOf(options['http01-port'], '--http01-port'),
-      validator: textOf(options.validator, '--validator'),
-      dns01Port: options['dns01-port'] === undefined ? undefined : portOf(options['dns01-port'], '--dns01-port'),
-      tlsAlpn01Port: portOf(options['tlsalpn01-port'], '--tlsalpn01-port'),
-      logLevel: options.debug ? 'DEBUG' : (options['log-level'] ?? 'WARNING'),
-      workers: options.workers,
-      crl: options.crl === true,
-    })
-  }
-  const config = await serviceConfig(options)
-  return runService(withFlags(config, options), {
-    async reread() {
-      const loaded = await loadConfigFile(configOf(options), options.dev)
-      return loaded.ok ? { ...loaded, config: withFlags(loaded.config, options) } : loaded
-    },
-  })
-}
-
-/** What the command line says about the log stands above what the file says. */
-function withFlags(config: Config, { debug, dev }: GlobalOptions): Config {
-  const level = debug ? ('DEBUG' as const) : config.logging.level
-  const format = dev ? ('human' as const) : config.logging.format
-  return { ...config, logging: { ...config.logging, level, format } }
-}
 
 /** Words behind --allow. Where another flag takes several values, too, it is not said whose they are. */
 function furtherIdentifiers({ _: words, profile, preapprove }: CredentialFlags & FurtherWords): string[] {

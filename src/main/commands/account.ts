@@ -4,7 +4,7 @@ import type { Config } from '../../config/schema.ts'
 import { type AllowedIdentifier, parseAllowedIdentifier } from '../../domain/allowlist.ts'
 import { isUuid, uuidv7 } from '../../lib/uuid.ts'
 import { createAllowlistStore, type NewAllowedIdentifier } from '../../store/allowlist-store.ts'
-import { CommandError, UsageError } from './config-file.ts'
+import { CommandError, UsageError } from './errors.ts'
 import { withDatabase } from './operator-database.ts'
 
 export async function allowToAccount(config: Config, accountId: string, patterns: readonly string[]): Promise<number> {

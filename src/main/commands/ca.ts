@@ -4,18 +4,20 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import type { Logger } from 'pino'
-import type { Config } from '../../config/schema.ts'
 import { createLogger } from '../logging.ts'
 import { requireTestSignatures } from '../signer-check.ts'
 import { type SignerPlace, startSignerProcess } from '../signer-process.ts'
 import { connectSigner } from '../wiring.ts'
+import { signerConfig } from './checked-config.ts'
+import type { GlobalOptions } from './option-values.ts'
 
 /** A signer that runs answers within milliseconds, with keys in a slow HSM within a second. */
 const TIMEOUT_MS = 5_000
 const STOP_TIMEOUT_MS = 15_000
 
 /** @returns 0: every issuer has signed. @throws Error in a plain sentence when the signer does not start or sign */
-export async function testSign(config: Config): Promise<number> {
+export async function testSign(options: GlobalOptions): Promise<number> {
+  const config = await signerConfig(options)
   const { log } = createLogger({ ...config.logging, level: 'CRITICAL' }, 'main', false)
   const { socket, secret_file } = config.ca.signer
   if (socket !== null && secret_file !== null) {

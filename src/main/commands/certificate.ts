@@ -17,7 +17,7 @@ import { hashSpki } from '../../pki/spki.ts'
 import { type CertificateImport, createCertificateImport } from '../../store/certificate-import.ts'
 import { createCertificateStore } from '../../store/certificate-store.ts'
 import { createIssuanceStore, type IssuanceStore } from '../../store/issuance-store.ts'
-import { CommandError, UsageError } from './config-file.ts'
+import { CommandError, UsageError } from './errors.ts'
 import { withDatabase } from './operator-database.ts'
 
 /** @param accountId whose they are; undefined: nobody's, and revoked with their own keys or by who controls their names */

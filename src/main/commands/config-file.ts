@@ -3,12 +3,7 @@
 import { type ConfigError, type ConfigWarning, formatErrors, type LoadedConfig, loadConfig } from '../../config/load.ts'
 import type { Config } from '../../config/schema.ts'
 import type { FileFindings } from '../configured-files.ts'
-
-/** Ends a command with sentences for the operator instead of a stack. */
-export class CommandError extends Error {}
-
-/** The command line itself is wrong, whatever the database holds: an exit code of its own. */
-export class UsageError extends CommandError {}
+import { CommandError, UsageError } from './errors.ts'
 
 /** The file that a command is about, read and checked. @throws UsageError when none is named */
 export async function loadConfigFile(file: string | undefined, development = false): Promise<LoadedConfig> {

@@ -8,7 +8,7 @@ import { asksForHistory, type CsrProfile, CsrProfileError, parseCsrProfile } fro
 import { isUuid, uuidv7 } from '../../lib/uuid.ts'
 import { type CsrProfileRecord, type CsrProfileStore, createCsrProfileStore } from '../../store/csr-profile-store.ts'
 import { createEabStore } from '../../store/eab-store.ts'
-import { CommandError, UsageError } from './config-file.ts'
+import { CommandError, UsageError } from './errors.ts'
 import { withDatabase } from './operator-database.ts'
 
 interface ProfileFile {

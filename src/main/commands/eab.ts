@@ -10,8 +10,8 @@ import { createCsrProfileStore } from '../../store/csr-profile-store.ts'
 import { createEabStore, type EabCredential } from '../../store/eab-store.ts'
 import { eabSecretBox } from '../settings/eab-secret.ts'
 import { newIdentifiersOf } from './account.ts'
-import { CommandError, UsageError } from './config-file.ts'
 import { requireProfile } from './csr-profile.ts'
+import { CommandError, UsageError } from './errors.ts'
 import { withDatabase } from './operator-database.ts'
 
 export interface NewCredentialOptions {

@@ -18,7 +18,7 @@ import { type ListPage, type ReadPage, readToEnd } from '../../store/list-page.t
 import { type ListedOrder, listOrders, ORDER_STATUSES, type OrderFilter } from '../../store/order-list.ts'
 import { type DatabasePool, openCheckedDatabase } from '../../store/slonik.ts'
 import { databaseSettings } from '../settings/server.ts'
-import { UsageError } from './config-file.ts'
+import { UsageError } from './errors.ts'
 import { statusOf } from './inspect.ts'
 import { hexOf, instantOf } from './option-values.ts'
 

@@ -18,7 +18,7 @@ import {
 } from '../../store/inspect-store.ts'
 import { openCheckedDatabase } from '../../store/slonik.ts'
 import { databaseSettings } from '../settings/server.ts'
-import { CommandError, UsageError } from './config-file.ts'
+import { CommandError, UsageError } from './errors.ts'
 
 /** Plain members in the order they are printed; also the JSON. */
 type Report = { [name: string]: Value }

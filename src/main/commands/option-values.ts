@@ -1,7 +1,7 @@
 /** Options that several commands take, and what they may hold: checked, with the flag in every complaint. */
 
 import { parseTimestamp } from '../../protocol/timestamp.ts'
-import { UsageError } from './config-file.ts'
+import { UsageError } from './errors.ts'
 
 /** What every command takes, before the command or behind it. */
 export interface GlobalOptions {

@@ -1,17 +1,19 @@
 /** `chancery perspective`: answers other instances until a signal. */
 
-import type { Config } from '../../config/schema.ts'
 import { ignoreUserSignals, STOP } from '../../lib/user-signals.ts'
 import { createLogger, lifeLog } from '../logging.ts'
 import { startPerspective } from '../perspective-service.ts'
 import { VERSION } from '../version.ts'
-import { CommandError } from './config-file.ts'
+import { perspectiveConfig } from './checked-config.ts'
+import { CommandError } from './errors.ts'
+import type { GlobalOptions } from './option-values.ts'
 
 /** For checks that run when the signal comes; each is bounded by its own timeout. */
 const GRACEFUL_MS = 30_000
 
 /** @returns the exit code. @throws CommandError when it cannot start */
-export async function runPerspective(config: Config): Promise<number> {
+export async function runPerspective(options: GlobalOptions): Promise<number> {
+  const config = await perspectiveConfig(options)
   const { log, flush } = createLogger(config.logging, 'perspective', false)
   ignoreUserSignals(STOP, (sentence) => log.warn(sentence))
   const life = lifeLog(log)

@@ -6,26 +6,9 @@ import { renderTimestamp } from '../../protocol/timestamp.ts'
 import { openDatabase } from '../../store/database.ts'
 import { type AdviceSelection, createRenewalStore, type RenewalStore } from '../../store/renewal-store.ts'
 import { databaseSettings } from '../settings/server.ts'
-import { CommandError, UsageError } from './config-file.ts'
+import { CommandError, UsageError } from './errors.ts'
 import { hexOf, instantOf } from './option-values.ts'
-
-/** What an option says when it is not given; an empty text would be a shell variable that was not set. */
-export const ANY = 'any'
-export const AT_ONCE = 'at once'
-export const NO_EXPLANATION = 'none'
-
-/** As typed; options given twice are lists. */
-export interface SelectionFlags {
-  serial: string | readonly string[]
-  issuer: string
-  'issued-before': string
-  all: boolean
-}
-
-export interface AdviceFlags extends SelectionFlags {
-  explanation: string
-  'window-end': string
-}
+import { type AdviceFlags, ANY, AT_ONCE, NO_EXPLANATION, type SelectionFlags } from './renewal-flags.ts'
 
 export async function adviseRenewal(config: Config, flags: AdviceFlags): Promise<number> {
   const now = new Date()

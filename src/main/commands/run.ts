@@ -1,8 +1,8 @@
 /** How a command ends: what it returns or throws becomes an exit code and plain lines on standard error. */
 
 import type { Config } from '../../config/schema.ts'
-import { type Scope, validateOnly } from './checked-config.ts'
-import { readConfigFile, UsageError } from './config-file.ts'
+import type { Scope } from './checked-config.ts'
+import { UsageError } from './errors.ts'
 import { configOf, type GlobalOptions } from './option-values.ts'
 
 const EXIT_FAILED = 1
@@ -23,7 +23,9 @@ export function run<A extends [...string[], GlobalOptions]>(
     try {
       if (words === 'named' && options._.length > 0) throw new UsageError(`one word too many: ${options._[0]}`)
       // Whatever the command: who asks for a check only does not expect a migration.
-      process.exitCode = options['validate-only'] ? await validateOnly(options, scope) : await command(...args)
+      process.exitCode = options['validate-only']
+        ? await (await import('./checked-config.ts')).validateOnly(options, scope)
+        : await command(...args)
     } catch (error) {
       if (error instanceof UsageError) {
         complain(error.message)
@@ -46,6 +48,7 @@ export function runWithConfig<A extends (string | GlobalOptions)[]>(
 ): (...args: [...string[], GlobalOptions]) => Promise<void> {
   return run(async (...args) => {
     const options = args.at(-1) as GlobalOptions
+    const { readConfigFile } = await import('./config-file.ts')
     return command(await readConfigFile(configOf(options)), ...(args as unknown as A))
   }, words)
 }

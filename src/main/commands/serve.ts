@@ -1,81 +1,60 @@
-/** `chancery serve`: runs the service until a signal. */
+/** `chancery serve`: the service of a configuration, or with --dev and without one the embedded mode. */
 
-import type { Logger } from 'pino'
-import type { LoadedConfig } from '../../config/load.ts'
+import path from 'node:path'
 import type { Config } from '../../config/schema.ts'
-import { ignoreUserSignals, RELOAD_OR_STOP, STOP } from '../../lib/user-signals.ts'
-import { createLiveReload, type LiveReload } from '../live-reload.ts'
-import { createLogger, lifeLog } from '../logging.ts'
-import { type RunningService, serve } from '../serve.ts'
-import { VERSION } from '../version.ts'
+import { requireUws } from '../../http/uws-check.ts'
+import { runService } from '../run-service.ts'
+import { serviceConfig } from './checked-config.ts'
+import { loadConfigFile } from './config-file.ts'
+import { UsageError } from './errors.ts'
+import { configOf, type GlobalOptions, portOf, type Text, textOf } from './option-values.ts'
 
-export interface ServeHooks {
-  /** Where the configuration came from, for SIGHUP; without it SIGHUP (a closed terminal) stops the service. */
-  reread(): Promise<LoadedConfig>
-  onStep(title: string): void
-  onReady(service: RunningService): void
-  /** A signal has come, or a part broke for good; requests in flight are being finished. */
-  onStop(): void
+export interface DevFlags {
+  'data-dir'?: string
+  port?: number
+  'http01-port'?: number
+  'dns01-port'?: number
+  validator?: Text
+  'tlsalpn01-port'?: number
+  'log-level'?: Config['logging']['level']
+  workers?: number
+  crl?: boolean
 }
 
-/** @returns the exit code: 0 after an orderly stop, 1 when a part broke for good. */
-export async function runService(config: Config, hooks: Partial<ServeHooks> = {}): Promise<number> {
-  const { log, flush } = createLogger(config.logging, 'main', false)
-  const { reread } = hooks
-  ignoreUserSignals(reread ? RELOAD_OR_STOP : STOP, (sentence) => log.warn(sentence))
-  // The embedded mode tells its life in words of its own.
-  const life = reread ? lifeLog(log) : log
-  let reload: LiveReload | undefined
-  // Before the service is up there is nothing to change, and the file has just been read.
-  if (reread) process.on('SIGHUP', () => reload?.run())
-  const stop = nextStop(log, reread ? ['SIGTERM', 'SIGINT'] : ['SIGTERM', 'SIGINT', 'SIGHUP'])
-  try {
-    const service = await serve({
-      config,
-      version: VERSION,
-      log,
-      onStep(title) {
-        log.debug(title)
-        hooks.onStep?.(title)
-      },
-      onBroken: stop.broken,
-    })
-    life.info({ version: VERSION, directory: service.directoryUrl, pid: process.pid }, 'service ready')
-    hooks.onReady?.(service)
-    if (reread) reload = createLiveReload(config, reread, service.apply, life)
-    const { reason, exitCode } = await stop.wanted
-    life.info({ reason }, 'service stopping')
-    hooks.onStop?.()
-    await service.stop()
-    life.info('service stopped')
-    return exitCode
-  } finally {
-    flush()
-  }
-}
-
-/**
- * The first signal, a broken part, or an error nobody caught. A second signal ends the process at once, whatever is
- * left undone.
- */
-function nextStop(log: Logger, signals: readonly NodeJS.Signals[]) {
-  let settle: (stop: { reason: string; exitCode: number }) => void
-  const wanted = new Promise<{ reason: string; exitCode: number }>((resolve) => {
-    settle = resolve
+/** @returns the exit code. @throws CommandError */
+export async function serve(options: GlobalOptions & DevFlags): Promise<number> {
+  // The command that runs when no other is named: a mistyped one must not start a service.
+  if (options._.length > 0) throw new UsageError(`unknown command: ${options._.join(' ')}`)
+  await requireUws()
+  if (options.dev && options.config === undefined) return serveEmbedded(options)
+  const config = await serviceConfig(options)
+  return runService(withFlags(config, options), {
+    async reread() {
+      const loaded = await loadConfigFile(configOf(options), options.dev)
+      return loaded.ok ? { ...loaded, config: withFlags(loaded.config, options) } : loaded
+    },
   })
-  for (const signal of signals) {
-    process.once(signal, () => {
-      settle({ reason: signal, exitCode: 0 })
-      // Not process.exit: threads that hold a server would abort it with a core dump.
-      process.once(signal, () => process.kill(process.pid, 'SIGKILL'))
-    })
-  }
-  // Without these Node would end the process under the threads' feet, and they abort it with a core dump.
-  for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
-    process.on(event, (error: unknown) => {
-      log.fatal({ err: error }, `${event} in the supervisor`)
-      settle({ reason: event, exitCode: 1 })
-    })
-  }
-  return { wanted, broken: (reason: string) => settle({ reason, exitCode: 1 }) }
+}
+
+/** Loads what makes a CA and a database only here: half of what a start takes. */
+async function serveEmbedded(options: GlobalOptions & DevFlags): Promise<number> {
+  const embedded = {
+    dataDir: path.resolve(options['data-dir'] ?? 'data'),
+    port: portOf(options.port, '--port'),
+    http01Port: portOf(options['http01-port'], '--http01-port'),
+    validator: textOf(options.validator, '--validator'),
+    dns01Port: options['dns01-port'] === undefined ? undefined : portOf(options['dns01-port'], '--dns01-port'),
+    tlsAlpn01Port: portOf(options['tlsalpn01-port'], '--tlsalpn01-port'),
+    logLevel: options.debug ? 'DEBUG' : (options['log-level'] ?? 'WARNING'),
+    workers: options.workers,
+    crl: options.crl === true,
+  } as const
+  return (await import('../dev.ts')).runEmbedded(embedded)
+}
+
+/** What the command line says about the log stands above what the file says. */
+function withFlags(config: Config, { debug, dev }: GlobalOptions): Config {
+  const level = debug ? ('DEBUG' as const) : config.logging.level
+  const format = dev ? ('human' as const) : config.logging.format
+  return { ...config, logging: { ...config.logging, level, format } }
 }

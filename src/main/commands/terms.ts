@@ -3,7 +3,7 @@
 import type { Config } from '../../config/schema.ts'
 import { isUuid } from '../../lib/uuid.ts'
 import { createAccountStore } from '../../store/account-store.ts'
-import { CommandError, UsageError } from './config-file.ts'
+import { CommandError, UsageError } from './errors.ts'
 import { withDatabase } from './operator-database.ts'
 
 /** @param accountId undefined: every account */

@@ -46,14 +46,21 @@ describe('the open loop', () => {
 
   test('draws one of the open connections, and opens no other while one of them is free', async () => {
     const open = clients(20)
-    const used = new Map<AcmeClient, number>()
+    const used = new Map(open.map((client) => [client, 0]))
+    let busy = 0
     const stats = new RunStats()
     stats.reset(100)
     const operate = async (client: AcmeClient) => {
-      used.set(client, (used.get(client) ?? 0) + 1)
+      const uses = used.get(client)
+      // A machine that stood still has more than twenty arrivals at once.
+      if (uses === undefined) return assert.ok(busy >= open.length, `${busy} of the open ones are busy`)
+      used.set(client, uses + 1)
+      busy++
+      // The loop has it back some microtasks after this operation has ended.
+      setImmediate(() => busy--)
     }
-    await runOpenLoop([...open, ...clients(30, false)], at(1_000, 600), operate, stats, { stopped: false })
-    assert.deepEqual(new Set(used.keys()), new Set(open))
+    await runOpenLoop([...open, ...clients(200, false)], at(1_000, 600), operate, stats, { stopped: false })
+    assert.deepEqual(stats.failures, [])
     // Thirty each; one in a million runs has one of them below five, or above a hundred.
     const counts = [...used.values()]
     assert.ok(Math.min(...counts) >= 5 && Math.max(...counts) <= 100, counts.join(' '))

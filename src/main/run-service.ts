@@ -1,0 +1,81 @@
+/** A service from its start to the signal that ends it. */
+
+import type { Logger } from 'pino'
+import type { LoadedConfig } from '../config/load.ts'
+import type { Config } from '../config/schema.ts'
+import { ignoreUserSignals, RELOAD_OR_STOP, STOP } from '../lib/user-signals.ts'
+import { createLiveReload, type LiveReload } from './live-reload.ts'
+import { createLogger, lifeLog } from './logging.ts'
+import { type RunningService, serve } from './serve.ts'
+import { VERSION } from './version.ts'
+
+export interface ServeHooks {
+  /** Where the configuration came from, for SIGHUP; without it SIGHUP (a closed terminal) stops the service. */
+  reread(): Promise<LoadedConfig>
+  onStep(title: string): void
+  onReady(service: RunningService): void
+  /** A signal has come, or a part broke for good; requests in flight are being finished. */
+  onStop(): void
+}
+
+/** @returns the exit code: 0 after an orderly stop, 1 when a part broke for good. */
+export async function runService(config: Config, hooks: Partial<ServeHooks> = {}): Promise<number> {
+  const { log, flush } = createLogger(config.logging, 'main', false)
+  const { reread } = hooks
+  ignoreUserSignals(reread ? RELOAD_OR_STOP : STOP, (sentence) => log.warn(sentence))
+  // The embedded mode tells its life in words of its own.
+  const life = reread ? lifeLog(log) : log
+  let reload: LiveReload | undefined
+  // Before the service is up there is nothing to change, and the file has just been read.
+  if (reread) process.on('SIGHUP', () => reload?.run())
+  const stop = nextStop(log, reread ? ['SIGTERM', 'SIGINT'] : ['SIGTERM', 'SIGINT', 'SIGHUP'])
+  try {
+    const service = await serve({
+      config,
+      version: VERSION,
+      log,
+      onStep(title) {
+        log.debug(title)
+        hooks.onStep?.(title)
+      },
+      onBroken: stop.broken,
+    })
+    life.info({ version: VERSION, directory: service.directoryUrl, pid: process.pid }, 'service ready')
+    hooks.onReady?.(service)
+    if (reread) reload = createLiveReload(config, reread, service.apply, life)
+    const { reason, exitCode } = await stop.wanted
+    life.info({ reason }, 'service stopping')
+    hooks.onStop?.()
+    await service.stop()
+    life.info('service stopped')
+    return exitCode
+  } finally {
+    flush()
+  }
+}
+
+/**
+ * The first signal, a broken part, or an error nobody caught. A second signal ends the process at once, whatever is
+ * left undone.
+ */
+function nextStop(log: Logger, signals: readonly NodeJS.Signals[]) {
+  let settle: (stop: { reason: string; exitCode: number }) => void
+  const wanted = new Promise<{ reason: string; exitCode: number }>((resolve) => {
+    settle = resolve
+  })
+  for (const signal of signals) {
+    process.once(signal, () => {
+      settle({ reason: signal, exitCode: 0 })
+      // Not process.exit: threads that hold a server would abort it with a core dump.
+      process.once(signal, () => process.kill(process.pid, 'SIGKILL'))
+    })
+  }
+  // Without these Node would end the process under the threads' feet, and they abort it with a core dump.
+  for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
+    process.on(event, (error: unknown) => {
+      log.fatal({ err: error }, `${event} in the supervisor`)
+      settle({ reason: event, exitCode: 1 })
+    })
+  }
+  return { wanted, broken: (reason: string) => settle({ reason, exitCode: 1 }) }
+}
