@@ -9,7 +9,9 @@ import path from 'node:path'
 import { fingerprintSha256 } from '../../src/pki/certificate.ts'
 import { decodePem } from '../../src/pki/pem.ts'
 import type { Database } from '../../src/store/database.ts'
+import { type Command, writeLine } from '../command.ts'
 import { whyNotWritable } from '../options/outputs.ts'
+import { OptionsError, type Raw } from '../options/reader.ts'
 import { newIssuer } from './issuer.ts'
 import { type Batch, batchesOf, type LoadFigures, type LoadPlan, planOf } from './plan.ts'
 import { renderSizes, type Size } from './sizes.ts'
@@ -17,35 +19,46 @@ import * as sql from './statements.ts'
 import { openDataDir, openUrl, type Target } from './target.ts'
 import { cutTemplate } from './template.ts'
 
-/** Name, sentence, default. */
-export const LOAD_FLAGS: readonly (readonly [name: string, sentence: string, fallback?: string | number])[] = [
-  ['database', 'Database to fill: postgres://user:password@host:port/database'],
-  ['data-dir', 'Or data folder of the embedded one (chancery serve --dev --data-dir); made when missing'],
-  ['certificates', 'Certificates; 4 % more orders, without one, come with them', 10_000_000],
-  ['accounts', 'Accounts', 1_000_000],
-  ['large-account-orders', 'Orders of the one account whose key is known', 100_000],
-  ['history-days', 'Age of the oldest order', 365],
-  ['account-key', 'File for that key, PEM (default: bench-account-key.pem in the data folder, or here)'],
-  ['issuer', 'PEM file of the certificate the service issues under (default: that of the data folder or database)'],
-  ['connections', 'Connections that fill at the same time', 3],
-  ['force', 'Fill a database although it has accounts of its own'],
-]
+export const command: Command = {
+  description: [
+    'Fill a database with accounts, orders, authorizations and certificates, to measure with.',
+    'Called again with the same figures it goes on where it stopped. Nothing is deleted.',
+  ],
+  examples: [
+    '--data-dir /var/tmp/chancery-loaded',
+    '--database postgres://chancery@db.example/chancery --certificates 1000000 --accounts 100000',
+  ],
+  flags: [
+    ['database', 'Database to fill: postgres://user:password@host:port/database'],
+    ['data-dir', 'Or data folder of the embedded one (chancery serve --dev --data-dir); made when missing'],
+    ['certificates', 'Certificates; 4 % more orders, without one, come with them', 10_000_000],
+    ['accounts', 'Accounts', 1_000_000],
+    ['large-account-orders', 'Orders of the one account whose key is known', 100_000],
+    ['history-days', 'Age of the oldest order', 365],
+    ['account-key', 'File for that key, PEM (default: bench-account-key.pem in the data folder, or here)'],
+    ['issuer', 'PEM file of the certificate the service issues under (default: that of the data folder or database)'],
+    ['connections', 'Connections that fill at the same time', 3],
+    ['force', 'Fill a database although it has accounts of its own'],
+  ],
+  async run(raw, { progress, interrupt }) {
+    // A statement under way may take minutes. What it leaves is undone, and the embedded database ends with this process.
+    interrupt.again.addEventListener('abort', () => process.exit(interrupt.reason.exitCode))
+    await load(raw, writeLine, (text) => (text === '' ? progress.end() : progress.begin(text)), interrupt)
+    return true
+  },
+}
 
 const DAY_MS = 86_400_000
 /** Part of the history that an issuer signed which is out of use today. */
 const FORMER_ISSUER = 0.2
 
-export class LoadUsage extends Error {
-  override readonly name = 'LoadUsage'
-}
-
-type Raw = Readonly<Record<string, unknown>>
+const usage = (sentence: string) => new OptionsError([sentence])
 
 /**
  * @param signal Ends it when the statements under way have ended.
- * @throws LoadUsage naming the option that is wrong; Error in a plain sentence when the database must not be filled; the signal's reason
+ * @throws OptionsError naming the option that is wrong; Error in a plain sentence when the database must not be filled; the signal's reason
  */
-export async function load(
+async function load(
   raw: Raw,
   write: (line: string) => void,
   progress: (line: string) => void,
@@ -55,7 +68,7 @@ export async function load(
   const connections = readNumber(raw, 'connections', 1)
   const keyFile = raw['account-key']
   const reason = keyFile === undefined || existsSync(String(keyFile)) ? undefined : whyNotWritable(String(keyFile))
-  if (reason !== undefined) throw new LoadUsage(`--account-key ${keyFile}: ${reason}`)
+  if (reason !== undefined) throw usage(`--account-key ${keyFile}: ${reason}`)
   const target = await openTarget(raw, connections, write)
   try {
     const { db } = target
@@ -94,7 +107,7 @@ export async function load(
 
 async function openTarget(raw: Raw, connections: number, write: (line: string) => void): Promise<Target> {
   const { database, 'data-dir': dataDir } = raw
-  if ((database === undefined) === (dataDir === undefined)) throw new LoadUsage('name either --database or --data-dir')
+  if ((database === undefined) === (dataDir === undefined)) throw usage('name either --database or --data-dir')
   return database === undefined
     ? openDataDir(path.resolve(String(dataDir)), connections, write)
     : openUrl(String(database), connections)
@@ -122,7 +135,7 @@ async function requirePlan(db: Database, figures: LoadFigures, force: boolean): 
 async function issuerOf(raw: Raw, { db, issuer }: Target): Promise<Buffer> {
   if (raw['issuer'] !== undefined) {
     const [first] = decodePem(readFileSync(String(raw['issuer']), 'utf8'))
-    if (!first) throw new LoadUsage(`--issuer ${raw['issuer']}: no certificate in it`)
+    if (!first) throw usage(`--issuer ${raw['issuer']}: no certificate in it`)
     return first.der
   }
   const [newest] = await db.query<{ certificate: Buffer }>(sql.NEWEST_ISSUER, [])
@@ -190,13 +203,12 @@ function readFigures(raw: Raw): LoadFigures {
     largeAccountOrders: readNumber(raw, 'large-account-orders', 0),
     historyDays: readNumber(raw, 'history-days', 1),
   }
-  if (figures.largeAccountOrders > figures.certificates)
-    throw new LoadUsage('--large-account-orders: more than --certificates')
+  if (figures.largeAccountOrders > figures.certificates) throw usage('--large-account-orders: more than --certificates')
   return figures
 }
 
 function readNumber(raw: Raw, name: string, least: number): number {
   const value = Number(raw[name])
   if (Number.isInteger(value) && value >= least) return value
-  throw new LoadUsage(`--${name}: a whole number of at least ${least}`)
+  throw usage(`--${name}: a whole number of at least ${least}`)
 }

@@ -1,75 +1,61 @@
 /** `npm run bench -- micro [name…]`: what the parts of a request cost one by one, beside the crypto that nobody can save. */
 
 import { setImmediate } from 'node:timers/promises'
+import { type Command, type Session, writeLine, writeReports } from '../command.ts'
 import { unlessInterrupted } from '../interrupt.ts'
-import { averageCosts, type CryptoCosts, measureCryptoCosts } from '../measure/crypto-floor.ts'
-import type { OutputFiles } from '../options/outputs.ts'
-import { type Flag, OptionsError, type Raw, Reader } from '../options/reader.ts'
+import { averageCosts, measureCryptoCosts } from '../measure/crypto-floor.ts'
+import { OptionsError, type Raw, Reader } from '../options/reader.ts'
 import type { BenchDocument } from '../report/document.ts'
-import type { Grid } from '../report/grid.ts'
 import type { Done, MicroFigures, MicroGroup, MicroResult } from './micro.ts'
 import { PURE } from './pure.ts'
 import { SIGNER } from './signer.ts'
 import { STATEMENTS } from './statements.ts'
+import { COLUMNS, cells, floorLine, row } from './text.ts'
 
-export const MICRO_GROUPS: readonly MicroGroup[] = [PURE, SIGNER, STATEMENTS]
+const MICRO_GROUPS: readonly MicroGroup[] = [PURE, SIGNER, STATEMENTS]
 
 const FALLBACKS = { milliseconds: 500, rows: 2000, batches: '1,4,16' }
-export const MICRO_FLAGS: readonly Flag[] = [
-  ['milliseconds', 'How long each is measured that ends by time', FALLBACKS.milliseconds],
-  ['rows', 'How many certificates the statements are measured with', FALLBACKS.rows],
-  ['batches', 'Commands of one statement, in turn', FALLBACKS.batches],
-  ['json', 'File to write the results to'],
-  ['html', 'File to write a report to'],
-  ['baseline', 'Such a JSON file of another tree: prints the ratio to it, in crypto floors'],
-]
+export const command: Command = {
+  description: [
+    'What the parts of a request cost one by one, in CPU: those named behind the options, or all.',
+    ...MICRO_GROUPS.map(({ names, summary }) => `${names.join(', ')}: ${summary}.`),
+  ],
+  examples: ['jws-verify csr-parse', '--json a.json', '--baseline a.json'],
+  flags: [
+    ['milliseconds', 'How long each is measured that ends by time', FALLBACKS.milliseconds],
+    ['rows', 'How many certificates the statements are measured with', FALLBACKS.rows],
+    ['batches', 'Commands of one statement, in turn', FALLBACKS.batches],
+    ['json', 'File to write the results to'],
+    ['html', 'File to write a report to'],
+    ['baseline', 'Such a JSON file of another tree: prints the ratio to it, in crypto floors'],
+  ],
+  takesWords: true,
+  run: measureParts,
+}
 
 const FLOOR_MS = 150
 
-/**
- * @param signal Ends it when the measurement under way has ended.
- * @returns figures and where they are to be written. @throws OptionsError for a name or a flag that is wrong
- */
-export async function benchMicro(
-  raw: Raw,
-  write: (line: string) => void,
-  signal: AbortSignal,
-): Promise<{ micro: MicroFigures; files: OutputFiles }> {
+/** The first signal ends it when the measurement under way has ended. */
+async function measureParts(raw: Raw, { interrupt, document }: Session): Promise<boolean> {
   const { wanted, settings, files, baseline } = readOptions(raw)
   const before = measureCryptoCosts(FLOOR_MS)
-  write(row('CPU, µs', [...COLUMNS, ...(baseline ? ['ratio'] : [])]))
+  writeLine(row('CPU, µs', [...COLUMNS, ...(baseline ? ['ratio'] : [])]))
   const results: MicroResult[] = []
   const done: Done = async (result) => {
     results.push(result)
-    write(row(result.name, cells(result, before, baseline)))
+    writeLine(row(result.name, cells(result, before, baseline)))
     // What is measured blocks the event loop, which is where signals are noticed.
     await setImmediate()
-    signal.throwIfAborted()
+    interrupt.throwIfAborted()
   }
   const running = async () => {
-    for (const group of MICRO_GROUPS) await group.run(wanted, { ...settings, signal }, done)
+    for (const group of MICRO_GROUPS) await group.run(wanted, { ...settings, signal: interrupt }, done)
   }
   await unlessInterrupted(running())
   const floor = averageCosts(before, measureCryptoCosts(FLOOR_MS))
-  write('')
-  write(floorLine(floor))
-  return { micro: { floor, results }, files }
-}
-
-const COLUMNS = ['batch', 'here', 'asked', 'in all', 'verifies']
-
-export function microGrid({ floor, results }: MicroFigures): Grid {
-  return {
-    columns: ['CPU, µs', ...COLUMNS],
-    rows: results.map((result) => [result.name, ...cells(result, floor, undefined)]),
-  }
-}
-
-export function floorLine({ jwsVerification, csrVerification, signature }: CryptoCosts): string {
-  return (
-    `crypto floor, µs: ${jwsVerification.toFixed(1)} a verification ("verifies" counts in these), ` +
-    `${csrVerification.toFixed(1)} of a CSR, ${signature.toFixed(1)} a signature`
-  )
+  writeLine('')
+  writeLine(floorLine(floor))
+  return writeReports(files, document([], { micro: { floor, results } }))
 }
 
 function readOptions(raw: Raw) {
@@ -101,35 +87,4 @@ function readBaseline(text: string, read: Reader): MicroFigures | undefined {
   }
   read.errors.push('--baseline: not a result of bench micro')
   return undefined
-}
-
-function cells(result: MicroResult, costs: CryptoCosts, baseline: MicroFigures | undefined): string[] {
-  const floors = inFloors(result, costs)
-  const earlier = baseline?.results.find(({ name, batch }) => name === result.name && batch === result.batch)
-  const ratio = earlier && baseline ? floors / inFloors(earlier, baseline.floor) : undefined
-  return [
-    result.batch === undefined ? '' : String(result.batch),
-    micros(result.own),
-    result.other === undefined ? '' : micros(result.other),
-    micros(totalOf(result)),
-    floors.toFixed(3),
-    ...(baseline ? [ratio === undefined ? '' : ratio.toFixed(2)] : []),
-  ]
-}
-
-function totalOf({ own, other = 0 }: MicroResult): number {
-  return own + other
-}
-
-/** Clocks and neighbours change microseconds; the ratio to a verification of the same minute stays comparable. */
-function inFloors(result: MicroResult, { jwsVerification }: CryptoCosts): number {
-  return totalOf(result) / jwsVerification
-}
-
-function micros(value: number): string {
-  return value.toFixed(value < 100 ? 2 : 0)
-}
-
-function row(name: string, columns: readonly string[]): string {
-  return `${name.padEnd(22)}${columns.map((column) => column.padStart(10)).join('')}`
 }

@@ -1,35 +1,28 @@
-/** `npm run bench -- profile`: its options. */
+/** `npm run bench -- profile`: where the CPU of one operation goes. */
 
-import { FLAGS, type Options, parseOptions } from '../options/options.ts'
-import { type Flag, OptionsError, Reader } from '../options/reader.ts'
-import { readCpus, WORKERS } from '../options/servers.ts'
-import type { ProfileSettings } from './profile.ts'
+import { type Command, EXIT_CODES, type Session, writeReports } from '../command.ts'
+import { PROFILE_FLAGS, parseProfileOptions } from '../options/profile.ts'
+import type { Raw } from '../options/reader.ts'
+import { isGood } from '../report/result.ts'
+import { profileServer } from './profile.ts'
+import { renderProfile } from './text.ts'
 
-const TAKEN = [
-  ...['scenario', 'clients', 'processes', 'accounts', 'duration', 'count', 'warmup', 'domain-suffix', 'challenge'],
-  ...['timeout', 'poll-interval', 'poll-max', 'signing', 'json', 'html'],
-]
+export const command: Command = {
+  description: [
+    'Where the CPU of one operation goes: profiles of all threads, statements of PostgreSQL, event loops, allocations.',
+    'Starts a service of its own in development mode, loads it three times, and takes it down.',
+    EXIT_CODES,
+  ],
+  examples: [],
+  flags: PROFILE_FLAGS,
+  run: profile,
+}
 
-/** Name, sentence, default: what `--help` shows and what is accepted. */
-export const PROFILE_FLAGS: readonly Flag[] = [
-  ...FLAGS.filter(([name]) => TAKEN.includes(name)),
-  ['workers', 'Front threads of the service (default: what the service takes)'],
-  ['server-cpus', 'Processors of the service, such as 0-2 (needs taskset)'],
-  ['top', 'How many functions to list', 25],
-]
-
-/** @throws OptionsError */
-export function parseProfileOptions(raw: Readonly<Record<string, unknown>>): {
-  settings: ProfileSettings
-  options: Options
-} {
-  const { workers: _, 'server-cpus': __, top: ___, ...others } = raw
-  const read = new Reader(raw)
-  const settings = {
-    workers: read.optionalInteger('workers', WORKERS),
-    serverCpus: readCpus(read),
-    top: read.integer('top', { min: 1, max: 10_000 }),
-  }
-  if (read.errors.length > 0) throw new OptionsError(read.errors)
-  return { settings, options: parseOptions(others) }
+async function profile(raw: Raw, { progress, interrupt, document }: Session): Promise<boolean> {
+  const { settings, options } = parseProfileOptions(raw)
+  const { build, profiles } = await profileServer(settings, options, progress, interrupt)
+  process.stdout.write(profiles.map(renderProfile).join('\n'))
+  const subject = { name: build.name, commit: build.commit, note: '', isOurs: true }
+  const isWritten = writeReports(options, document([subject], { profiles }))
+  return isWritten && profiles.every(({ result }) => isGood(result))
 }

@@ -8,7 +8,7 @@ import type { OverloadResult } from '../overload/result.ts'
 import type { ScenarioProfile } from '../profile/profile.ts'
 import type { ScaleRow } from '../scale/result.ts'
 import type { Subject } from '../servers/contestant.ts'
-import type { SignerRow } from '../signer/command.ts'
+import type { SignerRow } from '../signer/text.ts'
 import type { Measured } from './summary.ts'
 
 export interface Machine {

@@ -1,8 +1,8 @@
 /** The parts of a report about what was measured one by one: the parts of a request, and the signer alone. */
 
-import { floorLine, microGrid } from '../../micro/command.ts'
 import type { MicroFigures } from '../../micro/micro.ts'
-import { nameOfKey, type SignerRow, signerGrid } from '../../signer/command.ts'
+import { floorLine, microGrid } from '../../micro/text.ts'
+import { nameOfKey, type SignerRow, signerGrid } from '../../signer/text.ts'
 import { stackedBars } from './bars.ts'
 import { element, gridTable, type Markup, text } from './markup.ts'
 
