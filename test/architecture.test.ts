@@ -25,7 +25,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'src/domain': ['src/lib', 'src/protocol', 'src/pki'],
   'src/store': ['src/lib', 'src/protocol', 'src/domain'],
   'src/ca': ['src/lib', 'src/pki', 'src/domain', 'signer/protocol.ts'],
-  'src/services': [...CORE, 'src/store', 'src/ca', 'workers/pool.ts', 'workers/job.ts'],
+  'src/services': [...CORE, 'src/store', 'src/ca', 'workers/pool.ts', 'workers/pool-error.ts', 'workers/job.ts'],
   'src/http': ['src/lib', 'src/protocol', 'src/domain'],
   'src/mpic': ['src/lib', 'src/protocol', 'src/domain', 'workers/job.ts'],
   'src/acme': RESOURCES,
@@ -40,6 +40,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'src/main': [
     'src',
     'workers/pool.ts',
+    'workers/pool-error.ts',
     'workers/crl-pool.ts',
     'workers/job.ts',
     'workers/extension',

@@ -9,6 +9,7 @@
 import { Piscina } from 'piscina'
 import type { CaaFinding, CaaJob, MailDomainFinding, MailDomainJob, ValidationJob, ValidationVerdict } from './job.ts'
 import { createLane, type Lane, type ServeLane } from './lane.ts'
+import { WorkerPoolError } from './pool-error.ts'
 import { placesOf, withoutShared } from './shared-settings.ts'
 
 export interface WorkerPoolOptions {
@@ -51,20 +52,6 @@ export interface WorkerPool {
   stats(): WorkerPoolStats
   /** Refuses new and waiting jobs, lets running ones finish for `timeoutMs`, then stops the threads. */
   close(timeoutMs: number): Promise<void>
-}
-
-export type WorkerPoolErrorCode = 'full' | 'lost' | 'closed'
-
-/** No verdict. Says nothing about the target, so it is no ACME problem: retry, or drop at shutdown (`closed`). */
-export class WorkerPoolError extends Error {
-  readonly code: WorkerPoolErrorCode
-  readonly retryable = true
-
-  constructor(code: WorkerPoolErrorCode, message: string, options: { cause?: unknown } = {}) {
-    super(message, options)
-    this.name = 'WorkerPoolError'
-    this.code = code
-  }
 }
 
 /** Covers the start of a thread (150 ms) and a burst on a busy machine. */

@@ -2,7 +2,7 @@
 
 import type { Logger } from 'pino'
 import type { CaaFinding, CaaJob } from '../../../workers/job.ts'
-import { WorkerPoolError } from '../../../workers/pool.ts'
+import { WorkerPoolError } from '../../../workers/pool-error.ts'
 import { caaIdentities } from '../../config/issuer-names.ts'
 import type { Config } from '../../config/schema.ts'
 import type { Metrics } from '../../ops/metrics.ts'

@@ -6,7 +6,7 @@ import { pino } from 'pino'
 import { createCaaChecks, createCaaJobFactory } from '../../../src/main/validation/caa-checks.ts'
 import { createMetrics } from '../../../src/ops/metrics.ts'
 import type { CaaFinding, CaaJob } from '../../../workers/job.ts'
-import { WorkerPoolError } from '../../../workers/pool.ts'
+import { WorkerPoolError } from '../../../workers/pool-error.ts'
 import { aConfig } from '../config/support.ts'
 
 const SUBJECTS = [{ name: 'a.example', wildcard: false, method: 'http-01' }]
