@@ -8,7 +8,7 @@
  * tables only waits for no disk.
  */
 
-import type pg from 'pg'
+import type pg from './pg.ts'
 import type { Statement } from './statement-group.ts'
 
 const AWAIT_DISK = `

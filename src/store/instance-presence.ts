@@ -7,8 +7,8 @@
  */
 
 import { randomInt } from 'node:crypto'
-import pg from 'pg'
 import { connectionOptions, type DatabaseSettings } from './database.ts'
+import pg from './pg.ts'
 
 /** First half of the presence lock's key; the second is the instance id. `live_instances()` in SQL knows it too. */
 const PRESENCE_CLASS = 712100

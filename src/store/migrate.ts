@@ -3,8 +3,8 @@
 import { readdir, readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
-import pg from 'pg'
 import { connectionOptions, type DatabaseSettings } from './database.ts'
+import pg from './pg.ts'
 
 /** Compiled code lies in dist/src/store; the SQL stays where it was written. */
 const MIGRATIONS_DIR = fileURLToPath(new URL('../../../migrations/', import.meta.url))

@@ -12,7 +12,7 @@
  * have done alone. When the connection is lost, all of them fail with it.
  */
 
-import pg from 'pg'
+import pg from './pg.ts'
 import { createGroup, type Statement, type Wanted } from './statement-group.ts'
 
 export interface Pipeline {

@@ -4,6 +4,7 @@
  * The one place where slonik's zod 3 meets the zod 4 of everything else.
  */
 
+import './navigator.ts'
 import { createPool, type DatabasePool, sql, stringifyDsn } from 'slonik'
 import { z as zod3 } from 'zod'
 import type { z } from 'zod/v4'

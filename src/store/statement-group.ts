@@ -1,6 +1,6 @@
 /** One group of prepared statements on PostgreSQL's wire: one write, one Sync, and what comes back (protocol 3.0, pipelining). */
 
-import type pg from 'pg'
+import type pg from './pg.ts'
 import {
   type Column,
   columnsOf,

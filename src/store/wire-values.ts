@@ -5,7 +5,7 @@
  * of text: a DER is copied instead of spelled in hexadecimal, and the server parses no array literals.
  */
 
-import pg from 'pg'
+import pg from './pg.ts'
 
 /** A parameter that its type cannot hold; of a batch, it concerns one command. */
 export class UnfitValue extends Error {}
