@@ -62,7 +62,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
  * vocabulary of whole layers, everything else is known to one file, so that replacing it is a change to one file.
  */
 const KNOWN_TO: Record<string, readonly string[]> = {
-  '@peculiar/x509': ['src/main/embedded/dev-ca.ts'],
+  '@peculiar/x509': ['src/main/embedded/dev-ca-certificates.ts'],
   'better-queue': ['src/services/validation-queue.ts'],
   'dns-packet': ['workers/dns/message.ts', 'bench/responder/dns.ts'],
   'graphene-pk11': ['signer/keys/pkcs11/native.ts'],
@@ -75,7 +75,7 @@ const KNOWN_TO: Record<string, readonly string[]> = {
   piscina: ['workers/pool.ts'],
   'prom-client': ['src/ops/metrics.ts'],
   re2js: ['src/domain/linear-pattern.ts'],
-  'reflect-metadata': ['src/main/embedded/dev-ca.ts'],
+  'reflect-metadata': ['src/main/embedded/dev-ca-certificates.ts'],
   sade: ['src/main/program.ts', 'signer/main.ts', 'bench/main.ts'],
   slonik: ['src/store/slonik.ts'],
   'uWebSockets.js': ['src/http/uws.ts', 'src/http/uws-check.ts'],

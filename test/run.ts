@@ -13,6 +13,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import path from 'node:path'
+import { CA_VARIABLE, makeRunCa } from './support/ca.ts'
 import type { TestCounts } from './support/counts-reporter.ts'
 import { givenPostgres, POSTGRES_VARIABLE, startTestPostgres } from './support/postgres.ts'
 import { DEBIAN_PACKAGES, installMissing, type RequiredCommand } from './support/requirements.ts'
@@ -73,12 +74,14 @@ function finish(runner: ChildProcess): Promise<number> {
 
 async function runTests(files: readonly string[], postgres: string): Promise<{ exitCode: number; counts: TestCounts }> {
   const folder = mkdtempSync(path.join(tmpdir(), 'chancery-counts-'))
+  const ca = await makeRunCa()
   try {
     const countsFile = path.join(folder, 'counts.json')
-    const exitCode = await finish(startRunner(files, countsFile, { ...process.env, [POSTGRES_VARIABLE]: postgres }))
+    const environment = { ...process.env, [POSTGRES_VARIABLE]: postgres, [CA_VARIABLE]: ca }
+    const exitCode = await finish(startRunner(files, countsFile, environment))
     return { exitCode, counts: JSON.parse(readFileSync(countsFile, 'utf8')) as TestCounts }
   } finally {
-    rmSync(folder, { recursive: true, force: true })
+    for (const made of [folder, ca]) rmSync(made, { recursive: true, force: true })
   }
 }
 

@@ -9,7 +9,8 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { stringify } from 'yaml'
-import { type DevCaFiles, ensureDevCa } from '../../src/main/embedded/dev-ca.ts'
+import type { DevCaFiles } from '../../src/main/embedded/dev-ca-certificates.ts'
+import { testCa } from './ca.ts'
 import { type TestDatabase, testDatabase } from './database.ts'
 import { freePort } from './free-port.ts'
 import { until } from './until.ts'
@@ -59,7 +60,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   const { continueFrom: former } = options
   const folder = former?.folder ?? mkdtempSync(path.join(tmpdir(), 'chancery-test-'))
   const database = former?.database ?? options.beside?.database ?? options.database ?? (await testDatabase())
-  const { files: ca } = await ensureDevCa(path.join(folder, 'ca'), new Date())
+  const ca = await testCa(path.join(folder, 'ca'))
   const port = former?.port ?? (await freePort())
   const http01Port = former?.http01Port ?? (await freePort())
   const baseUrl = `http://127.0.0.1:${port}`

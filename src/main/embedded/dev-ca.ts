@@ -4,36 +4,12 @@
  * Not for production: its keys lie unencrypted beside each other. The root's key is needed once, to sign the intermediate
  * (and again only to replace it); it can be moved away after the first start, and nothing here misses it.
  *
- * The profiles follow RFC 5280 §4.2.1 and pass `openssl verify -x509_strict`: critical BasicConstraints and KeyUsage, key
- * identifiers in both, path length 0 below the root, no name constraints.
+ * What makes certificates is loaded when one has to be made: that takes longer than the rest of a start.
  */
 
-import 'reflect-metadata'
-import { randomBytes, webcrypto } from 'node:crypto'
-import { chmodSync, existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync } from 'node:fs'
 import path from 'node:path'
-import * as x509 from '@peculiar/x509'
-
-/** Paths of PEM files: certificates are readable by everyone, keys (PKCS #8) by their owner only. */
-export interface DevCaFiles {
-  root: string
-  rootKey: string
-  intermediate: string
-  intermediateKey: string
-}
-
-const KEY_ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256' } as const
-const SIGNATURE = { name: 'ECDSA', hash: 'SHA-256' } as const
-const CA_USAGES = x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign
-const ROOT_YEARS = 10
-const INTERMEDIATE_YEARS = 5
-/** Clocks of clients on other machines may be behind. */
-const BACKDATE_MS = 60 * 60 * 1000
-
-interface Issuer {
-  certificate: x509.X509Certificate
-  keys: webcrypto.CryptoKeyPair
-}
+import type { DevCaFiles } from './dev-ca-certificates.ts'
 
 /**
  * Makes in `folder` what is not there yet and leaves alone what is: a restart keeps the CA, and a start that was
@@ -52,106 +28,10 @@ export async function ensureDevCa(folder: string, now: Date): Promise<{ files: D
     intermediateKey: file('intermediate-key.pem'),
   }
   const isNew = !existsSync(files.root)
-  if (isNew) await makeRoot(files, now)
-  if (!existsSync(files.intermediate)) await makeIntermediate(files, now)
+  if (isNew || !existsSync(files.intermediate)) {
+    const { makeIntermediate, makeRoot } = await import('./dev-ca-certificates.ts')
+    if (isNew) await makeRoot(files, now)
+    if (!existsSync(files.intermediate)) await makeIntermediate(files, now)
+  }
   return { files, isNew }
-}
-
-/** The key is written before the certificate: a certificate that exists has its key. */
-async function makeRoot(files: DevCaFiles, now: Date): Promise<void> {
-  const keys = await generateKeys()
-  const certificate = await x509.X509CertificateGenerator.createSelfSigned({
-    ...(await commonParts(keys.publicKey, keys.publicKey, undefined)),
-    // The random part tells the roots of several installations apart in a trust store.
-    name: `CN=Chancery Development Root ${randomBytes(3).toString('hex')}`,
-    ...validity(now, ROOT_YEARS),
-    keys,
-  })
-  await writeKey(files.rootKey, keys.privateKey)
-  writeNew(files.root, `${certificate.toString('pem')}\n`, 0o644)
-}
-
-async function makeIntermediate(files: DevCaFiles, now: Date): Promise<void> {
-  const root = await readIssuer(files)
-  const keys = await generateKeys()
-  const wanted = validity(now, INTERMEDIATE_YEARS)
-  const certificate = await x509.X509CertificateGenerator.create({
-    ...(await commonParts(keys.publicKey, root.keys.publicKey, 0)),
-    subject: 'CN=Chancery Development Intermediate',
-    issuer: root.certificate.subject,
-    notBefore: wanted.notBefore,
-    // An intermediate made anew late in the root's life must not outlive it.
-    notAfter: new Date(Math.min(wanted.notAfter.getTime(), root.certificate.notAfter.getTime())),
-    publicKey: keys.publicKey,
-    signingKey: root.keys.privateKey,
-  })
-  await writeKey(files.intermediateKey, keys.privateKey)
-  writeNew(files.intermediate, `${certificate.toString('pem')}\n`, 0o644)
-}
-
-/** What both certificates have alike; an undefined path length means none. */
-async function commonParts(
-  subjectKey: webcrypto.CryptoKey,
-  issuerKey: webcrypto.CryptoKey,
-  pathLength: number | undefined,
-) {
-  return {
-    serialNumber: serialNumber(),
-    signingAlgorithm: SIGNATURE,
-    extensions: [
-      new x509.BasicConstraintsExtension(true, pathLength, true),
-      new x509.KeyUsagesExtension(CA_USAGES, true),
-      await x509.SubjectKeyIdentifierExtension.create(subjectKey),
-      await x509.AuthorityKeyIdentifierExtension.create(issuerKey),
-    ],
-  }
-}
-
-function validity(now: Date, years: number): { notBefore: Date; notAfter: Date } {
-  // Certificates count whole seconds (RFC 5280 §4.1.2.5).
-  const notBefore = new Date(Math.floor((now.getTime() - BACKDATE_MS) / 1000) * 1000)
-  const notAfter = new Date(notBefore)
-  notAfter.setUTCFullYear(notAfter.getUTCFullYear() + years)
-  return { notBefore, notAfter }
-}
-
-/** 128 random bits below a byte that keeps the INTEGER positive and free of leading zeros (RFC 5280 §4.1.2.2). */
-function serialNumber(): string {
-  return `01${randomBytes(16).toString('hex')}`
-}
-
-function generateKeys(): Promise<webcrypto.CryptoKeyPair> {
-  return webcrypto.subtle.generateKey(KEY_ALGORITHM, true, ['sign', 'verify'])
-}
-
-async function readIssuer({ root, rootKey, intermediate }: DevCaFiles): Promise<Issuer> {
-  if (!existsSync(rootKey)) {
-    throw new Error(
-      `${intermediate} is missing and cannot be made anew without the root key; put it back as ${rootKey}`,
-    )
-  }
-  const certificate = new x509.X509Certificate(readFileSync(root, 'utf8'))
-  const pkcs8 = x509.PemConverter.decodeFirst(readFileSync(rootKey, 'utf8'))
-  const privateKey = await webcrypto.subtle.importKey('pkcs8', pkcs8, KEY_ALGORITHM, false, ['sign'])
-  const publicKey = (await certificate.publicKey.export(KEY_ALGORITHM, ['verify'])) as webcrypto.CryptoKey
-  return { certificate, keys: { privateKey, publicKey } }
-}
-
-/** A key without its certificate is left over from an interrupted start; nothing was ever signed with it. */
-async function writeKey(file: string, key: webcrypto.CryptoKey): Promise<void> {
-  rmSync(file, { force: true })
-  const pkcs8 = await webcrypto.subtle.exportKey('pkcs8', key)
-  writeNew(file, `${x509.PemConverter.encode(pkcs8, 'PRIVATE KEY')}\n`, 0o600)
-}
-
-/** Writes beside the file and links it into place: whole or absent, and never over a file that another start made. */
-function writeNew(file: string, text: string, mode: number): void {
-  const half = `${file}.${process.pid}`
-  writeFileSync(half, text, { mode, flush: true })
-  chmodSync(half, mode)
-  try {
-    linkSync(half, file)
-  } finally {
-    rmSync(half, { force: true })
-  }
 }
