@@ -1,5 +1,9 @@
 #!/usr/bin/env node
-/** chancery-signer: the command line of the signer daemon. */
+/**
+ * chancery-signer: the command line of the signer daemon.
+ *
+ * What the daemon needs is loaded when it is to run: that takes three times as long as the rest.
+ */
 
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
@@ -18,15 +22,9 @@ import {
   readSigningPlan,
   type SignRequestOptions,
 } from './ceremony/options.ts'
-import { signRequest } from './ceremony/sign-request.ts'
-import { ConfigError, loadConfig } from './config.ts'
-import { isPinRefusal } from './issuers.ts'
-import { PIN_REFUSED_EXIT_CODE } from './protocol.ts'
-import { checkSetup, serve } from './serve.ts'
 import { readVersion } from './version.ts'
 
-/** `pinRefused` has a code of its own so that whoever restarts the daemon can leave that to people. */
-const EXIT = { ok: 0, failed: 1, pinRefused: PIN_REFUSED_EXIT_CODE } as const
+const EXIT = { ok: 0, failed: 1 } as const
 const DEFAULT_CONFIG = '/etc/chancery/signer.yaml'
 
 interface ServeOptions {
@@ -166,7 +164,9 @@ async function keygenCommand(options: KeygenOptions): Promise<number> {
 }
 
 async function signRequestCommand(request: string, options: SignRequestOptions): Promise<number> {
-  await signRequest(readSigningPlan(request, options, `chancery-signer ${version}`), (line) => console.log(line))
+  const plan = readSigningPlan(request, options, `chancery-signer ${version}`)
+  const { signRequest } = await import('./ceremony/sign-request.ts')
+  await signRequest(plan, (line) => console.log(line))
   return EXIT.ok
 }
 
@@ -178,6 +178,7 @@ async function initSoftHsmCommand(folder: string, options: { label: string; libr
 
 async function serveCommand(options: ServeOptions): Promise<number> {
   if (options._.length > 0) throw new Error(`unknown command: ${options._.join(' ')}; see chancery-signer --help`)
+  const [{ loadConfig }, { checkSetup, serve }] = await Promise.all([import('./config.ts'), import('./serve.ts')])
   const config = loadConfig(options.config)
   if (!options['validate-only']) {
     await serve(config, () => loadConfig(options.config), version, options['with-parent'] ?? false)
@@ -264,12 +265,20 @@ function run<A extends unknown[]>(command: (...args: A) => Promise<number>): (..
     try {
       process.exitCode = await command(...args)
     } catch (error) {
-      const lines =
-        error instanceof ConfigError ? error.problems : [error instanceof Error ? error.message : String(error)]
-      for (const line of lines.flatMap((text) => text.split('\n'))) console.error(`chancery-signer: ${line}`)
-      process.exitCode = isPinRefusal(error) ? EXIT.pinRefused : EXIT.failed
+      const message = error instanceof Error ? error.message : String(error)
+      for (const line of message.split('\n')) console.error(`chancery-signer: ${line}`)
+      process.exitCode = await exitCodeOf(error)
     }
   }
+}
+
+/** A refused PIN has a code of its own so that whoever restarts the daemon can leave that to people. */
+async function exitCodeOf(error: unknown): Promise<number> {
+  const [{ isPinRefusal }, { PIN_REFUSED_EXIT_CODE }] = await Promise.all([
+    import('./issuers.ts'),
+    import('./protocol.ts'),
+  ])
+  return isPinRefusal(error) ? PIN_REFUSED_EXIT_CODE : EXIT.failed
 }
 
 program.parse(joinNegativeValues(process.argv), {

@@ -230,9 +230,10 @@ describe('foreign packages', () => {
 })
 
 describe('the start of a program', () => {
-  test('loads no package but the parser of the command line before it knows the command', () => {
-    assert.deepEqual(packagesLoadedBy('src/main/command-line.js'), ['sade'])
-  })
+  for (const entry of ['src/main/command-line.js', 'signer/main.js'])
+    test(`${entry} loads no package but the parser of the command line before it knows the command`, () => {
+      assert.deepEqual(packagesLoadedBy(entry), ['sade'])
+    })
 })
 
 /** Packages that a compiled file imports, itself or by way of others; what is imported when it is needed does not count. */

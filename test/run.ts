@@ -41,9 +41,9 @@ function commandsNeededBy(files: readonly string[]): RequiredCommand[] {
   return commands.filter((command) => text.includes(`requireCommand('${command}')`))
 }
 
-/** Files at once. One core is left to PostgreSQL and to what the tests start; two files overlap each other's waiting. */
+/** Files at once. Three overlap each other's waiting, and keep two processors busy. */
 function concurrency(): number {
-  return Number(process.env['CHANCERY_TEST_CONCURRENCY']) || Math.max(2, availableParallelism() - 1)
+  return Number(process.env['CHANCERY_TEST_CONCURRENCY']) || Math.max(3, availableParallelism())
 }
 
 function startRunner(files: readonly string[], countsFile: string, environment: NodeJS.ProcessEnv): ChildProcess {

@@ -15,12 +15,12 @@ test('the floor of an operation is the sum of its primitives', () => {
 })
 
 test('the floor is measured in a process of its own, on the processors of a server', async () => {
-  const beside = startFloorBeside(process.pid)
   let costs: CryptoCosts | undefined
-  // A first burst comes 400 ms after the process has started, which a busy machine delays.
-  for (let waits = 0; costs === undefined && waits < 20; waits++) {
+  // A first burst comes 400 ms after the process has started, which a busy machine delays; and a probe answers once.
+  for (let waitMs = 1_500; costs === undefined && waitMs < 30_000; waitMs *= 2) {
+    const beside = startFloorBeside(process.pid)
     beside.begin()
-    await new Promise((resolve) => setTimeout(resolve, 1_500))
+    await new Promise((resolve) => setTimeout(resolve, waitMs))
     costs = await beside.end()
   }
   assert.ok(costs)
