@@ -51,7 +51,10 @@ const program = sade('chancery-signer')
 program
   .command('serve', 'Run the daemon', { default: true })
   .option('-c, --config', 'Configuration file (YAML)', DEFAULT_CONFIG)
-  .option('--validate-only', 'Check configuration, secret, certificates and keys (a test signature each), then exit')
+  .option(
+    '--validate-only',
+    'Check configuration, secret, certificates, keys (a test signature each) and folders, then exit',
+  )
   .option('--with-parent', 'Stop too when standard input ends, so that a parent cannot leave the daemon behind')
   .example('serve -c /etc/chancery/signer.yaml')
   .example('--validate-only -c signer.yaml')

@@ -17,6 +17,7 @@ import type { MethodHandlers } from './methods/method.ts'
 import { signCertificateMethod } from './methods/sign-certificate.ts'
 import { crlMethods } from './methods/sign-crl.ts'
 import { testSignMethod } from './methods/test-sign.ts'
+import { inspectPlaces } from './place-check.ts'
 import { dropPrivileges, isRoot } from './privileges.ts'
 import { readSharedSecret } from './protocol.ts'
 import { listen, prepareSocket } from './server.ts'
@@ -26,7 +27,10 @@ import { atKey } from './start-failure.ts'
 /** How long a signature in a token's library may still take when everything else has ended. */
 const KEY_CLOSE_MS = 5000
 
-/** What `--validate-only` does: everything short of the audit chain and the socket. @returns one line an issuer. @throws Error in plain sentences. */
+/**
+ * What `--validate-only` does: everything short of making the audit chain and the socket.
+ * @returns one line an issuer, and what is still to be made. @throws Error in plain sentences
+ */
 export async function checkSetup(config: SignerConfig): Promise<string[]> {
   readSecret(config)
   const keys = new KeyLoader()
@@ -36,9 +40,12 @@ export async function checkSetup(config: SignerConfig): Promise<string[]> {
     ({ id, algorithm, key, notAfter }) =>
       `issuer ${id}: ${algorithm}, ${key.kind} key, valid until ${notAfter.toISOString()}`,
   )
-  await closeKeys(issuers)
-  await keys.close(KEY_CLOSE_MS)
-  return lines
+  try {
+    return [...lines, ...(await inspectPlaces(config))]
+  } finally {
+    await closeKeys(issuers)
+    await keys.close(KEY_CLOSE_MS)
+  }
 }
 
 /**

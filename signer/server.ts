@@ -30,7 +30,9 @@ export interface SignerServer {
  * @throws Error in one sentence when the place is unsafe or another daemon listens there.
  */
 export async function prepareSocket(socketPath: string): Promise<void> {
-  checkPlace(socketPath)
+  requireShortPath(socketPath)
+  mkdirSync(path.dirname(socketPath), { recursive: true, mode: DIRECTORY_MODE })
+  requireSocketFolder(socketPath)
   await removeStaleSocket(socketPath)
 }
 
@@ -60,12 +62,16 @@ export async function listen(options: ServerOptions): Promise<SignerServer> {
   return { drain: () => drain(server, connections, limits.gracefulTimeoutMs) }
 }
 
-function checkPlace(socketPath: string): void {
+/** @throws Error in one sentence */
+export function requireShortPath(socketPath: string): void {
   if (Buffer.byteLength(socketPath) > MAX_SOCKET_PATH_BYTES) {
     throw new Error(`${socketPath}: a socket path has at most ${MAX_SOCKET_PATH_BYTES} bytes`)
   }
+}
+
+/** @throws Error in one sentence when the folder is open to others or closed to us */
+export function requireSocketFolder(socketPath: string): void {
   const directory = path.dirname(socketPath)
-  mkdirSync(directory, { recursive: true, mode: DIRECTORY_MODE })
   accessSync(directory, constants.W_OK | constants.X_OK)
   const { mode } = statSync(directory)
   if ((mode & 0o027) !== 0) {

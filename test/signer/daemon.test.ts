@@ -376,6 +376,30 @@ describe('starting and stopping', () => {
       assert.ok(!existsSync(files.socket) && !existsSync(files.auditFile))
     }))
 
+  test('--validate-only says what would keep the start from its socket, its audit chain and its CRL numbers', () =>
+    withFiles(async (files) => {
+      const complaint = (expected: RegExp) =>
+        assert.rejects(program('--validate-only', '-c', files.config), (error: { code: number; stderr: string }) => {
+          assert.equal(error.code, 1)
+          assert.match(error.stderr, expected)
+          return true
+        })
+      chmodSync(files.folder, 0o755)
+      await complaint(/socket: \S+: mode 755 is too open for the signer's socket/)
+      chmodSync(files.folder, 0o750)
+      writeFileSync(`${files.auditFile}.crl-numbers`, 'no numbers')
+      await complaint(/audit\.file: \S+crl-numbers/)
+    }))
+
+  test('--validate-only names a folder that the start will need, since systemd may make it', () =>
+    withFiles(async (files) => {
+      const yaml = readFileSync(files.config, 'utf8')
+      writeFileSync(files.config, yaml.replace('file: audit.jsonl', 'file: later/audit.jsonl'))
+      const { stdout } = await program('--validate-only', '-c', files.config)
+      assert.match(stdout, /audit\.file: \S+later is not there yet; the start needs it/)
+      assert.ok(!existsSync(path.join(files.folder, 'later')))
+    }))
+
   test('a wrong configuration prints every error with its line and exits 1', () =>
     withFiles(async (files) => {
       await assert.rejects(program('-c', files.config), (error: { code: number; stderr: string }) => {
