@@ -36,7 +36,7 @@ export async function serve(options: GlobalOptions & DevFlags): Promise<number> 
   })
 }
 
-/** Loads what makes a CA and a database only here: half of what a start takes. */
+/** Loads what runs a database of its own, which a service with a configuration has no use for. */
 async function serveEmbedded(options: GlobalOptions & DevFlags): Promise<number> {
   const embedded = {
     dataDir: path.resolve(options['data-dir'] ?? 'data'),
