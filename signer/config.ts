@@ -212,14 +212,12 @@ export type IssuerConfig = SignerConfig['issuers'][number]
 export type KeyConfig = IssuerConfig['key']
 export type PolicyConfig = IssuerConfig['policy']
 
-/** Everything that is wrong with a configuration file, one `file: key (line 3): reason` each. */
+/** Everything that is wrong with a configuration file, one `file: key (line 3): reason` a line. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
-  readonly problems: readonly string[]
 
   constructor(problems: readonly string[]) {
     super(problems.join('\n'))
-    this.problems = problems
   }
 }
 

@@ -5,6 +5,7 @@
  */
 
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, test } from 'node:test'
@@ -230,6 +231,13 @@ describe('foreign packages', () => {
 })
 
 describe('the start of a program', () => {
+  test('pg is loaded without the HTTP client of Node.js (undici), which would cost every thread 5 MB', () => {
+    const pg = path.resolve(import.meta.dirname, '../src/store/pg.js')
+    const script = `await import(${JSON.stringify(pg)}); console.log(process.moduleLoadList.join('\\n'))`
+    const loaded = execFileSync(process.execPath, ['--input-type=module', '--eval', script], { encoding: 'utf8' })
+    assert.match(loaded, /^NativeModule dns$/m)
+    assert.doesNotMatch(loaded, /^NativeModule internal\/deps\/undici/m)
+  })
   for (const entry of ['src/main/command-line.js', 'signer/main.js'])
     test(`${entry} loads no package but the parser of the command line before it knows the command`, () => {
       assert.deepEqual(packagesLoadedBy(entry), ['sade'])

@@ -17,7 +17,7 @@ function problemsOf(text: string): readonly string[] {
     parseConfig(text, 'signer.yaml')
   } catch (error) {
     assert.ok(error instanceof ConfigError)
-    return error.problems
+    return error.message.split('\n')
   }
   return []
 }
