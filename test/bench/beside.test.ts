@@ -8,25 +8,24 @@ import path from 'node:path'
 import { after, test } from 'node:test'
 import { readProcesses } from '../../bench/measure/proc-stat.ts'
 import { readDocument } from '../support/bench-document.ts'
+import { requireAll, requireCommand } from '../support/requirements.ts'
 
 const MAIN = path.resolve(import.meta.dirname, '../../bench/main.js')
-const isInstalled = (name: string) => spawnSync('sh', ['-c', `command -v ${name}`]).status === 0
-const canMount = () => spawnSync('unshare', ['--mount', 'true']).status === 0
+const canMount = () => process.getuid?.() === 0 && spawnSync('unshare', ['--mount', 'true']).status === 0
+// Its ports and its resolver are fixed, so it gets a mount namespace, which no package brings.
+const NEEDS_MOUNT = { skip: canMount() ? (false as const) : 'needs root, and leave to mount' }
 
 const OTHERS = [
-  { name: 'pebble', challenge: 'http-01', skip: isInstalled('pebble') ? false : 'pebble is not installed' },
-  { name: 'pebble', challenge: 'accept-all-01', skip: isInstalled('pebble') ? false : 'pebble is not installed' },
-  {
-    ...{ name: 'caddy', challenge: 'http-01' },
-    skip: isInstalled('caddy') && process.getuid?.() === 0 && canMount() ? false : 'needs caddy and root',
-  },
+  { name: 'pebble', challenge: 'http-01', needs: requireCommand('pebble') },
+  { name: 'pebble', challenge: 'accept-all-01', needs: requireCommand('pebble') },
+  { name: 'caddy', challenge: 'http-01', needs: requireAll(requireCommand('caddy'), NEEDS_MOUNT) },
 ]
 
 const folder = mkdtempSync(path.join(tmpdir(), 'beside-'))
 after(() => rmSync(folder, { recursive: true }))
 
-for (const { name, challenge, skip } of OTHERS) {
-  test(`${name} issues beside this server, challenge ${challenge}`, { skip }, async () => {
+for (const { name, challenge, needs } of OTHERS) {
+  test(`${name} issues beside this server, challenge ${challenge}`, needs, async () => {
     const file = path.join(folder, 'out.json')
     const times = ['--repeat', '1', '--count', '6', '--warmup', '0', '--clients', '2', '--timeout', '20']
     // Nobody is there as the first server: it is reported as broken, and the others go on.

@@ -26,6 +26,7 @@ export const DEBIAN_PACKAGES = {
   lego: 'lego',
   nginx: 'nginx-light',
   openssl: 'openssl',
+  pebble: 'pebble',
   promtool: 'prometheus',
   // Debian's own, which sees the Python packages of Debian.
   python3: 'python3-cryptography',
