@@ -7,10 +7,13 @@ import { renderAuthorization } from './resources.ts'
 export const newAuthz = acmeEndpoint({
   resource: 'newAuthz',
   signedBy: 'kid',
+  // A row for each request, like an order.
+  limit: 'new_order',
   pausedInMaintenance: true,
   needsCurrentTerms: true,
   payload: { schema: z.object({ identifier: z.object({ type: z.string(), value: z.string() }) }) },
-  async handle({ signer, payload, address, requestId, now }, { ordering, urls, settings }) {
+  async handle({ signer, payload, visit, address, requestId, now }, { ordering, urls, settings }) {
+    await visit?.charge()
     const made = await ordering.preAuthorize({ ...signer, address, requestId }, payload.identifier, now)
     return {
       status: 201,

@@ -2,6 +2,7 @@
 
 import { z } from 'zod/v4'
 import { parseTimestamp } from '../protocol/timestamp.ts'
+import { countedIdentifiers } from '../services/rate-limiter.ts'
 import { acmeEndpoint } from './endpoint.ts'
 import { renderOrder } from './resources.ts'
 
@@ -28,7 +29,7 @@ export const newOrder = acmeEndpoint({
       replaces: z.string().optional(),
     }),
   },
-  async handle({ signer, payload, visit, address, requestId, now }, { ordering, urls, settings }) {
+  async handle({ signer, payload, visit, address, requestId, now }, { ordering, limits, urls, settings }) {
     const { identifiers, notBefore, notAfter, profile, replaces } = payload
     const order = await ordering.createOrder(
       { ...signer, address, requestId },
@@ -40,11 +41,10 @@ export const newOrder = acmeEndpoint({
         ...(replaces !== undefined && { replaces }),
       },
       now,
-      (admitted, isReplacement) =>
-        visit?.charge(
-          admitted.map(({ type, value }) => ({ category: 'new_order_per_identifier', subject: `${type} ${value}` })),
-          isReplacement,
-        ),
+      (admitted, isExempt) => {
+        if (!isExempt) limits.require(countedIdentifiers(admitted))
+        return visit?.charge([], isExempt)
+      },
     )
     // 201 also for an order that was there already: clients expect it of new-order, and Location says which order it is.
     return { status: 201, body: renderOrder(order, urls, settings), location: urls.numbered('order', order.id) }

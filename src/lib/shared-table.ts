@@ -22,6 +22,8 @@ const TAKE_OVER_MS = 250
 const LONGEST_LOOK_MS = 1
 
 export interface SharedTable {
+  /** The number of `key`, 0 when unknown. */
+  get(key: string): number
   /** Replaces the number of `key` (0 when unknown) in one step that no other thread can come between. Must not throw. */
   update(key: string, change: (value: number) => number): void
 }
@@ -53,12 +55,22 @@ export function openSharedTable(memory: SharedArrayBuffer): SharedTable {
     return { slot: oldest, isKnown: false }
   }
 
+  function placeOf(key: string): { bucket: number; high: number; low: number } {
+    const digest = hash('sha256', secret + key, 'buffer')
+    return { bucket: digest.readUInt32LE(0) % buckets, high: digest.readUInt32LE(4), low: digest.readUInt32LE(8) }
+  }
+
   return {
+    get(key) {
+      const { bucket, high, low } = placeOf(key)
+      const stamp = lock(locks, bucket)
+      const { slot, isKnown } = slotOf(bucket, high, low)
+      const number = isKnown ? (numbers[slot] as number) : 0
+      Atomics.compareExchange(locks, bucket, stamp, 0)
+      return number
+    },
     update(key, change) {
-      const digest = hash('sha256', secret + key, 'buffer')
-      const bucket = digest.readUInt32LE(0) % buckets
-      const high = digest.readUInt32LE(4)
-      const low = digest.readUInt32LE(8)
+      const { bucket, high, low } = placeOf(key)
       const stamp = lock(locks, bucket)
       const { slot, isKnown } = slotOf(bucket, high, low)
       numbers[slot] = change(isKnown ? (numbers[slot] as number) : 0)

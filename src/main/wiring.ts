@@ -24,7 +24,7 @@ import { type AskForMailDomains, createMailDomainCheck } from '../services/mail-
 import { createOrdering } from '../services/ordering.ts'
 import type { Patience } from '../services/patience.ts'
 import { createQuotas } from '../services/quotas.ts'
-import { createRateLimiter } from '../services/rate-limiter.ts'
+import { countedIdentifiers, createRateLimiter, type RateLimiter } from '../services/rate-limiter.ts'
 import { announcingAccounts, createRecent, type Recent } from '../services/recent.ts'
 import { createRegistration } from '../services/registration.ts'
 import { createRenewal } from '../services/renewal.ts'
@@ -167,6 +167,7 @@ export function createThreadIssuance(
   rules = createThreadAccountRules({ config, db }),
   requireFreshCaa?: RequireFreshCaa,
   recent?: Recent,
+  limits?: RateLimiter,
 ): Issuance {
   const serialNumber =
     config.ca.serial_source === 'database' ? databaseSerialNumbers(() => nextSerialRange(db)) : randomSerialNumbers()
@@ -203,6 +204,7 @@ export function createThreadIssuance(
       instanceId,
       quotas,
       requireFreshCaa,
+      countIdentifiers: limits && ((identifiers) => limits.charge(countedIdentifiers(identifiers))),
       events,
     },
     issuancePolicy(config, methods.enabled),
@@ -240,16 +242,17 @@ export function createAcmeContext(
   const requireFreshCaa = isCaaEnforced(config) ? createCaaFreshness(authorizationStore, askForCaa) : undefined
   const requireMailDomains = askForMailDomains && createMailDomainCheck(askForMailDomains)
   const renewal = createRenewal(createRenewalStore(db), stores.certificates, renewalPolicy(config))
+  const limits = createRateLimiter(openSharedTable(rateTable), stores.rateLimits, rateLimitSettings(config), {
+    limited(category, subject) {
+      metrics.rateLimited.inc({ category })
+      log.info({ event: 'rate_limit_exceeded', category, subject }, 'rate limit exceeded')
+    },
+  })
   return {
     urls: createUrls(urlSettings(config)),
     settings: acmeSettings(config),
     nonces,
-    limits: createRateLimiter(openSharedTable(rateTable), stores.rateLimits, rateLimitSettings(config), {
-      limited(category, subject) {
-        metrics.rateLimited.inc({ category })
-        log.info({ event: 'rate_limit_exceeded', category, subject }, 'rate limit exceeded')
-      },
-    }),
+    limits,
     patience,
     board: openInstanceBoard(board),
     accounts,
@@ -302,7 +305,7 @@ export function createAcmeContext(
       waits: validationWaits,
     }),
     validationWaits,
-    issuance: createThreadIssuance(shared, rules, requireFreshCaa, recent),
+    issuance: createThreadIssuance(shared, rules, requireFreshCaa, recent, limits),
     chains: createChainDownload(
       stores.certificates,
       { includeRoot: config.ca.include_root, issuers: shared.ca.issuers },

@@ -75,6 +75,8 @@ export interface IssuanceDependencies {
   quotas: Quotas
   /** Absent where CAA is not enforced, and where nothing is finalized. */
   requireFreshCaa?: RequireFreshCaa | undefined
+  /** Counts names of which an account has shown control. Absent where nothing is finalized. @throws Problem rateLimited */
+  countIdentifiers?: ((identifiers: readonly Identifier[]) => Promise<void> | undefined) | undefined
   /** Where the reads that follow a finalize may be answered from memory. */
   recent?: Recent | undefined
   events: IssuanceEvents
@@ -106,8 +108,8 @@ export interface Issuance {
    * @param order owned by the account, as just read or remembered.
    * @returns the order: valid, or processing when the certificate is not there within `finalizeWaitMs`; ready, as just read,
    *   when something that its checks went by has changed meanwhile.
-   * @throws Problem orderNotReady, badCSR, rejectedIdentifier, caa, dns, compound, serverInternal 503 when no issuer is
-   *   reachable; StaleAccountError
+   * @throws Problem orderNotReady, badCSR, rejectedIdentifier, caa, dns, compound, rateLimited, serverInternal 503 when no
+   *   issuer is reachable; StaleAccountError
    */
   finalize(known: KnownAccount, order: Order, csrDer: Buffer, now: Date, reread: () => Promise<Order>): Promise<Order>
   /** A certificate for the service itself, recorded like any other. @returns its DER and its issuer. */
@@ -291,6 +293,9 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
 
       const subject = { spki: csr.spki, identifiers: order.identifiers, commonName: commonNameOf(csr) }
       const built = await build(subject, profile, order, now)
+      // Here, and not when they were ordered: a stranger cannot use up the limit of somebody else's name.
+      const counted = order.replaces === undefined && dependencies.countIdentifiers?.(order.identifiers)
+      if (counted) await counted
       const names = order.identifiers.map(({ value }) => value)
       const spkiSha256 = hashSpki(csr.spki)
       const stamp = recent?.stampAccount(requester)

@@ -53,7 +53,7 @@ export interface OrderingEvents {
 }
 
 /** Charges the limits of an order that is acceptable otherwise. @throws Problem rateLimited */
-export type AdmitOrder = (identifiers: readonly Identifier[], isReplacement: boolean) => Promise<void> | undefined
+export type AdmitOrder = (identifiers: readonly Identifier[], isExempt: boolean) => Promise<void> | undefined
 
 export interface Ordering {
   /**
@@ -108,10 +108,8 @@ export function createOrdering(
 
   async function findPredecessor(requester: Requester, { replaces }: OrderRequest, identifiers: readonly Identifier[]) {
     if (replaces === undefined) return undefined
-    return {
-      certId: replaces,
-      certificateId: await renewal.requirePredecessor(requester.accountId, replaces, identifiers),
-    }
+    const { id, isReplaced } = await renewal.requirePredecessor(requester.accountId, replaces, identifiers)
+    return { certId: replaces, certificateId: id, isReplaced }
   }
 
   return {
@@ -125,8 +123,10 @@ export function createOrdering(
       checkRequestedValidity(request, profile.validity, now, lifetimeEnd, tooLong)
       const expiresAt = orderExpiry(request, lifetimeEnd)
       const replaces = await findPredecessor(requester, request, identifiers)
-      // A checked predecessor is what exempts an order from the limits of new orders (decisions 19).
-      await admit(identifiers, replaces !== undefined)
+      // A checked predecessor is what exempts an order from the limits of new orders (decisions 19), once: who lets the
+      // order fail and comes again is counted, or one certificate would be leave for any number of orders.
+      const isExempt = replaces !== undefined && !replaces.isReplaced
+      await admit(identifiers, isExempt)
       const id = uuidv7(now.getTime())
       const approval = approvalFor(client, now)
       let equal: Order | undefined
@@ -154,7 +154,7 @@ export function createOrdering(
         return undefined
       }
       // Nor do replacements count as new orders for the quota: each spends a certificate, which has a quota of its own.
-      const order = await (replaces ? make() : quotas.within('orders', requester.accountId, make))
+      const order = await (isExempt ? make() : quotas.within('orders', requester.accountId, make))
       if (order === undefined) return equal as Order
       events.ordered(order)
       return order

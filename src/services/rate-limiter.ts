@@ -2,8 +2,9 @@
  * Rate limits of requests (decisions 24): counted by client address, account and identifier.
  *
  * A request is first counted for its address, in this instance's memory and before it has proved anything: that costs a
- * few microseconds, and the only limit that a stranger can use up is his own address's. Accounts and identifiers are charged
- * when signature and nonce have been checked, all keys or none.
+ * few microseconds, and the only limit that a stranger can use up is his own address's. An account is charged when
+ * signature and nonce have been checked. An identifier is looked at when it is ordered, and charged when its certificate is
+ * asked for by who has shown control of it: all names of an order or none.
  *
  * `memory` stops there: exact for all threads of the instance. `database` then charges the same keys once more, the
  * address among them, in the shared table; the memory in front of it keeps a flood from becoming database work, and
@@ -24,6 +25,7 @@ import {
   waitOf,
 } from '../domain/rate-limit.ts'
 import type { SharedTable } from '../lib/shared-table.ts'
+import type { Identifier } from '../protocol/identifier.ts'
 import { Problem } from '../protocol/problem.ts'
 import { renderTimestamp } from '../protocol/timestamp.ts'
 import type { RateLimitStore } from '../store/rate-limit-store.ts'
@@ -40,12 +42,12 @@ export interface Counted {
   subject: string
 }
 
-/** One request's dealings with its limits. */
+/** One request's dealings with the limit of its address. */
 export interface Visit {
   /** @throws Problem rateLimited when the address is over its limit */
   require(): void
   /**
-   * The request has proved itself: charges what it is counted for beside its address. Once; a second call does nothing.
+   * The request has proved itself: charges its address, and what else it is counted for. Once; a second call does nothing.
    * @param exempt this request is not to be limited after all (a renewal, RFC 9773 §5), its address not even charged.
    * @returns undefined when nothing has to be waited for. @throws Problem rateLimited
    */
@@ -54,12 +56,20 @@ export interface Visit {
 
 export interface RateLimiter {
   visit(category: AddressCategory, address: string): Visit
+  /** Charges nothing. @throws Problem rateLimited when one of them has nothing left, as far as this instance knows */
+  require(counted: readonly Counted[]): void
+  /** Whoever asks, from wherever: all or none. @returns undefined when nothing has to be waited for. @throws Problem rateLimited */
+  charge(counted: readonly Counted[]): Promise<void> | undefined
   /** Takes effect with the next request; a limit that has changed counts anew. */
   apply(settings: RateLimitSettings): void
 }
 
 export interface RateLimitEvents {
   limited(category: RateCategory, subject: string): void
+}
+
+export function countedIdentifiers(identifiers: readonly Identifier[]): Counted[] {
+  return identifiers.map(({ type, value }) => ({ category: 'new_order_per_identifier', subject: `${type} ${value}` }))
 }
 
 interface Charge extends Counted {
@@ -93,6 +103,11 @@ export function createRateLimiter(
       return tat
     })
     return wait
+  }
+
+  function requireOne(charge: Charge, now: number): void {
+    const tat = table.get(charge.key)
+    if (fitting(tat, charge.pace, now) === 0) throw refusal(charge, waitOf(tat, charge.pace, now))
   }
 
   function giveBack({ key, pace }: Charge): void {
@@ -159,6 +174,17 @@ export function createRateLimiter(
     visit(category, address) {
       if (!settings.enabled) return NO_LIMITS
       return visitOf(chargeOf({ category, subject: countedAddress(address) }))
+    },
+    require(counted) {
+      if (!settings.enabled) return
+      const now = nowMicros()
+      for (const one of counted) requireOne(chargeOf(one), now)
+    },
+    charge(counted) {
+      if (!settings.enabled) return undefined
+      const charges = counted.map(chargeOf)
+      takeAll(charges)
+      return settings.backend === 'database' ? chargeShared(charges) : undefined
     },
     apply(next) {
       settings = next

@@ -19,10 +19,13 @@ export interface Renewal {
   info(certId: string, now: Date): Promise<RenewalInfo>
   /**
    * The certificate an order may replace, as far as it can be told without the other orders that replace it.
-   * @returns its id
    * @throws Problem malformed, unauthorized when it is another account's
    */
-  requirePredecessor(accountId: string, certId: string, identifiers: readonly Identifier[]): Promise<string>
+  requirePredecessor(
+    accountId: string,
+    certId: string,
+    identifiers: readonly Identifier[],
+  ): Promise<RenewableCertificate>
 }
 
 export function createRenewal(
@@ -73,7 +76,7 @@ export function createRenewal(
         throw new Problem('unauthorized', 'the certificate that the order replaces belongs to another account')
       if (!identifiers.some(({ value }) => certificate.names.includes(value)))
         throw new Problem('malformed', 'the order has no identifier in common with the certificate it replaces')
-      return certificate.id
+      return certificate
     },
   }
 }

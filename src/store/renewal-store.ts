@@ -15,6 +15,8 @@ export interface RenewableCertificate {
   notAfter: Date
   revokedAt: Date | undefined
   advice: RenewalAdvice | undefined
+  /** An order has named it as the one that it replaces, whatever became of that order. */
+  isReplaced: boolean
 }
 
 /** Which certificates advice is for: those that every given member fits. Expired ones never are. */
@@ -36,10 +38,11 @@ export interface RenewalStore {
 
 const FIND: Statement = {
   name: 'renewal-find',
-  // certificates_serial_number_key, renewal_advice_pkey
+  // certificates_serial_number_key, renewal_advice_pkey, replacements_pkey
   text: `
     SELECT i.ord::integer, c.id, c.account_id, encode(c.issuer_fingerprint, 'hex') AS issuer_fingerprint, c.names,
-           c.not_before, c.not_after, c.revoked_at, a.window_start, a.window_end, a.explanation_url
+           c.not_before, c.not_after, c.revoked_at, a.window_start, a.window_end, a.explanation_url,
+           EXISTS (SELECT FROM replacements r WHERE r.certificate_id = c.id) AS is_replaced
       FROM unnest($1::bytea[]) WITH ORDINALITY AS i (serial_number, ord)
       JOIN certificates c ON c.serial_number = i.serial_number
       LEFT JOIN renewal_advice a ON a.certificate_id = c.id`,
@@ -111,6 +114,7 @@ interface Row {
   window_start: Date | null
   window_end: Date | null
   explanation_url: string | null
+  is_replaced: boolean
 }
 
 export function createRenewalStore(db: Database): RenewalStore {
@@ -168,6 +172,7 @@ function decode(row: Row): RenewableCertificate {
     notBefore: row.not_before,
     notAfter: row.not_after,
     revokedAt: row.revoked_at ?? undefined,
+    isReplaced: row.is_replaced,
     advice: window && { window, explanationUrl: row.explanation_url ?? undefined },
   }
 }

@@ -10,9 +10,13 @@ import {
   type Answer,
   closeConnections,
   createAcmeClient,
+  csrFor,
+  locationOf,
   newAccountKey,
+  type Responder,
   registeredClient,
   send,
+  startResponder,
 } from '../support/acme-client.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
@@ -53,6 +57,7 @@ const nonceFrom = (service: TestService, address: string) =>
 for (const backend of ['memory', 'database'] as const) {
   describe(`rate limits, ${backend}`, () => {
     let service: TestService
+    let responder: Responder
     before(async () => {
       service = await startTestService({
         config: limitsOf(
@@ -64,9 +69,11 @@ for (const backend of ['memory', 'database'] as const) {
           backend,
         ),
       })
+      responder = await startResponder(service.http01Port)
     })
     after(async () => {
       closeConnections()
+      await responder.close()
       await service.dispose()
     })
 
@@ -115,17 +122,37 @@ for (const backend of ['memory', 'database'] as const) {
       assert.equal((await nonceFrom(service, '2001:db8:0:2::1')).status, 200)
     })
 
+    /** Certificates for the same name, by an account each. */
+    async function useUp(name: string): Promise<void> {
+      for (let i = 0; i < 2; i++) await (await aClient()).obtain([name], responder)
+    }
+
     test('an identifier is counted for all accounts together, and others are not touched by it', async () => {
-      const [one, two] = [await aClient(), await aClient()]
-      assert.equal((await one.newOrder(['counted.test'])).status, 201)
-      assert.equal((await two.newOrder(['counted.test'])).status, 201)
-      const refused = await two.newOrder(['other.test', 'COUNTED.test'])
+      await useUp('counted.test')
+      const client = await aClient()
+      const refused = await client.newOrder(['other.test', 'COUNTED.test'])
       assertLimited(refused, 'new_order_per_identifier')
       assert.match(refused.json.detail, /dns counted\.test/)
       // The refused order has not been counted for its other name.
-      assert.equal((await one.newOrder(['other.test'])).status, 201)
-      assert.equal((await one.newOrder(['other.test'])).status, 201)
-      assertLimited(await one.newOrder(['other.test']), 'new_order_per_identifier')
+      await useUp('other.test')
+      assertLimited(await client.newOrder(['other.test']), 'new_order_per_identifier')
+    })
+
+    test('orders alone do not count for an identifier: a stranger cannot use up its limit', async () => {
+      const stranger = await aClient()
+      for (let i = 0; i < 5; i++)
+        assert.equal((await stranger.newOrder(['wanted.test', `${i}.wanted.test`])).status, 201)
+      await useUp('wanted.test')
+    })
+
+    test('an order from before the limit was reached is refused at finalize, and stays ready', async () => {
+      const client = await aClient()
+      const order = await client.newOrder(['late.test'])
+      await client.authorize(order, responder)
+      await useUp('late.test')
+      const refused = await client.post(order.json.finalize, { csr: await csrFor(['late.test']) })
+      assertLimited(refused, 'new_order_per_identifier')
+      assert.equal((await client.post(locationOf(order))).json.status, 'ready')
     })
 
     test('a request that does not prove itself uses up nobody’s limit but its address’s', async () => {
@@ -206,6 +233,10 @@ describe('rate limits by address', () => {
     // The same nonce serves another request.
     assert.equal((await client.post(client.kid, undefined, { header: { nonce } })).status, 200)
 
+    // Pre-authorization makes a row for each request as well.
+    const identifier = { type: 'dns', value: 'early.test' }
+    assertLimited(await client.post(client.directory['newAuthz'] as string, { identifier }), 'new_order')
+
     assert.equal((await (await createAcmeClient(service.directoryUrl)).newAccount()).status, 201)
     assertLimited(await (await createAcmeClient(service.directoryUrl)).newAccount(), 'new_account')
 
@@ -232,7 +263,7 @@ describe('rate limits by address', () => {
 
   test('the metrics count refusals by limit', async () => {
     const { text } = await send({ method: 'GET', url: `${service.baseUrl}/metrics` })
-    assert.match(text, /service_rate_limited_total\{category="new_order"\} 1/)
+    assert.match(text, /service_rate_limited_total\{category="new_order"\} 2/)
   })
 })
 

@@ -138,8 +138,12 @@ describe('limits of new orders', () => {
         der = (await client.obtain(['limited.test'], responder, { order: { replaces: certIdOf(der) } })).der
       for (let i = 0; i < NEW_ORDERS + 1; i++) await client.newOrder([`plain-${i}.test`])
       assert.equal((await client.newOrder(['limited.test'])).status, 429)
-      const renewed = await client.newOrder(['limited.test'], { replaces: certIdOf(der) })
+      const renewed = await client.newOrder(['limited.test', 'fails.test'], { replaces: certIdOf(der) })
       assert.equal(renewed.status, 201, renewed.text)
+      // One certificate is not leave for any number of orders that come to nothing.
+      for (const url of renewed.json.authorizations) await client.post(url, { status: 'deactivated' })
+      assert.equal((await client.post(locationOf(renewed))).json.status, 'invalid')
+      assert.equal((await client.newOrder(['limited.test'], { replaces: certIdOf(der) })).status, 429)
     } finally {
       closeConnections()
       await responder.close()

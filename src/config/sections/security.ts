@@ -28,7 +28,11 @@ const RateLimits = z
     new_nonce: limit(100, 60, 'client address'),
     new_account: limit(10, 3600, 'client address'),
     new_order: limit(300, 3600, 'client address'),
-    new_order_per_identifier: limit(50, 604800, 'identifier, all accounts together'),
+    new_order_per_identifier: limit(
+      50,
+      604800,
+      'identifier, all accounts together; charged by finalize, looked at by new-order',
+    ),
     challenge: limit(60, 60, 'client address'),
     challenge_validation: limit(30, 60, 'account'),
     gc_interval_seconds: setting(whole(1, 300), 'Pause between two removals of old counters.', {

@@ -6,14 +6,7 @@ import { allocateSharedTable, openSharedTable } from '../../../src/lib/shared-ta
 
 const MODULE = new URL('../../../src/lib/shared-table.js', import.meta.url).href
 
-function read(memory: SharedArrayBuffer, key: string): number {
-  let found = 0
-  openSharedTable(memory).update(key, (value) => {
-    found = value
-    return value
-  })
-  return found
-}
+const read = (memory: SharedArrayBuffer, key: string) => openSharedTable(memory).get(key)
 
 describe('shared table', () => {
   test('an unknown key is zero, and keeps what it is given', () => {
@@ -22,6 +15,13 @@ describe('shared table', () => {
     openSharedTable(memory).update('a', (value) => value + 1.5)
     assert.equal(read(memory, 'a'), 1.5)
     assert.equal(read(memory, 'b'), 0)
+  })
+
+  test('reading makes no room for what it does not find', () => {
+    const table = openSharedTable(allocateSharedTable(0))
+    for (let i = 1; i <= 16; i++) table.update(`key-${i}`, () => i)
+    for (let i = 0; i < 100; i++) assert.equal(table.get(`unknown-${i}`), 0)
+    for (let i = 1; i <= 16; i++) assert.equal(table.get(`key-${i}`), i)
   })
 
   test('no update is lost among threads', async () => {
