@@ -7,7 +7,7 @@ import type { ResponderPlaces } from '../responder/responders.ts'
 import { ANSWERED_TYPES } from '../scenario/challenge.ts'
 import { isScenarioName, ONLY_BY_NAME, SCENARIOS, type ScenarioName } from '../scenario/table.ts'
 import { type OpenOptions, RATE_FLAGS, readOpen } from './rate.ts'
-import { COUNT, type Flag, OptionsError, type Raw, Reader, SECONDS, SECONDS_AT_LEAST } from './reader.ts'
+import { COUNT, type Flag, OptionsError, type Raw, Reader, SECONDS, SECONDS_AT_LEAST, withDefaults } from './reader.ts'
 import { givenPids, readServers, SERVER_FLAGS, type ServerOptions } from './servers.ts'
 
 export interface Options {
@@ -104,8 +104,8 @@ const MILLISECONDS = { min: 0, max: 3_600_000 }
 const FALLBACKS: ReadonlyMap<string, unknown> = new Map(FLAGS.map(([name, , fallback]) => [name, fallback]))
 
 /** @throws OptionsError naming everything that is wrong. */
-export function parseOptions(given: Raw, defaults: { connections?: number } = {}): Options {
-  const raw = { ...Object.fromEntries(FALLBACKS), ...given }
+export function parseOptions(given: Raw): Options {
+  const raw = withDefaults(FLAGS, given)
   const read = new Reader(raw)
   const clients = read.integer('clients', { min: 1, max: MOST_CLIENTS })
   const processes = read.integer('processes', { min: 1, max: MOST_PROCESSES })
@@ -144,7 +144,7 @@ export function parseOptions(given: Raw, defaults: { connections?: number } = {}
     renewalReads: read.integer('renewal-reads', { min: 0, max: MOST_READS }),
     storm: read.integer('storm', { min: 1, max: MOST_CHALLENGES }),
     skipsUnsupported: read.text('scenario') === 'all',
-    open: readOpen(read, raw, clients, defaults.connections),
+    open: readOpen(read, raw, clients),
     servers: readServers(read, raw, (flag) => FALLBACKS.get(flag)),
     jsonFile: read.output('json'),
     htmlFile: read.output('html'),
