@@ -311,7 +311,7 @@ function generatorJobs(options: Options, scenario: ScenarioName, connections: nu
   const accounts = scenarioNamed(scenario).usesAccounts ? options.accounts : 0
   const run = randomBytes(3).toString('hex')
   let firstAccount = 0
-  const { accountsFile, renewalReads, storm } = options
+  const { accountsFile, renewalReads, crlReads, storm, dataDir } = options
   const saved = accountsFile === undefined ? [] : readSavedAccounts(accountsFile, directoryUrl)
   return Array.from({ length: processes }, (_, index) => {
     const job: GeneratorJob = {
@@ -330,7 +330,7 @@ function generatorJobs(options: Options, scenario: ScenarioName, connections: nu
       rootCertificate,
       timeoutMs,
       poll,
-      ...{ renewalReads, storm, accountCount: accounts },
+      ...{ renewalReads, crlReads, storm, dataDir, accountCount: accounts },
       savedAccounts: [],
       savesAccounts: accountsFile !== undefined,
     }

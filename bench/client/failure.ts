@@ -2,7 +2,7 @@
 
 /**
  * `kind` is the ACME problem type without its prefix (`badNonce`, `rateLimited`), `http-<status>` for a reply that is
- * not a problem document, `connection`, `timeout`, `protocol` for a reply that is no HTTP or no ACME, or
+ * not a problem document, `connection`, `timeout`, `protocol` for a reply that is no HTTP or no ACME, `database`, or
  * `check-<what>` when a reply was well formed and wrong.
  */
 export class Failure extends Error {

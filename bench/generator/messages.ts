@@ -29,7 +29,9 @@ export interface GeneratorJob {
   timeoutMs: number
   poll: PollSettings
   renewalReads: number
+  crlReads: number | undefined
   storm: number
+  dataDir: string | undefined
   /** Of all processes. */
   accountCount: number
   /** Accounts that are there already, the first of this job; one line each (`saved-accounts.ts`). */

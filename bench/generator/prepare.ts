@@ -51,9 +51,17 @@ export async function prepare(
     challengeType: job.challengeType,
     poll: job.poll,
     renewalReads: job.renewalReads,
+    crlReads: job.crlReads,
     storm: job.storm,
+    dataDir: job.dataDir,
     publish,
     collect,
+    async timed(step, work) {
+      const startedAt = performance.now()
+      const done = await work()
+      stats.recordStep(step, performance.now() - startedAt)
+      return done
+    },
   }
   await makeAccounts(job, clients, context, accounts)
   const root = job.rootCertificate === undefined ? undefined : new X509Certificate(job.rootCertificate)

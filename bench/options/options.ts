@@ -7,7 +7,7 @@ import type { ResponderPlaces } from '../responder/responders.ts'
 import { ANSWERED_TYPES } from '../scenario/challenge.ts'
 import { isScenarioName, ONLY_BY_NAME, SCENARIOS, type ScenarioName } from '../scenario/table.ts'
 import { type OpenOptions, RATE_FLAGS, readOpen } from './rate.ts'
-import { COUNT, type Flag, OptionsError, type Raw, Reader, SECONDS, SECONDS_AT_LEAST } from './reader.ts'
+import { COUNT, type Flag, OptionsError, type Raw, Reader, SECONDS, SECONDS_AT_LEAST, withDefaults } from './reader.ts'
 import { givenPids, readServers, SERVER_FLAGS, type ServerOptions } from './servers.ts'
 
 export interface Options {
@@ -37,12 +37,16 @@ export interface Options {
   accountsFile: string | undefined
   /** Reads of renewal information before a renewal. */
   renewalReads: number
+  /** Reads of the CRL after a renewal; undefined is one, where the certificate names a CRL. */
+  crlReads: number | undefined
   /** Challenges that wait while others are measured. */
   storm: number
   /** Scenarios that the server does not offer are left out. */
   skipsUnsupported: boolean
   open: OpenOptions
   servers: ServerOptions
+  /** Of the service, when the bench has started it: who has that can look at it as its administrator. */
+  dataDir: string | undefined
   jsonFile: string | undefined
   htmlFile: string | undefined
 }
@@ -63,6 +67,10 @@ export const COMMON_FLAGS: readonly Flag[] = [
   ['count', 'Operations to measure, instead of a duration'],
   ['warmup', 'Seconds to run before measuring', 2],
   ['renewal-reads', 'Of the scenario renewal: reads of renewal information before each renewal', 60],
+  [
+    'crl-reads',
+    'Of the scenario renewal: reads of the CRL that the new certificate names (default: 1, where it names one)',
+  ],
   ['storm', 'Of the scenario validation-storm: challenges that wait for their targets', 2000],
   ['domain-suffix', 'End of the names that are ordered', '.test'],
   [
@@ -104,8 +112,8 @@ const MILLISECONDS = { min: 0, max: 3_600_000 }
 const FALLBACKS: ReadonlyMap<string, unknown> = new Map(FLAGS.map(([name, , fallback]) => [name, fallback]))
 
 /** @throws OptionsError naming everything that is wrong. */
-export function parseOptions(given: Raw, defaults: { connections?: number } = {}): Options {
-  const raw = { ...Object.fromEntries(FALLBACKS), ...given }
+export function parseOptions(given: Raw): Options {
+  const raw = withDefaults(FLAGS, given)
   const read = new Reader(raw)
   const clients = read.integer('clients', { min: 1, max: MOST_CLIENTS })
   const processes = read.integer('processes', { min: 1, max: MOST_PROCESSES })
@@ -142,10 +150,12 @@ export function parseOptions(given: Raw, defaults: { connections?: number } = {}
     pids: readPids(read),
     accountsFile: read.output('accounts-file'),
     renewalReads: read.integer('renewal-reads', { min: 0, max: MOST_READS }),
+    crlReads: read.optionalInteger('crl-reads', { min: 0, max: MOST_READS }),
     storm: read.integer('storm', { min: 1, max: MOST_CHALLENGES }),
     skipsUnsupported: read.text('scenario') === 'all',
-    open: readOpen(read, raw, clients, defaults.connections),
+    open: readOpen(read, raw, clients),
     servers: readServers(read, raw, (flag) => FALLBACKS.get(flag)),
+    dataDir: undefined,
     jsonFile: read.output('json'),
     htmlFile: read.output('html'),
   }

@@ -1,8 +1,7 @@
 /** Options of `bench overload`. */
 
 import { COMMON_FLAGS, type Options, parseOptions } from './options.ts'
-import { RATE_FLAGS } from './rate.ts'
-import { type Flag, OptionsError, type Raw, Reader, SECONDS } from './reader.ts'
+import { type Flag, OptionsError, type Raw, Reader, SECONDS, withDefaults } from './reader.ts'
 import { SERVER_FLAGS } from './servers.ts'
 
 export interface OverloadOptions {
@@ -14,7 +13,14 @@ export interface OverloadOptions {
   factor: number
 }
 
+/** Enough to have many in flight at a server that only queues, and few enough for its descriptors. */
+const CONNECTIONS = 1000
+/** Whoever waits longer for a connection, in a flood, is one of those who are too many. */
+const PATIENCE_SECONDS = 1
+
 const OWN_FLAGS: readonly Flag[] = [
+  ['connections', 'Most connections', CONNECTIONS],
+  ['patience', 'Seconds that an arrival waits for a connection before it counts as dropped', PATIENCE_SECONDS],
   ['flood', 'Seconds of the flood', 60],
   ['calm', 'Seconds before the flood and after it', 15],
   ['factor', 'Rate of the flood, in multiples of the maximum', 2],
@@ -24,21 +30,16 @@ const OWN_FLAGS: readonly Flag[] = [
 const USED = (name: string) => (flag: Flag) => flag[0] === name
 export const OVERLOAD_FLAGS: readonly Flag[] = [
   ...COMMON_FLAGS,
-  ...RATE_FLAGS.filter(([name]) => name !== 'rate'),
   ...['start', 'beside', 'against', 'workers', 'server-cpus'].flatMap((name) => SERVER_FLAGS.filter(USED(name))),
   ...OWN_FLAGS,
 ]
 
 /** Calm is looked at without its first second. */
 const PART_SECONDS = { min: 2, max: SECONDS.max }
-/** Enough to have many in flight at a server that only queues, and few enough for its descriptors. */
-const CONNECTIONS = 1000
-/** Whoever waits longer for a connection, in a flood, is one of those who are too many. */
-const PATIENCE_SECONDS = 1
-
-export function parseOverloadOptions(raw: Raw): { options: Options; overload: OverloadOptions } {
-  const options = parseOptions({ patience: PATIENCE_SECONDS, ...raw }, { connections: CONNECTIONS })
-  const read = new Reader({ ...Object.fromEntries(OWN_FLAGS.map(([name, , fallback]) => [name, fallback])), ...raw })
+export function parseOverloadOptions(given: Raw): { options: Options; overload: OverloadOptions } {
+  const raw = withDefaults(OWN_FLAGS, given)
+  const options = parseOptions(raw)
+  const read = new Reader(raw)
   const overload = {
     calmSeconds: read.number('calm', PART_SECONDS),
     floodSeconds: read.number('flood', PART_SECONDS),

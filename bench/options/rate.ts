@@ -14,7 +14,7 @@ export interface OpenOptions {
 
 export const RATE_FLAGS: readonly Flag[] = [
   ['rate', 'Open loop: operations per second, such as 500, or 25%,50%,100% of what a closed loop just before reaches'],
-  ['connections', 'Open loop: most connections (default: four for each client, in an overload 1000)'],
+  ['connections', 'Open loop: most connections (default: four for each client)'],
   ['patience', 'Open loop: seconds that an arrival waits for a connection before it counts as dropped', 5],
 ]
 
@@ -23,11 +23,11 @@ const MOST_CONNECTIONS = 100_000
 /** Operations a second, and times the maximum. */
 const MOST = { perSecond: 1_000_000, ofMaximum: 100 }
 
-export function readOpen(read: Reader, raw: Raw, clients: number, defaultConnections?: number): OpenOptions {
+export function readOpen(read: Reader, raw: Raw, clients: number): OpenOptions {
   const connections = read.optionalInteger('connections', { min: 1, max: MOST_CONNECTIONS })
   return {
     rates: raw.rate === undefined ? [] : readRates(read),
-    connections: connections ?? defaultConnections ?? CONNECTIONS_PER_CLIENT * clients,
+    connections: connections ?? CONNECTIONS_PER_CLIENT * clients,
     patienceMs: 1000 * read.number('patience', SECONDS),
   }
 }

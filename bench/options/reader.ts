@@ -8,6 +8,14 @@ export type Flag = readonly [name: string, sentence: string, fallback?: string |
 
 export type Raw = Readonly<Record<string, unknown>>
 
+/**
+ * What was given, and the defaults of the command's own flags for the rest. The parser puts every flag there, one that was not given
+ * with its default or as undefined: a default that is to count stands in the list of flags, and nowhere else.
+ */
+export function withDefaults(flags: readonly Flag[], given: Raw): Raw {
+  return { ...given, ...Object.fromEntries(flags.map(([name, , fallback]) => [name, given[name] ?? fallback])) }
+}
+
 export interface Bounds {
   min: number
   max: number

@@ -1,7 +1,7 @@
 /** Options of `bench scale`. */
 
 import { COMMON_FLAGS, type Options, parseOptions } from './options.ts'
-import { type Flag, OptionsError, type Raw, Reader } from './reader.ts'
+import { type Flag, OptionsError, type Raw, Reader, withDefaults } from './reader.ts'
 import { SERVER_FLAGS } from './servers.ts'
 
 export interface ScaleOptions {
@@ -16,17 +16,17 @@ const TAKEN = [
   ...['poll-interval', 'poll-max', 'signing', 'json', 'html'],
 ]
 
+const REPEAT = 3
+
 const OWN_FLAGS: readonly Flag[] = [
+  ['repeat', 'How often each configuration is loaded', REPEAT],
   ['fronts', 'Front threads of one instance, in turn', '1,2,3'],
   ['instances', 'Instances with one front thread each on one database; 0 leaves them out', 2],
 ]
 
-const REPEAT = 3
-
 export const SCALE_FLAGS: readonly Flag[] = [
   ...COMMON_FLAGS.filter(([name]) => TAKEN.includes(name)),
   ...SERVER_FLAGS.filter(([name]) => name === 'server-cpus'),
-  ['repeat', 'How often each configuration is loaded', REPEAT],
   ...OWN_FLAGS,
 ]
 
@@ -36,10 +36,10 @@ const CONNECTIONS = 97
 /** Most that a service holds: of its supervisor, and of each front thread. */
 const CONNECTIONS_OF = { service: 5, front: 4 }
 
-export function parseScaleOptions(raw: Raw): { options: Options; scale: ScaleOptions } {
-  const { fronts: _, instances: __, ...others } = raw
-  const options = parseOptions({ repeat: REPEAT, ...others, start: true, workers: 1 })
-  const read = new Reader({ ...Object.fromEntries(OWN_FLAGS.map(([name, , fallback]) => [name, fallback])), ...raw })
+export function parseScaleOptions(given: Raw): { options: Options; scale: ScaleOptions } {
+  const raw = withDefaults(OWN_FLAGS, given)
+  const options = parseOptions({ ...raw, start: true, workers: 1 })
+  const read = new Reader(raw)
   const scale = { fronts: readFronts(read), instances: read.integer('instances', { min: 0, max: 16 }) }
   if (scale.instances === 1) read.errors.push('--instances 1: one alone is measured anyway; 2 or more, or 0')
   if (options.clients < scale.instances)

@@ -1,9 +1,7 @@
 /** What PostgreSQL says about the statements of a run (the extension pg_stat_statements), its log and its transactions. */
 
-import { readFileSync } from 'node:fs'
-import path from 'node:path'
-import { formatErrors, parseConfigText } from '../../src/config/load.ts'
 import { openDatabase } from '../../src/store/database.ts'
+import { embeddedDatabase } from '../servers/embedded-database.ts'
 
 export interface StatementFigures {
   text: string
@@ -88,15 +86,8 @@ interface Totals {
   walBytes: number
 }
 
-/** As the configuration says that the development mode has left beside its data. */
 function connect(dataDir: string, user: string) {
-  const text = readFileSync(path.join(dataDir, 'chancery.yaml'), 'utf8')
-  const parsed = parseConfigText(text, { format: 'yaml', env: {} })
-  if (!parsed.ok) throw new Error(`the configuration in ${dataDir} cannot be read:\n${formatErrors(parsed.errors)}`)
-  const { host, port, database } = parsed.config.database
-  const settings = { host, port, database, user, password: '', sslmode: 'disable' } as const
-  const limits = { maxConnections: 1, connectionTimeoutMs: 5000, idleTimeoutMs: 60_000, statementTimeoutMs: 10_000 }
-  return openDatabase({ ...settings, ...limits }, (error) => {
+  return openDatabase({ ...embeddedDatabase(dataDir), user }, (error) => {
     throw error
   })
 }

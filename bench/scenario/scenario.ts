@@ -29,12 +29,18 @@ export interface Context {
   poll: PollSettings
   /** Reads of renewal information before a renewal. */
   renewalReads: number
+  /** Reads of the CRL after a renewal; undefined is one, where the certificate names a CRL. */
+  crlReads: number | undefined
   /** Challenges that wait while others are measured. */
   storm: number
+  /** Of the service, when the bench has started it. */
+  dataDir: string | undefined
   /** Resolves when the responders know it. */
   publish(proof: Proof): Promise<void>
   /** Hands a chain over to be checked. */
   collect(download: Download): void
+  /** Has work that is no request of a client among the steps of the operation. */
+  timed<T>(step: string, work: () => Promise<T>): Promise<T>
 }
 
 /** The server does not offer what the scenario is about. */

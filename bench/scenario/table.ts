@@ -1,11 +1,11 @@
 /** Every scenario by the name it has on the command line. */
 
 import { registerAccount } from '../client/account.ts'
-import { parseObject } from '../client/acme.ts'
 import { Failure } from '../client/failure.ts'
 import { createOrder, parseOrder } from '../client/order.ts'
 import { accountOrders } from './account-orders.ts'
 import { certificateDownload, crlDownload, renewalInformation } from './certificate-reads.ts'
+import { directoryRead } from './directory.ts'
 import { fullFlow } from './full-flow.ts'
 import { renewal } from './renewal.ts'
 import type { Scenario } from './scenario.ts'
@@ -14,15 +14,7 @@ import { validationStorm } from './validation-storm.ts'
 const ONE_VERIFICATION = { jwsVerifications: 1, csrVerifications: 0, signatures: 0 }
 
 export const SCENARIOS = {
-  directory: {
-    summary: 'GET the directory',
-    usesAccounts: false,
-    floor: undefined,
-    async operate(client, { directoryUrl }) {
-      const { newOrder } = parseObject(await client.get('directory', directoryUrl))
-      if (typeof newOrder !== 'string') throw new Failure('check-directory', 'the directory has no newOrder')
-    },
-  },
+  directory: directoryRead(),
   nonce: {
     summary: 'HEAD new-nonce',
     usesAccounts: false,

@@ -40,14 +40,15 @@ export interface ServerSettings {
 }
 
 /**
- * What a run's challenge and scenarios need beyond the default. "all" gets no CRL: it would make every certificate of its other
+ * What a run's challenge and scenarios need beyond the default: `crl` and `renewal` a CRL. "all" gets no CRL: it would make every certificate of its other
  * scenarios dearer, and an older build may have none.
  */
-export function featuresFor({ challengeType, scenarios, skipsUnsupported }: Options) {
+export function featuresFor({ challengeType, scenarios, skipsUnsupported, crlReads }: Options) {
+  const readsCrl = scenarios.includes('crl') || (scenarios.includes('renewal') && crlReads !== 0)
   return {
     validator: challengeType === ACCEPT_ALL ? ACCEPT_ALL_MODULE : undefined,
     asksDns: asksDns(challengeType),
-    hasCrl: scenarios.includes('crl') && !skipsUnsupported,
+    hasCrl: readsCrl && !skipsUnsupported,
   } satisfies Partial<ServerSettings>
 }
 
@@ -101,9 +102,13 @@ export async function freePlaces({
 }
 
 /** Those of the run, for a server that the bench has started. */
-export function optionsFor(options: Options, { directoryUrl, responders, root, pid }: Omit<Server, 'stop'>): Options {
+export function optionsFor(
+  options: Options,
+  { dataDir, directoryUrl, responders, root, pid }: Omit<Server, 'stop'>,
+): Options {
   return {
     ...options,
+    dataDir,
     directoryUrl,
     responders,
     caCertificates: root,

@@ -5,7 +5,6 @@
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { formatErrors, parseConfigText } from '../../src/config/load.ts'
 import { readDocument } from '../../src/config-file/document.ts'
 import { openDatabase } from '../../src/store/database.ts'
 import { familyOf, readProcesses } from '../measure/proc-stat.ts'
@@ -14,6 +13,7 @@ import type { ResponderPlaces } from '../responder/responders.ts'
 import { OWN_ROOT } from './build.ts'
 import { freePlaces, type Server } from './chancery.ts'
 import { startChild } from './child.ts'
+import { embeddedDatabase } from './embedded-database.ts'
 import { freePort } from './free-port.ts'
 
 export interface InstanceSettings {
@@ -32,12 +32,7 @@ type Section = Record<string, unknown>
 
 /** Makes an empty database; a service sets its tables up itself. @param name A plain word. */
 export async function createDatabase({ dataDir }: Server, name: string): Promise<void> {
-  const parsed = parseConfigText(hostConfig(dataDir), { format: 'yaml', env: {} })
-  if (!parsed.ok) throw new Error(`the configuration in ${dataDir} cannot be read:\n${formatErrors(parsed.errors)}`)
-  const { host, port, database, user } = parsed.config.database
-  const limits = { maxConnections: 1, connectionTimeoutMs: 5000, idleTimeoutMs: 60_000, statementTimeoutMs: 30_000 }
-  const settings = { host, port, database, user, password: '', sslmode: 'disable', ...limits } as const
-  const db = openDatabase(settings, (error) => {
+  const db = openDatabase(embeddedDatabase(dataDir), (error) => {
     throw error
   })
   try {

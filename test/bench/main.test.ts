@@ -16,6 +16,7 @@ describe('the bench command', () => {
   let server: Server
   let origin: string
   let halves = 0
+  let changes = 0
   const folder = mkdtempSync(join(tmpdir(), 'bench-'))
   before(async () => {
     server = createServer((request, response) => {
@@ -23,11 +24,9 @@ describe('the bench command', () => {
       const urls = { newNonce: `${origin}/${nonces[request.url ?? ''] ?? 'nonce'}` }
       if (request.url === '/nonce') response.setHeader('Replay-Nonce', 'n')
       if (request.url === '/half-nonce' && halves++ % 2 === 0) response.setHeader('Replay-Nonce', 'n')
-      response.end(
-        request.method === 'HEAD'
-          ? ''
-          : JSON.stringify({ ...urls, newAccount: `${origin}/a`, newOrder: `${origin}/o` }),
-      )
+      const isWhole = request.url !== '/changing' || changes++ % 2 === 0
+      const directory = { ...urls, newAccount: `${origin}/a`, ...(isWhole && { newOrder: `${origin}/o` }) }
+      response.end(request.method === 'HEAD' ? '' : JSON.stringify(directory))
     })
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     origin = `http://127.0.0.1:${(server.address() as { port: number }).port}`
@@ -99,6 +98,14 @@ describe('the bench command', () => {
     const { code, stdout } = await bench('--directory', `${origin}/half`, ...once)
     assert.equal(code, 1)
     assert.match(stdout, /2 succeeded, 2 failed/)
+  })
+
+  test('notices when a directory that was right is wrong', async () => {
+    const once = ['--scenario', 'directory', '--count', '4', '--warmup', '0', '--clients', '1']
+    const { code, stdout } = await bench('--directory', `${origin}/changing`, ...once)
+    assert.equal(code, 1)
+    assert.match(stdout, /2 succeeded, 2 failed/)
+    assert.match(stdout, /2 × check-directory, such as: the directory has no newOrder/)
   })
 
   test('fails when one of several servers broke', async () => {

@@ -49,6 +49,25 @@ describe('scenarios of certificates that are there', { timeout: 600_000 }, () =>
     assert.equal(certificatesChecked, 101)
     assert.equal(steps['renewal-info']?.count, 300)
     assert.equal(steps['key-change']?.count, 2)
+    assert.equal(steps['crl']?.count, 100)
+  })
+
+  test('renewals read the CRL as often as they are told', async () => {
+    for (const reads of [0, 3]) {
+      const { steps } = await run('renewal', { 'crl-reads': reads })
+      assert.equal(steps['crl']?.count ?? 0, 6 * reads)
+    }
+  })
+
+  test('renewals without a CRL are an error only where its reads were asked for', async () => {
+    const without = await startTestService({ config: { ari: { enabled: true } } })
+    const place = { directory: without.directoryUrl, 'http01-port': without.http01Port, root: without.ca.root }
+    try {
+      assert.equal((await run('renewal', place)).steps['crl'], undefined)
+      await assert.rejects(run('renewal', { ...place, 'crl-reads': 1 }), Unsupported)
+    } finally {
+      await without.dispose()
+    }
   })
 
   test('held challenges are valid in the end', async () => {

@@ -1,13 +1,29 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import sade from 'sade'
 import { pollDelayMs } from '../../../bench/client/polling.ts'
 import { shareOf } from '../../../bench/generator/fleet.ts'
-import { parseOptions } from '../../../bench/options/options.ts'
-import { parseOverloadOptions } from '../../../bench/options/overload.ts'
+import { ABUSE_FLAGS, parseAbuseOptions } from '../../../bench/options/abuse.ts'
+import { FLAGS, parseOptions } from '../../../bench/options/options.ts'
+import { OVERLOAD_FLAGS, parseOverloadOptions } from '../../../bench/options/overload.ts'
+import type { Flag, Raw } from '../../../bench/options/reader.ts'
+import { parseScaleOptions, SCALE_FLAGS } from '../../../bench/options/scale.ts'
 import { accountIndexOf, nameMaker } from '../../../bench/scenario/names.ts'
 import { SCENARIOS } from '../../../bench/scenario/table.ts'
 
 const options = (given: Record<string, unknown> = {}) => parseOptions(given)
+
+/** What a command is told by words: each of its flags has its default, or stands there without a value. */
+function told(flags: readonly Flag[], ...words: string[]): Raw {
+  const parser = sade('bench', true)
+  for (const [name, sentence, fallback] of flags) parser.option(`--${name}`, sentence, fallback)
+  let raw: Raw = {}
+  parser.action((given: Raw) => {
+    raw = given
+  })
+  parser.parse(['node', 'bench', ...words])
+  return raw
+}
 
 describe('options', () => {
   test('have defaults that hold together', () => {
@@ -90,6 +106,20 @@ describe('options', () => {
         () => parseOverloadOptions({ [name]: value }),
         new RegExp(`--${name} ${value}: must be a number from`),
       )
+  })
+
+  test('of each command have the defaults that its --help shows', () => {
+    const fallbackOf = (flags: readonly Flag[], name: string) => flags.find(([known]) => known === name)?.[2]
+    const { open } = parseOverloadOptions(told(OVERLOAD_FLAGS)).options
+    assert.deepEqual([open.patienceMs, open.connections], [1000, 1000])
+    assert.equal(fallbackOf(OVERLOAD_FLAGS, 'patience'), 1)
+    assert.equal(parseOverloadOptions(told(OVERLOAD_FLAGS, '--patience', '3')).options.open.patienceMs, 3000)
+    assert.equal(parseOptions(told(FLAGS)).open.patienceMs, 5000)
+
+    for (const { options } of [parseAbuseOptions(told(ABUSE_FLAGS)), parseScaleOptions(told(SCALE_FLAGS))])
+      assert.equal(options.servers.repeat, 3)
+    for (const flags of [ABUSE_FLAGS, SCALE_FLAGS]) assert.equal(fallbackOf(flags, 'repeat'), 3)
+    assert.equal(parseAbuseOptions(told(ABUSE_FLAGS, '--repeat', '5')).options.servers.repeat, 5)
   })
 
   test('given twice are refused', () =>
