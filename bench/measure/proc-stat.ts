@@ -1,4 +1,4 @@
-/** CPU time of processes as /proc/<pid>/stat tells it (proc(5)). */
+/** CPU time of processes and threads as /proc/<pid>/stat and /proc/<pid>/task/<tid>/stat tell it (proc(5)). */
 
 import { readdirSync, readFileSync } from 'node:fs'
 
@@ -48,21 +48,13 @@ export function readProcesses(): ProcessInfo[] {
 
 /** @param commandLine When it is known; reading it costs as much as the rest. */
 function readProcess(pid: number, commandLine = readCommandLine(pid)): ProcessInfo | undefined {
-  try {
-    return commandLine && { ...parseProcStat(readFileSync(`/proc/${pid}/stat`, 'latin1')), commandLine }
-  } catch (error) {
-    if (hasEnded(error)) return undefined
-    throw error
-  }
+  return unlessEnded(
+    () => commandLine && { ...parseProcStat(readFileSync(`/proc/${pid}/stat`, 'latin1')), commandLine },
+  )
 }
 
 function readCommandLine(pid: number): readonly string[] | undefined {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'latin1').split('\0').filter(Boolean)
-  } catch (error) {
-    if (hasEnded(error)) return undefined
-    throw error
-  }
+  return unlessEnded(() => readFileSync(`/proc/${pid}/cmdline`, 'latin1').split('\0').filter(Boolean))
 }
 
 /**
@@ -114,6 +106,15 @@ export class ProcessTrees {
   }
 }
 
+/** Of a process, its first included, whose number is the process's own. @returns none when it has ended. */
+export function readThreads(pid: number): { pid: number; ownTicks: number }[] {
+  const folder = `/proc/${pid}/task`
+  const threads = unlessEnded(() => readdirSync(folder)) ?? []
+  return threads.flatMap(
+    (thread) => unlessEnded(() => parseProcStat(readFileSync(`${folder}/${thread}/stat`, 'latin1'))) ?? [],
+  )
+}
+
 /** @returns undefined when the process has ended or its memory is not ours to know. */
 export function readMemory(pid: number): ProcessMemory | undefined {
   try {
@@ -135,7 +136,13 @@ export function familyOf(pid: number, processes: readonly ProcessInfo[]): Proces
     ])
 }
 
-function hasEnded(error: unknown): boolean {
-  const code = (error as NodeJS.ErrnoException).code
-  return code === 'ENOENT' || code === 'ESRCH'
+/** Of a process or a thread: undefined when it ends while we look. */
+function unlessEnded<T>(look: () => T): T | undefined {
+  try {
+    return look()
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code
+    if (code === 'ENOENT' || code === 'ESRCH') return undefined
+    throw error
+  }
 }

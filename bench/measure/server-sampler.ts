@@ -1,5 +1,6 @@
 /** CPU and memory of a server's processes by role, looked at once a second while a load runs. */
 
+import { type BusiestThreads, busiestBetween, type ThreadTicks, threadTicks } from './busy-threads.ts'
 import { type ProcessMemory, ProcessTrees, readMemory } from './proc-stat.ts'
 import {
   type CpuByRole,
@@ -17,6 +18,7 @@ export interface ServerSample {
   /** Microseconds since the first sample. */
   cpu: CpuByRole
   residentBytes: Partial<Record<Role, number>>
+  threads: ThreadTicks
 }
 
 const INTERVAL_MS = 1000
@@ -43,7 +45,8 @@ export function sampleServer(pids: ServerPids): ServerSampler {
     if (!Object.values(pids).every((pid) => processes.some((process) => process.pid === pid))) return
     const at = (performance.now() - startedAt) / 1000
     const cpu = cpuBetween(before, cpuByRole(processes, pids))
-    samples.push({ at, cpu, residentBytes: memoryByRole(processesByRole(processes, pids)) })
+    const found = processesByRole(processes, pids)
+    samples.push({ at, cpu, residentBytes: memoryByRole(found), threads: threadTicks(found) })
   }
   look()
   const timer = setInterval(look, INTERVAL_MS)
@@ -72,12 +75,28 @@ export function memoryByRole(
 
 /** What each role used between two moments, in microseconds; undefined when there are no two samples around them. */
 export function cpuInWindow(samples: readonly ServerSample[], from: number, to: number): CpuByRole | undefined {
-  const first = nearest(samples, from)
-  const last = nearest(samples, to)
-  if (!first || !last || last.at <= first.at) return undefined
+  const [first, last] = around(samples, from, to)
+  if (!first || !last) return undefined
   const scale = (to - from) / (last.at - first.at)
   const used = cpuBetween(first.cpu, last.cpu)
   return Object.fromEntries(Object.entries(used).map(([role, micros]) => [role, micros * scale]))
+}
+
+/** How busy each part's busiest thread was between two moments; undefined as above. */
+export function busiestInWindow(
+  samples: readonly ServerSample[],
+  from: number,
+  to: number,
+): BusiestThreads | undefined {
+  const [first, last] = around(samples, from, to)
+  return first && last && busiestBetween(first.threads, last.threads, last.at - first.at)
+}
+
+/** None when they are one. */
+function around(samples: readonly ServerSample[], from: number, to: number): readonly ServerSample[] {
+  const first = nearest(samples, from)
+  const last = nearest(samples, to)
+  return first && last && last.at > first.at ? [first, last] : []
 }
 
 function nearest(samples: readonly ServerSample[], at: number): ServerSample | undefined {

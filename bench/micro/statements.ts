@@ -1,5 +1,6 @@
 /**
- * Each statement that issuing a certificate takes, through the stores that the service uses, against a database of its own.
+ * Each statement that issuing a certificate takes, and those of requests around it, through the stores that the service uses, against a database
+ * of its own.
  *
  * The statements stand in the order of a certificate's life, because each needs what the ones before have made.
  *
@@ -17,7 +18,10 @@ import { createCertificateStore } from '../../src/store/certificate-store.ts'
 import { type Database, openDatabase } from '../../src/store/database.ts'
 import { createIssuanceStore } from '../../src/store/issuance-store.ts'
 import { migrate } from '../../src/store/migrate.ts'
+import { createNonceStore } from '../../src/store/nonce-store.ts'
 import { createOrderStore } from '../../src/store/order-store.ts'
+import { createRateLimitStore } from '../../src/store/rate-limit-store.ts'
+import { createRenewalStore } from '../../src/store/renewal-store.ts'
 import { parseProcStat, TICKS_PER_SECOND } from '../measure/proc-stat.ts'
 import { type Life, livesOf } from './life.ts'
 import { type Done, type MicroGroup, type MicroSettings, microsSince } from './micro.ts'
@@ -25,30 +29,79 @@ import { type Done, type MicroGroup, type MicroSettings, microsSince } from './m
 type Stores = ReturnType<typeof storesOf>
 
 /** One command for one certificate. @throws Error when the statement did not do what it is for */
-type Step = (stores: Stores, life: Life) => Promise<unknown>
+type Command = (stores: Stores, life: Life) => Promise<unknown>
+
+interface Step {
+  run: Command
+  /** Of all certificates, before the first is measured. */
+  prepare?: Command
+  /** The store sends a statement for each command: measured once, without batches. */
+  isAlone?: true
+}
+
+/** With the default of `acme.orders_page_size`: one more says that there is another page. */
+const ORDERS_PAGE = 51
 
 const STEPS: Readonly<Record<string, Step>> = {
-  'account-create': async ({ accounts }, { account }) => {
-    if (!(await accounts.create(account)).created) throw new Error('the account was there')
+  'account-create': {
+    run: async ({ accounts }, { account }) => {
+      if (!(await accounts.create(account)).created) throw new Error('the account was there')
+    },
   },
-  'order-create': ({ orders }, { order }) => orders.create(order),
-  'authorization-find': ({ authorizations }, { requester, authorizationId }) =>
-    authorizations.find({ requester, authorizationId }),
-  'challenge-trigger': async ({ authorizations }, life) => {
-    const triggered = await authorizations.trigger(life.trigger)
-    if (typeof triggered !== 'object' || !triggered.moved) throw new Error('the challenge was not triggered')
+  'account-find': { run: async ({ accounts }, { account }) => requireFound(await accounts.find(account.id)) },
+  // With `nonce.store: database`.
+  'nonce-redeem': { run: async ({ nonces }, { redemption }) => requireTrue(await nonces.redeem(redemption)) },
+  // With `security.rate_limits.backend: database`: new-order of an address that came before, for a name that did not.
+  'rate-limit-charge': {
+    prepare: ({ limits }, { charges }) => limits.charge([charges.address]),
+    run: async ({ limits }, { charges }) =>
+      requireTrue((await limits.charge([charges.address, charges.identifier])) === undefined),
   },
-  'attempt-record': async ({ authorizations }, { attempt }) => requireTrue(await authorizations.recordAttempt(attempt)),
-  'order-find': ({ orders }, { requester, order }) => orders.find({ requester, orderId: order.id }),
-  'issuance-begin': async ({ issuance }, { intent }) => requireTrue(await issuance.begin(intent)),
-  'issuance-complete': async ({ issuance }, { issued }) => requireTrue(await issuance.complete(issued)),
-  'certificate-find': ({ certificates }, { requester, issued: { certificateId } }) =>
-    certificates.find({ requester, certificateId }),
+  'order-create': { run: ({ orders }, { order }) => orders.create(order) },
+  'authorization-find': {
+    run: ({ authorizations }, { requester, authorizationId }) => authorizations.find({ requester, authorizationId }),
+  },
+  'attempt-unclaimed': {
+    run: async ({ authorizations }, { attempt }) => requireTrue(await authorizations.recordAttempt(attempt)),
+  },
+  'order-find': { run: ({ orders }, { requester, order }) => orders.find({ requester, orderId: order.id }) },
+  'issuance-begin': { run: async ({ issuance }, { intent }) => requireTrue(await issuance.begin(intent)) },
+  'issuance-complete': { run: async ({ issuance }, { issued }) => requireTrue(await issuance.complete(issued)) },
+  'certificate-find': {
+    run: ({ certificates }, { requester, issued: { certificateId } }) =>
+      certificates.find({ requester, certificateId }),
+  },
+  'renewal-find': {
+    run: async ({ renewal }, { intent }) => requireFound(await renewal.findBySerial(intent.serialNumber)),
+  },
+  // An attempt that is not over soon enough is claimed, and then recorded under its claim.
+  'claim-trigger': {
+    prepare: ({ orders }, { claimed }) => orders.create(claimed.order),
+    run: async ({ authorizations }, { claimed }) => {
+      const triggered = await authorizations.trigger(claimed.trigger)
+      if (typeof triggered !== 'object' || !triggered.moved) throw new Error('the challenge was not triggered')
+    },
+  },
+  'claim-attempt': {
+    run: async ({ authorizations }, { claimed }) => requireTrue(await authorizations.recordAttempt(claimed.attempt)),
+  },
+  // Of the two orders that an account has by now.
+  'account-orders': {
+    isAlone: true,
+    run: async ({ orders }, { requester }) => {
+      const ids = await orders.list(requester, undefined, ORDERS_PAGE)
+      requireTrue(typeof ids === 'object' && ids.length === 2)
+    },
+  },
 }
+
+const PREPARED_AT_ONCE = 16
+const EPOCH_LIFE_SECONDS = 3600
 
 export const STATEMENTS: MicroGroup = {
   names: Object.keys(STEPS),
-  summary: "the statements of a certificate's life, through the stores; other: the PostgreSQL backend",
+  summary:
+    "the statements of a certificate's life and of requests around it, through the stores; other: the PostgreSQL backend",
   async run(wanted, settings, done) {
     if (!Object.keys(STEPS).some(wanted)) return
     const folder = mkdtempSync(path.join(tmpdir(), 'chancery-micro-'))
@@ -84,29 +137,36 @@ async function measureSteps(
   { rows, batches, signal }: MicroSettings,
   done: Done,
 ): Promise<void> {
-  const issuer = randomBytes(32)
+  const issuerFingerprint = randomBytes(32)
   const counted = countingStatements(db)
   const stores = storesOf(counted)
   const backendMicros = await backendOf(db)
-  await stores.certificates.saveIssuer(issuer, randomBytes(400), [])
+  await stores.certificates.saveIssuer(issuerFingerprint, randomBytes(400), [])
+  await stores.nonces.renew(() => randomBytes(32), EPOCH_LIFE_SECONDS)
+  const [epoch] = await stores.nonces.epochs()
+  if (!epoch) throw new Error('no key for nonces was made')
   // The first turn compiles and prepares, and is not told.
   for (const [turn, batch] of [1, ...batches].entries()) {
-    const lives = livesOf(Math.ceil(rows / batch) * batch, issuer)
-    for (const [name, step] of Object.entries(STEPS)) {
-      const [own, other, sent] = [process.cpuUsage(), backendMicros(), counted.sent]
-      for (let at = 0; at < lives.length; at += batch) {
+    const lives = livesOf(Math.ceil(rows / batch) * batch, { issuerFingerprint, epoch })
+    const inBatches = async (command: Command, size: number) => {
+      for (let at = 0; at < lives.length; at += size) {
         signal.throwIfAborted()
         // Commands of one turn of the event loop go as one statement.
-        await Promise.all(lives.slice(at, at + batch).map((life) => step(stores, life)))
+        await Promise.all(lives.slice(at, at + size).map((life) => command(stores, life)))
       }
-      if (counted.sent - sent !== lives.length / batch)
-        throw new Error(
-          `${name}: ${counted.sent - sent} statements for ${lives.length} commands in batches of ${batch}`,
-        )
+    }
+    for (const [name, { run, prepare, isAlone }] of Object.entries(STEPS)) {
+      const size = isAlone ? 1 : batch
+      if (isAlone && turn > 1) continue
+      if (prepare) await inBatches(prepare, PREPARED_AT_ONCE)
+      const [own, other, sent] = [process.cpuUsage(), backendMicros(), counted.sent]
+      await inBatches(run, size)
+      if (counted.sent - sent !== lives.length / size)
+        throw new Error(`${name}: ${counted.sent - sent} statements for ${lives.length} commands in batches of ${size}`)
       if (turn === 0 || !wanted(name)) continue
       const each = (total: number) => total / lives.length
       const used = { own: each(microsSince(own)), other: each(backendMicros() - other) }
-      await done({ name, batch, ...used, operations: lives.length })
+      await done({ name, ...(!isAlone && { batch }), ...used, operations: lives.length })
     }
   }
 }
@@ -139,6 +199,9 @@ function storesOf(db: Database) {
     authorizations: createAuthorizationStore(db),
     issuance: createIssuanceStore(db),
     certificates: createCertificateStore(db),
+    nonces: createNonceStore(db),
+    limits: createRateLimitStore(db),
+    renewal: createRenewalStore(db),
   }
 }
 
@@ -147,6 +210,10 @@ async function backendOf(db: Database): Promise<() => number> {
   const [row] = await db.query<{ pid: number }>({ name: 'backend', text: 'SELECT pg_backend_pid() AS pid' }, [])
   const stat = `/proc/${row?.pid}/stat`
   return () => (parseProcStat(readFileSync(stat, 'latin1')).ownTicks * 1_000_000) / TICKS_PER_SECOND
+}
+
+function requireFound(found: unknown): void {
+  requireTrue(found !== undefined)
 }
 
 function requireTrue(done: boolean): void {

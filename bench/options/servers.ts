@@ -97,6 +97,15 @@ export function readCpus(read: Reader): string | undefined {
   return text
 }
 
+/** How many processors such a list names. */
+export function countCpus(list: string): number {
+  const named = list.split(',').flatMap((part) => {
+    const [first = 0, last = first] = part.split('-').map(Number)
+    return Array.from({ length: last - first + 1 }, (_, index) => first + index)
+  })
+  return new Set(named).size
+}
+
 function readRef(read: Reader, raw: Raw): string | undefined {
   if (raw.compare === undefined) return undefined
   const ref = read.optionalText('compare') ?? ''

@@ -2,9 +2,10 @@
 
 import { cpus } from 'node:os'
 import { isCheckFailure } from '../client/failure.ts'
+import type { BusiestThreads } from '../measure/busy-threads.ts'
 import { averageCosts, type CryptoCosts, floorMicros } from '../measure/crypto-floor.ts'
 import { type CpuByRole, ROLES } from '../measure/server-cpu.ts'
-import type { ServerSample } from '../measure/server-sampler.ts'
+import { busiestInWindow, type ServerSample } from '../measure/server-sampler.ts'
 import type { RunStats } from '../measure/stats.ts'
 import type { Options } from '../options/options.ts'
 import { type ScenarioName, scenarioNamed } from '../scenario/table.ts'
@@ -94,6 +95,8 @@ export interface Result {
   receivedBytes: number
   /** Undefined when nothing succeeded. */
   cpu: OperationCpu | undefined
+  /** While operations were begun; undefined where that could not be looked at. */
+  busiest: BusiestThreads | undefined
   /** CPU of the busiest generator process in cores: near 1 it is the generator that is measured. */
   generatorCores: number
   floor: Floor | undefined
@@ -162,6 +165,7 @@ export function buildResult(options: Options, measured: Measurement): Result {
     sentBytes: stats.sentBytes,
     receivedBytes: stats.receivedBytes,
     cpu,
+    busiest: busiestInWindow(measured.samples, 0, seconds),
     generatorCores: measured.generatorCores,
     floor: floorOf(measured, cpu),
   }

@@ -1,5 +1,6 @@
 /** What throughput for each core is with more front threads and more instances: which configurations, and how they are reckoned (pure). */
 
+import { THREAD_PARTS, type ThreadPart } from '../measure/busy-threads.ts'
 import { type CpuByRole, ROLES } from '../measure/server-cpu.ts'
 import type { ScaleOptions } from '../options/scale.ts'
 import type { Result } from '../report/result.ts'
@@ -17,6 +18,20 @@ export interface Configuration {
   comparedWith: number | undefined
 }
 
+/** What all servers of a configuration run on. */
+export interface Processors {
+  count: number
+  /** The generators are on them, too. */
+  areShared: boolean
+}
+
+/** What can be full: the busiest thread of each part, and all processors together. */
+export type Limit = ThreadPart | 'processors'
+const LIMITS: readonly Limit[] = [...THREAD_PARTS, 'processors']
+
+/** From here on threads wait for a processor, so that none of them can look full. */
+const FULL_PROCESSORS = 0.9
+
 /** One configuration, loaded once. */
 export interface ScalePoint {
   perSecond: number
@@ -30,6 +45,8 @@ export interface ScalePoint {
   cores: number | undefined
   /** Certificates a second for each of these. */
   perCore: number | undefined
+  /** 1 is full; what was not looked at is absent. */
+  busy: Partial<Record<Limit, number>>
   /** Of the busiest process of each instance's generator, together: they may share a processor. */
   generatorCores: number
 }
@@ -45,6 +62,9 @@ export interface ScaleRow {
   floors: Spread | undefined
   cores: Spread | undefined
   perCore: Spread | undefined
+  busy: Partial<Record<Limit, Spread>>
+  /** What would be full first; undefined where nothing could be looked at. */
+  fullest: { limit: Limit; busy: number } | undefined
   /** Of `perCore` to that of the configuration that it is compared with, within a round. */
   ratio: Spread | undefined
 }
@@ -71,7 +91,7 @@ export function configurationsOf({ fronts, instances }: ScaleOptions): Configura
  * Sums up what instances did at the same time.
  * @param results One for each instance; PostgreSQL's CPU stands in one of them only.
  */
-export function pointOf(results: readonly Result[]): ScalePoint {
+export function pointOf(results: readonly Result[], processors: Processors): ScalePoint {
   const sum = (read: (result: Result) => number) => results.reduce((total, result) => total + read(result), 0)
   const perSecond = sum((result) => result.perSecond)
   const succeeded = sum((result) => result.succeeded)
@@ -82,14 +102,35 @@ export function pointOf(results: readonly Result[]): ScalePoint {
   const micros = found.reduce((total, role) => total + (cpu[role] ?? 0), 0)
   const isKnown = found.length > 0 && succeeded > 0
   const floor = sum((one) => one.floor?.micros ?? 0) / results.length
+  const cores = isKnown ? (perSecond * micros) / 1_000_000 : undefined
   return {
     perSecond,
     p99Ms: Math.max(...results.map(({ latency }) => latency.p99)),
     cpu,
     floors: isKnown ? quotient(micros, floor) : undefined,
-    cores: isKnown ? (perSecond * micros) / 1_000_000 : undefined,
+    cores,
     perCore: isKnown ? quotient(1_000_000, micros) : undefined,
+    busy: busyOf(results, cores, processors),
     generatorCores: sum((one) => one.generatorCores),
+  }
+}
+
+function busyOf(
+  results: readonly Result[],
+  cores: number | undefined,
+  { count, areShared }: Processors,
+): ScalePoint['busy'] {
+  const threads = THREAD_PARTS.flatMap((part) => {
+    const found = results.flatMap(({ busiest }) => busiest?.[part] ?? [])
+    return found.length === 0 ? [] : [[part, Math.max(...found)] as const]
+  })
+  const generators = results.reduce(
+    (sum, { cpu, perSecond }) => sum + ((cpu?.generator ?? 0) * perSecond) / 1_000_000,
+    0,
+  )
+  return {
+    ...Object.fromEntries(threads),
+    ...(cores !== undefined && { processors: (cores + (areShared ? generators : 0)) / count }),
   }
 }
 
@@ -97,33 +138,58 @@ export function pointOf(results: readonly Result[]): ScalePoint {
 export function reckonScale(
   configurations: readonly Configuration[],
   rounds: readonly (readonly Result[][])[],
+  processors: Processors,
 ): ScaleRow[] {
-  const points = rounds.map((round) => round.map(pointOf))
+  const points = rounds.map((round) => round.map((results) => pointOf(results, processors)))
   return configurations.map((configuration, index) => {
     const own = points.flatMap((round) => round[index] ?? [])
     const other = configuration.comparedWith
     const spread = (read: (point: ScalePoint) => number | undefined) => spreadOf(own.map(read))
+    const busy = spreadsOf(
+      LIMITS,
+      own.map((point) => point.busy),
+    )
     return {
       configuration,
       rounds: rounds.map((round) => round[index] ?? []),
       points: own,
       perSecond: spread(({ perSecond }) => perSecond),
       p99Ms: spread(({ p99Ms }) => p99Ms),
-      cpu: Object.fromEntries(
-        ROLES.flatMap((role) => {
-          const micros = spread(({ cpu }) => cpu[role])
-          return micros ? [[role, micros]] : []
-        }),
+      cpu: spreadsOf(
+        ROLES,
+        own.map(({ cpu }) => cpu),
       ),
       floors: spread(({ floors }) => floors),
       cores: spread(({ cores }) => cores),
       perCore: spread(({ perCore }) => perCore),
+      busy,
+      fullest: fullestOf(busy),
       ratio:
         other === undefined
           ? undefined
           : spreadOf(points.map((round) => quotient(round[index]?.perCore, round[other]?.perCore))),
     }
   })
+}
+
+/** Of each figure that some have. */
+function spreadsOf<K extends string>(
+  names: readonly K[],
+  figures: readonly Partial<Record<K, number>>[],
+): Partial<Record<K, Spread>> {
+  const spreads: Partial<Record<K, Spread>> = {}
+  for (const name of names) {
+    const spread = spreadOf(figures.map((one) => one[name]))
+    if (spread) spreads[name] = spread
+  }
+  return spreads
+}
+
+/** The busiest; but the processors where they are full, since every thread waits for them then. */
+function fullestOf(busy: ScaleRow['busy']): ScaleRow['fullest'] {
+  const found = LIMITS.flatMap((limit) => (busy[limit] ? [{ limit, busy: busy[limit].median }] : []))
+  const full = found.find((one) => one.limit === 'processors' && one.busy >= FULL_PROCESSORS)
+  return full ?? found.toSorted((a, b) => b.busy - a.busy)[0]
 }
 
 function plural(count: number, noun: string): string {

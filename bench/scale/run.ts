@@ -1,11 +1,13 @@
 /** Full flows with more and more front threads, and with several instances on one database, in turn: A B C D, A B C D … */
 
+import { availableParallelism } from 'node:os'
 import { withPrefix } from '../contest.ts'
 import { shareOf } from '../generator/fleet.ts'
 import type { Progress } from '../generator/messages.ts'
 import { type Interrupt, unlessInterrupted } from '../interrupt.ts'
 import type { Options } from '../options/options.ts'
 import type { ScaleOptions } from '../options/scale.ts'
+import { countCpus } from '../options/servers.ts'
 import type { ProgressLine } from '../report/progress.ts'
 import type { Result } from '../report/result.ts'
 import { letterOf } from '../report/summary.ts'
@@ -13,7 +15,7 @@ import { runScenario } from '../run.ts'
 import { optionsFor, type Server } from '../servers/chancery.ts'
 import { createDatabase, postgresBelow, startInstance } from '../servers/instances.ts'
 import { meetingPoint } from './meeting.ts'
-import { type Configuration, configurationsOf, reckonScale, type ScaleRow } from './result.ts'
+import { type Configuration, configurationsOf, type Processors, reckonScale, type ScaleRow } from './result.ts'
 
 /**
  * @param host A service in development mode, for its PostgreSQL and its CA; it is not loaded itself.
@@ -48,7 +50,7 @@ export async function runScale(
       }
       if (!interrupt.aborted) rounds.push(done)
     }
-    return reckonScale(configurations, rounds)
+    return reckonScale(configurations, rounds, processorsOf(options))
   } finally {
     progress.begin('taking instances down')
     await Promise.all(started.map((server) => server.stop()))
@@ -133,6 +135,13 @@ function addProgress(a: Progress, b: Progress): Progress {
     refused: a.refused + b.refused,
     dropped: a.dropped + b.dropped,
   }
+}
+
+/** Of servers that are bound to none, all of the machine. */
+function processorsOf({ servers: { serverCpus } }: Options): Processors {
+  return serverCpus === undefined
+    ? { count: availableParallelism(), areShared: true }
+    : { count: countCpus(serverCpus), areShared: false }
 }
 
 function requireSuccess(result: Result): Result {

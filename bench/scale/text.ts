@@ -5,12 +5,17 @@ import type { Grid } from '../report/grid.ts'
 import { BUSY_CORES, isGeneratorBusy, type Result } from '../report/result.ts'
 import { letterOf, type Spread } from '../report/summary.ts'
 import { generatorWarning, number, ROLE_NAMES } from '../report/text.ts'
-import type { ScaleRow } from './result.ts'
+import type { Limit, ScaleRow } from './result.ts'
 
 const COLUMNS = [
   ...['configuration', 'certificates/s', 'p99, ms', 'CPU of a certificate, µs', '× floor', 'cores used'],
-  ...['certificates/s a core', 'ratio of that'],
+  ...['certificates/s a core', 'ratio of that', 'fullest part'],
 ]
+
+const LIMIT_NAMES = {
+  ...{ front: 'front thread', main: 'main thread', signer: 'signer', postgres: 'PostgreSQL process' },
+  processors: 'processors',
+} as const satisfies Record<Limit, string>
 
 /** @param processors That the generators may use. */
 export function renderScale(rows: readonly ScaleRow[], processors: number): string {
@@ -48,6 +53,7 @@ function cells(row: ScaleRow, index: number): string[] {
     cpuWords(row),
     ...[floors, cores, perCore].map(shown),
     ratioWords(row),
+    fullestWords(row),
   ]
 }
 
@@ -61,6 +67,10 @@ function ratioWords({ configuration: { comparedWith }, ratio }: ScaleRow): strin
   const { median, lowest, highest } = ratio
   const range = lowest === highest ? '' : ` (${lowest.toFixed(2)}–${highest.toFixed(2)})`
   return `${median.toFixed(2)} of ${letterOf(comparedWith)}${range}`
+}
+
+function fullestWords({ fullest }: ScaleRow): string {
+  return fullest ? `${LIMIT_NAMES[fullest.limit]}, ${Math.round(fullest.busy * 100)} %` : '–'
 }
 
 /** Lines. */

@@ -64,6 +64,22 @@ describe('the micro-benchmarks', { skip: process.platform === 'linux' ? false : 
     assert.match(readFileSync(page, 'utf8'), /<h2>The parts one by one<\/h2>[\s\S]*jws-verify/)
   })
 
+  test('take in every statement, in batches where the store has them', async () => {
+    const file = path.join(folder, 'statements.json')
+    const batched = ['account-find', 'nonce-redeem', 'rate-limit-charge', 'attempt-unclaimed', 'renewal-find']
+    const claimed = ['claim-trigger', 'claim-attempt']
+    const settings = ['--rows', '100', '--batches', '2,4', '--json', file]
+    const { code, stderr } = await run(...settings, 'account-orders', ...batched, ...claimed)
+    assert.equal(code, 0, stderr)
+    const found = readDocument(file).micro?.results.map(({ name, batch, operations }) => [name, batch, operations])
+    assert.deepEqual(found, [
+      ...[...batched, ...claimed].map((name) => [name, 2, 100]),
+      ['account-orders', undefined, 100],
+      ...[...batched, ...claimed].map((name) => [name, 4, 100]),
+    ])
+    rmSync(file)
+  })
+
   test('refuse what they do not know', async () => {
     const { code, stderr } = await run('--rows', '1', 'nonsense')
     assert.equal(code, 2)

@@ -31,13 +31,25 @@ describe('bench scale', { skip: process.platform === 'linux' ? false : 'reads /p
     const short = ['--fronts', '1', '--repeat', '1', '--duration', '1', '--warmup', '0', '--clients', '4']
     const { code, stdout, stderr } = await run(...short, '--json', file, '--html', page)
     assert.equal(code, 0, stderr)
-    assert.match(stdout, /^\| A: 1 front \|.*\| – \|\n\| B: .* of A \|\n\| C: 2 instances, 1 front each \|.* of B \|$/m)
+    assert.match(
+      stdout,
+      /^\| A: 1 front \|.*\| – \| [\w ]+, \d+ % \|\n\| B: .* of A \|.*\n\| C: 2 instances, 1 front each \|.* of B \|.*$/m,
+    )
 
     const { scale } = readDocument(file)
     assert.deepEqual(
       scale.map(({ rounds }) => rounds.map((results) => results.length)),
       [[1], [1], [2]],
     )
+    for (const { busy, fullest } of scale) {
+      assert.deepEqual(Object.keys(busy).toSorted(), ['front', 'main', 'postgres', 'processors', 'signer'])
+      // What takes less than 10 ms in that second may be 0.
+      assert.ok(fullest && fullest.busy > 0, JSON.stringify(busy))
+      assert.ok(
+        Object.values(busy).every(({ median }) => median >= 0 && median < 1.1),
+        JSON.stringify(busy),
+      )
+    }
     for (const { rounds } of scale)
       for (const result of rounds.flat()) {
         assert.ok(result.certificatesChecked > 0 && result.checksPassed)

@@ -29,6 +29,7 @@ export function aResult({ perSecond, p50 = 1, service, signer, floor, failures =
       dropped: 0,
     },
     ...{
+      busiest: undefined,
       generatorCores: 0,
       refused: 0,
       refusals: {},

@@ -3,6 +3,9 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { describe, test } from 'node:test'
+import { setTimeout } from 'node:timers/promises'
+import { Worker } from 'node:worker_threads'
+import { busiestBetween, threadTicks } from '../../../bench/measure/busy-threads.ts'
 import { findListener, listeningInodes } from '../../../bench/measure/find-server.ts'
 import {
   familyOf,
@@ -69,6 +72,41 @@ describe('server CPU by role', () => {
     while (process.cpuUsage(own).user < 200_000) Math.sqrt(2)
     const { service } = cpuBetween(before, cpuByRole(readProcesses(), { service: process.pid }))
     assert.ok(service !== undefined && service >= 180_000, `${service} µs`)
+  })
+})
+
+describe('the busiest threads', () => {
+  const ticks = (...threads: [number, number][]) => new Map(threads)
+
+  test('are told by part, with those that began in between and without those that ended', () => {
+    const before = { front: ticks([11, 100], [12, 100], [13, 900]), main: ticks([10, 50]) }
+    const after = { front: ticks([11, 290], [12, 220], [14, 30]), main: ticks([10, 70]), postgres: ticks([40, 100]) }
+    assert.deepEqual(busiestBetween(before, after, 2), { front: 0.95, main: 0.1, postgres: 0.5 })
+    assert.deepEqual(busiestBetween({}, {}, 1), {})
+  })
+
+  test('are the first, and one of the others, of this process', onLinux, async () => {
+    const self = { ...aProcess(process.pid, 1, 0, 'node'), role: 'service' as const }
+    const worker = new Worker('for (;;) Math.sqrt(2)', { eval: true })
+    try {
+      await once(worker, 'online')
+      const before = threadTicks([self])
+      const secondsUsed = () => busiestBetween(before, threadTicks([self]), 1)
+      while ((secondsUsed().front ?? 0) < 0.3) await setTimeout(50)
+      const { main } = secondsUsed()
+      assert.ok(main !== undefined && main < 0.3, `${main} s`)
+    } finally {
+      await worker.terminate()
+    }
+  })
+
+  test('of PostgreSQL are its processes', () => {
+    const postgres = threadTicks([POSTMASTER, BACKEND].map((process) => ({ ...process, role: 'postgres' as const })))
+    assert.deepEqual(postgres, { postgres: ticks([12, 5], [13, 40]) })
+  })
+
+  test('of a process that has ended are none', onLinux, () => {
+    assert.deepEqual(threadTicks([{ ...aProcess(2 ** 22 + 1, 1, 0, 'node'), role: 'signer' }]), {})
   })
 })
 

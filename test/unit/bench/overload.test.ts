@@ -21,6 +21,7 @@ function seconds(length: number, count: number, ms: number, more: Partial<Slot> 
 const sample = (at: number, micros: number, bytes: number): ServerSample => ({
   ...{ at, cpu: { service: micros } },
   residentBytes: { service: bytes },
+  threads: {},
 })
 
 function measured(slots: Slot[], samples: ServerSample[] = []): OverloadMeasured {

@@ -18,7 +18,10 @@ import { aResult, type Run } from '../../support/bench-result.ts'
 const histogram = emptyHistogram()
 for (let ms = 1; ms <= 1000; ms++) recordValue(histogram, ms)
 const slot = { succeeded: 5, failed: 0, refused: 1, dropped: 2, latency: histogram }
-const samples = [0, 1, 2].map((at) => ({ at, cpu: { service: at * 500_000 }, residentBytes: { service: 1e8 + at } }))
+const samples = [0, 1, 2].map((at) => ({
+  ...{ at, cpu: { service: at * 500_000 }, residentBytes: { service: 1e8 + at } },
+  threads: {},
+}))
 
 function measuredResult(run: Run, load: 'closed' | number = 'closed') {
   const curves = {
@@ -72,9 +75,11 @@ const abuse = {
   others: summarize('full-flow', 'beside slowloris', [rows.map((run) => measuredResult(run))]),
 }
 
-const scale = reckonScale(configurationsOf({ fronts: [1, 2], instances: 0 }), [
-  [[measuredResult(rows[0] as Run)], [measuredResult(rows[1] as Run)]],
-])
+const scale = reckonScale(
+  configurationsOf({ fronts: [1, 2], instances: 0 }),
+  [[[measuredResult(rows[0] as Run)], [measuredResult(rows[1] as Run)]]],
+  { count: 3, areShared: false },
+)
 const cost = { name: 'TLS', places: { fronts: 30, main: 1, validation: 0, signer: 2 }, total: 33 }
 const profile: ScenarioProfile = {
   ...{ scenario: 'full-flow', build: 'this', result: measuredResult(rows[0] as Run), profiledPerSecond: 50 },
