@@ -7,6 +7,7 @@
 import sade, { type Sade } from 'sade'
 import { UsageError } from './commands/errors.ts'
 import type { ListFlags } from './commands/inspect-lists.ts'
+import type { PageFlags } from './commands/list-output.ts'
 import { type GlobalOptions, type Text, textOf, valuesOf } from './commands/option-values.ts'
 import { type AdviceFlags, ANY, AT_ONCE, NO_EXPLANATION, type SelectionFlags } from './commands/renewal-flags.ts'
 import { run, runWithConfig } from './commands/run.ts'
@@ -213,12 +214,14 @@ const LISTS = {
     example: '--contact ops@example.com',
   },
 } as const
+const AFTER = ['--after', 'Where the page before ended'] as const
+const LIMIT = ['--limit', 'Rows of a page, at most 1000', 50] as const
 for (const [name, { inspect, options, example }] of Object.entries(LISTS)) {
   const command = program.command(`inspect ${name}`, `List ${name} by filters, newest first, a page at a time`)
   for (const [flag, sentence] of options) command.option(`--${flag}`, sentence)
   command
-    .option('--after', 'Where the page before ended')
-    .option('--limit', 'Rows of a page, at most 1000', 50)
+    .option(...AFTER)
+    .option(...LIMIT)
     .option(
       '--to-end',
       'Where filters leave few rows: search until the page is full or the list ends, however long it takes',
@@ -291,9 +294,16 @@ program
   )
 
 program
-  .command('eab list', 'List the credentials of external account binding, newest first')
+  .command('eab list', 'List the credentials of external account binding, newest first, a page at a time')
+  .option(...AFTER)
+  .option(...LIMIT)
+  .option('--json', 'Print JSON')
   .example('-c config.yaml eab list')
-  .action(runWithConfig(async (config) => (await import('./commands/eab.ts')).listCredentials(config)))
+  .action(
+    runWithConfig(async (config, flags: GlobalOptions & PageFlags) =>
+      (await import('./commands/eab-list.ts')).listCredentials(config, listFlags(flags)),
+    ),
+  )
 
 program
   .command('eab revoke <kid>', 'Revoke a credential, the accounts registered with it and their authorizations')

@@ -73,8 +73,6 @@ export interface EabStore {
   register(bound: BoundAccount): Promise<boolean>
   /** Undefined when the kid is taken. */
   create(credential: NewEabCredential): Promise<EabCredential | undefined>
-  /** Newest first. */
-  list(): Promise<EabCredential[]>
   findByKid(kid: string): Promise<EabCredential | undefined>
   /**
    * Revokes the credential, the valid accounts registered with it, and their authorizations (doc 2). It may be
@@ -130,12 +128,6 @@ const CREATE: Statement = {
     VALUES ($1, $2, $3, $4, $5, $6, $7)
     ON CONFLICT (kid) DO NOTHING
     RETURNING ${COLUMNS}`,
-}
-
-const LIST: Statement = {
-  name: 'eab-list',
-  // The key is time-ordered.
-  text: `SELECT ${COLUMNS} FROM eab_credentials ORDER BY id DESC`,
 }
 
 const FIND_BY_KID: Statement = {
@@ -208,10 +200,6 @@ export function createEabStore(db: Database): EabStore {
       const facts = [id, kid, label ?? null, sealedKey, createdBy ?? null]
       const rows = await db.query<CredentialRow>(CREATE, [...facts, profiles ?? null, preapprovedNetworks ?? null])
       return rows[0] && decode(rows[0])
-    },
-
-    async list() {
-      return (await db.query<CredentialRow>(LIST, [])).map(decode)
     },
 
     async findByKid(kid) {

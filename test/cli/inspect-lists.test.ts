@@ -1,4 +1,4 @@
-/** `chancery inspect certificates | orders | accounts`: filters, pages, and what is said when there is nothing or too much. */
+/** `chancery inspect certificates | orders | accounts` and `eab list`: filters, pages, and what is said when there is nothing or too much. */
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
@@ -8,6 +8,7 @@ import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { stringify } from 'yaml'
 import type { Requester } from '../../src/store/account-store.ts'
+import { createEabStore } from '../../src/store/eab-store.ts'
 import {
   aName,
   anAccount,
@@ -15,6 +16,7 @@ import {
   anIssued,
   anOrder,
   aReadyOrder,
+  newId,
   openStores,
   type StoreFixture,
 } from '../store/support.ts'
@@ -150,10 +152,20 @@ describe('inspect, the lists', () => {
     const made = await chancery('db', 'search-indexes')
     assert.deepEqual(
       [made.code, made.out.match(/^\w+/gm)],
-      [0, ['certificates_names', 'certificates_issuer', 'accounts_contacts']],
+      [0, ['certificates_names', 'certificates_issuer', 'orders_names', 'accounts_contacts']],
     )
     assert.deepEqual(numbers(await certificates('--name', names[2] as string)), [2])
     assert.deepEqual(numbers(await certificates('--issuer', FINGERPRINTS[0].toString('hex'))), [0])
+    const orderOf = async (...words: string[]) => {
+      const { found } = await list('orders', '--name', names[4] as string, ...words)
+      return (
+        await store.sql<{ id: string }>('SELECT certificate_id AS id FROM orders WHERE id = ANY ($1)', [found])
+      ).map(({ id }) => id)
+    }
+    assert.deepEqual(numbers(await orderOf()), [4])
+    assert.deepEqual(numbers(await orderOf('--account', other.accountId, '--status', 'valid')), [4])
+    assert.deepEqual(await orderOf('--account', requester.accountId), [])
+    assert.deepEqual(await orderOf('--status', 'invalid'), [])
     const accounts = await list('accounts', '--contact', 'ops@lists.example')
     assert.deepEqual(accounts.found, [requester.accountId])
     const dropped = await chancery('db', 'search-indexes', '--drop')
@@ -200,6 +212,64 @@ describe('inspect, the lists', () => {
     assert.equal(complaint, `there are more: --after ${ids[3]}\n`)
     const none = await chancery('inspect', 'certificates', '--name', 'nobody.example')
     assert.deepEqual([none.code, none.out, none.complaint], [0, '', 'no certificates\n'])
+  })
+
+  test('eab list: newest first, a page at a time, a line each', async () => {
+    const none = await chancery('eab', 'list')
+    assert.deepEqual([none.code, none.out, none.complaint], [0, '', 'no credentials\n'])
+    const eab = createEabStore(store.db)
+    const made = []
+    for (const kid of ['one', 'two', 'three']) {
+      const wanted = { id: newId(), kid, label: `of ${kid}`, sealedKey: Buffer.alloc(61), createdBy: undefined }
+      made.push(await eab.create({ ...wanted, profiles: ['short', 'long'], preapprovedNetworks: ['10.0.0.0/8'] }))
+    }
+    const [one, two] = made
+    await eab.revoke(two?.id ?? '')
+    const first = await chancery('eab', 'list', '--limit', '2')
+    assert.equal(first.complaint, `there are more: --after ${two?.id}\n`)
+    const [newest, second, ...rest] = first.out.trimEnd().split('\n')
+    assert.match(
+      newest ?? '',
+      /^unused {3}three {2}made \S+ {2}profiles short,long {2}preapproved from 10\.0\.0\.0\/8 {2}"of three"$/,
+    )
+    assert.match(second ?? '', /^revoked {2}two {2}made /)
+    assert.deepEqual(rest, [])
+    const last = await chancery('eab', 'list', '--limit', '2', '--after', two?.id ?? '')
+    assert.match(last.out, /^unused {3}one {2}made .*\n$/)
+    assert.equal(last.complaint, '')
+    const past = await chancery('eab', 'list', '--after', one?.id ?? '')
+    assert.deepEqual([past.code, past.out, past.complaint], [0, '', 'no credentials after that\n'])
+  })
+
+  test('eab list --json has the cursor, and of a credential everything but its key', async () => {
+    const { code, out } = await chancery('eab', 'list', '--json', '--limit', '1')
+    assert.equal(code, 0)
+    const { credentials, next, complete } = JSON.parse(out)
+    const { id, created_at: createdAt, ...facts } = credentials[0]
+    assert.deepEqual([credentials.length, next, complete], [1, id, true])
+    assert.match(createdAt, /^\d{4}-.*Z$/)
+    assert.deepEqual(facts, {
+      kid: 'three',
+      label: 'of three',
+      status: 'unused',
+      account_id: null,
+      profiles: ['short', 'long'],
+      preapproved_networks: ['10.0.0.0/8'],
+      used_at: null,
+    })
+  })
+
+  test('eab list refuses what it does not take, with what is right', async () => {
+    for (const [words, complaint] of [
+      [['--limit', '1001'], '--limit takes a whole number from 1 to 1000'],
+      [['--after', 'kid'], '--after takes a UUID'],
+      [['--after', newId(), '--after', newId()], '--after is given once'],
+      [['--to-end'], 'unknown option: --to-end'],
+    ] as const) {
+      const result = await chancery('eab', 'list', ...words)
+      assert.equal(result.code, 2)
+      assert.ok(result.complaint.includes(complaint), result.complaint)
+    }
   })
 
   for (const [words, complaint] of [

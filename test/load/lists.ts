@@ -11,6 +11,7 @@ import { listAccounts } from '../../src/store/account-list.ts'
 import { type CertificateFilter, listCertificates } from '../../src/store/certificate-list.ts'
 import { createCrlStore } from '../../src/store/crl-store.ts'
 import { openDatabase } from '../../src/store/database.ts'
+import { listEabCredentials } from '../../src/store/eab-list.ts'
 import { createInspectStore } from '../../src/store/inspect-store.ts'
 import { listOrders, ORDER_STATUSES } from '../../src/store/order-list.ts'
 import { createOrderStore } from '../../src/store/order-store.ts'
@@ -49,6 +50,7 @@ try {
   const contact = await one(
     "SELECT contacts[1] AS v FROM accounts TABLESAMPLE SYSTEM (0.1) WHERE contacts <> '{}' LIMIT 1",
   )
+  const kid = await one('SELECT kid AS v FROM eab_credentials ORDER BY id LIMIT 1')
   const keyVersion = Number(await one(`SELECT key_version AS v FROM accounts WHERE id = '${large}'`))
   const inspect = createInspectStore(checked)
   const orders = createOrderStore(db)
@@ -95,6 +97,9 @@ try {
     orders: () => listOrders(checked, {}, undefined, LIMIT),
     'orders --account, the large one': () => listOrders(checked, { accountId: large }, undefined, LIMIT),
     'orders --account, the large one, from the middle': () => listOrders(checked, { accountId: large }, middle, LIMIT),
+    'orders --name': () => listOrders(checked, { name }, undefined, LIMIT),
+    'orders --name, none': () => listOrders(checked, { name: 'nobody.example' }, undefined, LIMIT),
+    'orders --account --name, the large one': () => listOrders(checked, { accountId: large, name }, undefined, LIMIT),
     ...Object.fromEntries(
       ORDER_STATUSES.flatMap((status) => [
         [`orders --status ${status}`, () => listOrders(checked, { status }, undefined, LIMIT)],
@@ -105,10 +110,15 @@ try {
       ]),
     ),
     'orders --created-before': () => listOrders(checked, { createdBefore: inDays(-100) }, undefined, LIMIT),
+    'orders --created-after': () => listOrders(checked, { createdAfter: inDays(-1) }, undefined, LIMIT),
+    'orders --created-after --created-before': () =>
+      listOrders(checked, { createdAfter: inDays(-101), createdBefore: inDays(-100) }, undefined, LIMIT),
     accounts: () => listAccounts(checked, {}, undefined, LIMIT),
     'accounts --status deactivated': () => listAccounts(checked, { status: 'deactivated' }, undefined, LIMIT),
     'accounts --status revoked, none': () => listAccounts(checked, { status: 'revoked' }, undefined, LIMIT),
     'accounts --contact': () => listAccounts(checked, { contact }, undefined, LIMIT),
+    'accounts --eab': () => listAccounts(checked, { eabKid: kid }, undefined, LIMIT),
+    'eab list': () => listEabCredentials(checked, undefined, LIMIT),
     'orders list of RFC 8555, the large account': () =>
       orders.list({ accountId: large, keyVersion }, undefined, LIMIT + 1),
     'the same, from the middle': () => orders.list({ accountId: large, keyVersion }, middle, LIMIT + 1),

@@ -8,6 +8,7 @@ import { after, before, describe, test } from 'node:test'
 import { listAccounts } from '../../src/store/account-list.ts'
 import { type CertificateFilter, listCertificates } from '../../src/store/certificate-list.ts'
 import type { Database, Statement } from '../../src/store/database.ts'
+import { listEabCredentials } from '../../src/store/eab-list.ts'
 import { makeIndexes, SEARCH_INDEXES } from '../../src/store/optional-indexes.ts'
 import { listOrders } from '../../src/store/order-list.ts'
 import { createRenewalStore } from '../../src/store/renewal-store.ts'
@@ -25,7 +26,7 @@ const FILL = `
     SELECT gen_random_uuid(), a.id, 'dns', 'host' || n || '.example', false, 'expired', now() - interval '100 days', 'token', '{http-01}'
       FROM accounts a, generate_series(1, 6) n;
   INSERT INTO orders (id, account_id, identifiers, authorization_ids, profile, expires_at, status, certificate_id)
-    SELECT gen_random_uuid(), account_id, '[]', ARRAY[id], 'default', expires_at,
+    SELECT gen_random_uuid(), account_id, jsonb_build_array(jsonb_build_object('type', 'dns', 'value', md5(id::text) || '.example')), ARRAY[id], 'default', expires_at,
            (ARRAY['open', 'valid', 'invalid'])[1 + (random() * 2)::integer], gen_random_uuid()
       FROM authorizations;
   INSERT INTO certificates (id, account_id, order_id, serial_number, issuer_fingerprint, names, not_before, not_after, der, revoked_at)
@@ -33,8 +34,10 @@ const FILL = `
            ARRAY[md5(id::text) || '.example'], now(), now() + (random() - 0.5) * interval '180 days', decode(repeat('00', 450), 'hex'),
            CASE WHEN random() < 0.01 THEN now() END
       FROM orders;
+  INSERT INTO eab_credentials (id, kid, hmac_key) SELECT gen_random_uuid(), 'kid ' || n, '' FROM generate_series(1, 5000) n;
+  UPDATE accounts SET eab_credential_id = (SELECT id FROM eab_credentials WHERE kid = 'kid 1') WHERE contacts[1] NOT LIKE '%7@%';
   ANALYZE`
-const LARGE = ['accounts', 'authorizations', 'orders', 'certificates']
+const LARGE = ['accounts', 'authorizations', 'orders', 'certificates', 'eab_credentials']
 const inDays = (days: number) => new Date(Date.now() + days * 86_400_000)
 
 describe('plans of long lists and walks', () => {
@@ -121,6 +124,12 @@ describe('plans of long lists and walks', () => {
       () => listAccounts(spied, { status: 'deactivated' }, undefined, 50),
       /accounts_not_valid/,
     ],
+    'accounts of a credential, where most are of another': [
+      () => listAccounts(spied, { eabKid: 'kid 7' }, undefined, 50),
+      /accounts_eab_credential/,
+    ],
+    'binding credentials': [() => listEabCredentials(spied, undefined, 50), /eab_credentials_pkey/],
+    'binding credentials behind a cursor': [() => listEabCredentials(spied, newId(), 50), /eab_credentials_pkey/],
   }
   for (const [title, [read, index]] of Object.entries(LISTS)) test(title, () => requirePlans(read, index))
 
@@ -130,10 +139,12 @@ describe('plans of long lists and walks', () => {
   test('orders of an account', () =>
     requirePlans(() => listOrders(spied, { accountId: account, status: 'invalid' }, undefined, 50), /orders_account/))
 
-  test('with search indexes: certificates by name and issuer, accounts by contact', async () => {
+  test('with search indexes: certificates by name and issuer, orders by name, accounts by contact', async () => {
     await makeIndexes(store.db, SEARCH_INDEXES)
     await requirePlans(certificates({ name }), /certificates_names/)
     await requirePlans(certificates({ issuer: '00' }), /certificates_issuer/)
+    await requirePlans(() => listOrders(spied, { name }, undefined, 50), /orders_names/)
+    await requirePlans(() => listOrders(spied, { accountId: account, name }, undefined, 50), /orders_names/)
     await requirePlans(
       () => listAccounts(spied, { contact: 'mailto:7@contact.example' }, undefined, 50),
       /accounts_contacts/,

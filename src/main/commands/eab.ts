@@ -1,4 +1,4 @@
-/** `chancery eab create`, `list` and `revoke`: credentials of external account binding (RFC 8555 §7.3.4). */
+/** `chancery eab create` and `revoke`: credentials of external account binding (RFC 8555 §7.3.4). */
 
 import type { Config } from '../../config/schema.ts'
 import { normalizeAllowedIdentifier } from '../../domain/allowlist.ts'
@@ -7,7 +7,7 @@ import { isKid } from '../../protocol/external-account-binding.ts'
 import { createEabCredential } from '../../services/external-accounts.ts'
 import { createAllowlistStore } from '../../store/allowlist-store.ts'
 import { createCsrProfileStore } from '../../store/csr-profile-store.ts'
-import { createEabStore, type EabCredential } from '../../store/eab-store.ts'
+import { createEabStore } from '../../store/eab-store.ts'
 import { eabSecretBox } from '../settings/eab-secret.ts'
 import { newIdentifiersOf } from './account.ts'
 import { requireProfile } from './csr-profile.ts'
@@ -70,29 +70,6 @@ function networksOf(texts: readonly string[]): string[] | undefined {
     return normal.value
   })
   return networks.length === 0 ? undefined : networks
-}
-
-export async function listCredentials(config: Config): Promise<number> {
-  return withDatabase(config, async (db) => {
-    const credentials = await createEabStore(db).list()
-    for (const credential of credentials) console.log(describe(credential))
-    if (credentials.length === 0) console.log('there are no binding credentials')
-    return 0
-  })
-}
-
-function describe(credential: EabCredential): string {
-  const { kid, label, accountId, used, usedAt, revoked, createdAt, profiles, preapprovedNetworks } = credential
-  const state = revoked ? 'revoked' : used ? 'used' : 'unused'
-  const facts = [
-    `made ${createdAt.toISOString()}`,
-    ...(usedAt ? [`used ${usedAt.toISOString()}`] : []),
-    ...(accountId ? [`account ${accountId}`] : []),
-    ...(profiles ? [`profiles ${profiles.join(',')}`] : []),
-    ...(preapprovedNetworks ? [`preapproved from ${preapprovedNetworks.join(',')}`] : []),
-    ...(label ? [JSON.stringify(label)] : []),
-  ]
-  return `${state.padEnd(7)}  ${kid}  ${facts.join('  ')}`
 }
 
 export async function revokeCredential(config: Config, kid: string): Promise<number> {

@@ -1,5 +1,6 @@
 /** Options that several commands take, and what they may hold: checked, with the flag in every complaint. */
 
+import { isUuid } from '../../lib/uuid.ts'
 import { parseTimestamp } from '../../protocol/timestamp.ts'
 import { UsageError } from './errors.ts'
 
@@ -39,6 +40,13 @@ export function portOf(value: number | undefined, flag: string): number {
   if (value === undefined || !Number.isInteger(value) || value < 1 || value > 65535)
     throw new UsageError(`${flag} takes a port number`)
   return value
+}
+
+/** @throws UsageError */
+export function uuidOf(flag: string, text: string): string {
+  const id = text.toLowerCase()
+  if (!isUuid(id)) throw new UsageError(`${flag} takes a UUID`)
+  return id
 }
 
 /** Hexadecimal as openssl prints it: either case, with colons or without. @throws UsageError */
