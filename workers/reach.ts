@@ -30,7 +30,7 @@ export interface ReachContext {
 export interface Unreached {
   kind: 'unreached'
   problem: 'dns' | 'connection' | 'tls'
-  /** Words of ours; no address in them, since the host may be one that a stranger's redirect named. */
+  /** Words of ours, without an address. */
   reason: string
   retryable: boolean
 }

@@ -28,13 +28,16 @@ export interface ApprovalFacts {
   networks: readonly string[] | undefined
   /** Text of the client's address, behind trusted proxies. */
   address: string
+  /** The address is a trusted proxy's: who asks through it is not known, so no network approves it. */
+  isProxy: boolean
   requestId: string
   now: Date
 }
 
 /** Undefined when nothing is approved: the request is then treated like any other. */
-export function approvalOf({ autoAccept, networks, address, requestId, now }: ApprovalFacts): Approval | undefined {
-  if (!autoAccept && networks === undefined) return undefined
+export function approvalOf(facts: ApprovalFacts): Approval | undefined {
+  const { autoAccept, networks, address, isProxy, requestId, now } = facts
+  if (!autoAccept && (networks === undefined || isProxy)) return undefined
   const base = { at: renderTimestamp(now), result: 'valid', requestId } as const
   if (autoAccept) return { record: { type: 'auto_accept', ...base } }
   // A proxy that listens on IPv6 alone names its IPv4 clients so.

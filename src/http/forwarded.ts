@@ -40,17 +40,26 @@ export function trustedProxies(settings: ProxySettings): (address: string) => bo
   return (address) => trusted.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
 }
 
-/** Right to left, the first address that is no trusted proxy; anything that is no address ends the chain of trust. */
+/**
+ * Right to left, the first address that is no trusted proxy; anything that is no address ends the chain of trust. What is
+ * left then is a proxy's address, by which clients are counted and nothing is allowed.
+ */
 function clientAddress(header: string | undefined, peer: string, isTrusted: (address: string) => boolean): string {
   let client = peer
   const hops = header?.split(',') ?? []
   for (const hop of hops.reverse()) {
-    const address = hop.trim()
-    if (isIP(address) === 0) return client
+    const address = addressOf(hop.trim())
+    if (address === undefined) return client
     client = address
     if (!isTrusted(address)) return client
   }
   return client
+}
+
+/** Azure, IIS and others write a port behind the address, and brackets around one of IPv6. */
+function addressOf(hop: string): string | undefined {
+  const address = hop.replace(/^\[([\da-f]*:[\da-f:.]+)\](?::\d{1,5})?$|^([\d.]+):\d{1,5}$/i, '$1$2')
+  return isIP(address) === 0 ? undefined : address
 }
 
 function addNetwork(list: BlockList, entry: string): void {

@@ -176,7 +176,10 @@ function notCheckable(request: MpicRequest): CheckOutcome {
 function dcvOutcome(job: BuiltInJob, verdict: ValidationVerdict): CheckOutcome {
   const details = DETAILS[job.type](verdict.evidence)
   if (verdict.ok) return { passed: true, completed: true, details }
-  const error = { type: `${verdict.problem}:${job.type}`, message: verdict.detail }
+  // Whoever asks keeps it as evidence, and may read what a client may not.
+  const withheld = last(verdict.evidence, 'behind-redirect')
+  const message = withheld ? `${verdict.detail}: ${withheld['reason']}` : verdict.detail
+  const error = { type: `${verdict.problem}:${job.type}`, message }
   return { passed: false, completed: verdict.problem !== 'serverInternal', error, details }
 }
 

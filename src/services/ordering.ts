@@ -27,13 +27,14 @@ export interface OrderingPolicy {
   preAuthorizationLifetimeMs: number
   /** `challenges.auto_accept` */
   autoAccept: boolean
+  isTrustedProxy(address: string): boolean
 }
 
 /** Who asks, and from where. */
 export interface Client {
   requester: Requester
   account: Pick<Account, 'allowedProfiles' | 'preapprovedNetworks'>
-  /** Behind trusted proxies. */
+  /** Behind trusted proxies; the proxy's own where nothing better is known. */
   address: string
   requestId: string
 }
@@ -95,8 +96,11 @@ export function createOrdering(
     }
   }
 
-  const approvalFor = ({ account, address, requestId }: Client, now: Date): Approval | undefined =>
-    approvalOf({ autoAccept: policy.autoAccept, networks: account.preapprovedNetworks, address, requestId, now })
+  function approvalFor({ account, address, requestId }: Client, now: Date): Approval | undefined {
+    const { autoAccept, isTrustedProxy } = policy
+    const networks = account.preapprovedNetworks
+    return approvalOf({ autoAccept, networks, address, isProxy: isTrustedProxy(address), requestId, now })
+  }
 
   async function findAuthorization(requester: Requester, authorizationId: string): Promise<Authorization> {
     const authorization = unlessStale(await authorizations.find({ requester, authorizationId }))

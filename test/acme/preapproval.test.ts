@@ -39,23 +39,29 @@ describe('pre-approval', () => {
   })
 
   /** A client of an account whose credential approves `allowed` from 10.1.0.0/16 and 2001:db8::/32. */
-  async function aClient(...allowed: string[]): Promise<{ client: AcmeClient; kid: string }> {
+  const aClient = (...allowed: string[]) => aClientFrom(['10.1.0.0/16', '2001:db8::/32'], allowed)
+
+  async function aClientFrom(networks: string[], allowed: string[]): Promise<{ client: AcmeClient; kid: string }> {
     const kid = `office-${++kids}`
-    const words = allowed.flatMap((pattern) => ['--allow', pattern])
-    const networks = ['--preapprove', '10.1.0.0/16', '--preapprove', '2001:db8::/32']
-    const credential = await createCredential(service, kid, ...words, ...networks)
+    const words = [
+      ...allowed.flatMap((pattern) => ['--allow', pattern]),
+      ...networks.flatMap((network) => ['--preapprove', network]),
+    ]
+    const credential = await createCredential(service, kid, ...words)
     const client = await createAcmeClient(service.directoryUrl)
     await client.newAccount({ externalAccountBinding: bindingFor(client, credential) })
     return { client, kid }
   }
 
+  type Forwarded = string | undefined
+
   /** As the proxy passes it on. */
-  async function postFrom(client: AcmeClient, address: string, url: string, payload: object): Promise<Answer> {
+  async function postFrom(client: AcmeClient, address: Forwarded, url: string, payload: object): Promise<Answer> {
     const body = JSON.stringify(await client.jws(url, { payload }))
-    return send({ url, headers: { ...JOSE, 'X-Forwarded-For': address }, body })
+    return send({ url, headers: { ...JOSE, ...(address !== undefined && { 'X-Forwarded-For': address }) }, body })
   }
 
-  const orderFrom = (client: AcmeClient, address: string, names: string[]) => {
+  const orderFrom = (client: AcmeClient, address: Forwarded, names: string[]) => {
     const identifiers = names.map((value) => ({ type: /^[\d.]+$/.test(value) ? 'ip' : 'dns', value }))
     return postFrom(client, address, client.directory['newOrder'] as string, { identifiers })
   }
@@ -104,7 +110,6 @@ describe('pre-approval', () => {
   let fromEverywhere: Awaited<ReturnType<typeof aClient>> | undefined
   const cases: [what: string, address: string, name: string, status: string][] = [
     ['an address outside the networks', '10.2.0.1', 'in.office.test', 'pending'],
-    ['the proxy itself', '127.0.0.1', 'in.office.test', 'pending'],
     ['a name outside the allowlist', TRUSTED, 'out.office.test', 'pending'],
     ['an address of the other family', '2001:db8::7', 'in.office.test', 'ready'],
     ['an IPv4 address as a proxy on IPv6 writes it', '::ffff:10.1.0.7', 'in.office.test', 'ready'],
@@ -114,7 +119,9 @@ describe('pre-approval', () => {
       'in.office.test',
       'pending',
     ],
-    ['no address at all', 'unknown', 'in.office.test', 'pending'],
+    ['an IPv4 address with its port', `${TRUSTED}:51234`, 'in.office.test', 'ready'],
+    ['an IPv6 address with its port', '[2001:db8::7]:443', 'in.office.test', 'ready'],
+    ['an address outside the networks, with its port', '10.2.0.1:51234', 'in.office.test', 'pending'],
     ['an IP identifier of the allowlist', TRUSTED, '192.0.2.7', 'ready'],
     ['an IP identifier outside it', TRUSTED, '192.0.3.7', 'pending'],
   ]
@@ -123,6 +130,26 @@ describe('pre-approval', () => {
       fromEverywhere ??= await aClient('in.office.test', '192.0.2.0/24')
       const { client } = fromEverywhere
       const order = await orderFrom(client, address, [name])
+      assert.deepEqual([order.status, order.json.status], [201, status], order.text)
+    })
+
+  let besideProxy: Awaited<ReturnType<typeof aClient>> | undefined
+  const fromProxysNetwork: [what: string, address: Forwarded, status: string][] = [
+    ['an address that is no proxy', '127.0.0.2', 'ready'],
+    ['the proxy itself', '127.0.0.1', 'pending'],
+    ['the proxy itself as a proxy on IPv6 writes it', '::ffff:127.0.0.1', 'pending'],
+    ['the proxy itself in hexadecimal', '::ffff:7f00:1', 'pending'],
+    ['no header', undefined, 'pending'],
+    ['an empty header', '', 'pending'],
+    ['no address at all', 'unknown', 'pending'],
+    ['no address before a proxy', 'unknown, 127.0.0.1', 'pending'],
+    ['a client outside the network, with its port', '203.0.113.9:51234', 'pending'],
+    ['a client outside the network, with a name for its port', '203.0.113.9:_port', 'pending'],
+  ]
+  for (const [what, address, status] of fromProxysNetwork)
+    test(`${what}, where the network contains the proxy: the order is ${status}`, async () => {
+      besideProxy ??= await aClientFrom(['127.0.0.0/8'], ['beside.office.test'])
+      const order = await orderFrom(besideProxy.client, address, ['beside.office.test'])
       assert.deepEqual([order.status, order.json.status], [201, status], order.text)
     })
 

@@ -129,6 +129,19 @@ describe('a perspective', () => {
     assert.deepEqual([refused.valid, refused.completed], [false, true])
     assert.match(refused.error, /the body is not the key authorization/)
   })
+  test('says what it met behind a redirect, as evidence for whoever asks', async (t) => {
+    const web = await kept(
+      t,
+      startWeb((request, response) => {
+        if (request.url === '/x') response.writeHead(404).end()
+        else response.writeHead(302, { location: '/x' }).end()
+      }),
+    )
+    const running = await started(t, here('http01', web.port))
+    const refused = outcome(await ask(running, dcv('demo.test', http01)))
+    assert.deepEqual([refused.valid, refused.completed], [false, true])
+    assert.match(refused.error, /it redirects, .*: status 404 instead of 200$/)
+  })
   test('sees a wildcard’s name where the name itself is', async (t) => {
     const web = await kept(t, startWeb(answering))
     const running = await started(t, here('http01', web.port))

@@ -2,8 +2,10 @@
  * The http-01 challenge (RFC 8555 §8.3; RFC 8738 §5 for IP identifiers).
  *
  * Each hop is: reach the host (`../reach.ts`: look-up, address policy, connection), ask once. Redirects are followed to
- * http and https on the ports below. What the client is told names the first URL and our own words; neither the body
- * nor a Location, nor an address behind a redirect, since that would make the validator a probe for others.
+ * http and https on the ports below. What the client is told names the first URL and our own words, never the body or
+ * a Location. Once a redirect was followed it is one sentence whatever happened, since a client can redirect into the
+ * network of this server: which host is there, which port is open and which path exists would make the validator a
+ * probe for others. The evidence has the reason.
  */
 
 import { timingSafeEqual } from 'node:crypto'
@@ -167,8 +169,21 @@ function withoutTrailingSpace(body: Buffer): Buffer {
 /** Tab, line feed, vertical tab, form feed, carriage return, blank. */
 const isSpace = (byte: number) => byte === 0x20 || (byte >= 0x09 && byte <= 0x0d)
 
-function fail(attempt: Attempt, problem: Failure['problem'], what: string, retryable: boolean): Failure {
+function fail(attempt: Attempt, problem: Failure['problem'], reason: string, retryable: boolean): Failure {
   const { redirects, evidence, job } = attempt
-  const where = redirects === 0 ? '' : ` (after ${redirects} redirect${redirects === 1 ? '' : 's'})`
-  return { ok: false, problem, detail: `${challengeUrl(job)}: ${what}${where}`, retryable, evidence }
+  const url = challengeUrl(job)
+  if (redirects === 0) return { ok: false, problem, detail: `${url}: ${reason}`, retryable, evidence }
+
+  evidence.push({ step: 'behind-redirect', problem, reason })
+  return { ok: false, ...BEHIND_REDIRECT, detail: `${url}: ${BEHIND_REDIRECT.detail}`, evidence }
 }
+
+/**
+ * Type and further attempts would tell causes apart as the sentence would. The response that did not do is the redirect
+ * itself; and most sites redirect to https, so what fails there for a moment is tried again.
+ */
+const BEHIND_REDIRECT = {
+  problem: 'incorrectResponse',
+  detail: 'it redirects, and no key authorization was found there; the operator of this server can see why',
+  retryable: true,
+} as const

@@ -3,11 +3,13 @@
 import type { Config } from '../../config/schema.ts'
 import { type CertificateProfile, DEFAULT_PROFILE } from '../../domain/certificate-profile.ts'
 import type { IdentifierPolicy } from '../../domain/identifier-policy.ts'
+import { trustedProxies } from '../../http/forwarded.ts'
 import type { EnabledMethod } from '../../protocol/challenge.ts'
 import { normalizeDnsName } from '../../protocol/identifier.ts'
 import type { ExpiryLifetimes } from '../../services/expiry.ts'
 import type { OrderingPolicy } from '../../services/ordering.ts'
 import type { RetentionPolicy } from '../../services/retention.ts'
+import { proxySettings } from './server.ts'
 
 const SECOND_MS = 1000
 const DAY_MS = 86_400_000
@@ -65,6 +67,7 @@ export function orderingPolicy(config: Config, enabled: readonly EnabledMethod[]
     identifiers: identifierPolicy(config, enabled),
     profiles: certificateProfiles(config),
     autoAccept: config.challenges.auto_accept,
+    isTrustedProxy: trustedProxies(proxySettings(config)),
     ...expiryLifetimes(config),
   }
 }

@@ -11,6 +11,7 @@ const facts = (over: Partial<ApprovalFacts>): ApprovalFacts => ({
   autoAccept: false,
   networks: ['10.0.0.0/8', '192.0.2.7/32', '2001:db8::/32'],
   address: '10.0.0.1',
+  isProxy: false,
   requestId: 'request',
   now: new Date('2026-01-02T03:04:05Z'),
   ...over,
@@ -46,12 +47,16 @@ describe('approval', () => {
       assert.equal(approvalOf(facts({ address }))?.address, seen)
     })
 
+  test('what comes from a proxy, in a network or not, is from nobody known', () => {
+    assert.equal(approvalOf(facts({ isProxy: true })), undefined)
+  })
+
   test('an account without networks is never looked at', () => {
     assert.equal(approvalOf(facts({ networks: undefined })), undefined)
   })
 
   test('where everything is accepted, the address does not matter', () => {
-    for (const over of [{}, { networks: undefined }, { address: 'unknown' }]) {
+    for (const over of [{}, { networks: undefined }, { address: 'unknown' }, { isProxy: true }]) {
       const approval = approvalOf(facts({ ...over, autoAccept: true }))
       assert.deepEqual([approval?.record.type, approval?.address], ['auto_accept', undefined])
     }
