@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { RequestListener } from 'node:http'
 import { createServer } from 'node:net'
-import { describe, test } from 'node:test'
+import { describe, type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
@@ -565,6 +565,36 @@ describe('behind a redirect the client reads the same, and the operator what it 
       assertWithheld(verdict, problem, reason)
       assert.ok(!JSON.stringify(verdict).includes('SECRET'))
     })
+})
+
+describe('behind the step to https, under the same name and path', () => {
+  /** Of a site whose plain part does nothing but send everybody to its secure one. */
+  async function jobOf(t: TestContext, httpsPort: number): Promise<Http01Job> {
+    const upgrade: RequestListener = (request, response) => {
+      response.writeHead(301, { location: `https://demo.test:${httpsPort}${request.url}` }).end()
+    }
+    const web = await kept(t, startWeb(upgrade))
+    return aJob(web.port, { httpsPort })
+  }
+
+  test('the client reads what failed', async (t) => {
+    const secure = await kept(
+      t,
+      startSecureWeb((_request, response) => void response.writeHead(404).end()),
+    )
+    const verdict = await validateHttp01(await jobOf(t, secure.port))
+    assertInvalid(verdict, 'unauthorized', true, /: status 404 instead of 200 \(after a redirect within the site\)$/)
+  })
+  test('and nothing of where that leads on to', async (t) => {
+    const secure = await kept(
+      t,
+      startSecureWeb((request, response) => {
+        if (request.url === '/other') response.writeHead(404).end()
+        else response.writeHead(302, { location: '/other' }).end()
+      }),
+    )
+    assertWithheld(await validateHttp01(await jobOf(t, secure.port)), 'unauthorized', /^status 404 instead of 200$/)
+  })
 })
 
 describe('metadata of a cloud machine behind a redirect, with the networks blocked by default', () => {

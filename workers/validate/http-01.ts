@@ -3,9 +3,10 @@
  *
  * Each hop is: reach the host (`../reach.ts`: look-up, address policy, connection), ask once. Redirects are followed to
  * http and https on the ports below. What the client is told names the first URL and our own words, never the body or
- * a Location. Once a redirect was followed it is one sentence whatever happened, since a client can redirect into the
- * network of this server: which host is there, which port is open and which path exists would make the validator a
- * probe for others. The evidence has the reason.
+ * a Location. Once a redirect has led to another host or path it is one sentence whatever happened, since a client can
+ * redirect into the network of this server: which host is there, which port is open and which path exists would make the
+ * validator a probe for others. The evidence has the reason. The step from http to https, which most sites make and which
+ * leads nowhere that the name itself does not, says what failed.
  */
 
 import { timingSafeEqual } from 'node:crypto'
@@ -32,6 +33,8 @@ interface Attempt extends ReachContext {
   job: Http01Job
   /** How many redirects were followed. */
   redirects: number
+  /** One of them led to another host or path than the name that is validated. */
+  isElsewhere: boolean
 }
 
 /**
@@ -46,6 +49,7 @@ export async function validateHttp01(job: Http01Job): Promise<ValidationVerdict>
     deadline: startDeadline(job.timeoutMs),
     evidence: [],
     redirects: 0,
+    isElsewhere: false,
   }
   const verdict = await followUntilAnswer(attempt)
   attempt.evidence.push({ step: 'finished', durationMs: Math.round(attempt.deadline.elapsedMs()) })
@@ -70,6 +74,7 @@ async function followUntilAnswer(attempt: Attempt): Promise<ValidationVerdict> {
       return fail(attempt, 'incorrectResponse', `more than ${MAX_REDIRECTS} redirects`, true)
     }
     attempt.redirects++
+    attempt.isElsewhere ||= resourceOf(next) !== resourceOf(first)
     url = next
   }
 }
@@ -121,6 +126,9 @@ function hostOf(url: URL): string {
   return url.hostname.replace(/^\[|\]$|\.$/g, '')
 }
 
+/** What two URLs share that differ in scheme and port. */
+const resourceOf = (url: URL) => `${hostOf(url)}${url.pathname}${url.search}`
+
 const portOf = (url: URL) => (url.port === '' ? DEFAULT_PORTS[url.protocol as 'http:' | 'https:'] : Number(url.port))
 const DEFAULT_PORTS = { 'http:': 80, 'https:': 443 }
 
@@ -170,9 +178,12 @@ function withoutTrailingSpace(body: Buffer): Buffer {
 const isSpace = (byte: number) => byte === 0x20 || (byte >= 0x09 && byte <= 0x0d)
 
 function fail(attempt: Attempt, problem: Failure['problem'], reason: string, retryable: boolean): Failure {
-  const { redirects, evidence, job } = attempt
+  const { redirects, isElsewhere, evidence, job } = attempt
   const url = challengeUrl(job)
-  if (redirects === 0) return { ok: false, problem, detail: `${url}: ${reason}`, retryable, evidence }
+  if (!isElsewhere) {
+    const where = redirects === 0 ? '' : ' (after a redirect within the site)'
+    return { ok: false, problem, detail: `${url}: ${reason}${where}`, retryable, evidence }
+  }
 
   evidence.push({ step: 'behind-redirect', problem, reason })
   return { ok: false, ...BEHIND_REDIRECT, detail: `${url}: ${BEHIND_REDIRECT.detail}`, evidence }
@@ -180,7 +191,7 @@ function fail(attempt: Attempt, problem: Failure['problem'], reason: string, ret
 
 /**
  * Type and further attempts would tell causes apart as the sentence would. The response that did not do is the redirect
- * itself; and most sites redirect to https, so what fails there for a moment is tried again.
+ * itself; what fails there for a moment is tried again.
  */
 const BEHIND_REDIRECT = {
   problem: 'incorrectResponse',
