@@ -61,6 +61,9 @@ const Policy = z.strictObject({
     .array(z.enum(LEAF_KEY_USAGES))
     .min(1)
     .default(['digital_signature', 'key_encipherment', 'key_agreement']),
+  key_usage_required: z.boolean().default(true).meta({
+    description: 'Without the extension a key may be used for anything, so false allows more than key_usages lists.',
+  }),
   extended_key_usages: z.array(KeyPurpose).min(1).default(['server_auth', 'client_auth']),
   min_serial_octets: z
     .int()

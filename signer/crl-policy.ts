@@ -2,12 +2,13 @@
  * What the daemon is willing to sign as a CRL: a TBSCertList that arrives in pieces, a refusal or its facts at the end.
  *
  * A front that is fully taken over can leave revocations out, which nobody but the database could notice here. It cannot
- * sign for another issuer, put a list into the future, let a list live longer than allowed, or bring back an older one:
- * the caller has `number` checked against the newest that was ever signed.
+ * sign for another issuer, put a list into the future, let a list live longer than allowed, use up the numbers of lists to
+ * come, or bring back an older list: the caller has `number` checked against the newest that was ever signed.
  */
 
 import { SIGNATURE_ALGORITHMS } from '../src/pki/algorithms.ts'
 import { lintCrlEntry, lintCrlExtensions, lintCrlHeader } from '../src/pki/crl-lint.ts'
+import { MAX_CRL_NUMBER_LEAD_DAYS } from '../src/pki/crl-number.ts'
 import { DerError } from '../src/pki/der.ts'
 import { type CrlHeader, type ReadCrlEntry, TbsCertListReader } from '../src/pki/tbs-cert-list-reader.ts'
 import { isCrlUrlAllowed, type SigningPolicy } from './policy.ts'
@@ -68,7 +69,9 @@ export class CrlExamination {
     const urls = found.issuingDistributionPoint?.urls ?? []
     const other = urls.find((url) => !isCrlUrlAllowed(url, this.#policy))
     refuseIf(other && `the distribution point ${other} is not allowed`)
-    return { number: BigInt(`0x${found.number!.toString('hex')}`), entries: this.#entries, urls }
+    const number = BigInt(`0x${found.number!.toString('hex')}`)
+    refuseIf(checkNumber(number, this.#now))
+    return { number, entries: this.#entries, urls }
   }
 
   #examine(entry: ReadCrlEntry): void {
@@ -94,13 +97,21 @@ function checkHeader(header: CrlHeader, policy: SigningPolicy, now: Date): strin
 /** Bound to our own clock: lists for the time after an intrusion cannot be had during it. */
 function checkTimes(thisUpdate: Date, nextUpdate: Date, policy: SigningPolicy, now: Date): string | undefined {
   const ageMs = now.getTime() - thisUpdate.getTime()
-  if (ageMs > MAX_AGE_MS || ageMs < -MAX_AHEAD_MS) return `thisUpdate is ${Math.round(ageMs / 1000)} s from now`
+  const seconds = Math.round(Math.abs(ageMs) / 1000)
+  if (ageMs > MAX_AGE_MS) return `thisUpdate is ${seconds} s behind the clock of the signer`
+  if (ageMs < -MAX_AHEAD_MS) return `thisUpdate is ${seconds} s ahead of the clock of the signer`
   if (thisUpdate < policy.issuer.notBefore || thisUpdate > policy.issuer.notAfter)
     return 'thisUpdate is outside the validity of the issuer'
   const validityMs = nextUpdate.getTime() - thisUpdate.getTime()
   if (validityMs > policy.maxCrlValidityMs)
     return `nextUpdate is ${validityMs / 1000} s after thisUpdate; ${policy.maxCrlValidityMs / 1000} s are allowed`
   return undefined
+}
+
+function checkNumber(number: bigint, now: Date): string | undefined {
+  const seconds = Math.floor(now.getTime() / 1000)
+  if (number <= BigInt(seconds + MAX_CRL_NUMBER_LEAD_DAYS * 86_400)) return undefined
+  return `CRL number ${number} is more than ${MAX_CRL_NUMBER_LEAD_DAYS} days above the ${seconds} seconds since 1970 by the clock of the signer`
 }
 
 function refuseIf(refusal: string | false | undefined): void {

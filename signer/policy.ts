@@ -45,6 +45,7 @@ export interface SigningPolicy {
   keyTypes: ReadonlySet<string>
   rsaBits: { min: number; max: number }
   keyUsages: ReadonlySet<string>
+  keyUsageRequired: boolean
   extendedKeyUsages: ReadonlySet<string>
   minSerialOctets: number
   permitted: Subtrees
@@ -65,6 +66,7 @@ export function compilePolicy(config: PolicyConfig, issuer: IssuerFacts): Signin
     keyTypes: new Set(config.key_types),
     rsaBits: { min: config.min_rsa_bits, max: config.max_rsa_bits },
     keyUsages: new Set(config.key_usages),
+    keyUsageRequired: config.key_usage_required,
     extendedKeyUsages: new Set(config.extended_key_usages),
     minSerialOctets: config.min_serial_octets,
     permitted: compileSubtrees(config.permitted),
@@ -186,9 +188,10 @@ function keyTypeOf(spki: TbsCertificate['spki']): string {
 function checkUsages(tbs: TbsCertificate, policy: SigningPolicy): string | undefined {
   const usage = tbs.keyUsages.find((name) => !policy.keyUsages.has(name))
   if (usage !== undefined) return `key usage ${usage} is not allowed`
+  // RFC 5280 §4.2.1.3 and §4.2.1.12: without the extension the key may be used for anything.
+  if (tbs.keyUsages.length === 0 && policy.keyUsageRequired) return 'key usage is missing'
   const purpose = tbs.extendedKeyUsages.find((name) => !policy.extendedKeyUsages.has(name))
   if (purpose !== undefined) return `extended key usage ${purpose} is not allowed`
-  // RFC 5280 §4.2.1.12: without the extension the key may be used for anything.
   return tbs.extendedKeyUsages.length === 0 ? 'extended key usage is missing' : undefined
 }
 

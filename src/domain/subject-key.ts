@@ -1,9 +1,18 @@
 /** Kinds of key that a CA profile certifies (`ca.profiles.*.key_types`). Sizes and weak keys are pki's matter. */
 
+import type { KeyKind } from '../pki/algorithms.ts'
 import type { Spki } from '../pki/spki.ts'
 
 export const SUBJECT_KEY_TYPES = ['RSA', 'P-256', 'P-384', 'P-521', 'Ed25519'] as const
 export type SubjectKeyType = (typeof SUBJECT_KEY_TYPES)[number]
+
+export const SUBJECT_KEY_KINDS: Record<SubjectKeyType, KeyKind> = {
+  RSA: 'rsa',
+  'P-256': 'ec',
+  'P-384': 'ec',
+  'P-521': 'ec',
+  Ed25519: 'ed25519',
+}
 
 /** The reason for a refusal, or undefined. */
 export function checkSubjectKeyType(spki: Spki, accepted: readonly SubjectKeyType[]): string | undefined {

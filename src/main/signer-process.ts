@@ -14,6 +14,8 @@ import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
 import { PIN_REFUSED_EXIT_CODE } from '../../signer/protocol.ts'
 import type { Config } from '../config/schema.ts'
+import { SUBJECT_KEY_KINDS } from '../domain/subject-key.ts'
+import { keyUsagesFor } from '../pki/extensions.ts'
 import { decideRestart, NO_FAILURES } from '../runtime/supervision.ts'
 
 export interface SignerPlace {
@@ -183,6 +185,9 @@ function signerPolicy(ca: Config['ca'], order: Config['order']): object {
     ...new Set(profiles.flatMap((profile) => [...values(profile)])),
   ]
   const keyUsages = union((profile) => profile.key_usages)
+  const leavesKeyUsageOut = profiles.some(({ key_types, key_usages }) =>
+    key_types.some((type) => keyUsagesFor(SUBJECT_KEY_KINDS[type], key_usages).length === 0),
+  )
   const extendedKeyUsages = union((profile) => profile.extended_key_usages)
   return {
     // One day more than the longest profile, for a validity that is requested to the second.
@@ -191,6 +196,7 @@ function signerPolicy(ca: Config['ca'], order: Config['order']): object {
     max_start_offset_days: Math.min(3660, (order.expiry_seconds + ca.backdate_seconds) / 86_400 + 1),
     key_types: union((profile) => profile.key_types),
     ...(keyUsages.length > 0 && { key_usages: keyUsages }),
+    key_usage_required: !leavesKeyUsageOut,
     ...(extendedKeyUsages.length > 0 && { extended_key_usages: extendedKeyUsages }),
   }
 }

@@ -18,6 +18,7 @@ import { COMPLETE, crlName } from '../domain/crl-shard.ts'
 import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../pki/algorithms.ts'
 import { fingerprintSha256, parseCertificate } from '../pki/certificate.ts'
 import { lintCrlExtensions, lintCrlHeader } from '../pki/crl-lint.ts'
+import { MAX_CRL_NUMBER_LEAD_DAYS } from '../pki/crl-number.ts'
 import { type DerFrame, frameCertificateList, frameTbsCertList } from '../pki/tbs-cert-list.ts'
 import { parseCrlExtensions, TbsCertListReader } from '../pki/tbs-cert-list-reader.ts'
 import type { CertificateStore } from '../store/certificate-store.ts'
@@ -167,7 +168,7 @@ export function createCrlBuilder(parts: CrlBuilderParts, policy: CrlPolicy): Crl
 
   /** @returns undefined when another instance was faster */
   async function build(issuer: Issuer, scope: CrlScope) {
-    const draft = await store.begin(scope, issuer.fingerprints)
+    const draft = await store.begin(scope, issuer.fingerprints, MAX_CRL_NUMBER_LEAD_DAYS * 86_400)
     const { number } = draft
     const thisUpdate = wholeSeconds(latest(draft.startedAt, draft.previousThisUpdate))
     const nextUpdate = new Date(thisUpdate.getTime() + policy.lifetimeMs)

@@ -252,7 +252,7 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       return { outcome: 'failed', error }
     }
     // False: another instance took this for abandoned. It has recorded its own signature over the same TBS, or has failed
-    // the order because that had expired.
+    // the order, which had expired or must not be finished any more.
     const recorded = await store.complete({ ...issuing, der })
     if (recorded) {
       events.issued({

@@ -1,11 +1,12 @@
 /**
  * Recovery of interrupted issuances (ARCHITECTURE.md, life of an issuance): intents whose instance is gone, and this
- * instance's own that were left because the backend was away.
+ * instance's own that were left because the backend was away. That may have been for days, so what an order was begun by is
+ * asked again. A signature that an intent has already, in the signer's audit chain, is dropped with it: nobody has seen it.
  */
 
 import { parseTbsCertificate } from '../pki/tbs-certificate.ts'
-import { problemDocument } from '../protocol/problem.ts'
-import type { IssuanceStore, PendingIntent } from '../store/issuance-store.ts'
+import { type ProblemDocument, problemDocument } from '../protocol/problem.ts'
+import type { IssuanceStore, Lapse, PendingIntent } from '../store/issuance-store.ts'
 import type { Issuance, IssuanceOutcome } from './issuance.ts'
 
 export interface RecoveryOptions {
@@ -14,7 +15,24 @@ export interface RecoveryOptions {
   instanceId: number
   /** Age at which an intent of this instance counts as left behind: beyond any sign timeout. */
   ownAfterSeconds: number
-  onRecovered(orderId: string | undefined, outcome: IssuanceOutcome | 'expired'): void
+  onRecovered(orderId: string | undefined, outcome: IssuanceOutcome | Lapse): void
+}
+
+/** What the order shows as its error (RFC 8555 §7.1.3). */
+const PROBLEMS: Record<Lapse, ProblemDocument> = {
+  expired: problemDocument('serverInternal', 'the order expired before its certificate could be issued'),
+  'account not valid': problemDocument(
+    'unauthorized',
+    'the account was deactivated or revoked before the certificate could be issued',
+  ),
+  'key blocked': problemDocument(
+    'badCSR',
+    'the key of the CSR was revoked as compromised before the certificate could be issued',
+  ),
+  'authorization withdrawn': problemDocument(
+    'unauthorized',
+    'an authorization of the order was deactivated or revoked before the certificate could be issued',
+  ),
 }
 
 /** Intents of one round, signed at the same time; the next round takes the rest. */
@@ -35,12 +53,10 @@ export async function recoverIssuances(options: RecoveryOptions): Promise<number
 }
 
 async function recover(intent: PendingIntent, { store, complete, onRecovered }: RecoveryOptions): Promise<void> {
-  if (intent.orderExpired) {
-    await store.fail(
-      intent.certificateId,
-      problemDocument('serverInternal', 'the order expired before its certificate could be signed'),
-    )
-    onRecovered(intent.orderId, 'expired')
+  const { lapse } = intent
+  if (lapse !== undefined) {
+    await store.fail(intent.certificateId, PROBLEMS[lapse])
+    onRecovered(intent.orderId, lapse)
     return
   }
   const tbs = parseTbsCertificate(intent.tbs)

@@ -40,6 +40,8 @@ export interface CrlState {
 /** The beginning of a build. */
 export interface CrlDraft {
   number: bigint
+  /** No list has a higher number by now: the signer refuses it. */
+  highest: bigint
   /** Number of the list it follows. */
   previous: bigint | undefined
   previousThisUpdate: Date | undefined
@@ -68,14 +70,17 @@ export interface CrlStore {
   /** Certificates of issuers, by SHA-256: whose name and key are those of the issuer in question is seen in them. */
   issuerCertificates(): Promise<{ fingerprint: Buffer; certificate: Buffer }[]>
   state(scope: CrlScope, issuerFingerprints: readonly Buffer[]): Promise<CrlState>
-  /** Draws the next number; the build that gets it reads its rows afterwards. */
-  begin(scope: CrlScope, issuerFingerprints: readonly Buffer[]): Promise<CrlDraft>
+  /**
+   * Draws the next number, at most `maxLeadSeconds` above the seconds since 1970 unless a published one is there already;
+   * the build that gets it reads its rows afterwards.
+   */
+  begin(scope: CrlScope, issuerFingerprints: readonly Buffer[], maxLeadSeconds: number): Promise<CrlDraft>
   page(query: CrlPageQuery): Promise<CrlPage | undefined>
   putPiece(issuerKey: Buffer, number: bigint, piece: number, der: Buffer): Promise<void>
   /** Undefined where there is none: at the end, or when a later list has taken its place. */
   piece(issuerKey: Buffer, number: bigint, piece: number): Promise<Buffer | undefined>
   /**
-   * Puts the list in the place of `draft.previous`, and deletes what is older than that. False when another list is there
+   * Puts the list in the place of `draft.previous`, and deletes what is older than that or above `draft.highest`. False when another list is there
    * by now, or when not all of its pieces are.
    */
   publish(crl: Omit<PublishedCrl, 'startedAt'>, draft: CrlDraft, pieces: number): Promise<boolean>
@@ -108,14 +113,19 @@ const STATE: Statement = {
 
 const BEGIN: Statement = {
   name: 'crl-begin',
-  // Not before the seconds since 1970: numbers go on rising when an older copy of the database is put back.
+  // Not before the seconds since 1970: numbers go on rising when an older copy of the database is put back. Numbers too far
+  // above them, drawn when this clock was wrong, were never signed: the next is that after the published ones.
   text: `
     WITH drawn AS (
-      INSERT INTO crl_numbers (issuer_key, last_number) VALUES ($1, extract(epoch FROM now())::bigint)
-      ON CONFLICT (issuer_key) DO UPDATE SET last_number = greatest(crl_numbers.last_number + 1, EXCLUDED.last_number)
+      INSERT INTO crl_numbers AS n (issuer_key, last_number) VALUES ($1, extract(epoch FROM now())::bigint)
+      ON CONFLICT (issuer_key) DO UPDATE SET last_number = greatest(
+        EXCLUDED.last_number,
+        CASE WHEN n.last_number < EXCLUDED.last_number + $5::bigint THEN n.last_number + 1
+             ELSE (SELECT max(p.number) + 1 FROM crls p WHERE p.issuer_key = $1) END)
       RETURNING last_number
     )
-    SELECT d.last_number::text AS number, now() AS started_at, c.number::text AS previous,
+    SELECT d.last_number::text AS number, (extract(epoch FROM now())::bigint + $5::bigint)::text AS highest,
+           now() AS started_at, c.number::text AS previous,
            c.this_update AS previous_this_update,
            (SELECT coalesce(sum(changes), 0) FROM crl_changes
              WHERE issuer_fingerprint = ANY ($4))::double precision AS changes
@@ -170,7 +180,7 @@ const DELETE_PIECES: Statement = {
   // Of builds that never came to an end, too. A build that is under way draws its number after its predecessor was
   // published, or will not be published itself.
   text: `
-    DELETE FROM crl_pieces p WHERE p.issuer_key = $1 AND p.number < $2
+    DELETE FROM crl_pieces p WHERE p.issuer_key = $1 AND (p.number < $2 OR p.number > $3)
        AND NOT EXISTS (SELECT FROM crls c WHERE c.issuer_key = p.issuer_key AND c.number = p.number)`,
 }
 
@@ -240,18 +250,20 @@ export function createCrlStore(db: Pick<Database, 'query'>): CrlStore {
       const missing = current_changes - (published ? Number(rest.changes) : 0)
       return { published, missing, isRequested: requested, now }
     },
-    async begin({ issuerKey, shards, shard }, issuerFingerprints) {
+    async begin({ issuerKey, shards, shard }, issuerFingerprints, maxLeadSeconds) {
       type Row = {
         number: string
+        highest: string
         started_at: Date
         previous: string | null
         previous_this_update: Date | null
         changes: number
       }
-      const [row] = await db.query<Row>(BEGIN, [issuerKey, shards, shard, issuerFingerprints])
-      const { number, started_at, previous, previous_this_update, changes } = row as Row
+      const [row] = await db.query<Row>(BEGIN, [issuerKey, shards, shard, issuerFingerprints, maxLeadSeconds])
+      const { number, highest, started_at, previous, previous_this_update, changes } = row as Row
       return {
         number: BigInt(number),
+        highest: BigInt(highest),
         previous: previous === null ? undefined : BigInt(previous),
         previousThisUpdate: previous_this_update ?? undefined,
         changes,
@@ -276,7 +288,7 @@ export function createCrlStore(db: Pick<Database, 'query'>): CrlStore {
         ...[crl.thisUpdate, crl.nextUpdate, crl.entries, crl.bytes, draft.startedAt, draft.previous ?? null, pieces],
       ]
       if ((await db.query(PUBLISH, values)).length === 0) return false
-      await db.query(DELETE_PIECES, [crl.issuerKey, draft.previous ?? crl.number])
+      await db.query(DELETE_PIECES, [crl.issuerKey, draft.previous ?? crl.number, draft.highest])
       return true
     },
     async published() {

@@ -21,14 +21,19 @@ export interface IssuanceIntent {
   instanceId: number
 }
 
+/**
+ * Why an order that was begun is not finished: its expiry has passed and nobody waits for the certificate any more, or what
+ * `begin` went by has been taken back since. An authorization that has expired was valid when it counted.
+ */
+export type Lapse = 'expired' | 'account not valid' | 'key blocked' | 'authorization withdrawn'
+
 /** An intent as recovery finds it. */
 export interface PendingIntent {
   certificateId: string
   orderId: string | undefined
   issuerId: string
   tbs: Buffer
-  /** Its order's expiry has passed: nobody waits for the certificate any more. */
-  orderExpired: boolean
+  lapse: Lapse | undefined
 }
 
 export interface IssuedCertificate {
@@ -49,7 +54,10 @@ export interface IssuanceStore {
   complete: Batched<IssuedCertificate, boolean>
   /** Order processing → invalid with this error, intent gone. False when it was completed meanwhile. */
   fail(certificateId: string, error: ProblemDocument): Promise<boolean>
-  /** Takes over intents of instances that are gone, and of this one's those older than `ownOlderThanSeconds`. */
+  /**
+   * Takes over intents of instances that are gone, and of this one's those older than `ownOlderThanSeconds`. Like `begin`, it
+   * decides whether they may be signed: what is taken back afterwards comes too late.
+   */
   adopt(instanceId: number, ownOlderThanSeconds: number, limit: number): Promise<PendingIntent[]>
 }
 
@@ -124,7 +132,8 @@ const FAIL: Statement = {
 
 const ADOPT: Statement = {
   name: 'issuance-adopt',
-  // issuance_intents holds what is in flight and what was left behind: it is read whole.
+  // issuance_intents holds what is in flight and what was left behind: it is read whole. Then, for each that is taken,
+  // orders_pkey, accounts_pkey, blocked_keys_pkey, authorizations_pkey.
   text: `
     WITH abandoned AS (
       SELECT certificate_id FROM issuance_intents
@@ -135,7 +144,13 @@ const ADOPT: Statement = {
     UPDATE issuance_intents n SET instance_id = $1, created_at = now()
       FROM abandoned WHERE n.certificate_id = abandoned.certificate_id
     RETURNING n.certificate_id, n.order_id, n.issuer_id, n.tbs,
-              coalesce((SELECT o.expires_at <= now() FROM orders o WHERE o.id = n.order_id), false) AS order_expired`,
+              CASE
+                WHEN (SELECT o.expires_at <= now() FROM orders o WHERE o.id = n.order_id) THEN 'expired'
+                WHEN (SELECT a.status <> 'valid' FROM accounts a WHERE a.id = n.account_id) THEN 'account not valid'
+                WHEN EXISTS (SELECT FROM blocked_keys b WHERE b.spki_sha256 = n.spki_sha256) THEN 'key blocked'
+                WHEN EXISTS (SELECT FROM orders o JOIN authorizations z ON z.id = ANY (o.authorization_ids)
+                              WHERE o.id = n.order_id AND z.status IN ('deactivated', 'revoked')) THEN 'authorization withdrawn'
+              END AS lapse`,
 }
 
 export function createIssuanceStore(db: Database): IssuanceStore {
@@ -187,7 +202,7 @@ export function createIssuanceStore(db: Database): IssuanceStore {
         order_id: string | null
         issuer_id: string
         tbs: Buffer
-        order_expired: boolean
+        lapse: Lapse | null
       }
       const rows = await db.query<Row>(ADOPT, [instanceId, ownOlderThanSeconds, limit])
       return rows.map((row) => ({
@@ -195,7 +210,7 @@ export function createIssuanceStore(db: Database): IssuanceStore {
         orderId: row.order_id ?? undefined,
         issuerId: row.issuer_id,
         tbs: row.tbs,
-        orderExpired: row.order_expired,
+        lapse: row.lapse ?? undefined,
       }))
     },
   }

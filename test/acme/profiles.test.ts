@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
+import { parseCertificate } from '../../src/pki/certificate.ts'
 import {
   type AcmeClient,
   closeConnections,
@@ -19,6 +20,9 @@ const USAGES = { key_usages: ['digital_signature'], extended_key_usages: ['serve
 const DEFAULT = { ...USAGES, description: 'For servers' }
 const SHORT = { ...USAGES, description: 'Six days', validity_days: 6, max_validity_days: 7 }
 
+/** The test's keys are P-256 keys, and those cannot encipher: the extension would be empty. */
+const NO_USAGE = { ...USAGES, description: 'For anything', key_usages: ['key_encipherment'] }
+
 const lifetimeDays = (der: Buffer) => {
   const { validFrom, validTo } = new X509Certificate(der)
   return Math.round((Date.parse(validTo) - Date.parse(validFrom)) / 86_400_000)
@@ -29,7 +33,9 @@ describe('profiles', () => {
   let responder: Responder
   let client: AcmeClient
   before(async () => {
-    service = await startTestService({ config: { ca: { profiles: { default: DEFAULT, short: SHORT } } } })
+    service = await startTestService({
+      config: { ca: { profiles: { default: DEFAULT, short: SHORT, free: NO_USAGE } } },
+    })
     responder = await startResponder(service.http01Port)
     client = await registeredClient(service.directoryUrl)
   })
@@ -41,7 +47,7 @@ describe('profiles', () => {
 
   test('the directory describes them in its meta (§3)', () => {
     const { meta } = client.directory as unknown as { meta: { profiles: object } }
-    assert.deepEqual(meta.profiles, { default: 'For servers', short: 'Six days' })
+    assert.deepEqual(meta.profiles, { default: 'For servers', short: 'Six days', free: 'For anything' })
   })
 
   test('the order shows the profile that was asked for, each time it is read (§4)', async () => {
@@ -85,6 +91,11 @@ describe('profiles', () => {
       6,
     )
     assert.ok(lifetimeDays((await client.obtain(['ninety-days.test'], responder)).der) > 6)
+  })
+
+  test('a profile whose usages do not fit the key gives a certificate without the extension', async () => {
+    const { der } = await client.obtain(['no-usage.test'], responder, { order: { profile: 'free' } })
+    assert.deepEqual(parseCertificate(der).tbs.keyUsages, [])
   })
 
   test('the same names under another profile are another order', async () => {

@@ -111,6 +111,12 @@ describe('CRLs and a running signer', { timeout: 300_000 }, () => {
     number += 1n
   })
 
+  test('a number far above the clock is refused, and uses nothing up: the list after it is signed', async () => {
+    for (const far of [2n ** 159n - 1n, BigInt(Math.ceil(Date.now() / 1000)) + 31n * 86_400n])
+      assert.match(await refusal(signed('P-256', listOf('P-256', { entries: undefined, number: far }))), /days above/)
+    await signed('P-256', listOf('P-256'))
+  })
+
   test('each key has numbers of its own', async () => {
     await signed('RSA', listOf('RSA', { number: 900n + number }))
     await signed('P-384', listOf('P-384'))

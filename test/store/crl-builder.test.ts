@@ -352,6 +352,29 @@ describe('building CRLs', () => {
     assert.ok((await served()).number > number)
   })
 
+  test('numbers that ran ahead with a wrong clock of the database come back to it, and leave no pieces', async () => {
+    await anInstance().round()
+    const { number } = await served()
+    // A year ahead, at a number that was drawn and never signed.
+    await store.sql('UPDATE crl_numbers SET last_number = last_number + 31536000')
+    await store.sql('INSERT INTO crl_pieces SELECT issuer_key, last_number, 1, $1 FROM crl_numbers', [Buffer.of(5, 0)])
+    await createCrlStore(store.db).requestRebuild()
+    assert.equal(await anInstance().round(), 1)
+    const next = (await served()).number
+    assert.ok(next > number && next <= number + 60n, `${next} after ${number}`)
+    const numbers = await store.sql<{ number: string }>('SELECT DISTINCT number::text FROM crl_pieces ORDER BY number')
+    assert.deepEqual(numbers, [{ number: String(number) }, { number: String(next) }])
+  })
+
+  test('numbers that a burst of lists brought ahead of the clock go on rising', async () => {
+    await anInstance().round()
+    const { number } = await served()
+    await store.sql('UPDATE crl_numbers SET last_number = last_number + 2000000')
+    await createCrlStore(store.db).requestRebuild()
+    await anInstance().round()
+    assert.equal((await served()).number, number + 2_000_001n)
+  })
+
   test('a renewed certificate of the issuer has its revocations in the same list', async () => {
     const renewed = Buffer.concat([authority.certificate])
     const other = randomBytes(32)
@@ -406,7 +429,7 @@ describe('building CRLs', () => {
     const crls = createCrlStore(store.db)
     const none = await crls.state(COMPLETE, [Buffer.from(fingerprint, 'hex')])
     assert.deepEqual([none.published, none.missing, none.isRequested], [undefined, 0, false])
-    const draft = await crls.begin(COMPLETE, [])
+    const draft = await crls.begin(COMPLETE, [], 86_400)
     const list = { ...COMPLETE, issuerId: 'default', number: draft.number, entries: 0, bytes: 1 }
     const times = { thisUpdate: new Date(), nextUpdate: new Date() }
     assert.equal(await crls.publish({ ...list, ...times }, draft, 1), false, 'its piece is not there')

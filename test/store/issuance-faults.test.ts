@@ -28,6 +28,7 @@ import { randomSerialNumbers } from '../../src/services/serial-number.ts'
 import type { Requester } from '../../src/store/account-store.ts'
 import { createAllowlistStore } from '../../src/store/allowlist-store.ts'
 import { createCsrProfileStore } from '../../src/store/csr-profile-store.ts'
+import type { Lapse } from '../../src/store/issuance-store.ts'
 import { makeAuthority } from '../signer/authority.ts'
 import { publicJwk } from '../support/jwk.ts'
 import { aConfig } from '../unit/config/support.ts'
@@ -175,7 +176,7 @@ describe('issuance under faults', () => {
 
   /** Everything left behind is old enough at once. */
   async function recover(issuance: Issuance, failOver: Partial<StoreFixture['issuance']> = {}) {
-    const outcomes: (IssuanceOutcome | 'expired')[] = []
+    const outcomes: (IssuanceOutcome | Lapse)[] = []
     await recoverIssuances({
       store: { ...store.issuance, ...failOver },
       complete: issuance.complete,
@@ -213,10 +214,10 @@ describe('issuance under faults', () => {
     assert.equal(tbs.size, 1)
   }
 
-  async function requireInvalid(order: Order): Promise<void> {
+  async function requireInvalid(order: Order, type = 'serverInternal'): Promise<void> {
     const now = await fresh(order)
     assert.equal(now.status, 'invalid')
-    assert.equal(now.error?.type, 'urn:ietf:params:acme:error:serverInternal')
+    assert.equal(now.error?.type, `urn:ietf:params:acme:error:${type}`)
     assert.deepEqual(await recorded(order), [])
     assert.equal(await intents(order), 0)
   }
@@ -350,6 +351,72 @@ describe('issuance under faults', () => {
       await store.sql("UPDATE orders SET expires_at = now() - interval '1 second' WHERE id = $1", [order.id])
       assert.deepEqual(await recover(issuance), ['expired'])
       await requireInvalid(order)
+    })
+
+    /** What a client or an operator may do to an order while the signer is away. */
+    const WITHDRAWN: Record<string, [withdraw: (order: Order) => Promise<unknown>, lapse: Lapse, problem: string]> = {
+      'the account was deactivated': [() => store.accounts.deactivate(requester), 'account not valid', 'unauthorized'],
+      'the account was revoked': [
+        () => store.sql("UPDATE accounts SET status = 'revoked' WHERE id = $1", [requester.accountId]),
+        'account not valid',
+        'unauthorized',
+      ],
+      'the key was revoked as compromised': [
+        () => store.sql('INSERT INTO blocked_keys (spki_sha256) VALUES ($1)', [spkiSha256]),
+        'key blocked',
+        'badCSR',
+      ],
+      'an authorization was deactivated': [
+        (order) => store.authorizations.deactivate(requester, order.authorizationIds[1] as string),
+        'authorization withdrawn',
+        'unauthorized',
+      ],
+      'an authorization was revoked': [
+        (order) => store.sql("UPDATE authorizations SET status = 'revoked' WHERE id = $1", [order.authorizationIds[0]]),
+        'authorization withdrawn',
+        'unauthorized',
+      ],
+    }
+    for (const [what, [withdraw, lapse, problem]] of Object.entries(WITHDRAWN)) {
+      test(`away until ${what}: recovery has nothing signed and makes the order invalid`, async () => {
+        const order = await ready()
+        let away = true
+        const issuance = anIssuance({
+          ca: aCa(async (issuer, tbs) => (away ? Promise.reject(AWAY) : signTbs(issuer, tbs))),
+        })
+        await finalize(issuance, order)
+        await withdraw(order)
+        away = false
+        assert.deepEqual(await recover(issuance), [lapse])
+        const [row] = await store.sql<{ status: string; error: { type: string } }>(
+          'SELECT status, error FROM orders WHERE id = $1',
+          [order.id],
+        )
+        assert.deepEqual([row?.status, row?.error.type], ['invalid', `urn:ietf:params:acme:error:${problem}`])
+        assert.deepEqual([signed, await recorded(order), await intents(order)], [[], [], 0])
+      })
+    }
+
+    test('away until an authorization has expired: the order was finalized in time, and recovery issues', async () => {
+      const order = await ready()
+      const issuance = anIssuance({ ca: aCa(failingOnce(signTbs, 'before', AWAY)) })
+      await finalize(issuance, order)
+      await store.sql(
+        "UPDATE authorizations SET expires_at = now() - interval '1 second', status = 'expired' WHERE id = $1",
+        [order.authorizationIds[0]],
+      )
+      assert.deepEqual(await recover(issuance), ['recorded'])
+      await requireIssuedOnce(order)
+    })
+
+    test('signed, but the key was blocked before the answer came: the signature is dropped, unseen', async () => {
+      const order = await ready()
+      const issuance = anIssuance({ ca: aCa(failingOnce(signTbs, 'after', AWAY)) })
+      await finalize(issuance, order)
+      await store.sql('INSERT INTO blocked_keys (spki_sha256) VALUES ($1)', [spkiSha256])
+      assert.deepEqual(await recover(issuance), ['key blocked'])
+      await requireInvalid(order, 'badCSR')
+      assert.deepEqual([signed.length, announced], [1, []])
     })
 
     test('slower than the reply waits: the order is processing, then valid by itself', async () => {

@@ -295,14 +295,14 @@ describe('issuance', () => {
           orderId: order.id,
           issuerId: 'default',
           tbs: intent.tbs,
-          orderExpired: false,
+          lapse: undefined,
         },
         {
           certificateId: self.certificateId,
           orderId: undefined,
           issuerId: 'default',
           tbs: self.tbs,
-          orderExpired: false,
+          lapse: undefined,
         },
       ]
       assert.deepEqual(
@@ -326,8 +326,20 @@ describe('issuance', () => {
       await store.sql("UPDATE orders SET expires_at = now() - interval '1 second' WHERE id = $1", [order.id])
       const adopted = await store.issuance.adopt(me.instanceId, 600, 10)
       assert.deepEqual(
-        adopted.map(({ orderExpired }) => orderExpired),
-        [true],
+        adopted.map(({ lapse }) => lapse),
+        ['expired'],
+      )
+    })
+
+    test('says when the key of a certificate for the service itself is blocked', async () => {
+      const [me] = (await instances(1)) as [InstancePresence]
+      const self = anIntent(undefined, { instanceId: 703 })
+      await store.issuance.begin(self)
+      await store.sql('INSERT INTO blocked_keys (spki_sha256) VALUES ($1)', [self.spkiSha256])
+      const adopted = await store.issuance.adopt(me.instanceId, 600, 10)
+      assert.deepEqual(
+        adopted.map(({ lapse }) => lapse),
+        ['key blocked'],
       )
     })
 

@@ -39,7 +39,10 @@ const olderSerialSource = () =>
 const Profile = z
   .strictObject({
     description: setting(optionalText(), 'Sentence or URL that the directory shows for the profile.'),
-    key_usages: setting(list(z.enum(KEY_USAGES)), 'Key usages of the certificate; empty leaves the extension out.'),
+    key_usages: setting(
+      list(z.enum(KEY_USAGES)),
+      'Key usages of the certificate, as far as its kind of key can serve them; none leaves the extension out. A signer with a configuration of its own must allow that: `key_usage_required: false`.',
+    ),
     extended_key_usages: setting(
       list(z.enum(keysOf(EXTENDED_KEY_USAGES))),
       'Extended key usages of the certificate; empty leaves the extension out.',

@@ -139,6 +139,7 @@ const REFUSED: readonly (readonly [what: string, changes: RawTbsChanges, sentenc
     /key type 1\.3\.132/,
   ],
   ['a key usage outside the policy', keyUsage('content_commitment'), /content_commitment/],
+  ['no key usage, which allows every one', withExtension('keyUsage', undefined), /key usage is missing/],
   ['code signing', purposes('server_auth', 'code_signing'), /code_signing/],
   ['OCSP signing', purposes('ocsp_signing'), /ocsp_signing/],
   [
@@ -372,6 +373,11 @@ describe('the policy of an issuer', () => {
       'an extension the configuration lists',
       rawTbs(authority, withExtension('x', rawExtension('1.2.3.4', false, Buffer.of(5, 0)))),
       '{ extra_extensions: [1.2.3.4] }',
+    ],
+    [
+      'no key usage where the configuration says so',
+      rawTbs(authority, withExtension('keyUsage', undefined)),
+      '{ key_usage_required: false }',
     ],
     ['an RSA key', leafTbs(authority, { spki: rsaSpki(2048), keyUsages: ['digital_signature', 'key_encipherment'] })],
   ]
