@@ -106,8 +106,8 @@ export interface Issuance {
    * @param order owned by the account, as just read or remembered.
    * @returns the order: valid, or processing when the certificate is not there within `finalizeWaitMs`; ready, as just read,
    *   when something that its checks went by has changed meanwhile.
-   * @throws Problem orderNotReady, badCSR, rejectedIdentifier, caa, dns, compound, serverInternal 503 when no issuer is
-   *   reachable; StaleAccountError
+   * @throws Problem orderNotReady, badCSR, malformed (certificateValidity), rejectedIdentifier, caa, dns, compound,
+   *   serverInternal 503 when no issuer is reachable; StaleAccountError
    */
   finalize(known: KnownAccount, order: Order, csrDer: Buffer, now: Date, reread: () => Promise<Order>): Promise<Order>
   /** A certificate for the service itself, recorded like any other. @returns its DER and its issuer. */
