@@ -162,7 +162,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     log,
   })
   if (config.server.tls.self_issued_names.length > 0) onStep('checking the server certificate')
-  const refreshCertificate = () => refreshServerCertificate(config, ca, issuance)
+  const refreshCertificate = () => refreshServerCertificate(config, issuance)
   await refreshCertificate()
   const tls = tlsFiles(config)
 
