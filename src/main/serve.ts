@@ -258,7 +258,8 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     fronts: () => fronts,
     workers: () => ({
       challenge: background.isHealthy('challenge'),
-      cleanup: background.isHealthy('cleanup'),
+      // Doc 1 counts retention as clean-up, and names a worker of expiration warnings, which this version does not have.
+      cleanup: background.isHealthy('cleanup') && background.isHealthy('retention'),
       expiration: false,
     }),
     crl: () => crl?.health(),

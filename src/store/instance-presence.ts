@@ -14,8 +14,11 @@ import pg from './pg.ts'
 /** First half of the presence lock's key; the second is the instance id. `live_instances()` in SQL knows it too. */
 const PRESENCE_CLASS = 712100
 
-/** Background work of which one instance at a time does a round (doc 1, Limits). */
-const LEADER_LOCKS = { cleanup: 712001, expiration: 712002, challenge: 712003, crl: 712948 } as const
+/**
+ * Background work of which one instance at a time does a round (doc 1, Limits; 712002 is that of expiration warnings). Rounds of one role
+ * keep out those of every other task of the role on other instances, so a task whose rounds are long has a role of its own.
+ */
+const LEADER_LOCKS = { cleanup: 712001, challenge: 712003, retention: 712004, crl: 712948 } as const
 export type LeaderRole = keyof typeof LEADER_LOCKS
 
 const RECONNECT_DELAY_MS = 500

@@ -143,7 +143,7 @@ describe('instances', () => {
       const keep = (warning: Error) => warnings.push(warning)
       process.on('warning', keep)
       try {
-        const roles = ['cleanup', 'challenge', 'expiration'] as const
+        const roles = ['cleanup', 'challenge', 'retention'] as const
         const led = await Promise.all(roles.map((role) => presence.lead(role, () => sleep(5))))
         assert.deepEqual(led, [true, true, true])
         await sleep(5)
@@ -164,9 +164,9 @@ describe('instances', () => {
 
     test('a leader whose connection was killed is followed by another', async () => {
       const [a, b] = await Promise.all([announce(), announce()])
-      const first = a.lead('expiration', async () => {
+      const first = a.lead('retention', async () => {
         await kill(a)
-        await waitUntil(() => b.lead('expiration', async () => undefined))
+        await waitUntil(() => b.lead('retention', async () => undefined))
       })
       assert.equal(await first, true)
     })
