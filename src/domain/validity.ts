@@ -1,6 +1,7 @@
 /** Validity periods of certificates (RFC 5280 §4.1.2.5; decisions 15): what an order may ask for and what it gets. */
 
 import { Problem, type ProblemType } from '../protocol/problem.ts'
+import { renderTimestamp } from '../protocol/timestamp.ts'
 
 const DAY_MS = 86_400_000
 const SECOND_MS = 1_000
@@ -57,6 +58,7 @@ export function orderExpiry({ notAfter }: RequestedValidity, lifetimeEnd: Date):
 /**
  * The period a certificate gets: the requested one, else the profile's days counted from a back-dated start, notAfter
  * inclusive, and never outside the issuer's own: a CA that is younger than the back-dating must be able to issue.
+ * @throws Problem malformed when nothing is left of it, because the issuer does not live to see the requested start
  */
 export function certificateValidity(
   requested: RequestedValidity,
@@ -68,7 +70,13 @@ export function certificateValidity(
   const notBefore = new Date(Math.max(start.getTime(), issuer.notBefore.getTime()))
   const days = Math.min(policy.validityDays, policy.maxValidityDays)
   const wanted = requested.notAfter ?? new Date(notBefore.getTime() + days * DAY_MS - SECOND_MS)
-  return { notBefore, notAfter: new Date(Math.min(wanted.getTime(), issuer.notAfter.getTime())) }
+  const notAfter = new Date(Math.min(wanted.getTime(), issuer.notAfter.getTime()))
+  if (notBefore >= notAfter)
+    throw new Problem(
+      'malformed',
+      `notBefore must lie before ${renderTimestamp(notAfter)}, where the certificate would end with its issuer; make a new order`,
+    )
+  return { notBefore, notAfter }
 }
 
 function earliestStart(policy: ValidityPolicy, now: Date): Date {

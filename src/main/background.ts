@@ -91,7 +91,7 @@ export function backgroundTasks({
       ? [
           {
             name: 'retention',
-            role: 'cleanup' as const,
+            role: 'retention' as const,
             intervalMs: config.retention.cleanup_loop_interval_seconds * 1000,
             round: () =>
               deleteOld({

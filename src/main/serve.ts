@@ -162,7 +162,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     log,
   })
   if (config.server.tls.self_issued_names.length > 0) onStep('checking the server certificate')
-  const refreshCertificate = () => refreshServerCertificate(config, ca, issuance)
+  const refreshCertificate = () => refreshServerCertificate(config, issuance)
   await refreshCertificate()
   const tls = tlsFiles(config)
 
@@ -258,7 +258,8 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     fronts: () => fronts,
     workers: () => ({
       challenge: background.isHealthy('challenge'),
-      cleanup: background.isHealthy('cleanup'),
+      // Doc 1 counts retention as clean-up, and names a worker of expiration warnings, which this version does not have.
+      cleanup: background.isHealthy('cleanup') && background.isHealthy('retention'),
       expiration: false,
     }),
     crl: () => crl?.health(),

@@ -28,11 +28,10 @@ const RENEW_AT_REST = 1 / 3
 export async function ensureServerCertificate(
   files: ServerCertificateFiles,
   names: readonly string[],
-  issuer: CaIssuer | undefined,
-  issuance: Pick<Issuance, 'issueToSelf'>,
+  issuance: Pick<Issuance, 'issueToSelf' | 'issuerForSelf'>,
   now: Date,
 ): Promise<boolean> {
-  if (isGood(files, names, issuer, now)) return false
+  if (isGood(files, names, issuance.issuerForSelf('ec', now), now)) return false
   requireWritable('server.tls.key_path', files.keyPath)
   requireWritable('server.tls.cert_path', files.certPath)
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })

@@ -3,7 +3,6 @@
 import path from 'node:path'
 import type { Logger } from 'pino'
 import { type Loop, startLoop } from '../background/loop.ts'
-import type { CaBackend } from '../ca/backend.ts'
 import type { Config } from '../config/schema.ts'
 import type { Issuance } from '../services/issuance.ts'
 import { createFailureLog } from './failure-log.ts'
@@ -19,11 +18,11 @@ export function tlsFiles({ server }: Config): ServerCertificateFiles | undefined
 }
 
 /** Keeps a self-issued certificate fresh; does nothing where the operator keeps the files. @returns whether it was renewed */
-export async function refreshServerCertificate(config: Config, ca: CaBackend, issuance: Issuance): Promise<boolean> {
+export async function refreshServerCertificate(config: Config, issuance: Issuance): Promise<boolean> {
   const files = tlsFiles(config)
   const { self_issued_names: names } = config.server.tls
   if (files === undefined || names.length === 0) return false
-  return ensureServerCertificate(files, names, ca.issuers()[0], issuance, new Date())
+  return ensureServerCertificate(files, names, issuance, new Date())
 }
 
 /** A front reads its certificate when it starts: whoever is told of a renewed one replaces the threads one by one. */

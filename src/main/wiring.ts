@@ -155,6 +155,11 @@ function createThreadQuotas({ config, stores, metrics, log }: Pick<Shared, 'conf
       metrics.rateLimited.inc({ category: `quota_${kind}` })
       log.info({ event: 'order_quota_exceeded', kind, accountId }, 'quota exceeded')
     },
+    refundFailed: (kind, accountId, error) =>
+      log.warn(
+        { kind, accountId, reason: (error as Error).message },
+        'what was counted for a quota could not be taken back',
+      ),
   })
 }
 

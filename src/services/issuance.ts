@@ -108,10 +108,12 @@ export interface Issuance {
    * @param order owned by the account, as just read or remembered.
    * @returns the order: valid, or processing when the certificate is not there within `finalizeWaitMs`; ready, as just read,
    *   when something that its checks went by has changed meanwhile.
-   * @throws Problem orderNotReady, badCSR, rejectedIdentifier, caa, dns, compound, rateLimited, serverInternal 503 when no
-   *   issuer is reachable; StaleAccountError
+   * @throws Problem orderNotReady, badCSR, malformed (certificateValidity), rejectedIdentifier, caa, dns, compound,
+   *   rateLimited, serverInternal 503 when no issuer is reachable; StaleAccountError
    */
   finalize(known: KnownAccount, order: Order, csrDer: Buffer, now: Date, reread: () => Promise<Order>): Promise<Order>
+  /** Who would sign a certificate for the service itself with a key of this kind; undefined when no issuer can at the moment. */
+  issuerForSelf(kind: Spki['kind'], now: Date): CaIssuer | undefined
   /** A certificate for the service itself, recorded like any other. @returns its DER and its issuer. */
   issueToSelf(names: readonly Identifier[], spki: Spki, now: Date): Promise<{ der: Buffer; issuer: CaIssuer }>
   /** Steps 4 and 5; never throws. */
@@ -156,8 +158,11 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
     return profile
   }
 
-  function issuerFor(profile: CertificateProfile, { kind }: Spki, now: Date): CaIssuer {
-    const issuer = chooseIssuer(ca.issuers(), profile.issuerIds, kind, now)
+  const issuerOf = ({ issuerIds }: CertificateProfile, kind: Spki['kind'], now: Date) =>
+    chooseIssuer(ca.issuers(), issuerIds, kind, now)
+
+  function requireIssuer(profile: CertificateProfile, { kind }: Spki, now: Date): CaIssuer {
+    const issuer = issuerOf(profile, kind, now)
     if (issuer) return issuer
     throw new Problem('serverInternal', 'no issuer is available at the moment; try again soon', {
       status: 503,
@@ -172,7 +177,7 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
   }
 
   async function build(subject: Subject, profile: CertificateProfile, requested: RequestedValidity, now: Date) {
-    const issuer = issuerFor(profile, subject.spki, now)
+    const issuer = requireIssuer(profile, subject.spki, now)
     const validity = certificateValidity(requested, profile.validity, now, issuer)
     const serialNumber = await dependencies.serialNumber()
     const tbs = buildTbsCertificate({
@@ -322,6 +327,8 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       if (stamp) recent?.issued(stamp, valid, { id: issuing.certificateId, der, issuerFingerprint })
       return valid
     },
+
+    issuerForSelf: (kind, now) => issuerOf(profileOf(DEFAULT_PROFILE), kind, now),
 
     async issueToSelf(identifiers, spki, now) {
       const profile = profileOf(DEFAULT_PROFILE)

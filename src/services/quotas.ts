@@ -9,7 +9,8 @@ export type QuotaPolicy = Record<UsageKind, number>
 
 export interface Quotas {
   /**
-   * Runs `work` within the account's quota. What was counted is taken back when `work` throws or gives undefined.
+   * Runs `work` within the account's quota. What was counted is taken back when `work` throws or gives undefined, and its outcome
+   * stands whether that succeeds or not.
    * @throws Problem rateLimited when the day is full
    */
   within<T>(kind: UsageKind, accountId: string, work: () => Promise<T>): Promise<T>
@@ -17,6 +18,8 @@ export interface Quotas {
 
 export interface QuotaEvents {
   exceeded(kind: UsageKind, accountId: string): void
+  /** One too many stays counted until the day is over. */
+  refundFailed(kind: UsageKind, accountId: string, error: unknown): void
 }
 
 const DAY_MS = 86_400_000
@@ -26,7 +29,8 @@ export function createQuotas(store: UsageStore, policy: QuotaPolicy, events: Quo
     async within(kind, accountId, work) {
       const limit = policy[kind]
       if (limit === 0) return work()
-      if (!(await store.charge[kind]({ accountId, limit }))) {
+      const day = await store.charge[kind]({ accountId, limit })
+      if (day === undefined) {
         events.exceeded(kind, accountId)
         throw refusal(kind, limit)
       }
@@ -36,7 +40,8 @@ export function createQuotas(store: UsageStore, policy: QuotaPolicy, events: Quo
         isUsed = result !== undefined
         return result
       } finally {
-        if (!isUsed) await store.refund(kind, accountId)
+        if (!isUsed)
+          await store.refund(kind, accountId, day).catch((error) => events.refundFailed(kind, accountId, error))
       }
     },
   }

@@ -1,11 +1,12 @@
 /**
- * Retention (doc 1, clean-up, lock 712001): what is over and needed by nobody is deleted after some time, page by page.
+ * Retention (doc 1, clean-up; lock 712004): what is over and needed by nobody is deleted after some time, page by page.
  *
  * Deleted are invalid orders, and authorizations that are over, once no order that might count on one of them is open. A challenge is a
  * member of its authorization and goes with it. Never deleted: certificates, the orders they came from, accounts.
  *
  * A first round over a large database takes a quarter of an hour for each ten million rows. It rests after each page for three times as long as the page
- * took, so that it never has more than a quarter of one connection, and it goes on where it stopped, on whatever instance.
+ * took, so that it never has more than a quarter of one connection, and it goes on where it stopped, on whatever instance. It leads
+ * under a lock of its own: the rest of the clean-up does not wait for it.
  */
 
 import type { RetentionPage, RetentionStore, RetentionWalk } from '../store/retention-store.ts'

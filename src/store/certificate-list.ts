@@ -1,5 +1,5 @@
 /**
- * SQL of the list of certificates. Which index a page goes along follows from its filters: the account's orders, the revoked ones,
+ * SQL of the list of certificates. Which index a page goes along follows from its filters: the account's orders and what it has without one, the revoked ones,
  * the expiry, the issuer, else the order of issuance. `certificates_issuer` and `certificates_names` are there only where the
  * operator asked for them (optional-indexes.ts); without them a search looks through a bounded number of rows.
  */
@@ -141,27 +141,43 @@ function alongIds(db: DatabasePool, fits: readonly Fragment[], bounds: readonly 
   }
 }
 
-/** orders_account and certificates_pkey. A cursor may be the id of an order, where a window ended. */
+/**
+ * orders_account with certificates_pkey, and certificates_imported; each is bounded by itself, since the planner would sort all of both. The
+ * place of a certificate is its order's id, or its own where it has no order; a cursor may be an order's, where a window ended.
+ */
 function alongAccount(db: DatabasePool, accountId: string, fits: readonly Fragment[]): Walk<ListedCertificate> {
-  const id = sql.fragment`o.id`
-  const behindOrder = (after: string | undefined) =>
+  const [id, orderId] = [sql.fragment`c.id`, sql.fragment`o.id`]
+  const behindPlace = (place: Fragment, after: string | undefined) =>
     after === undefined
       ? ALL_ROWS
-      : sql.fragment`o.id < coalesce((SELECT order_id FROM certificates WHERE id = ${after}), ${after})`
-  const own = sql.fragment`o.account_id = ${accountId}`
+      : sql.fragment`${place} < coalesce((SELECT order_id FROM certificates WHERE id = ${after}), ${after})`
+  const ordered = sql.fragment`o.account_id = ${accountId}`
+  const imported = sql.fragment`c.account_id = ${accountId} AND c.order_id IS NULL`
   return {
     cursorOf,
     async windowEnd(after, rows) {
       const row = await db.maybeOne(rowsOf(Id)`
-        SELECT o.id FROM orders o WHERE ${allOf([own, behindOrder(after)])} ORDER BY o.id DESC OFFSET ${rows - 1} LIMIT 1`)
+        SELECT p.id FROM (
+          (SELECT o.id FROM orders o WHERE ${allOf([ordered, behindPlace(orderId, after)])}
+            ORDER BY o.id DESC LIMIT ${rows})
+          UNION ALL
+          (SELECT c.id FROM certificates c WHERE ${allOf([imported, behindPlace(id, after)])}
+            ORDER BY c.id DESC LIMIT ${rows})
+        ) p ORDER BY p.id DESC OFFSET ${rows - 1} LIMIT 1`)
       return row?.id
     },
     async read(after, end, limit) {
       return [
         ...(await db.any(rowsOf(Row)`
-          SELECT ${columns} FROM orders o JOIN certificates c ON c.id = o.certificate_id
-           WHERE ${allOf([own, behindOrder(after), upTo(id, end), ...fits])}
-           ORDER BY o.id DESC LIMIT ${limit}`)),
+          SELECT c.* FROM (
+            (SELECT ${columns} FROM orders o JOIN certificates c ON c.id = o.certificate_id
+              WHERE ${allOf([ordered, behindPlace(orderId, after), upTo(orderId, end), ...fits])}
+              ORDER BY o.id DESC LIMIT ${limit})
+            UNION ALL
+            (SELECT ${columns} FROM certificates c
+              WHERE ${allOf([imported, behindPlace(id, after), upTo(id, end), ...fits])}
+              ORDER BY c.id DESC LIMIT ${limit})
+          ) c ORDER BY coalesce(c.order_id, c.id) DESC LIMIT ${limit}`)),
       ]
     },
   }

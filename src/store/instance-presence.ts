@@ -2,8 +2,9 @@
  * Which instances are running, and who leads: session advisory locks on one connection of their own.
  *
  * A lock goes with its connection, so a killed instance is known to be gone as soon as PostgreSQL notices the closed
- * socket: no heartbeat, no clock. Work left behind is adopted by compare-and-swap, so a wrong guess (the database
- * restarted and nobody holds a lock for a moment) costs a duplicate attempt, never a duplicate result.
+ * socket: no heartbeat, no clock. A connection that falls silent is given up at the first statement that is not answered in
+ * time. Work left behind is adopted by compare-and-swap, so a wrong guess (the database restarted and nobody holds a lock
+ * for a moment) costs a duplicate attempt, never a duplicate result.
  */
 
 import { randomInt } from 'node:crypto'
@@ -13,11 +14,19 @@ import pg from './pg.ts'
 /** First half of the presence lock's key; the second is the instance id. `live_instances()` in SQL knows it too. */
 const PRESENCE_CLASS = 712100
 
-/** Background work of which one instance at a time does a round (doc 1, Limits). */
-const LEADER_LOCKS = { cleanup: 712001, expiration: 712002, challenge: 712003, crl: 712948 } as const
+/**
+ * Background work of which one instance at a time does a round (doc 1, Limits; 712002 is that of expiration warnings). Rounds of one role
+ * keep out those of every other task of the role on other instances, so a task whose rounds are long has a role of its own.
+ */
+const LEADER_LOCKS = { cleanup: 712001, challenge: 712003, retention: 712004, crl: 712948 } as const
 export type LeaderRole = keyof typeof LEADER_LOCKS
 
 const RECONNECT_DELAY_MS = 500
+
+const END_FORMER = `
+  SELECT pg_terminate_backend(pid) FROM pg_locks
+   WHERE locktype = 'advisory' AND classid = $1 AND objid = $2 AND objsubid = 2
+     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
 
 export interface InstancePresence {
   readonly instanceId: number
@@ -39,20 +48,17 @@ export async function announceInstance(
   let closed = false
   /** While no connection holds the lock: before the first, and from a loss to the next. */
   let down = true
-  let client = await connect()
+  let client = await connect(false)
   down = false
   let since = performance.now()
 
-  async function connect(): Promise<pg.Client> {
+  async function connect(isAgain: boolean): Promise<pg.Client> {
     const next = new pg.Client({ ...connectionOptions(settings), keepAlive: true })
-    next.on('error', (error) => {
-      if (closed || down || next !== client) return
-      down = true
-      onLost(error)
-      void reconnect()
-    })
+    next.on('error', (error) => lose(next, error))
     try {
       await next.connect()
+      // A former connection that fell silent may live on at the server for hours, and with it its locks.
+      if (isAgain) await next.query(END_FORMER, [PRESENCE_CLASS, instanceId])
       await next.query('SELECT pg_advisory_lock($1, $2)', [PRESENCE_CLASS, instanceId])
       return next
     } catch (error) {
@@ -61,11 +67,24 @@ export async function announceInstance(
     }
   }
 
+  function lose(lost: pg.Client, error: Error): void {
+    if (closed || down || lost !== client) return
+    down = true
+    onLost(error)
+    // With a statement under way, as after a time-out, pg destroys the socket and waits for no answer.
+    void lost.end()
+    void reconnect()
+  }
+
   /** One statement at a time: the roles share the connection, and pg will not queue for them any more (a warning in pg 8). */
   let last: Promise<unknown> = Promise.resolve()
   function query<R extends pg.QueryResultRow>(holder: pg.Client, text: string, values: unknown[] = []): Promise<R[]> {
     const rows = last.then(async () => (await holder.query<R>(text, values)).rows)
-    last = rows.catch(() => undefined) // its own caller gets the error; the next statement only waits
+    // Its own caller gets the error; the next statement only waits. What the server did not say is the connection's, and a
+    // network that drops packets says nothing else.
+    last = rows.catch((error) => {
+      if (!(error instanceof pg.DatabaseError)) lose(holder, error)
+    })
     return rows
   }
 
@@ -73,7 +92,7 @@ export async function announceInstance(
     while (!closed) {
       await new Promise((resolve) => setTimeout(resolve, RECONNECT_DELAY_MS))
       try {
-        const next = await connect()
+        const next = await connect(true)
         if (closed) return await next.end()
         client = next
         down = false

@@ -6,10 +6,10 @@ import { batched, type Database, type Statement } from './database.ts'
 export type UsageKind = 'orders' | 'certificates'
 
 export interface UsageStore {
-  /** Counts one for the account, unless its day is full. True when it was counted. */
-  charge: Record<UsageKind, Batched<{ accountId: string; limit: number }, boolean>>
-  /** Takes one back that came to nothing. */
-  refund(kind: UsageKind, accountId: string): Promise<void>
+  /** Counts one for the account, unless its day is full. Gives the day it was counted on (`2026-03-01`), undefined when it was not. */
+  charge: Record<UsageKind, Batched<{ accountId: string; limit: number }, string | undefined>>
+  /** Takes one of that day back that came to nothing. */
+  refund(kind: UsageKind, accountId: string, day: string): Promise<void>
   /** Removes the days before yesterday. @returns how many rows */
   sweep(): Promise<number>
 }
@@ -28,12 +28,12 @@ const chargeStatement = (kind: UsageKind): Statement => ({
       SET granted = least(EXCLUDED.granted, $4::integer - u.${kind}),
           ${kind} = u.${kind} + least(EXCLUDED.granted, $4::integer - u.${kind})
       WHERE u.${kind} < $4::integer
-    RETURNING account_id, granted`,
+    RETURNING account_id, granted, day::text`,
 })
 
 const refundStatement = (kind: UsageKind): Statement => ({
   name: `usage-refund-${kind}`,
-  text: `UPDATE account_usage SET ${kind} = greatest(${kind} - 1, 0) WHERE day = ${TODAY} AND account_id = $1`,
+  text: `UPDATE account_usage SET ${kind} = greatest(${kind} - 1, 0) WHERE day = $1 AND account_id = $2`,
 })
 
 const SWEEP: Statement = {
@@ -50,25 +50,24 @@ export function createUsageStore(db: Database): UsageStore {
       for (const { accountId } of commands) wanted.set(accountId, (wanted.get(accountId) ?? 0) + 1)
       // One limit for all accounts: it comes from the configuration.
       const limit = commands[0]?.limit ?? 0
-      const rows = await db.pipeline.run<{ account_id: string; granted: number }>(statement, [
+      const rows = await db.pipeline.run<{ account_id: string; granted: number; day: string }>(statement, [
         [...wanted.keys()],
         [...wanted.values()],
         [...wanted].map(() => limit),
         limit,
       ])
-      const left = new Map(rows.map((row) => [row.account_id, row.granted]))
+      const charged = new Map(rows.map((row) => [row.account_id, row]))
       return commands.map(({ accountId }) => {
-        const granted = left.get(accountId) ?? 0
-        left.set(accountId, granted - 1)
-        return granted > 0
+        const row = charged.get(accountId)
+        return row && row.granted-- > 0 ? row.day : undefined
       })
     })
   }
 
   return {
     charge: { orders: charge('orders'), certificates: charge('certificates') },
-    async refund(kind, accountId) {
-      await db.query(refundStatement(kind), [accountId])
+    async refund(kind, accountId, day) {
+      await db.query(refundStatement(kind), [day, accountId])
     },
     sweep: async () => (await db.query(SWEEP, [])).length,
   }

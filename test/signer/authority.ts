@@ -50,7 +50,7 @@ export const spkiOf = (key: KeyObject): Buffer => key.export({ format: 'der', ty
 
 export function makeAuthority(
   kind: AuthorityKind = 'P-256',
-  options: { isCa?: boolean; hash?: HashName } = {},
+  options: { isCa?: boolean; hash?: HashName; daysAhead?: number } = {},
 ): Authority {
   const { privateKey, publicKey } = makeKeyPair(kind)
   const algorithm = algorithmOf(kind, options.hash ?? 'sha256')
@@ -59,7 +59,7 @@ export function makeAuthority(
   const nameDer = encodeCommonName(`Test CA ${kind}`)
   const startOfDay = Math.floor(Date.now() / DAY_MS) * DAY_MS
   const notBefore = new Date(startOfDay - 30 * DAY_MS)
-  const notAfter = new Date(startOfDay + 3650 * DAY_MS)
+  const notAfter = new Date(startOfDay + (options.daysAhead ?? 3650) * DAY_MS)
   const tbs = encodeDer((writer) =>
     writer.sequence(() => {
       writer.constructed(contextConstructedTag(0), () => writer.smallInteger(2))

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, test } from 'node:test'
 import { announceInstance, type InstancePresence } from '../../src/store/instance-presence.ts'
+import { openSilentNetwork } from '../support/silent-network.ts'
 import { openStores, type StoreFixture, sleep } from './support.ts'
 
 describe('instances', () => {
@@ -63,6 +64,35 @@ describe('instances', () => {
     assert.ok((await victim.liveInstances()).includes(victim.instanceId))
   })
 
+  // A network that drops packets, or a database host that is gone: no end of the connection is told of it.
+  test('one whose connection has fallen silent says so once, comes back, and has left no lock behind', async (context) => {
+    const network = await openSilentNetwork(store.settings)
+    context.after(() => network.close())
+    const losses: Error[] = []
+    const witness = await announce()
+    const settings = { ...store.settings, ...network.address, statementTimeoutMs: 500 }
+    const victim = await announceInstance(settings, (error) => losses.push(error))
+    announced.push(victim)
+    const since = victim.presentSince()
+    await assert.rejects(
+      victim.lead('cleanup', async () => network.silence()),
+      /Query read timeout/,
+    )
+    assert.equal(victim.presentSince(), undefined)
+    await waitUntil(async () => victim.presentSince() !== undefined)
+    assert.notEqual(victim.presentSince(), since)
+    assert.deepEqual(
+      losses.map(({ message }) => message),
+      ['Query read timeout'],
+    )
+    assert.deepEqual(
+      await witness.liveInstances(),
+      [witness.instanceId, victim.instanceId].sort((x, y) => x - y),
+    )
+    assert.equal(await witness.lead('cleanup', async () => undefined), true)
+    assert.equal(await victim.lead('cleanup', async () => undefined), true)
+  })
+
   test('closing while the connection is being made again leaves none behind', async () => {
     const witness = await announce()
     const victim = await announce()
@@ -113,7 +143,7 @@ describe('instances', () => {
       const keep = (warning: Error) => warnings.push(warning)
       process.on('warning', keep)
       try {
-        const roles = ['cleanup', 'challenge', 'expiration'] as const
+        const roles = ['cleanup', 'challenge', 'retention'] as const
         const led = await Promise.all(roles.map((role) => presence.lead(role, () => sleep(5))))
         assert.deepEqual(led, [true, true, true])
         await sleep(5)
@@ -134,9 +164,9 @@ describe('instances', () => {
 
     test('a leader whose connection was killed is followed by another', async () => {
       const [a, b] = await Promise.all([announce(), announce()])
-      const first = a.lead('expiration', async () => {
+      const first = a.lead('retention', async () => {
         await kill(a)
-        await waitUntil(() => b.lead('expiration', async () => undefined))
+        await waitUntil(() => b.lead('retention', async () => undefined))
       })
       assert.equal(await first, true)
     })

@@ -40,6 +40,18 @@ test('a certificate is never older than its issuer, and has the days of the prof
   assert.deepEqual(certificateValidity({ notBefore: after(-120 * SECOND) }, POLICY, NOW, issuer).notBefore, made)
 })
 
+test('a start that the issuer does not live to see is malformed', () => {
+  const issuer = { ...FAR, notAfter: after(2 * DAY) }
+  const grant = (notBefore: Date) => certificateValidity({ notBefore }, POLICY, NOW, issuer)
+  assert.deepEqual(grant(after(2 * DAY - SECOND)), { notBefore: after(2 * DAY - SECOND), notAfter: issuer.notAfter })
+  for (const start of [after(2 * DAY), after(3 * DAY)])
+    assert.throws(
+      () => grant(start),
+      (error) =>
+        error instanceof Problem && error.type === 'malformed' && error.message.includes('2026-03-03T12:00:00Z'),
+    )
+})
+
 test('profile days over the maximum are cut to it', () => {
   const { notBefore, notAfter } = certificateValidity({}, { ...POLICY, validityDays: 900 }, NOW, FAR)
   assert.equal(notAfter.getTime() + SECOND - notBefore.getTime(), 100 * DAY)

@@ -34,7 +34,8 @@ function issuerOf(authority: Authority): CaIssuer {
 /** Issues for 90 days and counts. */
 function anIssuance(authority: Authority) {
   const asked: string[][] = []
-  const issuance: Pick<Issuance, 'issueToSelf'> = {
+  const issuance: Pick<Issuance, 'issueToSelf' | 'issuerForSelf'> = {
+    issuerForSelf: () => issuerOf(authority),
     async issueToSelf(names, spki) {
       asked.push(names.map(({ type, value }) => `${type}:${value}`))
       const values = (type: string) => names.filter((name) => name.type === type).map(({ value }) => value)
@@ -60,14 +61,8 @@ describe('server certificate', () => {
   })
   afterEach(() => rmSync(folder, { recursive: true }))
 
-  const ensure = (over: { names?: string[]; issuer?: CaIssuer; now?: Date } = {}) =>
-    ensureServerCertificate(
-      files,
-      over.names ?? names,
-      over.issuer ?? issuerOf(authority),
-      ca.issuance,
-      over.now ?? NOW,
-    )
+  const ensure = (over: { names?: string[]; now?: Date } = {}) =>
+    ensureServerCertificate(files, over.names ?? names, ca.issuance, over.now ?? NOW)
 
   test('the first is issued for the names, with a key that only the owner reads', async () => {
     assert.equal(await ensure(), true)
@@ -83,13 +78,18 @@ describe('server certificate', () => {
     assert.equal(await ensure(), false)
     assert.equal(await ensure({ now: inDays(59) }), false)
     assert.equal(await ensure({ names: ['localhost'] }), false)
+    ca.issuance.issuerForSelf = () => undefined
+    assert.equal(await ensure(), false)
     assert.equal(ca.asked.length, 1)
   })
 
   const SPOILED: Record<string, () => Promise<Parameters<typeof ensure>[0]>> = {
     'of which less than a third of the lifetime is left': async () => ({ now: inDays(61) }),
     'that is not for one of the names': async () => ({ names: [...names, 'other.test'] }),
-    'of another issuer': async () => ({ issuer: issuerOf(makeAuthority()) }),
+    'of another issuer': async () => {
+      ca = anIssuance(makeAuthority())
+      return {}
+    },
     'whose key is missing': async () => {
       rmSync(files.keyPath)
       return {}

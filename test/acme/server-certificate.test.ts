@@ -1,0 +1,49 @@
+/** The certificate that a service issues to itself, where the signer has several issuers. */
+
+import assert from 'node:assert/strict'
+import { X509Certificate } from 'node:crypto'
+import { readFileSync, rmSync } from 'node:fs'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { makeAuthority, type SignerFiles, writeSignerFiles } from '../signer/authority.ts'
+import { type Daemon, startDaemon } from '../signer/daemon.ts'
+import { startTestService } from '../support/service.ts'
+
+describe('a server certificate by the issuer of the default profile', { timeout: 120_000 }, () => {
+  const authorities = { other: makeAuthority(), own: makeAuthority() }
+  let files: SignerFiles
+  let daemon: Daemon
+  before(async () => {
+    files = writeSignerFiles(authorities)
+    daemon = await startDaemon(files.config)
+  })
+  after(async () => {
+    await daemon.stop()
+    rmSync(files.folder, { recursive: true })
+  })
+
+  test('is kept for as long as it is good, though the signer names another issuer first', async (context) => {
+    const at = (name: string) => path.join(files.folder, name)
+    const config = {
+      server: {
+        workers: 1,
+        tls: { cert_path: at('tls.pem'), key_path: at('tls.key'), self_issued_names: ['localhost'] },
+      },
+      ca: {
+        signer: { socket: files.socket, secret_file: at('secret') },
+        profiles: {
+          default: { issuer: 'own', key_usages: ['digital_signature'], extended_key_usages: ['server_auth'] },
+        },
+      },
+    }
+    const first = await startTestService({ config })
+    context.after(() => first.dispose())
+    await first.stop()
+    const issued = readFileSync(at('tls.pem'), 'utf8')
+    assert.ok(new X509Certificate(issued).verify(new X509Certificate(authorities.own.certificate).publicKey))
+
+    const second = await startTestService({ config, continueFrom: first })
+    await second.stop()
+    assert.equal(readFileSync(at('tls.pem'), 'utf8'), issued)
+  })
+})
