@@ -97,7 +97,8 @@ export async function listCertificates(
   limit: number,
 ): Promise<ListPage<ListedCertificate>> {
   const fits = conditionsOf(filter)
-  const { accountId, serialNumber, name, status, issuer, expiresAfter, expiresBefore } = filter
+  const { issuer, ...others } = filter
+  const { accountId, serialNumber, name, status, expiresAfter, expiresBefore } = filter
   if (accountId !== undefined) return readPage(alongAccount(db, accountId, fits), after, limit)
   if (serialNumber !== undefined) return readPage(unbounded(alongIds(db, fits, [])), after, limit)
   if (name !== undefined && (await hasIndex(db, 'certificates_names')))
@@ -106,7 +107,7 @@ export async function listCertificates(
   if (expiresAfter ?? expiresBefore) return readPage(alongExpiry(db, fits, filter, 'ascending'), after, limit)
   if (status !== undefined) return readPage(alongExpiry(db, fits, filter, 'descending'), after, limit)
   if (issuer !== undefined && (await hasIndex(db, 'certificates_issuer')))
-    return readPage(unbounded(alongIds(db, fits, [])), after, limit)
+    return readPage(alongIssuer(db, issuer, conditionsOf(others)), after, limit)
   return readPage(alongIds(db, fits, boundsOf(filter)), after, limit)
 }
 
@@ -194,6 +195,30 @@ function alongName(db: DatabasePool, name: string, fits: readonly Fragment[]): W
         ...(await db.any(rowsOf(Row)`
           SELECT ${columns} FROM (SELECT * FROM certificates WHERE names @> ${sql.array([name], 'text')} OFFSET 0) c
            WHERE ${allOf([behind(id, after), ...fits])} ORDER BY c.id DESC LIMIT ${limit}`)),
+      ]
+    },
+  }
+}
+
+/**
+ * certificates_issuer. The planner thinks that an issuer's certificates lie anywhere, and would rather look for them by id, behind
+ * those of every issuer that came later. Only this index has the order of both columns, and it is asked for in comparisons of
+ * rows, since an equation would leave the order of ids alone.
+ */
+function alongIssuer(db: DatabasePool, issuer: string, fits: readonly Fragment[]): Walk<ListedCertificate> {
+  const fingerprint = sql.fragment`decode(${issuer}, 'hex')`
+  const own = (after: string | undefined) =>
+    after === undefined
+      ? sql.fragment`c.issuer_fingerprint BETWEEN ${fingerprint} AND ${fingerprint}`
+      : sql.fragment`c.issuer_fingerprint >= ${fingerprint} AND (c.issuer_fingerprint, c.id) < (${fingerprint}, ${after}::uuid)`
+  return {
+    cursorOf,
+    windowEnd: async () => undefined,
+    async read(after, _end, limit) {
+      return [
+        ...(await db.any(rowsOf(Row)`
+          SELECT ${columns} FROM certificates c WHERE ${allOf([own(after), ...fits])}
+           ORDER BY c.issuer_fingerprint DESC, c.id DESC LIMIT ${limit}`)),
       ]
     },
   }
