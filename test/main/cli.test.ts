@@ -317,6 +317,17 @@ describe('command line', { timeout: 300_000 }, () => {
       ])
     })
 
+    test('a start that fails at the CRLs ends, although they have a schedule', async () => {
+      const file = await configFile({
+        database: { ...database.connection, sslmode: 'disable' },
+        crl: { enabled: true, schedule: '0 3 * * *' },
+      })
+      await query(database.connection.database, 'DROP TABLE crls')
+      const { code, output } = await chancery('-c', file, 'serve')
+      assert.match(output, /relation "crls" does not exist/)
+      assert.equal(code, 1, output)
+    })
+
     test('a key file that others may read is not used', async () => {
       const file = await configFile()
       chmodSync(ca.intermediateKey, 0o644)
