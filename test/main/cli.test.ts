@@ -80,6 +80,7 @@ describe('command line', { timeout: 300_000 }, () => {
     [['inspect'], /inspect needs one more word, one of order, certificate, account, certificates, /],
     [['inspect', 'nonsense'], /unknown command: inspect nonsense; there are inspect order, /],
     [['serve'], /no configuration: give -c FILE or set SERVICE_CONFIG/],
+    [['--to-end', 'inspect', 'certificates', '--name', 'a.test'], /no configuration: give -c FILE/],
     [['serve', '--nonsense'], /unknown option: --nonsense/],
     [['-c'], /-c takes one file name/],
     [['-c', 'a.yaml', '-c', 'b.yaml'], /-c takes one file name/],
