@@ -1,8 +1,9 @@
 /** What `chancery inspect` reads: one order, certificate or account with all that belongs to it. */
 
 import { z } from 'zod/v4'
+import { STATUS_NOW } from './authorization-row.ts'
 import { derivedStatus, ORDER_STATUSES } from './order-list.ts'
-import { type DatabasePool, rowsOf, sql } from './slonik.ts'
+import { constantSql, type DatabasePool, rowsOf, sql } from './slonik.ts'
 
 const Order = z.object({
   id: z.string(),
@@ -118,8 +119,7 @@ export function createInspectStore(db: DatabasePool): InspectStore {
       if (!order) return undefined
       const authorizations = await db.any(rowsOf(Authorization)`
         SELECT z.id, identifier_type, identifier_value, wildcard, expires_at, token, offered, attempts,
-               evidence,
-               CASE WHEN status IN ('pending', 'valid') AND expires_at <= now() THEN 'expired' ELSE status END AS status
+               evidence, ${constantSql(STATUS_NOW)} AS status
           FROM unnest(${sql.array(order.authorization_ids, 'uuid')}) WITH ORDINALITY AS i (id, ord)
           JOIN authorizations z USING (id) ORDER BY ord`)
       return { order, authorizations }
