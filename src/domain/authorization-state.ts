@@ -13,14 +13,16 @@ export const AUTHORIZATION = {
   revoked: {},
 } as const satisfies Record<AuthorizationStatus, Partial<Record<AuthorizationEvent, AuthorizationStatus>>>
 
+export const AUTHORIZATION_STATUSES = Object.keys(AUTHORIZATION) as AuthorizationStatus[]
+
 export type ChallengeStatus = 'pending' | 'processing' | 'valid' | 'invalid'
 
 /** Statuses in which `event` is allowed: the compare-and-swap guard the store puts in its WHERE. */
 export function authorizationStatusesAllowing(event: AuthorizationEvent): AuthorizationStatus[] {
-  return (Object.keys(AUTHORIZATION) as AuthorizationStatus[]).filter((status) => event in AUTHORIZATION[status])
+  return AUTHORIZATION_STATUSES.filter((status) => event in AUTHORIZATION[status])
 }
 
 /** Statuses that nothing changes any more. */
-export const FINAL_AUTHORIZATION_STATUSES = (Object.keys(AUTHORIZATION) as AuthorizationStatus[]).filter(
+export const FINAL_AUTHORIZATION_STATUSES = AUTHORIZATION_STATUSES.filter(
   (status) => Object.keys(AUTHORIZATION[status]).length === 0,
 )

@@ -1,14 +1,16 @@
 /** What `chancery inspect` reads: one order, certificate or account with all that belongs to it. */
 
 import { z } from 'zod/v4'
+import { AUTHORIZATION_STATUSES } from '../domain/authorization-state.ts'
+import { ORDER_STATUSES, STORED_ORDER_STATUSES } from '../domain/order-state.ts'
 import { STATUS_NOW } from './authorization-row.ts'
-import { derivedStatus, ORDER_STATUSES } from './order-list.ts'
+import { derivedStatus } from './order-list.ts'
 import { constantSql, type DatabasePool, rowsOf, sql } from './slonik.ts'
 
 const Order = z.object({
   id: z.string(),
   account_id: z.string(),
-  status: z.enum(['open', 'processing', 'valid', 'invalid']),
+  status: z.enum(STORED_ORDER_STATUSES),
   identifiers: z.array(z.object({ type: z.string(), value: z.string() })),
   authorization_ids: z.array(z.string()),
   profile: z.string(),
@@ -48,7 +50,7 @@ const Authorization = z.object({
   identifier_type: z.string(),
   identifier_value: z.string(),
   wildcard: z.boolean(),
-  status: z.enum(['pending', 'valid', 'invalid', 'deactivated', 'expired', 'revoked']),
+  status: z.enum(AUTHORIZATION_STATUSES),
   expires_at: z.date(),
   token: z.string(),
   offered: z.array(z.string()),

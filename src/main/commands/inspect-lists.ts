@@ -4,10 +4,12 @@
  */
 
 import type { Config } from '../../config/schema.ts'
+import { ORDER_STATUSES } from '../../domain/order-state.ts'
+import { ACCOUNT_STATUSES } from '../../domain/records.ts'
 import { revocationReasonName } from '../../domain/revocation.ts'
 import { isUuid, uuidTime } from '../../lib/uuid.ts'
 import { renderTimestamp } from '../../protocol/timestamp.ts'
-import { ACCOUNT_STATUSES, type AccountFilter, type ListedAccount, listAccounts } from '../../store/account-list.ts'
+import { type AccountFilter, type ListedAccount, listAccounts } from '../../store/account-list.ts'
 import {
   CERTIFICATE_STATUSES,
   type CertificateFilter,
@@ -15,7 +17,7 @@ import {
   listCertificates,
 } from '../../store/certificate-list.ts'
 import { type ListPage, type ReadPage, readToEnd } from '../../store/list-page.ts'
-import { type ListedOrder, listOrders, ORDER_STATUSES, type OrderFilter } from '../../store/order-list.ts'
+import { type ListedOrder, listOrders, type OrderFilter } from '../../store/order-list.ts'
 import { type DatabasePool, openCheckedDatabase } from '../../store/slonik.ts'
 import { databaseSettings } from '../settings/server.ts'
 import { UsageError } from './errors.ts'
