@@ -203,6 +203,12 @@ describe('command line', { timeout: 300_000 }, () => {
       assert.match(serve.output, /chancery: the database lacks \d+ migration\(s\), from 0001_\w+\.sql; run "chancery/)
     })
 
+    test('renewal clear on a schema that is not current says what to do', async () => {
+      const { code, output } = await chancery('-c', await configFile(), 'renewal', 'clear', '--all')
+      assert.equal(code, 1, output)
+      assert.match(output, /chancery: the database lacks \d+ migration\(s\), from 0001_\w+\.sql; run "chancery/)
+    })
+
     test('db migrate applies what is missing and says so, once', async () => {
       const file = await configFile()
       const first = await chancery('-c', file, 'db', 'migrate')
