@@ -226,7 +226,7 @@ describe('command line', { timeout: 300_000 }, () => {
       assert.match(status.output, /^warning: fsync is off in PostgreSQL: /m)
     })
 
-    test('a schema of a newer release is refused by serve and db migrate, and named by db status', async () => {
+    test('a schema of a newer release is refused by serve and db migrate, named by db status, and signing can be stopped all the same', async () => {
       await query(emptyName, "INSERT INTO schema_migrations (version, name) VALUES (9999, '9999_later.sql')")
       try {
         const file = await configFile()
@@ -238,6 +238,7 @@ describe('command line', { timeout: 300_000 }, () => {
         const status = await chancery('-c', file, 'db', 'status')
         assert.equal(status.code, 1)
         assert.match(status.output, /^ +unknown +9999, from a newer release$/m)
+        for (const word of ['stop', 'resume']) assert.equal((await chancery('-c', file, 'signing', word)).code, 0)
       } finally {
         await query(emptyName, 'DELETE FROM schema_migrations WHERE version = 9999')
       }
