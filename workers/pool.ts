@@ -30,18 +30,6 @@ export interface WorkerPoolOptions {
   graceMs?: number
 }
 
-export interface WorkerPoolStats {
-  threads: number
-  running: number
-  queued: number
-  /** Verdicts given, good and bad. */
-  completed: number
-  /** Jobs without a verdict: thread crashed or stuck, or a fault in a task. */
-  lost: number
-  /** Jobs refused because the queue was full. */
-  refused: number
-}
-
 export interface WorkerPool {
   /** @throws WorkerPoolError; the job may be given again later, whatever the reason. */
   validate(job: ValidationJob): Promise<ValidationVerdict>
@@ -49,7 +37,6 @@ export interface WorkerPool {
   checkCaa(job: CaaJob): Promise<CaaFinding[]>
   /** One finding a domain. @throws WorkerPoolError */
   checkMailDomains(job: MailDomainJob): Promise<MailDomainFinding[]>
-  stats(): WorkerPoolStats
   /** Refuses new and waiting jobs, lets running ones finish for `timeoutMs`, then stops the threads. */
   close(timeoutMs: number): Promise<void>
 }
@@ -65,12 +52,12 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
   const { threads, concurrentTasksPerThread, maxQueue, graceMs = GRACE_MS } = options
   const { taskFile = new URL('./task.js', import.meta.url) } = options
   const capacity = threads * concurrentTasksPerThread
-  const counts = { running: 0, completed: 0, lost: 0, refused: 0 }
   const places = placesOf(options.shared ?? [])
   const piscina = startThreads({ ...options, taskFile: new URL('./lane-task.js', import.meta.url) })
   const serve: ServeLane = (start, signal) => piscina.run(start, { transferList: [start.port], signal })
   const lanes = Array.from({ length: threads }, () => createLane(serve, taskFile, reportLoss))
   const sweep = setInterval(replaceStuck, Math.min(SWEEP_MS, graceMs)).unref()
+  let running = 0
   let waiting: Waiter[] = []
   let closing: Promise<void> | undefined
   let onIdle: (() => void) | undefined
@@ -103,20 +90,17 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
   }
 
   function release(): void {
-    counts.running--
+    running--
     waiting.shift()?.start()
-    if (counts.running === 0) onIdle?.()
+    if (running === 0) onIdle?.()
   }
 
   async function run<T>({ job, timeoutMs, task }: Work): Promise<T> {
-    counts.running++
+    running++
     try {
       const overdueAt = performance.now() + timeoutMs + graceMs
-      const verdict = await nextLane().run(task, withoutShared(job, places), overdueAt)
-      counts.completed++
-      return verdict as T
+      return (await nextLane().run(task, withoutShared(job, places), overdueAt)) as T
     } catch (cause) {
-      counts.lost++
       if (closing) throw new WorkerPoolError('closed', 'the server is shutting down', { cause })
       throw new WorkerPoolError('lost', 'the validation did not come to an end', { cause })
     } finally {
@@ -126,11 +110,8 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
 
   async function enqueue<T>(work: Work): Promise<T> {
     if (closing) throw new WorkerPoolError('closed', 'the server is shutting down')
-    if (counts.running < capacity) return run(work)
-    if (waiting.length >= maxQueue) {
-      counts.refused++
-      throw new WorkerPoolError('full', `${maxQueue} validations are waiting already`)
-    }
+    if (running < capacity) return run(work)
+    if (waiting.length >= maxQueue) throw new WorkerPoolError('full', `${maxQueue} validations are waiting already`)
     return new Promise((resolve, refuse) => {
       waiting.push({ start: () => resolve(run<T>(work)), refuse })
     })
@@ -140,7 +121,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
     const refused = waiting
     waiting = []
     for (const waiter of refused) waiter.refuse(new WorkerPoolError('closed', 'the server is shutting down'))
-    if (counts.running > 0) await idleOrTimeout(timeoutMs)
+    if (running > 0) await idleOrTimeout(timeoutMs)
     clearInterval(sweep)
     await piscina.destroy()
   }
@@ -161,7 +142,6 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
     checkCaa: (job) => enqueue<CaaFinding[]>({ job, timeoutMs: job.timeoutMs, task: 'checkCaa' }),
     checkMailDomains: (job) =>
       enqueue<MailDomainFinding[]>({ job, timeoutMs: job.timeoutMs, task: 'checkMailDomains' }),
-    stats: () => ({ threads: piscina.threads.length, queued: waiting.length, ...counts }),
     close(timeoutMs) {
       closing ??= finish(timeoutMs)
       return closing

@@ -1,4 +1,4 @@
-/** Authorization and challenge life cycles (RFC 8555 §7.1.6). Pure: no clock, no database. */
+/** Life cycle of authorizations, and the statuses of their challenges (RFC 8555 §7.1.6). Pure: no clock, no database. */
 
 export type AuthorizationStatus = 'pending' | 'valid' | 'invalid' | 'deactivated' | 'expired' | 'revoked'
 
@@ -13,24 +13,16 @@ export const AUTHORIZATION = {
   revoked: {},
 } as const satisfies Record<AuthorizationStatus, Partial<Record<AuthorizationEvent, AuthorizationStatus>>>
 
+export const AUTHORIZATION_STATUSES = Object.keys(AUTHORIZATION) as AuthorizationStatus[]
+
 export type ChallengeStatus = 'pending' | 'processing' | 'valid' | 'invalid'
-
-type ChallengeEvent = 'trigger' | 'validated' | 'failed' | 'released'
-
-/** `released`: the instance that worked on it stopped; another attempt starts from pending. */
-export const CHALLENGE = {
-  pending: { trigger: 'processing' },
-  processing: { validated: 'valid', failed: 'invalid', released: 'pending' },
-  valid: {},
-  invalid: {},
-} as const satisfies Record<ChallengeStatus, Partial<Record<ChallengeEvent, ChallengeStatus>>>
 
 /** Statuses in which `event` is allowed: the compare-and-swap guard the store puts in its WHERE. */
 export function authorizationStatusesAllowing(event: AuthorizationEvent): AuthorizationStatus[] {
-  return (Object.keys(AUTHORIZATION) as AuthorizationStatus[]).filter((status) => event in AUTHORIZATION[status])
+  return AUTHORIZATION_STATUSES.filter((status) => event in AUTHORIZATION[status])
 }
 
 /** Statuses that nothing changes any more. */
-export const FINAL_AUTHORIZATION_STATUSES = (Object.keys(AUTHORIZATION) as AuthorizationStatus[]).filter(
+export const FINAL_AUTHORIZATION_STATUSES = AUTHORIZATION_STATUSES.filter(
   (status) => Object.keys(AUTHORIZATION[status]).length === 0,
 )

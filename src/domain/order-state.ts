@@ -15,11 +15,14 @@ export const ORDER = {
   invalid: {},
 } as const satisfies Record<OrderStatus, Partial<Record<OrderEvent, OrderStatus>>>
 
+export const ORDER_STATUSES = Object.keys(ORDER) as OrderStatus[]
+
 /**
  * What the database keeps: `open` until finalize, because pending, ready and the invalidity of a rejected or expired
  * order follow from its authorizations and its expiry. One write fewer for each authorization of each order.
  */
-export type StoredOrderStatus = 'open' | 'processing' | 'valid' | 'invalid'
+export const STORED_ORDER_STATUSES = ['open', 'processing', 'valid', 'invalid'] as const
+export type StoredOrderStatus = (typeof STORED_ORDER_STATUSES)[number]
 
 export interface OrderFacts {
   stored: StoredOrderStatus

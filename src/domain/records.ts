@@ -7,7 +7,8 @@ import type { ProblemDocument } from '../protocol/problem.ts'
 import type { AuthorizationStatus, ChallengeStatus } from './authorization-state.ts'
 import type { OrderStatus } from './order-state.ts'
 
-export type AccountStatus = 'valid' | 'deactivated' | 'revoked'
+export const ACCOUNT_STATUSES = ['valid', 'deactivated', 'revoked'] as const
+export type AccountStatus = (typeof ACCOUNT_STATUSES)[number]
 
 export interface Account {
   id: string

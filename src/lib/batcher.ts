@@ -7,7 +7,7 @@
  *
  * A flush returns one result for each command, in order: business outcomes are values. A flush that throws has done
  * nothing, so it is one statement or one transaction. It is retried command by command, so that one poisonous row fails
- * its own caller and not its neighbours.
+ * its own caller and not its neighbours; where the database goes away meanwhile, the rest fails at once.
  *
  * Where commands have keys, at most one of a key is under way: a statement updates a row once, whatever it joins the row
  * with. The others line up behind it, in the order they came, and take up nobody else's room meanwhile.
@@ -69,21 +69,37 @@ export function createBatcher<C, R>(
   let linedUp = 0
 
   async function run(batch: readonly Waiting<C, R>[]): Promise<void> {
+    try {
+      await settle(batch)
+    } catch (error) {
+      if (batch.length > 1 && options.retryable(error)) await runOneByOne(batch)
+      else for (const item of batch) fail(item, error)
+    }
+  }
+
+  /** Up to the first that meets what a retry does not mend: the others would, too, each after a time-out of its own. */
+  async function runOneByOne(batch: readonly Waiting<C, R>[]): Promise<void> {
+    for (const [i, item] of batch.entries()) {
+      try {
+        await settle([item])
+      } catch (error) {
+        if (!options.retryable(error)) {
+          for (const other of batch.slice(i)) fail(other, error)
+          return
+        }
+        fail(item, error)
+      }
+    }
+  }
+
+  async function settle(batch: readonly Waiting<C, R>[]): Promise<void> {
     // Two batches lock the rows they share in one order.
     const sorted = keyOf && batch.length > 1 ? batch.toSorted(byKey) : batch
-    try {
-      const results = await flush(sorted.map((item) => item.command))
-      if (results.length !== batch.length) throw new Error('a flush must return one result for each command')
-      for (const [i, item] of sorted.entries()) {
-        item.resolve(results[i] as R)
-        advance(item)
-      }
-    } catch (error) {
-      if (batch.length === 1 || !options.retryable(error)) {
-        for (const item of batch) fail(item, error)
-      } else {
-        for (const item of batch) await run([item])
-      }
+    const results = await flush(sorted.map((item) => item.command))
+    if (results.length !== batch.length) throw new Error('a flush must return one result for each command')
+    for (const [i, item] of sorted.entries()) {
+      item.resolve(results[i] as R)
+      advance(item)
     }
   }
 

@@ -3,27 +3,14 @@
 import { joinNegativeValues } from '../lib/negative-values.ts'
 import { groupComplaint, incompleteCommand, renderGroupHelp, wordsOf } from './commands/groups.ts'
 import { complain, EXIT_USAGE } from './commands/run.ts'
-import { LIST_TEXTS, program } from './program.ts'
+import { LIST_TEXTS, LONE_FLAGS, program } from './program.ts'
 
 /**
  * Flags may stand before the command (`chancery -c FILE --debug db status`), where the parser would take the word
  * behind a flag without a value for that value. Such flags are moved to the end.
  */
 function flagsLast(argv: readonly string[]): string[] {
-  const lone = new Set([
-    '--debug',
-    '--validate-only',
-    '--dev',
-    '--crl',
-    '--json',
-    '--all',
-    '--drop',
-    '-v',
-    '--version',
-    '-h',
-    '--help',
-  ])
-  return [...argv.filter((word) => !lone.has(word)), ...argv.filter((word) => lone.has(word))]
+  return [...argv.filter((word) => !LONE_FLAGS.has(word)), ...argv.filter((word) => LONE_FLAGS.has(word))]
 }
 
 const [node, script, ...typed] = process.argv

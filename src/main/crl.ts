@@ -43,14 +43,6 @@ const GRACE_MS = 60_000
 export async function startCrls({ config, stores, ca, metrics, log, isStopping }: CrlParts): Promise<Crls> {
   const policy = crlPolicy(config)
   if (policy.shards > 1) await stores.crls.useShards(policy.shards)
-  const pool = createCrlPool((error) => log.error({ err: error }, 'CRL thread failed'))
-  let scheduledAt: Date | undefined
-  const schedule =
-    config.crl.schedule === null
-      ? undefined
-      : startSchedule(config.crl.schedule, (at) => {
-          scheduledAt = at
-        })
   let share: (crls: readonly SharedCrl[]) => void = () => {}
   const cache = createCrlCache(stores.crls, () => share(shared()))
   function shared(): SharedCrl[] {
@@ -63,6 +55,16 @@ export async function startCrls({ config, stores, ca, metrics, log, isStopping }
   }
   await look()
   beginAtZero(metrics.crlFailures, ...ca.issuers().map(({ id }) => ({ crl: id })))
+
+  // Behind all that may fail: they run until they are stopped.
+  const pool = createCrlPool((error) => log.error({ err: error }, 'CRL thread failed'))
+  let scheduledAt: Date | undefined
+  const schedule =
+    config.crl.schedule === null
+      ? undefined
+      : startSchedule(config.crl.schedule, (at) => {
+          scheduledAt = at
+        })
 
   const builder = createCrlBuilder(
     {

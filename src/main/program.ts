@@ -14,6 +14,14 @@ import { run, runWithConfig } from './commands/run.ts'
 import type { DevFlags } from './commands/serve.ts'
 import { VERSION } from './version.ts'
 
+/** Flags without a value: where one stands before a word, the parser would take that word for its value (command-line.ts). */
+export const LONE_FLAGS = new Set(['-v', '--version', '-h', '--help'])
+
+function lone(flag: string): string {
+  LONE_FLAGS.add(flag)
+  return flag
+}
+
 export const program = sade('chancery')
   .version(VERSION)
   .describe([
@@ -24,9 +32,9 @@ export const program = sade('chancery')
     'Ports and data folder of the development mode: chancery serve --help',
   ])
   .option('-c, --config', 'Configuration file (YAML or JSON); SERVICE_CONFIG when absent')
-  .option('--debug', 'Print stack traces of errors, and log at DEBUG')
-  .option('--validate-only', 'Check the configuration file, print what it says in short, and exit')
-  .option('--dev', 'Development: without -c, an embedded PostgreSQL and a CA of its own')
+  .option(lone('--debug'), 'Print stack traces of errors, and log at DEBUG')
+  .option(lone('--validate-only'), 'Check the configuration file, print what it says in short, and exit')
+  .option(lone('--dev'), 'Development: without -c, an embedded PostgreSQL and a CA of its own')
 
 program
   .command('serve', 'Run the service', { default: true })
@@ -40,7 +48,7 @@ program
   .option('--validator', 'With --dev: offer the method of a validator module, ./path/file.js#ExportName')
   .option('--tlsalpn01-port', 'With --dev: port that tls-alpn-01 asks', 5001)
   .option('--workers', 'With --dev: number of front threads')
-  .option('--crl', 'With --dev: publish a CRL, and name it in certificates')
+  .option(lone('--crl'), 'With --dev: publish a CRL, and name it in certificates')
   .option('--log-level', 'With --dev: DEBUG, INFO, WARNING, ERROR or CRITICAL', 'WARNING')
   .example('-c /etc/chancery/config.yaml serve')
   .example('-c config.yaml --validate-only')
@@ -72,7 +80,7 @@ program
 
 program
   .command('db search-indexes', 'Make the indexes that `inspect` by name, issuer and contact is quick with')
-  .option('--drop', 'Drop them')
+  .option(lone('--drop'), 'Drop them')
   .example('-c config.yaml db search-indexes')
   .action(
     runWithConfig(async (config, options: GlobalOptions & { drop?: boolean }) =>
@@ -91,7 +99,7 @@ function withSelection(command: Sade): Sade {
     .option('--serial', 'Serial number in hexadecimal; may be given several times', ANY)
     .option('--issuer', 'SHA-256 fingerprint of the issuer certificate', ANY)
     .option('--issued-before', 'Date or RFC 3339 time', ANY)
-    .option('--all', 'Every certificate that has not expired', false)
+    .option(lone('--all'), 'Every certificate that has not expired', false)
 }
 
 withSelection(program.command('renewal advise', 'Tell clients to renew certificates now (RFC 9773)'))
@@ -168,7 +176,7 @@ const INSPECTIONS = {
 for (const [usage, { inspect, about }] of Object.entries(INSPECTIONS)) {
   program
     .command(`inspect ${usage}`, `Show ${about}`)
-    .option('--json', 'Print JSON')
+    .option(lone('--json'), 'Print JSON')
     .example(`-c config.yaml inspect ${usage}`)
     .action(
       runWithConfig(async (config, key: string, options: GlobalOptions & { json?: boolean }) =>
@@ -223,10 +231,10 @@ for (const [name, { inspect, options, example }] of Object.entries(LISTS)) {
     .option(...AFTER)
     .option(...LIMIT)
     .option(
-      '--to-end',
+      lone('--to-end'),
       'Where filters leave few rows: search until the page is full or the list ends, however long it takes',
     )
-    .option('--json', 'Print JSON')
+    .option(lone('--json'), 'Print JSON')
     .example(`-c config.yaml inspect ${name} ${example}`)
     .action(
       runWithConfig(async (config, flags: GlobalOptions & ListFlags) =>
@@ -342,7 +350,7 @@ program
 program
   .command('terms accept', 'Record that an account, or with --all every one, agrees to tos.version')
   .option('--account', 'Account id, the last part of the account URL')
-  .option('--all', 'Every account')
+  .option(lone('--all'), 'Every account')
   .example('-c config.yaml terms accept --account 01938c4e-…')
   .action(
     runWithConfig(async (config, options: GlobalOptions & { account?: Text; all?: boolean }) => {

@@ -94,9 +94,3 @@ export function repeatedTag(issueValue: IssueValue): string | undefined {
   }
   return undefined
 }
-
-/** The usual spelling, which every reader of the grammar takes: `issuer; tag=value; tag=value`. */
-export function renderIssueValue({ issuerDomainName, parameters }: IssueValue): string {
-  if (issuerDomainName === '' && parameters.length === 0) return ';'
-  return [issuerDomainName, ...parameters.map(({ tag, value }) => `${tag}=${value}`)].join('; ')
-}

@@ -29,10 +29,6 @@ export function parseCertId(text: string): CertificateIdentity | undefined {
   return { keyIdentifier, serialNumber }
 }
 
-export function renderCertId({ keyIdentifier, serialNumber }: CertificateIdentity): string {
-  return `${keyIdentifier.toString('base64url')}.${serialNumber.toString('base64url')}`
-}
-
 /** Content octets of a DER INTEGER above zero (X.690 §8.3.2). */
 function isPositiveInteger(octets: Buffer): boolean {
   const [first, second] = octets

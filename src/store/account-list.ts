@@ -4,6 +4,7 @@
  */
 
 import { z } from 'zod/v4'
+import { ACCOUNT_STATUSES, type AccountStatus } from '../domain/records.ts'
 import {
   allOf,
   behind,
@@ -24,9 +25,6 @@ export interface AccountFilter {
   /** Key id of the credential it was registered with. */
   eabKid?: string
 }
-
-export const ACCOUNT_STATUSES = ['valid', 'deactivated', 'revoked'] as const
-export type AccountStatus = (typeof ACCOUNT_STATUSES)[number]
 
 const Row = z.object({
   id: z.string(),

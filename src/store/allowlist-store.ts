@@ -4,6 +4,7 @@ import type { AllowedIdentifier, Allowlist } from '../domain/allowlist.ts'
 import type { Batched } from '../lib/batcher.ts'
 import type { IdentifierType } from '../protocol/identifier.ts'
 import { batched, type Database, type Statement } from './database.ts'
+import { LOCK_CREDENTIAL } from './eab-store.ts'
 
 /** An allowed identifier with an id for the case that it is new. */
 export interface NewAllowedIdentifier extends AllowedIdentifier {
@@ -57,11 +58,6 @@ const DISALLOW: Statement = {
      WHERE a.account_id = $1 AND n.id = a.identifier_id
        AND (n.identifier_type, n.identifier_value) IN (SELECT * FROM unnest($2::text[], $3::text[]))
     RETURNING n.identifier_type, n.identifier_value`,
-}
-
-const LOCK_CREDENTIAL: Statement = {
-  name: 'allowlist-lock-credential',
-  text: 'SELECT id FROM eab_credentials WHERE id = $1 FOR UPDATE',
 }
 
 const ALLOW_TO_CREDENTIAL: Statement = {

@@ -1,14 +1,18 @@
 /** The row of an authorization, whole: for every statement that gives one back. */
 
-import type { AuthorizationStatus } from '../domain/authorization-state.ts'
+import { type AuthorizationStatus, authorizationStatusesAllowing } from '../domain/authorization-state.ts'
 import type { Authorization, ChallengeAttempt } from '../domain/records.ts'
 import type { ChallengeType } from '../protocol/challenge.ts'
 import type { IdentifierType } from '../protocol/identifier.ts'
 
+const MAY_EXPIRE = authorizationStatusesAllowing('expire').map((status) => `'${status}'`)
+
 /** Of the table as `z`. An authorization whose time is over reads as expired, whether or not its row says so already. */
+export const STATUS_NOW = `CASE WHEN z.status IN (${MAY_EXPIRE}) AND z.expires_at <= now() THEN 'expired' ELSE z.status END`
+
+/** Of the table as `z`. */
 export const COLUMNS = `z.id, z.account_id, z.identifier_type, z.identifier_value, z.wildcard, z.expires_at, z.token, z.offered,
-           z.attempts,
-           CASE WHEN z.status IN ('pending', 'valid') AND z.expires_at <= now() THEN 'expired' ELSE z.status END AS status`
+           z.attempts, ${STATUS_NOW} AS status`
 
 export interface AuthorizationRow {
   id: string | null

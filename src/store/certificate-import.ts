@@ -1,5 +1,6 @@
 /** SQL of certificates that were issued and are not in the database, because it was restored to an earlier time. */
 
+import { ISSUER_CERTIFICATES } from './certificate-store.ts'
 import type { Database, Statement } from './database.ts'
 
 export interface ForgottenCertificate {
@@ -24,8 +25,6 @@ export interface CertificateImport {
   record(certificate: ForgottenCertificate): Promise<boolean>
 }
 
-const ISSUERS: Statement = { name: 'import-issuers', text: 'SELECT fingerprint, certificate FROM issuers' }
-
 const FIND_INTENT: Statement = {
   name: 'import-intent',
   text: 'SELECT certificate_id AS "certificateId", tbs FROM issuance_intents WHERE serial_number = $1',
@@ -44,7 +43,7 @@ const RECORD: Statement = {
 
 export function createCertificateImport(db: Database): CertificateImport {
   return {
-    issuers: () => db.query(ISSUERS, []),
+    issuers: () => db.query(ISSUER_CERTIFICATES, []),
     async findIntent(serialNumber) {
       const [intent] = await db.query<{ certificateId: string; tbs: Buffer }>(FIND_INTENT, [serialNumber])
       return intent

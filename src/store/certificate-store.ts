@@ -90,6 +90,12 @@ const FIND_ISSUER: Statement = {
   text: "SELECT chain FROM issuers WHERE fingerprint = decode($1, 'hex')",
 }
 
+/** Of every issuer that has signed something here. */
+export const ISSUER_CERTIFICATES: Statement = {
+  name: 'issuer-certificates',
+  text: 'SELECT fingerprint, certificate FROM issuers',
+}
+
 interface CertificateRow {
   id: string | null
   account_id: string | null

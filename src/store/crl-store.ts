@@ -6,6 +6,7 @@
  * one of them has built for nothing, and no revocation vanishes for a moment.
  */
 
+import { ISSUER_CERTIFICATES } from './certificate-store.ts'
 import type { Database, Statement } from './database.ts'
 
 /** Which certificates a list covers: all of an issuer (1 and 0), or those whose serial number leaves this remainder. */
@@ -96,8 +97,6 @@ export interface CrlStore {
   /** Counts that certificates were issued under within the last so many days. */
   shardings(withinDays: number): Promise<number[]>
 }
-
-const ISSUERS: Statement = { name: 'crl-issuers', text: 'SELECT fingerprint, certificate FROM issuers' }
 
 const REQUEST_KEY = 'crl_rebuild'
 
@@ -236,7 +235,7 @@ const FIRST_ID = '00000000-0000-0000-0000-000000000000'
 
 export function createCrlStore(db: Pick<Database, 'query'>): CrlStore {
   return {
-    issuerCertificates: () => db.query(ISSUERS, []),
+    issuerCertificates: () => db.query(ISSUER_CERTIFICATES, []),
     async state({ issuerKey, shards, shard }, issuerFingerprints) {
       type Row = Omit<CrlRow, 'number'> & {
         number: string | null

@@ -2,6 +2,7 @@
 
 import type { Batched } from '../lib/batcher.ts'
 import { batched, type Database, type Statement } from './database.ts'
+import { LOCK_CREDENTIAL } from './eab-store.ts'
 import { HISTORY_INDEXES, makeIndexes } from './optional-indexes.ts'
 
 export interface CsrProfileRecord {
@@ -104,11 +105,6 @@ const ASSIGN_TO_ACCOUNT: Statement = {
     ON CONFLICT (account_id) DO UPDATE
        SET csr_profile_id = excluded.csr_profile_id, eab_credential_id = NULL, assigned_by = excluded.assigned_by
     RETURNING account_id`,
-}
-
-const LOCK_CREDENTIAL: Statement = {
-  name: 'csr-profile-lock-credential',
-  text: 'SELECT id FROM eab_credentials WHERE id = $1 FOR UPDATE',
 }
 
 const ASSIGN_TO_CREDENTIAL: Statement = {

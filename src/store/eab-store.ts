@@ -90,6 +90,13 @@ const FIND_FOR_VERIFICATION: Statement = {
   text: 'SELECT id, kid, hmac_key, used, revoked FROM eab_credentials WHERE kid = ANY ($1::text[])',
 }
 
+/** For what is handed on to the accounts of a credential later: a registration that is just copying it is over then. */
+export const LOCK_CREDENTIAL: Statement = {
+  name: 'eab-lock-credential',
+  // eab_credentials_pkey
+  text: 'SELECT id FROM eab_credentials WHERE id = $1 FOR UPDATE',
+}
+
 const REGISTER: Statement = {
   name: 'eab-register',
   // Row lock first: of two registrations with one credential the second waits here and then finds it used. The account

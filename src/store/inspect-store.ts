@@ -1,13 +1,16 @@
 /** What `chancery inspect` reads: one order, certificate or account with all that belongs to it. */
 
 import { z } from 'zod/v4'
-import { derivedStatus, ORDER_STATUSES } from './order-list.ts'
-import { type DatabasePool, rowsOf, sql } from './slonik.ts'
+import { AUTHORIZATION_STATUSES } from '../domain/authorization-state.ts'
+import { ORDER_STATUSES, STORED_ORDER_STATUSES } from '../domain/order-state.ts'
+import { STATUS_NOW } from './authorization-row.ts'
+import { derivedStatus } from './order-list.ts'
+import { constantSql, type DatabasePool, rowsOf, sql } from './slonik.ts'
 
 const Order = z.object({
   id: z.string(),
   account_id: z.string(),
-  status: z.enum(['open', 'processing', 'valid', 'invalid']),
+  status: z.enum(STORED_ORDER_STATUSES),
   identifiers: z.array(z.object({ type: z.string(), value: z.string() })),
   authorization_ids: z.array(z.string()),
   profile: z.string(),
@@ -47,7 +50,7 @@ const Authorization = z.object({
   identifier_type: z.string(),
   identifier_value: z.string(),
   wildcard: z.boolean(),
-  status: z.enum(['pending', 'valid', 'invalid', 'deactivated', 'expired', 'revoked']),
+  status: z.enum(AUTHORIZATION_STATUSES),
   expires_at: z.date(),
   token: z.string(),
   offered: z.array(z.string()),
@@ -118,8 +121,7 @@ export function createInspectStore(db: DatabasePool): InspectStore {
       if (!order) return undefined
       const authorizations = await db.any(rowsOf(Authorization)`
         SELECT z.id, identifier_type, identifier_value, wildcard, expires_at, token, offered, attempts,
-               evidence,
-               CASE WHEN status IN ('pending', 'valid') AND expires_at <= now() THEN 'expired' ELSE status END AS status
+               evidence, ${constantSql(STATUS_NOW)} AS status
           FROM unnest(${sql.array(order.authorization_ids, 'uuid')}) WITH ORDINALITY AS i (id, ord)
           JOIN authorizations z USING (id) ORDER BY ord`)
       return { order, authorizations }

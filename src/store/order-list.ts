@@ -4,6 +4,7 @@
  */
 
 import { z } from 'zod/v4'
+import { ORDER_STATUSES, type OrderStatus, type StoredOrderStatus } from '../domain/order-state.ts'
 import { lowestUuidv7 } from '../lib/uuid.ts'
 import {
   allOf,
@@ -21,16 +22,13 @@ import { type DatabasePool, rowsOf, sql } from './slonik.ts'
 export interface OrderFilter {
   accountId?: string
   /** As its client sees it. */
-  status?: ListedOrderStatus
+  status?: OrderStatus
   /** One of its identifiers. */
   name?: string
   /** The first is included, the second is not. */
   createdAfter?: Date
   createdBefore?: Date
 }
-
-export const ORDER_STATUSES = ['pending', 'ready', 'processing', 'valid', 'invalid'] as const
-export type ListedOrderStatus = (typeof ORDER_STATUSES)[number]
 
 const Row = z.object({
   id: z.string(),
@@ -63,7 +61,7 @@ export const derivedStatus = sql.fragment`
  */
 const NOT_EXPIRED = sql.fragment`
   o.id > coalesce((SELECT after_id FROM cleanup_progress WHERE task = 'orders'), '00000000-0000-0000-0000-000000000000')`
-const PLACES: Record<ListedOrderStatus, readonly Fragment[]> = {
+const PLACES: Record<OrderStatus, readonly Fragment[]> = {
   pending: [NOT_EXPIRED],
   ready: [NOT_EXPIRED],
   processing: [sql.fragment`o.id = ANY (ARRAY(SELECT order_id FROM issuance_intents))`],
@@ -75,7 +73,7 @@ const PLACES: Record<ListedOrderStatus, readonly Fragment[]> = {
 const NAMES = sql.fragment`jsonb_path_query_array(o.identifiers, '$[*].value')`
 
 /** What is stored of the orders that a client sees in this status. */
-function storedOf(status: ListedOrderStatus): string[] {
+function storedOf(status: OrderStatus): StoredOrderStatus[] {
   if (status === 'processing' || status === 'valid') return [status]
   return status === 'invalid' ? ['open', 'invalid'] : ['open']
 }

@@ -11,6 +11,7 @@ import type { Identifier } from '../protocol/identifier.ts'
 import type { ProblemDocument } from '../protocol/problem.ts'
 import { type Requester, STALE_ACCOUNT, type StaleAccount } from './account-store.ts'
 import { type Approved, type ApproverRow, approvedBy } from './approval.ts'
+import { STATUS_NOW } from './authorization-row.ts'
 import { batched, type Database, type Statement } from './database.ts'
 import { CREATE } from './order-create.ts'
 
@@ -71,11 +72,10 @@ const FIND: Statement = {
       LEFT JOIN orders o ON o.id = i.order_id
       LEFT JOIN account_csr_profiles p ON p.account_id = a.id
       LEFT JOIN LATERAL (
-        SELECT array_agg(CASE WHEN status IN ('pending', 'valid') AND expires_at <= now() THEN 'expired' ELSE status END)
-                 AS statuses,
+        SELECT array_agg(${STATUS_NOW}) AS statuses,
                min(coalesce(jsonb_path_query_first(attempts, '$.*.caaChecked') #>> '{}', '')) FILTER (WHERE identifier_type = 'dns')
                  AS caa_checked
-          FROM authorizations WHERE o.status = 'open' AND id = ANY (o.authorization_ids)
+          FROM authorizations z WHERE o.status = 'open' AND id = ANY (o.authorization_ids)
       ) z ON true`,
 }
 

@@ -18,6 +18,11 @@ export function rowsOf<T>(schema: z.ZodType<T>) {
   return sql.type(zod3.unknown().transform((row): T => schema.parse(row)))
 }
 
+/** SQL that is a constant of ours, shared with statements outside slonik, which by itself takes it from template literals only. */
+export function constantSql(text: string) {
+  return sql.fragment(Object.assign([text], { raw: Object.freeze([text]) }))
+}
+
 /** Idle connections of a pool that is used now and then go soon. */
 const IDLE_MS = 5_000
 

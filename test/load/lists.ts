@@ -7,13 +7,14 @@
 
 import pg from 'pg'
 import { databaseOf } from '../../bench/load/target.ts'
+import { ORDER_STATUSES } from '../../src/domain/order-state.ts'
 import { listAccounts } from '../../src/store/account-list.ts'
 import { type CertificateFilter, listCertificates } from '../../src/store/certificate-list.ts'
 import { createCrlStore } from '../../src/store/crl-store.ts'
 import { openDatabase } from '../../src/store/database.ts'
 import { listEabCredentials } from '../../src/store/eab-list.ts'
 import { createInspectStore } from '../../src/store/inspect-store.ts'
-import { listOrders, ORDER_STATUSES } from '../../src/store/order-list.ts'
+import { listOrders } from '../../src/store/order-list.ts'
 import { createOrderStore } from '../../src/store/order-store.ts'
 import { openCheckedDatabase } from '../../src/store/slonik.ts'
 

@@ -80,6 +80,7 @@ describe('command line', { timeout: 300_000 }, () => {
     [['inspect'], /inspect needs one more word, one of order, certificate, account, certificates, /],
     [['inspect', 'nonsense'], /unknown command: inspect nonsense; there are inspect order, /],
     [['serve'], /no configuration: give -c FILE or set SERVICE_CONFIG/],
+    [['--to-end', 'inspect', 'certificates', '--name', 'a.test'], /no configuration: give -c FILE/],
     [['serve', '--nonsense'], /unknown option: --nonsense/],
     [['-c'], /-c takes one file name/],
     [['-c', 'a.yaml', '-c', 'b.yaml'], /-c takes one file name/],
@@ -202,6 +203,12 @@ describe('command line', { timeout: 300_000 }, () => {
       assert.match(serve.output, /chancery: the database lacks \d+ migration\(s\), from 0001_\w+\.sql; run "chancery/)
     })
 
+    test('renewal clear on a schema that is not current says what to do', async () => {
+      const { code, output } = await chancery('-c', await configFile(), 'renewal', 'clear', '--all')
+      assert.equal(code, 1, output)
+      assert.match(output, /chancery: the database lacks \d+ migration\(s\), from 0001_\w+\.sql; run "chancery/)
+    })
+
     test('db migrate applies what is missing and says so, once', async () => {
       const file = await configFile()
       const first = await chancery('-c', file, 'db', 'migrate')
@@ -219,7 +226,7 @@ describe('command line', { timeout: 300_000 }, () => {
       assert.match(status.output, /^warning: fsync is off in PostgreSQL: /m)
     })
 
-    test('a schema of a newer release is refused by serve and db migrate, and named by db status', async () => {
+    test('a schema of a newer release is refused by serve and db migrate, named by db status, and signing can be stopped all the same', async () => {
       await query(emptyName, "INSERT INTO schema_migrations (version, name) VALUES (9999, '9999_later.sql')")
       try {
         const file = await configFile()
@@ -231,6 +238,7 @@ describe('command line', { timeout: 300_000 }, () => {
         const status = await chancery('-c', file, 'db', 'status')
         assert.equal(status.code, 1)
         assert.match(status.output, /^ +unknown +9999, from a newer release$/m)
+        for (const word of ['stop', 'resume']) assert.equal((await chancery('-c', file, 'signing', word)).code, 0)
       } finally {
         await query(emptyName, 'DELETE FROM schema_migrations WHERE version = 9999')
       }
@@ -315,6 +323,17 @@ describe('command line', { timeout: 300_000 }, () => {
         `ca.internal.root_key_path: ${folder}: is not a file`,
         'acme.eab_key_file: /nowhere/eab: cannot be read: ENOENT, there is no such file',
       ])
+    })
+
+    test('a start that fails at the CRLs ends, although they have a schedule', async () => {
+      const file = await configFile({
+        database: { ...database.connection, sslmode: 'disable' },
+        crl: { enabled: true, schedule: '0 3 * * *' },
+      })
+      await query(database.connection.database, 'DROP TABLE crls')
+      const { code, output } = await chancery('-c', file, 'serve')
+      assert.match(output, /relation "crls" does not exist/)
+      assert.equal(code, 1, output)
     })
 
     test('a key file that others may read is not used', async () => {

@@ -1,11 +1,16 @@
-/** The certID of a certificate (RFC 9773 §4.1), written a second time on purpose. */
+/** certIDs (RFC 9773 §4.1) as clients write them; that of a certificate is read from it with another library on purpose. */
 
+import type { CertificateIdentity } from '../../src/protocol/renewal-info.ts'
 import { x509 } from '../unit/pki/support.ts'
 
 export function certIdOf(der: Buffer): string {
   const certificate = new x509.X509Certificate(der)
   const keyId = certificate.getExtension(x509.AuthorityKeyIdentifierExtension)?.keyId
   if (keyId === undefined) throw new Error('the certificate has no authorityKeyIdentifier')
-  const parts = [keyId, certificate.serialNumber].map((hex) => Buffer.from(hex, 'hex').toString('base64url'))
-  return parts.join('.')
+  const [keyIdentifier, serialNumber] = [Buffer.from(keyId, 'hex'), Buffer.from(certificate.serialNumber, 'hex')]
+  return renderCertId({ keyIdentifier, serialNumber })
+}
+
+export function renderCertId({ keyIdentifier, serialNumber }: CertificateIdentity): string {
+  return `${keyIdentifier.toString('base64url')}.${serialNumber.toString('base64url')}`
 }

@@ -32,7 +32,6 @@ describe('worker pool', () => {
     const verdict = await pool.validate(aJob(web.port))
     assert.equal(verdict.ok, true, JSON.stringify(verdict))
     assert.ok(verdict.evidence.some(({ step, address }) => step === 'connected' && address === '127.0.0.1'))
-    assert.deepEqual(pool.stats(), { threads: 1, running: 0, queued: 0, completed: 1, lost: 0, refused: 0 })
   })
 
   test('a CAA check goes to a thread and its findings come back', async (t) => {
@@ -51,14 +50,12 @@ describe('worker pool', () => {
       findings.map(({ result }) => result),
       ['forbidden', 'permitted'],
     )
-    assert.equal(pool.stats().completed, 1)
   })
 
   test('what neither runs nor fits the queue is refused at once', async (t) => {
     const pool = faultyPool(t, { maxQueue: 1 })
     const accepted = [1, 2, 3].map(() => pool.validate(faulty('slow')))
     await assert.rejects(pool.validate(faulty('slow')), isError('full'))
-    assert.deepEqual([pool.stats().running, pool.stats().queued, pool.stats().refused], [2, 1, 1])
     assert.equal((await Promise.all(accepted)).length, 3)
     assert.deepEqual(await pool.validate(faulty('fine')), { ok: true, evidence: [] })
   })
@@ -77,7 +74,6 @@ describe('worker pool', () => {
       await assert.rejects(pool.validate(faulty(token)), isError('lost'))
       await neighbour
       assert.deepEqual(await pool.validate(faulty('fine')), { ok: true, evidence: [] })
-      assert.equal(pool.stats().running, 0)
     })
   }
 
@@ -115,7 +111,6 @@ describe('worker pool', () => {
     const other = pool.validate(faulty('slower'))
     await stuck
     assert.deepEqual(await other, { ok: true, evidence: [] })
-    assert.equal(pool.stats().threads, 2)
   })
 
   test('a slow job does not hold those back that were handed over with it', async (t) => {
@@ -123,7 +118,7 @@ describe('worker pool', () => {
     const slow = pool.validate(faulty('slower'))
     const others = Array.from({ length: 9 }, () => pool.validate(faulty('fine')))
     assert.equal((await Promise.all(others)).length, 9)
-    assert.equal(pool.stats().running, 1)
+    assert.equal(await Promise.race([slow, 'still running']), 'still running')
     assert.deepEqual(await slow, { ok: true, evidence: [] })
   })
 

@@ -4,17 +4,19 @@
  */
 
 import type { Config } from '../../config/schema.ts'
+import { ORDER_STATUSES } from '../../domain/order-state.ts'
+import { ACCOUNT_STATUSES } from '../../domain/records.ts'
 import { revocationReasonName } from '../../domain/revocation.ts'
 import { uuidTime } from '../../lib/uuid.ts'
 import { renderTimestamp } from '../../protocol/timestamp.ts'
-import { ACCOUNT_STATUSES, type AccountFilter, type ListedAccount, listAccounts } from '../../store/account-list.ts'
+import { type AccountFilter, type ListedAccount, listAccounts } from '../../store/account-list.ts'
 import {
   CERTIFICATE_STATUSES,
   type CertificateFilter,
   type ListedCertificate,
   listCertificates,
 } from '../../store/certificate-list.ts'
-import { type ListedOrder, listOrders, ORDER_STATUSES, type OrderFilter } from '../../store/order-list.ts'
+import { type ListedOrder, listOrders, type OrderFilter } from '../../store/order-list.ts'
 import { UsageError } from './errors.ts'
 import { statusOf } from './inspect.ts'
 import { type PageFlags, printPage, tableOf } from './list-output.ts'

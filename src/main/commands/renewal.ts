@@ -3,10 +3,9 @@
 import type { Config } from '../../config/schema.ts'
 import { advisedWindow } from '../../domain/renewal-window.ts'
 import { renderTimestamp } from '../../protocol/timestamp.ts'
-import { openDatabase } from '../../store/database.ts'
 import { type AdviceSelection, createRenewalStore, type RenewalStore } from '../../store/renewal-store.ts'
-import { databaseSettings } from '../settings/server.ts'
 import { CommandError, UsageError } from './errors.ts'
+import { withDatabase } from './operator-database.ts'
 import { hexOf, instantOf } from './option-values.ts'
 import { type AdviceFlags, ANY, AT_ONCE, NO_EXPLANATION, type SelectionFlags } from './renewal-flags.ts'
 
@@ -35,17 +34,7 @@ export async function clearAdvice(config: Config, flags: SelectionFlags): Promis
 
 /** @returns the exit code: 1 when no certificate was concerned, which is hardly what was meant */
 async function withStore(config: Config, work: (store: RenewalStore) => Promise<number>): Promise<number> {
-  let lost: Error | undefined
-  const db = openDatabase(databaseSettings(config, 1), (error) => {
-    lost = error
-  })
-  try {
-    return (await work(createRenewalStore(db))) > 0 ? 0 : 1
-  } catch (error) {
-    throw lost ?? error
-  } finally {
-    await db.close()
-  }
+  return withDatabase(config, async (db) => ((await work(createRenewalStore(db))) > 0 ? 0 : 1))
 }
 
 async function selectionOf(flags: SelectionFlags, store: RenewalStore): Promise<AdviceSelection> {

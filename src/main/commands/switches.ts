@@ -28,6 +28,7 @@ const WORDS: Record<ServerSwitch, SwitchWords> = {
 
 /** @param on undefined only tells how it stands */
 export async function throwSwitch(config: Config, name: ServerSwitch, on: boolean | undefined): Promise<number> {
+  // Not withDatabase: whoever has to stop signing can, also between two releases and their schemas, and knows soon whether he has.
   const db = openDatabase(databaseSettings(config, 1), () => {})
   try {
     const settings = createServerSettings(db)

@@ -131,7 +131,8 @@ export function createFront(options: FrontOptions): Front {
     metrics.requests.answered(http.method, reply.status, resource, seconds)
     // Those come in thousands, and a line has said so.
     const isNoise = reply.status === 429 && patience.isExhausted(address)
-    if (!isNoise && log.isLevelEnabled('info')) {
+    const level = reply.status >= 500 ? 'error' : reply.status >= 400 ? 'warn' : 'info'
+    if (!isNoise && log.isLevelEnabled(level)) {
       const line = {
         requestId,
         address,
@@ -140,9 +141,7 @@ export function createFront(options: FrontOptions): Front {
         status: reply.status,
         ms: Math.round(seconds * 1e4) / 10,
       }
-      if (reply.status >= 500) log.error(line, 'request')
-      else if (reply.status >= 400) log.warn(line, 'request')
-      else log.info(line, 'request')
+      log[level](line, 'request')
     }
     return reply
   }

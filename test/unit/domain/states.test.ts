@@ -1,4 +1,4 @@
-/** Life cycles of orders, authorizations and challenges (RFC 8555 §7.1.6). */
+/** Life cycles of orders and authorizations (RFC 8555 §7.1.6). */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -6,7 +6,6 @@ import {
   AUTHORIZATION,
   type AuthorizationStatus,
   authorizationStatusesAllowing,
-  CHALLENGE,
 } from '../../../src/domain/authorization-state.ts'
 import { ORDER, orderStatus } from '../../../src/domain/order-state.ts'
 
@@ -33,15 +32,6 @@ test('an authorization moves as in the picture of §7.1.6', () => {
     deactivated: [],
     expired: [],
     revoked: [],
-  })
-})
-
-test('a challenge moves as in the picture of §7.1.6; a stopped instance gives its challenges back', () => {
-  assert.deepEqual(targets(CHALLENGE), {
-    pending: ['processing'],
-    processing: ['invalid', 'pending', 'valid'],
-    valid: [],
-    invalid: [],
   })
 })
 

@@ -66,6 +66,25 @@ test('an error that a second try cannot mend fails the batch at once', async () 
   assert.equal(flushes, 1)
 })
 
+test('commands tried one by one fail together once the database is away', async () => {
+  const flushes: number[][] = []
+  const batched = createBatcher<number, number>(
+    async (commands) => {
+      flushes.push([...commands])
+      if (commands.length > 1) throw new Error('a value was refused')
+      if (commands[0] === 2) throw new Error('connection lost')
+      return [...commands]
+    },
+    { ...OPTIONS, retryable: (error) => (error as Error).message !== 'connection lost' },
+  )
+  const results = await Promise.allSettled([1, 2, 3, 4].map(batched))
+  assert.deepEqual(
+    results.map((result) => (result.status === 'fulfilled' ? result.value : (result.reason as Error).message)),
+    [1, 'connection lost', 'connection lost', 'connection lost'],
+  )
+  assert.deepEqual(flushes, [[1, 2, 3, 4], [1], [2]])
+})
+
 test('a flush that loses a result fails instead of answering the wrong caller', async () => {
   const batched = createBatcher<number, number>(async (commands) => commands.slice(1), {
     ...OPTIONS,
@@ -134,7 +153,7 @@ test('what waits is bounded in time as well: nothing joins a queue that does not
   await assert.rejects(batched(3), BatcherFull)
   await release()
   assert.equal(await first, 1)
-  await turn()
+  while (held.length === 0) await turn()
   // The second has begun, so the queue has moved.
   const fourth = batched(4)
   await release()

@@ -15,7 +15,11 @@ const ADDRESS = '192.0.2.1'
 const REFUSED: HttpReply = { status: 400, headers: [], body: 'refused' }
 const nothing = () => undefined
 
-function aFront(capacity: number, handle: AcmeApplication['handle'] = () => Promise.resolve(REFUSED)) {
+function aFront(
+  capacity: number,
+  handle: AcmeApplication['handle'] = () => Promise.resolve(REFUSED),
+  log = pino({ level: 'silent' }),
+) {
   const acme: AcmeApplication = {
     match: (path) => ({ resource: path === '/new-order' ? 'newOrder' : 'order', id: '', url: '' }),
     handle,
@@ -33,7 +37,7 @@ function aFront(capacity: number, handle: AcmeApplication['handle'] = () => Prom
     late: new HoldingPen({ holdMs: 2000, capacity }),
     heldBack,
     metrics: createMetrics(),
-    log: pino({ level: 'silent' }),
+    log,
     version: '0',
     proxy: { enabled: false, trustedProxies: [], forwardedForHeader: '', forwardedProtoHeader: '' },
     scheme: 'http',
@@ -56,6 +60,29 @@ function aRequest(path = '/new-order', peerAddress = ADDRESS) {
   }
   return { http, dropBody }
 }
+
+describe('the line of a request', () => {
+  for (const { level, written } of [
+    { level: 'info', written: ['info 200', 'warn 404', 'error 500'] },
+    { level: 'warn', written: ['warn 404', 'error 500'] },
+    { level: 'error', written: ['error 500'] },
+    { level: 'fatal', written: [] },
+  ])
+    test(`is as severe as its status: at level ${level}, ${written.join(', ') || 'none'}`, async () => {
+      const lines: string[] = []
+      const log = pino(
+        { level, formatters: { level: (label) => ({ level: label }) } },
+        { write: (line) => void lines.push(line) },
+      )
+      const statuses = [200, 404, 500]
+      const { front } = aFront(2, async () => ({ ...REFUSED, status: statuses.shift() as number }), log)
+      while (statuses.length > 0) await front.handle(aRequest().http)
+      assert.deepEqual(
+        lines.map((line) => JSON.parse(line) as { level: string; status: number }).map((l) => `${l.level} ${l.status}`),
+        written,
+      )
+    })
+})
 
 describe('an answer to an address that has wasted too much', () => {
   test('waits, and does not keep what it answers', async () => {

@@ -16,7 +16,7 @@ import {
 import { DerError, DerReader } from '../../../src/pki/der.ts'
 import { encodePem } from '../../../src/pki/pem.ts'
 import { parseTbsCertificate } from '../../../src/pki/tbs-certificate.ts'
-import { renderCertId } from '../../../src/protocol/renewal-info.ts'
+import { renderCertId } from '../../support/certificate-id.ts'
 import {
   ALL_KEYS,
   aCertificate,

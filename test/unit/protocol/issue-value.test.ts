@@ -8,10 +8,15 @@ import {
   issuerPart,
   parameterValues,
   parseIssueValue,
-  renderIssueValue,
   repeatedTag,
 } from '../../../src/protocol/issue-value.ts'
 import { propertyRuns } from '../../support/property-runs.ts'
+
+/** The usual spelling: `issuer; tag=value; tag=value`. */
+function renderIssueValue({ issuerDomainName, parameters }: IssueValue): string {
+  if (issuerDomainName === '' && parameters.length === 0) return ';'
+  return [issuerDomainName, ...parameters.map(({ tag, value }) => `${tag}=${value}`)].join('; ')
+}
 
 type Row = [issuer: string, ...parameters: string[]]
 

@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { parseCertId, renderCertId, renderRenewalInfo } from '../../../src/protocol/renewal-info.ts'
+import { parseCertId, renderRenewalInfo } from '../../../src/protocol/renewal-info.ts'
+import { renderCertId } from '../../support/certificate-id.ts'
 import { propertyRuns } from '../../support/property-runs.ts'
 import { randomOctets } from '../pki/support.ts'
 
