@@ -62,7 +62,7 @@ async function recover(intent: PendingIntent, { store, complete, onRecovered }: 
   const tbs = parseTbsCertificate(intent.tbs)
   const outcome = await complete({
     certificateId: intent.certificateId,
-    accountId: undefined,
+    accountId: intent.accountId,
     orderId: intent.orderId,
     issuerId: intent.issuerId,
     serialNumber: tbs.serialNumber.toString('hex'),

@@ -30,6 +30,7 @@ export type Lapse = 'expired' | 'account not valid' | 'key blocked' | 'authoriza
 /** An intent as recovery finds it. */
 export interface PendingIntent {
   certificateId: string
+  accountId: string | undefined
   orderId: string | undefined
   issuerId: string
   tbs: Buffer
@@ -143,7 +144,7 @@ const ADOPT: Statement = {
     )
     UPDATE issuance_intents n SET instance_id = $1, created_at = now()
       FROM abandoned WHERE n.certificate_id = abandoned.certificate_id
-    RETURNING n.certificate_id, n.order_id, n.issuer_id, n.tbs,
+    RETURNING n.certificate_id, n.account_id, n.order_id, n.issuer_id, n.tbs,
               CASE
                 WHEN (SELECT o.expires_at <= now() FROM orders o WHERE o.id = n.order_id) THEN 'expired'
                 WHEN (SELECT a.status <> 'valid' FROM accounts a WHERE a.id = n.account_id) THEN 'account not valid'
@@ -199,6 +200,7 @@ export function createIssuanceStore(db: Database): IssuanceStore {
     async adopt(instanceId, ownOlderThanSeconds, limit) {
       type Row = {
         certificate_id: string
+        account_id: string | null
         order_id: string | null
         issuer_id: string
         tbs: Buffer
@@ -207,6 +209,7 @@ export function createIssuanceStore(db: Database): IssuanceStore {
       const rows = await db.query<Row>(ADOPT, [instanceId, ownOlderThanSeconds, limit])
       return rows.map((row) => ({
         certificateId: row.certificate_id,
+        accountId: row.account_id ?? undefined,
         orderId: row.order_id ?? undefined,
         issuerId: row.issuer_id,
         tbs: row.tbs,

@@ -292,6 +292,7 @@ describe('issuance', () => {
       const expected = [
         {
           certificateId: intent.certificateId,
+          accountId: order.accountId,
           orderId: order.id,
           issuerId: 'default',
           tbs: intent.tbs,
@@ -299,6 +300,7 @@ describe('issuance', () => {
         },
         {
           certificateId: self.certificateId,
+          accountId: undefined,
           orderId: undefined,
           issuerId: 'default',
           tbs: self.tbs,
