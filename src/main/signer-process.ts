@@ -129,14 +129,15 @@ function signerEnvironment({ backend, hsm }: Config['ca']): NodeJS.ProcessEnv {
   }
 }
 
-function signerConfig({ ca, order, logging }: Config, place: SignerPlace): object {
+function signerConfig(config: Config, place: SignerPlace): object {
+  const { ca, logging } = config
   const issuer = ca.backend === 'hsm' ? tokenIssuer(ca.hsm) : fileIssuer(ca.internal)
   return {
     socket: place.socketPath,
     secret_file: place.secretFile,
     audit: { file: path.resolve(ca.signer.audit_file ?? auditFileBeside(ca)) },
     log: { level: logging.level === 'DEBUG' ? 'debug' : 'info' },
-    issuers: [{ id: ISSUER_ID, ...issuer, policy: signerPolicy(ca, order) }],
+    issuers: [{ id: ISSUER_ID, ...issuer, policy: signerPolicy(config) }],
   }
 }
 
@@ -177,7 +178,7 @@ function tokenIssuer(hsm: Config['ca']['hsm']): object {
 }
 
 /** No wider than the profiles need: a front that was taken over gets nothing more out of the signer. */
-function signerPolicy(ca: Config['ca'], order: Config['order']): object {
+function signerPolicy({ ca, order, crl }: Config): object {
   const profiles = Object.values(ca.profiles)
   const union = <T>(values: (profile: (typeof profiles)[number]) => readonly T[]) => [
     ...new Set(profiles.flatMap((profile) => [...values(profile)])),
@@ -189,6 +190,7 @@ function signerPolicy(ca: Config['ca'], order: Config['order']): object {
     max_validity_days: Math.min(3660, ca.max_validity_days + 1),
     // A start may be asked for up to the end of the order, and be back-dated at its beginning.
     max_start_offset_days: Math.min(3660, (order.expiry_seconds + ca.backdate_seconds) / 86_400 + 1),
+    max_crl_validity_days: Math.ceil(crl.next_update_seconds / 86_400),
     key_types: union((profile) => profile.key_types),
     ...(keyUsages.length > 0 && { key_usages: keyUsages }),
     ...(extendedKeyUsages.length > 0 && { extended_key_usages: extendedKeyUsages }),
