@@ -201,16 +201,18 @@ function signerPolicy({ ca, order, crl }: Config): object {
 function untilReady(child: ChildProcess, log: Logger): Promise<void> {
   return new Promise((resolve, reject) => {
     const complaints: string[] = []
+    let isReady = false
     const timer = setTimeout(() => child.kill('SIGKILL'), READY_TIMEOUT_MS)
-    child.once('error', reject)
-    child.once('exit', (code, signal) => {
+    const onExit = (code: number | null, signal: NodeJS.Signals | null) => {
       clearTimeout(timer)
       const said = complaints.join('; ') || 'it said nothing'
       reject(new SignerDidNotStart(`the signer did not start (${code ?? signal}): ${said}`, code))
-    })
+    }
+    child.once('error', reject)
+    child.once('exit', onExit)
     if (child.stderr) {
       createInterface({ input: child.stderr }).on('line', (line) => {
-        complaints.push(line.replace(/^chancery-signer: /, ''))
+        if (!isReady) complaints.push(line.replace(/^chancery-signer: /, ''))
         log.warn({ process: 'signer' }, line)
       })
     }
@@ -219,8 +221,10 @@ function untilReady(child: ChildProcess, log: Logger): Promise<void> {
       const { level, time: _time, hostname: _hostname, name: _name, msg, ...facts } = parseLogLine(line)
       log[level]({ process: 'signer', ...facts }, msg)
       if (msg === 'signer ready') {
+        isReady = true
         clearTimeout(timer)
-        child.removeAllListeners('exit')
+        // No other: a stop may wait for the end already.
+        child.off('exit', onExit)
         resolve()
       }
     })

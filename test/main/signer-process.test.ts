@@ -1,7 +1,7 @@
 /** The signer that the service starts for itself, from its own configuration. */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, afterEach, before, describe, test } from 'node:test'
@@ -11,6 +11,7 @@ import { createSignerBackend } from '../../src/ca/signer-backend.ts'
 import { type SignerProcess, startSignerProcess } from '../../src/main/signer-process.ts'
 import { DAY_MS, makeAuthority } from '../signer/authority.ts'
 import { now, rawTbsList } from '../signer/raw-tbs-list.ts'
+import { until } from '../support/until.ts'
 import { aConfig, type Tree } from '../unit/config/support.ts'
 
 const timeoutMs = 60_000
@@ -53,6 +54,22 @@ describe('the signer of the service', () => {
     } finally {
       await backend.close()
     }
+  })
+
+  test('that was just started again, and has not been heard of yet, is stopped like any other', async () => {
+    await start()
+    const first = signer.pid()!
+    rmSync(signer.socketPath)
+    process.kill(first, 'SIGKILL')
+    await until('a second signer', () => signer.pid() !== first)
+    // Its line "signer ready" waits to be read when the signal is sent.
+    while (!existsSync(signer.socketPath)) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10)
+    let isOver = false
+    const stopping = signer.stop(timeoutMs).then(() => {
+      isOver = true
+    })
+    await until('the end of the wait', () => isOver)
+    await stopping
   })
 })
 
