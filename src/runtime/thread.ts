@@ -8,6 +8,7 @@
  */
 import { once } from 'node:events'
 import { MessageChannel, type TransferListItem, Worker } from 'node:worker_threads'
+import { within } from '../lib/time-limit.ts'
 import { type ActorRef, type Kind, type MessageTable, spawn } from './actor.ts'
 import { ActorError, type ErrorData, fromErrorData } from './errors.ts'
 import { connect, expose, type RemoteRef } from './port.ts'
@@ -314,12 +315,11 @@ class Instance<T extends MessageTable, S extends MessageTable> {
     } catch {
       // Gone already, or stuck with unread control messages: the wait below tells which.
     }
-    let timer: NodeJS.Timeout | undefined
-    const tooLong = new Promise<false>((resolve) => {
-      timer = setTimeout(() => resolve(false), deadlineMs + EXIT_MARGIN_MS)
-    })
-    const ended = await Promise.race([this.exited.then(() => true as const), tooLong])
-    clearTimeout(timer)
+    const ended = await within(
+      this.exited.then(() => true),
+      deadlineMs + EXIT_MARGIN_MS,
+      false,
+    )
     if (!ended && mayTerminate) {
       await this.#worker.terminate()
       return true
