@@ -1,7 +1,8 @@
-/** SIGHUP to a signer whose sessions with the token are all in use: what is under way gets its signature all the same. */
+/** SIGHUP to a signer with a token: what is under way gets its signature all the same, and what failed can be mended. */
 
 import assert from 'node:assert/strict'
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { CaBackend } from '../../src/ca/backend.ts'
@@ -46,18 +47,24 @@ describe('SIGHUP to a signer with a token', NEEDS, () => {
 
   const sign = () => backend.signCertificate('default', leafTbs(authority), { timeoutMs, requester: 'order' })
 
+  const written = (line: RegExp) => until(`the line ${line}`, () => line.test(daemon.output()))
+
+  function hangUp(from: string, to: string): void {
+    writeFileSync(files.config, readFileSync(files.config, 'utf8').replace(from, to))
+    daemon.process.kill('SIGHUP')
+  }
+
   /** While every session is at work, and far more signatures wait for one. */
   async function reconfigure(from: string, to: string): Promise<void> {
     faults.set('hang')
     const all = Promise.allSettled(Array.from({ length: SIGNATURES }, sign))
     await until('signatures in every session', () => faults.mostParallel() >= SESSIONS)
-    writeFileSync(files.config, readFileSync(files.config, 'utf8').replace(from, to))
-    daemon.process.kill('SIGHUP')
+    hangUp(from, to)
     await sleep(RELOAD_MS)
     faults.clear('hang')
     const failed = (await all).flatMap((one) => (one.status === 'rejected' ? [String(one.reason)] : []))
     assert.deepEqual([...new Set(failed)], [])
-    await daemon.wrote(/"issuers read again"|"the issuers stay as they are"/)
+    await written(/"issuers read again"|"the issuers stay as they are"/)
     assert.doesNotMatch(daemon.output(), /"the issuers stay as they are"/)
     await sign()
   }
@@ -67,4 +74,17 @@ describe('SIGHUP to a signer with a token', NEEDS, () => {
 
   test('closes a key that is replaced when nothing waits for it any more', () =>
     reconfigure(`"sessions":${SESSIONS}`, `"sessions":${2 * SESSIONS}`))
+
+  test('loads a library that could not be loaded before, and ends in order though one never could', async () => {
+    const later = path.join(token.folder, 'later.so')
+    hangUp(faults.file, later)
+    await written(/"the issuers stay as they are"/)
+    symlinkSync(faults.file, later)
+    hangUp('', '')
+    await written(/"issuers read again"/)
+    await sign()
+    hangUp(later, '/nowhere/lib.so')
+    await written(/nowhere\/lib\.so cannot be loaded/)
+    assert.equal(await daemon.stop('SIGTERM'), 0, daemon.output())
+  })
 })
