@@ -10,6 +10,9 @@ import type { SignerConfig } from './config.ts'
 import { closeKeys, type IssuerOptions, loadIssuers } from './issuers.ts'
 import type { SigningService } from './signing.ts'
 
+/** What waits for a key that is replaced does so until its deadline or for `session_wait`, which is 30 s unless it is set. */
+const LAST_USE_MS = 30_000
+
 export class IssuerRollover {
   readonly #service: SigningService
   readonly #options: Omit<IssuerOptions, 'running'>
@@ -41,7 +44,6 @@ export class IssuerRollover {
     const running = this.#service.issuers
     const issuers = await loadIssuers(config.issuers, { ...this.#options, running })
     this.#service.issuers = issuers
-    await closeKeys(running, issuers)
 
     const { issuers: _, ...rest } = config
     const { issuers: __, ...before } = this.#started
@@ -53,5 +55,6 @@ export class IssuerRollover {
     if (removed.length > 0)
       this.#log.warn({ removed }, 'issuers that are gone; what waits for their signature will fail')
     this.#log.warn({ issuers: [...issuers.keys()] }, 'issuers read again')
+    await closeKeys(running, issuers, LAST_USE_MS)
   }
 }

@@ -3,6 +3,7 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
+import { within } from '../src/lib/time-limit.ts'
 import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../src/pki/algorithms.ts'
 import { type Certificate, parseCertificate, verifyCertificateSignature } from '../src/pki/certificate.ts'
 import { decodePem } from '../src/pki/pem.ts'
@@ -68,13 +69,23 @@ export async function loadIssuers(
   throw problems.some(({ error }) => isPinRefusal(error)) ? new PinRefused(message) : new Error(message)
 }
 
-/** @param staying issuers whose keys stay open. */
+/**
+ * @param staying issuers whose keys stay open
+ * @param idleWithinMs how long a key may be used by those who wait for it already
+ */
 export async function closeKeys(
   issuers: ReadonlyMap<string, Issuer>,
   staying: ReadonlyMap<string, Issuer> = new Map(),
+  idleWithinMs = 0,
 ): Promise<void> {
   const open = new Set([...staying.values()].map(({ key }) => key))
-  await Promise.all([...issuers.values()].map(({ key }) => (open.has(key) ? undefined : key.close())))
+  const closing = [...issuers.values()].filter(({ key }) => !open.has(key))
+  await Promise.all(
+    closing.map(async ({ key, queue }) => {
+      if (queue) await within(queue.idle(), idleWithinMs, undefined)
+      await key.close()
+    }),
+  )
 }
 
 /** A start that must not be repeated before somebody has corrected the PIN: each attempt brings the token nearer to its lock. */
@@ -114,7 +125,9 @@ async function loadIssuer(config: IssuerConfig, { keys, onKeyState, running }: I
           spki,
           onStateChange: (state) => onKeyState(config.id, state),
         })
-  if (!verifySignature(algorithm, TEST_MESSAGE, publicKey, await key.sign(TEST_MESSAGE))) {
+  // A key that goes on has as many sessions as before, for the old and the new together.
+  const queue = key === before?.key ? before.queue : key.concurrency > 0 ? new SignQueue(key.concurrency) : undefined
+  if (!verifySignature(algorithm, TEST_MESSAGE, publicKey, await makeTestSignature(key, queue))) {
     throw new Error(`${config.key.file ?? 'the key in the token'} is not the key of ${config.certificate}`)
   }
   const perSecond = config.policy.max_signatures_per_second
@@ -126,8 +139,7 @@ async function loadIssuer(config: IssuerConfig, { keys, onKeyState, running }: I
     key,
     keyConfig: config.key,
     spki,
-    // A key that goes on has as many sessions as before, for the old and the new together.
-    queue: key === before?.key ? before.queue : key.concurrency > 0 ? new SignQueue(key.concurrency) : undefined,
+    queue,
     bucket: perSecond === undefined ? undefined : new TokenBucket(perSecond),
     policy: compilePolicy(config.policy, {
       nameDer: own.tbs.subjectDer,
@@ -139,6 +151,12 @@ async function loadIssuer(config: IssuerConfig, { keys, onKeyState, running }: I
     }),
     notAfter: own.tbs.notAfter,
   }
+}
+
+/** A key that is at work already may have no session free: the test waits for its turn like a client. */
+function makeTestSignature(key: SigningKey, queue: SignQueue | undefined): Promise<Buffer> | Buffer {
+  const sign = () => key.sign(TEST_MESSAGE)
+  return queue ? queue.run(performance.now() + (key.maxWaitMs ?? Number.POSITIVE_INFINITY), sign) : sign()
 }
 
 /** What the leaf says of its issuer (name, key identifier) has to fit the first certificate of every chain. */

@@ -123,9 +123,10 @@ async function serveUntil(
 
   const reason = await stop
   process.off('SIGHUP', onHangUp)
-  await rollover.settled()
   log.info({ reason, inFlight: counters.inFlight }, 'signer stopping')
   await server.drain()
+  // A key that is replaced is closed when its last signature is made, so not before the drain.
+  await rollover.settled()
   await audit.close()
   await closeKeys(service.issuers)
   await keys.close(KEY_CLOSE_MS)

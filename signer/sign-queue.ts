@@ -16,10 +16,13 @@ interface Waiting {
  * requests in flight.
  */
 export class SignQueue {
+  readonly #slots: number
   #free: number
   readonly #waiting = new Set<Waiting>()
+  readonly #onIdle: (() => void)[] = []
 
   constructor(slots: number) {
+    this.#slots = slots
     this.#free = slots
   }
 
@@ -33,6 +36,11 @@ export class SignQueue {
     } finally {
       this.#release()
     }
+  }
+
+  /** Resolves when nothing runs and nothing waits. */
+  async idle(): Promise<void> {
+    if (this.#free < this.#slots) await new Promise<void>((resolve) => this.#onIdle.push(resolve))
   }
 
   #turn(startBefore: number): Promise<void> {
@@ -56,6 +64,7 @@ export class SignQueue {
     const [next] = this.#waiting
     if (!next) {
       this.#free += 1
+      if (this.#free === this.#slots) for (const resolve of this.#onIdle.splice(0)) resolve()
       return
     }
     this.#waiting.delete(next)

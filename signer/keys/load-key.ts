@@ -1,5 +1,6 @@
 /** From an issuer's key configuration to its key: file or token, with its secret read first. */
 
+import { oncePerKey } from '../../src/lib/once.ts'
 import type { SignatureAlgorithm } from '../../src/pki/algorithms.ts'
 import { parseSpki } from '../../src/pki/spki.ts'
 import type { KeyConfig } from '../config.ts'
@@ -19,6 +20,7 @@ export interface IssuerKeyFacts {
 /** Keys of one process; it loads each PKCS #11 library once, however many keys are in its tokens. */
 export class KeyLoader {
   readonly #libraries = new Map<string, Promise<Pkcs11Library>>()
+  readonly #library = oncePerKey(loadLibrary, this.#libraries)
 
   /** @throws Error in one sentence */
   async load(config: KeyConfig, secret: string | undefined, issuer: IssuerKeyFacts): Promise<SigningKey> {
@@ -37,12 +39,6 @@ export class KeyLoader {
       sessionWaitMs: pkcs11.session_wait * 1000,
       ...issuer,
     })
-  }
-
-  #library(file: string): Promise<Pkcs11Library> {
-    const known = this.#libraries.get(file) ?? loadLibrary(file)
-    this.#libraries.set(file, known)
-    return known
   }
 
   /** After the keys were closed. */

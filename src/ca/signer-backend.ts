@@ -18,6 +18,8 @@ export interface SignerBackendOptions extends Omit<SignerClientOptions, 'onConne
   onConnect?(facts: { version: string; issuers: readonly CaIssuer[] }): void
   /** The daemon has read its configuration again and has other issuers now. */
   onIssuersChanged?(issuers: readonly CaIssuer[]): void
+  /** It has an issuer that cannot be used here, such as one of a later release; those that were known stay. Once for each reason. */
+  onIssuersRejected?(reason: Error): void
 }
 
 /** How soon an issuer that was added to a running daemon is used. */
@@ -30,6 +32,7 @@ interface KnownIssuer extends CaIssuer {
 /** Starts connecting at once; `issuers()` is empty until the first connection stands. */
 export function createSignerBackend(options: SignerBackendOptions): CaBackend {
   let issuers: readonly KnownIssuer[] = []
+  let rejected: string | undefined
   const client = new SignerClient({
     ...options,
     onConnect(description) {
@@ -41,14 +44,24 @@ export function createSignerBackend(options: SignerBackendOptions): CaBackend {
   const refreshing = setInterval(() => {
     if (!client.connected) return
     // Without an answer the issuers stay as they are; a connection that is gone describes them when it is back.
-    client.describe(DESCRIBE_EVERY_MS).then(adoptIssuers, () => undefined)
+    client
+      .describe(DESCRIBE_EVERY_MS)
+      .then(adoptIssuers, () => undefined)
+      .catch(keepIssuers)
   }, DESCRIBE_EVERY_MS).unref()
 
   function adoptIssuers(description: SignerDescription): void {
     const described = readIssuers(description)
+    rejected = undefined
     if (fingerprintOf(described) === fingerprintOf(issuers)) return
     issuers = described
     options.onIssuersChanged?.(issuers)
+  }
+
+  function keepIssuers(reason: Error): void {
+    if (reason.message === rejected) return
+    rejected = reason.message
+    options.onIssuersRejected?.(reason)
   }
 
   /** After a reply of the daemon its issuers are known, so a missing one was taken out since. */

@@ -16,3 +16,16 @@ export function startTimeLimit(ms: number, giveUp: () => void): () => void {
     clearImmediate(last)
   }
 }
+
+/** @returns what `work` comes to, or `otherwise` after `ms`; a failure after that is nobody's. */
+export async function within<T>(work: Promise<T>, ms: number, otherwise: T): Promise<T> {
+  let cancel = () => {}
+  const overdue = new Promise<T>((resolve) => {
+    cancel = startTimeLimit(ms, () => resolve(otherwise))
+  })
+  try {
+    return await Promise.race([work, overdue])
+  } finally {
+    cancel()
+  }
+}

@@ -8,6 +8,7 @@
 
 import type { CaBackend, CaHealth } from '../ca/backend.ts'
 import { pressureTier } from '../domain/pool-pressure.ts'
+import { within } from '../lib/time-limit.ts'
 import { type CaTrouble, type CheckStatus, type HealthReport, unreadiness } from '../ops/health.ts'
 import type { InstanceBoard } from '../services/instance-board.ts'
 import type { Database, Statement } from '../store/database.ts'
@@ -84,7 +85,7 @@ export function createProbe(parts: ProbeParts): Probe {
     const pool = { max, size, available, waiting }
     const isExhausted = pressureTier(numbers) === 'exhausted'
     const [database, ca_backend] = await Promise.all([
-      isExhausted ? ('ok' as const) : checkOf(withDeadline(parts.db.query(PING, []))),
+      isExhausted ? ('ok' as const) : within(checkOf(parts.db.query(PING, [])), PROBE_TIMEOUT_MS, 'error'),
       checkCa(),
     ])
     const crl = parts.crl()
@@ -133,12 +134,4 @@ async function checkOf(check: Promise<unknown>): Promise<CheckStatus> {
     (): CheckStatus => 'ok',
     (): CheckStatus => 'error',
   )
-}
-
-async function withDeadline<T>(work: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const deadline = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error('no answer in time')), PROBE_TIMEOUT_MS)
-  })
-  return Promise.race([work, deadline]).finally(() => clearTimeout(timer))
 }

@@ -131,14 +131,15 @@ function signerEnvironment({ backend, hsm }: Config['ca']): NodeJS.ProcessEnv {
   }
 }
 
-function signerConfig({ ca, order, logging }: Config, place: SignerPlace): object {
+function signerConfig(config: Config, place: SignerPlace): object {
+  const { ca, logging } = config
   const issuer = ca.backend === 'hsm' ? tokenIssuer(ca.hsm) : fileIssuer(ca.internal)
   return {
     socket: place.socketPath,
     secret_file: place.secretFile,
     audit: { file: path.resolve(ca.signer.audit_file ?? auditFileBeside(ca)) },
     log: { level: logging.level === 'DEBUG' ? 'debug' : 'info' },
-    issuers: [{ id: ISSUER_ID, ...issuer, policy: signerPolicy(ca, order) }],
+    issuers: [{ id: ISSUER_ID, ...issuer, policy: signerPolicy(config) }],
   }
 }
 
@@ -179,7 +180,7 @@ function tokenIssuer(hsm: Config['ca']['hsm']): object {
 }
 
 /** No wider than the profiles need: a front that was taken over gets nothing more out of the signer. */
-function signerPolicy(ca: Config['ca'], order: Config['order']): object {
+function signerPolicy({ ca, order, crl }: Config): object {
   const profiles = Object.values(ca.profiles)
   const union = <T>(values: (profile: (typeof profiles)[number]) => readonly T[]) => [
     ...new Set(profiles.flatMap((profile) => [...values(profile)])),
@@ -194,6 +195,7 @@ function signerPolicy(ca: Config['ca'], order: Config['order']): object {
     max_validity_days: Math.min(3660, ca.max_validity_days + 1),
     // A start may be asked for up to the end of the order, and be back-dated at its beginning.
     max_start_offset_days: Math.min(3660, (order.expiry_seconds + ca.backdate_seconds) / 86_400 + 1),
+    max_crl_validity_days: Math.ceil(crl.next_update_seconds / 86_400),
     key_types: union((profile) => profile.key_types),
     ...(keyUsages.length > 0 && { key_usages: keyUsages }),
     key_usage_required: !leavesKeyUsageOut,
@@ -205,16 +207,18 @@ function signerPolicy(ca: Config['ca'], order: Config['order']): object {
 function untilReady(child: ChildProcess, log: Logger): Promise<void> {
   return new Promise((resolve, reject) => {
     const complaints: string[] = []
+    let isReady = false
     const timer = setTimeout(() => child.kill('SIGKILL'), READY_TIMEOUT_MS)
-    child.once('error', reject)
-    child.once('exit', (code, signal) => {
+    const onExit = (code: number | null, signal: NodeJS.Signals | null) => {
       clearTimeout(timer)
       const said = complaints.join('; ') || 'it said nothing'
       reject(new SignerDidNotStart(`the signer did not start (${code ?? signal}): ${said}`, code))
-    })
+    }
+    child.once('error', reject)
+    child.once('exit', onExit)
     if (child.stderr) {
       createInterface({ input: child.stderr }).on('line', (line) => {
-        complaints.push(line.replace(/^chancery-signer: /, ''))
+        if (!isReady) complaints.push(line.replace(/^chancery-signer: /, ''))
         log.warn({ process: 'signer' }, line)
       })
     }
@@ -223,8 +227,10 @@ function untilReady(child: ChildProcess, log: Logger): Promise<void> {
       const { level, time: _time, hostname: _hostname, name: _name, msg, ...facts } = parseLogLine(line)
       log[level]({ process: 'signer', ...facts }, msg)
       if (msg === 'signer ready') {
+        isReady = true
         clearTimeout(timer)
-        child.removeAllListeners('exit')
+        // No other: a stop may wait for the end already.
+        child.off('exit', onExit)
         resolve()
       }
     })

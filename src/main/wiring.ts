@@ -101,6 +101,8 @@ export function connectSigner(signer: FrontThreadData['signer'], log: Logger): C
     },
     onIssuersChanged: (issuers) =>
       log.info({ issuers: issuers.map(({ id }) => id) }, 'the signer has other issuers now'),
+    onIssuersRejected: ({ message }) =>
+      log.error({ reason: message }, 'the signer has issuers that cannot be used; those of before stay'),
     onDisconnect({ message }) {
       // Every attempt of a long outage fails for the same reason.
       log[message === logged ? 'debug' : 'warn']({ reason: message }, 'signer not reachable')

@@ -88,6 +88,8 @@ export async function startPerspectiveServer(options: PerspectiveServerOptions):
       body = await answer(request, facts)
       facts.status = 200
     } catch (error) {
+      // The client has hung up inside its body: there is nobody to answer, and nothing is wrong here.
+      if (request.errored === error) return
       const refusal = refusalOf(error)
       if (refusal.status === 500) options.onFault(error)
       facts.status = refusal.status

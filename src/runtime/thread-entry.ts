@@ -7,6 +7,7 @@
  * Running out of heap is the one death that gives no chance for it.
  */
 import { workerData } from 'node:worker_threads'
+import { within } from '../lib/time-limit.ts'
 import { type ActorRef, type MessageTable, spawn } from './actor.ts'
 import { toErrorData } from './errors.ts'
 import { connect, expose } from './port.ts'
@@ -73,7 +74,7 @@ export function runThread<
   }
 
   const stop = async (deadlineMs: number): Promise<void> => {
-    if (life !== undefined) await withinMs(life.drain(deadlineMs), deadlineMs)
+    if (life !== undefined) await within(life.drain(deadlineMs), deadlineMs, undefined)
     const failure = releaseAll()
     if (failure !== undefined) return crash(failure)
     ending = true
@@ -117,13 +118,4 @@ export function runThread<
     if (value.actor !== undefined) expose(app, value.actor, (_kind, error) => crash(error))
     supervisor.tell('ready', undefined)
   }, crash)
-}
-
-async function withinMs(work: Promise<unknown>, deadlineMs: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const deadline = new Promise((resolve) => {
-    timer = setTimeout(resolve, deadlineMs)
-  })
-  await Promise.race([work, deadline])
-  clearTimeout(timer)
 }

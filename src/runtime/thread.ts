@@ -8,6 +8,7 @@
  */
 import { once } from 'node:events'
 import { MessageChannel, type TransferListItem, Worker } from 'node:worker_threads'
+import { within } from '../lib/time-limit.ts'
 import { type ActorRef, type Kind, type MessageTable, spawn } from './actor.ts'
 import { ActorError, type ErrorData, fromErrorData } from './errors.ts'
 import { connect, expose, type RemoteRef } from './port.ts'
@@ -58,7 +59,7 @@ export interface SupervisedThread<T extends MessageTable> {
   readonly ref: ActorRef<T>
   /** Resolves when ready. A first start that fails rejects and is not repeated. */
   start(): Promise<void>
-  /** @returns false when the thread is stuck. */
+  /** Ends the thread that is being replaced, too. @returns false when one is stuck. */
   stop(deadlineMs?: number): Promise<boolean>
   /** Replaces the running thread: the successor is ready before the old one is stopped. Joins a replacement under way. */
   recycle(reason: string): Promise<void>
@@ -86,7 +87,8 @@ class Supervised<T extends MessageTable, S extends MessageTable> implements Supe
   #coming: Instance<T, S> | undefined
   #history: RestartHistory = NO_FAILURES
   #restartTimer: NodeJS.Timeout | undefined
-  #recycling: Promise<void> | undefined
+  /** Whether the thread that was replaced has ended. */
+  #recycling: Promise<boolean> | undefined
 
   constructor(options: ThreadOptions<S>) {
     this.#options = options
@@ -122,16 +124,18 @@ class Supervised<T extends MessageTable, S extends MessageTable> implements Supe
     clearTimeout(this.#restartTimer)
     const instances = [this.#current, this.#coming].filter((instance) => instance !== undefined)
     const ended = await Promise.all(instances.map((instance) => this.#end(instance, deadlineMs)))
+    // The thread that was just being replaced has its own time, and goes on until its end.
+    ended.push((await this.#recycling) ?? true)
     this.#current = undefined
     this.status = 'stopped'
     return ended.every(Boolean)
   }
 
-  recycle(reason: string): Promise<void> {
+  async recycle(reason: string): Promise<void> {
     this.#recycling ??= this.#replace(reason).finally(() => {
       this.#recycling = undefined
     })
-    return this.#recycling
+    await this.#recycling
   }
 
   async ping(deadlineMs: number): Promise<void> {
@@ -139,10 +143,10 @@ class Supervised<T extends MessageTable, S extends MessageTable> implements Supe
     await this.#current.control.ask('ping', undefined, deadlineMs)
   }
 
-  async #replace(reason: string): Promise<void> {
+  async #replace(reason: string): Promise<boolean> {
     const { name, onEvent, stopTimeoutMs } = this.#options
     const old = this.#current
-    if (this.status !== 'running' || old === undefined) return
+    if (this.status !== 'running' || old === undefined) return true
     onEvent({ type: 'recycling', name, reason })
     try {
       await this.#bringUp()
@@ -150,9 +154,9 @@ class Supervised<T extends MessageTable, S extends MessageTable> implements Supe
       onEvent({ type: 'recycle_failed', name, error: error as Error })
       // The old thread died while its successor was on the way: now somebody must follow.
       if (this.#current === undefined && this.status === 'running') this.#onCrash(error as Error, undefined)
-      return
+      return true
     }
-    await this.#end(old, stopTimeoutMs)
+    return this.#end(old, stopTimeoutMs)
   }
 
   /** Starts an instance and makes it the current one once it is ready. */
@@ -314,12 +318,11 @@ class Instance<T extends MessageTable, S extends MessageTable> {
     } catch {
       // Gone already, or stuck with unread control messages: the wait below tells which.
     }
-    let timer: NodeJS.Timeout | undefined
-    const tooLong = new Promise<false>((resolve) => {
-      timer = setTimeout(() => resolve(false), deadlineMs + EXIT_MARGIN_MS)
-    })
-    const ended = await Promise.race([this.exited.then(() => true as const), tooLong])
-    clearTimeout(timer)
+    const ended = await within(
+      this.exited.then(() => true),
+      deadlineMs + EXIT_MARGIN_MS,
+      false,
+    )
     if (!ended && mayTerminate) {
       await this.#worker.terminate()
       return true

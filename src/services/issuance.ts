@@ -18,6 +18,7 @@ import { checkIdentifiers, type IdentifierPolicy } from '../domain/identifier-po
 import type { Order } from '../domain/records.ts'
 import { certificateValidity, type RequestedValidity, type Validity } from '../domain/validity.ts'
 import { oncePerKey } from '../lib/once.ts'
+import { within } from '../lib/time-limit.ts'
 import { uuidv7 } from '../lib/uuid.ts'
 import { fingerprintSha256 } from '../pki/certificate.ts'
 import { type Csr, CsrError, parseCsr } from '../pki/csr.ts'
@@ -374,16 +375,4 @@ function requireReady(order: Order): void {
 
 function valuesOf(identifiers: readonly Identifier[], type: Identifier['type']): string[] {
   return identifiers.filter((identifier) => identifier.type === type).map(({ value }) => value)
-}
-
-async function within<T>(work: Promise<T>, ms: number, otherwise: T): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const timeout = new Promise<T>((resolve) => {
-    timer = setTimeout(resolve, ms, otherwise)
-  })
-  try {
-    return await Promise.race([work, timeout])
-  } finally {
-    clearTimeout(timer)
-  }
 }

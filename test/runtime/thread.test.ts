@@ -235,4 +235,26 @@ describe('a supervised thread', () => {
     assert.equal(seen('crashed').length, 0)
     assert.ok(lost <= 4, `${lost} of ${served} requests lost`)
   })
+
+  test('that is stopped while it is being replaced has ended when both threads have', async () => {
+    for (const isReleased of [true, false]) {
+      const { thread, seen } = front('both', { port: 0 }, { stopTimeoutMs: isReleased ? 20_000 : 100 })
+      await thread.start()
+      const state = new Int32Array(new SharedArrayBuffer(8))
+      thread.ref.tell('block', { state })
+      await until(() => Atomics.load(state, 0) === 1)
+      void thread.recycle('on purpose')
+      await until(() => seen('ready').length === 2)
+      const stopped = thread.stop()
+      await until(() => seen('stopped').length === 1)
+      const release = () => {
+        Atomics.store(state, 1, 1)
+        Atomics.notify(state, 1)
+      }
+      if (isReleased) release()
+      assert.equal(await stopped, isReleased)
+      assert.equal(seen('stopped').length, isReleased ? 2 : 1)
+      release()
+    }
+  })
 })

@@ -6,6 +6,7 @@
  */
 
 import { workerData } from 'node:worker_threads'
+import { oncePerKey } from '../../src/lib/once.ts'
 import type { ExtensionJob, ValidationVerdict } from '../job.ts'
 import { requireVerdict, type Validator } from './contract.ts'
 import { describeThrown, loadValidator, type ValidatorModule, type ValidatorSettings } from './module.ts'
@@ -17,23 +18,14 @@ export interface ExtensionThreadData {
 }
 
 const { modules, settings } = workerData as ExtensionThreadData
-const loading = new Map<string, Promise<Validator>>()
 const loaded = new Map<string, Validator>()
 
 /** Once a thread; a module that fails here was changed after the start, and is tried again by the next job. */
-function load(type: string): Promise<Validator> {
-  const known = loading.get(type)
-  if (known) return known
+const load = oncePerKey(async (type: string): Promise<void> => {
   const module = modules.find((one) => one.type === type)
   if (!module) throw new Error(`these threads were started without ${type}`)
-  const coming = loadValidator(module, settings).then(({ validator }) => {
-    loaded.set(type, validator)
-    return validator
-  })
-  loading.set(type, coming)
-  coming.catch(() => loading.delete(type))
-  return coming
-}
+  loaded.set(type, (await loadValidator(module, settings)).validator)
+}, new Map())
 
 /** A module that answers at once is not waited for, and needs no timer. */
 export default function validateByExtension(job: ExtensionJob): ValidationVerdict | Promise<ValidationVerdict> {

@@ -2,14 +2,14 @@
 
 export class CallGate {
   #running = 0
-  #exclusive: Promise<void> | undefined
+  #exclusive: Promise<boolean> | undefined
   #idle: (() => void) | undefined
   /** Counts restarts: handles of an earlier generation mean nothing, or something else, to this one. */
   generation = 0
 
   /** Runs beside others of its kind, and not while the gate is closed. */
   async running<T>(task: () => Promise<T>): Promise<T> {
-    while (this.#exclusive) await this.#exclusive
+    while (this.#exclusive) await this.settled()
     this.#running += 1
     try {
       return await task()
@@ -19,29 +19,28 @@ export class CallGate {
     }
   }
 
+  /** When the restart that is under way has ended, however. */
+  async settled(): Promise<void> {
+    await this.#exclusive?.catch(() => undefined)
+  }
+
   /**
    * Runs `task` while nothing else does; what comes meanwhile waits. Whoever asks while another restart is under way has
    * its result.
-   * @returns whether it was done; not when a call is still under way after `timeoutMs`
+   * @returns whether it was done; not when a call is still under way after `timeoutMs`. @throws what the task throws
    */
-  async alone(timeoutMs: number, task: () => void): Promise<boolean> {
-    if (this.#exclusive) {
-      await this.#exclusive
-      return true
-    }
-    let open = () => {}
-    this.#exclusive = new Promise((resolve) => {
-      open = resolve
-    })
-    try {
-      if (!(await this.#untilIdle(timeoutMs))) return false
-      this.generation += 1
-      task()
-      return true
-    } finally {
+  alone(timeoutMs: number, task: () => void): Promise<boolean> {
+    this.#exclusive ??= this.#whenIdle(timeoutMs, task).finally(() => {
       this.#exclusive = undefined
-      open()
-    }
+    })
+    return this.#exclusive
+  }
+
+  async #whenIdle(timeoutMs: number, task: () => void): Promise<boolean> {
+    if (!(await this.#untilIdle(timeoutMs))) return false
+    this.generation += 1
+    task()
+    return true
   }
 
   #untilIdle(timeoutMs: number): Promise<boolean> {

@@ -119,6 +119,8 @@ export class Pkcs11Library {
 
   /** C_Finalize at the end of the process; left out while a call hangs in the library. */
   async close(timeoutMs: number): Promise<void> {
+    // A restart that is under way would leave the library running.
+    await this.#gate.settled()
     await this.#gate.alone(timeoutMs, () => this.#finalize())
   }
 

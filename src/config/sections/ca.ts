@@ -226,6 +226,9 @@ export const Ca = z
   .prefault({})
   .meta({ description: 'The certificate authority.' })
 
+/** No signer can be told to sign a list for longer. */
+const MAX_NEXT_UPDATE_SECONDS = 3660 * 86_400
+
 export const Crl = z
   .strictObject({
     enabled: setting(flag(false), 'Publish a certificate revocation list.'),
@@ -240,7 +243,11 @@ export const Crl = z
       'Times of new lists in place of the interval, as a cron expression in UTC, such as `0 */6 * * *`.',
       { expects: 'a cron expression such as 0 */6 * * *' },
     ),
-    next_update_seconds: setting(whole(1, 86400), 'Time from thisUpdate to nextUpdate.', { unit: 'seconds' }),
+    next_update_seconds: setting(
+      z.int().min(1).max(MAX_NEXT_UPDATE_SECONDS).default(86400),
+      'Time from thisUpdate to nextUpdate. A signer that runs by itself allows it in `max_crl_validity_days`.',
+      { unit: 'seconds' },
+    ),
     hash_algorithm: hash('the signature of the list'),
     shards: setting(
       z.int().min(1).max(1024).default(1),

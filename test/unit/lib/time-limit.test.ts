@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { MessageChannel } from 'node:worker_threads'
-import { startTimeLimit } from '../../../src/lib/time-limit.ts'
+import { startTimeLimit, within } from '../../../src/lib/time-limit.ts'
 
 function holdUp(ms: number): void {
   for (const end = performance.now() + ms; performance.now() < end; );
@@ -44,5 +44,44 @@ describe('a time limit', () => {
     setTimeout(late, 5)
     await sleep(30)
     assert.equal(givenUp, 0)
+  })
+})
+
+describe('work within a time', () => {
+  const late = () => new Promise<string>(() => {})
+
+  test('is what it comes to, a failure included', async () => {
+    assert.equal(await within(Promise.resolve('done'), 60_000, 'late'), 'done')
+    await assert.rejects(within(Promise.reject(new Error('failed')), 60_000, 'late'), /failed/)
+  })
+
+  test('is the other thing when it takes longer, and may fail later unheard', async () => {
+    assert.equal(await within(late(), 5, 'late'), 'late')
+    assert.equal(
+      await within(
+        sleep(20).then(() => Promise.reject(new Error('failed'))),
+        5,
+        'late',
+      ),
+      'late',
+    )
+    await sleep(40)
+  })
+
+  test('is heard when it was done in time, however late the thread looks', async () => {
+    const { port1, port2 } = new MessageChannel()
+    const answer = new Promise<string>((resolve) => port1.once('message', () => resolve('answered')))
+    const outcome = within(answer, 10, 'late').finally(() => port1.close())
+    port2.postMessage('an answer')
+    holdUp(50)
+    assert.equal(await outcome, 'answered')
+  })
+
+  test('leaves no timer running, whether it is done or fails', async () => {
+    const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
+    const before = timers()
+    await within(Promise.resolve('done'), 60_000, 'late')
+    await within(Promise.reject(new Error('failed')), 60_000, 'late').catch(() => undefined)
+    assert.equal(timers(), before)
   })
 })

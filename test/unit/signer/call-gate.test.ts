@@ -64,4 +64,21 @@ describe('the gate of a PKCS #11 library', () => {
     assert.deepEqual(await Promise.all(both), [true, true])
     assert.equal(restarts, 1)
   })
+
+  test('tells whoever asks during a restart what came of it', async () => {
+    const gate = new CallGate()
+    const stuck = aCall()
+    const running = gate.running(stuck.task)
+    const late = [1, 2].map(() => gate.alone(20, () => assert.fail('it ran beside a call')))
+    assert.deepEqual(await Promise.all(late), [false, false])
+    stuck.end()
+    await running
+    const fail = () => {
+      throw new Error('no start')
+    }
+    const failed = [1, 2].map(() => gate.alone(20, fail))
+    const call = gate.running(async () => 'signed')
+    for (const one of await Promise.allSettled(failed)) assert.equal(one.status, 'rejected')
+    assert.equal(await call, 'signed', 'what only waited for it goes on')
+  })
 })

@@ -49,6 +49,20 @@ describe('the queue of a key', () => {
     )
     assert.equal(await queue.run(Number.POSITIVE_INFINITY, () => 'next'), 'next')
   })
+
+  test('says when nothing runs and nothing waits any more', async () => {
+    const queue = new SignQueue(2)
+    await queue.idle()
+    let ended = 0
+    for (let n = 0; n < 5; n++) {
+      void queue.run(Number.POSITIVE_INFINITY, async () => {
+        await sleep(2)
+        ended += 1
+      })
+    }
+    await Promise.all([queue.idle(), queue.idle()])
+    assert.equal(ended, 5)
+  })
 })
 
 describe('signatures per second', () => {

@@ -1,0 +1,90 @@
+/** SIGHUP to a signer with a token: what is under way gets its signature all the same, and what failed can be mended. */
+
+import assert from 'node:assert/strict'
+import { readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { afterEach, beforeEach, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { CaBackend } from '../../src/ca/backend.ts'
+import { createSignerBackend } from '../../src/ca/signer-backend.ts'
+import { leafTbs, makeAuthority, type SignerFiles, writeSignerFiles } from '../signer/authority.ts'
+import { type Daemon, startDaemon } from '../signer/daemon.ts'
+import { requireAll, requireCommand, requirePackage } from '../support/requirements.ts'
+import { buildFaultyLibrary, type FaultyLibrary, makeToken, type TestToken } from '../support/softhsm.ts'
+import { until } from '../support/until.ts'
+
+const NEEDS = requireAll(requireCommand('softhsm2-util'), requireCommand('g++'), requirePackage('graphene-pk11'))
+
+const timeoutMs = 60_000
+const SESSIONS = 2
+const SIGNATURES = 300
+/** Long enough for a reload that waits for nothing. */
+const RELOAD_MS = 1_000
+
+describe('SIGHUP to a signer with a token', NEEDS, () => {
+  // Slow enough for some of the signatures to be waiting still when the new issuers are there.
+  const authority = makeAuthority('RSA')
+  let token: TestToken
+  let faults: FaultyLibrary
+  let files: SignerFiles
+  let daemon: Daemon
+  let backend: CaBackend
+  beforeEach(async () => {
+    token = makeToken()
+    token.importKey(authority.privateKey, 'issuing', '01')
+    faults = buildFaultyLibrary(token)
+    const key = { library: faults.file, token: 'ca', pin_file: token.pinFile, label: 'issuing', sessions: SESSIONS }
+    files = writeSignerFiles({ default: authority }, '', '{}', { default: key })
+    daemon = await startDaemon(files.config, [], { ...token.env, ...faults.env })
+    backend = createSignerBackend({ socketPath: files.socket, secret: files.secret })
+  })
+  afterEach(async () => {
+    await backend.close()
+    await daemon.stop('SIGKILL')
+    rmSync(files.folder, { recursive: true })
+    token.remove()
+  })
+
+  const sign = () => backend.signCertificate('default', leafTbs(authority), { timeoutMs, requester: 'order' })
+
+  const written = (line: RegExp) => until(`the line ${line}`, () => line.test(daemon.output()))
+
+  function hangUp(from: string, to: string): void {
+    writeFileSync(files.config, readFileSync(files.config, 'utf8').replace(from, to))
+    daemon.process.kill('SIGHUP')
+  }
+
+  /** While every session is at work, and far more signatures wait for one. */
+  async function reconfigure(from: string, to: string): Promise<void> {
+    faults.set('hang')
+    const all = Promise.allSettled(Array.from({ length: SIGNATURES }, sign))
+    await until('signatures in every session', () => faults.mostParallel() >= SESSIONS)
+    hangUp(from, to)
+    await sleep(RELOAD_MS)
+    faults.clear('hang')
+    const failed = (await all).flatMap((one) => (one.status === 'rejected' ? [String(one.reason)] : []))
+    assert.deepEqual([...new Set(failed)], [])
+    await written(/"issuers read again"|"the issuers stay as they are"/)
+    assert.doesNotMatch(daemon.output(), /"the issuers stay as they are"/)
+    await sign()
+  }
+
+  test('has a new policy wait for a session like any signature', () =>
+    reconfigure('policy: {}', 'policy: { max_validity_days: 91 }'))
+
+  test('closes a key that is replaced when nothing waits for it any more', () =>
+    reconfigure(`"sessions":${SESSIONS}`, `"sessions":${2 * SESSIONS}`))
+
+  test('loads a library that could not be loaded before, and ends in order though one never could', async () => {
+    const later = path.join(token.folder, 'later.so')
+    hangUp(faults.file, later)
+    await written(/"the issuers stay as they are"/)
+    symlinkSync(faults.file, later)
+    hangUp('', '')
+    await written(/"issuers read again"/)
+    await sign()
+    hangUp(later, '/nowhere/lib.so')
+    await written(/nowhere\/lib\.so cannot be loaded/)
+    assert.equal(await daemon.stop('SIGTERM'), 0, daemon.output())
+  })
+})

@@ -1,0 +1,78 @@
+/** The signer that the service starts for itself, from its own configuration. */
+
+import assert from 'node:assert/strict'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, afterEach, before, describe, test } from 'node:test'
+import pino from 'pino'
+import { readSharedSecret } from '../../signer/protocol.ts'
+import { createSignerBackend } from '../../src/ca/signer-backend.ts'
+import { type SignerProcess, startSignerProcess } from '../../src/main/signer-process.ts'
+import { DAY_MS, makeAuthority } from '../signer/authority.ts'
+import { now, rawTbsList } from '../signer/raw-tbs-list.ts'
+import { until } from '../support/until.ts'
+import { aConfig, type Tree } from '../unit/config/support.ts'
+
+const timeoutMs = 60_000
+
+describe('the signer of the service', () => {
+  const authority = makeAuthority()
+  const log = pino({ level: 'silent' })
+  let folder: string
+  let signer: SignerProcess
+  before(() => {
+    folder = mkdtempSync(path.join(tmpdir(), 'signer-process-'))
+    writeFileSync(at('ca.pem'), authority.certificatePem)
+    writeFileSync(at('ca.key'), authority.privateKey.export({ format: 'pem', type: 'pkcs8' }), { mode: 0o600 })
+  })
+  after(() => rmSync(folder, { recursive: true }))
+  afterEach(() => signer.stop(timeoutMs))
+
+  const at = (name: string) => path.join(folder, name)
+
+  async function start(patch: Tree = {}): Promise<void> {
+    const internal = { root_cert_path: at('ca.pem'), root_key_path: at('ca.key') }
+    signer = await startSignerProcess(aConfig({ ca: { internal }, ...patch }), log)
+  }
+
+  test('signs CRLs that are valid for as long as the configuration says, and none that is for longer', async () => {
+    const days = 100
+    await start({ crl: { enabled: true, next_update_seconds: days * 86_400 } })
+    const backend = createSignerBackend({
+      socketPath: signer.socketPath,
+      secret: readSharedSecret(signer.secretFile),
+    })
+    const signFor = (validityMs: number, number: bigint) => {
+      const tbs = rawTbsList(authority, { nextUpdate: now(validityMs), number })
+      const list = { signatureAlgorithm: authority.algorithm, length: tbs.length, pieces: whole(tbs) }
+      return backend.signCrl('default', list, { timeoutMs, requester: 'crl' })
+    }
+    try {
+      await signFor(days * DAY_MS, 1n)
+      await assert.rejects(signFor((days + 2) * DAY_MS, 2n), /nextUpdate is .* are allowed/)
+    } finally {
+      await backend.close()
+    }
+  })
+
+  test('that was just started again, and has not been heard of yet, is stopped like any other', async () => {
+    await start()
+    const first = signer.pid()!
+    rmSync(signer.socketPath)
+    process.kill(first, 'SIGKILL')
+    await until('a second signer', () => signer.pid() !== first)
+    // Its line "signer ready" waits to be read when the signal is sent.
+    while (!existsSync(signer.socketPath)) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10)
+    let isOver = false
+    const stopping = signer.stop(timeoutMs).then(() => {
+      isOver = true
+    })
+    await until('the end of the wait', () => isOver)
+    await stopping
+  })
+})
+
+async function* whole(tbs: Buffer): AsyncIterable<Buffer> {
+  yield tbs
+}

@@ -1,0 +1,77 @@
+/** The server of a perspective beside its checks: what it makes of clients that leave and of faults of its own. */
+
+import assert from 'node:assert/strict'
+import { request as httpsRequest } from 'node:https'
+import { after, before, beforeEach, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { MPIC_PATH } from '../../src/mpic/api.ts'
+import { Busy, type PerspectiveServer, startPerspectiveServer } from '../../src/mpic/server.ts'
+import { loopbackCertificate, type TestCertificate } from '../support/certificates.ts'
+
+const BODY = JSON.stringify({ check_type: 'caa', domain_or_ip_target: 'demo.test' })
+
+describe('the server of a perspective', () => {
+  let certificate: TestCertificate
+  let server: PerspectiveServer
+  let failure: Error
+  let faults: unknown[]
+  let answers: number[]
+  before(async () => {
+    certificate = await loopbackCertificate()
+    server = await startPerspectiveServer({
+      ...{ bind: '127.0.0.1', port: 0, cert: certificate.cert, key: certificate.key },
+      ...{ clientCa: undefined, tokens: [], code: 'here' },
+      check: () => Promise.reject(failure),
+      onAnswered: ({ status }) => answers.push(status),
+      onFault: (error) => faults.push(error),
+    })
+  })
+  after(() => server.close(0))
+  beforeEach(() => {
+    faults = []
+    answers = []
+  })
+
+  const begin = (length: number) =>
+    httpsRequest({
+      ...{ host: '127.0.0.1', port: server.port, method: 'POST', path: MPIC_PATH, ca: certificate.cert, agent: false },
+      headers: { 'content-type': 'application/json', 'content-length': length },
+    })
+
+  function ask(body: string): Promise<number | undefined> {
+    return new Promise((resolve, reject) => {
+      begin(Buffer.byteLength(body))
+        .on('response', (response) => resolve(response.resume().statusCode))
+        .on('error', reject)
+        .end(body)
+    })
+  }
+
+  test('answers what fails behind a whole body, and reports what is its own fault', async () => {
+    failure = new Busy('no room')
+    assert.equal(await ask(BODY), 503)
+    assert.deepEqual(faults, [])
+    failure = new Error('broken')
+    assert.equal(await ask(BODY), 500)
+    assert.deepEqual(faults, [failure])
+    assert.deepEqual(answers, [503, 500])
+  })
+
+  test('takes a client that hangs up inside its body for no fault of its own', async () => {
+    const request = begin(1000).on('error', () => undefined)
+    await new Promise((resolve) => request.write(BODY, resolve))
+    await sleep(50)
+    request.destroy()
+    await sleep(200)
+    assert.deepEqual([faults, answers], [[], []])
+  })
+
+  test('tells a client that sends too much, and goes on sending, so', async () => {
+    const request = begin(1_000_000).on('error', () => undefined)
+    const status = new Promise((resolve) => request.on('response', (response) => resolve(response.resume().statusCode)))
+    request.write('x'.repeat(20_000))
+    assert.equal(await status, 413)
+    assert.deepEqual([faults, answers], [[], [413]])
+    request.destroy()
+  })
+})
