@@ -35,9 +35,10 @@ for (const { name, challenge, needs } of OTHERS) {
     assert.match(servers[1]?.name ?? '', new RegExp(name, 'i'), output)
     const other = measurements[0]?.rounds[0]?.[1]
     assert.ok(other && 'succeeded' in other, output)
-    // Caddy 2.6 has answered one of six with serverInternal: such a flow is told as failed, and what the others got is checked.
-    assert.equal(other.succeeded + other.failed, 6, output)
-    assert.ok(other.succeeded >= 5, output)
+    // Caddy 2.6 has answered one flow of many with serverInternal. That is its own, and told as such; nothing else may fail.
+    const itsOwn = other.failures.find(({ kind }) => name === 'caddy' && kind === 'serverInternal')?.count ?? 0
+    assert.deepEqual([other.failed, other.succeeded], [itsOwn, 6 - itsOwn], output)
+    assert.ok(other.succeeded > 0, output)
     assert.deepEqual([other.certificatesChecked, other.checksPassed], [other.succeeded, true], output)
     if (process.platform === 'linux') assert.ok(other.cpu?.server.service !== undefined, 'its CPU was found')
 
