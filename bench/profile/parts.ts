@@ -29,22 +29,22 @@ const RULES: readonly Rule[] = [
   { part: GARBAGE, name: /^\(garbage collector\)$/ },
   { part: LOOP, name: /^\(program\)$/ },
 
-  { part: 'verify: request', file: /^src\/protocol\/jws-algorithms/ },
+  { part: 'verify: request', file: /^src\/shared\/protocol\/jws-algorithms/ },
   { part: 'verify: CSR', name: /^verifyCsrSignature$/ },
   { part: 'verify: new certificate', file: /^src\/ca\//, name: /^requireSignature$/ },
-  { part: undefined, file: /^src\/pki\/signature/ },
+  { part: undefined, file: /^src\/shared\/pki\/signature/ },
   { part: 'sign', file: /^signer\/keys\// },
   { part: 'key import', file: /^node:internal\/crypto\/keys/ },
-  { part: 'key import', file: /^src\/(protocol\/jwk|pki\/spki|lib\/keys)/ },
+  { part: 'key import', file: /^src\/shared\/(protocol\/jwk|pki\/spki|lib\/keys)/ },
 
   { part: 'TLS and socket writes', file: /^src\/http\//, leaf: REPLY_CALL },
   { part: 'HTTP: requests and headers', file: /^src\/http\// },
   {
     part: 'nonces',
-    file: /^src\/(protocol\/nonce|lib\/replay-window|services\/shared-nonces|store\/nonce|main\/nonces)/,
+    file: /^src\/(shared\/protocol\/nonce|shared\/lib\/replay-window|services\/shared-nonces|store\/nonce|main\/nonces)/,
   },
-  { part: 'JWS and JSON parsing', file: /^src\/(protocol\/jws|lib\/(json|base64url))/ },
-  { part: 'replies: objects and JSON', file: /^src\/(acme\/(reply|resources)|protocol\/(urls|timestamp))/ },
+  { part: 'JWS and JSON parsing', file: /^src\/shared\/(protocol\/jws|lib\/(json|base64url))/ },
+  { part: 'replies: objects and JSON', file: /^src\/(acme\/(reply|resources)|shared\/protocol\/(urls|timestamp))/ },
 
   {
     part: 'PostgreSQL client: socket writes',
@@ -52,7 +52,7 @@ const RULES: readonly Rule[] = [
     leaf: SOCKET_CALL,
   },
   { part: 'PostgreSQL client', file: /^(pg(-|\/)|postgres-|slonik|src\/store\/(pipeline|statement-group|wire))/ },
-  { part: 'statements and batches', file: /^src\/(store\/|lib\/batcher)/ },
+  { part: 'statements and batches', file: /^src\/(store\/|shared\/lib\/batcher)/ },
 
   { part: 'signer: socket writes', file: /^(src\/ca|signer\/(connection|server|protocol))/, leaf: SOCKET_CALL },
   {
@@ -61,7 +61,7 @@ const RULES: readonly Rule[] = [
   },
   { part: 'signer: audit chain', file: /^signer\/(audit|counters)/ },
   { part: 'signer: policy', file: /^signer\// },
-  { part: 'PKI: CSR, certificate, lint', file: /^src\/(pki\/|services\/issuance|domain\/csr)/ },
+  { part: 'PKI: CSR, certificate, lint', file: /^src\/(shared\/pki\/|services\/issuance|domain\/csr)/ },
 
   {
     part: 'validation: sockets',
@@ -71,7 +71,7 @@ const RULES: readonly Rule[] = [
   { part: 'validation: hand-over', file: /^(piscina|better-queue)/ },
   {
     part: 'validation: hand-over',
-    file: /^(workers\/(pool|lane|shared-settings|task)|src\/(runtime\/|lib\/fair-queue))/,
+    file: /^(workers\/(pool|lane|shared-settings|task)|src\/(runtime\/|shared\/lib\/fair-queue))/,
   },
   { part: 'validation: queue and records', file: /^src\/(services\/validation|main\/validation|domain\/validation)/ },
   { part: 'validation: look-ups and fetches', file: /^workers\// },
@@ -81,7 +81,7 @@ const RULES: readonly Rule[] = [
   { part: 'logging', file: /^(pino|sonic-boom|src\/main\/(logging|service-events))/ },
   {
     part: 'gate: accounts, limits, URLs',
-    file: /^src\/acme\/endpoint|^src\/services\/(account|rate|instance-board)|^src\/lib\/lru/,
+    file: /^src\/acme\/endpoint|^src\/services\/(account|rate|instance-board)|^src\/shared\/lib\/lru/,
   },
   { part: 'protocol and services', file: /^src\// },
 ]

@@ -52,9 +52,15 @@ export function featuresFor({ challengeType, scenarios, skipsUnsupported, crlRea
   } satisfies Partial<ServerSettings>
 }
 
+/** The compiled program of a build, which an older build may keep elsewhere. */
+function programOf(root: string): string {
+  const { bin } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')) as { bin: { chancery: string } }
+  return path.join(root, bin.chancery)
+}
+
 /** @throws Error with what the service said, when it did not start. */
 export async function startServer(build: Build, settings: ServerSettings, signal: AbortSignal): Promise<Server> {
-  const cli = path.join(build.root, 'dist/src/main/cli.js')
+  const cli = programOf(build.root)
   const known = flagsIn(await outputOf(process.execPath, [cli, 'serve', '--help'], build.root, signal))
   const port = await freePort()
   const responders = await freePlaces({ asksDns: settings.asksDns, asksTls: known.has('tlsalpn01-port') })
