@@ -12,7 +12,7 @@
  *     meta           JSON object in UTF-8, described by a strict schema of the method
  *     payload        bytes: a TBSCertificate, a signature, certificates
  *
- * JSON for the few small facts and plain bytes for the structure: (m) to encode a request costs 2 µs, to cut it from
+ * JSON for the few small facts and plain bytes for the structure: to encode a request costs 2 µs, to cut it from
  * the stream 1 µs, to parse and check its meta part 2 µs, and nothing is ever base64.
  *
  * Handshake: the server sends `hello` with a nonce; the client answers `proof` with its own nonce and an HMAC-SHA-256
@@ -35,7 +35,7 @@ export const PIN_REFUSED_EXIT_CODE = 3
 
 /** Bytes of a frame after its length field. A TBSCertificate with 100 long names has about 30 KiB. */
 export const DEFAULT_MAX_FRAME_BYTES = 1024 * 1024
-/** Pieces of a TBSCertList. (m) To read and hash one of 64 KiB holds the daemon up for 2 to 3 ms. */
+/** Pieces of a TBSCertList. To read and hash one of 64 KiB holds the daemon up for 2 to 3 ms. */
 export const CRL_PIECE_BYTES = 64 * 1024
 /** Before the handshake is through, nobody may make the other end hold more than this. */
 export const HANDSHAKE_MAX_FRAME_BYTES = 256

@@ -15,7 +15,7 @@ export interface CrlPool {
   close(): Promise<void>
 }
 
-/** One is enough: (m) it encodes and checks a million entries in the time that reading and signing them take. */
+/** One is enough: it encodes and checks a million entries in the time that reading and signing them take. */
 const THREADS = 1
 
 export function createCrlPool(onThreadError: (error: Error) => void): CrlPool {

@@ -3,7 +3,7 @@
 import type { IdentifierType } from '../src/shared/protocol/identifier.ts'
 import type { ProblemType } from '../src/shared/protocol/problem.ts'
 
-/** Settings of name resolution: the method's resolvers or `dns.resolvers`, overridden by `dns.zones` (decisions 24a). */
+/** Settings of name resolution: the method's resolvers or `dns.resolvers`, overridden by `dns.zones` (docs/decisions/dns-settings.md). */
 export interface DnsSettings {
   /** `ip`, `ip:port` or `[v6]:port`; empty means the system's resolvers (/etc/resolv.conf). */
   resolvers: readonly string[]

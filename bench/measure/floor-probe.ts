@@ -2,7 +2,7 @@
  * A process that measures the crypto floor while a server is loaded: on the server's processors, a few milliseconds every
  * now and then.
  *
- * On a machine whose other processors are at work, the same instructions take up to 1.6 times as long as on an idle one (m):
+ * On a machine whose other processors are at work, the same instructions take up to 1.6 times as long as on an idle one:
  * processors share caches, memory and, behind a hypervisor, cores. What the server uses is inflated by as much, so a floor from an idle
  * moment makes every server look worse than it is.
  */

@@ -1,6 +1,6 @@
 /**
  * What the statements of certificates' lives are given: one account, order, authorization and certificate each, and a second order whose
- * challenge is claimed, which is what becomes of an attempt that takes longer (decisions 52).
+ * challenge is claimed, which is what becomes of an attempt that takes longer (docs/decisions/first-attempt.md).
  */
 
 import { randomBytes } from 'node:crypto'

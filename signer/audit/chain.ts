@@ -3,7 +3,7 @@
  *
  * Group commit. A group is what arrived, over all connections, in one turn of the event loop or while the group before it
  * was being written, at most N = 512 lines or 256 KiB (the rest waits for the next group). Groups begin at least T = 4 ms
- * apart: (m) one costs 110 to 150 µs of CPU whatever it holds, more than two P-256 signatures, and under load a line
+ * apart: one costs 110 to 150 µs of CPU whatever it holds, more than two P-256 signatures, and under load a line
  * would often have it for itself. A line that comes after a pause of T is written at once. The file is open with O_DSYNC, so one
  * write is also its fdatasync, and only after it do the waiters of the group continue: no signature leaves before its line
  * is on disk. A crash loses at most the lines of the group being written and those behind it: signatures that nobody has

@@ -17,7 +17,7 @@ export interface FileKeyOptions {
 const MIN_RSA_BITS = 2048
 
 /**
- * Signatures this fast are made in place: (m) P-256 46 µs and Ed25519 57 µs, where the thread pool would add about 30.
+ * Signatures this fast are made in place: P-256 46 µs and Ed25519 57 µs, where the thread pool would add about 30.
  * The others block for long (P-384 1.2 ms, RSA-2048 0.9 ms, RSA-4096 5 ms) and go to the pool.
  */
 const isFast = (key: KeyObject): boolean =>

@@ -116,7 +116,7 @@ export function createAcmeApplication(
   }
 }
 
-/** Browsers may read the directory and renewal information (decisions 21). */
+/** Browsers may read the directory and renewal information (docs/decisions/cors.md). */
 const ALLOW_ANY_ORIGIN: Header = ['Access-Control-Allow-Origin', '*']
 /** Without it a script of another origin does not see when to ask again. */
 const EXPOSE_RETRY_AFTER: Header = ['Access-Control-Expose-Headers', 'Retry-After']

@@ -75,7 +75,7 @@ export interface AcmeEndpoint<P = unknown, S extends SignedBy = SignedBy> {
   limit?: AddressCategory
   /** A payload that may turn out to be exempt from the limit waits for its handler's judgement. */
   mayBeExempt?(payload: Buffer): boolean
-  /** Refused while the server is in maintenance (doc 1, Limits). */
+  /** Refused while the server is in maintenance. */
   pausedInMaintenance?: true
   /** Only for accounts that have agreed to the terms in force (RFC 8555 §7.3.3). */
   needsCurrentTerms?: true
@@ -87,7 +87,7 @@ export function acmeEndpoint<P, S extends SignedBy>(endpoint: AcmeEndpoint<P, S>
   return endpoint as unknown as AcmeEndpoint
 }
 
-/** decisions 22 */
+/** Seconds (docs/decisions/maintenance.md). */
 const MAINTENANCE_RETRY_SECONDS = 60
 
 export interface GatedRequest {

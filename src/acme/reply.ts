@@ -1,4 +1,4 @@
-/** Headers that every ACME response carries (RFC 8555 §6.5, §7.1; doc 1, Common response headers), and problems as replies. */
+/** Headers that every ACME response carries (RFC 8555 §6.5, §7.1), and problems as replies. */
 
 import type { FixedHeaders, Header } from '../http/header.ts'
 import type { HttpReply } from '../http/message.ts'

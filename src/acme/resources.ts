@@ -1,5 +1,5 @@
 /**
- * Account, order, authorization and challenge objects as clients see them (RFC 8555 §7.1; decisions 3, 9).
+ * Account, order, authorization and challenge objects as clients see them (RFC 8555 §7.1; docs/decisions/json-members.md).
  *
  * The frequent ones are written as text: making an object with the members that apply, only to have it serialized, takes three
  * times as long. Members that do not apply are absent, never null: certbot's parser does not survive a null `validated`.

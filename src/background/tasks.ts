@@ -1,6 +1,5 @@
 /**
- * Background tasks: rounds of work that one instance at a time does (leader election by advisory lock; doc 1, Background
- * workers and intervals). Each is safe to run twice: what it writes is guarded by compare-and-swap.
+ * Background tasks: rounds of work that one instance at a time does (leader election by advisory lock). Each is safe to run twice: what it writes is guarded by compare-and-swap.
  */
 
 import type { LeaderRole } from '../store/instance-presence.ts'

@@ -2,7 +2,7 @@
  * The CA backend over a signer daemon.
  *
  * Every signature is verified before the certificate is given out: a fault in the key's hardware, a wrong issuer and a
- * foreign daemon all end here. (m) For P-256 that costs 93 µs, several times the rest of this side (15 to 25 µs); through
+ * foreign daemon all end here. For P-256 that costs 93 µs, several times the rest of this side (15 to 25 µs); through
  * the thread pool it would cost as much CPU and a hop, so it stays in the calling thread.
  */
 

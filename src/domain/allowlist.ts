@@ -1,5 +1,5 @@
 /**
- * The identifiers an operator allows to one account (doc 2, Allowed identifier): an exact name, `*.x` for x and
+ * The identifiers an operator allows to one account: an exact name, `*.x` for x and
  * everything below it, an IP address, or a network in CIDR notation. Pure.
  *
  * An exact name does not allow the wildcard name above it: `example.com` allows no `*.example.com`, because such a

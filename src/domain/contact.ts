@@ -1,4 +1,4 @@
-/** Account contacts (RFC 8555 §7.3; decisions 8). */
+/** Account contacts (RFC 8555 §7.3; docs/decisions/contacts.md). */
 
 import { Problem } from '../shared/protocol/problem.ts'
 

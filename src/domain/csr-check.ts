@@ -1,4 +1,4 @@
-/** What the CSR of a finalize request must be (RFC 8555 §7.4; decisions 15, 17). Pure: the CSR arrives parsed. */
+/** What the CSR of a finalize request must be (RFC 8555 §7.4; docs/decisions/certificate-content.md, docs/decisions/subject-keys.md). Pure: the CSR arrives parsed. */
 
 import type { SignatureAlgorithm } from '../shared/pki/algorithms.ts'
 import { type Csr, verifyCsrSignature } from '../shared/pki/csr.ts'

@@ -1,5 +1,5 @@
 /**
- * CSR profiles (doc 2, `profile_data`): what an operator asks of the certification requests of an account, beyond what
+ * CSR profiles: what an operator asks of the certification requests of an account, beyond what
  * the order and the policy of the server ask. Pure: what has to be known from the database arrives as a value.
  *
  * An omitted field disables its check. Violations are collected, so that one refused finalize names all of them.

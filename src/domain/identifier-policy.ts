@@ -1,5 +1,5 @@
 /**
- * Which identifiers may be asked for (decisions 7, 11, 12; RFC 8555 §7.4). One function serves new-order, new-authz and,
+ * Which identifiers may be asked for (docs/decisions/problem-types.md, docs/decisions/identifiers.md, docs/decisions/offered-challenges.md; RFC 8555 §7.4). One function serves new-order, new-authz and,
  * once more, finalize.
  */
 

@@ -1,5 +1,5 @@
 /**
- * The tiers of the connection pool pressure guard (doc 1, Limits). Pure.
+ * The tiers of the connection pool pressure guard. Pure.
  *
  * The thresholds are shares of the pool's maximum M: 30 % and 50 % up to 20 connections, 10 % and 20 % beyond, in whole
  * connections. They have a floor, because a share of a pool of two or three is no connection at all.
@@ -33,7 +33,7 @@ function thresholds(max: number): { critical: number; pressure: number } {
     : { critical: Math.max(2, Math.floor(max * 0.1)), pressure: Math.max(3, Math.floor(max * 0.2)) }
 }
 
-/** The first tier of doc 1's table that applies. */
+/** The first tier that applies. */
 export function pressureTier({ max, size, available, waiting }: PoolNumbers): PressureTier {
   if (size < max) return 'growth'
   if (available === 0 && waiting > 0) return 'exhausted'

@@ -1,5 +1,5 @@
 /**
- * Rate limits: the categories, and the arithmetic that decides (decisions 24). Pure: no clock, no storage.
+ * Rate limits: the categories, and the arithmetic that decides (docs/decisions/rate-limits.md). Pure: no clock, no storage.
  *
  * The generic cell rate algorithm, a token bucket kept as one number. `requests` may come at once; each is earned back
  * after `window / requests`. All that is remembered of a key is its TAT, the theoretical arrival time: the instant at

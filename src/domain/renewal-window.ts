@@ -1,5 +1,5 @@
 /**
- * When a certificate should be renewed (RFC 9773 §4.2; decisions 19). Pure: the clock is an argument.
+ * When a certificate should be renewed (RFC 9773 §4.2; docs/decisions/renewal-information.md). Pure: the clock is an argument.
  *
  * The operator's advice comes first, then revocation, then the lifetime. Every window ends after it starts, as §4.2
  * demands, whatever the share of the lifetime and however late the question.
@@ -26,7 +26,7 @@ export interface RenewalWindow {
 const SECOND_MS = 1000
 const HOUR_MS = 3_600_000
 
-/** Clients come back no sooner than this (doc 1, Limits). */
+/** Clients come back no sooner than this. */
 const MIN_RETRY_AFTER_SECONDS = 3600
 
 /** @param renewalPercentage share of the lifetime after which the window opens, 0 to 1. */

@@ -2,7 +2,7 @@
 
 /** Switch → its key in the table server_settings. */
 export const SERVER_SWITCHES = {
-  /** No new orders (doc 1, Maintenance mode). */
+  /** No new orders. */
   maintenance: 'maintenance_mode',
   /** Nothing is signed: no certificate, no CRL. */
   stopSigning: 'signing_stopped',

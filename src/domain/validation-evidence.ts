@@ -24,7 +24,7 @@ export interface ValidationRecord {
   at: string
   /** From the hand-over to the verdict. */
   ms: number
-  /** In the words of the metric (doc 1); `retry`: failed, and another attempt follows. */
+  /** In the words of the metric; `retry`: failed, and another attempt follows. */
   result: 'success' | 'retry' | 'failure'
   problem?: ProblemType
   detail?: string

@@ -1,4 +1,4 @@
-/** Validity periods of certificates (RFC 5280 §4.1.2.5; decisions 15): what an order may ask for and what it gets. */
+/** Validity periods of certificates (RFC 5280 §4.1.2.5; docs/decisions/certificate-content.md): what an order may ask for and what it gets. */
 
 import { Problem, type ProblemType } from '../shared/protocol/problem.ts'
 import { renderTimestamp } from '../shared/protocol/timestamp.ts'

@@ -1,4 +1,4 @@
-/** Headers of every response, whatever it is about (doc 1, Security headers; decisions 25). */
+/** Headers of every response, whatever it is about (docs/decisions/health-and-headers.md). */
 
 import { randomUUID } from 'node:crypto'
 

@@ -1,4 +1,4 @@
-/** The effective address and scheme of a request behind a reverse proxy (`proxy.*`; doc 1). */
+/** The effective address and scheme of a request behind a reverse proxy (`proxy.*`). */
 
 import { BlockList, isIP } from 'node:net'
 import type { HttpRequest } from './message.ts'

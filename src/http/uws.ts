@@ -31,7 +31,7 @@ const STREAMED_REPLY_BYTES = 64 * 1024
 
 /**
  * What one turn of the event loop hands to a socket. A fast reader takes everything as it comes, so without a bound 42 MB
- * through TLS held up all other requests for 60 ms (m); this much takes well below a millisecond.
+ * through TLS held up all other requests for 60 ms; this much takes well below a millisecond.
  */
 const TURN_BYTES = 256 * 1024
 

@@ -1,5 +1,5 @@
 /**
- * SIGHUP: the configuration file is read again, and what may change in a running service changes (doc 1, Signals).
+ * SIGHUP: the configuration file is read again, and what may change in a running service changes.
  *
  * A file that is not usable changes nothing. What differs and needs a restart is named in the log and stays as it runs,
  * so that a later SIGHUP names it again.

@@ -39,7 +39,7 @@ export interface Probe {
 
 type CaCheck = HealthReport['checks']['ca_backend']
 
-/** Probes older than this are run again by the next question; doc 1 wants a real signature, not one for each question. */
+/** Probes older than this are run again by the next question; a question need not cost a signature. */
 const PROBE_LIFE_MS = 3_000
 /** How long a scrape goes by the last signature. */
 const VERDICT_LIFE_MS = 30_000

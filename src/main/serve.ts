@@ -1,4 +1,4 @@
-/** The service's life: everything up in order, everything down in order (doc 1, Signals). */
+/** The service's life: everything up in order, everything down in order. */
 
 import { randomBytes } from 'node:crypto'
 import path from 'node:path'
@@ -56,7 +56,7 @@ export interface RunningService {
   signerPid(): number | undefined
   /** Puts the live keys of a configuration into effect in every thread, and in those that are started later. */
   apply(config: Config): Promise<void>
-  /** In the order of doc 1; resolves when everything is down. */
+  /** Resolves when everything is down. */
   stop(): Promise<void>
 }
 
@@ -119,7 +119,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   const db = openDatabase(databaseSettings(config), (error) =>
     log.warn({ reason: error.message }, 'database connection lost'),
   )
-  // Validations end one by one, and who waits for one waits some milliseconds more (decisions 44, 52).
+  // Validations end one by one, and who waits for one waits some milliseconds more (docs/decisions/statement-groups.md, docs/decisions/first-attempt.md).
   db.pipeline.keepDistance(GROUP_DISTANCE_MS)
   teardown.add(() => db.close())
   for (const warning of await durabilityWarnings(db)) log.warn({ event: 'database_durability' }, warning)

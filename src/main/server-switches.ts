@@ -8,7 +8,7 @@ import { keysOf } from '../shared/lib/keys.ts'
 import type { Database } from '../store/database.ts'
 import { createServerSettings } from '../store/server-settings.ts'
 
-/** Every thread is to know within two seconds (doc 1). */
+/** Every thread is to know within two seconds. */
 const POLL_MS = 1_000
 
 const MESSAGES: Record<ServerSwitch, { event: string; on: string; off: string }> = {

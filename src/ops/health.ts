@@ -1,4 +1,4 @@
-/** Health objects and endpoints (doc 1, Health; decisions 25): rendering only, the probes run in the supervisor. */
+/** Health objects and endpoints (docs/decisions/health-and-headers.md): rendering only, the probes run in the supervisor. */
 
 import type { Header } from '../http/header.ts'
 import type { HttpReply } from '../http/message.ts'

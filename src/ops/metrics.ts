@@ -1,4 +1,4 @@
-/** Metrics (doc 1, Metrics exposed): one registry a thread, merged when they are scraped. */
+/** Metrics: one registry a thread, merged when they are scraped. */
 
 import { AggregatorRegistry, Counter, Gauge, Histogram, type MetricObject, Registry } from 'prom-client'
 import { RequestMetrics } from './request-metrics.ts'

@@ -28,7 +28,7 @@ export interface AccountCache {
 }
 
 /**
- * (m) 3.6 KiB each with its key object, so 470 MB for a thread that is full; it fills only where so many accounts are active. A miss
+ * 3.6 KiB each with its key object, so 470 MB for a thread that is full; it fills only where so many accounts are active. A miss
  * is a look-up and an import, about as much as the signature it is for.
  */
 const CAPACITY = 131_072

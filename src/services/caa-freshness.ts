@@ -76,7 +76,7 @@ function obstacle({ name, wildcard }: CaaSubject, finding: CaaFinding | undefine
   return undefined
 }
 
-/** decisions 7: several names make a compound problem, one its own. */
+/** docs/decisions/problem-types.md: several names make a compound problem, one its own. */
 function refusal(obstacles: readonly Subproblem[]): Problem {
   const [first, ...more] = obstacles as [Subproblem, ...Subproblem[]]
   // Only where every obstacle may go away by itself is it worth coming back.

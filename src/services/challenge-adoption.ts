@@ -1,5 +1,5 @@
 /**
- * The challenge worker's round (doc 1, lock 712003): takes up challenges that nobody works on any more.
+ * The challenge worker's round: takes up challenges that nobody works on any more.
  *
  * Three ways lead there. The instance is gone: killed, or stopped and its challenges pending again; then any other takes
  * them, and a lone instance does when it starts. The hand-over got lost between the commit and the dispatcher: the same

@@ -70,7 +70,7 @@ export interface CrlBuilder {
   round(): Promise<number>
 }
 
-/** (m) A page of 4,096 rows makes a piece of 150 to 200 KB, and takes the database 10 ms and the thread 20 ms. */
+/** A page of 4,096 rows makes a piece of 150 to 200 KB, and takes the database 10 ms and the thread 20 ms. */
 const PAGE_ROWS = 4096
 /** Longer than any revocation can be under way between its time and its commit. */
 const COMMIT_MARGIN_MS = 3_600_000

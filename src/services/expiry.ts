@@ -1,4 +1,4 @@
-/** Expiry of orders and authorizations (doc 1, clean-up, lock 712001): page by page until nothing is overdue. */
+/** Expiry of orders and authorizations: page by page until nothing is overdue. */
 
 import type { ExpiryPage, ExpiryStore, ExpiryTask } from '../store/expiry-store.ts'
 

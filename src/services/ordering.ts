@@ -127,7 +127,7 @@ export function createOrdering(
       checkRequestedValidity(request, profile.validity, now, lifetimeEnd, tooLong)
       const expiresAt = orderExpiry(request, lifetimeEnd)
       const replaces = await findPredecessor(requester, request, identifiers)
-      // A checked predecessor is what exempts an order from the limits of new orders (decisions 19), once: who lets the
+      // A checked predecessor is what exempts an order from the limits of new orders (docs/decisions/renewal-information.md), once: who lets the
       // order fail and comes again is counted, or one certificate would be leave for any number of orders.
       const isExempt = replaces !== undefined && !replaces.isReplaced
       await admit(identifiers, isExempt)

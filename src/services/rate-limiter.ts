@@ -1,5 +1,5 @@
 /**
- * Rate limits of requests (decisions 24): counted by client address, account and identifier.
+ * Rate limits of requests (docs/decisions/rate-limits.md): counted by client address, account and identifier.
  *
  * A request is first counted for its address, in this instance's memory and before it has proved anything: that costs a
  * few microseconds, and the only limit that a stranger can use up is his own address's. An account is charged when

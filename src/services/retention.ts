@@ -1,5 +1,5 @@
 /**
- * Retention (doc 1, clean-up; lock 712004): what is over and needed by nobody is deleted after some time, page by page.
+ * Retention (lock 712004): what is over and needed by nobody is deleted after some time, page by page.
  *
  * Deleted are invalid orders, and authorizations that are over, once no order that might count on one of them is open. A challenge is a
  * member of its authorization and goes with it. Never deleted: certificates, the orders they came from, accounts.

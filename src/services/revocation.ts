@@ -1,4 +1,4 @@
-/** Revocation (RFC 8555 §7.6; decisions 18). */
+/** Revocation (RFC 8555 §7.6; docs/decisions/revocation.md). */
 
 import type { Certificate } from '../domain/records.ts'
 import { checkRevocationReason, KEY_COMPROMISE } from '../domain/revocation.ts'

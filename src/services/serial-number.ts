@@ -1,5 +1,5 @@
 /**
- * Serial numbers (RFC 5280 §4.1.2.2; Baseline Requirements: at least 64 random bits; decisions 15).
+ * Serial numbers (RFC 5280 §4.1.2.2; Baseline Requirements: at least 64 random bits; docs/decisions/certificate-content.md).
  *
  * `random`: 17 octets, of which 135 bits are random. `database`: 64 random bits followed by a 63-bit number that no
  * other certificate of this database has. Both are positive, without a leading zero octet, and unique once more by the

@@ -1,4 +1,4 @@
-/** SQL of the identifiers that operators allow to accounts and to binding credentials (doc 2, Allowed identifier). */
+/** SQL of the identifiers that operators allow to accounts and to binding credentials. */
 
 import type { AllowedIdentifier, Allowlist } from '../domain/allowlist.ts'
 import type { Batched } from '../shared/lib/batcher.ts'

@@ -77,7 +77,7 @@ export interface ChallengeStore {
   /** Makes this instance's claim fresh; false when it has none any more, or nothing is left to validate. */
   renew: Batched<{ authorizationId: string; instanceId: number }, boolean>
   /**
-   * Gives up this instance's claims: its processing challenges are pending again (doc 1, Signals), and nobody's until the
+   * Gives up this instance's claims: its processing challenges are pending again, and nobody's until the
    * client triggers them or an instance adopts them. @returns how many authorizations.
    */
   release(instanceId: number): Promise<number>

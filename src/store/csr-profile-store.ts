@@ -1,4 +1,4 @@
-/** SQL of CSR profiles, who they are assigned to, and what they ask of the certificates issued so far (doc 2). */
+/** SQL of CSR profiles, who they are assigned to, and what they ask of the certificates issued so far. */
 
 import type { Batched } from '../shared/lib/batcher.ts'
 import { batched, type Database, type Statement } from './database.ts'

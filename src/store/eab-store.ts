@@ -1,5 +1,5 @@
 /**
- * SQL of the credentials of external account binding (RFC 8555 §7.3.4; doc 2, EAB credential).
+ * SQL of the credentials of external account binding (RFC 8555 §7.3.4).
  *
  * A credential's row is the lock of everything about it: registration, revocation and changes to what it hands on
  * take it first, and look at the accounts only then.
@@ -75,7 +75,7 @@ export interface EabStore {
   create(credential: NewEabCredential): Promise<EabCredential | undefined>
   findByKid(kid: string): Promise<EabCredential | undefined>
   /**
-   * Revokes the credential, the valid accounts registered with it, and their authorizations (doc 2). It may be
+   * Revokes the credential, the valid accounts registered with it, and their authorizations. It may be
    * repeated; undefined when there is no such credential.
    */
   revoke(id: string): Promise<EabRevocation | undefined>

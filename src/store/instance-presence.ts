@@ -15,7 +15,7 @@ import pg from './pg.ts'
 const PRESENCE_CLASS = 712100
 
 /**
- * Background work of which one instance at a time does a round (doc 1, Limits; 712002 is that of expiration warnings). Rounds of one role
+ * Background work of which one instance at a time does a round (712002 is that of expiration warnings). Rounds of one role
  * keep out those of every other task of the role on other instances, so a task whose rounds are long has a role of its own.
  */
 const LEADER_LOCKS = { cleanup: 712001, challenge: 712003, retention: 712004, crl: 712948 } as const

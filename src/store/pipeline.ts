@@ -32,7 +32,7 @@ const SLOW_MS = 50
 /**
  * Between the groups of a thread that is busy, or whose callers do not wait. A busy front under even load begins one every 5 to 8 ms by
  * itself. What interrupts it, such as handshakes, makes it begin two or three times as many with as little in each, and each certificate
- * dearer by a fifth to a third (docs/decisions.md, 44).
+ * dearer by a fifth to a third (docs/decisions/statement-groups.md).
  */
 export const GROUP_DISTANCE_MS = 8
 

@@ -1,4 +1,4 @@
-/** Identifiers that an operator allows to an account (security.identifier_policy.enforce_account_allowlist; doc 2). */
+/** Identifiers that an operator allows to an account (security.identifier_policy.enforce_account_allowlist). */
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'

@@ -1,4 +1,4 @@
-/** CA profiles that a binding credential restricts its accounts to (decisions 16; draft-ietf-acme-profiles §4; `eab create --profile`). */
+/** CA profiles that a binding credential restricts its accounts to (docs/decisions/ca-profiles.md; draft-ietf-acme-profiles §4; `eab create --profile`). */
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'

@@ -1,4 +1,4 @@
-/** CRLs of several instances on one database: the same bytes everywhere, whoever builds them; schedule and staleness (decisions 25). */
+/** CRLs of several instances on one database: the same bytes everywhere, whoever builds them; schedule and staleness. */
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'

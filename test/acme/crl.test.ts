@@ -1,4 +1,4 @@
-/** The certificate revocation list as clients and operators meet it (doc 1; decisions 18, 25; RFC 5280 §5). */
+/** The certificate revocation list as clients and operators meet it (RFC 5280 §5). */
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
@@ -100,7 +100,7 @@ describe('the CRL', () => {
     assert.equal((await fetchCrl({}, 'GET', 'x')).status, 404)
   })
 
-  test('a certificate names its CRL, and a revocation is in it within 5 seconds (decisions 15, 18)', async () => {
+  test('a certificate names its CRL, and a revocation is in it within 5 seconds', async () => {
     const { der, chain } = await client.obtain(['crl.test'], responder)
     const url = `${service.baseUrl}/crl/default`
     assert.ok(new X509Certificate(der).toString().length > 0 && der.includes(Buffer.from(url)), 'CRLDP')

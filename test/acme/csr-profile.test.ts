@@ -1,4 +1,4 @@
-/** CSR profiles at finalize (doc 2, `profile_data`; security.require_csr_profile). */
+/** CSR profiles at finalize (`profile_data`; security.require_csr_profile). */
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'

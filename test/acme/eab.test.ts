@@ -1,4 +1,4 @@
-/** External account binding (RFC 8555 §7.3.4; decisions 10). */
+/** External account binding (RFC 8555 §7.3.4). */
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
@@ -354,7 +354,7 @@ describe('external account binding, required', () => {
       assertProblem(answer, 'unauthorized', 403, /has been revoked/)
     })
 
-    test('takes its accounts and their authorizations with it (doc 2)', async () => {
+    test('takes its accounts and their authorizations with it', async () => {
       const credential = await createCredential(service, 'cascade')
       const client = await boundAccount(credential)
       await client.obtain(['cascade.test'], responder)
@@ -424,7 +424,7 @@ describe('external account binding, required', () => {
     })
   })
 
-  test('HMAC keys are in neither the database nor the log (decisions 10)', async () => {
+  test('HMAC keys are in neither the database nor the log', async () => {
     const { hmacKey, kid } = await createCredential(service, 'secret')
     await boundAccount({ kid, hmacKey })
     const [row] = await queryDatabase<{ hmac_key: Buffer }>(

@@ -1,4 +1,4 @@
-/** Methods that validator modules add, over HTTP (`ext:` in `challenges.enabled`; decisions 33). */
+/** Methods that validator modules add, over HTTP (`ext:` in `challenges.enabled`). */
 
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** Finalize, certificate download and revocation (RFC 8555 §7.4, §7.4.2, §7.6; decisions 14, 15, 18). */
+/** Finalize, certificate download and revocation (RFC 8555 §7.4, §7.4.2, §7.6). */
 
 import assert from 'node:assert/strict'
 import { generateKeyPairSync, X509Certificate } from 'node:crypto'
@@ -240,7 +240,7 @@ describe('issuance and revocation', () => {
     ])
   })
 
-  test('a key that its holder reports as compromised is certified no more (decisions 17, 18)', async () => {
+  test('a key that its holder reports as compromised is certified no more', async () => {
     const key = freshKey()
     const { der } = await client.obtain(['leaked.test'], responder, { key })
     assert.equal((await revoke(await holderOf(key), der, 1)).status, 200)
@@ -251,7 +251,7 @@ describe('issuance and revocation', () => {
     assert.equal(another.json.status, 'valid', 'the order is still ready for another key')
   })
 
-  test('an account that claims a compromise does not block the key of somebody else (decisions 18)', async () => {
+  test('an account that claims a compromise does not block the key of somebody else', async () => {
     const key = freshKey()
     const { der } = await client.obtain(['claimed.test'], responder, { key })
     assert.equal((await revoke(client, der, 1)).status, 200)

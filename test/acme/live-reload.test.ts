@@ -1,4 +1,4 @@
-/** SIGHUP on a running service (doc 1, Signals): what changes at once, what waits for a restart, what changes nothing. */
+/** SIGHUP on a running service: what changes at once, what waits for a restart, what changes nothing. */
 
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'

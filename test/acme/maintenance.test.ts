@@ -1,4 +1,4 @@
-/** Maintenance mode (doc 1, Limits; decisions 22): what it refuses, what it leaves alone, and who notices when. */
+/** Maintenance mode: what it refuses, what it leaves alone, and who notices when. */
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'

@@ -1,4 +1,4 @@
-/** The connection pool pressure guard over HTTP (doc 1, Limits): statements that do not come back, and what is answered meanwhile. */
+/** The connection pool pressure guard over HTTP: statements that do not come back, and what is answered meanwhile. */
 
 import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, test } from 'node:test'

@@ -1,4 +1,4 @@
-/** Certificate profiles (draft-ietf-acme-profiles; decisions 16). */
+/** Certificate profiles (draft-ietf-acme-profiles). */
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'

@@ -1,4 +1,4 @@
-/** Rate limits over HTTP (decisions 24): what is counted for whom, what a refusal says, and what it does not use up. */
+/** Rate limits over HTTP: what is counted for whom, what a refusal says, and what it does not use up. */
 
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'

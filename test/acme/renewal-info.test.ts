@@ -1,4 +1,4 @@
-/** Renewal information (RFC 9773 §3, §4; decisions 19) and the operator's advice to renew. */
+/** Renewal information (RFC 9773 §3, §4) and the operator's advice to renew. */
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
@@ -126,7 +126,7 @@ describe('renewal information', () => {
       assert.equal((await get(text)).status, 400, text)
   })
 
-  test('of a revoked certificate the window opens now (decisions 19)', async () => {
+  test('of a revoked certificate the window opens now', async () => {
     const { der, certId } = await issue('revoked-renewal.test')
     await client.post(client.directory['revokeCert'] as string, { certificate: base64url(der) })
     const { start, end } = await windowOf(certId)

@@ -1,4 +1,4 @@
-/** Replacement orders (RFC 9773 §5; decisions 19), and equal orders (decisions, 18). */
+/** Replacement orders (RFC 9773 §5; docs/decisions/renewal-information.md), and equal orders (docs/decisions/equal-orders.md). */
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
@@ -126,7 +126,7 @@ describe('replaces', () => {
 })
 
 describe('limits of new orders', () => {
-  test('do not count an order that replaces a certificate, and count one that only says so (decisions 19)', async () => {
+  test('do not count an order that replaces a certificate, and count one that only says so', async () => {
     const limit = { requests: NEW_ORDERS, window_seconds: 3600 }
     const config = { ari: { enabled: true }, security: { rate_limits: { enabled: true, new_order: limit } } }
     const service = await startTestService({ config })

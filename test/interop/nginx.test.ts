@@ -1,5 +1,5 @@
 /**
- * Debian's nginx in front (doc 1, `proxy.*`): effective address and scheme, HSTS, rate-limit keys, and the `url` of a
+ * Debian's nginx in front: effective address and scheme, HSTS, rate-limit keys, and the `url` of a
  * request, with the prefix passed on and with the prefix cut off.
  */
 

@@ -1,4 +1,4 @@
-/** The command line (doc 1, Commands): what each command prints and how it ends. */
+/** The command line: what each command prints and how it ends. */
 
 import assert from 'node:assert/strict'
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** The orderly end of a service (doc 1, Signals): soon, complete, and without an error for whoever is connected. */
+/** The orderly end of a service: soon, complete, and without an error for whoever is connected. */
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'

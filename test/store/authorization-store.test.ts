@@ -496,7 +496,7 @@ describe('authorizations', () => {
     })
   })
 
-  describe('release (doc 1, Signals)', () => {
+  describe('release', () => {
     test('makes the challenges of this instance pending again, and no others', async () => {
       const mine = await anAuthorization()
       const failed = await anAuthorization({ offered: ['http-01', 'dns-01'] })

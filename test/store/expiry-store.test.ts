@@ -1,4 +1,4 @@
-/** Expiry that really happens: the rows of overdue orders and authorizations say so (doc 1, clean-up). */
+/** Expiry that really happens: the rows of overdue orders and authorizations say so. */
 
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'

@@ -94,7 +94,7 @@ describe('orders', () => {
     assert.equal(rows.length, 1)
   })
 
-  describe('reuse of authorizations (decisions 12)', () => {
+  describe('reuse of authorizations', () => {
     /** An equal open order would be given back as it is; one of another profile is made anew. */
     const ANOTHER_ORDER = { profile: 'another' }
 
@@ -265,7 +265,7 @@ describe('orders', () => {
     return ids
   }
 
-  describe('list (decisions 20)', () => {
+  describe('list', () => {
     test('pages through the orders of one account, newest last', async () => {
       const { requester: owner } = await anAccount(store)
       const made: string[] = []

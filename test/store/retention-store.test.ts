@@ -1,4 +1,4 @@
-/** Retention: what is over goes after its time, and nothing that anybody still needs (doc 1, clean-up). */
+/** Retention: what is over goes after its time, and nothing that anybody still needs. */
 
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'

@@ -1,4 +1,4 @@
-/** Validator modules (decisions 33): what refuses the start, and that nothing a module does makes a challenge valid by accident. */
+/** Validator modules: what refuses the start, and that nothing a module does makes a challenge valid by accident. */
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'

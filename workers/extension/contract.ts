@@ -1,5 +1,5 @@
 /**
- * The contract of validator modules (`ext:` in `challenges.enabled`; decisions 33), checked: what a module exports, and
+ * The contract of validator modules (`ext:` in `challenges.enabled`; docs/decisions/module-references.md), checked: what a module exports, and
  * what its validator answers. Whatever does not keep the contract is refused at start, or is no success.
  *
  * A module exports a class: `static type`, the method's name on the wire; `static wildcard` and `static ip`, true where it can

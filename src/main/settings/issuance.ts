@@ -23,7 +23,7 @@ export function issuancePolicy(config: Config, enabled: readonly EnabledMethod[]
       signatureAlgorithms: security.allowed_csr_signature_algorithms,
       key: {
         rsaMinBits: security.min_csr_rsa_key_size,
-        // decisions 17
+        // docs/decisions/subject-keys.md
         rsaMaxBits: 8192,
         curves: keysOf(CURVES).filter((curve) => CURVES[curve].bits >= security.min_csr_ec_key_size),
         ed25519: true,

@@ -1,4 +1,4 @@
-/** Validator modules (`ext:` in `challenges.enabled`; decisions 33): loaded and checked before the service starts. */
+/** Validator modules (`ext:` in `challenges.enabled`; docs/decisions/module-references.md): loaded and checked before the service starts. */
 
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'

@@ -159,7 +159,7 @@ function dnsMethodJob(
 }
 
 /**
- * `dns` as the workers take it (decisions 24a); the same object for the same list, so that it crosses to the threads once.
+ * `dns` as the workers take it (docs/decisions/dns-settings.md); the same object for the same list, so that it crosses to the threads once.
  * @param ofMethod resolvers of a method, which override `dns.resolvers` where there are any
  */
 export function dnsSettings({ dns }: Config, ofMethod: readonly string[] = []): DnsSettings {

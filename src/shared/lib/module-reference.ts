@@ -1,4 +1,4 @@
-/** References to a JavaScript module inside a text setting (decisions 33): `./path/file.js#ExportName` or `package[#Export]`. */
+/** References to a JavaScript module inside a text setting (docs/decisions/module-references.md): `./path/file.js#ExportName` or `package[#Export]`. */
 
 export interface ModuleReference {
   /** A path that starts with `./`, `../` or `/`, or a package with perhaps a path inside it. */

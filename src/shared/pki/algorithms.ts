@@ -6,7 +6,7 @@
 import { DerReader } from './der.ts'
 import { encodeDer } from './der-writer.ts'
 
-/** Java-style names: the spelling that CSR profiles and the configuration use (doc 2, `authorized_signature_algorithms`). */
+/** Java-style names: the spelling that CSR profiles and the configuration use. */
 export type SignatureAlgorithm =
   | 'SHA256withRSA'
   | 'SHA384withRSA'

@@ -223,7 +223,7 @@ const MAX_MIDNIGHTS = 4096
 
 /**
  * An entry of the shape that nearly all have: a serial number of less than 128 octets, a UTCTime, and a reason or nothing.
- * Undefined for every other, which is then read the general way. (m) 0.7 µs, its lint included, against 3 µs for the general way,
+ * Undefined for every other, which is then read the general way. 0.7 µs, its lint included, against 3 µs for the general way,
  * in which a million entries would keep the signer busy for seconds.
  */
 function readPlainEntry(bytes: Buffer, { tag, contentAt, end }: Tlv): ReadCrlEntry | undefined {

@@ -1,5 +1,5 @@
 /**
- * Subject keys that must not be certified (decision 17; Baseline Requirements §6.1.1.3): wrong kind or size, and RSA
+ * Subject keys that must not be certified (docs/decisions/subject-keys.md; Baseline Requirements §6.1.1.3): wrong kind or size, and RSA
  * moduli that can be factored because of how they were made.
  *
  * The tests on the modulus are cheap sieves over public numbers, not primality proofs: a bad key may pass, a good one

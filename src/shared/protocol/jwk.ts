@@ -85,7 +85,7 @@ const EVERY_KEY: AccountKeyPolicy = {
   curves: Object.keys(EC_CURVES) as EcCurve[],
 }
 
-/** Keys that certificates may have (decisions 17); a larger modulus would only cost time. */
+/** Keys that certificates may have (docs/decisions/subject-keys.md); a larger modulus would only cost time. */
 export const CERTIFICATE_KEYS: AccountKeyPolicy = { ...EVERY_KEY, minRsaBits: 2048, maxRsaBits: 8192 }
 
 /** Whether a JWK spells this very key. It is not judged: a key that the policy has ruled out since can still be named. */

@@ -1,4 +1,4 @@
-/** Objects as clients see them (RFC 8555 §7.1; decisions 3): members that do not apply are absent. */
+/** Objects as clients see them (RFC 8555 §7.1): members that do not apply are absent. */
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'

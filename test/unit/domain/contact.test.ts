@@ -1,4 +1,4 @@
-/** Account contacts (RFC 8555 §7.3; decisions 8). */
+/** Account contacts (RFC 8555 §7.3). */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,4 +1,4 @@
-/** The CSR of a finalize request against its order (RFC 8555 §7.4; decisions 15, 17). */
+/** The CSR of a finalize request against its order (RFC 8555 §7.4). */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

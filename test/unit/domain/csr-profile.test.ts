@@ -1,4 +1,4 @@
-/** CSR profiles: every field of `profile_data` (doc 2), collected violations, and what is no profile. */
+/** CSR profiles: every field of `profile_data`, collected violations, and what is no profile. */
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'

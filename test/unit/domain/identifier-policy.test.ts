@@ -1,4 +1,4 @@
-/** Which identifiers may be ordered (decisions 7, 11, 12). */
+/** Which identifiers may be ordered. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

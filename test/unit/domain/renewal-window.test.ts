@@ -1,4 +1,4 @@
-/** Renewal windows (RFC 9773 §4.2; decisions 19). */
+/** Renewal windows (RFC 9773 §4.2). */
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'

@@ -7,7 +7,7 @@ import { checkRevocationReason } from '../../../src/domain/revocation.ts'
 import { retryDelayMs, type ValidationPolicy } from '../../../src/domain/validation-policy.ts'
 import { Problem } from '../../../src/shared/protocol/problem.ts'
 
-test('reasons 0, 1, 3, 4, 5 and 9 are accepted, none is 0, all others are badRevocationReason (decisions 18)', () => {
+test('reasons 0, 1, 3, 4, 5 and 9 are accepted, none is 0, all others are badRevocationReason', () => {
   assert.equal(checkRevocationReason(undefined), 0)
   const accepted = Array.from({ length: 14 }, (_, i) => i - 1).filter((reason) => {
     try {

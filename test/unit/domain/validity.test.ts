@@ -1,4 +1,4 @@
-/** Validity periods: what may be asked for and what is granted (RFC 5280 §4.1.2.5; decisions 15). */
+/** Validity periods: what may be asked for and what is granted (RFC 5280 §4.1.2.5). */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,4 +1,4 @@
-/** What the log writes and what it must never write (doc 1, Logging). */
+/** What the log writes and what it must never write. */
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'

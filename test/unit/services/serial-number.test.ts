@@ -1,4 +1,4 @@
-/** Serial numbers (RFC 5280 §4.1.2.2; decisions 15): form and uniqueness. */
+/** Serial numbers (RFC 5280 §4.1.2.2): form and uniqueness. */
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'

@@ -1,4 +1,4 @@
-/** Challenge types: ids, what is offered for which identifier (RFC 8555 §8; decisions 12, 33). */
+/** Challenge types: ids, what is offered for which identifier (RFC 8555 §8). */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,4 +1,4 @@
-/** Normal forms of identifiers (RFC 8555 §7.1.3; RFC 8738; decisions 11). */
+/** Normal forms of identifiers (RFC 8555 §7.1.3; RFC 8738). */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
