@@ -1,5 +1,5 @@
 /**
- * When a front thread turns requests away, and which (docs/operations.md, "Overload"). Pure: no clock, no randomness.
+ * When a front thread turns requests away, and which (docs/operations/limits.md). Pure: no clock, no randomness.
  *
  * The measure is delay, not load, so nothing has to be known of how much the machine can do, and a queue shows whatever is short:
  * processor, disk or database. How long a request that comes now will take is known at once, by Little's law: requests under

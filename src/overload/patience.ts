@@ -1,5 +1,5 @@
 /**
- * How much of this service an address may waste before it is held back (docs/operations.md, "Overload").
+ * How much of this service an address may waste before it is held back (docs/operations/limits.md).
  *
  * To verify a signature is the most that a stranger can make this service do. Each that fails is charged to the address it came
  * from, as are looks for an account that is not there, bodies that are too large, and in small coin whatever else is no proper

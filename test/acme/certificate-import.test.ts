@@ -1,4 +1,4 @@
-/** `chancery certificate import`: what a restored database has forgotten can be revoked and renewed again (operations.md, "Restoring"). */
+/** `chancery certificate import`: what a restored database has forgotten can be revoked and renewed again (docs/operations/database.md). */
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'

@@ -1,4 +1,4 @@
-/** SIGUSR1 and SIGUSR2 at the service (docs/operations.md, Signals): Node would open a debugger, or end. */
+/** SIGUSR1 and SIGUSR2 at the service (docs/operations/deploy.md): Node would open a debugger, or end. */
 
 import assert from 'node:assert/strict'
 import path from 'node:path'

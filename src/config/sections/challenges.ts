@@ -246,7 +246,7 @@ export const Challenges = z
     ),
     perspectives: setting(
       list(Perspective),
-      'Remote perspectives that speak the Open MPIC API. Where there are any, what this service saw counts only when enough of them saw it as well (docs/operations.md).',
+      'Remote perspectives that speak the Open MPIC API. Where there are any, what this service saw counts only when enough of them saw it as well (docs/operations/validation.md).',
     ),
     corroboration: Corroboration,
     background_worker: BackgroundWorker,

@@ -1,4 +1,4 @@
-/** When requests are turned away, and which: the rules by table, and what they make of a queue (docs/operations.md, "Overload"). */
+/** When requests are turned away, and which: the rules by table, and what they make of a queue (docs/operations/limits.md). */
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
