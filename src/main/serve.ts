@@ -10,7 +10,7 @@ import { createMetrics } from '../ops/metrics.ts'
 import { type SupervisedThread, superviseThread } from '../runtime/thread.ts'
 import { allocateInstanceBoard, openInstanceBoard } from '../services/instance-board.ts'
 import { announcingAuthorizations } from '../services/recent.ts'
-import { createValidationDispatcher } from '../services/validation-dispatcher.ts'
+import { ValidationDispatcher } from '../services/validation-dispatcher.ts'
 import { allocateChangeCounters, openChangeCounters } from '../shared/lib/change-counters.ts'
 import { allocateReplayWindow } from '../shared/lib/replay-window.ts'
 import { allocateSharedTable } from '../shared/lib/shared-table.ts'
@@ -191,7 +191,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   const caaJob = createCaaJobFactory(config)
   const fronts: SupervisedThread<FrontMessages>[] = []
   const tellNews = attemptNews(config.server.workers, (front) => fronts[front]?.ref, log)
-  const dispatcher = createValidationDispatcher({
+  const dispatcher = new ValidationDispatcher({
     validate: validators.validate,
     jobFor: createJobFactory(config, methods, version, caaJob),
     store: stores.authorizations,

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { ValidationRecord } from '../../../src/domain/validation-evidence.ts'
 import type { AttemptNews, ValidationRequest } from '../../../src/services/validation.ts'
-import { createValidationDispatcher, type DispatcherOptions } from '../../../src/services/validation-dispatcher.ts'
+import { type DispatcherOptions, ValidationDispatcher } from '../../../src/services/validation-dispatcher.ts'
 import type { ChallengeType } from '../../../src/shared/protocol/challenge.ts'
 import type { AttemptResult } from '../../../src/store/challenge-store.ts'
 import type { ValidationJob, ValidationVerdict } from '../../../workers/job.ts'
@@ -51,7 +51,7 @@ function aDispatcher(
     Object.fromEntries(
       ['http-01', 'dns-01', 'tls-alpn-01', 'dns-persist-01', 'dns-account-01'].map((type) => [type, tries]),
     ) as Record<ChallengeType, number>
-  const dispatcher = createValidationDispatcher({
+  const dispatcher = new ValidationDispatcher({
     async validate(job) {
       startedAt.push(performance.now())
       return validate(job, startedAt.length)

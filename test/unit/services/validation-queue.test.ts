@@ -1,11 +1,10 @@
-/** The queue of validations: everything runs once and within its bounds, and better-queue keeps nothing of what has ended. */
+/** The queue of validations: everything runs once, in fair turns and within its bounds. */
 
 import assert from 'node:assert/strict'
-import { afterEach, describe, mock, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
-import Queue from 'better-queue'
 import fc from 'fast-check'
-import { createValidationQueue, type ValidationQueueOptions } from '../../../src/services/validation-queue.ts'
+import { ValidationQueue, type ValidationQueueOptions } from '../../../src/services/validation-queue.ts'
 
 interface Item {
   key: string
@@ -13,23 +12,11 @@ interface Item {
   target: string
 }
 
-/** What better-queue keeps by key, none of which its types know. */
-interface Kept {
-  _tickets: object
-  _queuedTime: object
-  _writing: object
-  _workers: object
-  _retries: object
-  length: number
-}
-
-afterEach(() => mock.restoreAll())
-
 function aQueue(run: (item: Item) => Promise<void>, over: Partial<ValidationQueueOptions<Item>> = {}) {
   const started: Item[] = []
   let running = 0
   let most = 0
-  const queue = createValidationQueue<Item>({
+  const queue = new ValidationQueue<Item>({
     ownerOf: ({ owner }) => owner,
     targetOf: ({ target }) => target,
     perOwner: 4,
@@ -71,50 +58,6 @@ function aGate() {
 const keysOf = (items: readonly Item[]) => items.map(({ key }) => key).sort()
 
 describe('validation queue', () => {
-  test('better-queue keeps nothing of ten thousand that ended while one owner waited at its bound', async () => {
-    const pushes = mock.method(Queue.prototype, 'push')
-    const gate = aGate()
-    const { queue, started, running, most } = aQueue(({ owner }) => (owner === 'slow' ? gate.opened : sleep(1)), {
-      concurrency: 100,
-    })
-    const pushed: Item[] = []
-    const push = (item: Item) => {
-      pushed.push(item)
-      queue.push(item)
-    }
-    for (let i = 0; i < 20; i++) push(anItem({ owner: 'slow' }))
-    for (let burst = 0; burst < 100; burst++) {
-      for (let i = 0; i < 100; i++) push(anItem({ owner: `other-${i % 30}` }))
-      await sleep(5)
-    }
-    await until(() => started.length === 10_004 && running() === 4)
-    await sleep(5)
-    const kept = pushes.mock.calls[0]?.this as unknown as Kept
-    // What the owner at its bound waits with, and runs.
-    await until(() => Object.keys(kept._writing).length === 0)
-    assert.equal(Object.keys(kept._tickets).length, 16)
-    assert.equal(Object.keys(kept._queuedTime).length, 16)
-    gate.open()
-    await until(() => started.length === 10_020 && running() === 0)
-    await until(() => Object.keys(kept._workers).length === 0)
-    assert.equal(kept.length, 0)
-    for (const part of ['_tickets', '_queuedTime', '_writing', '_workers', '_retries'] as const) {
-      assert.deepEqual(Object.keys(kept[part]), [], part)
-    }
-    assert.ok(most() <= 100)
-    assert.deepEqual(keysOf(started), keysOf(pushed))
-  })
-
-  test('an end does not have better-queue go through all that runs', async () => {
-    const walks = mock.method(Queue.prototype as unknown as { _getWorkers(): unknown[] }, '_getWorkers')
-    const { queue, started, running } = aQueue(() => sleep(1))
-    // At its start.
-    assert.equal(walks.mock.callCount(), 1)
-    for (let i = 0; i < 200; i++) queue.push(anItem({ owner: `${i % 10}` }))
-    await until(() => started.length === 200 && running() === 0)
-    assert.equal(walks.mock.callCount(), 1)
-  })
-
   test('nobody waits for an owner who is at its bound', async () => {
     const gate = aGate()
     const { queue, started } = aQueue(({ owner }) => (owner === 'slow' ? gate.opened : turn()))
