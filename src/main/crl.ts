@@ -8,7 +8,7 @@ import type { Config } from '../config/schema.ts'
 import { crlName } from '../domain/crl-shard.ts'
 import type { HealthReport } from '../ops/health.ts'
 import { beginAtZero, type Metrics } from '../ops/metrics.ts'
-import { type CrlBuilder, createCrlBuilder, issuerKeyOf, MalformedCrl } from '../services/crl-builder.ts'
+import { CrlBuilder, issuerKeyOf, MalformedCrl } from '../services/crl-builder.ts'
 import { type CrlCache, createCrlCache } from '../services/crl-cache.ts'
 import { startSchedule } from '../shared/lib/cron.ts'
 import type { SharedCrl } from './messages.ts'
@@ -66,7 +66,7 @@ export async function startCrls({ config, stores, ca, metrics, log, isStopping }
           scheduledAt = at
         })
 
-  const builder = createCrlBuilder(
+  const builder = new CrlBuilder(
     {
       store: stores.crls,
       certificates: stores.certificates,

@@ -65,11 +65,6 @@ export interface CrlBuilderParts {
   events: CrlEvents
 }
 
-export interface CrlBuilder {
-  /** Builds what is due. @returns how many lists were published. @throws database errors; what fails otherwise is told and tried again */
-  round(): Promise<number>
-}
-
 /** A page of 4,096 rows makes a piece of 150 to 200 KB, and takes the database 10 ms and the thread 20 ms. */
 const PAGE_ROWS = 4096
 /** Longer than any revocation can be under way between its time and its commit. */
@@ -97,21 +92,56 @@ interface Pause {
   failures: number
 }
 
-export function createCrlBuilder(parts: CrlBuilderParts, policy: CrlPolicy): CrlBuilder {
-  const { store, ca, events } = parts
-  const pauses = new Map<string, Pause>()
-  const savedIssuers = new Set<string>()
-  let shardingNotedAt = Number.NEGATIVE_INFINITY
+/** Share of its lifetime after which a list is replaced at the latest. */
+const LIFETIME_SHARE = 0.75
 
-  async function issuers(): Promise<Issuer[]> {
-    const current = ca.issuers()
+export class CrlBuilder {
+  readonly #parts: CrlBuilderParts
+  readonly #store: CrlStore
+  readonly #ca: CaBackend
+  readonly #events: CrlEvents
+  readonly #policy: CrlPolicy
+  readonly #pauses = new Map<string, Pause>()
+  readonly #savedIssuers = new Set<string>()
+  #shardingNotedAt = Number.NEGATIVE_INFINITY
+
+  constructor(parts: CrlBuilderParts, policy: CrlPolicy) {
+    this.#parts = parts
+    this.#store = parts.store
+    this.#ca = parts.ca
+    this.#events = parts.events
+    this.#policy = policy
+  }
+
+  /**
+   * Builds the lists that are due.
+   * @returns how many were published
+   * @throws database errors; other failures are reported as events and tried again
+   */
+  async round(): Promise<number> {
+    let published = 0
+    const scopes = await this.#partitions()
+    for (const issuer of await this.#issuers()) {
+      for (const { shards, shard } of scopes) {
+        const scope = { issuerKey: issuer.issuerKey, shards, shard }
+        if ((this.#pauses.get(crlName(issuer.id, scope))?.until ?? 0) > performance.now()) continue
+        if (this.#parts.isStopping()) return published
+        if (this.#isDue(await this.#store.state(scope, issuer.fingerprints)))
+          published += await this.#attempt(issuer, scope)
+      }
+    }
+    return published
+  }
+
+  async #issuers(): Promise<Issuer[]> {
+    const current = this.#ca.issuers()
     for (const { certificate, chain } of current) {
       const fingerprint = fingerprintSha256(certificate)
-      if (savedIssuers.has(fingerprint)) continue
-      await parts.certificates.saveIssuer(Buffer.from(fingerprint, 'hex'), certificate, chain)
-      savedIssuers.add(fingerprint)
+      if (this.#savedIssuers.has(fingerprint)) continue
+      await this.#parts.certificates.saveIssuer(Buffer.from(fingerprint, 'hex'), certificate, chain)
+      this.#savedIssuers.add(fingerprint)
     }
-    const known = (await store.issuerCertificates()).map(({ fingerprint, certificate }) => {
+    const known = (await this.#store.issuerCertificates()).map(({ fingerprint, certificate }) => {
       const { tbs } = parseCertificate(certificate)
       return { fingerprint, key: issuerKeyOf(tbs.subjectDer, tbs.subjectKeyIdentifier ?? Buffer.alloc(0)) }
     })
@@ -125,56 +155,56 @@ export function createCrlBuilder(parts: CrlBuilderParts, policy: CrlPolicy): Crl
     return [...found.values()]
   }
 
-  async function partitions(): Promise<{ shards: number; shard: number }[]> {
-    if (policy.shards > 1 && performance.now() - shardingNotedAt > SHARDING_NOTE_MS) {
-      await store.useShards(policy.shards)
-      shardingNotedAt = performance.now()
+  async #partitions(): Promise<{ shards: number; shard: number }[]> {
+    if (this.#policy.shards > 1 && performance.now() - this.#shardingNotedAt > SHARDING_NOTE_MS) {
+      await this.#store.useShards(this.#policy.shards)
+      this.#shardingNotedAt = performance.now()
     }
-    const counts = await store.shardings(policy.maxValidityDays)
+    const counts = await this.#store.shardings(this.#policy.maxValidityDays)
     return [COMPLETE, ...counts.flatMap((shards) => Array.from({ length: shards }, (_, shard) => ({ shards, shard })))]
   }
 
-  function isDue({ published, missing, isRequested, now }: CrlState): boolean {
+  #isDue({ published, missing, isRequested, now }: CrlState): boolean {
     if (!published || missing > 0 || isRequested) return true
-    const scheduledAt = parts.scheduledAt()
+    const scheduledAt = this.#parts.scheduledAt()
     if (scheduledAt && published.startedAt < scheduledAt) return true
     const ageMs = now.getTime() - published.thisUpdate.getTime()
-    if (policy.intervalMs !== undefined && ageMs >= policy.intervalMs) return true
+    if (this.#policy.intervalMs !== undefined && ageMs >= this.#policy.intervalMs) return true
     // Whatever the schedule says, no list runs out.
     return ageMs >= (published.nextUpdate.getTime() - published.thisUpdate.getTime()) * LIFETIME_SHARE
   }
 
-  async function attempt(issuer: Issuer, scope: CrlScope): Promise<number> {
+  async #attempt(issuer: Issuer, scope: CrlScope): Promise<number> {
     const name = crlName(issuer.id, scope)
     const startedAt = performance.now()
     try {
-      const built = await build(issuer, scope)
+      const built = await this.#build(issuer, scope)
       if (!built) return 0
       const seconds = (performance.now() - startedAt) / 1000
       // At most half of the time goes into lists, however many revocations come.
-      pauses.set(name, { until: performance.now() + seconds * 1000, failures: 0 })
-      events.built({ ...built, name, seconds })
+      this.#pauses.set(name, { until: performance.now() + seconds * 1000, failures: 0 })
+      this.#events.built({ ...built, name, seconds })
       return 1
     } catch (error) {
       if (error instanceof Abandoned) return 0
-      const failures = (pauses.get(name)?.failures ?? 0) + 1
+      const failures = (this.#pauses.get(name)?.failures ?? 0) + 1
       const waitMs = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(failures - 1, 10))
-      pauses.set(name, { until: performance.now() + waitMs, failures })
-      events.failed(name, error)
-      await store.noteObstacle(reasonOf(error))
+      this.#pauses.set(name, { until: performance.now() + waitMs, failures })
+      this.#events.failed(name, error)
+      await this.#store.noteObstacle(reasonOf(error))
       return 0
     }
   }
 
   /** @returns undefined when another instance was faster */
-  async function build(issuer: Issuer, scope: CrlScope) {
-    const draft = await store.begin(scope, issuer.fingerprints, MAX_CRL_NUMBER_LEAD_DAYS * 86_400)
+  async #build(issuer: Issuer, scope: CrlScope) {
+    const draft = await this.#store.begin(scope, issuer.fingerprints, MAX_CRL_NUMBER_LEAD_DAYS * 86_400)
     const { number } = draft
     const thisUpdate = wholeSeconds(latest(draft.startedAt, draft.previousThisUpdate))
-    const nextUpdate = new Date(thisUpdate.getTime() + policy.lifetimeMs)
-    const encoded = await encodeEntries(issuer, scope, draft, thisUpdate)
+    const nextUpdate = new Date(thisUpdate.getTime() + this.#policy.lifetimeMs)
+    const encoded = await this.#encodeEntries(issuer, scope, draft, thisUpdate)
 
-    const signatureAlgorithm = algorithmFor(issuer.signatureAlgorithm, policy.hash)
+    const signatureAlgorithm = algorithmFor(issuer.signatureAlgorithm, this.#policy.hash)
     const isPart = scope.shards > 1
     const frame = frameTbsCertList(
       {
@@ -184,40 +214,45 @@ export function createCrlBuilder(parts: CrlBuilderParts, policy: CrlPolicy): Crl
         thisUpdate,
         nextUpdate,
         number,
-        distributionPointUrl: isPart ? policy.urlOf(issuer.id, scope.shards, scope.shard) : undefined,
+        distributionPointUrl: isPart ? this.#policy.urlOf(issuer.id, scope.shards, scope.shard) : undefined,
       },
       encoded.length,
     )
     requireLint(frame)
-    const stored = storedPieces(issuer.issuerKey, number, encoded.pieces)
-    const signature = await ca.signCrl(
+    const stored = this.#storedPieces(issuer.issuerKey, number, encoded.pieces)
+    const signature = await this.#ca.signCrl(
       issuer.id,
       { signatureAlgorithm, length: frame.length, pieces: framed(frame, stored) },
-      { timeoutMs: policy.signTimeoutMs, requester: `crl ${crlName(issuer.id, scope)}` },
+      { timeoutMs: this.#policy.signTimeoutMs, requester: `crl ${crlName(issuer.id, scope)}` },
     )
     const outer = frameCertificateList(frame.length, signatureAlgorithm, signature)
-    await store.putPiece(issuer.issuerKey, number, 0, Buffer.concat([outer.prefix, frame.prefix]))
-    await store.putPiece(issuer.issuerKey, number, encoded.pieces + 1, Buffer.concat([frame.suffix, outer.suffix]))
+    await this.#store.putPiece(issuer.issuerKey, number, 0, Buffer.concat([outer.prefix, frame.prefix]))
+    await this.#store.putPiece(
+      issuer.issuerKey,
+      number,
+      encoded.pieces + 1,
+      Buffer.concat([frame.suffix, outer.suffix]),
+    )
     const { entries } = encoded
     const crl = { ...scope, issuerId: issuer.id, number, thisUpdate, nextUpdate, entries, bytes: outer.length }
-    return (await store.publish(crl, draft, encoded.pieces + 2)) ? crl : undefined
+    return (await this.#store.publish(crl, draft, encoded.pieces + 2)) ? crl : undefined
   }
 
   /** Pieces 1, 2, …: while one page is encoded and stored, the database reads the next. */
-  async function encodeEntries(issuer: Issuer, scope: CrlScope, draft: CrlDraft, thisUpdate: Date) {
-    const marginMs = COMMIT_MARGIN_MS + (policy.intervalMs ?? policy.lifetimeMs)
+  async #encodeEntries(issuer: Issuer, scope: CrlScope, draft: CrlDraft, thisUpdate: Date) {
+    const marginMs = COMMIT_MARGIN_MS + (this.#policy.intervalMs ?? this.#policy.lifetimeMs)
     const leftBefore = new Date((draft.previousThisUpdate ?? thisUpdate).getTime() - marginMs)
     let [pieces, entries, length] = [0, 0, 0]
     for (const issuerFingerprint of issuer.fingerprints) {
       const read = (afterId: string | undefined) =>
-        settled(store.page({ scope, issuerFingerprint, afterId, leftBefore, limit: PAGE_ROWS }))
+        settled(this.#store.page({ scope, issuerFingerprint, afterId, leftBefore, limit: PAGE_ROWS }))
       let next = read(undefined)
       for (let page = await unwrap(next); page; page = await unwrap(next)) {
-        if (parts.isStopping()) throw new Abandoned()
+        if (this.#parts.isStopping()) throw new Abandoned()
         next = read(page.lastId)
-        const der = await parts.encode({ rows: page.rows, thisUpdateMs: thisUpdate.getTime() })
+        const der = await this.#parts.encode({ rows: page.rows, thisUpdateMs: thisUpdate.getTime() })
         pieces += 1
-        await store.putPiece(issuer.issuerKey, draft.number, pieces, der)
+        await this.#store.putPiece(issuer.issuerKey, draft.number, pieces, der)
         entries += page.count
         length += der.length
       }
@@ -225,34 +260,15 @@ export function createCrlBuilder(parts: CrlBuilderParts, policy: CrlPolicy): Crl
     return { pieces, entries, length }
   }
 
-  async function* storedPieces(issuerKey: Buffer, number: bigint, count: number): AsyncGenerator<Buffer> {
+  async *#storedPieces(issuerKey: Buffer, number: bigint, count: number): AsyncGenerator<Buffer> {
     for (let piece = 1; piece <= count; piece++) {
-      if (parts.isStopping()) throw new Abandoned()
-      const der = await store.piece(issuerKey, number, piece)
+      if (this.#parts.isStopping()) throw new Abandoned()
+      const der = await this.#store.piece(issuerKey, number, piece)
       if (!der) throw new Error('a piece of the list is gone: another instance has published a later one')
       yield der
     }
   }
-
-  return {
-    async round() {
-      let published = 0
-      const scopes = await partitions()
-      for (const issuer of await issuers()) {
-        for (const { shards, shard } of scopes) {
-          const scope = { issuerKey: issuer.issuerKey, shards, shard }
-          if ((pauses.get(crlName(issuer.id, scope))?.until ?? 0) > performance.now()) continue
-          if (parts.isStopping()) return published
-          if (isDue(await store.state(scope, issuer.fingerprints))) published += await attempt(issuer, scope)
-        }
-      }
-      return published
-    },
-  }
 }
-
-/** Share of its lifetime after which a list is replaced at the latest. */
-const LIFETIME_SHARE = 0.75
 
 /** What a relying party tells issuers of CRLs apart by: name and authorityKeyIdentifier. */
 export function issuerKeyOf(nameDer: Buffer, keyIdentifier: Buffer): Buffer {

@@ -8,13 +8,7 @@ import { createPublicKey, randomBytes, sign, verify } from 'node:crypto'
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
 import type { CaBackend } from '../../src/ca/backend.ts'
 import { shardOf } from '../../src/domain/crl-shard.ts'
-import {
-  type CrlBuilt,
-  type CrlPolicy,
-  createCrlBuilder,
-  issuerKeyOf,
-  MalformedCrl,
-} from '../../src/services/crl-builder.ts'
+import { CrlBuilder, type CrlBuilt, type CrlPolicy, issuerKeyOf, MalformedCrl } from '../../src/services/crl-builder.ts'
 import { createCrlCache } from '../../src/services/crl-cache.ts'
 import { SIGNATURE_ALGORITHMS } from '../../src/shared/pki/algorithms.ts'
 import { fingerprintSha256, parseCertificate } from '../../src/shared/pki/certificate.ts'
@@ -104,7 +98,7 @@ describe('building CRLs', () => {
       health: async () => ({ signing: true, tokens: [] }),
       close: async () => undefined,
     }
-    const builder = createCrlBuilder(
+    const builder = new CrlBuilder(
       {
         store: createCrlStore(store.db),
         certificates: createCertificateStore(store.db),
