@@ -145,13 +145,13 @@ export function backgroundTasks({
 
 /** No list is begun without a signer to sign it, and who waits for one (`chancery crl rebuild`) learns why. */
 async function crlRound(
-  { round }: CrlBuilder,
+  builder: CrlBuilder,
   store: Pick<Stores['crls'], 'noteObstacle'>,
   ca: BackgroundParts['ca'],
 ): Promise<number> {
   const failure = ca.unreachable()
   const obstacle = failure ? connectionTrouble(failure) : ca.outage()?.reason
-  if (obstacle === undefined) return round()
+  if (obstacle === undefined) return builder.round()
   await store.noteObstacle(obstacle)
   return 0
 }

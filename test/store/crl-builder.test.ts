@@ -110,7 +110,7 @@ describe('building CRLs', () => {
       },
       { ...POLICY, ...options.policy },
     )
-    return { ...instance, round: builder.round }
+    return { ...instance, round: () => builder.round() }
   }
 
   async function encodePage(job: Parameters<typeof encodeEntries>[0]): Promise<Buffer> {
