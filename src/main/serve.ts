@@ -225,9 +225,9 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
       issuance,
       ca,
       dispatcher,
-      onRecovered(orderId, outcome) {
+      onRecovered({ certificateId, accountId, orderId }, outcome) {
         metrics.issuancesRecovered.inc({ outcome })
-        log.warn({ orderId, outcome }, 'interrupted issuance recovered')
+        log.warn({ certificateId, accountId, orderId, outcome }, 'interrupted issuance recovered')
       },
       onExpired(kind, { expired, challenges }) {
         const counter = { order: metrics.ordersExpired, authorization: metrics.authorizationsExpired }[kind]
