@@ -249,7 +249,11 @@ describe('command line', { timeout: 300_000 }, () => {
       const file = await configFile({
         database: { host: '127.0.0.1', port, user: 'nobody', database: 'none', sslmode: 'disable' },
       })
-      for (const words of [['db', 'status'], ['db', 'migrate'], ['serve']]) {
+      for (const words of [
+        ['db', 'status'],
+        ['db', 'migrate'],
+        ['renewal', 'clear', '--all'],
+      ]) {
         const { code, output } = await chancery('-c', file, ...words)
         assert.equal(code, 1)
         const place = `database none at 127.0.0.1:${port} as nobody`
