@@ -224,9 +224,9 @@ function untilReady(child: ChildProcess, log: Logger): Promise<void> {
     }
     if (!child.stdout) return
     createInterface({ input: child.stdout }).on('line', (line) => {
-      const { level, time: _time, hostname: _hostname, name: _name, msg, ...facts } = parseLogLine(line)
-      log[level]({ process: 'signer', ...facts }, msg)
-      if (msg === 'signer ready') {
+      const { level, time: _time, hostname: _hostname, name: _name, message, ...facts } = parseLogLine(line)
+      log[level]({ process: 'signer', ...facts }, message)
+      if (message === 'signer ready') {
         isReady = true
         clearTimeout(timer)
         // No other: a stop may wait for the end already.
@@ -237,17 +237,19 @@ function untilReady(child: ChildProcess, log: Logger): Promise<void> {
   })
 }
 
-const LEVELS = { 10: 'trace', 20: 'debug', 30: 'info', 40: 'warn', 50: 'error', 60: 'fatal' } as const
+const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const
 
-function parseLogLine(line: string): {
-  level: (typeof LEVELS)[keyof typeof LEVELS]
-  msg: string
+interface SignerLine {
+  level: (typeof LEVELS)[number]
+  message: string
   [fact: string]: unknown
-} {
+}
+
+function parseLogLine(line: string): SignerLine {
   try {
-    const entry = JSON.parse(line) as { level: keyof typeof LEVELS; msg: string }
-    return { ...entry, level: LEVELS[entry.level] ?? 'info' }
+    const entry = JSON.parse(line) as SignerLine
+    return { ...entry, level: LEVELS.find((level) => level === entry.level) ?? 'info' }
   } catch {
-    return { level: 'warn', msg: line }
+    return { level: 'warn', message: line }
   }
 }
