@@ -17,6 +17,7 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/main/emb
 import { checkBooks } from '../support/books.ts'
 import { assertNoComplaints, type Crowd, createMoments, startCrowd } from '../support/crowd.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 const KILLS = 3
 const BOUND_MS = 40_000
@@ -78,6 +79,12 @@ describe('kill -9 of PostgreSQL', { timeout: 300_000 }, () => {
     assertNoAlarm(service.log)
     const { connection } = service.database
     const books = await checkBooks({ connection, folder: service.folder, held: crowd.held, boundMs: BOUND_MS })
+    // Also of those whose record was committed and not acknowledged.
+    const issued = () =>
+      service.log.filter(({ event, orderId }) => event === 'certificate_issued' && orderId !== undefined)
+    await until('a line of each certificate', () => issued().length >= books.certificates)
+    assert.equal(new Set(issued().map(({ id }) => id)).size, issued().length, 'one line each')
+    assert.equal(issued().length, books.certificates)
     console.log(`${KILLS} kills, ${crowd.held.length} certificates held, books: ${JSON.stringify(books)}`)
   })
 
