@@ -14,11 +14,11 @@ import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
 import { MAX_SOCKET_PATH_BYTES, PIN_REFUSED_EXIT_CODE } from '../../signer/protocol.ts'
 import type { Config } from '../config/schema.ts'
+import { identifyProcess } from '../dev/process-identity.ts'
 import { SUBJECT_KEY_KINDS } from '../domain/subject-key.ts'
-import { describeFileError } from '../lib/file-error.ts'
-import { keyUsagesFor } from '../pki/extensions.ts'
 import { decideRestart, NO_FAILURES } from '../runtime/supervision.ts'
-import { identifyProcess } from './embedded/process-identity.ts'
+import { describeFileError } from '../shared/lib/file-error.ts'
+import { keyUsagesFor } from '../shared/pki/extensions.ts'
 
 export interface SignerPlace {
   socketPath: string

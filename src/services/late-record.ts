@@ -4,7 +4,7 @@
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import { BatcherFull } from '../lib/batcher.ts'
+import { BatcherFull } from '../shared/lib/batcher.ts'
 import type { CertificateStore } from '../store/certificate-store.ts'
 import { isUnavailable } from '../store/database.ts'
 import type { IssuanceStore, IssuedCertificate } from '../store/issuance-store.ts'

@@ -16,7 +16,7 @@ import { mustRun } from '../support/run-command.ts'
 import type { LogLine } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
-const CLI = path.resolve(import.meta.dirname, '../../src/main/cli.js')
+const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
 
 describe('a service that is started while its database is away', { timeout: 240_000 }, () => {
   let folder: string
