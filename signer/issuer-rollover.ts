@@ -54,7 +54,8 @@ export class IssuerRollover {
     if (needRestart.length > 0) this.#log.warn({ keys: needRestart }, 'changed keys that need a restart')
     if (removed.length > 0)
       this.#log.warn({ removed }, 'issuers that are gone; what waits for their signature will fail')
-    this.#log.warn({ issuers: [...issuers.keys()] }, 'issuers read again')
+    // What a signal asked for is told at any `log.level`.
+    this.#log.child({}, { level: 'info' }).info({ issuers: [...issuers.keys()] }, 'issuers read again')
     await closeKeys(running, issuers, LAST_USE_MS)
   }
 }

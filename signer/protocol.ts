@@ -30,6 +30,9 @@ import { describeFileError } from '../src/shared/lib/file-error.ts'
 
 const PROTOCOL_VERSION = 1
 
+/** `sun_path` of Linux without its final zero (unix(7)); a longer path would be cut off silently. */
+export const MAX_SOCKET_PATH_BYTES = 107
+
 /** The daemon ends with this code when a token refused its PIN: a parent must not start it again by itself. */
 export const PIN_REFUSED_EXIT_CODE = 3
 

@@ -60,7 +60,14 @@ export async function serve(
   version: string,
   withParent: boolean,
 ): Promise<void> {
-  const log = pino({ name: 'chancery-signer', level: config.log.level })
+  // As the service writes its lines (src/main/logging.ts), for whoever reads both.
+  const log = pino({
+    name: 'chancery-signer',
+    level: config.log.level,
+    messageKey: 'message',
+    timestamp: pino.stdTimeFunctions.isoTime,
+    formatters: { level: (level) => ({ level }) },
+  })
   ignoreUserSignals(RELOAD_OR_STOP, (sentence) => log.warn(sentence))
   // Before "signer ready" is printed: a parent may send its signal right after that line.
   const stop = nextSignal(withParent)

@@ -4,9 +4,8 @@ import { accessSync, chmodSync, constants, lstatSync, mkdirSync, statSync, unlin
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import path from 'node:path'
 import { Connection, type ConnectionContext, type ConnectionLimits } from './connection.ts'
+import { MAX_SOCKET_PATH_BYTES } from './protocol.ts'
 
-/** `sun_path` of Linux with its final zero; a longer path would be cut off silently. */
-const MAX_SOCKET_PATH_BYTES = 107
 const DIRECTORY_MODE = 0o750
 const SOCKET_MODE = 0o660
 

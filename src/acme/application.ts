@@ -6,12 +6,12 @@ import { Problem } from '../shared/protocol/problem.ts'
 import type { ResourceMatch, ResourceName } from '../shared/protocol/urls.ts'
 import type { AcmeContext } from './context.ts'
 import { renderDirectory } from './directory.ts'
-import { type AcmeReply, noSuchResource, runEndpoint } from './endpoint.ts'
+import { type AcmeReply, type Concerned, noSuchResource, runEndpoint } from './endpoint.ts'
 import { renewalInfo } from './renewal-info.ts'
 import { fixedAcmeHeaders, problemReply, renderReply } from './reply.ts'
 import { ENDPOINTS, type SignedResource } from './routes.ts'
 
-export interface AcmeExchange {
+export interface AcmeExchange extends Concerned {
   requestId: string
   /** Of the client, behind trusted proxies. */
   address: string
@@ -69,7 +69,10 @@ export function createAcmeApplication(
 
   function replyTo(work: Promise<AcmeReply>, exchange: AcmeExchange, fixed = common): Promise<HttpReply> {
     return work.then(
-      (reply) => render(reply, exchange, fixed),
+      (reply) => {
+        if (reply.made) Object.assign(exchange, reply.made)
+        return render(reply, exchange, fixed)
+      },
       (error) => {
         if (error instanceof Problem) return problem(error, exchange, fixed)
         throw error
@@ -80,7 +83,8 @@ export function createAcmeApplication(
   function handleSigned(http: HttpRequest, match: ResourceMatch, exchange: AcmeExchange): Promise<HttpReply> {
     const endpoint = ENDPOINTS[match.resource as SignedResource]
     const { requestId, address, now } = exchange
-    return replyTo(runEndpoint(endpoint, { http, match, requestId, address, now }, context), exchange)
+    const gated = { concerned: exchange, http, match, requestId, address, now }
+    return replyTo(runEndpoint(endpoint, gated, context), exchange)
   }
 
   /** RFC 8555 §7.2: 200 to HEAD, 204 to GET. */

@@ -31,6 +31,8 @@ export interface AcmeReply {
   retryAfterSeconds?: number | undefined
   /** Values of further Link headers. */
   links?: readonly string[] | undefined
+  /** What the request has made, where its path does not name it. */
+  made?: Concerned
 }
 
 /** A request that passed the gate. */
@@ -90,7 +92,15 @@ export function acmeEndpoint<P, S extends SignedBy>(endpoint: AcmeEndpoint<P, S>
 /** Seconds (docs/decisions/maintenance.md). */
 const MAINTENANCE_RETRY_SECONDS = 60
 
+/** Who asks, and for what: for the request's line in the log, as far as it is known. */
+export interface Concerned {
+  /** Whose key has signed, or whose account was just made. */
+  accountId?: string | undefined
+  orderId?: string | undefined
+}
+
 export interface GatedRequest {
+  concerned: Concerned
   http: HttpRequest
   match: ResourceMatch
   requestId: string
@@ -117,6 +127,8 @@ export async function runEndpoint(
   // What is there already is not awaited: that would cost every request a turn.
   const authentic = authenticate(jws, endpoint.signedBy, gated.address, context)
   const signer = authentic instanceof Promise ? await authentic : authentic
+  if (isAccount(signer)) gated.concerned.accountId = signer.account.id
+  if (match.resource === 'order' || match.resource === 'finalize') gated.concerned.orderId = match.id
   const payload = readPayload(jws.payload, endpoint.payload)
   if (endpoint.pausedInMaintenance && context.board.isOn('maintenance')) throw inMaintenance()
   if (endpoint.needsCurrentTerms && isAccount(signer)) {

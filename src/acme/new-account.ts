@@ -33,6 +33,7 @@ export const newAccount = acmeEndpoint({
       status: created ? 201 : 200,
       body: renderAccount(account, urls),
       location: urls.numbered('account', account.id),
+      made: { accountId: account.id },
       ...(terms !== undefined && { links: [`<${terms}>;rel="terms-of-service"`] }),
     }
   },

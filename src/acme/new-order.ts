@@ -47,6 +47,7 @@ export const newOrder = acmeEndpoint({
       },
     )
     // 201 also for an order that was there already: clients expect it of new-order, and Location says which order it is.
-    return { status: 201, body: renderOrder(order, urls, settings), location: urls.numbered('order', order.id) }
+    const location = urls.numbered('order', order.id)
+    return { status: 201, body: renderOrder(order, urls, settings), location, made: { orderId: order.id } }
   },
 })

@@ -108,16 +108,20 @@ withSelection(program.command('renewal advise', 'Tell clients to renew certifica
   .example('-c config.yaml renewal advise --serial 0a1b2c --explanation https://ca.example/incident')
   .example('-c config.yaml renewal advise --issued-before 2026-01-31 --window-end 2026-02-03')
   .action(
-    runWithConfig(async (config, options: GlobalOptions & AdviceFlags) =>
-      (await import('./commands/renewal.ts')).adviseRenewal(config, options),
+    runWithConfig(
+      async (config, options: GlobalOptions & AdviceFlags) =>
+        (await import('./commands/renewal.ts')).adviseRenewal(config, options),
+      '--serial',
     ),
   )
 
 withSelection(program.command('renewal clear', 'Take such advice back'))
   .example('-c config.yaml renewal clear --all')
   .action(
-    runWithConfig(async (config, options: GlobalOptions & SelectionFlags) =>
-      (await import('./commands/renewal.ts')).clearAdvice(config, options),
+    runWithConfig(
+      async (config, options: GlobalOptions & SelectionFlags) =>
+        (await import('./commands/renewal.ts')).clearAdvice(config, options),
+      '--serial',
     ),
   )
 

@@ -1,7 +1,7 @@
 /** Making a new PostgreSQL data directory, and refusing one that this PostgreSQL cannot open. */
 
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, readFileSync, renameSync, rmdirSync } from 'node:fs'
 import path from 'node:path'
 import { giveTo, type PostgresAccount } from './postgres-account.ts'
 import type { PostgresBinaries } from './postgres-binaries.ts'
@@ -32,7 +32,7 @@ export function prepareCluster(place: PostgresPlace, binaries: PostgresBinaries,
     return false
   }
   const half = `${cluster}.new`
-  rmSync(half, { recursive: true, force: true })
+  removeHalf(half)
   mkdirSync(half, { mode: 0o700 })
   giveTo(account, half)
   const roles = [`--username=${SUPERUSER_ROLE}`, '--auth-local=peer', '--auth-host=reject']
@@ -43,6 +43,16 @@ export function prepareCluster(place: PostgresPlace, binaries: PostgresBinaries,
   run(account, binaries.postgres, ['--single', '-D', half, ...options, 'postgres'], `${FIRST_COMMANDS.join('\n')}\n`)
   renameSync(half, cluster)
   return true
+}
+
+/** With the rights of its owner: while root deletes, the server's user could put a link where a folder was. */
+function removeHalf(half: string): void {
+  const owner = lstatSync(half, { throwIfNoEntry: false })
+  if (!owner) return
+  const asOwner = process.getuid?.() === 0 ? { uid: owner.uid, gid: owner.gid } : {}
+  spawnSync('rm', ['-rf', half], { ...asOwner, cwd: '/', stdio: 'ignore' })
+  // Itself it could not delete where the folder above is root's.
+  if (existsSync(half)) rmdirSync(half)
 }
 
 function checkVersion(cluster: string, ours: number): void {

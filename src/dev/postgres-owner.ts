@@ -18,6 +18,8 @@ import { identifyProcess, isStillRunning, type ProcessIdentity } from './process
 interface Owner {
   process: ProcessIdentity
   guard: ProcessIdentity | undefined
+  /** Of the server's socket; a successor that takes the server over must not ask the server itself. */
+  socketFolder: string | undefined
 }
 
 const fileOf = (place: PostgresPlace) => path.join(place.folder, 'owner.json')
@@ -31,8 +33,8 @@ function readOwner(place: PostgresPlace): Owner | undefined {
   }
 }
 
-function writeOwner(place: PostgresPlace, guard: ProcessIdentity | undefined): void {
-  const owner: Owner = { process: requireSelf(), guard }
+function writeOwner(place: PostgresPlace, rest: Omit<Owner, 'process'>): void {
+  const owner: Owner = { process: requireSelf(), ...rest }
   replaceFile(fileOf(place), JSON.stringify(owner), 0o644)
 }
 
@@ -43,18 +45,21 @@ function requireSelf(): ProcessIdentity {
 /**
  * Makes this process the owner of the place. When the former owner was killed, waits until its guard has stopped the server.
  *
- * @returns whether the place had an owner before, that is, whether a server found there is one of ours
+ * @returns whether the place had an owner before, that is, whether a server found there is one of ours, and where its socket is
  * @throws Error while another process owns it
  */
-export async function claimPlace(place: PostgresPlace): Promise<{ hadOwner: boolean }> {
+export async function claimPlace(
+  place: PostgresPlace,
+): Promise<{ hadOwner: boolean; socketFolder: string | undefined }> {
   const former = readOwner(place)
   if (former && isStillRunning(former.process)) {
     const who = former.process.pid === process.pid ? 'this process' : `process ${former.process.pid}`
     throw new Error(`the database in ${place.folder} is in use by ${who}; stop it first, or use another data directory`)
   }
   while (former?.guard && isStillRunning(former.guard)) await sleep(50)
-  writeOwner(place, undefined)
-  return { hadOwner: former !== undefined }
+  const socketFolder = former?.socketFolder
+  writeOwner(place, { guard: undefined, socketFolder })
+  return { hadOwner: former !== undefined, socketFolder }
 }
 
 /** Gives the place up, unless it has a new owner by now. */
@@ -74,7 +79,12 @@ while [ -e "$2" ] && kill -0 "$1" 2>/dev/null && [ $tries -gt 0 ]; do sleep 0.1;
 `
 
 /** Starts the guard of the server with this pid, and records it. Nothing of it keeps our event loop alive. */
-export function startGuard(place: PostgresPlace, account: PostgresAccount, serverPid: number): ChildProcess {
+export function startGuard(
+  place: PostgresPlace,
+  account: PostgresAccount,
+  serverPid: number,
+  socketFolder: string,
+): ChildProcess {
   const pidFile = path.join(place.cluster, 'postmaster.pid')
   const guard = spawn('/bin/sh', ['-c', GUARD_SCRIPT, 'chancery-guard', String(serverPid), pidFile], {
     ...account.runAs,
@@ -86,6 +96,6 @@ export function startGuard(place: PostgresPlace, account: PostgresAccount, serve
   // A socket underneath, whose type does not say so; without this the open pipe would hold the process.
   ;(guard.stdin as unknown as { unref(): void }).unref()
   guard.stdin?.on('error', () => undefined)
-  writeOwner(place, guard.pid === undefined ? undefined : identifyProcess(guard.pid))
+  writeOwner(place, { guard: guard.pid === undefined ? undefined : identifyProcess(guard.pid), socketFolder })
   return guard
 }

@@ -11,7 +11,17 @@
  */
 
 import { createHash } from 'node:crypto'
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmdirSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import path from 'node:path'
 import { giveTo, type PostgresAccount, requirePostgresAccount, succeedsAs } from './postgres-account.ts'
 
@@ -60,15 +70,29 @@ export function makePassable(folder: string): boolean {
   return isNew
 }
 
+export const usualSocketFolder = ({ folder }: Pick<PostgresPlace, 'folder'>) => path.join(folder, 'run')
+
 /** The folder of the socket: `run`, or a short one under /tmp when the path would be too long for a socket. */
 export function prepareSocketFolder({ account, folder }: PostgresPlace): string {
-  const usual = path.join(folder, 'run')
+  const usual = usualSocketFolder({ folder })
   const fits = Buffer.byteLength(path.join(usual, `.s.PGSQL.${SOCKET_PORT}`)) <= MAX_SOCKET_PATH_BYTES
   const socketFolder = fits ? usual : mkdtempSync('/tmp/chancery-')
   mkdirSync(socketFolder, { recursive: true, mode: 0o700 })
   chmodSync(socketFolder, 0o700)
   giveTo(account, socketFolder)
   return socketFolder
+}
+
+/** Takes away a socket folder that is not `run`. The server's user may put there what it likes, so nothing else is touched. */
+export function removeSocketFolder({ folder }: PostgresPlace, socketFolder: string): void {
+  if (path.dirname(socketFolder) === folder) return
+  const socket = path.join(socketFolder, `.s.PGSQL.${SOCKET_PORT}`)
+  try {
+    for (const file of [socket, `${socket}.lock`]) rmSync(file, { force: true })
+    rmdirSync(socketFolder)
+  } catch {
+    // Not empty, or no folder any more.
+  }
 }
 
 /**

@@ -8,7 +8,7 @@
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
-import { closeSync, openSync, readFileSync, realpathSync, rmSync, statSync } from 'node:fs'
+import { closeSync, openSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type PostgresBinaries, requirePostgresBinaries } from './postgres-binaries.ts'
@@ -19,9 +19,11 @@ import {
   prepareLogFile,
   preparePlace,
   prepareSocketFolder,
+  removeSocketFolder,
   SERVICE_ROLE,
   SOCKET_PORT,
   SYSTEM_FOLDER,
+  usualSocketFolder,
   writeAccessRules,
 } from './postgres-place.ts'
 import { EMBEDDED_SETTINGS, type PostgresSettings, renderSettings } from './postgres-settings.ts'
@@ -65,10 +67,10 @@ const STOP_TIMEOUT_MS = 60_000
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const place = preparePlace(options.dataDir, options.log)
-  const { hadOwner } = await claimPlace(place)
+  const former = await claimPlace(place)
   try {
     const running = findServer(place)
-    if (running) return await takeOver(place, running, hadOwner, options)
+    if (running) return await takeOver(place, running, former, options)
     return await startServer(place, options)
   } catch (error) {
     releasePlace(place)
@@ -78,12 +80,10 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
 
 interface ServerFacts {
   identity: ProcessIdentity
-  port: number
-  socketFolder: string
   status: string
 }
 
-/** What `postmaster.pid` says: line 1 the pid, 4 the port, 5 the socket's folder, 8 the state. */
+/** What `postmaster.pid` says: line 1 the pid, 8 the state. It is the server's own, so no path is taken from it. */
 function readPidFile(place: PostgresPlace): string[] {
   try {
     return readFileSync(path.join(place.cluster, 'postmaster.pid'), 'utf8').split('\n')
@@ -98,13 +98,13 @@ function findServer(place: PostgresPlace): ServerFacts | undefined {
   const lines = readPidFile(place)
   const identity = identifyProcess(Number.parseInt(lines[0] ?? '', 10))
   if (!identity || workingDirectoryOf(identity.pid) !== realpathSync(place.cluster)) return undefined
-  return { identity, port: Number(lines[3]), socketFolder: lines[4] ?? '', status: lines[7]?.trim() ?? '' }
+  return { identity, status: lines[7]?.trim() ?? '' }
 }
 
 async function takeOver(
   place: PostgresPlace,
   found: ServerFacts,
-  hadOwner: boolean,
+  { hadOwner, socketFolder }: { hadOwner: boolean; socketFolder: string | undefined },
   options: EmbeddedPostgresOptions,
 ): Promise<EmbeddedPostgres> {
   const { pid } = found.identity
@@ -119,7 +119,7 @@ async function takeOver(
     return startServer(place, options)
   }
   options.log(`took over PostgreSQL (process ${pid}) that a killed process had left running`)
-  return handleOf(place, ready, waitForEnd(found.identity))
+  return handleOf(place, ready, socketFolder ?? usualSocketFolder(place), waitForEnd(found.identity))
 }
 
 async function startServer(place: PostgresPlace, options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
@@ -162,7 +162,7 @@ async function tryStart(
     return { output: readFileSync(logFile).subarray(logStart).toString().trim() || 'it ended without a message' }
   }
   server.unref()
-  return { handle: handleOf(place, ready, ended) }
+  return { handle: handleOf(place, ready, socketFolder, ended) }
 }
 
 function spawnServer(
@@ -221,18 +221,23 @@ async function waitForEnd(identity: ProcessIdentity): Promise<void> {
   while (isStillRunning(identity)) await sleep(POLL_MS, undefined, { ref: false })
 }
 
-function handleOf(place: PostgresPlace, server: ServerFacts, ended: Promise<void>): EmbeddedPostgres {
-  const guard = startGuard(place, place.account, server.identity.pid)
+/** @param socketFolder as it was made, by this process or by the one whose server this is. */
+function handleOf(
+  place: PostgresPlace,
+  server: ServerFacts,
+  socketFolder: string,
+  ended: Promise<void>,
+): EmbeddedPostgres {
+  const guard = startGuard(place, place.account, server.identity.pid, socketFolder)
   const exited = ended.then(() => {
     // Before its pipe closes: with the server gone the guard would signal whoever gets the pid next.
     guard.kill('SIGKILL')
     releasePlace(place)
-    if (path.dirname(server.socketFolder) !== place.folder)
-      rmSync(server.socketFolder, { recursive: true, force: true })
+    removeSocketFolder(place, socketFolder)
   })
   let stopping: Promise<void> | undefined
   return {
-    connection: { host: server.socketFolder, port: server.port, user: SERVICE_ROLE, database: SERVICE_ROLE },
+    connection: { host: socketFolder, port: SOCKET_PORT, user: SERVICE_ROLE, database: SERVICE_ROLE },
     pid: server.identity.pid,
     folder: place.folder,
     exited,

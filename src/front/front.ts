@@ -121,12 +121,15 @@ export function createFront(options: FrontOptions): Front {
       requestId: requestIdFor(http.header('x-request-id')),
       address: client.address,
       scheme: client.scheme,
+      accountId: undefined,
+      orderId: undefined,
       resource: 'none',
       startedAt: performance.now(),
     }
   }
 
-  function finish(reply: HttpReply, { http, requestId, address, resource, startedAt }: Exchange): HttpReply {
+  function finish(reply: HttpReply, exchange: Exchange): HttpReply {
+    const { http, requestId, address, accountId, orderId, resource, startedAt } = exchange
     const seconds = (performance.now() - startedAt) / 1000
     metrics.requests.answered(http.method, reply.status, resource, seconds)
     // Those come in thousands, and a line has said so.
@@ -136,6 +139,8 @@ export function createFront(options: FrontOptions): Front {
       const line = {
         requestId,
         address,
+        accountId,
+        orderId,
         method: http.method,
         path: http.path,
         status: reply.status,

@@ -11,7 +11,7 @@ import { adoptChallenges } from '../services/challenge-adoption.ts'
 import type { CrlBuilder } from '../services/crl-builder.ts'
 import { type ExpiringKind, expireOverdue } from '../services/expiry.ts'
 import type { Issuance } from '../services/issuance.ts'
-import { recoverIssuances } from '../services/recovery.ts'
+import { type RecoveryOptions, recoverIssuances } from '../services/recovery.ts'
 import { deleteOld, type RetainedTable } from '../services/retention.ts'
 import type { ValidationDispatcher } from '../services/validation-dispatcher.ts'
 import type { ExpiryPage } from '../store/expiry-store.ts'
@@ -36,7 +36,7 @@ export interface BackgroundParts {
   stores: Stores
   issuance: Issuance
   dispatcher: ValidationDispatcher
-  onRecovered(orderId: string | undefined, outcome: string): void
+  onRecovered: RecoveryOptions['onRecovered']
   onExpired(kind: ExpiringKind, page: ExpiryPage): void
   onDeleted(table: RetainedTable, page: RetentionPage, seconds: number): void
   presentSince(): number | undefined

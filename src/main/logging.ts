@@ -26,6 +26,8 @@ const CENSOR = '[redacted]'
 
 /** Lines gather up to this many bytes before a front thread writes them; the rest follows within a second. */
 const BUFFER_BYTES = 8192
+/** What a process that is killed has not written is lost; lines with an event are what people look for afterwards. */
+const EVENT_FLUSH_MS = 10
 
 /**
  * @param thread its name, in every line.
@@ -33,6 +35,7 @@ const BUFFER_BYTES = 8192
  */
 export function createLogger(settings: LogSettings, thread: string, buffered: boolean): { log: Logger; flush(): void } {
   const destination = pino.destination({ fd: 1, sync: !buffered, minLength: buffered ? BUFFER_BYTES : 0 })
+  const stream = settings.format === 'human' ? humanStream(destination) : destination
   const log = pino(
     {
       level: PINO_LEVELS[settings.level],
@@ -43,7 +46,7 @@ export function createLogger(settings: LogSettings, thread: string, buffered: bo
       // An error becomes plain facts only here, and may carry anything.
       serializers: { err: (error) => withoutSecrets(pino.stdSerializers.err(error), SECRET_LEVELS - 1) },
     },
-    settings.format === 'human' ? humanStream(destination) : destination,
+    buffered ? eventsSoon(stream, () => destination.flush()) : stream,
   )
   const timer = buffered ? setInterval(() => destination.flush(), 1000).unref() : undefined
   return {
@@ -86,6 +89,21 @@ function withoutSecretsBelow(value: unknown, levels: number): unknown {
   if (typeof value !== 'object' || value === null || levels < 0 || ArrayBuffer.isView(value)) return value
   const plain = 'toJSON' in value && typeof value.toJSON === 'function' ? (value.toJSON() as unknown) : value
   return typeof plain === 'object' && plain !== null ? withoutSecrets(plain, levels) : plain
+}
+
+function eventsSoon(stream: DestinationStream, flush: () => void): DestinationStream {
+  let timer: NodeJS.Timeout | undefined
+  const flushNow = () => {
+    timer = undefined
+    flush()
+  }
+  return {
+    write(line) {
+      stream.write(line)
+      // A quotation mark of a value is escaped, so this is a member.
+      if (timer === undefined && line.includes('"event":')) timer = setTimeout(flushNow, EVENT_FLUSH_MS).unref()
+    },
+  }
 }
 
 /** `12:03:04.512 info  front-1  message  key=value …` */

@@ -4,6 +4,7 @@ import type { Logger } from 'pino'
 import type { LoadedConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import { ignoreUserSignals, RELOAD_OR_STOP, STOP } from '../shared/lib/user-signals.ts'
+import { StartAbandoned } from './await-database.ts'
 import { createLiveReload, type LiveReload } from './live-reload.ts'
 import { createLogger, lifeLog } from './logging.ts'
 import { type RunningService, serve } from './serve.ts'
@@ -29,6 +30,8 @@ export async function runService(config: Config, hooks: Partial<ServeHooks> = {}
   // Before the service is up there is nothing to change, and the file has just been read.
   if (reread) process.on('SIGHUP', () => reload?.run())
   const stop = nextStop(log, reread ? ['SIGTERM', 'SIGINT'] : ['SIGTERM', 'SIGINT', 'SIGHUP'])
+  const stopping = new AbortController()
+  void stop.wanted.then(() => stopping.abort())
   try {
     const service = await serve({
       config,
@@ -39,6 +42,7 @@ export async function runService(config: Config, hooks: Partial<ServeHooks> = {}
         hooks.onStep?.(title)
       },
       onBroken: stop.broken,
+      stopping: stopping.signal,
     })
     life.info({ version: VERSION, directory: service.directoryUrl, pid: process.pid }, 'service ready')
     hooks.onReady?.(service)
@@ -48,6 +52,11 @@ export async function runService(config: Config, hooks: Partial<ServeHooks> = {}
     hooks.onStop?.()
     await service.stop()
     life.info('service stopped')
+    return exitCode
+  } catch (error) {
+    if (!(error instanceof StartAbandoned)) throw error
+    const { reason, exitCode } = await stop.wanted
+    life.info({ reason }, 'service stopped')
     return exitCode
   } finally {
     flush()

@@ -19,6 +19,7 @@ import { durabilityWarnings } from '../store/durability.ts'
 import { announceInstance, type InstancePresence } from '../store/instance-presence.ts'
 import { migrate, requireCurrentSchema } from '../store/migrate.ts'
 import { GROUP_DISTANCE_MS } from '../store/pipeline.ts'
+import { awaitDatabase } from './await-database.ts'
 import { backgroundEvents, backgroundTasks } from './background.ts'
 import { startCrls } from './crl.ts'
 import { PINO_LEVELS } from './logging.ts'
@@ -49,6 +50,8 @@ export interface ServeOptions {
   onStep(title: string): void
   /** A part is beyond repair from inside; the process should stop and be started again. */
   onBroken(reason: string): void
+  /** Ends the wait for a database that is away. */
+  stopping: AbortSignal
 }
 
 export interface RunningService {
@@ -89,7 +92,7 @@ class Teardown {
   }
 }
 
-/** @throws Error in a plain sentence when it cannot start; what was up by then is down again */
+/** @throws StartAbandoned; Error in a plain sentence when it cannot start; what was up by then is down again */
 export async function serve(options: ServeOptions): Promise<RunningService> {
   const teardown = new Teardown()
   const takeApart = () => teardown.run((error) => options.log.error({ err: error }, 'a part did not stop cleanly'))
@@ -101,7 +104,7 @@ export async function serve(options: ServeOptions): Promise<RunningService> {
   }
 }
 
-async function start({ config, version, log, onStep, onBroken }: ServeOptions, teardown: Teardown) {
+async function start({ config, version, log, onStep, onBroken, ...options }: ServeOptions, teardown: Teardown) {
   const metrics = createMetrics()
   let stopping = false
 
@@ -115,7 +118,9 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
       'challenges.auto_accept is on: NO CONTROL OVER IDENTIFIERS IS CHECKED; every name that may be asked for is valid at once',
     )
   onStep('checking the database')
-  await prepareSchema(config, log)
+  await awaitDatabase(() => prepareSchema(config, log), log, options.stopping)
+  // That may have taken hours.
+  await requireFreePort(config)
   const db = openDatabase(databaseSettings(config), (error) =>
     log.warn({ reason: error.message }, 'database connection lost'),
   )
@@ -225,9 +230,9 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
       issuance,
       ca,
       dispatcher,
-      onRecovered(orderId, outcome) {
+      onRecovered({ certificateId, accountId, orderId }, outcome) {
         metrics.issuancesRecovered.inc({ outcome })
-        log.warn({ orderId, outcome }, 'interrupted issuance recovered')
+        log.warn({ certificateId, accountId, orderId, outcome }, 'interrupted issuance recovered')
       },
       onExpired(kind, { expired, challenges }) {
         const counter = { order: metrics.ordersExpired, authorization: metrics.authorizationsExpired }[kind]

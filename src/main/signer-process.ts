@@ -6,16 +6,18 @@
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
-import { PIN_REFUSED_EXIT_CODE } from '../../signer/protocol.ts'
+import { MAX_SOCKET_PATH_BYTES, PIN_REFUSED_EXIT_CODE } from '../../signer/protocol.ts'
 import type { Config } from '../config/schema.ts'
+import { identifyProcess } from '../dev/process-identity.ts'
 import { SUBJECT_KEY_KINDS } from '../domain/subject-key.ts'
 import { decideRestart, NO_FAILURES } from '../runtime/supervision.ts'
+import { describeFileError } from '../shared/lib/file-error.ts'
 import { keyUsagesFor } from '../shared/pki/extensions.ts'
 
 export interface SignerPlace {
@@ -31,6 +33,9 @@ export interface SignerProcess extends SignerPlace {
 
 const PROGRAM = fileURLToPath(new URL('../../signer/start.cjs', import.meta.url))
 const READY_TIMEOUT_MS = 15_000
+const SOCKET_NAME = 'signer.sock'
+/** Between the audit file's name and the service's process id. */
+const FOLDER_INFIX = '.signer-'
 /** A signer that keeps dying is started again for ever: without it nothing is issued, and nothing else depends on it. */
 const RESTART = { initialDelayMs: 100, maxDelayMs: 10_000, maxRestarts: 1_000_000, windowMs: 60_000 }
 /** Signing options that have no place in the service's configuration are the signer's defaults. */
@@ -41,9 +46,7 @@ const MAX_SESSION_WAIT_SECONDS = 3600
 
 /** @throws Error in a plain sentence when the first start fails */
 export async function startSignerProcess(config: Config, log: Logger): Promise<SignerProcess> {
-  // The socket's folder must be short (107 bytes) and closed to others.
-  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-signer-'))
-  const place = { socketPath: path.join(folder, 'signer.sock'), secretFile: path.join(folder, 'secret') }
+  const { folder, place, remove } = makePlace(auditFileOf(config.ca))
   const configFile = path.join(folder, 'signer.yaml')
   writeFileSync(place.secretFile, randomBytes(32).toString('hex'), { mode: 0o600 })
   writeFileSync(configFile, JSON.stringify(signerConfig(config, place), null, 2), { mode: 0o600 })
@@ -84,11 +87,10 @@ export async function startSignerProcess(config: Config, log: Logger): Promise<S
     }, delayMs).unref()
   }
 
-  const removeFolder = () => rmSync(folder, { recursive: true, force: true })
   try {
     await start()
   } catch (error) {
-    removeFolder()
+    remove()
     throw error
   }
   return {
@@ -103,8 +105,44 @@ export async function startSignerProcess(config: Config, log: Logger): Promise<S
         await exited
         clearTimeout(timer)
       }
-      removeFolder()
+      remove()
     },
+  }
+}
+
+/**
+ * A folder beside the audit file, where the signer writes anyway: temporary ones are emptied while a service runs (tmpfiles.d
+ * deletes after ten days), and a signer or front thread that is started again would find neither secret nor configuration.
+ */
+function makePlace(auditFile: string): { folder: string; place: SignerPlace; remove(): void } {
+  const folder = `${auditFile}${FOLDER_INFIX}${process.pid}`
+  try {
+    removeAbandoned(auditFile)
+    mkdirSync(folder, { mode: 0o700 })
+  } catch (cause) {
+    const sentence = 'the folder of the audit chain (ca.signer.audit_file) has to be there, and to belong to this user'
+    throw new Error(`${folder}: ${describeFileError(cause)}; ${sentence}`, { cause })
+  }
+  const beside = path.join(folder, SOCKET_NAME)
+  const isShort = Buffer.byteLength(beside) <= MAX_SOCKET_PATH_BYTES
+  // Sockets that are listened on are spared there; what the signer and the threads read again lies beside the audit file.
+  const socketFolder = isShort ? folder : mkdtempSync(path.join(tmpdir(), 'chancery-signer-'))
+  return {
+    folder,
+    place: { socketPath: path.join(socketFolder, SOCKET_NAME), secretFile: path.join(folder, 'secret') },
+    remove() {
+      for (const one of new Set([folder, socketFolder])) rmSync(one, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Of services that were killed, which this process may have the id of. */
+function removeAbandoned(auditFile: string): void {
+  const prefix = `${path.basename(auditFile)}${FOLDER_INFIX}`
+  for (const name of readdirSync(path.dirname(auditFile))) {
+    const pid = name.startsWith(prefix) ? Number(name.slice(prefix.length)) : Number.NaN
+    if (pid === process.pid || (Number.isSafeInteger(pid) && pid > 0 && !identifyProcess(pid)))
+      rmSync(path.join(path.dirname(auditFile), name), { recursive: true, force: true })
   }
 }
 
@@ -137,15 +175,15 @@ function signerConfig(config: Config, place: SignerPlace): object {
   return {
     socket: place.socketPath,
     secret_file: place.secretFile,
-    audit: { file: path.resolve(ca.signer.audit_file ?? auditFileBeside(ca)) },
+    audit: { file: auditFileOf(ca) },
     log: { level: logging.level === 'DEBUG' ? 'debug' : 'info' },
     issuers: [{ id: ISSUER_ID, ...issuer, policy: signerPolicy(config) }],
   }
 }
 
-function auditFileBeside({ backend, internal, hsm }: Config['ca']): string {
+function auditFileOf({ backend, internal, hsm, signer }: Config['ca']): string {
   const beside = backend === 'hsm' ? hsm.issuer_cert_path : internal.root_key_path
-  return path.join(path.dirname(beside ?? '.'), 'signer-audit.jsonl')
+  return path.resolve(signer.audit_file ?? path.join(path.dirname(beside ?? '.'), 'signer-audit.jsonl'))
 }
 
 function fileIssuer(internal: Config['ca']['internal']): object {
@@ -224,9 +262,9 @@ function untilReady(child: ChildProcess, log: Logger): Promise<void> {
     }
     if (!child.stdout) return
     createInterface({ input: child.stdout }).on('line', (line) => {
-      const { level, time: _time, hostname: _hostname, name: _name, msg, ...facts } = parseLogLine(line)
-      log[level]({ process: 'signer', ...facts }, msg)
-      if (msg === 'signer ready') {
+      const { level, time: _time, hostname: _hostname, name: _name, message, ...facts } = parseLogLine(line)
+      log[level]({ process: 'signer', ...facts }, message)
+      if (message === 'signer ready') {
         isReady = true
         clearTimeout(timer)
         // No other: a stop may wait for the end already.
@@ -237,17 +275,19 @@ function untilReady(child: ChildProcess, log: Logger): Promise<void> {
   })
 }
 
-const LEVELS = { 10: 'trace', 20: 'debug', 30: 'info', 40: 'warn', 50: 'error', 60: 'fatal' } as const
+const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const
 
-function parseLogLine(line: string): {
-  level: (typeof LEVELS)[keyof typeof LEVELS]
-  msg: string
+interface SignerLine {
+  level: (typeof LEVELS)[number]
+  message: string
   [fact: string]: unknown
-} {
+}
+
+function parseLogLine(line: string): SignerLine {
   try {
-    const entry = JSON.parse(line) as { level: keyof typeof LEVELS; msg: string }
-    return { ...entry, level: LEVELS[entry.level] ?? 'info' }
+    const entry = JSON.parse(line) as SignerLine
+    return { ...entry, level: LEVELS.find((level) => level === entry.level) ?? 'info' }
   } catch {
-    return { level: 'warn', msg: line }
+    return { level: 'warn', message: line }
   }
 }

@@ -16,7 +16,7 @@ import { type AskForCaa, createCaaFreshness, type RequireFreshCaa } from '../ser
 import { createChainDownload } from '../services/chain-download.ts'
 import { createExternalAccounts } from '../services/external-accounts.ts'
 import { type InstanceBoard, openInstanceBoard } from '../services/instance-board.ts'
-import { createIssuance, type Issuance } from '../services/issuance.ts'
+import { createIssuance, type Issuance, type IssuanceEvents } from '../services/issuance.ts'
 import { type AskForMailDomains, createMailDomainCheck } from '../services/mail-domains.ts'
 import { createOrdering } from '../services/ordering.ts'
 import { createQuotas } from '../services/quotas.ts'
@@ -178,25 +178,27 @@ export function createThreadIssuance(
 ): Issuance {
   const serialNumber =
     config.ca.serial_source === 'database' ? databaseSerialNumbers(() => nextSerialRange(db)) : randomSerialNumbers()
-  const events = {
-    issued(certificate: object) {
+  const events: IssuanceEvents = {
+    issued(certificate) {
       metrics.certificatesIssued.inc()
       log.info({ event: 'certificate_issued', ...certificate }, 'certificate issued')
     },
-    signingFailed(error: Error & { retryable: boolean }, context: { orderId: string | undefined }) {
+    signingFailed(error, facts) {
       metrics.caSigningErrors.inc()
       // Whoever asked for a certificate of the service itself says why there is none, in a sentence.
-      log[context.orderId === undefined ? 'debug' : 'error'](
-        { event: 'signing_failed', retryable: error.retryable, err: error, ...context },
+      log[facts.orderId === undefined ? 'debug' : 'error'](
+        { event: 'signing_failed', retryable: error.retryable, err: error, ...facts },
         'the CA backend did not sign',
       )
     },
-    alarm(message: string, cause: unknown) {
+    interrupted(error, facts) {
+      const reason = error instanceof Error ? error.message : String(error)
+      log.warn({ event: 'issuance_interrupted', reason, ...facts }, 'issuance interrupted; it is finished by itself')
+    },
+    alarm(message, cause, facts) {
       metrics.alarms.inc()
-      log.fatal(
-        { event: 'alarm', cause: cause instanceof Error ? { message: cause.message, stack: cause.stack } : cause },
-        message,
-      )
+      const shown = cause instanceof Error ? { message: cause.message, stack: cause.stack } : cause
+      log.fatal({ event: 'alarm', ...facts, cause: shown }, message)
     },
   }
   const quotas = createThreadQuotas({ config, stores, metrics, log })

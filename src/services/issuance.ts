@@ -33,6 +33,7 @@ import type { IssuanceStore } from '../store/issuance-store.ts'
 import type { KnownAccount } from './account-cache.ts'
 import type { AccountRules } from './account-rules.ts'
 import type { RequireFreshCaa } from './caa-freshness.ts'
+import { isPassing, recordLate } from './late-record.ts'
 import type { Quotas } from './quotas.ts'
 import type { Recent } from './recent.ts'
 import type { SerialNumberSource } from './serial-number.ts'
@@ -51,8 +52,17 @@ export interface IssuancePolicy {
   signTimeoutMs: number
 }
 
+/** By what an operator finds an issuance; account and order are those of a client, if it was asked for by one. */
+export interface IssuanceFacts {
+  certificateId: string
+  accountId: string | undefined
+  orderId: string | undefined
+  serialNumber: string
+}
+
 /** What issuance tells the rest of the service; none of it may throw or wait. */
 export interface IssuanceEvents {
+  /** By whoever recorded it: a front thread, or recovery. Once; twice when two signed alike (RSA, Ed25519) and an answer got lost. */
   issued(certificate: {
     id: string
     accountId: string | undefined
@@ -61,9 +71,11 @@ export interface IssuanceEvents {
     names: readonly string[]
   }): void
   /** The backend did not sign; `order` is failed when the refusal is for good, else left to recovery. */
-  signingFailed(error: CaError, context: { certificateId: string; orderId: string | undefined }): void
-  /** An invariant broke: a TBSCertificate that fails its lint or is refused, a database error between signature and record. */
-  alarm(message: string, cause: unknown): void
+  signingFailed(error: CaError, facts: IssuanceFacts): void
+  /** Between its intent and its record, by a fault of the database as a rule; recovery finishes it. */
+  interrupted(error: unknown, facts: IssuanceFacts): void
+  /** An invariant broke: a TBSCertificate that fails its lint or is refused, an issuance that recovery cannot finish. */
+  alarm(message: string, cause: unknown, facts: IssuanceFacts): void
 }
 
 export interface IssuanceDependencies {
@@ -84,12 +96,8 @@ export interface IssuanceDependencies {
 }
 
 /** A certificate on its way; what `complete` and recovery share. */
-export interface Issuing extends Validity {
-  certificateId: string
-  accountId: string | undefined
-  orderId: string | undefined
+export interface Issuing extends Validity, IssuanceFacts {
   issuerId: string
-  serialNumber: string
   names: readonly string[]
   tbs: Buffer
 }
@@ -236,8 +244,9 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
   /** What fails its lint ends its order: no repetition makes the same bytes any better. */
   async function signAndRecord(issuing: Issuing, findings: readonly string[]): Promise<Completion> {
     const { certificateId, orderId } = issuing
+    const recordUntil = performance.now() + policy.signTimeoutMs
     if (findings.length > 0) {
-      events.alarm('a TBSCertificate failed its lint and was not signed', findings)
+      events.alarm('a TBSCertificate failed its lint and was not signed', findings, factsOf(issuing))
       await store.fail(certificateId, problemDocument('serverInternal', MALFORMED))
       return { outcome: 'failed' }
     }
@@ -249,35 +258,43 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       })
     } catch (cause) {
       const error = cause instanceof CaError ? cause : new CaError('the CA backend failed', { retryable: true, cause })
-      events.signingFailed(error, { certificateId, orderId })
+      events.signingFailed(error, factsOf(issuing))
       if (error.retryable) return { outcome: 'left to recovery', error }
       // Both sides lint and check: a refusal means that they disagree, or that this process is not what it was. The names
       // of the service itself were checked by nobody before; they may simply lie outside the signer's policy.
-      if (orderId !== undefined) events.alarm('the CA refused for good what this service had built', error)
+      if (orderId !== undefined)
+        events.alarm('the CA refused for good what this service had built', error, factsOf(issuing))
       await store.fail(certificateId, problemDocument('serverInternal', 'the CA refused to sign this certificate'))
       return { outcome: 'failed', error }
     }
     // False: another instance took this for abandoned. It has recorded its own signature over the same TBS, or has failed
     // the order, which had expired or must not be finished any more.
-    const recorded = await store.complete({ ...issuing, der })
-    if (recorded) {
-      events.issued({
-        id: certificateId,
-        accountId: issuing.accountId,
-        orderId,
-        serialNumber: issuing.serialNumber,
-        names: issuing.names,
-      })
-    }
+    const issued = { ...issuing, der }
+    const recorded = await store.complete(issued).catch((error) => {
+      void recordLate(store, certificates, issued, recordUntil).then((done) => done && announce(issuing))
+      throw error
+    })
+    if (recorded) announce(issuing)
     return recorded ? { outcome: 'recorded', der } : { outcome: 'recorded' }
   }
 
-  async function completeWithDer(issuing: Issuing, findings: readonly string[]): Promise<Completion> {
+  function announce({ certificateId: id, accountId, orderId, serialNumber, names }: Issuing): void {
+    events.issued({ id, accountId, orderId, serialNumber, names })
+  }
+
+  /** What interrupts a finalize is left to recovery. What interrupts recovery, while the database answers, will do so for ever. */
+  async function completeWithDer(
+    issuing: Issuing,
+    findings: readonly string[],
+    isRecovery = false,
+  ): Promise<Completion> {
     inFlight++
     try {
       return await signAndRecord(issuing, findings)
     } catch (error) {
-      events.alarm('an issuance was interrupted between signature and record; recovery will finish it', error)
+      if (isRecovery && !isPassing(error))
+        events.alarm('an interrupted issuance cannot be finished', error, factsOf(issuing))
+      else events.interrupted(error, factsOf(issuing))
       return { outcome: 'left to recovery' }
     } finally {
       inFlight--
@@ -346,10 +363,14 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
 
     async complete(issuing) {
       // The intent may come from a process that died between begin and the end of a malformed order.
-      return (await completeWithDer(issuing, lintTbsCertificate(parseTbsCertificate(issuing.tbs)))).outcome
+      return (await completeWithDer(issuing, lintTbsCertificate(parseTbsCertificate(issuing.tbs)), true)).outcome
     },
     inFlight: () => inFlight,
   }
+}
+
+function factsOf({ certificateId, accountId, orderId, serialNumber }: Issuing): IssuanceFacts {
+  return { certificateId, accountId, orderId, serialNumber }
 }
 
 function readCsr(der: Buffer): Csr {

@@ -15,8 +15,10 @@ export interface RecoveryOptions {
   instanceId: number
   /** Age at which an intent of this instance counts as left behind: beyond any sign timeout. */
   ownAfterSeconds: number
-  onRecovered(orderId: string | undefined, outcome: IssuanceOutcome | Lapse): void
+  onRecovered(intent: RecoveredIntent, outcome: IssuanceOutcome | Lapse): void
 }
+
+export type RecoveredIntent = Pick<PendingIntent, 'certificateId' | 'accountId' | 'orderId'>
 
 /** What the order shows as its error (RFC 8555 §7.1.3). */
 const PROBLEMS: Record<Lapse, ProblemDocument> = {
@@ -56,7 +58,7 @@ async function recover(intent: PendingIntent, { store, complete, onRecovered }: 
   const { lapse } = intent
   if (lapse !== undefined) {
     await store.fail(intent.certificateId, PROBLEMS[lapse])
-    onRecovered(intent.orderId, lapse)
+    onRecovered(intent, lapse)
     return
   }
   const tbs = parseTbsCertificate(intent.tbs)
@@ -71,5 +73,5 @@ async function recover(intent: PendingIntent, { store, complete, onRecovered }: 
     notAfter: tbs.notAfter,
     tbs: intent.tbs,
   })
-  onRecovered(intent.orderId, outcome)
+  onRecovered(intent, outcome)
 }

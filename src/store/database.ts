@@ -172,7 +172,7 @@ export function isUnavailable(error: unknown): boolean {
   if (typeof code === 'string' && /^(?:ECONN|ENOENT|EPIPE|ETIMEDOUT|EHOST|ENET)/.test(code)) return true
   return (
     error instanceof Error &&
-    /Connection terminated|timeout exceeded when trying to connect|not queryable|Client was closed|Query read timeout/.test(
+    /Connection terminated|timeout exceeded when trying to connect|timeout expired|not queryable|Client was closed|Query read timeout/.test(
       error.message,
     )
   )

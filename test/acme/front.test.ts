@@ -205,6 +205,28 @@ describe('a service without a proxy', () => {
     assert.equal(line['address'], '127.0.0.1')
   })
 
+  test('the line of a request names its account and its order, once a signature has proved whose it is', async () => {
+    const named = async ({ headers }: Answer) => {
+      const id = headers['x-request-id']
+      const line = await service.untilLogged('a request', (one) => one['requestId'] === id && one.message === 'request')
+      return [line['accountId'], line['orderId']]
+    }
+    const client = await createAcmeClient(service.directoryUrl)
+    const joined = await client.newAccount()
+    const accountId = client.kid.slice(-36)
+    const order = await client.newOrder(['lines.test'])
+    const orderUrl = String(order.headers.location)
+    const orderId = orderUrl.slice(-36)
+    assert.deepEqual(await named(joined), [accountId, undefined])
+    assert.deepEqual(await named(order), [accountId, orderId])
+    assert.deepEqual(await named(await client.post(orderUrl)), [accountId, orderId])
+    const refused = await client.post(order.json.finalize, { csr: 'AA' })
+    assert.deepEqual([refused.status, await named(refused)], [403, [accountId, orderId]])
+    assert.deepEqual(await named(await client.post(order.json.authorizations[0])), [accountId, undefined])
+    const forged = await client.post(orderUrl, undefined, { key: newAccountKey() })
+    assert.deepEqual([forged.status, await named(forged)], [403, [undefined, undefined]])
+  })
+
   test('the directory has no meta when there is nothing to say (§7.1.1)', async () => {
     assert.equal('meta' in (await send({ method: 'GET', url: service.directoryUrl })).json, false)
   })

@@ -39,6 +39,13 @@ describe('the units', requireCommand('systemd-analyze'), () => {
     assert.deepEqual(analyze('verify', '--recursive-errors=no', file), { status: 0, errors: '' })
   })
 
+  test('nor with the parts of the drop-in that are commented out', () => {
+    const dropIn = read('systemd/hsm.conf').replaceAll(/^#(?=[A-Z]\w+=)/gm, '')
+    assert.match(dropIn, /^Environment=SOFTHSM2_CONF=\//m)
+    const file = written('chancery-other-token.service', `${read('systemd/chancery-signer.service')}\n${dropIn}`)
+    assert.deepEqual(analyze('verify', '--recursive-errors=no', file), { status: 0, errors: '' })
+  })
+
   for (const [name, tenths] of Object.entries(UNITS)) {
     test(`leave ${name} an exposure of at most ${tenths / 10}`, () => {
       const file = path.join(folder, name)
@@ -46,6 +53,18 @@ describe('the units', requireCommand('systemd-analyze'), () => {
       assert.equal(status, 0, errors)
     })
   }
+})
+
+for (const name of Object.keys(UNITS))
+  test(`${name} is started again however often it has ended`, () => {
+    const [head = ''] = read(`systemd/${name}`).split('[Service]')
+    assert.match(head, /^StartLimitIntervalSec=0$/m)
+  })
+
+test('the instructions apply our own files only, not those of the whole host', () => {
+  const commands = [...read('README.md').matchAll(/systemd-(?:tmpfiles|sysusers)\b([^\n`]*)/g)]
+  assert.ok(commands.length >= 3)
+  for (const [command, rest] of commands) assert.match(rest ?? '', / \/etc\/\w+\.d\/chancery\.conf$/, command)
 })
 
 test('a signer whose PIN was refused is not started again', () => {

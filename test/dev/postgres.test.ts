@@ -1,7 +1,16 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, afterEach, describe, test } from 'node:test'
@@ -176,6 +185,34 @@ describe('embedded PostgreSQL', () => {
     assert.equal(identifyProcess(pid), undefined)
   })
 
+  test('a folder that the server writes into its pid file is neither asked nor deleted', async () => {
+    const dataDir = newFolder('long'.repeat(30))
+    const elsewhere = newFolder('elsewhere')
+    mkdirSync(elsewhere)
+    writeFileSync(path.join(elsewhere, 'kept'), '')
+    const { holder } = await hold(dataDir)
+    const { guard } = JSON.parse(readFileSync(path.join(dataDir, 'owner.json'), 'utf8'))
+    process.kill(guard.pid, 'SIGKILL')
+    await kill(holder)
+    const pidFile = path.join(dataDir, 'cluster/postmaster.pid')
+    const lines = readFileSync(pidFile, 'utf8').split('\n')
+    writeFileSync(pidFile, lines.with(4, elsewhere).join('\n'))
+    const server = await start(dataDir)
+    await server.stop()
+    assert.ok(existsSync(path.join(elsewhere, 'kept')))
+    assert.equal(server.connection.host, lines[4])
+    assert.ok(!existsSync(lines[4] as string), 'its own is gone')
+  })
+
+  test('of a folder for its socket, only the socket goes away with the server', async () => {
+    const server = await start(newFolder('long'.repeat(30)))
+    const { host } = server.connection
+    folders.push(host)
+    writeFileSync(path.join(host, 'kept'), '')
+    await server.stop()
+    assert.deepEqual(readdirSync(host), ['kept'])
+  })
+
   test('a running server that is not ours is refused', async () => {
     const dataDir = newFolder()
     const { holder, pid } = await hold(dataDir)
@@ -225,6 +262,18 @@ describe('embedded PostgreSQL', () => {
     mkdirSync(path.join(dataDir, 'cluster.new/base'), { recursive: true })
     const server = await start(dataDir)
     assert.deepEqual(await query(server, 'SELECT 1 AS one'), [{ one: 1 }])
+  })
+
+  test('and so is one that the server’s user had begun', { skip: !isRoot && 'needs root' }, async () => {
+    const dataDir = newFolder()
+    const half = path.join(dataDir, 'cluster.new')
+    mkdirSync(path.join(half, 'base'), { recursive: true })
+    chmodSync(dataDir, 0o755)
+    const { status } = spawnSync('chown', ['-R', 'postgres:', half])
+    assert.equal(status, 0)
+    const server = await start(dataDir)
+    assert.deepEqual(await query(server, 'SELECT 1 AS one'), [{ one: 1 }])
+    assert.ok(!existsSync(half))
   })
 
   test('root puts the data elsewhere when the server user cannot reach the folder', {

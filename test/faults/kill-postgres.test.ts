@@ -17,6 +17,7 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/dev/post
 import { checkBooks } from '../support/books.ts'
 import { assertNoComplaints, type Crowd, createMoments, startCrowd } from '../support/crowd.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 const KILLS = 3
 const BOUND_MS = 40_000
@@ -75,8 +76,15 @@ describe('kill -9 of PostgreSQL', { timeout: 300_000 }, () => {
     assertNoComplaints(crowd)
     assert.ok(crowd.clients.some(({ unavailable }) => unavailable > 0))
     assertEpisodes(service.log)
+    assertNoAlarm(service.log)
     const { connection } = service.database
     const books = await checkBooks({ connection, folder: service.folder, held: crowd.held, boundMs: BOUND_MS })
+    // Also of those whose record was committed and not acknowledged.
+    const issued = () =>
+      service.log.filter(({ event, orderId }) => event === 'certificate_issued' && orderId !== undefined)
+    await until('a line of each certificate', () => issued().length >= books.certificates)
+    assert.equal(new Set(issued().map(({ id }) => id)).size, issued().length, 'one line each')
+    assert.equal(issued().length, books.certificates)
     console.log(`${KILLS} kills, ${crowd.held.length} certificates held, books: ${JSON.stringify(books)}`)
   })
 
@@ -100,6 +108,19 @@ describe('kill -9 of PostgreSQL', { timeout: 300_000 }, () => {
         String(task),
       )
     }
+  }
+
+  /** What recovery finishes is a warning, by which an operator finds the order. */
+  function assertNoAlarm(log: TestService['log']): void {
+    assert.deepEqual(
+      log.filter(({ level, event }) => level === 'fatal' || event === 'alarm'),
+      [],
+    )
+    const interrupted = log.filter(({ event }) => event === 'issuance_interrupted')
+    for (const line of interrupted)
+      for (const fact of ['orderId', 'accountId', 'serialNumber', 'certificateId'])
+        assert.match(String(line[fact]), /^[0-9a-f-]{32,40}$/)
+    console.log(`${interrupted.length} issuances interrupted: ${[...new Set(interrupted.map(({ reason }) => reason))]}`)
   }
 
   async function stopWithin(ms: number): Promise<number | null | 'late'> {

@@ -87,7 +87,9 @@ describe('command line', { timeout: 300_000 }, () => {
     [['--dev', '--port', '99999'], /--port takes a port number/],
     [['--dev', '--port', '-1'], /--port takes a port number/],
     [['db', 'migrate', 'now'], /one word too many: now/],
-    [['inspect', 'account', 'a', 'b'], /one word too many: b/],
+    [['inspect', 'account', 'a', 'b'], /one word too many: b; see/],
+    [['renewal', 'advise', '0a1b2c'], /one word too many: 0a1b2c; did you mean --serial 0a1b2c\?; see/],
+    [['renewal', 'clear', '0a1b2c'], /did you mean --serial 0a1b2c\?/],
   ]
   for (const [words, complaint] of wrong) {
     test(`"chancery ${words.join(' ')}" is wrong usage: one line and exit code 2`, async () => {
@@ -249,7 +251,11 @@ describe('command line', { timeout: 300_000 }, () => {
       const file = await configFile({
         database: { host: '127.0.0.1', port, user: 'nobody', database: 'none', sslmode: 'disable' },
       })
-      for (const words of [['db', 'status'], ['db', 'migrate'], ['serve']]) {
+      for (const words of [
+        ['db', 'status'],
+        ['db', 'migrate'],
+        ['renewal', 'clear', '--all'],
+      ]) {
         const { code, output } = await chancery('-c', file, ...words)
         assert.equal(code, 1)
         const place = `database none at 127.0.0.1:${port} as nobody`

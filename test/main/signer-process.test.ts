@@ -1,7 +1,8 @@
 /** The signer that the service starts for itself, from its own configuration. */
 
 import assert from 'node:assert/strict'
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, afterEach, before, describe, test } from 'node:test'
@@ -54,6 +55,46 @@ describe('the signer of the service', () => {
     } finally {
       await backend.close()
     }
+  })
+
+  test('has its socket, secret and configuration beside its audit chain, closed to others, while it runs', async () => {
+    await start()
+    const folder = path.dirname(signer.socketPath)
+    assert.equal(folder, `${at('signer-audit.jsonl')}.signer-${process.pid}`)
+    assert.equal(path.dirname(signer.secretFile), folder)
+    assert.equal(statSync(folder).mode & 0o777, 0o700)
+    assert.deepEqual(readdirSync(folder).sort(), ['secret', 'signer.sock', 'signer.yaml'])
+    await signer.stop(timeoutMs)
+    assert.ok(!existsSync(folder))
+  })
+
+  test('where the path is too long for a socket, has nothing but its socket elsewhere', async () => {
+    const long = at('long'.repeat(30))
+    mkdirSync(long)
+    const internal = { root_cert_path: at('ca.pem'), root_key_path: at('ca.key') }
+    await start({ ca: { internal, signer: { audit_file: path.join(long, 'audit.jsonl') } } })
+    assert.equal(path.dirname(path.dirname(signer.secretFile)), long)
+    const elsewhere = path.dirname(signer.socketPath)
+    assert.deepEqual(readdirSync(elsewhere), ['signer.sock'])
+    await signer.stop(timeoutMs)
+    assert.deepEqual([existsSync(elsewhere), existsSync(path.dirname(signer.secretFile))], [false, false])
+  })
+
+  test('takes away what a killed service has left, and nothing of one that runs', async () => {
+    const { pid: dead } = spawnSync('true')
+    const folders = [dead, process.ppid].map((pid) => `${at('signer-audit.jsonl')}.signer-${pid}`)
+    for (const one of folders) mkdirSync(one)
+    await start()
+    assert.deepEqual(folders.map(existsSync), [false, true])
+  })
+
+  test('whose audit chain cannot be written is a sentence', async () => {
+    const internal = { root_cert_path: at('ca.pem'), root_key_path: at('ca.key') }
+    const away = { ca: { internal, signer: { audit_file: at('nowhere/audit.jsonl') } } }
+    await assert.rejects(
+      start(away),
+      /ENOENT.*; the folder of the audit chain \(ca\.signer\.audit_file\) has to be there/,
+    )
   })
 
   test('that was just started again, and has not been heard of yet, is stopped like any other', async () => {

@@ -32,7 +32,7 @@ test('SIGUSR1 and SIGUSR2 open no debugger and end nothing; a log line names eac
   try {
     for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) {
       daemon.process.kill(signal)
-      await until(() => daemon.output().includes(`"msg":"${signal} is ignored; SIGHUP`))
+      await until(() => daemon.output().includes(`"message":"${signal} is ignored; SIGHUP`))
     }
     await assertPortFree('127.0.0.1', port)
     assert.equal(daemon.output().match(/is ignored/g)?.length, 2)

@@ -77,6 +77,10 @@ describe('rollover', () => {
     const deadline = Date.now() + LEARN_MS
     while (learned.length === 0 && Date.now() < deadline) await sleep(50)
     await sign('next', next)
+    assert.match(
+      daemon.output(),
+      /^\{"level":"info","time":"\d{4}-\d\d-\d\dT[\d:.]+Z",.*"message":"issuers read again"\}$/m,
+    )
     while (signed <= 100) await sleep(20)
     stop = true
     await load

@@ -17,6 +17,7 @@ import {
   createIssuance,
   type Issuance,
   type IssuanceDependencies,
+  type IssuanceFacts,
   type IssuanceOutcome,
 } from '../../src/services/issuance.ts'
 import { recoverIssuances } from '../../src/services/recovery.ts'
@@ -31,6 +32,7 @@ import { createCsrProfileStore } from '../../src/store/csr-profile-store.ts'
 import type { Lapse } from '../../src/store/issuance-store.ts'
 import { makeAuthority } from '../signer/authority.ts'
 import { publicJwk } from '../support/jwk.ts'
+import { until } from '../support/until.ts'
 import { aConfig } from '../unit/config/support.ts'
 import { x509 } from '../unit/shared/pki/support.ts'
 import { aName, anAccount, aReadyOrder, openStores, type StoreFixture, sleep } from './support.ts'
@@ -79,6 +81,8 @@ describe('issuance under faults', () => {
   let requester: Requester
   let signed: Buffer[]
   let alarms: string[]
+  /** What interruptions and alarms name. */
+  let told: IssuanceFacts[]
   let signingErrors: CaError[]
   let announced: string[]
 
@@ -102,6 +106,7 @@ describe('issuance under faults', () => {
     ;({ csr, spkiSha256 } = await aCsr(names))
     signed = []
     alarms = []
+    told = []
     signingErrors = []
     announced = []
   })
@@ -158,7 +163,11 @@ describe('issuance under faults', () => {
       events: {
         issued: ({ id }) => announced.push(id),
         signingFailed: (error) => signingErrors.push(error),
-        alarm: (message) => alarms.push(message),
+        interrupted: (_error, facts) => told.push(facts),
+        alarm(message, _cause, facts) {
+          alarms.push(message)
+          told.push(facts)
+        },
       },
       ...over,
     }
@@ -182,7 +191,7 @@ describe('issuance under faults', () => {
       complete: issuance.complete,
       instanceId: INSTANCE,
       ownAfterSeconds: 0,
-      onRecovered: (_orderId, outcome) => outcomes.push(outcome),
+      onRecovered: (_intent, outcome) => outcomes.push(outcome),
     })
     return outcomes
   }
@@ -449,13 +458,62 @@ describe('issuance under faults', () => {
       const issuance = anIssuance({ store: { ...store.issuance, complete } })
       const reply = await finalize(issuance, order)
       assert.deepEqual([reply.status, reply.certificateId], ['processing', undefined])
-      assert.equal(alarms.length, 1)
+      assert.deepEqual(alarms, [])
+      requireTold(order)
       assert.deepEqual(announced, [])
       assert.deepEqual(await recorded(order), [])
       assert.deepEqual(await recover(issuance), ['recorded'])
       await requireIssuedOnce(order)
       assert.equal(announced.length, 1)
     })
+
+    test('not done, and the database comes back: it is recorded with the signature at hand', async () => {
+      const order = await ready()
+      const complete = failingOnce(store.issuance.complete, 'before', LOST)
+      const issuance = anIssuance({ store: { ...store.issuance, complete } })
+      assert.equal((await finalize(issuance, order)).status, 'processing')
+      await until('its line in the log', () => announced.length > 0)
+      await requireIssuedOnce(order)
+      assert.equal(signed.length, 1)
+      assert.deepEqual(await recover(issuance), [])
+    })
+
+    test('not done, and another instance records its own signature meanwhile: it alone has a line', async () => {
+      const order = await ready()
+      let isAsked = false
+      const findBySerial: typeof store.certificates.findBySerial = async (serial) => {
+        isAsked = true
+        return store.certificates.findBySerial(serial)
+      }
+      const complete = failingOnce(store.issuance.complete, 'before', LOST)
+      const certificates = { ...store.certificates, findBySerial }
+      await finalize(anIssuance({ certificates, store: { ...store.issuance, complete } }), order)
+      assert.deepEqual(await recover(anIssuance()), ['recorded'])
+      await until('a question for the record', () => isAsked)
+      await sleep(50)
+      assert.equal(announced.length, 1)
+    })
+
+    test('refused by a database that answers: recovery raises an alarm that names order, account and serial number', async () => {
+      const order = await ready()
+      const refusal = new Error('permission denied for table certificates')
+      const issuance = anIssuance({ store: { ...store.issuance, complete: () => Promise.reject(refusal) } })
+      assert.equal((await finalize(issuance, order)).status, 'processing')
+      assert.deepEqual(alarms, [])
+      assert.deepEqual(await recover(issuance), ['left to recovery'])
+      assert.deepEqual(alarms, ['an interrupted issuance cannot be finished'])
+      requireTold(order)
+      assert.deepEqual(await recover(anIssuance()), ['recorded'])
+    })
+
+    function requireTold(order: Order): void {
+      const serialNumber = parseCertificate(signed[0] as Buffer).tbs.serialNumber.toString('hex')
+      assert.ok(told.length > 0)
+      for (const { certificateId, ...facts } of told) {
+        assert.match(certificateId, /^[0-9a-f-]{36}$/)
+        assert.deepEqual(facts, { accountId: order.accountId, orderId: order.id, serialNumber })
+      }
+    }
 
     test('done and reported as failed: the order is valid already, and recovery finds nothing', async () => {
       const order = await ready()
@@ -464,6 +522,8 @@ describe('issuance under faults', () => {
       assert.equal((await finalize(issuance, order)).status, 'processing')
       assert.deepEqual(await recover(issuance), [])
       await requireIssuedOnce(order)
+      await until('its line in the log', () => announced.length > 0)
+      assert.deepEqual(announced, [(await fresh(order)).certificateId])
     })
 
     test('while recovery records its own signature: the reply names the certificate that is recorded', async () => {

@@ -23,6 +23,7 @@ export const DEBIAN_PACKAGES = {
   knotd: 'knot',
   // Also what compiles the native half of graphene-pk11, together with make and python3.
   'g++': 'g++',
+  haproxy: 'haproxy',
   lego: 'lego',
   nginx: 'nginx-light',
   openssl: 'openssl',

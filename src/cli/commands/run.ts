@@ -10,18 +10,22 @@ export const EXIT_USAGE = 2
 
 /**
  * A command as the parser calls it.
- * @param words `further`: the command reads what stands behind the arguments it names.
+ * @param words `further`: the command reads what stands behind the arguments it names; otherwise a flag that such a word may have
+ *   been meant for, or `named`.
  * @param scope what of the configuration the command reads
  */
 export function run<A extends [...string[], GlobalOptions]>(
   command: (...args: A) => Promise<number>,
-  words: 'named' | 'further' = 'named',
+  words: 'named' | 'further' | `--${string}` = 'named',
   scope: Scope = 'service',
 ): (...args: A) => Promise<void> {
   return async (...args) => {
     const options = args.at(-1) as GlobalOptions
     try {
-      if (words === 'named' && options._.length > 0) throw new UsageError(`one word too many: ${options._[0]}`)
+      if (words !== 'further' && options._.length > 0) {
+        const advice = words === 'named' ? '' : `; did you mean ${words} ${options._[0]}?`
+        throw new UsageError(`one word too many: ${options._[0]}${advice}`)
+      }
       // Whatever the command: who asks for a check only does not expect a migration.
       process.exitCode = options['validate-only']
         ? await (await import('./checked-config.ts')).validateOnly(options, scope)
@@ -44,7 +48,7 @@ export function run<A extends [...string[], GlobalOptions]>(
  */
 export function runWithConfig<A extends (string | GlobalOptions)[]>(
   command: (config: Config, ...args: A) => Promise<number>,
-  words?: 'named' | 'further',
+  words?: Parameters<typeof run>[1],
 ): (...args: [...string[], GlobalOptions]) => Promise<void> {
   return run(async (...args) => {
     const options = args.at(-1) as GlobalOptions

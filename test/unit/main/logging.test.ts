@@ -56,3 +56,14 @@ for (const format of ['json', 'human'] as const) {
     assert.match(text, /something happened/)
   })
 }
+
+test('a front thread that is killed has written its lines with an event, whatever else it holds back', () => {
+  const program = `
+    const { createLogger } = await import(${JSON.stringify(LOGGING)})
+    const { log } = createLogger({ level: 'INFO', format: 'json' }, 'front-1', true)
+    log.info({ event: 'certificate_issued' }, 'certificate issued')
+    setTimeout(() => process.kill(process.pid, 'SIGKILL'), 500)`
+  const { stdout, signal } = spawnSync(process.execPath, ['--input-type=module', '-e', program], { encoding: 'utf8' })
+  assert.equal(signal, 'SIGKILL')
+  assert.match(stdout, /"event":"certificate_issued"/)
+})

@@ -24,6 +24,8 @@ test('a refused or broken connection is unavailable', () => {
   assert.ok(isUnavailable(Object.assign(new Error('connect'), { code: 'ECONNREFUSED' })))
   assert.ok(isUnavailable(new Error('Connection terminated unexpectedly')))
   assert.ok(isUnavailable(new Error('Query read timeout')))
+  // What a single connection says of a host that does not answer.
+  assert.ok(isUnavailable(new Error('timeout expired')))
   assert.ok(isUnavailable(new Error('Client has encountered a connection error and is not queryable')))
   assert.equal(isUnavailable(new Error('something else')), false)
 })
