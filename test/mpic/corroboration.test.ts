@@ -113,6 +113,17 @@ describe('a verdict of the primary perspective', () => {
       { step: 'corroboration', check: 'dcv', of: 2, corroborated: 2, needed: 1, result: 'corroborated' },
     ])
   })
+  test('that twelve corroborate raises no warning about listeners', async (t) => {
+    const warnings: Error[] = []
+    const onWarning = (warning: Error) => void warnings.push(warning)
+    process.on('warning', onWarning)
+    t.after(() => process.removeListener('warning', onWarning))
+    const { url } = await serving(t, () => YES)
+    const list = Array.from({ length: 12 }, (_, index) => remote(t, url, { name: `p${index}` }))
+    assert.ok((await corroboration(list).verdict(job, good())).ok)
+    await sleep(10)
+    assert.deepEqual(warnings, [])
+  })
   test('that is bad asks nobody', async (t) => {
     const server = await serving(t, () => YES)
     const bad: ValidationVerdict = { ok: false, problem: 'dns', detail: 'x', retryable: true, evidence: [] }

@@ -246,6 +246,23 @@ describe('wildcards and methods', () => {
   })
 })
 
+test('a check of many names raises no warning about its listeners', async (t) => {
+  const warnings: Error[] = []
+  const onWarning = (warning: Error) => void warnings.push(warning)
+  process.on('warning', onWarning)
+  t.after(() => process.removeListener('warning', onWarning))
+  const server = await serve(t, caaScript({}))
+  await checkCaa(
+    aJob(
+      server,
+      Array.from({ length: 30 }, (_, i) => `a.b.c.n${i}.host.example`),
+    ),
+  )
+  // Warnings are told of at the next turn.
+  await sleep(10)
+  assert.deepEqual(warnings, [])
+})
+
 describe('look-ups that fail', () => {
   const failures: [string, Script][] = [
     ['SERVFAIL', ({ name }) => (name === 'host.example' ? { rcode: SERVFAIL } : {})],
