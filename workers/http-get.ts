@@ -6,6 +6,7 @@
 
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
+import { limitReceived } from '../src/lib/received-limit.ts'
 import { startTimeLimit } from '../src/lib/time-limit.ts'
 import { type ConnectionFailure, errorReason, SENT_WITHOUT_END } from './connection.ts'
 
@@ -62,14 +63,7 @@ export function get(socket: Socket, what: GetRequest, timeoutMs: number): Promis
         connection: 'close',
       },
     })
-    // The parser bounds heads, but neither what stands before a status line nor how many informational responses come.
-    let received = 0
-    request.on('socket', () => {
-      socket.on('data', ({ length }: Buffer) => {
-        received += length
-        if (received > MAX_OVERHEAD_BYTES + what.maxBodyBytes) fail(SENT_WITHOUT_END)
-      })
-    })
+    limitReceived(request, MAX_OVERHEAD_BYTES + what.maxBodyBytes, () => fail(SENT_WITHOUT_END))
     request.on('response', (response) => readResponse(response, what.maxBodyBytes, finish, fail))
     request.on('error', (error) => fail(errorReason(error)))
     request.on('close', () => fail('connection closed'))

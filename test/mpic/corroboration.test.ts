@@ -282,6 +282,24 @@ describe('a perspective does not corroborate when it', () => {
     })
     assert.equal(await single(perspective, { timeoutMs: 300 }), 'no answer in time')
   })
+  test('sends informational responses without end', async (t) => {
+    const piece = 'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(2048)
+    const most = 64 * 1024 * 1024
+    let sent = 0
+    const perspective = await anyServer(t, ({ socket }) => {
+      const more = () => {
+        while (!socket.destroyed && sent < most) {
+          sent += piece.length
+          if (!socket.write(piece)) return
+        }
+        socket.destroy()
+      }
+      socket.on('drain', more)
+      more()
+    })
+    assert.match(await single(perspective), /too long/)
+    assert.ok(sent < most / 2, `${sent} bytes were sent`)
+  })
   test('is asked below the path of its URL', async (t) => {
     let asked: string | undefined
     const perspective = await anyServer(t, (request, response) => {
