@@ -202,6 +202,16 @@ describe('names above', () => {
     assertInvalid(result, 'dns', true, /NXDOMAIN/)
     assert.deepEqual(names(result), [AT, ABOVE, TOP])
   })
+  test('never include a public suffix of several labels', async (t) => {
+    const identifier = { type: 'dns' as const, value: 'a.b.shop.co.test' }
+    const script = zone({ '_validation-persist.co.test': [WILD] })
+    const result = await run(t, script, { ...below, identifier, leastLabelsAbove: 3 })
+    assertInvalid(result, 'dns', true, /NXDOMAIN/)
+    assert.deepEqual(
+      names(result),
+      ['a.b.shop.co.test', 'b.shop.co.test', 'shop.co.test'].map((name) => `_validation-persist.${name}`),
+    )
+  })
   test('do not authorize without policy=wildcard', async (t) => {
     const result = await run(t, zone({ [TOP]: [RIGHT] }), below)
     assertInvalid(
