@@ -14,7 +14,7 @@
 import type { ValidationJob, ValidationVerdict } from '../../workers/job.ts'
 import type { ChallengeAttempt } from '../domain/records.ts'
 import { boundRecord, type ValidationRecord } from '../domain/validation-evidence.ts'
-import { retryDelayMs, type ValidationPolicy } from '../domain/validation-policy.ts'
+import { isTriedAgain, retryDelayMs, type ValidationPolicy } from '../domain/validation-policy.ts'
 import { RecentSet } from '../lib/recent-set.ts'
 import { problemDocument } from '../protocol/problem.ts'
 import { renderTimestamp } from '../protocol/timestamp.ts'
@@ -102,6 +102,8 @@ interface Known extends Keyed {
   queuedAt: number
   lastEndedAt: number
   interruptions: number
+  /** What its attempts took, waits apart. */
+  spentMs: number
   /** While it waits for its next attempt. */
   timer?: NodeJS.Timeout | undefined
 }
@@ -208,7 +210,8 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
     const ms = Math.round(performance.now() - startedAt)
     const at = renderTimestamp(new Date(endedAt))
     const tries = request.tries + (verdict.ok ? 0 : 1)
-    const again = !verdict.ok && verdict.retryable && tries <= (policy.maxRetries[request.type] ?? 0)
+    known.spentMs += ms
+    const again = !verdict.ok && verdict.retryable && isTriedAgain(request.type, tries, known.spentMs, policy)
     const retryInMs = again ? retryDelayMs(tries, policy) : undefined
     const record = boundRecord(recordOf(request, verdict, { attempt: request.tries + 1, at, ms, again }))
     const began = new Date(endedAt - ms)
@@ -288,6 +291,7 @@ export function createValidationDispatcher(options: DispatcherOptions): Validati
         queuedAt: now,
         lastEndedAt: now,
         interruptions: 0,
+        spentMs: 0,
       }
       challenges.set(key, made)
       queue.push(made)
