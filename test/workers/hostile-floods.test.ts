@@ -1,6 +1,7 @@
 /** Targets that never stop sending: how much of it is read before an attempt ends, whatever part of the protocol it fills. */
 
 import assert from 'node:assert/strict'
+import type { RequestListener } from 'node:http'
 import type { Socket } from 'node:net'
 import { describe, type TestContext, test } from 'node:test'
 import type { ValidationVerdict } from '../../workers/job.ts'
@@ -89,6 +90,18 @@ describe('a web server that sends without end', () => {
     )
     const verdict = await validateHttp01(aJob(web.port, { httpsPort: secure.port }))
     assertCutOff(verdict, sent, 'connection', /no complete response/)
+  })
+  test('is told apart from one with a large page at every address, over TLS as well', async (t) => {
+    const page: RequestListener = (_request, response) => void response.end(Buffer.alloc(1_000_000, 'x'))
+    const secure = await kept(t, startSecureWeb(page))
+    const toSecure: RequestListener = (request, response) => {
+      response.writeHead(302, { location: `https://demo.test:${secure.port}${request.url}` }).end()
+    }
+    for (const listener of [page, toSecure]) {
+      const web = await kept(t, startWeb(listener))
+      const verdict = await validateHttp01(aJob(web.port, { httpsPort: secure.port }))
+      assertInvalid(verdict, 'incorrectResponse', false, /the body is longer than the key authorization/)
+    }
   })
   test('may send an honest number of informational responses and headers before the answer', async (t) => {
     const hints = 'HTTP/1.1 103 Early Hints\r\nlink: </style.css>; rel=preload\r\n\r\n'.repeat(20)
