@@ -9,7 +9,7 @@
  */
 
 import { setMaxListeners } from 'node:events'
-import { type CaaProperty, evaluateCaa } from '../src/domain/caa.ts'
+import { type CaaProperty, evaluateCaa } from '../src/shared/protocol/caa.ts'
 import { type Deadline, startDeadline } from './deadline.ts'
 import { createDnsClient } from './dns/client.ts'
 import type { DnsClient, DnsResult } from './dns/result.ts'

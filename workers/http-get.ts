@@ -6,8 +6,8 @@
 
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
-import { limitReceived } from '../src/lib/received-limit.ts'
-import { startTimeLimit } from '../src/lib/time-limit.ts'
+import { limitReceived } from '../src/shared/lib/received-limit.ts'
+import { startTimeLimit } from '../src/shared/lib/time-limit.ts'
 import { type ConnectionFailure, errorReason, SENT_WITHOUT_END } from './connection.ts'
 
 export interface GetRequest {

@@ -6,7 +6,7 @@
  */
 
 import { Agent, request as httpsRequest } from 'node:https'
-import { limitReceived } from '../lib/received-limit.ts'
+import { limitReceived } from '../shared/lib/received-limit.ts'
 import { MPIC_PATH, type MpicRequest, MpicResponse } from './api.ts'
 
 export interface PerspectiveSettings {
