@@ -53,7 +53,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     ...[...SHARED, 'src/shared/config-file', 'src/config', 'src/domain', 'src/store', 'src/services', 'src/http'],
     ...['src/main', 'src/dev/run.ts', 'signer/protocol.ts'],
   ],
-  'src/dev': ['src/shared/lib', 'src/config', 'src/main/run-service.ts'],
+  'src/dev': ['src/shared/lib', 'src/runtime/process-identity.ts', 'src/config', 'src/main/run-service.ts'],
   signer: ['src/shared'],
   workers: SHARED,
   // The signer is measured through the client that the service uses, statements through its connections; a load goes into

@@ -8,6 +8,7 @@
  * does not call them signed: an attacker who can silence a signed zone must not gain by it.
  */
 
+import { setMaxListeners } from 'node:events'
 import { type CaaProperty, evaluateCaa } from '../src/shared/protocol/caa.ts'
 import { type Deadline, startDeadline } from './deadline.ts'
 import { createDnsClient } from './dns/client.ts'
@@ -38,6 +39,8 @@ interface Check {
  */
 export async function checkCaa(job: CaaJob): Promise<CaaFinding[]> {
   const controller = new AbortController()
+  // One listener for each question under way, which are some tens.
+  setMaxListeners(0, controller.signal)
   const check: Check = {
     job,
     signal: controller.signal,

@@ -27,6 +27,10 @@ export interface ConnectionFailure {
   reason: string
 }
 
+/** On the wire. OpenSSL takes a chain of 100 KiB; an answer to http-01 is smaller. */
+const MAX_TLS_BYTES = 524_288
+const TLS_LOOK_MS = 25
+
 /** Without a certificate, a key or anything else of a peer, so all connections share it: making one takes half a millisecond. */
 let sharedContext: SecureContext | undefined
 
@@ -53,9 +57,23 @@ export async function connect(endpoint: Endpoint, timeoutMs: number): Promise<So
     ALPNProtocols: protocols,
     ...(serverName !== undefined && { servername: serverName }),
   })
+  limitBytes(secured, socket)
   const leftMs = timeoutMs - (performance.now() - startedAt)
   return (await opened(secured, 'secureConnect', 'tls', leftMs)) ?? secured
 }
+
+/**
+ * Looks from time to time, since nothing tells of what TLS reads and drops: HelloRequest messages while it negotiates, of
+ * which a server may send any number (RFC 5246 §7.4.1.1).
+ */
+function limitBytes(secured: Socket, wire: Socket): void {
+  const timer = setInterval(() => {
+    if (wire.bytesRead > MAX_TLS_BYTES) secured.destroy(Object.assign(new Error('too long'), { code: TOO_LONG }))
+  }, TLS_LOOK_MS)
+  secured.once('close', () => clearInterval(timer))
+}
+
+const TOO_LONG = 'ERR_TOO_LONG'
 
 /** Undefined once the event came; otherwise the socket is destroyed and the failure told. */
 function opened(
@@ -83,6 +101,8 @@ function opened(
   })
 }
 
+export const SENT_WITHOUT_END = 'the server sends without end'
+
 const REASONS: Record<string, string> = {
   ECONNREFUSED: 'connection refused',
   ECONNRESET: 'connection reset',
@@ -91,6 +111,7 @@ const REASONS: Record<string, string> = {
   EHOSTUNREACH: 'host unreachable',
   ENETUNREACH: 'network unreachable',
   EADDRNOTAVAIL: 'address not available',
+  [TOO_LONG]: SENT_WITHOUT_END,
   ERR_SSL_UNSUPPORTED_PROTOCOL: 'the server does not speak TLS 1.2 or later',
   ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION: 'the server does not speak TLS 1.2 or later',
   ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL: 'the server does not speak what ALPN offers',

@@ -6,8 +6,9 @@
 
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
+import { limitReceived } from '../src/shared/lib/received-limit.ts'
 import { startTimeLimit } from '../src/shared/lib/time-limit.ts'
-import { type ConnectionFailure, errorReason } from './connection.ts'
+import { type ConnectionFailure, errorReason, SENT_WITHOUT_END } from './connection.ts'
 
 export interface GetRequest {
   /** Host header, port included where it is not the default. */
@@ -18,6 +19,11 @@ export interface GetRequest {
   /** A longer body ends the exchange with `isTooLong`. */
   maxBodyBytes: number
 }
+
+/** Of everything beside the body: informational responses, heads, chunk sizes, trailers. A read of node has at most as much. */
+const MAX_OVERHEAD_BYTES = 65_536
+/** Of one head (RFC 9110 §5.4 leaves it open). */
+const MAX_HEAD_BYTES = 16_384
 
 export interface HttpResponse {
   kind: 'response'
@@ -48,6 +54,7 @@ export function get(socket: Socket, what: GetRequest, timeoutMs: number): Promis
       createConnection: () => socket,
       path: what.path,
       setHost: false,
+      maxHeaderSize: MAX_HEAD_BYTES,
       headers: {
         host: what.host,
         'user-agent': what.userAgent,
@@ -56,6 +63,7 @@ export function get(socket: Socket, what: GetRequest, timeoutMs: number): Promis
         connection: 'close',
       },
     })
+    limitReceived(request, MAX_OVERHEAD_BYTES + what.maxBodyBytes, () => fail(SENT_WITHOUT_END))
     request.on('response', (response) => readResponse(response, what.maxBodyBytes, finish, fail))
     request.on('error', (error) => fail(errorReason(error)))
     request.on('close', () => fail('connection closed'))

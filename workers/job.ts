@@ -116,6 +116,8 @@ export interface DnsPersist01Job extends DnsMethodJob {
   allowWildcardPolicy: boolean
   /** Names above the identifier are asked too. */
   allowSubdomainPolicy: boolean
+  /** Names above with fewer labels are not asked: those of the registrable domain, where the caller knows it; absent means 2. */
+  leastLabelsAbove?: number
 }
 
 /** A check of CAA records (RFC 8659): who asks, for which names, and what this service is called there. */

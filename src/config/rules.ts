@@ -163,6 +163,9 @@ const ACME: Rule[] = [
       const names = perspectives.map(({ name }) => name)
       const twice = names.find((name, index) => names.indexOf(name) !== index)
       if (twice !== undefined) return `has two perspectives with the name ${twice}; each needs its own`
+      const urls = perspectives.map(({ url }) => perspectiveUrl(url))
+      const again = perspectives.find((_, index) => urls.indexOf(urls[index] as string) !== index)
+      if (again) return `has the URL of ${again.name} twice: one perspective may have one vote (BR 3.2.2.9)`
       const open = perspectives.find(({ token, client_cert_path }) => token === null && client_cert_path === null)
       if (open) return `has no way to show ${open.name} who asks; give token, or client_cert_path and client_key_path`
       const half = perspectives.find((one) => (one.client_cert_path === null) !== (one.client_key_path === null))
@@ -386,5 +389,11 @@ const AROUND: Rule[] = [
       `is ${c.admin_api.default_page_size}; must be at most admin_api.max_page_size, which is ${c.admin_api.max_page_size}`,
   ),
 ]
+
+/** Where two URLs lead to one place they are one text: host in lower case, no default port, no dot or slash at an end. */
+function perspectiveUrl(text: string): string {
+  const { host, pathname } = new URL(text)
+  return host.replace(/\.(?=:|$)/, '') + pathname.replace(/\/+$/, '')
+}
 
 export const RULES: readonly Rule[] = [...SERVER, ...ACME, ...CA, ...CRL, ...AROUND]

@@ -11,9 +11,9 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { identifyProcess, isStillRunning, type ProcessIdentity } from '../runtime/process-identity.ts'
 import type { PostgresAccount } from './postgres-account.ts'
 import { type PostgresPlace, replaceFile } from './postgres-place.ts'
-import { identifyProcess, isStillRunning, type ProcessIdentity } from './process-identity.ts'
 
 interface Owner {
   process: ProcessIdentity

@@ -11,6 +11,12 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, openSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import {
+  identifyProcess,
+  isStillRunning,
+  type ProcessIdentity,
+  workingDirectoryOf,
+} from '../runtime/process-identity.ts'
 import { type PostgresBinaries, requirePostgresBinaries } from './postgres-binaries.ts'
 import { POSTGRES_ENVIRONMENT, prepareCluster } from './postgres-cluster.ts'
 import { claimPlace, releasePlace, startGuard } from './postgres-owner.ts'
@@ -27,7 +33,6 @@ import {
   writeAccessRules,
 } from './postgres-place.ts'
 import { EMBEDDED_SETTINGS, type PostgresSettings, renderSettings } from './postgres-settings.ts'
-import { identifyProcess, isStillRunning, type ProcessIdentity, workingDirectoryOf } from './process-identity.ts'
 
 export interface EmbeddedPostgresOptions {
   /** Created when missing. Root: every folder above it must let the server's user pass, or /var/lib/chancery is used. */

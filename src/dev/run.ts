@@ -110,8 +110,9 @@ function devConfig(options: DevOptions, ca: DevCaFiles, postgres: EmbeddedPostgr
     },
     ari: { enabled: true },
     ...(options.crl && { crl: { enabled: true } }),
-    // Every client of the embedded mode is this machine: limits by address would only stop the one who tries it out.
-    security: { rate_limits: { enabled: false } },
+    // Every client of the embedded mode is this machine: limits by address would only stop the one who tries it out, and
+    // the names of this machine are what there is to order.
+    security: { rate_limits: { enabled: false }, identifier_policy: { forbidden_domains: [] } },
     metrics: { enabled: true },
     logging: { level: options.logLevel, format: 'human' },
   })

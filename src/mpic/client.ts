@@ -6,6 +6,7 @@
  */
 
 import { Agent, request as httpsRequest } from 'node:https'
+import { limitReceived } from '../shared/lib/received-limit.ts'
 import { MPIC_PATH, type MpicRequest, MpicResponse } from './api.ts'
 
 export interface PerspectiveSettings {
@@ -34,7 +35,7 @@ export interface RemotePerspective {
   close(): void
 }
 
-/** A coordinator of many perspectives sends a kilobyte or two for each. */
+/** Head included. A coordinator of many perspectives sends a kilobyte or two for each. */
 const MAX_ANSWER_BYTES = 262_144
 const MAX_REASON = 256
 /** Kept open between checks: a handshake for each would cost a round trip and both sides a signature. */
@@ -82,17 +83,14 @@ function post(
     const length = { 'content-length': Buffer.byteLength(body) }
     const request = httpsRequest(url, { method: 'POST', agent, headers: { ...headers, ...length }, signal })
     request.on('error', onError)
+    limitReceived(request, MAX_ANSWER_BYTES, () => {
+      fail('the answer is too long')
+      request.destroy()
+    })
     request.on('response', (response) => {
       const chunks: Buffer[] = []
-      let size = 0
       response.on('error', onError)
-      response.on('data', (chunk: Buffer) => {
-        size += chunk.length
-        if (size > MAX_ANSWER_BYTES) {
-          fail('the answer is too long')
-          request.destroy()
-        } else chunks.push(chunk)
-      })
+      response.on('data', (chunk: Buffer) => chunks.push(chunk))
       response.on('end', () =>
         response.statusCode === 200 ? resolve({ body: Buffer.concat(chunks) }) : fail(`status ${response.statusCode}`),
       )

@@ -7,6 +7,7 @@
  * then does not corroborate. Answers are used once and never kept.
  */
 
+import { setMaxListeners } from 'node:events'
 import type { CaaFinding, CaaJob, EvidenceStep, ValidationJob, ValidationVerdict } from '../../workers/job.ts'
 import { judgeQuorum, neededCorroborations, type QuorumPolicy, type Vote } from '../domain/quorum.ts'
 import type { CheckType, MpicRequest } from './api.ts'
@@ -50,6 +51,8 @@ export function createCorroboration(options: CorroborationOptions): Corroboratio
   async function ask(request: MpicRequest): Promise<Outcome> {
     const startedAt = performance.now()
     const controller = new AbortController()
+    // One listener for each perspective.
+    setMaxListeners(0, controller.signal)
     const timer = setTimeout(() => controller.abort(), options.timeoutMs)
     let grace: NodeJS.Timeout | undefined
     const steps: EvidenceStep[] = []

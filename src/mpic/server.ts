@@ -51,6 +51,8 @@ const MAX_BODY_BYTES = 16_384
 const MAX_CONNECTIONS = 2000
 const BODY_TIMEOUT_MS = 10_000
 const IDLE_TIMEOUT_MS = 65_000
+/** How often these times are looked at; every half minute by default. */
+const CHECKING_MS = 1000
 
 /** Ends a request with a status and a sentence. */
 class Refusal extends Error {
@@ -74,6 +76,7 @@ export async function startPerspectiveServer(options: PerspectiveServerOptions):
       headersTimeout: BODY_TIMEOUT_MS,
       handshakeTimeout: BODY_TIMEOUT_MS,
       keepAliveTimeout: IDLE_TIMEOUT_MS,
+      connectionsCheckingInterval: CHECKING_MS,
     },
     (request, response) => void respond(request, response),
   )

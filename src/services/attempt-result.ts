@@ -3,7 +3,7 @@
 import type { ValidationVerdict } from '../../workers/job.ts'
 import type { ChallengeAttempt } from '../domain/records.ts'
 import { boundRecord, type ValidationRecord } from '../domain/validation-evidence.ts'
-import { retryDelayMs, type ValidationPolicy } from '../domain/validation-policy.ts'
+import { isTriedAgain, retryDelayMs, type ValidationPolicy } from '../domain/validation-policy.ts'
 import { problemDocument } from '../shared/protocol/problem.ts'
 import { renderTimestamp } from '../shared/protocol/timestamp.ts'
 import type { AttemptResult } from '../store/challenge-store.ts'
@@ -18,6 +18,8 @@ interface EndedAttempt {
   endedAt: number
   /** Milliseconds that the attempt took. */
   took: number
+  /** Milliseconds that this attempt and those before it took together. */
+  spentMs: number
 }
 
 /** @returns `retryInMs` until the next attempt; undefined when there is none */
@@ -26,9 +28,9 @@ export function attemptResult(ended: EndedAttempt): {
   record: ValidationRecord
   retryInMs: number | undefined
 } {
-  const { request, verdict, policy } = ended
+  const { request, verdict, policy, spentMs } = ended
   const tries = request.tries + (verdict.ok ? 0 : 1)
-  const again = !verdict.ok && verdict.retryable && tries <= (policy.maxRetries[request.type] ?? 0)
+  const again = !verdict.ok && verdict.retryable && isTriedAgain(request.type, tries, spentMs, policy)
   const retryInMs = again ? retryDelayMs(tries, policy) : undefined
   const record = boundRecord(recordOf(ended, again))
   return { result: resultOf(ended, record, retryInMs), record, retryInMs }

@@ -84,6 +84,8 @@ interface Known {
   queuedAt: number
   lastEndedAt: number
   interruptions: number
+  /** Milliseconds that its attempts took together. */
+  spentMs: number
   /** While it waits for its next attempt. */
   timer?: NodeJS.Timeout | undefined
 }
@@ -180,6 +182,7 @@ export class ValidationDispatcher {
       queuedAt: now,
       lastEndedAt: now,
       interruptions: 0,
+      spentMs: 0,
     }
     this.#challenges.set(known.key, known)
     this.#queue.push(known)
@@ -269,6 +272,7 @@ export class ValidationDispatcher {
     const startedAt = performance.now()
     const verdict = await validate(jobFor(request))
     const took = Math.round(performance.now() - startedAt)
+    known.spentMs += took
     const { result, record, retryInMs } = attemptResult({
       request,
       verdict,
@@ -276,6 +280,7 @@ export class ValidationDispatcher {
       instanceId,
       endedAt: Date.now(),
       took,
+      spentMs: known.spentMs,
     })
     if (!(await store.recordAttempt(result))) {
       this.#supersede(known)

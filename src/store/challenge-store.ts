@@ -138,8 +138,9 @@ const TRIGGERED_BEFORE: Statement = {
 
 const RECORD_ATTEMPT: Statement = {
   name: 'challenge-record-attempt',
-  // authorizations_pkey, accounts_pkey; a valid outcome also enters authorizations_reusable. An account that is deactivated
-  // at this moment takes its pending authorizations with it, so one of the two statements finds the other's row.
+  // authorizations_pkey, accounts_pkey; a valid outcome also enters authorizations_reusable. Under a claim, this and a
+  // deactivation of the account at the same moment find each other's row. Without one, the authorization of a deactivated
+  // account may become valid: nothing is issued by it, since `issuance-begin` asks for a valid account.
   text: `
     UPDATE authorizations z
        SET attempts = z.attempts || jsonb_build_object(i.type, i.attempt),

@@ -40,12 +40,21 @@ function subjectNames(der: Buffer): { values: string[]; critical: boolean } {
   return { values: extension.names.toJSON().map(({ value }) => String(value)), critical: extension.critical }
 }
 
+/** The built-in profile, and P-521, which it leaves out. */
+const EVERY_CURVE = {
+  key_usages: ['digital_signature', 'key_encipherment'],
+  extended_key_usages: ['server_auth'],
+  key_types: ['RSA', 'P-256', 'P-384', 'P-521'],
+}
+
 describe('issuance and revocation', () => {
   let service: TestService
   let responder: Responder
   let client: AcmeClient
   before(async () => {
-    service = await startTestService({ config: { security: { identifier_policy: { allow_ip: true } } } })
+    service = await startTestService({
+      config: { security: { identifier_policy: { allow_ip: true } }, ca: { profiles: { default: EVERY_CURVE } } },
+    })
     responder = await startResponder(service.http01Port)
     client = await registeredClient(service.directoryUrl)
   })
@@ -191,6 +200,11 @@ describe('issuance and revocation', () => {
     assert.equal(answer.body.length, 0)
     assert.equal(await recordedReason(der), 4)
     assert.equal((await client.post(certificateUrl)).status, 200, 'it can still be fetched')
+  })
+
+  test('names below localhost are not ordered (RFC 6761 §6.3)', async () => {
+    const answer = await client.newOrder(['a.localhost'])
+    assert.equal(`${answer.status} ${answer.json.type}`, `400 ${PROBLEM}rejectedIdentifier`)
   })
 
   test('the key of the certificate revokes, without an account (§7.6)', async () => {

@@ -113,6 +113,17 @@ describe('a verdict of the primary perspective', () => {
       { step: 'corroboration', check: 'dcv', of: 2, corroborated: 2, needed: 1, result: 'corroborated' },
     ])
   })
+  test('that twelve corroborate raises no warning about listeners', async (t) => {
+    const warnings: Error[] = []
+    const onWarning = (warning: Error) => void warnings.push(warning)
+    process.on('warning', onWarning)
+    t.after(() => process.removeListener('warning', onWarning))
+    const { url } = await serving(t, () => YES)
+    const list = Array.from({ length: 12 }, (_, index) => remote(t, url, { name: `p${index}` }))
+    assert.ok((await corroboration(list).verdict(job, good())).ok)
+    await sleep(10)
+    assert.deepEqual(warnings, [])
+  })
   test('that is bad asks nobody', async (t) => {
     const server = await serving(t, () => YES)
     const bad: ValidationVerdict = { ok: false, problem: 'dns', detail: 'x', retryable: true, evidence: [] }
@@ -270,6 +281,24 @@ describe('a perspective does not corroborate when it', () => {
       response.on('close', () => clearInterval(timer))
     })
     assert.equal(await single(perspective, { timeoutMs: 300 }), 'no answer in time')
+  })
+  test('sends informational responses without end', async (t) => {
+    const piece = 'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(2048)
+    const most = 64 * 1024 * 1024
+    let sent = 0
+    const perspective = await anyServer(t, ({ socket }) => {
+      const more = () => {
+        while (!socket.destroyed && sent < most) {
+          sent += piece.length
+          if (!socket.write(piece)) return
+        }
+        socket.destroy()
+      }
+      socket.on('drain', more)
+      more()
+    })
+    assert.match(await single(perspective), /too long/)
+    assert.ok(sent < most / 2, `${sent} bytes were sent`)
   })
   test('is asked below the path of its URL', async (t) => {
     let asked: string | undefined

@@ -1,9 +1,11 @@
 /** The server of a perspective beside its checks: what it makes of clients that leave and of faults of its own. */
 
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { request as httpsRequest } from 'node:https'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { connect } from 'node:tls'
 import { MPIC_PATH } from '../../src/mpic/api.ts'
 import { Busy, type PerspectiveServer, startPerspectiveServer } from '../../src/mpic/server.ts'
 import { loopbackCertificate, type TestCertificate } from '../support/certificates.ts'
@@ -64,6 +66,16 @@ describe('the server of a perspective', () => {
     request.destroy()
     await sleep(200)
     assert.deepEqual([faults, answers], [[], []])
+  })
+
+  test('hangs up on who sends nothing but line ends, in the time that a request has', async () => {
+    const socket = connect({ host: '127.0.0.1', port: server.port, ca: certificate.cert }).on('error', () => undefined)
+    const startedAt = performance.now()
+    const timer = setInterval(() => socket.write('\r\n'), 50)
+    await once(socket.resume(), 'close')
+    clearInterval(timer)
+    // Ten seconds, and up to half a minute more where nobody looks at the clock in between.
+    assert.ok(performance.now() - startedAt < 25_000)
   })
 
   test('tells a client that sends too much, and goes on sending, so', async () => {

@@ -9,6 +9,7 @@ import type { CaaFinding, CaaJob, CaaSubject, DnsSettings } from '../../workers/
 import { caa, caaScript } from './scripted-caa.ts'
 import {
   cname,
+  comparingOctets,
   encodeReply,
   NXDOMAIN,
   type Reply,
@@ -126,6 +127,11 @@ describe('climbing (RFC 8659 §3)', () => {
     assert.equal((await checkOne(server, `${'a.'.repeat(39)}example`)).result, 'forbidden')
     assert.equal(askedFor(server).length, 40)
   })
+  for (const holder of ['a-name-of-many-letters.example', 'example'])
+    test(`records of ${holder} count where its server compares names octet by octet`, async (t) => {
+      const server = await serve(t, comparingOctets(caaScript({ [holder]: ['0 issue "other.example"'] })))
+      assert.equal((await checkOne(server, 'a-name-of-many-letters.example')).result, 'forbidden')
+    })
   test('records that came over TCP count', async (t) => {
     const lines = Array.from({ length: 100 }, (_, i) => `0 issue "other${i}.example"`)
     const script = caaScript({ 'host.example': [...lines, '0 issue "ca.example"'] })
@@ -235,8 +241,26 @@ describe('wildcards and methods', () => {
       findings.flatMap(({ result }, i) => (result === 'forbidden' ? [i] : [])),
       [7],
     )
-    assert.equal(server.asked.length, 102)
+    assert.equal(askedFor(server).length, 102)
+    assert.equal(server.asked.filter(({ name }) => name === 'host.example').length, 1)
   })
+})
+
+test('a check of many names raises no warning about its listeners', async (t) => {
+  const warnings: Error[] = []
+  const onWarning = (warning: Error) => void warnings.push(warning)
+  process.on('warning', onWarning)
+  t.after(() => process.removeListener('warning', onWarning))
+  const server = await serve(t, caaScript({}))
+  await checkCaa(
+    aJob(
+      server,
+      Array.from({ length: 30 }, (_, i) => `a.b.c.n${i}.host.example`),
+    ),
+  )
+  // Warnings are told of at the next turn.
+  await sleep(10)
+  assert.deepEqual(warnings, [])
 })
 
 describe('look-ups that fail', () => {
@@ -269,6 +293,11 @@ describe('look-ups that fail', () => {
       assert.ok(performance.now() - startedAt < 10_000)
     })
   }
+  test('an answer in random case and silence in lower case is a failure', async (t) => {
+    const server = await serve(t, ({ name, query }) => (query.questions![0]!.name === name ? 'drop' : {}))
+    const finding = await checkOne(server, 'a-name-of-many-letters.example', { timeoutMs: 500 })
+    assert.equal(finding.result, 'failed')
+  })
   test('a failing parent of a name without records is a failure', async (t) => {
     const server = await serve(t, byName({ 'host.example': { rcode: SERVFAIL } }))
     const finding = await checkOne(server, 'a.host.example')

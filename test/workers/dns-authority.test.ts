@@ -66,7 +66,7 @@ describe('require_authoritative', () => {
     const verdict = await validateDns01(job)
     assertValid(verdict)
     assert.deepEqual(
-      resolver.asked.filter(({ type }) => type === 'NS').map(({ name }) => name),
+      [...new Set(resolver.asked.filter(({ type }) => type === 'NS').map(({ name }) => name))],
       [RECORD, 'demo.example', 'example'],
     )
     assert.deepEqual(
@@ -75,6 +75,11 @@ describe('require_authoritative', () => {
     )
     const [look] = looksOf(verdict)
     assert.deepEqual([look?.['via'], look?.['resolver']], ['authoritative', servers[0]!.resolver])
+  })
+  test('a server of the zone that compares names octet by octet is asked in lower case, too', async (t) => {
+    const octets: Script = (asked) =>
+      asked.query.questions![0]!.name === asked.name ? right(asked) : { flags: AA, rcode: NXDOMAIN }
+    assertValid(await validateDns01((await world(t, [octets])).job))
   })
   test('what the resolver has in its cache does not count', async (t) => {
     const { job } = await world(t, [absent], { [RECORD]: [txt(RECORD, DIGEST)] })

@@ -10,6 +10,7 @@ import {
   a,
   aaaa,
   cname,
+  comparingOctets,
   encodeReply,
   NXDOMAIN,
   ns,
@@ -485,5 +486,58 @@ describe('a hostile name server', () => {
       ),
       { numRuns: 150 },
     )
+  })
+})
+
+describe('a server that compares names octet by octet', () => {
+  const known = comparingOctets(({ name, type }) =>
+    type === 'TXT' ? { answers: [txt(name, 'here')] } : type === 'A' ? { answers: [a(name, '192.0.2.1')] } : {},
+  )
+  /** Long enough that random case leaves no name as it is. */
+  const NAME = 'a-name-of-many-letters.example'
+
+  test('is asked once more in lower case, and what it has then counts over TCP', async (t) => {
+    const server = await serve(t, known)
+    const found = await clientOf([server.resolver]).query(NAME, 'TXT')
+    assert.equal(found.kind, 'answer')
+    assert.deepEqual(
+      server.asked.map(({ transport, query }) => [transport, query.questions![0]!.name === NAME]),
+      [
+        ['udp', false],
+        ['udp', true],
+        ['tcp', true],
+      ],
+    )
+  })
+  test('is asked so for addresses, where neither family has any', async (t) => {
+    const server = await serve(t, known)
+    const found = await clientOf([server.resolver]).addresses(NAME)
+    assert.deepEqual(found.kind === 'answer' && found.ipv4, ['192.0.2.1'])
+  })
+  test('is not asked so for a second family of addresses', async (t) => {
+    const server = await serve(t, ({ name, type }) => (type === 'A' ? { answers: [a(name, '192.0.2.1')] } : {}))
+    await clientOf([server.resolver]).addresses(NAME)
+    assert.equal(server.asked.length, 2)
+  })
+  test('is not believed over UDP, where a forger would have no letters to guess', async (t) => {
+    const server = await serve(t, (asked) => (asked.transport === 'udp' ? known(asked) : {}))
+    assert.equal((await clientOf([server.resolver]).query(NAME, 'TXT')).kind, 'nodata')
+  })
+  test('fails the look-up when it has no TCP to confirm by', async (t) => {
+    const server = await startDns(known, '127.0.0.1', { tcp: false })
+    t.after(() => server.close())
+    const found = await clientOf([server.resolver]).query(NAME, 'TXT')
+    assert.deepEqual(found.kind === 'failed' && found.reason, 'the name server refuses connections')
+  })
+  test('and knows nothing either way is asked twice', async (t) => {
+    for (const script of [() => ({ rcode: NXDOMAIN }), () => ({})]) {
+      const server = await serve(t, script)
+      assert.match((await clientOf([server.resolver]).query(NAME, 'TXT')).kind, /^(nodata|nxdomain)$/)
+      assert.equal(server.asked.length, 2)
+    }
+  })
+  test('and lacks EDNS is asked without it in both cases', async (t) => {
+    const server = await serve(t, (asked) => ((asked.query.additionals ?? []).length > 0 ? { rcode: 1 } : known(asked)))
+    assert.equal((await clientOf([server.resolver]).query(NAME, 'TXT')).kind, 'answer')
   })
 })

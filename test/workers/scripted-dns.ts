@@ -64,6 +64,9 @@ export function soa(name: string): dnsPacket.Answer {
   return { type: 'SOA', name, ttl: 60, data: { mname: `ns.${name}`, rname: `admin.${name}`, serial: 1 } }
 }
 
+/** Questions of a look that finds nothing: in random case of letters, and in lower case. */
+export const ONE_LOOK = 2
+
 /** The usual zone file: addresses by name, empty answers for types a known name lacks, NXDOMAIN for other names. */
 export function zoneScript(zone: Record<string, readonly string[]>): Script {
   return ({ name, type }) => {
@@ -165,3 +168,12 @@ async function listenOnOnePort(tcp: Server, udp: UdpSocket, host: string, wanted
     }
   }
 }
+
+/**
+ * A server that compares names octet by octet, against RFC 4343 (pebble-challtestsrv does): nothing is known of a name that
+ * is asked for with an upper-case letter in it.
+ */
+export const comparingOctets =
+  (script: Script): Script =>
+  (asked) =>
+    asked.query.questions![0]!.name === asked.name ? script(asked) : {}

@@ -17,6 +17,8 @@ export interface AskOptions {
   recursion: boolean
   /** Rounds after the first through the servers that were silent. */
   retries: number
+  /** Nothing found in random letter case is asked for again in lower case (docs/decisions/dns-lower-case.md). */
+  bothCases: boolean
   deadline: Deadline
   signal: AbortSignal
 }
@@ -89,7 +91,13 @@ function refusalOf(exchange: Exchange, recursion: boolean): string | undefined {
   return undefined
 }
 
-/** One server: UDP, TCP when UDP will not do, and once more without EDNS for a server that does not know it (RFC 6891 §7). */
+interface Question {
+  name: string
+  type: DnsType
+  edns: boolean
+}
+
+/** One server, and once more without EDNS if it does not know it (RFC 6891 §7). */
 async function ask(
   server: NameServer,
   name: string,
@@ -97,17 +105,39 @@ async function ask(
   waitMs: number,
   options: AskOptions,
 ): Promise<Exchange> {
-  const { recursion, dnssec } = options
-  const withEdns = await askOver(server, buildQuery(name, type, { edns: true, dnssec, recursion }), waitMs, options)
+  const withEdns = await askInCases(server, { name, type, edns: true }, waitMs, options)
   if (withEdns.kind !== 'response' || !['FORMERR', 'NOTIMP', 'RCODE16'].includes(withEdns.response.rcode))
     return withEdns
-  return askOver(server, buildQuery(name, type, { edns: false, dnssec: false, recursion }), waitMs, options)
+  return askInCases(server, { name, type, edns: false }, waitMs, options)
 }
 
-async function askOver(server: NameServer, query: DnsQuery, waitMs: number, options: AskOptions): Promise<Exchange> {
+/** In random letter case; a server that compares names by octets finds nothing then, against RFC 4343. */
+async function askInCases(
+  server: NameServer,
+  { name, type, edns }: Question,
+  waitMs: number,
+  options: AskOptions,
+): Promise<Exchange> {
+  const { recursion } = options
+  const query = (lowerCase: boolean) =>
+    buildQuery(name, type, { edns, dnssec: edns && options.dnssec, recursion, lowerCase })
   const left = () => Math.min(waitMs, options.deadline.remainingMs())
-  const overUdp = await exchangeUdp(server, query, left(), options.signal)
-  return overUdp.kind === 'use-tcp' ? exchangeTcp(server, query, left(), options.signal) : overUdp
+  const askOver = async (query: DnsQuery, needsTcp: (overUdp: Exchange) => boolean) => {
+    const overUdp = await exchangeUdp(server, query, left(), options.signal)
+    return needsTcp(overUdp) ? exchangeTcp(server, query, left(), options.signal) : overUdp
+  }
+
+  const found = await askOver(query(false), ({ kind }) => kind === 'use-tcp')
+  if (!options.bothCases || !isNothing(found)) return found
+  // A forger has no letters to guess here, so what is found counts only over TCP.
+  return askOver(query(true), (overUdp) => overUdp.kind === 'use-tcp' || isSomething(overUdp))
+}
+
+const isNothing = (exchange: Exchange) => isAnswer(exchange) && exchange.response.answers.length === 0
+const isSomething = (exchange: Exchange) => isAnswer(exchange) && exchange.response.answers.length > 0
+
+function isAnswer(exchange: Exchange): exchange is Exchange & { kind: 'response' } {
+  return exchange.kind === 'response' && ['NOERROR', 'NXDOMAIN'].includes(exchange.response.rcode)
 }
 
 function serverText({ address, port }: NameServer): string {

@@ -29,6 +29,7 @@ export interface AuthorityOptions {
 const MAX_SERVERS = 8
 /** An address of each family, and a spare. */
 const MAX_ADDRESSES = 3
+const WAY = { dnssec: false, recursion: false, bothCases: true }
 /** Once one server has answered, how long the others may still take. */
 const OTHERS_GRACE_MS = 2000
 
@@ -48,7 +49,7 @@ export async function askAuthorities(
   const askOne = async (serverName: string) => {
     const addresses = await addressesOf(serverName, deadline, signal, options)
     if (addresses.length === 0) return failed('no address that may be asked')
-    return askServers(addresses, name, type, { dnssec: false, recursion: false, retries, deadline, signal })
+    return askServers(addresses, name, type, { ...WAY, retries, deadline, signal })
   }
   const answers = await allWithGrace<Answered | DnsFailure>(
     zone.serverNames.slice(0, MAX_SERVERS).map(askOne),

@@ -40,13 +40,14 @@ export function createDnsClient(settings: DnsSettings, options: DnsClientOptions
   const { retries } = settings
   const boundOf = (deadline: Deadline) => deadline.atMost(settings.timeoutMs)
 
-  const throughResolvers = (deadline: Deadline, signal: () => AbortSignal): Ways => ({
+  const throughResolvers = (deadline: Deadline, signal: () => AbortSignal, bothCases = true): Ways => ({
     ask: (name, type) => {
       // A DS record stands in the zone above the one it is about (RFC 4035 §3.1.4.1).
       const source = sourceOf(type === 'DS' ? name.slice(name.indexOf('.') + 1) : name)
       const { dnssec = false } = options
       if (isAnsweredHere(source, type)) return Promise.resolve(fixedAnswer(source, name, type))
-      return askServers(source.servers, name, type, { dnssec, recursion: true, retries, deadline, signal: signal() })
+      const way = { dnssec, recursion: true, bothCases, retries, deadline }
+      return askServers(source.servers, name, type, { ...way, signal: signal() })
     },
     isSameSource: (name, alias) => sourceOf(name) === sourceOf(alias),
   })
@@ -58,24 +59,12 @@ export function createDnsClient(settings: DnsSettings, options: DnsClientOptions
     },
 
     async resolveAddresses(name, deadline, signal) {
-      // Made when somebody is asked: fixed addresses need none, and one costs 10 µs.
-      let made: AbortController | undefined
-      const controller = () => {
-        made ??= new AbortController()
-        return made
-      }
-      const cancel = () => controller().abort()
-      signal?.addEventListener('abort', cancel)
-      const ways = throughResolvers(boundOf(deadline), () => controller().signal)
-      const families = [lookUp(normalName(name), 'AAAA', ways), lookUp(normalName(name), 'A', ways)] as const
-      await allWithGrace<DnsResult<'A' | 'AAAA'>>(
-        families,
-        ({ kind }) => kind === 'answer',
-        RESOLUTION_GRACE_MS,
-        cancel,
-      )
-      signal?.removeEventListener('abort', cancel)
-      return mergeFamilies(await families[0], await families[1])
+      const bound = boundOf(deadline)
+      const families = (bothCases: boolean) =>
+        bothFamilies(normalName(name), (signalOf) => throughResolvers(bound, signalOf, bothCases), signal)
+      const found = await families(false)
+      // Most names have one family alone, which is no reason to ask for the other one twice.
+      return found.kind === 'answer' || found.kind === 'failed' ? found : families(true)
     },
   }
 
@@ -93,6 +82,26 @@ export function createDnsClient(settings: DnsSettings, options: DnsClientOptions
       })
     },
   }
+}
+
+async function bothFamilies(
+  name: string,
+  waysWith: (signal: () => AbortSignal) => Ways,
+  signal: AbortSignal | undefined,
+): Promise<AddressResult> {
+  // Made when somebody is asked: fixed addresses need none, and one costs 10 µs.
+  let made: AbortController | undefined
+  const controller = () => {
+    made ??= new AbortController()
+    return made
+  }
+  const cancel = () => controller().abort()
+  signal?.addEventListener('abort', cancel)
+  const ways = waysWith(() => controller().signal)
+  const families = [lookUp(name, 'AAAA', ways), lookUp(name, 'A', ways)] as const
+  await allWithGrace<DnsResult<'A' | 'AAAA'>>(families, ({ kind }) => kind === 'answer', RESOLUTION_GRACE_MS, cancel)
+  signal?.removeEventListener('abort', cancel)
+  return mergeFamilies(await families[0], await families[1])
 }
 
 function mergeFamilies(v6: DnsResult<'AAAA'>, v4: DnsResult<'A'>): AddressResult {

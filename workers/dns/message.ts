@@ -45,19 +45,19 @@ const UDP_PAYLOAD_SIZE = 1232
 const HEADER_BYTES = 12
 
 /**
- * A query with random id and randomly cased letters (0x20: an off-path forger has to guess those as well).
- * `name` is a queryable name.
+ * A query with random id and, randomly cased letters (0x20: an off-path forger has to guess those as well) unless
+ * `lowerCase` says otherwise. `name` is a queryable name in lower case.
  */
 export function buildQuery(
   name: string,
   type: DnsType,
-  options: { edns: boolean; dnssec: boolean; recursion: boolean },
+  options: { edns: boolean; dnssec: boolean; recursion: boolean; lowerCase?: boolean },
 ): DnsQuery {
   const bytes = dnsPacket.encode({
     type: 'query',
     id: randomInt(0x10000),
     flags: (options.recursion ? dnsPacket.RECURSION_DESIRED : 0) | (options.dnssec ? dnsPacket.AUTHENTIC_DATA : 0),
-    questions: [{ type, name: randomCase(name), class: 'IN' }],
+    questions: [{ type, name: options.lowerCase ? name : randomCase(name), class: 'IN' }],
     additionals: options.edns ? [optRecord(options.dnssec)] : [],
   })
   // Labels with their length octets, the root label, type and class.

@@ -59,11 +59,15 @@ async function searchNames(attempt: Attempt): Promise<ValidationVerdict> {
   return { ok: false, problem, detail, retryable: failures.some(({ retryable }) => retryable), evidence }
 }
 
-/** The identifier, and the names of at least two labels above it when they may speak for it (draft §6). */
-function recordNames({ identifier, allowSubdomainPolicy }: DnsPersist01Job): string[] {
+/** A top-level domain speaks for nobody below it. */
+const LEAST_LABELS_ABOVE = 2
+
+/** The identifier, and the names above it when they may speak for it (draft §6). */
+function recordNames({ identifier, allowSubdomainPolicy, leastLabelsAbove }: DnsPersist01Job): string[] {
   const names = [identifier.value]
   const labels = identifier.value.split('.')
-  for (let cut = 1; allowSubdomainPolicy && labels.length - cut >= 2; cut++) names.push(labels.slice(cut).join('.'))
+  const least = Math.max(LEAST_LABELS_ABOVE, leastLabelsAbove ?? 0)
+  for (let cut = 1; allowSubdomainPolicy && labels.length - cut >= least; cut++) names.push(labels.slice(cut).join('.'))
   return names
 }
 

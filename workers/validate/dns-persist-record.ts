@@ -56,6 +56,14 @@ const MAX_TIMESTAMP = 253_402_300_799
 /** RFC 2181 §8: a TTL with the upper bit set counts as zero. */
 const MAX_TTL = 0x7fff_ffff
 
+/** Records of one name that are for this server. An account needs one, or one for each form. */
+const MAX_RECORDS = 100
+const TOO_MANY: Refusal = {
+  problem: 'unauthorized',
+  reason: `is one of more than ${MAX_RECORDS} for this server, which are too many to read`,
+  retryable: true,
+}
+
 /** Which refusal a client gets to read: the one furthest to the right. */
 const CLOSENESS = ['another account', 'not readable', 'not sufficient'] as const
 
@@ -65,7 +73,10 @@ type Judged =
 
 /** @param now the instant that `persistUntil` and the lifetime are measured from */
 export function evaluateRecords(records: readonly TxtRecord[], subject: PersistSubject, now: Date): RecordsVerdict {
-  const judged = records.filter((record) => namesUs(record.text, subject)).map((record) => judge(record, subject, now))
+  const ours = records.filter((record) => namesUs(record.text, subject))
+  if (ours.length > MAX_RECORDS) return { kind: 'refused', ...TOO_MANY }
+  const context: Context = { subject, hashedUris: hashedUrisOf(subject), now }
+  const judged = ours.map((record) => judge(record, context))
   const authorized = judged.filter((one) => one.authorized)
   if (authorized.length > 0) {
     const { text, validForSeconds } = authorized.reduce((best, one) => (lifetime(one) > lifetime(best) ? one : best))
@@ -84,14 +95,21 @@ export function namesUs(text: string, { issuerDomainNames }: Pick<PersistSubject
 const lifetime = ({ validForSeconds }: { validForSeconds: number | undefined }) =>
   validForSeconds ?? Number.POSITIVE_INFINITY
 
-function judge({ text, ttlSeconds }: TxtRecord, subject: PersistSubject, now: Date): Judged {
+interface Context {
+  subject: PersistSubject
+  /** Every hashed account URI that is the account's. */
+  hashedUris: () => ReadonlySet<string>
+  now: Date
+}
+
+function judge({ text, ttlSeconds }: TxtRecord, { subject, hashedUris, now }: Context): Judged {
   const value = parseIssueValue(text)
   if (!value) return unreadable('is not an issue value (RFC 8659 §4.2)')
   if (repeatedTag(value) !== undefined) return unreadable('has a parameter twice')
   const [accountUri = ''] = parameterValues(value, 'accounturi')
   if (accountUri === '') return unreadable('has no accounturi')
 
-  const account = identifyAccount(accountUri, subject)
+  const account = identifyAccount(accountUri, subject, hashedUris)
   if (account === 'malformed') return unreadable('has an accounturi that is no hashed account URI of this server')
   if (account === 'another') return anotherAccount(subject)
 
@@ -113,17 +131,28 @@ function judge({ text, ttlSeconds }: TxtRecord, subject: PersistSubject, now: Da
 /** Simple string comparison (RFC 3986 §6.2.1): no case is folded, nothing is decoded. */
 function identifyAccount(
   uri: string,
-  { accountUrl, hashed, recordName }: PersistSubject,
+  { accountUrl, hashed }: PersistSubject,
+  hashedUris: () => ReadonlySet<string>,
 ): 'url' | 'hash' | 'another' | 'malformed' {
   if (uri === accountUrl) return 'url'
   if (!hashed?.prefix || !uri.startsWith(hashed.prefix)) return 'another'
   if (!isHashedAccountUri(hashed.prefix, uri)) return 'malformed'
-  const isOurs = hashed.thumbprints.some((thumbprint) =>
-    [recordName, ANY_DOMAIN].some(
-      (domainName) => hashedAccountUri(hashed.prefix, { domainName, thumbprint, accountUrl }) === uri,
-    ),
-  )
-  return isOurs ? 'hash' : 'another'
+  return hashedUris().has(uri) ? 'hash' : 'another'
+}
+
+/** Made when the first record asks for them, and once: an account can have had many keys, and a name have many records. */
+function hashedUrisOf({ accountUrl, hashed, recordName }: PersistSubject): () => ReadonlySet<string> {
+  let made: Set<string> | undefined
+  return () => {
+    made ??= new Set(
+      (hashed?.thumbprints ?? []).flatMap((thumbprint) =>
+        [recordName, ANY_DOMAIN].map((domainName) =>
+          hashedAccountUri(hashed?.prefix ?? '', { domainName, thumbprint, accountUrl }),
+        ),
+      ),
+    )
+    return made
+  }
 }
 
 /** Seconds since 1970; undefined when absent. */

@@ -191,10 +191,10 @@ function fail(attempt: Attempt, problem: Failure['problem'], reason: string, ret
 
 /**
  * Type and further attempts would tell causes apart as the sentence would. The response that did not do is the redirect
- * itself; what fails there for a moment is tried again.
+ * itself. Final, so that a chain is followed once (docs/decisions/bounded-attempts.md).
  */
 const BEHIND_REDIRECT = {
   problem: 'incorrectResponse',
   detail: 'it redirects, and no key authorization was found there; the operator of this server can see why',
-  retryable: true,
+  retryable: false,
 } as const

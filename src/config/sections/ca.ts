@@ -52,8 +52,8 @@ const Profile = z
       unit: 'days',
     }),
     key_types: setting(
-      someOf(SUBJECT_KEY_TYPES, ['RSA', 'P-256', 'P-384', 'P-521']),
-      'Kinds of key that a certification request may carry.',
+      someOf(SUBJECT_KEY_TYPES, ['RSA', 'P-256', 'P-384']),
+      'Kinds of key that a certification request may carry. Root programs take no others than the default ones.',
     ),
     issuer: setting(
       z

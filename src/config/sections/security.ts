@@ -60,8 +60,8 @@ const IdentifierPolicy = z
       'Names that may be ordered; `*.x` is x and everything below it, and the only way to allow wildcard names. Empty allows all.',
     ),
     forbidden_domains: setting(
-      list(NAME_PATTERN),
-      'Names that may not be ordered, nor wildcard names that cover them; `*.x` is x and everything below it.',
+      list(NAME_PATTERN, ['*.localhost']),
+      'Names that may not be ordered, nor wildcard names that cover them; `*.x` is x and everything below it. Names below localhost are every host, and at validation the CA itself.',
     ),
     allow_wildcards: setting(flag(true), 'Allow `*.` names.'),
     allow_ip: setting(flag(false), 'Allow IP addresses as identifiers (RFC 8738).'),

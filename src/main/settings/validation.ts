@@ -41,9 +41,14 @@ function methodSettings({ challenges }: Config, { modules }: ExtensionThreadData
 
 export function validationPolicy(config: Config, extensions: ExtensionThreadData): ValidationPolicy {
   const methods = methodSettings(config, extensions)
+  // CAA and perspectives have a time of their own, behind that of the method.
+  const afterwardsMs = (isCaaEnforced(config) ? caaTimeoutMs(config) : 0) + corroborationMs(config)
   const { backoff_base_seconds, backoff_max_seconds } = config.challenges
   return {
     maxRetries: Object.fromEntries([...methods].map(([type, { max_retries }]) => [type, max_retries])),
+    maxSpentMs: Object.fromEntries(
+      [...methods].map(([type, { timeout_seconds }]) => [type, 2 * timeout_seconds * SECOND_MS + afterwardsMs]),
+    ),
     backoffBaseMs: backoff_base_seconds * SECOND_MS,
     backoffMaxMs: backoff_max_seconds * SECOND_MS,
   }

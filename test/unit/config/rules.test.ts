@@ -3,7 +3,10 @@ import { describe, test } from 'node:test'
 import { RULES } from '../../../src/config/rules.ts'
 import { aConfig, errorLines, isSetBy, parseTree, type Tree } from './support.ts'
 
-const aPerspective = (changes: object = {}) => ({ name: 'a', url: 'https://a.example', token: 'x', ...changes })
+const aPerspective = (changes: { name?: string; [key: string]: unknown } = {}) => ({
+  ...{ name: 'a', url: `https://${changes.name ?? 'a'}.example`, token: 'x' },
+  ...changes,
+})
 
 /** Patch of the minimal configuration, and the places of the errors that the rules find. */
 const CASES: [string, Tree, string[]][] = [
@@ -34,6 +37,18 @@ const CASES: [string, Tree, string[]][] = [
   [
     'perspectives with a validator module',
     { challenges: { enabled: ['ext:./a.js'], perspectives: [aPerspective()] } },
+    ['challenges.perspectives'],
+  ],
+  [
+    'two perspectives with one URL, however it is written',
+    {
+      challenges: {
+        perspectives: [
+          aPerspective({ url: 'https://a.example/x' }),
+          aPerspective({ name: 'b', url: 'https://A.example.:443/x//' }),
+        ],
+      },
+    },
     ['challenges.perspectives'],
   ],
   [

@@ -80,6 +80,8 @@ describe('schema', () => {
     assert.equal(config.ca.serial_source, 'random')
     assert.equal(config.order.finalize_wait_ms, 2000)
     assert.deepEqual(config.ca.profiles['default']?.extended_key_usages, ['server_auth'])
+    assert.deepEqual(config.ca.profiles['default']?.key_types, ['RSA', 'P-256', 'P-384'])
+    assert.deepEqual(config.security.identifier_policy.forbidden_domains, ['*.localhost'])
     const { server: _, ...withoutWorkers } = MINIMAL
     const { workers } = ConfigSchema.parse({ ...withoutWorkers, server: { external_url: 'https://a.example' } }).server
     assert.ok(workers >= 1 && workers <= 8)

@@ -332,6 +332,24 @@ describe('validation dispatcher', () => {
     })
   })
 
+  test('attempts that took long enough together are the last (docs/decisions/bounded-attempts.md)', async () => {
+    const policy = { maxRetries: { 'http-01': 9 }, maxSpentMs: { 'http-01': 50 }, backoffBaseMs: 1, backoffMaxMs: 1 }
+    const slow = aDispatcher(
+      async () => {
+        await sleep(60)
+        return bad(true)
+      },
+      { policy },
+    )
+    slow.dispatcher.dispatch(aRequest())
+    await until(() => slow.dispatcher.load().known === 0)
+    assert.deepEqual([slow.startedAt.length, slow.results], [1, ['failure']])
+    const other = aDispatcher(async () => bad(true), { policy: { ...policy, maxSpentMs: { 'dns-01': 0 } } })
+    other.dispatcher.dispatch(aRequest())
+    await until(() => other.dispatcher.load().known === 0)
+    assert.equal(other.startedAt.length, 10)
+  })
+
   test('a client that asks again has the next attempt sooner, but not at once (RFC 8555 §8.2)', async () => {
     const { dispatcher, startedAt } = aDispatcher(async (_job, run) => (run === 2 ? GOOD : bad(true)), {
       policy: {

@@ -41,6 +41,38 @@ const evaluate = (texts: readonly string[], over: Partial<PersistSubject> = {}, 
     NOW,
   )
 
+describe('many records and many keys', () => {
+  const many = Array.from({ length: 1000 }, (_, i) => THUMBPRINT.replace('NzbL', String(i).padStart(4, '0')))
+  const stranger = `ca.example; accounturi=${hashed('example.org')}`
+
+  test('each key is hashed once for a name, however many records there are', () => {
+    let reads = 0
+    const thumbprints = new Proxy(many, {
+      get(target, key) {
+        if (key === '0') reads++
+        return Reflect.get(target, key) as unknown
+      },
+    })
+    const records = Array.from({ length: 100 }, () => stranger)
+    const verdict = evaluate([...records, ...records.slice(1), ''], { hashed: { prefix: PREFIX, thumbprints } })
+    assert.equal(verdict.kind, 'refused')
+    const right = `ca.example; accounturi=${hashed('example.com', many.at(-1))}`
+    assert.equal(evaluate([...records.slice(1), right], { hashed: { prefix: PREFIX, thumbprints } }).kind, 'authorized')
+    assert.ok(reads <= 2, `the first of the keys was read ${reads} times`)
+  })
+  test('more than a hundred records for this server are not read, and any number for others are passed over', () => {
+    const others = Array.from({ length: 500 }, () => 'other.example; accounturi=x')
+    const filling = Array.from({ length: 99 }, () => stranger)
+    assert.equal(evaluate([...others, ...filling, RIGHT]).kind, 'authorized')
+    assert.deepEqual(evaluate([RIGHT, stranger, ...filling]), {
+      kind: 'refused',
+      problem: 'unauthorized',
+      reason: 'is one of more than 100 for this server, which are too many to read',
+      retryable: true,
+    })
+  })
+})
+
 type Row = [what: string, texts: readonly string[], over?: Partial<PersistSubject>]
 
 describe('a record authorizes', () => {
