@@ -522,6 +522,82 @@ describe('pipelining', () => {
   }
 })
 
+describe('a client that asks and does not read', () => {
+  const ANSWERED = { GET: 'GET /', POST: 'POST /' } as const
+  for (const [method, line] of Object.entries(ANSWERED)) {
+    test(`has its connection ended when a read brings more requests by ${method} than a turn answers`, async () => {
+      const server = serve(() => reply(200, 'answer'))
+      const client = await open(server)
+      client.socket.pause()
+      client.socket.on('error', () => undefined)
+      client.send((method === 'POST' ? `${head(line, 'Content-Length: 2')}{}` : head(line)).repeat(10_000))
+      await until(() => server.counters.requests > 0 && server.openConnections === 0)
+      assert.ok(server.counters.requests < 32, `${server.counters.requests} requests were handled`)
+      assert.deepEqual([server.counters.aborted, server.inFlight], [1, 0])
+    })
+  }
+
+  test('leaves those their turn that ask once: all are answered, however many come at a time', async () => {
+    const server = serve((request) => reply(200, `<${request.path}>`))
+    const clients = await Promise.all(Array.from({ length: 100 }, () => open(server)))
+    for (const [at, client] of clients.entries()) client.send(head(`GET /${at}`))
+    await Promise.all(clients.map((client, at) => client.receives(new RegExp(`</${at}>$`))))
+    assert.deepEqual([server.counters.requests, server.counters.aborted], [100, 0])
+  })
+
+  test('has its connection ended when its replies fill the socket, one request at a time', async () => {
+    const body = 'a'.repeat(60_000)
+    const server = serve(() => reply(200, body))
+    const client = await open(server)
+    client.socket.pause()
+    client.socket.on('error', () => undefined)
+    const MOST = 1000
+    for (let sent = 0; sent < MOST && server.openConnections > 0; ) {
+      client.send(head('GET /'))
+      sent++
+      await until(() => server.counters.requests === sent || server.openConnections === 0)
+    }
+    assert.equal(server.openConnections, 0, `60 MB wait unread`)
+    assert.equal(server.inFlight, 0)
+  })
+
+  for (const [line, answer] of [
+    ['HEAD /', reply(200, 'x')],
+    ['GET /', reply(204)],
+  ] as const) {
+    test(`has its connection ended behind some hundred replies without a body (${answer.status})`, async () => {
+      const server = serve(() => answer)
+      const client = await open(server)
+      for (let sent = 0; sent < 1000 && server.openConnections > 0; ) {
+        client.send(head(line))
+        sent++
+        await until(() => server.counters.requests === sent || server.openConnections === 0)
+      }
+      const text = await client.closes()
+      const replies = text.split('\r\n\r\n').slice(0, -1)
+      assert.ok(replies.length >= 128 && replies.length <= 384, `${replies.length} replies`)
+      assert.deepEqual(
+        replies.map((one) => one.includes('Connection: close')),
+        replies.map((_, at) => at === replies.length - 1),
+      )
+      assert.equal(server.inFlight, 0)
+    })
+  }
+
+  test('and resets its connection is not answered any more: its address is not known', async () => {
+    const seen: string[] = []
+    const server = serve((request) => {
+      seen.push(request.path, request.peerAddress)
+      client.socket.resetAndDestroy()
+      return reply(200)
+    })
+    const client = await open(server)
+    client.send(head('GET /1') + head('GET /2') + head('GET /3'))
+    await until(() => server.openConnections === 0 && server.counters.requests > 0)
+    assert.deepEqual(seen, ['/1', '127.0.0.1'])
+  })
+})
+
 describe('requests that are none', () => {
   const CASES: Record<string, [sent: string, answer: RegExp]> = {
     'both length headers (RFC 9112 §6.1)': [head('POST /', 'Content-Length: 5', 'Transfer-Encoding: chunked'), /400/],
