@@ -423,6 +423,21 @@ describe('bodies over the limit', () => {
     assert.equal(server.inFlight, 0)
   })
 
+  test('in thousands of small chunks end the connection', async () => {
+    const server = serve(never, { maxBodyBytes: 65_536 })
+    const client = await open(server)
+    client.socket.on('error', () => undefined)
+    client.send(head('POST /', 'Transfer-Encoding: chunked') + '1\r\na\r\n'.repeat(20_000) + '0\r\n\r\n')
+    assert.equal(await client.closes(), '')
+    assert.deepEqual([server.counters.aborted, server.inFlight, server.bufferedBytes], [1, 0, 0])
+  })
+
+  test('in a thousand small chunks are read', async () => {
+    const client = await open(serve((request) => reply(200, `<${request.body.length}>`)))
+    client.send(`${head('POST /', 'Transfer-Encoding: chunked')}${'1\r\na\r\n'.repeat(1000)}0\r\n\r\n`)
+    await client.receives(/<1000>$/)
+  })
+
   test('announced by Expect: 100-continue get the 413', async () => {
     const client = await open(serve(never))
     client.send(head('POST /x', 'Content-Length: 2000', 'Expect: 100-continue'))
