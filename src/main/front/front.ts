@@ -11,6 +11,7 @@ import type { Header } from '../../http/header.ts'
 import type { HttpReply, HttpRequest } from '../../http/message.ts'
 import { BatcherFull } from '../../lib/batcher.ts'
 import type { HoldingPen } from '../../lib/holding-pen.ts'
+import { TooManyWaiting } from '../../lib/shared-work.ts'
 import { aTenth, YieldingQueue } from '../../lib/yielding-queue.ts'
 import { type CrlDocument, crlReply } from '../../ops/crl.ts'
 import { type HealthReport, healthzReply, livezReply, readyzReply } from '../../ops/health.ts'
@@ -149,7 +150,7 @@ export function createFront(options: FrontOptions): Front {
   /** What a fault of the server looks like from outside: a sentence, an id to quote, and when to come back if that helps. */
   function faultProblem(error: unknown, exchange: Exchange): Problem {
     if (error instanceof Problem) return error
-    if (error instanceof BatcherFull || error instanceof ActorError)
+    if (error instanceof BatcherFull || error instanceof ActorError || error instanceof TooManyWaiting)
       return busy('the server is busy; try again soon', BUSY_RETRY_SECONDS)
     log.error({ requestId: exchange.requestId, path: exchange.http.path, err: error }, 'request failed')
     if (isUnavailable(error)) return busy('the database is not reachable; try again soon', UNAVAILABLE_RETRY_SECONDS)

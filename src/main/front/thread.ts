@@ -10,6 +10,7 @@ import type { HttpHandler, HttpReply, HttpRequest } from '../../http/message.ts'
 import { listen } from '../../http/uws.ts'
 import { gatherTurns } from '../../lib/gather.ts'
 import { HoldingPen } from '../../lib/holding-pen.ts'
+import { sharedWork } from '../../lib/shared-work.ts'
 import { CRL_REQUEST_HEADERS } from '../../ops/crl.ts'
 import { createMetrics, takeSnapshot } from '../../ops/metrics.ts'
 import { Problem } from '../../protocol/problem.ts'
@@ -36,6 +37,8 @@ import { overloadEvents } from './overload-events.ts'
 
 /** Longer than all probes together may take; a supervisor that does not answer within this is stuck, and health must say so. */
 const SUPERVISOR_DEADLINE_MS = 4_000
+/** Asked for by anybody, and over the port that validations are handed over by. */
+const OPERATIONS = { intervalMs: 0, mostWaiting: 1_024 }
 const POOL_REPORT_MS = 100
 /** This costs a patient client nothing, and makes one that is not a thousand times slower. As many as there can be connections. */
 const LATE = { holdMs: 2_000, capacity: 8_192 }
@@ -95,9 +98,9 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       scheme: data.tls ? 'https' : 'http',
       securityHeaders,
       metricsPath: () => metricsPath,
-      health: () => supervisor.ask('health', undefined, SUPERVISOR_DEADLINE_MS),
+      health: sharedWork(() => supervisor.ask('health', undefined, SUPERVISOR_DEADLINE_MS), OPERATIONS),
       crl: config.crl.enabled ? crls : undefined,
-      exposition: () => supervisor.ask('metrics', undefined, SUPERVISOR_DEADLINE_MS),
+      exposition: sharedWork(() => supervisor.ask('metrics', undefined, SUPERVISOR_DEADLINE_MS), OPERATIONS),
     })
     const maxBodyBytes = config.security.max_request_body_bytes
 
