@@ -145,6 +145,17 @@ describe('a service behind a proxy, with paths of its own', () => {
     assert.deepEqual(cors(await get('/nowhere')), open)
   })
 
+  test('a URL of more than 8,000 bytes is 414, with a path in the log that is cut (RFC 9110 §15.5.15)', async () => {
+    for (const path of [`/${'a'.repeat(9_000)}`, `/acme/v2/start?${'a'.repeat(9_000)}`]) {
+      const answer = await get(path)
+      assert.equal(answer.status, 414, path)
+      assert.equal(answer.json.type, 'urn:ietf:params:acme:error:malformed')
+    }
+    assert.equal((await get(`/acme/v2/start?${'a'.repeat(7_000)}`)).status, 200)
+    const { path } = await service.untilLogged('the long path', ({ status }) => status === 414)
+    assert.ok(String(path).length <= 1_000)
+  })
+
   test('an order takes the profile it names (draft-ietf-acme-profiles)', async () => {
     const client = await registeredClient(DIRECTORY, newAccountKey(), through('/pki'))
     assert.equal((await client.newOrder(['a.test'], { profile: 'short' })).status, 201)

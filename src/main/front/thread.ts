@@ -142,7 +142,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
             'it is not certain where the body ends: give one Content-Length, or Transfer-Encoding: chunked',
           ),
         ),
-      onAborted: (http: HttpRequest) => log.debug({ path: http.path }, 'client went away'),
+      onAborted: ({ path, peerAddress }: HttpRequest) => log.debug({ path, peerAddress }, 'client went away'),
     })
     atExit(() => server.close())
     const utilization = createUtilization()
