@@ -427,7 +427,7 @@ describe('bodies over the limit', () => {
     const server = serve(never, { maxBodyBytes: 65_536 })
     const client = await open(server)
     client.socket.on('error', () => undefined)
-    client.send(head('POST /', 'Transfer-Encoding: chunked') + '1\r\na\r\n'.repeat(20_000) + '0\r\n\r\n')
+    client.send(`${head('POST /', 'Transfer-Encoding: chunked')}${'1\r\na\r\n'.repeat(20_000)}0\r\n\r\n`)
     assert.equal(await client.closes(), '')
     assert.deepEqual([server.counters.aborted, server.inFlight, server.bufferedBytes], [1, 0, 0])
   })
@@ -660,6 +660,8 @@ describe('requests that are none', () => {
       `${head('POST /', 'Transfer-Encoding: chunked', 'Transfer-Encoding: identity')}5\r\nhello\r\n0\r\n\r\n`,
       /^(?:HTTP\/1\.1 400 Bad Request[\s\S]*bad request)?$/,
     ],
+    'no Host (RFC 9112 §3.2)': ['GET / HTTP/1.1\r\nAccept: a/b\r\n\r\n', /^HTTP\/1\.1 400 /],
+    'a target in absolute form': [head('GET http://test/'), /^HTTP\/1\.1 (?:400|505) /],
     'HTTP/1.0': ['GET / HTTP/1.0\r\nHost: x\r\n\r\n', /505/],
     'a TLS hello': ['\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 \r\n\r\n', /505/],
   }
