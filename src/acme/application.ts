@@ -126,7 +126,7 @@ const ANY_ORIGIN: readonly Header[] = [
   ['Access-Control-Allow-Origin', '*'],
   ['Access-Control-Expose-Headers', 'Replay-Nonce, Location, Link, Retry-After'],
 ]
-/** `application/jose+json` is no content type that browsers send unasked (Fetch, CORS-safelisted request-header). A day is the most they keep it. */
+/** Browsers do not send `application/jose+json` unasked (Fetch, CORS-safelisted request-header). They keep the answer for a day at most. */
 const PREFLIGHT: readonly Header[] = [
   ['Access-Control-Allow-Headers', 'Content-Type'],
   ['Access-Control-Max-Age', '86400'],

@@ -38,14 +38,14 @@ const STREAMED_REPLY_BYTES = 64 * 1024
 const TURN_BYTES = 256 * 1024
 
 /**
- * Replies that leave in the turn of the event loop that read their requests. Further ones wait for its end: 10,000 requests
- * in one read took 1.4 s, in which nobody else was answered.
+ * Replies that leave in the turn of the event loop that read their requests; others wait for its end (`docs/decisions/unread-replies.md`).
+ * 10,000 requests of one read took 1.4 s, in which nobody else was answered.
  */
 const PROMPT_REPLIES = 16
 
 /**
- * Replies without a body between two that end their connection, at the least and at the most: whether such replies are read cannot be
- * seen. nginx ends every connection after 1,000 requests.
+ * How many replies without a body come before one that ends its connection: whether they are read cannot be seen.
+ * nginx ends every connection after 1,000 requests.
  */
 const BODILESS_REPLIES = { least: 128, most: 384 }
 
@@ -455,8 +455,8 @@ class Server implements HttpServer {
   }
 
   /**
-   * The library cannot close behind a reply without a body in all its versions, nor behind one that is not read. So the head is ended here, by a
-   * line break in the value of its last header; for the library the response is pending then, and may be closed.
+   * Not all versions of the library close behind a reply without a body, and none behind one that is not read. So a line break in the
+   * last value ends the head; for the library the response is then pending, and may be closed.
    */
   #endHeadAndClose(
     res: uWS.HttpResponse,
