@@ -49,32 +49,37 @@ export function createAcmeApplication(
   const directory: AcmeReply = { status: 200, body: renderDirectory(context) }
   const directoryUrl = urls.fixed('directory')
 
-  function fixedWith(more: readonly Header[]): Record<Scheme, FixedHeaders> {
-    const fixed = (scheme: Scheme) => new FixedHeaders([...fixedAcmeHeaders(directoryUrl, security[scheme]), ...more])
-    return { http: fixed('http'), https: fixed('https') }
-  }
-  const common = fixedWith([])
-  const ofDirectory = fixedWith([ALLOW_ANY_ORIGIN])
-  const ofRenewalInfo = fixedWith([ALLOW_ANY_ORIGIN, EXPOSE_RETRY_AFTER])
+  const fixedFor = (scheme: Scheme) =>
+    new FixedHeaders([...fixedAcmeHeaders(directoryUrl, security[scheme]), ...ANY_ORIGIN])
+  const fixed: Record<Scheme, FixedHeaders> = { http: fixedFor('http'), https: fixedFor('https') }
 
-  function render(reply: AcmeReply, { requestId, now, scheme }: AcmeExchange, fixed = common): HttpReply {
+  function render(reply: AcmeReply, { requestId, now, scheme }: AcmeExchange): HttpReply {
     return renderReply(reply, { nonce: nonces.issue(now.getTime()), requestId, fixedHeaders: fixed[scheme] })
   }
 
-  function problem(refusal: Problem, exchange: AcmeExchange, fixed = common): HttpReply {
-    const rendered = render(problemReply(refusal), exchange, fixed)
+  function problem(refusal: Problem, exchange: AcmeExchange): HttpReply {
+    const rendered = render(problemReply(refusal), exchange)
     const { allow } = refusal.options
     return allow ? { ...rendered, headers: [...rendered.headers, ['Allow', allow.join(', ')] as const] } : rendered
   }
 
-  function replyTo(work: Promise<AcmeReply>, exchange: AcmeExchange, fixed = common): Promise<HttpReply> {
+  function preflight(allowed: readonly string[], exchange: AcmeExchange): HttpReply {
+    const rendered = render({ status: 204 }, exchange)
+    const methods = allowed.join(', ')
+    return {
+      ...rendered,
+      headers: [...rendered.headers, ['Allow', methods], ['Access-Control-Allow-Methods', methods], ...PREFLIGHT],
+    }
+  }
+
+  function replyTo(work: Promise<AcmeReply>, exchange: AcmeExchange): Promise<HttpReply> {
     return work.then(
       (reply) => {
         if (reply.made) Object.assign(exchange, reply.made)
-        return render(reply, exchange, fixed)
+        return render(reply, exchange)
       },
       (error) => {
-        if (error instanceof Problem) return problem(error, exchange, fixed)
+        if (error instanceof Problem) return problem(error, exchange)
         throw error
       },
     )
@@ -107,20 +112,26 @@ export function createAcmeApplication(
     notFound: (exchange) => problem(noSuchResource(), exchange),
     handle(http, match, exchange) {
       const allowed = methodsOf(match.resource)
+      if (http.method === 'OPTIONS') return preflight(allowed, exchange)
       if (!allowed.includes(http.method)) {
         const detail = `this resource answers ${allowed.join(', ')}, not this method`
         return problem(new Problem('malformed', detail, { status: 405, allow: allowed }), exchange)
       }
       if (http.method === 'POST') return handleSigned(http, match, exchange)
-      if (match.resource === 'directory') return render(directory, exchange, ofDirectory)
-      if (match.resource === 'renewalInfo')
-        return replyTo(renewalInfo(match.id, context, exchange.now), exchange, ofRenewalInfo)
+      if (match.resource === 'directory') return render(directory, exchange)
+      if (match.resource === 'renewalInfo') return replyTo(renewalInfo(match.id, context, exchange.now), exchange)
       return handleNewNonce(http.method, exchange)
     },
   }
 }
 
-/** Browsers may read the directory and renewal information (docs/decisions/cors.md). */
-const ALLOW_ANY_ORIGIN: Header = ['Access-Control-Allow-Origin', '*']
-/** Without it a script of another origin does not see when to ask again. */
-const EXPOSE_RETRY_AFTER: Header = ['Access-Control-Expose-Headers', 'Retry-After']
+/** Clients in browsers (RFC 8555 §6.1; docs/decisions/cors.md). */
+const ANY_ORIGIN: readonly Header[] = [
+  ['Access-Control-Allow-Origin', '*'],
+  ['Access-Control-Expose-Headers', 'Replay-Nonce, Location, Link, Retry-After'],
+]
+/** Browsers do not send `application/jose+json` unasked (Fetch, CORS-safelisted request-header). They keep the answer for a day at most. */
+const PREFLIGHT: readonly Header[] = [
+  ['Access-Control-Allow-Headers', 'Content-Type'],
+  ['Access-Control-Max-Age', '86400'],
+]

@@ -19,6 +19,7 @@ import { aTenth, YieldingQueue } from '../overload/yielding-queue.ts'
 import { ActorError } from '../runtime/errors.ts'
 import type { InstanceBoard } from '../services/instance-board.ts'
 import { BatcherFull } from '../shared/lib/batcher.ts'
+import { TooManyWaiting } from '../shared/lib/shared-work.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import { isUnavailable } from '../store/database.ts'
 
@@ -67,8 +68,14 @@ const HEALTH_PATHS = new Set(['/livez', '/healthz', '/readyz'])
 /** To a client that has gone away while its request waited. */
 const UNREAD: HttpReply = { status: 499, headers: [], body: '' }
 
+/** RFC 9110 §4.1 recommends to take 8,000 at least; ours have 300 at most. */
+const MOST_URL_BYTES = 8_000
+const URL_TOO_LONG = new Problem('malformed', `a URL may have at most ${MOST_URL_BYTES} bytes`, { status: 414 })
+/** Of a path, in the log. */
+const LOGGED_CHARACTERS = 1_000
+
 /** What a refusal of the request itself has cost, in signatures; those that fail are charged where they do. */
-const WASTE: Readonly<Record<number, number>> = { 400: 0.1, 404: 0.1, 405: 0.1, 413: 1, 415: 0.1 }
+const WASTE: Readonly<Record<number, number>> = { 400: 0.1, 404: 0.1, 405: 0.1, 413: 1, 414: 0.1, 415: 0.1 }
 
 interface Exchange extends AcmeExchange {
   http: HttpRequest
@@ -142,7 +149,7 @@ export function createFront(options: FrontOptions): Front {
         accountId,
         orderId,
         method: http.method,
-        path: http.path,
+        path: http.path.slice(0, LOGGED_CHARACTERS),
         status: reply.status,
         ms: Math.round(seconds * 1e4) / 10,
       }
@@ -154,7 +161,7 @@ export function createFront(options: FrontOptions): Front {
   /** What a fault of the server looks like from outside: a sentence, an id to quote, and when to come back if that helps. */
   function faultProblem(error: unknown, exchange: Exchange): Problem {
     if (error instanceof Problem) return error
-    if (error instanceof BatcherFull || error instanceof ActorError)
+    if (error instanceof BatcherFull || error instanceof ActorError || error instanceof TooManyWaiting)
       return busy('the server is busy; try again soon', BUSY_RETRY_SECONDS)
     log.error({ requestId: exchange.requestId, path: exchange.http.path, err: error }, 'request failed')
     if (isUnavailable(error)) return busy('the database is not reachable; try again soon', UNAVAILABLE_RETRY_SECONDS)
@@ -262,6 +269,8 @@ export function createFront(options: FrontOptions): Front {
   }
 
   function answer(exchange: Exchange): HttpReply | Promise<HttpReply> {
+    const { path, query } = exchange.http
+    if (path.length + query.length > MOST_URL_BYTES) return acme.problem(URL_TOO_LONG, exchange)
     const match = acme.match(exchange.http.path)
     if (match) {
       exchange.resource = match.resource

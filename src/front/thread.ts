@@ -27,6 +27,7 @@ import { runThread } from '../runtime/thread-entry.ts'
 import { type InstanceBoard, openInstanceBoard } from '../services/instance-board.ts'
 import type { AttemptNews, DispatchValidation, ValidationRequest } from '../services/validation.ts'
 import { gatherTurns } from '../shared/lib/gather.ts'
+import { sharedWork } from '../shared/lib/shared-work.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import { type Database, openDatabase } from '../store/database.ts'
 import { GROUP_DISTANCE_MS } from '../store/pipeline.ts'
@@ -36,6 +37,8 @@ import { overloadEvents } from './overload-events.ts'
 
 /** Longer than all probes together may take; a supervisor that does not answer within this is stuck, and health must say so. */
 const SUPERVISOR_DEADLINE_MS = 4_000
+/** Asked for by anybody, and over the port that validations are handed over by. */
+const OPERATIONS = { intervalMs: 0, mostWaiting: 1_024 }
 const POOL_REPORT_MS = 100
 /** This costs a patient client nothing, and makes one that is not a thousand times slower. As many as there can be connections. */
 const LATE = { holdMs: 2_000, capacity: 8_192 }
@@ -95,9 +98,9 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       scheme: data.tls ? 'https' : 'http',
       securityHeaders,
       metricsPath: () => metricsPath,
-      health: () => supervisor.ask('health', undefined, SUPERVISOR_DEADLINE_MS),
+      health: sharedWork(() => supervisor.ask('health', undefined, SUPERVISOR_DEADLINE_MS), OPERATIONS),
       crl: config.crl.enabled ? crls : undefined,
-      exposition: () => supervisor.ask('metrics', undefined, SUPERVISOR_DEADLINE_MS),
+      exposition: sharedWork(() => supervisor.ask('metrics', undefined, SUPERVISOR_DEADLINE_MS), OPERATIONS),
     })
     const maxBodyBytes = config.security.max_request_body_bytes
 
@@ -139,7 +142,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
             'it is not certain where the body ends: give one Content-Length, or Transfer-Encoding: chunked',
           ),
         ),
-      onAborted: (http: HttpRequest) => log.debug({ path: http.path }, 'client went away'),
+      onAborted: ({ path, peerAddress }: HttpRequest) => log.debug({ path, peerAddress }, 'client went away'),
     })
     atExit(() => server.close())
     const utilization = createUtilization()

@@ -7,7 +7,9 @@
  * - writes outside the first turn are corked, so that head and body leave in one segment;
  * - header values are written as given: a line break in one would split the response, so `headerBlock` refuses it;
  * - a second request on a connection whose first answer is pending (pipelining) closes the connection: the first
- *   request counts as aborted, the second is not seen, and answers are never mixed up. Plain replies do pipeline;
+ *   request counts as aborted, the second is not seen, and answers are never mixed up. That bounds what a connection may ask for
+ *   before it reads: all requests of a read, up to 512 KB, come in one turn, and a reply is pending until the socket took it;
+ * - only `tryEnd` tells whether the socket took a reply: others pile up unread without a bound;
  * - what its parser refuses (no Host, HTTP/1.0, both length headers, a head over the limit) it answers or drops by
  *   itself, as text; no handler sees it. The limit for a head that arrives in pieces is 4 KiB unless the environment
  *   variable UWS_HTTP_MAX_HEADERS_SIZE was set before the first thread loaded the library;
@@ -35,12 +37,28 @@ const STREAMED_REPLY_BYTES = 64 * 1024
  */
 const TURN_BYTES = 256 * 1024
 
+/**
+ * Replies that leave in the turn of the event loop that read their requests; others wait for its end (`docs/decisions/unread-replies.md`).
+ * 10,000 requests of one read took 1.4 s, in which nobody else was answered.
+ */
+const PROMPT_REPLIES = 16
+
+/**
+ * How many replies without a body come before one that ends its connection: whether they are read cannot be seen.
+ * nginx ends every connection after 1,000 requests.
+ */
+const BODILESS_REPLIES = { least: 128, most: 384 }
+
 /** How long a drain leaves idle connections open, for requests that are on their way. */
 const IDLE_GRACE_MS = 1000
 const DRAIN_POLL_MS = 10
 
 /** A body of no more, in one piece, is not charged to the memory for bodies; as many as there are connections are as much as that memory. */
 const UNCHARGED_BYTES = 4 * 1024
+
+/** A chunked body in more pieces, smaller than this on average, ends its connection: 87,000 chunks of one byte fit in a read. */
+const MOST_SMALL_CHUNKS = 1024
+const SMALL_CHUNK_BYTES = 64
 
 const BARE_500: HttpReply = { status: 500, headers: [], body: '' }
 const BARE_503: HttpReply = { status: 503, headers: [['Retry-After', '1']], body: '' }
@@ -75,6 +93,20 @@ function copyOf(chunk: ArrayBuffer): Buffer {
   return copy
 }
 
+function bodilessReplies(): number {
+  const { least, most } = BODILESS_REPLIES
+  return least + Math.floor(Math.random() * (most - least))
+}
+
+function afterTurn(reply: HttpReply): Promise<HttpReply> {
+  return new Promise((resolve) => setImmediate(resolve, reply))
+}
+
+/** What one turn may hand to the socket. A string is short and ASCII. */
+function pieceOf(body: string | Buffer, offset: number): string | Buffer {
+  return typeof body === 'string' ? body.slice(offset) : body.subarray(offset, offset + TURN_BYTES)
+}
+
 /** What outlives the first turn of a request that is not answered in it. */
 interface Exchange {
   res: uWS.HttpResponse
@@ -102,6 +134,8 @@ class Server implements HttpServer {
   #listenSocket: uWS.us_listen_socket | undefined
   #draining = false
   #closed = false
+  #repliesOfTurn = 0
+  #bodilessLeft = bodilessReplies()
 
   constructor(app: uWS.TemplatedApp, options: ListenOptions) {
     this.#app = app
@@ -191,6 +225,12 @@ class Server implements HttpServer {
   #begin(method: string, takesBody: boolean, res: uWS.HttpResponse, req: uWS.HttpRequest): void {
     this.counters.requests++
     const request = new LiveRequest(method, this.#options, res, req)
+    // A connection that was reset has no address any more, and nobody who reads its replies.
+    if (request.peerAddress === '') {
+      this.counters.aborted++
+      res.close()
+      return
+    }
     const declared = req.getHeader('content-length')
     const chunked = declared === '' && req.getHeader('transfer-encoding') !== ''
     if (declared === '' && !chunked) {
@@ -223,13 +263,22 @@ class Server implements HttpServer {
   }
 
   #reply(res: uWS.HttpResponse, request: LiveRequest, reply: HttpReply | Promise<HttpReply>): void {
-    if (reply instanceof Promise) {
+    if (reply instanceof Promise || !this.#isPrompt()) {
       request.detach()
-      this.#finishLater(this.#track(res, request), reply)
+      this.#finishLater(this.#track(res, request), reply instanceof Promise ? reply : afterTurn(reply))
     } else {
       request.release()
       this.#write(res, request, reply, false)
     }
+  }
+
+  /** Counts a reply that is ready in the turn of its request. @returns false when it has to wait for the end of the turn. */
+  #isPrompt(): boolean {
+    if (this.#repliesOfTurn === 0)
+      setImmediate(() => {
+        this.#repliesOfTurn = 0
+      })
+    return ++this.#repliesOfTurn <= PROMPT_REPLIES
   }
 
   /**
@@ -257,11 +306,16 @@ class Server implements HttpServer {
     const limit = this.#options.maxBodyBytes
     const exchange = this.#track(res, request)
     let size = 0
+    let pieces = 0
     let isRefused = false
     res.onData((chunk, isLast) => {
       if (exchange.over || isRefused) return
       const isWhole = isLast && size === 0
       size += chunk.byteLength
+      if (declared === undefined && ++pieces > MOST_SMALL_CHUNKS && size < pieces * SMALL_CHUNK_BYTES) {
+        res.close()
+        return
+      }
       if (size > limit) {
         request.dropBody()
         if (!isLast && size <= limit + LINGER_BYTES) return
@@ -280,7 +334,8 @@ class Server implements HttpServer {
       if (request.gathered !== undefined) request.body = request.gathered.bytes
       const reply = this.#run(request, this.#options.handler)
       if (reply instanceof Promise) this.#finishLater(exchange, reply)
-      else this.#finish(exchange, reply)
+      else if (this.#isPrompt()) this.#finish(exchange, reply)
+      else this.#finishLater(exchange, afterTurn(reply))
     })
   }
 
@@ -373,38 +428,46 @@ class Server implements HttpServer {
     if (status !== '200 OK') res.writeStatus(status)
     if (firstName !== undefined) res.writeHeader(firstName, block)
 
-    const bodiless = status.startsWith('204') || status.startsWith('304')
-    if (bodiless || (request.method === 'HEAD' && body.length > 0)) {
-      if (close && !bodiless) return this.#endHeadAndClose(res, request, Buffer.byteLength(body), exchange)
-      if (close) res.writeHeader('Connection', 'close')
+    const hasNoLength = status.startsWith('204') || status.startsWith('304')
+    if (hasNoLength || request.method === 'HEAD') {
+      const length = hasNoLength ? undefined : Buffer.byteLength(body)
+      if (close || this.#isLastBodiless()) return this.#endHeadAndClose(res, request, length, exchange)
       // The library's own way to report a length without a body leaves the response pending.
-      if (!bodiless) res.writeHeader('Content-Length', String(Buffer.byteLength(body)))
+      if (length !== undefined) res.writeHeader('Content-Length', String(length))
       res.endWithoutBody()
       return true
     }
-    if (body.length <= STREAMED_REPLY_BYTES) {
-      // As octets where it is not ASCII: in Node.js 24 the library writes such a string as Latin-1.
-      const isText = typeof body === 'string' && Buffer.byteLength(body) !== body.length
-      res.end(isText ? Buffer.from(body) : body, close)
+    // As octets where it is not ASCII: in Node.js 24 the library writes such a string as Latin-1.
+    const isShortAscii = body.length <= STREAMED_REPLY_BYTES && Buffer.byteLength(body) === body.length
+    const octets = typeof body === 'string' && !isShortAscii ? Buffer.from(body) : body
+    if (octets.length === 0 || (close && octets.length <= STREAMED_REPLY_BYTES)) {
+      res.end(octets, close)
       return true
     }
     if (close) res.writeHeader('Connection', 'close')
-    return this.#stream(res, request, typeof body === 'string' ? Buffer.from(body) : body, exchange)
+    return this.#stream(res, request, octets, exchange)
+  }
+
+  #isLastBodiless(): boolean {
+    if (--this.#bodilessLeft > 0) return false
+    this.#bodilessLeft = bodilessReplies()
+    return true
   }
 
   /**
-   * The binaries for Node.js 20 cannot close behind a reply without a body. There what they do elsewhere helps: a length that the library was
-   * told and did not get leaves the response pending, and a pending one can be closed, once its head has left. The newer ones, which have a
-   * method more, say that such a response is complete, and close when they are told to. Nothing helps 204 and 304, which have no length.
+   * Not all versions of the library close behind a reply without a body, and none behind one that is not read. So a line break in the
+   * last value ends the head; for the library the response is then pending, and may be closed.
    */
-  #endHeadAndClose(res: uWS.HttpResponse, request: LiveRequest, length: number, pending?: Exchange): boolean {
-    if ('collectBody' in res) {
-      res.endWithoutBody(length, true)
-      return true
-    }
+  #endHeadAndClose(
+    res: uWS.HttpResponse,
+    request: LiveRequest,
+    length: number | undefined,
+    pending?: Exchange,
+  ): boolean {
     const exchange = pending ?? this.#track(res, request)
+    if (length !== undefined) res.writeHeader('Content-Length', String(length))
     res.writeHeader('Connection', 'close')
-    res.tryEnd('', length)
+    res.writeHeader('Date', `${new Date().toUTCString()}\r\n`)
     setImmediate(() => {
       if (exchange.over) return
       this.#settle(exchange)
@@ -413,9 +476,8 @@ class Server implements HttpServer {
     return false
   }
 
-  #stream(res: uWS.HttpResponse, request: LiveRequest, body: Buffer, exchange: Exchange | undefined): boolean {
-    const send = (offset: number) => res.tryEnd(body.subarray(offset, offset + TURN_BYTES), body.length)
-    const [accepted, complete] = send(0)
+  #stream(res: uWS.HttpResponse, request: LiveRequest, body: string | Buffer, exchange: Exchange | undefined): boolean {
+    const [accepted, complete] = res.tryEnd(pieceOf(body, 0), body.length)
     if (complete) return true
     const pending = exchange ?? this.#track(res, request)
     const goOn = () =>
@@ -423,7 +485,7 @@ class Server implements HttpServer {
         if (!pending.over) res.cork(() => next(res.getWriteOffset()))
       })
     const next = (offset: number): boolean => {
-      const [taken, done] = send(offset)
+      const [taken, done] = res.tryEnd(pieceOf(body, offset), body.length)
       if (done) this.#settle(pending)
       else if (taken) goOn()
       return taken

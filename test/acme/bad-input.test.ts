@@ -940,7 +940,6 @@ const RESOURCES: Row[] = [
   notAllowed('GET', accountUrl, 'POST'),
   notAllowed('PUT', fixed('newOrder'), 'POST'),
   notAllowed('DELETE', orderUrl, 'POST'),
-  notAllowed('OPTIONS', fixed('keyChange'), 'POST'),
   notAllowed('PATCH', fixed('revokeCert'), 'POST'),
   kept(
     'a payload to the directory (§6.3)',

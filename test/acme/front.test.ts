@@ -105,6 +105,57 @@ describe('a service behind a proxy, with paths of its own', () => {
     })
   })
 
+  // RFC 8555 §6.1
+  test('a browser may use every resource: each answers a preflight, and every answer and problem may be read', async () => {
+    const client = await registeredClient(DIRECTORY, newAccountKey(), through('/pki'))
+    const { directory } = client
+    const order = await client.newOrder(['browser.test'])
+    const signed = [
+      ...['newAccount', 'newOrder', 'newAuthz', 'revokeCert', 'keyChange'].map((name) => String(directory[name])),
+      ...[client.kid, `${client.kid}/orders`, order.json.finalize, order.json.authorizations[0]],
+    ]
+    const resources: [url: string, methods: string][] = [
+      [DIRECTORY, 'GET, HEAD, POST'],
+      [String(directory['newNonce']), 'GET, HEAD, POST'],
+      ...signed.map((url): [string, string] => [url, 'POST']),
+    ]
+    const cors = ({ headers }: Answer) => [
+      headers['access-control-allow-origin'],
+      headers['access-control-expose-headers'],
+      headers['access-control-allow-credentials'],
+    ]
+    const open = ['*', 'Replay-Nonce, Location, Link, Retry-After', undefined]
+    const asked = {
+      Origin: 'https://elsewhere.example',
+      'Access-Control-Request-Method': 'POST',
+      'Access-Control-Request-Headers': 'content-type',
+    }
+    for (const [url, methods] of resources) {
+      const preflight = await through('/pki')({ method: 'OPTIONS', url, headers: asked })
+      assert.equal(preflight.status, 204, url)
+      assert.equal(preflight.text, '')
+      assert.deepEqual(cors(preflight), open, url)
+      assert.equal(preflight.headers['access-control-allow-methods'], methods, url)
+      assert.equal(preflight.headers['access-control-allow-headers'], 'Content-Type', url)
+      assert.equal(preflight.headers.allow, methods, url)
+      assert.deepEqual(cors(await through('/pki')({ method: 'PUT', url, headers: asked })), open, url)
+    }
+    assert.deepEqual(cors(order), open)
+    assert.deepEqual(cors(await client.post(order.json.finalize, {})), open)
+    assert.deepEqual(cors(await get('/nowhere')), open)
+  })
+
+  test('a URL of more than 8,000 bytes is 414, with a path in the log that is cut (RFC 9110 §15.5.15)', async () => {
+    for (const path of [`/${'a'.repeat(9_000)}`, `/acme/v2/start?${'a'.repeat(9_000)}`]) {
+      const answer = await get(path)
+      assert.equal(answer.status, 414, path)
+      assert.equal(answer.json.type, 'urn:ietf:params:acme:error:malformed')
+    }
+    assert.equal((await get(`/acme/v2/start?${'a'.repeat(7_000)}`)).status, 200)
+    const { path } = await service.untilLogged('the long path', ({ status }) => status === 414)
+    assert.ok(String(path).length <= 1_000)
+  })
+
   test('an order takes the profile it names (draft-ietf-acme-profiles)', async () => {
     const client = await registeredClient(DIRECTORY, newAccountKey(), through('/pki'))
     assert.equal((await client.newOrder(['a.test'], { profile: 'short' })).status, 201)

@@ -82,8 +82,13 @@ describe('renewal information', () => {
     assert.equal(answer.status, 200)
     assert.equal(answer.headers['content-type'], 'application/json')
     assert.equal(answer.headers['access-control-allow-origin'], '*')
-    assert.equal(answer.headers['access-control-expose-headers'], 'Retry-After')
+    assert.equal(answer.headers['access-control-expose-headers'], 'Replay-Nonce, Location, Link, Retry-After')
     assert.equal(answer.headers['cache-control'], 'no-store')
+  })
+
+  test('answers the preflight of a browser', async () => {
+    const answer = await get(certificate.certId, 'OPTIONS')
+    assert.deepEqual([answer.status, answer.headers['access-control-allow-methods']], [204, 'GET, HEAD'])
   })
 
   test('HEAD has the headers and no body', async () => {

@@ -423,6 +423,21 @@ describe('bodies over the limit', () => {
     assert.equal(server.inFlight, 0)
   })
 
+  test('in thousands of small chunks end the connection', async () => {
+    const server = serve(never, { maxBodyBytes: 65_536 })
+    const client = await open(server)
+    client.socket.on('error', () => undefined)
+    client.send(`${head('POST /', 'Transfer-Encoding: chunked')}${'1\r\na\r\n'.repeat(20_000)}0\r\n\r\n`)
+    assert.equal(await client.closes(), '')
+    assert.deepEqual([server.counters.aborted, server.inFlight, server.bufferedBytes], [1, 0, 0])
+  })
+
+  test('in a thousand small chunks are read', async () => {
+    const client = await open(serve((request) => reply(200, `<${request.body.length}>`)))
+    client.send(`${head('POST /', 'Transfer-Encoding: chunked')}${'1\r\na\r\n'.repeat(1000)}0\r\n\r\n`)
+    await client.receives(/<1000>$/)
+  })
+
   test('announced by Expect: 100-continue get the 413', async () => {
     const client = await open(serve(never))
     client.send(head('POST /x', 'Content-Length: 2000', 'Expect: 100-continue'))
@@ -522,6 +537,82 @@ describe('pipelining', () => {
   }
 })
 
+describe('a client that asks and does not read', () => {
+  const ANSWERED = { GET: 'GET /', POST: 'POST /' } as const
+  for (const [method, line] of Object.entries(ANSWERED)) {
+    test(`has its connection ended when a read brings more requests by ${method} than a turn answers`, async () => {
+      const server = serve(() => reply(200, 'answer'))
+      const client = await open(server)
+      client.socket.pause()
+      client.socket.on('error', () => undefined)
+      client.send((method === 'POST' ? `${head(line, 'Content-Length: 2')}{}` : head(line)).repeat(10_000))
+      await until(() => server.counters.requests > 0 && server.openConnections === 0)
+      assert.ok(server.counters.requests < 32, `${server.counters.requests} requests were handled`)
+      assert.deepEqual([server.counters.aborted, server.inFlight], [1, 0])
+    })
+  }
+
+  test('leaves those their turn that ask once: all are answered, however many come at a time', async () => {
+    const server = serve((request) => reply(200, `<${request.path}>`))
+    const clients = await Promise.all(Array.from({ length: 100 }, () => open(server)))
+    for (const [at, client] of clients.entries()) client.send(head(`GET /${at}`))
+    await Promise.all(clients.map((client, at) => client.receives(new RegExp(`</${at}>$`))))
+    assert.deepEqual([server.counters.requests, server.counters.aborted], [100, 0])
+  })
+
+  test('has its connection ended when its replies fill the socket, one request at a time', async () => {
+    const body = 'a'.repeat(60_000)
+    const server = serve(() => reply(200, body))
+    const client = await open(server)
+    client.socket.pause()
+    client.socket.on('error', () => undefined)
+    const MOST = 1000
+    for (let sent = 0; sent < MOST && server.openConnections > 0; ) {
+      client.send(head('GET /'))
+      sent++
+      await until(() => server.counters.requests === sent || server.openConnections === 0)
+    }
+    assert.equal(server.openConnections, 0, `60 MB wait unread`)
+    assert.equal(server.inFlight, 0)
+  })
+
+  for (const [line, answer] of [
+    ['HEAD /', reply(200, 'x')],
+    ['GET /', reply(204)],
+  ] as const) {
+    test(`has its connection ended behind some hundred replies without a body (${answer.status})`, async () => {
+      const server = serve(() => answer)
+      const client = await open(server)
+      for (let sent = 0; sent < 1000 && server.openConnections > 0; ) {
+        client.send(head(line))
+        sent++
+        await until(() => server.counters.requests === sent || server.openConnections === 0)
+      }
+      const text = await client.closes()
+      const replies = text.split('\r\n\r\n').slice(0, -1)
+      assert.ok(replies.length >= 128 && replies.length <= 384, `${replies.length} replies`)
+      assert.deepEqual(
+        replies.map((one) => one.includes('Connection: close')),
+        replies.map((_, at) => at === replies.length - 1),
+      )
+      assert.equal(server.inFlight, 0)
+    })
+  }
+
+  test('and resets its connection is not answered any more: its address is not known', async () => {
+    const seen: string[] = []
+    const server = serve((request) => {
+      seen.push(request.path, request.peerAddress)
+      client.socket.resetAndDestroy()
+      return reply(200)
+    })
+    const client = await open(server)
+    client.send(head('GET /1') + head('GET /2') + head('GET /3'))
+    await until(() => server.openConnections === 0 && server.counters.requests > 0)
+    assert.deepEqual(seen, ['/1', '127.0.0.1'])
+  })
+})
+
 describe('requests that are none', () => {
   const CASES: Record<string, [sent: string, answer: RegExp]> = {
     'both length headers (RFC 9112 §6.1)': [head('POST /', 'Content-Length: 5', 'Transfer-Encoding: chunked'), /400/],
@@ -569,6 +660,8 @@ describe('requests that are none', () => {
       `${head('POST /', 'Transfer-Encoding: chunked', 'Transfer-Encoding: identity')}5\r\nhello\r\n0\r\n\r\n`,
       /^(?:HTTP\/1\.1 400 Bad Request[\s\S]*bad request)?$/,
     ],
+    'no Host (RFC 9112 §3.2)': ['GET / HTTP/1.1\r\nAccept: a/b\r\n\r\n', /^HTTP\/1\.1 400 /],
+    'a target in absolute form': [head('GET http://test/'), /^HTTP\/1\.1 (?:400|505) /],
     'HTTP/1.0': ['GET / HTTP/1.0\r\nHost: x\r\n\r\n', /505/],
     'a TLS hello': ['\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 \r\n\r\n', /505/],
   }
