@@ -27,7 +27,8 @@ export const Database = z
     password: setting(optionalText(), 'Password of the role.', { secret: true }),
     sslmode: setting(
       choice(['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full'], 'prefer'),
-      'Encryption of the connection, as in libpq.',
+      'Encryption of the connection, as in libpq; `allow` means `prefer`. Without TLS no password is given in clear text, but over a Unix socket.',
+      { defaultText: '`prefer` for a Unix socket and loopback, `verify-full` for any other host' },
     ),
     min_connections: setting(whole(1, 5), 'Connections kept open.'),
     max_connections: setting(whole(1, 50), 'Most connections of the whole instance, all threads together.'),
