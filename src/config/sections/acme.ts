@@ -171,9 +171,14 @@ export const Ari = z
       z.number().min(0.01).max(1).default(0.6667),
       'Share of the lifetime of a certificate after which the renewal window opens.',
     ),
+    revoked_window_seconds: setting(
+      optionalWhole(1),
+      'Length of the renewal window of a revoked certificate, which opens at once; without it, the rest of the lifetime, and clients that pick a time at random renew late.',
+      { unit: 'seconds' },
+    ),
     max_retry_after_seconds: setting(
-      optionalWhole(3600),
-      'Clients are told to ask again after this time at the latest; without it, when the window opens.',
+      whole(3600, 21600),
+      'Clients are told to ask again after this time at the latest (the Retry-After header; `retryAfter` of the body is the time until the window opens).',
       { unit: 'seconds' },
     ),
   })

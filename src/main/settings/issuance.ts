@@ -42,7 +42,8 @@ export function issuancePolicy(config: Config, enabled: readonly EnabledMethod[]
 export function renewalPolicy({ ari }: Config): RenewalPolicy {
   return {
     renewalPercentage: ari.renewal_percentage,
-    maxRetryAfterSeconds: ari.max_retry_after_seconds ?? Number.POSITIVE_INFINITY,
+    revokedWindowSeconds: ari.revoked_window_seconds ?? undefined,
+    maxRetryAfterSeconds: ari.max_retry_after_seconds,
   }
 }
 
