@@ -120,6 +120,16 @@ export const WARNINGS: readonly WarningRule[] = [
     (c) => c.ca.signer.socket !== null && c.ca.hsm.pin !== null,
     'is not read while ca.signer.socket is set; the running signer has the PIN',
   ),
+  {
+    path: 'ca.crl_url',
+    check({ ca: { crl_url }, crl, server }) {
+      const ownUrl = crl.enabled && crl.http_port === null ? server.external_url : ''
+      if (!/^https:/i.test(crl_url ?? ownUrl)) return undefined
+      const where = crl_url === null ? 'is absent, so that certificates name their CRL by' : 'is'
+      return `${where} an https URL, which clients that check TLS certificates with the list cannot fetch (RFC 5280 §8); name an http:// URL, or set crl.http_port`
+    },
+  },
+  warn('crl.http_port', (c) => c.crl.http_port !== null && !c.crl.enabled, 'has no effect while crl.enabled is false'),
   warn(
     'email.validate_mx',
     (c) => c.email.validate_mx && c.dns.resolvers.length === 0,

@@ -105,7 +105,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   const metrics = createMetrics()
   let stopping = false
 
-  await requireFreePort(config)
+  await requireFreePorts(config)
   // Every front reads it for itself; what is wrong with it is said here, once, and refuses the start.
   eabSecretBox(config)
   const methods = await loadChallengeMethods(config)
@@ -336,14 +336,16 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   }
 }
 
-/** Fronts share the port among each other, and would share it with a stranger without a word. */
-async function requireFreePort({ server }: Config): Promise<void> {
-  try {
-    await assertPortFree(server.bind, server.port)
-  } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException
-    const reason = code === 'EADDRINUSE' ? 'it is in use' : `${code}`
-    throw new Error(`cannot listen on ${server.bind}:${server.port}: ${reason}`, { cause })
+/** Fronts share a port among each other, and would share it with a stranger without a word. */
+async function requireFreePorts({ server, crl }: Config): Promise<void> {
+  for (const port of [server.port, ...(crl.enabled && crl.http_port !== null ? [crl.http_port] : [])]) {
+    try {
+      await assertPortFree(server.bind, port)
+    } catch (cause) {
+      const { code } = cause as NodeJS.ErrnoException
+      const reason = code === 'EADDRINUSE' ? 'it is in use' : `${code}`
+      throw new Error(`cannot listen on ${server.bind}:${port}: ${reason}`, { cause })
+    }
   }
 }
 

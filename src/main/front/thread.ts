@@ -7,6 +7,7 @@ import { TICK_MS } from '../../domain/overload.ts'
 import { createSecurityHeaders } from '../../http/common-headers.ts'
 import { trustedProxies } from '../../http/forwarded.ts'
 import type { HttpHandler, HttpReply, HttpRequest } from '../../http/message.ts'
+import type { ListenOptions } from '../../http/server.ts'
 import { listen } from '../../http/uws.ts'
 import { gatherTurns } from '../../lib/gather.ts'
 import { HoldingPen } from '../../lib/holding-pen.ts'
@@ -30,8 +31,9 @@ import { databaseSettings, liveSettings, overloadSettings, proxySettings } from 
 import { caaAnswerDeadlineMs } from '../validation/caa-checks.ts'
 import { mailDomainsThrough } from '../validation/mail-domain-checks.ts'
 import { connectCa, createAcmeContext, createStores } from '../wiring.ts'
+import { listenForCrls } from './crl-port.ts'
 import { createFrontCrls } from './crls.ts'
-import { createFront, KEPT_HEADERS } from './front.ts'
+import { createFront, type FrontOptions, KEPT_HEADERS } from './front.ts'
 import { overloadEvents } from './overload-events.ts'
 
 /** Longer than all probes together may take; a supervisor that does not answer within this is stuck, and health must say so. */
@@ -81,7 +83,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
     const crls = createFrontCrls(data.crls, crlMaxAgeSeconds(config))
     const proxy = proxySettings(config)
     const isTrustedProxy = trustedProxies(proxy)
-    const front = createFront({
+    const frontOptions: FrontOptions = {
       acme,
       board,
       admission,
@@ -98,10 +100,11 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       health: () => supervisor.ask('health', undefined, SUPERVISOR_DEADLINE_MS),
       crl: config.crl.enabled ? crls : undefined,
       exposition: () => supervisor.ask('metrics', undefined, SUPERVISOR_DEADLINE_MS),
-    })
+    }
+    const front = createFront(frontOptions)
     const maxBodyBytes = config.security.max_request_body_bytes
 
-    const server = await listen({
+    const listenOptions: ListenOptions = {
       host: config.server.bind,
       port: config.server.port,
       ...(data.tls && { tls: data.tls }),
@@ -140,8 +143,15 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
           ),
         ),
       onAborted: (http: HttpRequest) => log.debug({ path: http.path }, 'client went away'),
-    })
+    }
+    const server = await listen(listenOptions)
     atExit(() => server.close())
+    const crlPort = config.crl.enabled ? config.crl.http_port : null
+    const crlServer =
+      crlPort === null
+        ? undefined
+        : await listenForCrls(listenOptions, crlPort, createFront({ ...frontOptions, scheme: 'http' }), acme)
+    atExit(() => crlServer?.close())
     const utilization = createUtilization()
     setInterval(() => {
       const now = performance.now()
@@ -181,7 +191,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
         late.release()
         heldBack.release()
         context.validationWaits.release()
-        await server.drain(deadlineMs)
+        await Promise.all([server.drain(deadlineMs), crlServer?.drain(deadlineMs)])
         // A finalize whose reply has gone out as `processing` still records its certificate.
         while (context.issuance.inFlight() > 0 && performance.now() < deadline)
           await new Promise((resolve) => setTimeout(resolve, 10))

@@ -15,6 +15,7 @@ import { certificateProfiles, identifierPolicy, issuerIdsOf } from './orders.ts'
 import { urlSettings } from './server.ts'
 
 const SECOND_MS = 1000
+const HTTP_PORT = 80
 
 export function issuancePolicy(config: Config, enabled: readonly EnabledMethod[]): IssuancePolicy {
   const { security, ca, order } = config
@@ -79,8 +80,14 @@ function crlUrls(config: Config): CrlPolicy['urlOf'] {
   const urls = createUrls(urlSettings(config))
   return (issuerId, shards, shard) => {
     const name = crlName(issuerId, { shards, shard })
-    return elsewhere?.replaceAll('{crl}', name) ?? urls.crl(name) ?? ''
+    return elsewhere?.replaceAll('{crl}', name) ?? overHttp(urls.crl(name) ?? '', config.crl.http_port)
   }
+}
+
+function overHttp(url: string, port: number | null): string {
+  if (port === null || url === '') return url
+  const { hostname, pathname } = new URL(url)
+  return `http://${hostname}${port === HTTP_PORT ? '' : `:${port}`}${pathname}`
 }
 
 /** The CRLDP of a certificate; undefined where it gets none. */

@@ -91,6 +91,16 @@ const CASES: [string, Tree, string[]][] = [
       ],
     ]
   }),
+  ['a CRL that certificates name by https', { crl: { enabled: true } }, ['ca.crl_url']],
+  ['a CRL elsewhere, by https', { ca: { crl_url: 'https://crl.example/{crl}' } }, ['ca.crl_url']],
+  ['a CRL by http', { crl: { enabled: true }, ca: { crl_url: 'http://crl.example/{crl}' } }, []],
+  ['a CRL at a port without TLS', { crl: { enabled: true, http_port: 80 } }, []],
+  [
+    'a CRL of a service without TLS',
+    { crl: { enabled: true }, server: { external_url: 'http://acme.example.com' } },
+    [],
+  ],
+  ['a port for no CRL', { crl: { http_port: 80 } }, ['crl.http_port']],
   ['MX checks with the resolvers of the system', { email: { validate_mx: true } }, ['email.validate_mx']],
   ['fewer connections than threads', { server: { workers: 60 } }, ['database.max_connections']],
   ['few connections for the threads', { server: { workers: 23 } }, ['database.max_connections']],
