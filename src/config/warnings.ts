@@ -1,5 +1,6 @@
 /** What starts, but is probably not meant: a table of pure functions over the finished values. */
 
+import { WITHOUT_EFFECT } from './availability.ts'
 import type { IsSet } from './rules.ts'
 import type { Config } from './schema.ts'
 import { NOTIFICATION_TYPES } from './sections/events.ts'
@@ -65,13 +66,14 @@ export const WARNINGS: readonly WarningRule[] = [
     'is false while auto_validate of an enabled method is false; its challenges wait for another instance to validate them',
   ),
   ...dnsMethodWarnings,
-  {
-    path: 'server.worker_class',
-    check: ({ server }) =>
-      server.worker_class === 'thread'
-        ? undefined
-        : `${server.worker_class} means the same as thread here; database.max_connections counts for all threads together`,
-  },
+  ...WITHOUT_EFFECT.map(
+    ({ path, because }): WarningRule => ({ path, check: (c, isSet) => (isSet(path) ? because(c) : undefined) }),
+  ),
+  warn(
+    'server.keepalive',
+    ({ server }) => (server.keepalive ?? 0) > 0,
+    'has no effect: idle connections are kept open for ten seconds; only 0 means something, and closes after each reply',
+  ),
   warn(
     'challenges.auto_accept',
     (c) => c.challenges.auto_accept,

@@ -27,7 +27,7 @@ import { keepNonceEpochs } from './nonces.ts'
 import { followSwitches } from './server-switches.ts'
 import { attemptNews, dispatcherEvents, threadEvents } from './service-events.ts'
 import { eabSecretBox } from './settings/eab-secret.ts'
-import { databaseSettings, liveSettings, threadConnections, urlSettings } from './settings/server.ts'
+import { databaseSettings, liveSettings, urlSettings } from './settings/server.ts'
 import { dispatchLimits, staleSeconds, validationPolicy } from './settings/validation.ts'
 import { requireTestSignatures } from './signer-check.ts'
 import { type SignerPlace, startSignerProcess } from './signer-process.ts'
@@ -216,9 +216,11 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     await presence.lead('crl', async () => void (await crl.builder.round()))
     await crl.refresh()
   }
+  let current = config
   const background = startBackgroundTasks(
     backgroundTasks({
       config,
+      live: () => current,
       extensions: methods.extensions,
       instanceId,
       stores,
@@ -283,7 +285,6 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     changes,
     rateTable: allocateSharedTable(),
     board: boardMemory,
-    databaseConnections: threadConnections(config),
     crls: crl?.shared() ?? [],
     tls,
   }
@@ -328,6 +329,8 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     signerPid: signer.pid,
     async apply(next: Config) {
       for (const data of threads) data.config = next
+      current = next
+      background.wake()
       const settings = liveSettings(next)
       log.level = PINO_LEVELS[settings.logLevel]
       // A thread that is just being replaced reads the new configuration when it starts.

@@ -25,6 +25,8 @@ export interface DatabaseSettings {
   /** libpq's words; `allow` means the same as `prefer`. */
   sslmode: SslMode
   maxConnections: number
+  /** Idle connections are closed down to this many; none when absent. */
+  minConnections?: number
   connectionTimeoutMs: number
   idleTimeoutMs: number
   /** Bound of every statement, at the server and at the client. */
@@ -69,6 +71,7 @@ export function openDatabase(settings: DatabaseSettings, onError: (error: Error)
     options: `${KEYED_PLANS} ${OUTPUT}`,
     onConnect: awaitDiskAtCommit,
     max: settings.maxConnections,
+    min: Math.min(settings.minConnections ?? 0, settings.maxConnections),
     idleTimeoutMillis: settings.idleTimeoutMs,
     keepAlive: true,
   })

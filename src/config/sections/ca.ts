@@ -218,7 +218,7 @@ export const Ca = z
     circuit_breaker_recovery_timeout: setting(z.number().min(0.1).default(30), 'Time until it is tried again.', {
       unit: 'seconds',
     }),
-    deferred_signing_timeout: setting(whole(1, 600), 'Time a backend that signs later may take.', { unit: 'seconds' }),
+    deferred_signing_timeout: setting(optionalWhole(1), 'Without effect: no backend signs later.', { unit: 'seconds' }),
     extension_settings: setting(
       z.record(z.string(), z.unknown()).default(() => ({})),
       'Settings of an `ext:` backend. With such a backend, unknown keys directly under `ca` are taken as well.',

@@ -27,12 +27,13 @@ import { createLogger, PINO_LEVELS } from '../logging.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from '../messages.ts'
 import { openThreadNonces } from '../nonces.ts'
 import { crlMaxAgeSeconds } from '../settings/issuance.ts'
-import { databaseSettings, liveSettings, overloadSettings, proxySettings } from '../settings/server.ts'
+import { liveSettings, overloadSettings, proxySettings, threadDatabaseSettings } from '../settings/server.ts'
 import { caaAnswerDeadlineMs } from '../validation/caa-checks.ts'
 import { mailDomainsThrough } from '../validation/mail-domain-checks.ts'
 import { connectCa, createAcmeContext, createStores } from '../wiring.ts'
 import { listenForCrls } from './crl-port.ts'
 import { createFrontCrls } from './crls.ts'
+import { createDeadlines } from './deadlines.ts'
 import { createFront, type FrontOptions, KEPT_HEADERS } from './front.ts'
 import { overloadEvents } from './overload-events.ts'
 
@@ -53,7 +54,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
     let { metricsPath } = liveSettings(config)
     atExit(flush)
     const metrics = createMetrics()
-    const db = openDatabase(databaseSettings(config, data.databaseConnections), (error) =>
+    const db = openDatabase(threadDatabaseSettings(config), (error) =>
       log.warn({ reason: error.message }, 'database connection lost'),
     )
     const board = openInstanceBoard(data.board)
@@ -88,6 +89,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       board,
       admission,
       patience,
+      deadlines: createDeadlines(config.server.timeout),
       late,
       heldBack,
       metrics,
@@ -127,7 +129,9 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
         proxy.forwardedProtoHeader,
       ],
       listHeaders: [proxy.forwardedForHeader],
-      handler: recycling(front.handle, config.server, () => requestRecycle('server.max_requests is reached')),
+      handler: recycling(closing(front.handle, config.server.keepalive), config.server, () =>
+        requestRecycle('server.max_requests is reached'),
+      ),
       onError: front.onError,
       tooLarge: (http) =>
         front.refuse(
@@ -242,6 +246,16 @@ function reportPoolTo(board: InstanceBoard, front: number, db: Database): void {
   const report = () => board.reportPool(front, db.pressure())
   report()
   setInterval(() => setImmediate(report), POOL_REPORT_MS).unref()
+}
+
+/** `server.keepalive: 0`. */
+function closing(handler: HttpHandler, keepalive: number | null): HttpHandler {
+  if (keepalive !== 0) return handler
+  const close = (reply: HttpReply): HttpReply => ({ ...reply, closes: true })
+  return (http) => {
+    const reply = handler(http)
+    return reply instanceof Promise ? reply.then(close) : close(reply)
+  }
 }
 
 /** Counts requests towards `server.max_requests`, with the jitter that keeps threads from being replaced together. */

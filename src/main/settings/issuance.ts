@@ -18,7 +18,7 @@ const SECOND_MS = 1000
 const HTTP_PORT = 80
 
 export function issuancePolicy(config: Config, enabled: readonly EnabledMethod[]): IssuancePolicy {
-  const { security, ca, order } = config
+  const { security, ca, order, server } = config
   return {
     csr: {
       signatureAlgorithms: security.allowed_csr_signature_algorithms,
@@ -35,7 +35,8 @@ export function issuancePolicy(config: Config, enabled: readonly EnabledMethod[]
     caIssuersUrls: ca.aia_issuer_urls,
     policyOids: ca.policy_oids,
     crlUrl: certificateCrlUrl(config),
-    finalizeWaitMs: order.finalize_wait_ms,
+    // The order is processing then, and not overdue (`server.timeout`).
+    finalizeWaitMs: Math.min(order.finalize_wait_ms, (server.timeout * SECOND_MS) / 2),
     signTimeoutMs: ca.signer.timeout_seconds * SECOND_MS,
   }
 }
