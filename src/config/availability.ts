@@ -4,7 +4,7 @@
  * while it counts as on. A feature that arrives takes its row away; `test/unit/config/effect.test.ts` finds keys that belong here.
  */
 
-import { formatPath, type Path } from '../config-file/notice.ts'
+import { formatPath, type Path } from '../shared/config-file/notice.ts'
 import { LEAVES } from './reference.ts'
 import type { Config } from './schema.ts'
 

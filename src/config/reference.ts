@@ -1,7 +1,7 @@
 /** The schema of the service's configuration as plain data. */
 
-import type { Path } from '../config-file/notice.ts'
-import { type SchemaNode, schemaNodeOf } from '../config-file/schema-node.ts'
+import type { Path } from '../shared/config-file/notice.ts'
+import { type SchemaNode, schemaNodeOf } from '../shared/config-file/schema-node.ts'
 import { ConfigSchema } from './schema.ts'
 
 export const REFERENCE = schemaNodeOf(ConfigSchema)

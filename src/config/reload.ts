@@ -1,8 +1,8 @@
 /** What SIGHUP may change: the keys that the schema marks `live`. */
 
 import { isDeepStrictEqual } from 'node:util'
-import { valueAt } from '../config-file/messages.ts'
-import { formatPath, type Path } from '../config-file/notice.ts'
+import { valueAt } from '../shared/config-file/messages.ts'
+import { formatPath, type Path } from '../shared/config-file/notice.ts'
 import { isInert } from './availability.ts'
 import { LEAVES } from './reference.ts'
 import type { Config } from './schema.ts'

@@ -6,7 +6,7 @@ import path from 'node:path'
 import { test } from 'node:test'
 import { ABSENT_FEATURES, isInert, keysOfFeature, WITHOUT_EFFECT } from '../../../src/config/availability.ts'
 import { LEAVES } from '../../../src/config/reference.ts'
-import { formatPath, type Path } from '../../../src/config-file/notice.ts'
+import { formatPath, type Path } from '../../../src/shared/config-file/notice.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../../../..')
 
