@@ -78,7 +78,7 @@ const KNOWN_TO: Record<string, readonly string[]> = {
   // Installed for the Admin API; the row fills with the first file that imports it.
   jose: [],
   'node-cron': ['src/shared/lib/cron.ts'],
-  pg: ['src/store/pg.ts'],
+  pg: ['src/store/pg.ts', 'src/store/pg-tls.ts'],
   pino: ['src/main', 'src/front', 'src/cli', 'signer/connection.ts', 'signer/issuer-rollover.ts', 'signer/serve.ts'],
   piscina: ['workers/pool.ts'],
   'prom-client': ['src/ops/metrics.ts'],

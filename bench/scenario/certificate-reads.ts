@@ -32,9 +32,11 @@ export function findCrl(chainPem: string, { directoryUrl }: Context): { url: str
   const [url] = leafOf(chainPem).crlDistributionPointUrls
   if (url === undefined)
     return { missing: 'the certificates name no CRL; --start --scenario crl starts a service with one' }
-  if (new URL(url).origin !== new URL(directoryUrl).origin)
+  const [list, directory] = [new URL(url), new URL(directoryUrl)]
+  if (list.hostname !== directory.hostname)
     return { missing: `the CRL is at ${url}, which is another server than the directory's` }
-  return { url }
+  // A list that is named at a port without TLS is there too, for the client that is measured.
+  return { url: directory.origin + list.pathname }
 }
 
 /** @throws Unsupported */

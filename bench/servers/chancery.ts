@@ -74,6 +74,7 @@ export async function startServer(build: Build, settings: ServerSettings, signal
       workers: settings.workers,
       validator: settings.validator,
       crl: settings.hasCrl || undefined,
+      'crl-port': settings.hasCrl && known.has('crl-port') ? await freePort() : undefined,
     },
     known,
     build.name,

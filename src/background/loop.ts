@@ -2,7 +2,8 @@
 
 export interface LoopOptions {
   name: string
-  intervalMs: number
+  /** Asked before each pause. */
+  intervalMs: number | (() => number)
   round(): Promise<void>
   onError(name: string, error: unknown): void
   /** A round ended well after one that failed. */
@@ -12,6 +13,8 @@ export interface LoopOptions {
 export interface Loop {
   /** Whether the last round ended well; true before the first. */
   readonly healthy: boolean
+  /** Ends the pause: the next round begins, and a new interval counts from now. */
+  wake(): void
   /** Resolves when the current round has ended. */
   stop(): Promise<void>
 }
@@ -37,7 +40,7 @@ export function startLoop({ name, intervalMs, round, onError, onRecovered }: Loo
 
   function pause(): Promise<void> {
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, intervalMs)
+      const timer = setTimeout(resolve, typeof intervalMs === 'number' ? intervalMs : intervalMs())
       wake = () => {
         clearTimeout(timer)
         resolve()
@@ -50,6 +53,7 @@ export function startLoop({ name, intervalMs, round, onError, onRecovered }: Loo
     get healthy() {
       return healthy
     },
+    wake: () => wake?.(),
     async stop() {
       stopped = true
       wake?.()

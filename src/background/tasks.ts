@@ -9,7 +9,7 @@ export interface BackgroundTask {
   /** Label of its metrics and log lines. */
   name: string
   role: LeaderRole
-  intervalMs: number
+  intervalMs: number | (() => number)
   /** One round. @returns how many things it took up. */
   round(): Promise<number>
 }
@@ -25,6 +25,8 @@ export interface BackgroundEvents {
 export interface BackgroundWorkers {
   /** Whether the last round of every task of this role ended well. */
   isHealthy(role: LeaderRole): boolean
+  /** Settings have changed: every task does a round and begins its interval anew. */
+  wake(): void
   /** Resolves when the rounds under way have ended. */
   stop(): Promise<void>
 }
@@ -51,6 +53,9 @@ export function startBackgroundTasks(
   }))
   return {
     isHealthy: (role) => loops.every((entry) => entry.role !== role || entry.loop.healthy),
+    wake() {
+      for (const { loop } of loops) loop.wake()
+    },
     async stop() {
       await Promise.all(loops.map(({ loop }) => loop.stop()))
     },

@@ -49,6 +49,7 @@ program
   .option('--tlsalpn01-port', 'With --dev: port that tls-alpn-01 asks', 5001)
   .option('--workers', 'With --dev: number of front threads')
   .option(lone('--crl'), 'With --dev: publish a CRL, and name it in certificates')
+  .option('--crl-port', 'With --dev and --crl: port that serves the CRL over plain HTTP', 5003)
   .option('--log-level', 'With --dev: DEBUG, INFO, WARNING, ERROR or CRITICAL', 'WARNING')
   .example('-c /etc/chancery/config.yaml serve')
   .example('-c config.yaml --validate-only')

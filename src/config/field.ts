@@ -14,6 +14,7 @@ export function setting<T extends z.ZodType>(schema: T, description: string, not
 
 const MAX_PORT = 65535
 export const port = (value: number) => z.int().min(1).max(MAX_PORT).default(value)
+export const optionalPort = () => optionalWhole(1, MAX_PORT)
 export const whole = (min: number, value: number) => z.int().min(min).default(value)
 export const flag = (value: boolean) => z.boolean().default(value)
 export const text = (value: string) => z.string().min(1).default(value)

@@ -1,7 +1,7 @@
 /** The stages after the schema: rules between keys, features of this version, warnings. */
 
 import { formatPath, splitPath, type Violation } from '../shared/config-file/notice.ts'
-import { ABSENT_FEATURES, type AbsentFeature } from './availability.ts'
+import { ABSENT_FEATURES, type AbsentFeature, keysOfFeature } from './availability.ts'
 import { type IsSet, RULES } from './rules.ts'
 import type { Config } from './schema.ts'
 import { WARNINGS } from './warnings.ts'
@@ -29,7 +29,7 @@ export function judge(config: Config, isSet: IsSet, violations: readonly Violati
   const absent = judgeFeatures(config, isSet, (key) => isSound(key) && matters(key, reading.sections))
   return {
     errors: [...violations, ...judgeRules(config, isSet, isSound, reading), ...absent.errors],
-    warnings: [...absent.warnings, ...judgeWarnings(config, isSet, absent.off)].filter(
+    warnings: judgeWarnings(config, isSet, absent.off).filter(
       ({ path: [section] }) => section === undefined || matters(String(section), reading.sections),
     ),
   }
@@ -50,14 +50,15 @@ function judgeRules(
     })
 }
 
-function judgeFeatures(config: Config, isSet: IsSet, isSound: (key: string) => boolean): Verdict & { off: string[] } {
-  const used = ABSENT_FEATURES.filter((entry) => isSound(entry.path)).flatMap((entry) =>
-    entry.uses(config).map((key) => ({ key, message: absence(entry) })),
-  )
-  const errors = used.filter(({ key }) => isSet(key)).map(({ key, message }) => ({ path: splitPath(key), message }))
-  const off = used.filter(({ key }) => !isSet(key)).map(({ key }) => key)
-  const message = `on by default, but not available in this version and therefore without effect: ${off.join(', ')}`
-  return { errors, off, warnings: off.length > 0 ? [{ path: [], message }] : [] }
+/** A feature that is on by default and absent is passed over in silence, until the file says something of it. */
+function judgeFeatures(config: Config, isSet: IsSet, isSound: (key: string) => boolean) {
+  const sound = ABSENT_FEATURES.filter((entry) => isSound(entry.path))
+  const used = sound.flatMap((entry) => entry.uses(config).map((key) => ({ key, entry })))
+  const off = used.filter(({ key }) => !isSet(key))
+  const written = off.flatMap(({ entry }) => keysOfFeature(entry).map((key) => ({ key, entry })))
+  const found = new Map([...used, ...written].filter(({ key }) => isSet(key)).map(({ key, entry }) => [key, entry]))
+  const errors = [...found].map(([key, entry]) => ({ path: splitPath(key), message: absence(entry) }))
+  return { errors, off: off.map(({ key }) => key) }
 }
 
 const matters = (key: string, sections?: readonly string[]) => sections?.includes(key.split('.')[0] ?? '') ?? true

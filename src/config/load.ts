@@ -20,6 +20,7 @@ import {
 import { inFileOrder, type Located, locate, locatedProblems } from '../shared/config-file/placement.ts'
 import { isSection, type Section } from '../shared/config-file/sections.ts'
 import { describeFileError } from '../shared/lib/file-error.ts'
+import { isLocalHost } from '../shared/lib/local-host.ts'
 import { judge, type Reading } from './judge.ts'
 import { openSecrets } from './open-secrets.ts'
 import { REFERENCE } from './reference.ts'
@@ -117,10 +118,12 @@ function validate(
 }
 
 /** Settles what one key says for another. */
-function finish(config: Config, raw: Section): Config {
-  if (valueAt(raw, ['ca', 'serial_source']) !== undefined) return config
-  const older = config.ca.backend === 'hsm' ? config.ca.hsm.serial_source : config.ca.internal.serial_source
-  return older === null ? config : { ...config, ca: { ...config.ca, serial_source: older } }
+function finish({ ca, database, ...rest }: Config, raw: Section): Config {
+  const given = (section: string, key: string) => valueAt(raw, [section, key]) !== undefined
+  const older = ca.backend === 'hsm' ? ca.hsm.serial_source : ca.internal.serial_source
+  const serial_source = given('ca', 'serial_source') || older === null ? ca.serial_source : older
+  const sslmode = given('database', 'sslmode') || isLocalHost(database.host) ? database.sslmode : 'verify-full'
+  return { ...rest, ca: { ...ca, serial_source }, database: { ...database, sslmode } }
 }
 
 /** A warning about a default. */

@@ -3,8 +3,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import { valueAt } from '../shared/config-file/messages.ts'
 import { formatPath, type Path } from '../shared/config-file/notice.ts'
-import type { SchemaNode } from '../shared/config-file/schema-node.ts'
-import { REFERENCE } from './reference.ts'
+import { isInert } from './availability.ts'
+import { LEAVES } from './reference.ts'
 import type { Config } from './schema.ts'
 
 export interface Reload {
@@ -16,23 +16,16 @@ export interface Reload {
   restart: string[]
 }
 
-/** Pure: neither argument is changed. Lists and tables of names count as one key. */
+/** Pure: neither argument is changed. Lists and tables of names count as one key; what nothing reads is not mentioned. */
 export function planReload(running: Config, next: Config): Reload {
   const reload: Reload = { config: structuredClone(running), live: [], restart: [] }
-  for (const { path, node } of keysOf(REFERENCE, [])) {
+  for (const { path, node } of LEAVES) {
     const value = valueAt(next, path)
-    if (isDeepStrictEqual(value, valueAt(running, path))) continue
+    if (isDeepStrictEqual(value, valueAt(running, path)) || isInert(path)) continue
     reload[node.reload ?? 'restart'].push(formatPath(path))
     if (node.reload === 'live') assign(reload.config, path, structuredClone(value))
   }
   return reload
-}
-
-function keysOf(node: SchemaNode, path: Path): { path: Path; node: SchemaNode }[] {
-  if (node.properties === undefined) return [{ path, node }]
-  return Object.entries(node.properties)
-    .filter(([key]) => key !== '_comment')
-    .flatMap(([key, child]) => keysOf(child, [...path, key]))
 }
 
 function assign(root: Config, path: Path, value: unknown): void {

@@ -1,7 +1,7 @@
 /** The manual's table of settings and the JSON Schema for editors, rendered from the schema. Pure. */
 
 import { expectation, type SchemaNode, withoutNull } from '../shared/config-file/schema-node.ts'
-import { ABSENT_FEATURES } from './availability.ts'
+import { ABSENT_FEATURES, keysOfFeature } from './availability.ts'
 import { absence } from './judge.ts'
 import { REFERENCE } from './reference.ts'
 
@@ -83,7 +83,8 @@ function childRows(key: string, node: SchemaNode, values: unknown): Row[] {
 }
 
 function renderRow({ key, node, isGroup, isRequired, default: value }: Row): string {
-  const sentence = cell(node.description ?? '')
+  const absent = ABSENT_FEATURES.some((entry) => keysOfFeature(entry).includes(key.replace(/\[].*$/, '')))
+  const sentence = cell(`${node.description ?? ''}${absent && !isGroup ? ' Not in this version.' : ''}`)
   if (isGroup) return `| \`${key}\` | section | | | | ${sentence} |`
   const shown = isRequired ? 'required' : (node.defaultText ?? renderDefault(value))
   return `| \`${key}\` | ${cell(expectation(node))} | ${shown} | ${node.unit ?? ''} | ${node.reload ?? 'restart'} | ${sentence} |`
@@ -101,8 +102,8 @@ function renderAbsent(): string {
   const rows = ABSENT_FEATURES.map((entry) => `| \`${entry.path}\` | ${absence(entry)} |`)
   return `## Not in this version
 
-Every key above is accepted. To ask for one of the following features is an error; where the default asks for it, one
-warning at start names it.
+Every key above is accepted. To ask for one of the following features is an error. Where the default asks for it, nothing is said,
+but settings of the feature are errors until the file switches it off.
 
 | Key | Error |
 |---|---|

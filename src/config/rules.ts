@@ -327,6 +327,12 @@ const CRL: Rule[] = [
     'must be more than crl.rebuild_interval_seconds, or each list runs out before the next',
   ),
   not(
+    'crl.http_port',
+    ['server.port'],
+    (c) => c.crl.http_port === c.server.port,
+    'is server.port; the lists over plain HTTP need a port of their own',
+  ),
+  not(
     'ca.crl_url',
     ['crl.enabled', 'crl.shards'],
     (c) => c.crl.enabled && c.crl.shards > 1 && c.ca.crl_url !== null && !c.ca.crl_url.includes('{crl}'),

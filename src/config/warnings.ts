@@ -1,5 +1,6 @@
 /** What starts, but is probably not meant: a table of pure functions over the finished values. */
 
+import { WITHOUT_EFFECT } from './availability.ts'
 import type { IsSet } from './rules.ts'
 import type { Config } from './schema.ts'
 import { NOTIFICATION_TYPES } from './sections/events.ts'
@@ -65,13 +66,14 @@ export const WARNINGS: readonly WarningRule[] = [
     'is false while auto_validate of an enabled method is false; its challenges wait for another instance to validate them',
   ),
   ...dnsMethodWarnings,
-  {
-    path: 'server.worker_class',
-    check: ({ server }) =>
-      server.worker_class === 'thread'
-        ? undefined
-        : `${server.worker_class} means the same as thread here; database.max_connections counts for all threads together`,
-  },
+  ...WITHOUT_EFFECT.map(
+    ({ path, because }): WarningRule => ({ path, check: (c, isSet) => (isSet(path) ? because(c) : undefined) }),
+  ),
+  warn(
+    'server.keepalive',
+    ({ server }) => (server.keepalive ?? 0) > 0,
+    'has no effect: idle connections are kept open for ten seconds; only 0 means something, and closes after each reply',
+  ),
   warn(
     'challenges.auto_accept',
     (c) => c.challenges.auto_accept,
@@ -120,6 +122,16 @@ export const WARNINGS: readonly WarningRule[] = [
     (c) => c.ca.signer.socket !== null && c.ca.hsm.pin !== null,
     'is not read while ca.signer.socket is set; the running signer has the PIN',
   ),
+  {
+    path: 'ca.crl_url',
+    check({ ca: { crl_url }, crl, server }) {
+      const ownUrl = crl.enabled && crl.http_port === null ? server.external_url : ''
+      if (!/^https:/i.test(crl_url ?? ownUrl)) return undefined
+      const where = crl_url === null ? 'is absent, so that certificates name their CRL by' : 'is'
+      return `${where} an https URL, which clients that check TLS certificates with the list cannot fetch (RFC 5280 §8); name an http:// URL, or set crl.http_port`
+    },
+  },
+  warn('crl.http_port', (c) => c.crl.http_port !== null && !c.crl.enabled, 'has no effect while crl.enabled is false'),
   warn(
     'email.validate_mx',
     (c) => c.email.validate_mx && c.dns.resolvers.length === 0,

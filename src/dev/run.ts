@@ -28,7 +28,8 @@ export interface DevOptions {
   workers: number | undefined
   /** A validator module, as it stands behind `ext:`. */
   validator: string | undefined
-  crl: boolean
+  /** Publishes a CRL, over plain HTTP too. */
+  crlPort: number | undefined
 }
 
 /** @returns the exit code. @throws Error in a plain sentence when something cannot start */
@@ -109,7 +110,7 @@ function devConfig(options: DevOptions, ca: DevCaFiles, postgres: EmbeddedPostgr
       ],
     },
     ari: { enabled: true },
-    ...(options.crl && { crl: { enabled: true } }),
+    ...(options.crlPort !== undefined && { crl: { enabled: true, http_port: options.crlPort } }),
     // Every client of the embedded mode is this machine: limits by address would only stop the one who tries it out, and
     // the names of this machine are what there is to order.
     security: { rate_limits: { enabled: false }, identifier_policy: { forbidden_domains: [] } },

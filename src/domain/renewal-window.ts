@@ -13,6 +13,13 @@ export interface RenewalFacts {
   advice: RenewalAdvice | undefined
 }
 
+export interface WindowPolicy {
+  /** Share of the lifetime after which the window opens, 0 to 1. */
+  renewalPercentage: number
+  /** Length of the window of a revoked certificate; undefined: it ends with the certificate. */
+  revokedWindowSeconds: number | undefined
+}
+
 export interface RenewalAdvice {
   window: RenewalWindow
   explanationUrl: string | undefined
@@ -29,23 +36,23 @@ const HOUR_MS = 3_600_000
 /** Clients come back no sooner than this. */
 const MIN_RETRY_AFTER_SECONDS = 3600
 
-/** @param renewalPercentage share of the lifetime after which the window opens, 0 to 1. */
-export function renewalWindow(facts: RenewalFacts, renewalPercentage: number, now: Date): RenewalWindow {
+export function renewalWindow(facts: RenewalFacts, policy: WindowPolicy, now: Date): RenewalWindow {
   const { notBefore, notAfter, revokedAt, advice } = facts
   if (advice) return openedBefore(advice.window.start, earlier(advice.window.end, notAfter))
-  if (revokedAt) return openedBefore(now, notAfter)
+  if (revokedAt) {
+    // RFC 9773 §4.2: clients renew at a random time of the window, which of 90 days is 45 days from now.
+    const lengthMs = (policy.revokedWindowSeconds ?? Number.POSITIVE_INFINITY) * SECOND_MS
+    return openedBefore(now, new Date(Math.min(now.getTime() + lengthMs, notAfter.getTime())))
+  }
   // notAfter is part of the lifetime (RFC 5280 §4.1.2.5).
   const lifetimeMs = notAfter.getTime() + SECOND_MS - notBefore.getTime()
-  return openedBefore(new Date(notBefore.getTime() + lifetimeMs * renewalPercentage), notAfter)
+  return openedBefore(new Date(notBefore.getTime() + lifetimeMs * policy.renewalPercentage), notAfter)
 }
 
-/**
- * Seconds until the window opens, at least an hour.
- * @param maxSeconds of the operator, who wants advice to be noticed sooner.
- */
-export function renewalRetryAfter({ start }: RenewalWindow, now: Date, maxSeconds: number): number {
+/** Seconds until the window opens, at least an hour. */
+export function renewalRetryAfter({ start }: RenewalWindow, now: Date): number {
   const untilStart = Math.ceil((start.getTime() - now.getTime()) / SECOND_MS)
-  return Math.max(MIN_RETRY_AFTER_SECONDS, Math.min(untilStart, maxSeconds))
+  return Math.max(MIN_RETRY_AFTER_SECONDS, untilStart)
 }
 
 /**

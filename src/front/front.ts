@@ -22,12 +22,14 @@ import { BatcherFull } from '../shared/lib/batcher.ts'
 import { TooManyWaiting } from '../shared/lib/shared-work.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import { isUnavailable } from '../store/database.ts'
+import type { Deadlines } from './deadlines.ts'
 
 export interface FrontOptions {
   acme: AcmeApplication
   board: Pick<InstanceBoard, 'admission'>
   admission: Admission
   patience: Pick<Patience, 'isExhausted' | 'wasted'>
+  deadlines: Deadlines
   /** Where refusals of an overloaded thread wait that are not to be prompt. */
   late: HoldingPen<HttpReply>
   /** Where answers to an address wait that has wasted too much. */
@@ -99,7 +101,7 @@ function busy(detail: string, retryAfterSeconds: number): Problem {
 }
 
 export function createFront(options: FrontOptions): Front {
-  const { acme, board, admission, patience, late, heldBack, metrics, log, securityHeaders } = options
+  const { acme, board, admission, patience, deadlines, late, heldBack, metrics, log, securityHeaders } = options
   const effectiveClient = createForwarding(options.proxy, options.scheme)
 
   beginAtZero(metrics.pressureRejections, ...Object.keys(PRESSURE_RETRY_AFTER).map((tier) => ({ tier })))
@@ -256,7 +258,7 @@ export function createFront(options: FrontOptions): Front {
   function finishLater(reply: Promise<HttpReply>, exchange: Exchange): Promise<HttpReply> {
     const isMeasured = MEASURED.has(exchange.resource)
     if (isMeasured) admission.began()
-    return reply.then(
+    return deadlines.within(reply, exchange.startedAt).then(
       (ready) => {
         if (isMeasured) admission.ended()
         return deliver(finish(ready, exchange), exchange)

@@ -6,12 +6,13 @@ import { createAcmeApplication } from '../acme/application.ts'
 import { createSecurityHeaders } from '../http/common-headers.ts'
 import { trustedProxies } from '../http/forwarded.ts'
 import type { HttpHandler, HttpReply, HttpRequest } from '../http/message.ts'
+import type { ListenOptions } from '../http/server.ts'
 import { listen } from '../http/uws.ts'
 import { createLogger, PINO_LEVELS } from '../main/logging.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from '../main/messages.ts'
 import { openThreadNonces } from '../main/nonces.ts'
 import { crlMaxAgeSeconds } from '../main/settings/issuance.ts'
-import { databaseSettings, liveSettings, overloadSettings, proxySettings } from '../main/settings/server.ts'
+import { liveSettings, overloadSettings, proxySettings, threadDatabaseSettings } from '../main/settings/server.ts'
 import { caaAnswerDeadlineMs } from '../main/validation/caa-checks.ts'
 import { mailDomainsThrough } from '../main/validation/mail-domain-checks.ts'
 import { connectCa, createAcmeContext, createStores } from '../main/wiring.ts'
@@ -31,8 +32,10 @@ import { sharedWork } from '../shared/lib/shared-work.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import { type Database, openDatabase } from '../store/database.ts'
 import { GROUP_DISTANCE_MS } from '../store/pipeline.ts'
+import { listenForCrls } from './crl-port.ts'
 import { createFrontCrls } from './crls.ts'
-import { createFront, KEPT_HEADERS } from './front.ts'
+import { createDeadlines } from './deadlines.ts'
+import { createFront, type FrontOptions, KEPT_HEADERS } from './front.ts'
 import { overloadEvents } from './overload-events.ts'
 
 /** Longer than all probes together may take; a supervisor that does not answer within this is stuck, and health must say so. */
@@ -54,7 +57,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
     let { metricsPath } = liveSettings(config)
     atExit(flush)
     const metrics = createMetrics()
-    const db = openDatabase(databaseSettings(config, data.databaseConnections), (error) =>
+    const db = openDatabase(threadDatabaseSettings(config), (error) =>
       log.warn({ reason: error.message }, 'database connection lost'),
     )
     const board = openInstanceBoard(data.board)
@@ -84,11 +87,12 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
     const crls = createFrontCrls(data.crls, crlMaxAgeSeconds(config))
     const proxy = proxySettings(config)
     const isTrustedProxy = trustedProxies(proxy)
-    const front = createFront({
+    const frontOptions: FrontOptions = {
       acme,
       board,
       admission,
       patience,
+      deadlines: createDeadlines(config.server.timeout),
       late,
       heldBack,
       metrics,
@@ -101,10 +105,11 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       health: sharedWork(() => supervisor.ask('health', undefined, SUPERVISOR_DEADLINE_MS), OPERATIONS),
       crl: config.crl.enabled ? crls : undefined,
       exposition: sharedWork(() => supervisor.ask('metrics', undefined, SUPERVISOR_DEADLINE_MS), OPERATIONS),
-    })
+    }
+    const front = createFront(frontOptions)
     const maxBodyBytes = config.security.max_request_body_bytes
 
-    const server = await listen({
+    const listenOptions: ListenOptions = {
       host: config.server.bind,
       port: config.server.port,
       ...(data.tls && { tls: data.tls }),
@@ -127,7 +132,9 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
         proxy.forwardedProtoHeader,
       ],
       listHeaders: [proxy.forwardedForHeader],
-      handler: recycling(front.handle, config.server, () => requestRecycle('server.max_requests is reached')),
+      handler: recycling(closing(front.handle, config.server.keepalive), config.server, () =>
+        requestRecycle('server.max_requests is reached'),
+      ),
       onError: front.onError,
       tooLarge: (http) =>
         front.refuse(
@@ -143,8 +150,16 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
           ),
         ),
       onAborted: ({ path, peerAddress }: HttpRequest) => log.debug({ path, peerAddress }, 'client went away'),
-    })
+    }
+    const server = await listen(listenOptions)
+
     atExit(() => server.close())
+    const crlPort = config.crl.enabled ? config.crl.http_port : null
+    const crlServer =
+      crlPort === null
+        ? undefined
+        : await listenForCrls(listenOptions, crlPort, createFront({ ...frontOptions, scheme: 'http' }), acme)
+    atExit(() => crlServer?.close())
     const utilization = createUtilization()
     setInterval(() => {
       const now = performance.now()
@@ -184,7 +199,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
         late.release()
         heldBack.release()
         context.validationWaits.release()
-        await server.drain(deadlineMs)
+        await Promise.all([server.drain(deadlineMs), crlServer?.drain(deadlineMs)])
         // A finalize whose reply has gone out as `processing` still records its certificate.
         while (context.issuance.inFlight() > 0 && performance.now() < deadline)
           await new Promise((resolve) => setTimeout(resolve, 10))
@@ -235,6 +250,16 @@ function reportPoolTo(board: InstanceBoard, front: number, db: Database): void {
   const report = () => board.reportPool(front, db.pressure())
   report()
   setInterval(() => setImmediate(report), POOL_REPORT_MS).unref()
+}
+
+/** `server.keepalive: 0`. */
+function closing(handler: HttpHandler, keepalive: number | null): HttpHandler {
+  if (keepalive !== 0) return handler
+  const close = (reply: HttpReply): HttpReply => ({ ...reply, closes: true })
+  return (http) => {
+    const reply = handler(http)
+    return reply instanceof Promise ? reply.then(close) : close(reply)
+  }
 }
 
 /** Counts requests towards `server.max_requests`, with the jitter that keeps threads from being replaced together. */

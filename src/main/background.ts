@@ -31,6 +31,8 @@ const QUOTA_SWEEP_INTERVAL_MS = 3_600_000
 
 export interface BackgroundParts {
   config: Config
+  /** As SIGHUP has left it. */
+  live(): Config
   extensions: ExtensionThreadData
   instanceId: number
   stores: Stores
@@ -48,6 +50,7 @@ export interface BackgroundParts {
 
 export function backgroundTasks({
   config,
+  live,
   extensions,
   instanceId,
   stores,
@@ -62,7 +65,9 @@ export function backgroundTasks({
   isStopping,
 }: BackgroundParts): BackgroundTask[] {
   const { background_worker: challengeWorker } = config.challenges
-  const { rate_limits: limits } = config.security
+  const pollMs = challengeWorker.poll_seconds * 1000
+  const roundsPerPoll = Math.ceil(pollMs / RECOVERY_INTERVAL_MS)
+  let adoptions = 0
   /** What needs signatures waits while there are none to be had. */
   const whileSigning = (round: () => Promise<number>) => async () => (ca.outage() ? 0 : round())
   return [
@@ -77,6 +82,10 @@ export function backgroundTasks({
           instanceId,
           // An intent that its own thread may still be working on is left alone.
           ownAfterSeconds: config.ca.signer.timeout_seconds + 5,
+          othersAfterSeconds: Math.max(
+            config.order.stale_processing_threshold_seconds,
+            config.ca.signer.timeout_seconds + 5,
+          ),
           onRecovered,
         }),
       ),
@@ -107,12 +116,13 @@ export function backgroundTasks({
     {
       name: ADOPTION,
       role: 'challenge',
-      intervalMs: Math.min(RECOVERY_INTERVAL_MS, challengeWorker.poll_seconds * 1000),
+      // What a dead instance has left does not wait for the poll.
+      intervalMs: pollMs / roundsPerPoll,
       round: () =>
         adoptChallenges({
           store: stores.authorizations,
           instanceId,
-          rules: adoptionRules(config, extensions),
+          rules: adoptionRules(config, extensions, adoptions++ % roundsPerPoll === 0),
           dispatcher,
           presentSince,
         }),
@@ -120,8 +130,8 @@ export function backgroundTasks({
     {
       name: 'rate_limit_gc',
       role: 'cleanup',
-      intervalMs: limits.gc_interval_seconds * 1000,
-      round: () => stores.rateLimits.sweep(limits.gc_max_age_seconds),
+      intervalMs: () => live().security.rate_limits.gc_interval_seconds * 1000,
+      round: () => stores.rateLimits.sweep(live().security.rate_limits.gc_max_age_seconds),
     },
     ...(crls
       ? [

@@ -50,7 +50,6 @@ export interface FrontThreadData {
   /** `services/instance-board.ts`, and the thread's row in it. */
   board: SharedArrayBuffer
   front: number
-  databaseConnections: number
   /** Published lists as of the thread's start; later ones come as messages. */
   crls: readonly SharedCrl[]
   tls: { certPath: string; keyPath: string } | undefined

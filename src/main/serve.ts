@@ -28,7 +28,7 @@ import { keepNonceEpochs } from './nonces.ts'
 import { followSwitches } from './server-switches.ts'
 import { attemptNews, dispatcherEvents, threadEvents } from './service-events.ts'
 import { eabSecretBox } from './settings/eab-secret.ts'
-import { databaseSettings, liveSettings, threadConnections, urlSettings } from './settings/server.ts'
+import { databaseSettings, liveSettings, urlSettings } from './settings/server.ts'
 import { dispatchLimits, staleSeconds, validationPolicy } from './settings/validation.ts'
 import { requireTestSignatures } from './signer-check.ts'
 import { type SignerPlace, startSignerProcess } from './signer-process.ts'
@@ -108,7 +108,7 @@ async function start({ config, version, log, onStep, onBroken, ...options }: Ser
   const metrics = createMetrics()
   let stopping = false
 
-  await requireFreePort(config)
+  await requireFreePorts(config)
   // Every front reads it for itself; what is wrong with it is said here, once, and refuses the start.
   eabSecretBox(config)
   const methods = await loadChallengeMethods(config)
@@ -120,7 +120,7 @@ async function start({ config, version, log, onStep, onBroken, ...options }: Ser
   onStep('checking the database')
   await awaitDatabase(() => prepareSchema(config, log), log, options.stopping)
   // That may have taken hours.
-  await requireFreePort(config)
+  await requireFreePorts(config)
   const db = openDatabase(databaseSettings(config), (error) =>
     log.warn({ reason: error.message }, 'database connection lost'),
   )
@@ -221,9 +221,11 @@ async function start({ config, version, log, onStep, onBroken, ...options }: Ser
     await presence.lead('crl', async () => void (await crl.builder.round()))
     await crl.refresh()
   }
+  let current = config
   const background = startBackgroundTasks(
     backgroundTasks({
       config,
+      live: () => current,
       extensions: methods.extensions,
       instanceId,
       stores,
@@ -288,7 +290,6 @@ async function start({ config, version, log, onStep, onBroken, ...options }: Ser
     changes,
     rateTable: allocateSharedTable(),
     board: boardMemory,
-    databaseConnections: threadConnections(config),
     crls: crl?.shared() ?? [],
     tls,
   }
@@ -333,6 +334,8 @@ async function start({ config, version, log, onStep, onBroken, ...options }: Ser
     signerPid: signer.pid,
     async apply(next: Config) {
       for (const data of threads) data.config = next
+      current = next
+      background.wake()
       const settings = liveSettings(next)
       log.level = PINO_LEVELS[settings.logLevel]
       // A thread that is just being replaced reads the new configuration when it starts.
@@ -341,14 +344,16 @@ async function start({ config, version, log, onStep, onBroken, ...options }: Ser
   }
 }
 
-/** Fronts share the port among each other, and would share it with a stranger without a word. */
-async function requireFreePort({ server }: Config): Promise<void> {
-  try {
-    await assertPortFree(server.bind, server.port)
-  } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException
-    const reason = code === 'EADDRINUSE' ? 'it is in use' : `${code}`
-    throw new Error(`cannot listen on ${server.bind}:${server.port}: ${reason}`, { cause })
+/** Fronts share a port among each other, and would share it with a stranger without a word. */
+async function requireFreePorts({ server, crl }: Config): Promise<void> {
+  for (const port of [server.port, ...(crl.enabled && crl.http_port !== null ? [crl.http_port] : [])]) {
+    try {
+      await assertPortFree(server.bind, port)
+    } catch (cause) {
+      const { code } = cause as NodeJS.ErrnoException
+      const reason = code === 'EADDRINUSE' ? 'it is in use' : `${code}`
+      throw new Error(`cannot listen on ${server.bind}:${port}: ${reason}`, { cause })
+    }
   }
 }
 

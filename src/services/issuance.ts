@@ -183,6 +183,8 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
     spki: Spki
     identifiers: readonly Identifier[]
     commonName: string | undefined
+    /** The TLS certificate of this service: who fetches a list from it cannot have that list yet (RFC 5280 §8). */
+    isOwn?: true
   }
 
   async function build(subject: Subject, profile: CertificateProfile, requested: RequestedValidity, now: Date) {
@@ -205,7 +207,7 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       extendedKeyUsages: profile.extendedKeyUsages,
       caIssuersUrls: policy.caIssuersUrls,
       policyOids: policy.policyOids,
-      crlDistributionPointUrls: policy.crlUrl ? [policy.crlUrl(issuer.id, serialNumber)] : [],
+      crlDistributionPointUrls: policy.crlUrl && !subject.isOwn ? [policy.crlUrl(issuer.id, serialNumber)] : [],
     })
     return { issuer, serialNumber, tbs, validity, findings: lintTbsCertificate(parseTbsCertificate(tbs)) }
   }
@@ -350,7 +352,7 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
 
     async issueToSelf(identifiers, spki, now) {
       const profile = profileOf(DEFAULT_PROFILE)
-      const built = await build({ spki, identifiers, commonName: undefined }, profile, {}, now)
+      const built = await build({ spki, identifiers, commonName: undefined, isOwn: true }, profile, {}, now)
       const names = identifiers.map(({ value }) => value)
       const issuing = await begin(built, names, undefined, hashSpki(spki), now)
       const { der, error } = issuing ? await completeWithDer(issuing, built.findings) : {}

@@ -15,6 +15,9 @@ export interface RecoveryOptions {
   instanceId: number
   /** Age at which an intent of this instance counts as left behind: beyond any sign timeout. */
   ownAfterSeconds: number
+  /** Age at which one of another instance does, though that instance lives. */
+  othersAfterSeconds?: number
+
   onRecovered(intent: RecoveredIntent, outcome: IssuanceOutcome | Lapse): void
 }
 
@@ -45,8 +48,8 @@ const BATCH = 64
  * @returns how many intents were taken up. @throws AggregateError when all have had their turn; the next rounds repeat
  */
 export async function recoverIssuances(options: RecoveryOptions): Promise<number> {
-  const { store, instanceId, ownAfterSeconds } = options
-  const intents = await store.adopt(instanceId, ownAfterSeconds, BATCH)
+  const { store, instanceId, ownAfterSeconds, othersAfterSeconds } = options
+  const intents = await store.adopt(instanceId, ownAfterSeconds, BATCH, othersAfterSeconds)
   const results = await Promise.allSettled(intents.map((intent) => recover(intent, options)))
   const errors = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []))
   if (errors.length > 0)

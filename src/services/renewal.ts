@@ -1,6 +1,6 @@
 /** Renewal information (RFC 9773): the window of a certificate, and which certificate an order may replace. */
 
-import { renewalRetryAfter, renewalWindow } from '../domain/renewal-window.ts'
+import { renewalRetryAfter, renewalWindow, type WindowPolicy } from '../domain/renewal-window.ts'
 import { parseCertificate } from '../shared/pki/certificate.ts'
 import type { Identifier } from '../shared/protocol/identifier.ts'
 import { Problem } from '../shared/protocol/problem.ts'
@@ -8,9 +8,8 @@ import { parseCertId, type RenewalInfo } from '../shared/protocol/renewal-info.t
 import type { CertificateStore } from '../store/certificate-store.ts'
 import type { RenewableCertificate, RenewalStore } from '../store/renewal-store.ts'
 
-export interface RenewalPolicy {
-  /** Share of the lifetime after which the window opens. */
-  renewalPercentage: number
+export interface RenewalPolicy extends WindowPolicy {
+  /** Of the header: a revocation has to be noticed long before the window would open. */
   maxRetryAfterSeconds: number
 }
 
@@ -62,10 +61,12 @@ export function createRenewal(
   return {
     async info(certId, now) {
       const certificate = await requireCertificate(certId)
-      const window = renewalWindow(certificate, policy.renewalPercentage, now)
+      const window = renewalWindow(certificate, policy, now)
+      const secondsUntilWindow = renewalRetryAfter(window, now)
       return {
         window,
-        retryAfterSeconds: renewalRetryAfter(window, now, policy.maxRetryAfterSeconds),
+        secondsUntilWindow,
+        retryAfterSeconds: Math.min(secondsUntilWindow, policy.maxRetryAfterSeconds),
         explanationUrl: certificate.advice?.explanationUrl,
       }
     },

@@ -8,6 +8,7 @@ import type { PoolNumbers } from '../domain/pool-pressure.ts'
 import { type Batched, createBatcher } from '../shared/lib/batcher.ts'
 import { awaitDiskAtCommit } from './durability.ts'
 import pg from './pg.ts'
+import { type SslMode, tlsOptions } from './pg-tls.ts'
 import { createPipeline, type Pipeline } from './pipeline.ts'
 import type { Statement } from './statement-group.ts'
 import { UnfitValue } from './wire-values.ts'
@@ -21,9 +22,11 @@ export interface DatabaseSettings {
   database: string
   user: string
   password: string
-  /** libpq's words; `prefer` and `allow` start without TLS when the server offers none. */
-  sslmode: 'disable' | 'allow' | 'prefer' | 'require' | 'verify-ca' | 'verify-full'
+  /** libpq's words; `allow` means the same as `prefer`. */
+  sslmode: SslMode
   maxConnections: number
+  /** Idle connections are closed down to this many; none when absent. */
+  minConnections?: number
   connectionTimeoutMs: number
   idleTimeoutMs: number
   /** Bound of every statement, at the server and at the client. */
@@ -68,6 +71,7 @@ export function openDatabase(settings: DatabaseSettings, onError: (error: Error)
     options: `${KEYED_PLANS} ${OUTPUT}`,
     onConnect: awaitDiskAtCommit,
     max: settings.maxConnections,
+    min: Math.min(settings.minConnections ?? 0, settings.maxConnections),
     idleTimeoutMillis: settings.idleTimeoutMs,
     keepAlive: true,
   })
@@ -132,8 +136,6 @@ export function openDatabase(settings: DatabaseSettings, onError: (error: Error)
 
 /** Options of a single connection, for the few places that need one of their own (locks, migration). */
 export function connectionOptions(settings: DatabaseSettings): pg.ClientConfig {
-  const { sslmode } = settings
-  const verified = sslmode === 'verify-ca' || sslmode === 'verify-full'
   return {
     host: settings.host,
     port: settings.port,
@@ -144,14 +146,7 @@ export function connectionOptions(settings: DatabaseSettings): pg.ClientConfig {
     application_name: 'chancery',
     statement_timeout: settings.statementTimeoutMs,
     query_timeout: settings.statementTimeoutMs + 1000,
-    ssl:
-      verified || sslmode === 'require'
-        ? {
-            rejectUnauthorized: verified,
-            // verify-ca trusts the issuer whatever name the server goes by.
-            ...(sslmode === 'verify-ca' && { checkServerIdentity: () => undefined }),
-          }
-        : false,
+    ssl: tlsOptions(settings.host, settings.sslmode),
   }
 }
 

@@ -56,10 +56,15 @@ export interface IssuanceStore {
   /** Order processing → invalid with this error, intent gone. False when it was completed meanwhile. */
   fail(certificateId: string, error: ProblemDocument): Promise<boolean>
   /**
-   * Takes over intents of instances that are gone, and of this one's those older than `ownOlderThanSeconds`. Like `begin`, it
-   * decides whether they may be signed: what is taken back afterwards comes too late.
+   * Takes over intents of instances that are gone, of this one's those older than `ownOlderThanSeconds`, and of instances that live those
+   * older than `othersOlderThanSeconds`. Like `begin`, it decides whether they may be signed: what is taken back afterwards comes too late.
    */
-  adopt(instanceId: number, ownOlderThanSeconds: number, limit: number): Promise<PendingIntent[]>
+  adopt(
+    instanceId: number,
+    ownOlderThanSeconds: number,
+    limit: number,
+    othersOlderThanSeconds?: number,
+  ): Promise<PendingIntent[]>
 }
 
 /** An intent's columns, as they are given. */
@@ -139,7 +144,7 @@ const ADOPT: Statement = {
     WITH abandoned AS (
       SELECT certificate_id FROM issuance_intents
        WHERE CASE WHEN instance_id = $1 THEN created_at < now() - make_interval(secs => $2)
-                  ELSE instance_id NOT IN (SELECT live_instances()) END
+                  ELSE instance_id NOT IN (SELECT live_instances()) OR created_at < now() - make_interval(secs => $4) END
        ORDER BY created_at LIMIT $3 FOR UPDATE SKIP LOCKED
     )
     UPDATE issuance_intents n SET instance_id = $1, created_at = now()
@@ -197,7 +202,7 @@ export function createIssuanceStore(db: Database): IssuanceStore {
       return (await db.query(FAIL, [certificateId, error])).length > 0
     },
 
-    async adopt(instanceId, ownOlderThanSeconds, limit) {
+    async adopt(instanceId, ownOlderThanSeconds, limit, othersOlderThanSeconds) {
       type Row = {
         certificate_id: string
         account_id: string | null
@@ -206,7 +211,7 @@ export function createIssuanceStore(db: Database): IssuanceStore {
         tbs: Buffer
         lapse: Lapse | null
       }
-      const rows = await db.query<Row>(ADOPT, [instanceId, ownOlderThanSeconds, limit])
+      const rows = await db.query<Row>(ADOPT, [instanceId, ownOlderThanSeconds, limit, othersOlderThanSeconds ?? null])
       return rows.map((row) => ({
         certificateId: row.certificate_id,
         accountId: row.account_id ?? undefined,

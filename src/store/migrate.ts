@@ -118,8 +118,11 @@ async function withClient<T>(settings: DatabaseSettings, run: (client: pg.Client
 }
 
 /** The first connection of a command or a start, so this is where wrong settings come to light: say which they were. */
-function cannotConnect({ database, host, port, user, password }: DatabaseSettings, cause: Error): Error {
+function cannotConnect(settings: DatabaseSettings, cause: Error): Error {
+  const { database, host, port, user, password, sslmode } = settings
   const wantsPassword = !password && /^SASL/.test(cause.message)
+  const isAboutTls = /does not support SSL|certificate/i.test(cause.message)
   const reason = wantsPassword ? 'the server asks for a password, and database.password is not set' : cause.message
-  return new Error(`cannot connect to database ${database} at ${host}:${port} as ${user}: ${reason}`, { cause })
+  const hint = isAboutTls ? `; database.sslmode is ${sslmode}, docs/operations.md says which there are` : ''
+  return new Error(`cannot connect to database ${database} at ${host}:${port} as ${user}: ${reason}${hint}`, { cause })
 }

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, beforeEach, describe, test } from 'node:test'
+import pg from 'pg'
 import { parse, stringify } from 'yaml'
 import { type LogLine, startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -81,6 +82,34 @@ describe('SIGHUP', () => {
     assert.equal(requestLines('/second'), 0)
   })
 
+  test('how often old counters are removed, and which ones, changes', async () => {
+    const db = new pg.Client(service.database.connection)
+    await db.connect()
+    // Within the two hours that are kept by default.
+    const tat = (Date.now() - 5_400_000) * 1000
+    await db.query('INSERT INTO rate_limits (key, tat, step, tolerance, granted) VALUES ($1, $2, 1, 1, 1)', [
+      'old',
+      tat,
+    ])
+    const isThere = async () => (await db.query(`SELECT FROM rate_limits WHERE key = 'old'`)).rowCount === 1
+    try {
+      assert.deepEqual((await hangUp())['applied'], [])
+      assert.equal(await isThere(), true)
+      edit((config) => {
+        config['security'] = { rate_limits: { enabled: false, gc_interval_seconds: 1, gc_max_age_seconds: 60 } }
+      })
+      assert.deepEqual(((await hangUp())['applied'] as string[]).toSorted(), [
+        'security.rate_limits.gc_interval_seconds',
+        'security.rate_limits.gc_max_age_seconds',
+      ])
+      await until('the counter is gone', async () => !(await isThere()))
+      writeFileSync(configFile, original)
+      await hangUp()
+    } finally {
+      await db.end()
+    }
+  })
+
   test('what needs a restart is named and not changed', async () => {
     edit((config) => {
       config['order'] = { ...config['order'], expiry_seconds: 4242 }
@@ -111,6 +140,17 @@ describe('SIGHUP', () => {
     assert.deepEqual((await hangUp())['applied'], [])
     assert.equal((await fetch(service.directoryUrl)).status, 200)
   })
+})
+
+test('server.keepalive 0 closes the connection after each reply', async () => {
+  const service = await startTestService({ config: { server: { keepalive: 0 } } })
+  try {
+    const answer = await fetch(service.directoryUrl)
+    assert.equal(answer.headers.get('connection'), 'close')
+    assert.equal((await fetch(service.directoryUrl)).status, 200)
+  } finally {
+    await service.dispose()
+  }
 })
 
 test('that it is ready and that it stops stands in the log at any level, and pages nobody', async () => {

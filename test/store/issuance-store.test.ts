@@ -322,6 +322,22 @@ describe('issuance', () => {
       )
     })
 
+    test('takes what a live instance does when that is too old, where told to', async () => {
+      const [me, alive] = (await instances(2)) as [InstancePresence, InstancePresence]
+      const { intent } = await begun({ instanceId: alive.instanceId })
+      await store.sql(
+        "UPDATE issuance_intents SET created_at = now() - interval '10 minutes' WHERE certificate_id = $1",
+        [intent.certificateId],
+      )
+      assert.deepEqual(await store.issuance.adopt(me.instanceId, 600, 10), [])
+      assert.deepEqual(await store.issuance.adopt(me.instanceId, 600, 10, 601), [])
+      const adopted = await store.issuance.adopt(me.instanceId, 600, 10, 599)
+      assert.deepEqual(
+        adopted.map(({ certificateId }) => certificateId),
+        [intent.certificateId],
+      )
+    })
+
     test('says when the order has expired', async () => {
       const [me] = (await instances(1)) as [InstancePresence]
       const { order } = await begun({ instanceId: 703 })

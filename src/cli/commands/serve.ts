@@ -19,6 +19,7 @@ export interface DevFlags {
   'log-level'?: Config['logging']['level']
   workers?: number
   crl?: boolean
+  'crl-port'?: number
 }
 
 /** @returns the exit code. @throws CommandError */
@@ -47,7 +48,7 @@ async function serveEmbedded(options: GlobalOptions & DevFlags): Promise<number>
     tlsAlpn01Port: portOf(options['tlsalpn01-port'], '--tlsalpn01-port'),
     logLevel: options.debug ? 'DEBUG' : (options['log-level'] ?? 'WARNING'),
     workers: options.workers,
-    crl: options.crl === true,
+    crlPort: options.crl === true ? portOf(options['crl-port'], '--crl-port') : undefined,
   } as const
   return (await import('../../dev/run.ts')).runEmbedded(embedded)
 }

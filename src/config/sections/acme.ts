@@ -104,7 +104,9 @@ export const Nonce = z
       unit: 'seconds',
     }),
     gc_interval_seconds: setting(whole(1, 300), 'Pause between two removals of expired nonces.', { unit: 'seconds' }),
-    length: setting(z.int().min(16).max(128).default(32), 'Length of a nonce before encoding.', { unit: 'bytes' }),
+    length: setting(optionalWhole(16, 128), 'Without effect: every nonce is 16 bytes long before encoding.', {
+      unit: 'bytes',
+    }),
     audit_consumed: setting(flag(false), 'Record each used nonce in the database.'),
   })
   .prefault({})
@@ -120,7 +122,7 @@ export const Order = z
     }),
     stale_processing_threshold_seconds: setting(
       whole(1, 600),
-      'Age at which an order left in processing is recovered.',
+      'Age at which an order in processing is recovered although its instance is running. What a stopped instance has left behind is recovered within seconds.',
       {
         unit: 'seconds',
       },
@@ -171,9 +173,14 @@ export const Ari = z
       z.number().min(0.01).max(1).default(0.6667),
       'Share of the lifetime of a certificate after which the renewal window opens.',
     ),
+    revoked_window_seconds: setting(
+      optionalWhole(1),
+      'Length of the renewal window of a revoked certificate, which opens at once; without it, the rest of the lifetime, and clients that pick a time at random renew late.',
+      { unit: 'seconds' },
+    ),
     max_retry_after_seconds: setting(
-      optionalWhole(3600),
-      'Clients are told to ask again after this time at the latest; without it, when the window opens.',
+      whole(3600, 21600),
+      'Clients are told to ask again after this time at the latest (the Retry-After header; `retryAfter` of the body is the time until the window opens).',
       { unit: 'seconds' },
     ),
   })

@@ -16,6 +16,7 @@ import {
   isEmail,
   isHttpUrl,
   list,
+  optionalPort,
   optionalText,
   optionalWhole,
   SERIAL_SOURCES,
@@ -196,7 +197,7 @@ export const Ca = z
     ),
     crl_url: setting(
       optionalText(isHttpUrl),
-      'CRL distribution point of certificates. When absent and the CRL is enabled: `crl.path` below `server.external_url`, followed by the name of the issuer. `{crl}` in the URL stands for that name.',
+      'CRL distribution point of certificates. When absent and the CRL is enabled: `crl.path` below `server.external_url`, over plain HTTP at `crl.http_port` where that is set, followed by the name of the issuer. `{crl}` in the URL stands for that name.',
       {
         expects: HTTP_URL,
       },
@@ -217,7 +218,7 @@ export const Ca = z
     circuit_breaker_recovery_timeout: setting(z.number().min(0.1).default(30), 'Time until it is tried again.', {
       unit: 'seconds',
     }),
-    deferred_signing_timeout: setting(whole(1, 600), 'Time a backend that signs later may take.', { unit: 'seconds' }),
+    deferred_signing_timeout: setting(optionalWhole(1), 'Without effect: no backend signs later.', { unit: 'seconds' }),
     extension_settings: setting(
       z.record(z.string(), z.unknown()).default(() => ({})),
       'Settings of an `ext:` backend. With such a backend, unknown keys directly under `ca` are taken as well.',
@@ -233,6 +234,10 @@ export const Crl = z
   .strictObject({
     enabled: setting(flag(false), 'Publish a certificate revocation list.'),
     path: setting(urlPath('/crl'), 'Path of the list.'),
+    http_port: setting(
+      optionalPort(),
+      'Port, beside `server.port`, that serves the lists and nothing else, without TLS. Certificates then name it.',
+    ),
     rebuild_interval_seconds: setting(
       whole(1, 3600),
       'Time from one list to the next when nothing is revoked. A revocation brings a new one within seconds.',

@@ -27,9 +27,13 @@ export const Database = z
     password: setting(optionalText(), 'Password of the role.', { secret: true }),
     sslmode: setting(
       choice(['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full'], 'prefer'),
-      'Encryption of the connection, as in libpq.',
+      'Encryption of the connection, as in libpq; `allow` means `prefer`. Without TLS no password is given in clear text, but over a Unix socket.',
+      { defaultText: '`prefer` for a Unix socket and loopback, `verify-full` for any other host' },
     ),
-    min_connections: setting(whole(1, 5), 'Connections kept open.'),
+    min_connections: setting(
+      whole(1, 5),
+      'Connections, once opened, that are kept when they are idle; divided among the front threads, at least one each.',
+    ),
     max_connections: setting(whole(1, 50), 'Most connections of the whole instance, all threads together.'),
     connection_timeout: setting(z.number().positive().default(10), 'Wait for a connection.', { unit: 'seconds' }),
     max_idle_seconds: setting(z.number().positive().default(300), 'Time after which an idle connection is closed.', {

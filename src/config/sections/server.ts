@@ -2,7 +2,19 @@
 
 import { availableParallelism } from 'node:os'
 import { z } from 'zod/v4'
-import { checkedText, flag, isHttpUrl, isNetwork, list, optionalText, port, setting, text, whole } from '../field.ts'
+import {
+  checkedText,
+  flag,
+  isHttpUrl,
+  isNetwork,
+  list,
+  optionalText,
+  optionalWhole,
+  port,
+  setting,
+  text,
+  whole,
+} from '../field.ts'
 
 /** More front threads than this share one database and one signer without issuing more. */
 const MAX_DEFAULT_WORKERS = 8
@@ -69,13 +81,19 @@ export const Server = z
       z.enum(WORKER_CLASSES).default('thread'),
       'Kind of front worker. There is one, `thread`; the other names are accepted and mean the same.',
     ),
-    timeout: setting(whole(1, 30), 'Time a request may take before it is answered with an error.', { unit: 'seconds' }),
+    timeout: setting(
+      whole(1, 30),
+      'Time a request may take before it is answered with 503, and a statement before PostgreSQL ends it. The reply to finalize comes after half of it at the latest.',
+      { unit: 'seconds' },
+    ),
     graceful_timeout: setting(whole(0, 30), 'Time that running requests get to finish when the service stops.', {
       unit: 'seconds',
     }),
-    keepalive: setting(whole(0, 2), 'Time an idle connection is kept open; 0 closes after each reply.', {
-      unit: 'seconds',
-    }),
+    keepalive: setting(
+      optionalWhole(0),
+      '0 closes a connection after each reply. Any other number has no effect: the HTTP library keeps idle connections open for ten seconds.',
+      { unit: 'seconds' },
+    ),
     max_requests: setting(whole(0, 0), 'Requests after which a front thread is replaced by a fresh one; 0 is never.'),
     max_requests_jitter: setting(whole(0, 0), 'Upper bound of a random number added to `max_requests` per thread.'),
     overload: Overload,

@@ -15,9 +15,10 @@ import { certificateProfiles, identifierPolicy, issuerIdsOf } from './orders.ts'
 import { urlSettings } from './server.ts'
 
 const SECOND_MS = 1000
+const HTTP_PORT = 80
 
 export function issuancePolicy(config: Config, enabled: readonly EnabledMethod[]): IssuancePolicy {
-  const { security, ca, order } = config
+  const { security, ca, order, server } = config
   return {
     csr: {
       signatureAlgorithms: security.allowed_csr_signature_algorithms,
@@ -34,7 +35,8 @@ export function issuancePolicy(config: Config, enabled: readonly EnabledMethod[]
     caIssuersUrls: ca.aia_issuer_urls,
     policyOids: ca.policy_oids,
     crlUrl: certificateCrlUrl(config),
-    finalizeWaitMs: order.finalize_wait_ms,
+    // The order is processing then, and not overdue (`server.timeout`).
+    finalizeWaitMs: Math.min(order.finalize_wait_ms, (server.timeout * SECOND_MS) / 2),
     signTimeoutMs: ca.signer.timeout_seconds * SECOND_MS,
   }
 }
@@ -42,7 +44,8 @@ export function issuancePolicy(config: Config, enabled: readonly EnabledMethod[]
 export function renewalPolicy({ ari }: Config): RenewalPolicy {
   return {
     renewalPercentage: ari.renewal_percentage,
-    maxRetryAfterSeconds: ari.max_retry_after_seconds ?? Number.POSITIVE_INFINITY,
+    revokedWindowSeconds: ari.revoked_window_seconds ?? undefined,
+    maxRetryAfterSeconds: ari.max_retry_after_seconds,
   }
 }
 
@@ -78,8 +81,14 @@ function crlUrls(config: Config): CrlPolicy['urlOf'] {
   const urls = createUrls(urlSettings(config))
   return (issuerId, shards, shard) => {
     const name = crlName(issuerId, { shards, shard })
-    return elsewhere?.replaceAll('{crl}', name) ?? urls.crl(name) ?? ''
+    return elsewhere?.replaceAll('{crl}', name) ?? overHttp(urls.crl(name) ?? '', config.crl.http_port)
   }
+}
+
+function overHttp(url: string, port: number | null): string {
+  if (port === null || url === '') return url
+  const { hostname, pathname } = new URL(url)
+  return `http://${hostname}${port === HTTP_PORT ? '' : `:${port}`}${pathname}`
 }
 
 /** The CRLDP of a certificate; undefined where it gets none. */

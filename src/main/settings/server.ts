@@ -15,7 +15,7 @@ const SUPERVISOR_CONNECTIONS = 4
 /** More than this per thread makes batches smaller, not requests faster. */
 const MAX_THREAD_CONNECTIONS = 4
 
-export function threadConnections({ database, server }: Config): number {
+function threadConnections({ database, server }: Config): number {
   const share = Math.floor((database.max_connections - SUPERVISOR_CONNECTIONS) / server.workers)
   return Math.max(1, Math.min(MAX_THREAD_CONNECTIONS, share))
 }
@@ -32,10 +32,18 @@ export function databaseSettings(
     password: database.password ?? '',
     sslmode: database.sslmode,
     maxConnections,
+    minConnections: 0,
     connectionTimeoutMs: database.connection_timeout * SECOND_MS,
     idleTimeoutMs: database.max_idle_seconds * SECOND_MS,
     statementTimeoutMs: server.timeout * SECOND_MS,
   }
+}
+
+/** Of the pool of one front thread. */
+export function threadDatabaseSettings(config: Config): DatabaseSettings {
+  const { database, server } = config
+  const minConnections = Math.ceil(database.min_connections / server.workers)
+  return { ...databaseSettings(config, threadConnections(config)), minConnections }
 }
 
 /** What SIGHUP changes in a running thread. */

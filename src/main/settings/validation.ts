@@ -100,8 +100,13 @@ export function staleSeconds(config: Config, extensions: ExtensionThreadData): n
   return Math.max(config.challenges.background_worker.stale_seconds, 2 * attempt)
 }
 
-export function adoptionRules(config: Config, extensions: ExtensionThreadData): Omit<AdoptionRules, 'limit'> {
-  const { enabled } = config.challenges.background_worker
+/** @param isPoll whether an enabled challenge worker looks for what is its own this time (`poll_seconds`) */
+export function adoptionRules(
+  config: Config,
+  extensions: ExtensionThreadData,
+  isPoll: boolean,
+): Omit<AdoptionRules, 'limit'> {
+  const enabled = config.challenges.background_worker.enabled && isPoll
   const isHere = isValidatedHere(config, extensions)
   return {
     types: [...methodSettings(config, extensions).keys()].filter((type) => enabled || isHere(type)),

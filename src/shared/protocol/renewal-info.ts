@@ -38,16 +38,22 @@ function isPositiveInteger(octets: Buffer): boolean {
 
 export interface RenewalInfo {
   window: { start: Date; end: Date }
-  /** When to ask again, in the body and, as RFC 9773 §4.3 has it, in the Retry-After header. */
+  /** The member of the body, which RFC 9773 does not have. */
+  secondsUntilWindow: number
+  /** When to ask again: the Retry-After header (RFC 9773 §4.3). */
   retryAfterSeconds: number
   /** What the operator has to say about a window that is not the usual one. */
   explanationUrl: string | undefined
 }
 
-export function renderRenewalInfo({ window, retryAfterSeconds, explanationUrl }: RenewalInfo): object {
+export function renderRenewalInfo({
+  window,
+  secondsUntilWindow,
+  explanationUrl,
+}: Omit<RenewalInfo, 'retryAfterSeconds'>): object {
   return {
     suggestedWindow: { start: renderTimestamp(window.start), end: renderTimestamp(window.end) },
     ...(explanationUrl !== undefined && { explanationURL: explanationUrl }),
-    retryAfter: retryAfterSeconds,
+    retryAfter: secondsUntilWindow,
   }
 }

@@ -97,4 +97,28 @@ describe('background loop', () => {
     await loop.stop()
     assert.deepEqual(errors, [])
   })
+
+  test('is woken from its pause, and asks anew how long the next one is', async () => {
+    let interval = 3_600_000
+    let rounds = 0
+    const loop = startLoop({
+      name: 'test',
+      intervalMs: () => interval,
+      async round() {
+        rounds++
+      },
+      onError: (_name, error) => assert.fail(String(error)),
+    })
+    // The pause has begun.
+    await sleep(20)
+    interval = 1
+    await sleep(20)
+    const before = rounds
+    loop.wake()
+    const deadline = Date.now() + 30_000
+    while (rounds < 4 && Date.now() < deadline) await sleep(5)
+    await loop.stop()
+    assert.equal(before, 1)
+    assert.ok(rounds >= 4)
+  })
 })

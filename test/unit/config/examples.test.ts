@@ -84,11 +84,22 @@ describe('example configurations', () => {
 })
 
 describe('features of later versions', () => {
-  test('what is on by default is named in one warning', () => {
-    const parsed = parseTree({})
+  test('a default configuration is not warned about features that are on by default', () => {
+    const parsed = parseTree({ acme: { caa_enforce: false } })
     assert.ok(parsed.ok)
-    const [warning] = parsed.warnings
-    assert.ok(warning?.message.includes('notifications.enabled'), warning?.message)
+    assert.deepEqual(parsed.warnings, [])
+  })
+
+  test('settings of a feature that is on by default are errors, unless it is switched off', () => {
+    const set = { max_retries: 5, expiration_warning_days: [3] }
+    const parsed = parseTree({ notifications: set, logging: { audit: { backup_count: 3 } } })
+    assert.deepEqual(parsed.ok || parsed.errors.map(({ path, message }) => [path, message]), [
+      ['notifications.max_retries', 'notifications are not available in this version'],
+      ['notifications.expiration_warning_days', 'notifications are not available in this version'],
+      ['logging.audit.backup_count', 'the audit log is not available in this version'],
+    ])
+    const off = { notifications: { ...set, enabled: false }, logging: { audit: { backup_count: 3, enabled: false } } }
+    assert.ok(parseTree(off).ok)
   })
 
   test('the same switch written in the file is an error, and written as false it is silent', () => {

@@ -320,3 +320,18 @@ test('any tree in any section gives a result and no exception', () => {
     { numRuns: 300 },
   )
 })
+
+describe('database.sslmode', () => {
+  const modeOf = (database: Record<string, string>) => acceptedConfig(parseTree({ database })).database.sslmode
+
+  test('is prefer where nothing crosses a network', () => {
+    for (const host of ['localhost', '127.0.0.1', '127.1.2.3', '::1', '/run/postgresql'])
+      assert.equal(modeOf({ host }), 'prefer', host)
+  })
+
+  test('is verify-full for any other host, unless it is written', () => {
+    for (const host of ['db', 'db.corp.example', '192.0.2.1', '2001:db8::1', '127.example'])
+      assert.equal(modeOf({ host }), 'verify-full', host)
+    assert.equal(modeOf({ host: 'db.corp.example', sslmode: 'prefer' }), 'prefer')
+  })
+})

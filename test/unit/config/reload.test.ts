@@ -3,13 +3,15 @@ import { test } from 'node:test'
 import { planReload } from '../../../src/config/reload.ts'
 import { aConfig } from './support.ts'
 
-test('live keys are applied, the others wait for a restart and are named', () => {
+test('live keys are applied, the others wait for a restart and are named; what nothing reads is not', () => {
   const running = aConfig({})
   const before = structuredClone(running)
   const next = aConfig({
     logging: { level: 'DEBUG', format: 'human' },
     security: { rate_limits: { new_order: { requests: 5, window_seconds: 60 } }, allowed_algorithms: ['ES384'] },
     notifications: { expiration_warning_days: [3] },
+    smtp: { host: 'mail.test' },
+    nonce: { length: 64 },
     metrics: { enabled: true, path: '/m' },
     server: { port: 9000 },
   })
@@ -17,7 +19,6 @@ test('live keys are applied, the others wait for a restart and are named', () =>
   assert.deepEqual(plan.live.toSorted(), [
     'logging.level',
     'metrics.enabled',
-    'notifications.expiration_warning_days',
     'security.rate_limits.new_order.requests',
     'security.rate_limits.new_order.window_seconds',
   ])

@@ -215,6 +215,11 @@ const CASES: [string, Tree, string[]][] = [
     { crl: { enabled: true, shards: 4 }, ca: { crl_url: 'http://crl.test/{crl}.crl' } },
     [],
   ],
+  [
+    'a CRL at the port of everything else',
+    { server: { port: 9000 }, crl: { enabled: true, http_port: 9000 } },
+    ['crl.http_port'],
+  ],
   ['mail without server and sender', { smtp: { enabled: true } }, ['smtp.host', 'smtp.from_address']],
   ['transparency without a log', { ct_logging: { enabled: true } }, ['ct_logging.logs']],
   [

@@ -22,6 +22,15 @@ const CASES: [string, Tree, string[]][] = [
     { challenges: { http01: { auto_validate: false }, background_worker: { enabled: true } } },
     [],
   ],
+  ['a time for idle connections', { server: { keepalive: 5 } }, ['server.keepalive']],
+  ['no time for idle connections', { server: { keepalive: 0 } }, []],
+  ['a length of nonces', { nonce: { length: 32 } }, ['nonce.length']],
+  ['a time for signatures that come later', { ca: { deferred_signing_timeout: 600 } }, ['ca.deferred_signing_timeout']],
+  [
+    'an age of notices that are not sent',
+    { retention: { expiration_notice_max_age_days: 90 } },
+    ['retention.expiration_notice_max_age_days'],
+  ],
   ['another worker class', { server: { worker_class: 'gthread' } }, ['server.worker_class']],
   ['trusted proxies that nobody asks', { proxy: { trusted_proxies: ['192.0.2.1'] } }, ['proxy.trusted_proxies']],
   [
@@ -91,6 +100,16 @@ const CASES: [string, Tree, string[]][] = [
       ],
     ]
   }),
+  ['a CRL that certificates name by https', { crl: { enabled: true } }, ['ca.crl_url']],
+  ['a CRL elsewhere, by https', { ca: { crl_url: 'https://crl.example/{crl}' } }, ['ca.crl_url']],
+  ['a CRL by http', { crl: { enabled: true }, ca: { crl_url: 'http://crl.example/{crl}' } }, []],
+  ['a CRL at a port without TLS', { crl: { enabled: true, http_port: 80 } }, []],
+  [
+    'a CRL of a service without TLS',
+    { crl: { enabled: true }, server: { external_url: 'http://acme.example.com' } },
+    [],
+  ],
+  ['a port for no CRL', { crl: { http_port: 80 } }, ['crl.http_port']],
   ['MX checks with the resolvers of the system', { email: { validate_mx: true } }, ['email.validate_mx']],
   ['fewer connections than threads', { server: { workers: 60 } }, ['database.max_connections']],
   ['few connections for the threads', { server: { workers: 23 } }, ['database.max_connections']],
@@ -147,7 +166,7 @@ describe('warnings', () => {
     assert.ok(parsed.ok)
     assert.deepEqual(
       parsed.warnings.map(({ path }) => path),
-      ['', 'acme.caa_identities'],
+      ['acme.caa_identities'],
     )
   })
 })

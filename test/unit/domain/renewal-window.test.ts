@@ -21,28 +21,38 @@ const FACTS: RenewalFacts = {
   advice: undefined,
 }
 const NOW = at('2026-01-10T00:00:00Z')
+const POLICY = { renewalPercentage: 2 / 3, revokedWindowSeconds: undefined }
 
 describe('renewal window', () => {
   test('opens after the given share of the lifetime and ends with it', () => {
-    const window = renewalWindow(FACTS, 2 / 3, NOW)
+    const window = renewalWindow(FACTS, POLICY, NOW)
     assert.equal(window.start.toISOString(), '2026-03-02T00:00:00.000Z')
     assert.deepEqual(window.end, FACTS.notAfter)
   })
 
   test('of a revoked certificate opens now', () => {
-    const window = renewalWindow({ ...FACTS, revokedAt: at('2026-01-05T00:00:00Z') }, 2 / 3, NOW)
+    const window = renewalWindow({ ...FACTS, revokedAt: at('2026-01-05T00:00:00Z') }, POLICY, NOW)
     assert.deepEqual(window, { start: NOW, end: FACTS.notAfter })
+  })
+
+  test('of a revoked certificate is near as a whole where that is set, and ends with the certificate at the latest', () => {
+    const policy = { ...POLICY, revokedWindowSeconds: 3600 }
+    const revoked = { ...FACTS, revokedAt: at('2026-01-05T00:00:00Z') }
+    assert.deepEqual(renewalWindow(revoked, policy, NOW), { start: NOW, end: at('2026-01-10T01:00:00Z') })
+    const late = at('2026-03-31T23:30:00Z')
+    assert.deepEqual(renewalWindow(revoked, policy, late), { start: late, end: FACTS.notAfter })
+    assert.deepEqual(renewalWindow(FACTS, policy, NOW), renewalWindow(FACTS, POLICY, NOW))
   })
 
   test('is the one that the operator advises, whether revoked or not', () => {
     const window = { start: at('2026-01-09T00:00:00Z'), end: at('2026-01-11T00:00:00Z') }
     const advice = { window, explanationUrl: undefined }
-    assert.deepEqual(renewalWindow({ ...FACTS, advice, revokedAt: NOW }, 2 / 3, NOW), window)
+    assert.deepEqual(renewalWindow({ ...FACTS, advice, revokedAt: NOW }, POLICY, NOW), window)
   })
 
   test('that is advised does not outlast the certificate', () => {
     const window = { start: NOW, end: at('2027-01-01T00:00:00Z') }
-    assert.deepEqual(renewalWindow({ ...FACTS, advice: { window, explanationUrl: undefined } }, 2 / 3, NOW), {
+    assert.deepEqual(renewalWindow({ ...FACTS, advice: { window, explanationUrl: undefined } }, POLICY, NOW), {
       start: NOW,
       end: FACTS.notAfter,
     })
@@ -68,9 +78,13 @@ describe('renewal window', () => {
           },
         }),
       )
+    const policies = fc.record({
+      renewalPercentage: fc.double({ min: 0.01, max: 1, noNaN: true }),
+      revokedWindowSeconds: fc.option(fc.integer({ min: 1, max: 400 * DAY_MS }), { nil: undefined }),
+    })
     fc.assert(
-      fc.property(facts, fc.double({ min: 0.01, max: 1, noNaN: true }), instant, (certificate, share, now) => {
-        const { start, end } = renewalWindow(certificate, share, now)
+      fc.property(facts, policies, instant, (certificate, policy, now) => {
+        const { start, end } = renewalWindow(certificate, policy, now)
         assert.ok(start < end, `${start.toISOString()} ${end.toISOString()}`)
         assert.equal(start.getMilliseconds() + end.getMilliseconds(), 0)
         assert.ok(end <= certificate.notAfter)
@@ -80,14 +94,13 @@ describe('renewal window', () => {
 })
 
 describe('retryAfter', () => {
-  const window = renewalWindow(FACTS, 2 / 3, NOW)
+  const window = renewalWindow(FACTS, POLICY, NOW)
   test('is the time until the window opens', () => {
-    assert.equal(renewalRetryAfter(window, NOW, Number.POSITIVE_INFINITY), (51 * DAY_MS) / 1000)
+    assert.equal(renewalRetryAfter(window, NOW), (51 * DAY_MS) / 1000)
   })
-  test('is at most what the operator allows', () => assert.equal(renewalRetryAfter(window, NOW, 21_600), 21_600))
   test('is an hour at least, in and after the window', () => {
-    assert.equal(renewalRetryAfter(window, FACTS.notAfter, 21_600), 3600)
-    assert.equal(renewalRetryAfter(window, new Date(window.start.getTime() - 1000), 21_600), 3600)
+    assert.equal(renewalRetryAfter(window, FACTS.notAfter), 3600)
+    assert.equal(renewalRetryAfter(window, new Date(window.start.getTime() - 1000)), 3600)
   })
 })
 

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { describe, mock, test } from 'node:test'
 import { pino } from 'pino'
 import type { AcmeApplication } from '../../../src/acme/application.ts'
+import { createDeadlines } from '../../../src/front/deadlines.ts'
 import { createFront } from '../../../src/front/front.ts'
 import type { HttpReply, HttpRequest } from '../../../src/http/message.ts'
 import { createMetrics } from '../../../src/ops/metrics.ts'
@@ -34,6 +35,7 @@ function aFront(
     board: { admission: () => 'none' },
     admission,
     patience,
+    deadlines: createDeadlines(0.05),
     late: new HoldingPen({ holdMs: 2000, capacity }),
     heldBack,
     metrics: createMetrics(),
@@ -218,5 +220,39 @@ describe('where requests queue', () => {
     assert.deepEqual(begun(), [])
     letGo()
     while (admission.hasQueue) await turn()
+  })
+})
+
+describe('server.timeout', () => {
+  test('ends the wait of a client whose request takes longer, with 503', async () => {
+    const { front } = aFront(2, () => new Promise(() => {}))
+    // The look for such requests keeps no process alive.
+    const alive = setInterval(nothing, 1000)
+    try {
+      assert.equal((await front.handle(aRequest('/order').http)).status, 503)
+    } finally {
+      clearInterval(alive)
+    }
+  })
+
+  test('leaves work that fails later to itself', async () => {
+    let reject: (error: Error) => void = nothing
+    const promise = new Promise<never>((_, fail) => {
+      reject = fail
+    })
+    const alive = setInterval(nothing, 1000)
+    try {
+      await assert.rejects(createDeadlines(0.05).within(promise, performance.now()), /longer than 0.05 seconds/)
+      reject(new Error('too late'))
+      await new Promise(setImmediate)
+    } finally {
+      clearInterval(alive)
+    }
+  })
+
+  test('gives back what comes in time', async () => {
+    const deadlines = createDeadlines(60)
+    assert.equal(await deadlines.within(Promise.resolve('in time'), performance.now()), 'in time')
+    await assert.rejects(deadlines.within(Promise.reject(new Error('as it was')), performance.now()), /as it was/)
   })
 })

@@ -74,11 +74,11 @@ describe('certID', () => {
 test('an object has whole seconds, retryAfter, and explanationURL only when there is one (§4.2)', () => {
   const window = { start: new Date('2026-01-02T04:00:00.900Z'), end: new Date('2026-01-03T04:00:00Z') }
   const suggestedWindow = { start: '2026-01-02T04:00:00Z', end: '2026-01-03T04:00:00Z' }
-  assert.deepEqual(renderRenewalInfo({ window, retryAfterSeconds: 3600, explanationUrl: undefined }), {
+  assert.deepEqual(renderRenewalInfo({ window, secondsUntilWindow: 3600, explanationUrl: undefined }), {
     suggestedWindow,
     retryAfter: 3600,
   })
-  assert.deepEqual(renderRenewalInfo({ window, retryAfterSeconds: 3600, explanationUrl: 'https://ca.example/why' }), {
+  assert.deepEqual(renderRenewalInfo({ window, secondsUntilWindow: 3600, explanationUrl: 'https://ca.example/why' }), {
     suggestedWindow,
     explanationURL: 'https://ca.example/why',
     retryAfter: 3600,

@@ -1,0 +1,36 @@
+/**
+ * The lists over plain HTTP (`crl.http_port`). A client that checks TLS certificates against a list cannot fetch it over TLS
+ * (RFC 5280 §8).
+ */
+
+import type { AcmeApplication } from '../acme/application.ts'
+import type { HttpRequest } from '../http/message.ts'
+import type { HttpServer, ListenOptions } from '../http/server.ts'
+import { listen } from '../http/uws.ts'
+import { Problem } from '../shared/protocol/problem.ts'
+import type { Front } from './front.ts'
+
+/** A GET has no body. */
+const MAX_BODY_BYTES = 1024
+
+/** @param front knows that its clients come without TLS */
+export async function listenForCrls(
+  { tls: _, ...options }: ListenOptions,
+  port: number,
+  front: Front,
+  { match }: Pick<AcmeApplication, 'match'>,
+): Promise<HttpServer> {
+  const refuse = (http: HttpRequest, detail: string, status: number) =>
+    front.refuse(http, new Problem('malformed', detail, { status }))
+  return listen({
+    ...options,
+    port,
+    maxBodyBytes: MAX_BODY_BYTES,
+    admit: front.admit,
+    handler: (http) =>
+      match(http.path)?.resource === 'crl' ? front.handle(http) : refuse(http, 'only CRLs are at this port', 404),
+    onError: front.onError,
+    busy: front.busy,
+    tooLarge: (http) => refuse(http, 'a CRL is fetched without a body', 413),
+  })
+}

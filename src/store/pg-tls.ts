@@ -1,0 +1,75 @@
+/**
+ * What the package pg lacks of libpq: `sslmode=prefer`, and no password in clear text over a network without TLS.
+ *
+ * Put into the package's own classes, because slonik makes its clients from them too.
+ */
+
+import type { ConnectionOptions } from 'node:tls'
+import pg from 'pg'
+import { isSocketFolder } from '../shared/lib/local-host.ts'
+
+export type SslMode = 'disable' | 'allow' | 'prefer' | 'require' | 'verify-ca' | 'verify-full'
+
+/** What pg hands to `tls.connect`, which ignores the member of ours. */
+interface TlsOptions extends ConnectionOptions {
+  /** Go on without TLS where the server says that it has none. */
+  onlyWhereOffered?: true
+}
+
+/** For pg's `ssl`; a Unix socket has no TLS, as in libpq. libpq's `allow` begins without TLS: here it means `prefer`. */
+export function tlsOptions(host: string, sslmode: SslMode): TlsOptions | false {
+  if (sslmode === 'disable' || isSocketFolder(host)) return false
+  if (sslmode === 'prefer' || sslmode === 'allow') return { rejectUnauthorized: false, onlyWhereOffered: true }
+  return {
+    rejectUnauthorized: sslmode !== 'require',
+    // verify-ca trusts the issuer whatever name the server goes by.
+    ...(sslmode === 'verify-ca' && { checkServerIdentity: () => undefined }),
+  }
+}
+
+/** The members of pg's classes that are used here; its types leave them out. */
+interface PgConnection extends pg.Connection {
+  ssl: TlsOptions | false
+  connect(port: number | string, host?: string): void
+  attachListeners(stream: PgConnection['stream']): void
+}
+
+interface PgClient {
+  host: string
+  connection: PgConnection
+  _handleAuthCleartextPassword(message: unknown): void
+}
+
+const connections = pg.Connection.prototype as PgConnection
+const { connect } = connections
+
+connections.connect = function (port, host) {
+  connect.call(this, port, host)
+  const isPreferred = this.ssl !== false && this.ssl.onlyWhereOffered
+  if (!isPreferred) return
+  const { stream } = this
+  const [answer] = stream.listeners('data') as ((bytes: Buffer) => void)[]
+  stream.removeAllListeners('data')
+  stream.once('data', (bytes: Buffer) => {
+    // Only the one byte that says so: what fails, or goes on in clear text, may be somebody between.
+    if (bytes.toString('latin1') !== 'N') return answer?.(bytes)
+    this.ssl = false
+    this.attachListeners(stream)
+    this.emit('sslconnect')
+  })
+}
+
+const clients = pg.Client.prototype as unknown as PgClient
+const { _handleAuthCleartextPassword: giveClearText } = clients
+
+clients._handleAuthCleartextPassword = function (message) {
+  const { stream } = this.connection
+  if ('encrypted' in stream || isSocketFolder(this.host)) return giveClearText.call(this, message)
+  this.connection.emit(
+    'error',
+    new Error(
+      'the server asks for the password in clear text, and the connection has no TLS; let the server offer TLS, or ask for scram-sha-256 in its pg_hba.conf',
+    ),
+  )
+  stream.destroy()
+}

@@ -1,0 +1,65 @@
+/** Every key has an effect, or the list of those that have none knows it (`src/config/availability.ts`). */
+
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { test } from 'node:test'
+import { ABSENT_FEATURES, isInert, keysOfFeature, WITHOUT_EFFECT } from '../../../src/config/availability.ts'
+import { LEAVES } from '../../../src/config/reference.ts'
+import { formatPath, type Path } from '../../../src/shared/config-file/notice.ts'
+
+const ROOT = path.resolve(import.meta.dirname, '../../../..')
+
+/** Nobody below `src/main` sees the configuration; these settle what one key says for another. */
+const READERS = ['src/config/issuer-names.ts', 'src/config/load.ts']
+
+/** Rules that are read by a name which is computed. */
+const COMPUTED = 'security.rate_limits.'
+
+/** Comments and texts name keys without reading them. */
+const code = (file: string) =>
+  readFileSync(path.join(ROOT, file), 'utf8')
+    .replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')
+    .replace(/'(?:[^'\\\n]|\\.)*'/g, "''")
+
+const SOURCES = [
+  ...(readdirSync(path.join(ROOT, 'src/main'), { recursive: true }) as string[])
+    .filter((file) => file.endsWith('.ts'))
+    .map((file) => `src/main/${file}`),
+  ...READERS,
+].map(code)
+
+/** A name with an underscore is one of ours; another one has to stand beside its section. */
+function isRead(key: Path): boolean {
+  const [section, leaf] = key.slice(-2) as string[]
+  const patterns = leaf!.includes('_')
+    ? [new RegExp(`\\b${section}\\b[\\s\\S]*\\b${leaf}\\b|\\b${leaf}\\b[\\s\\S]*\\b${section}\\b`)]
+    : [
+        new RegExp(`\\b${section}\\??\\.${leaf}\\b`),
+        new RegExp(`\\b${section}: \\{[^{}]*\\b${leaf}\\b`),
+        new RegExp(`\\{[^{}]*\\b${leaf}\\b[^{}]*\\} = [\\w.()]*\\b${section}\\b`),
+      ]
+  return SOURCES.some((text) => patterns.some((pattern) => pattern.test(text)))
+}
+
+test('a key that no code reads is in the list of keys without effect', () => {
+  const unread = LEAVES.map(({ path: key }) => key).filter((key) => !isRead(key) && !isInert(key))
+  assert.deepEqual(
+    unread.map(formatPath).filter((key) => !(key.startsWith(COMPUTED) && /\.(?:requests|window_seconds)$/.test(key))),
+    [],
+  )
+})
+
+test('what the list has is in the schema, and is not read', () => {
+  const known = new Set(LEAVES.map(({ path: key }) => formatPath(key)))
+  for (const { path: key } of WITHOUT_EFFECT) assert.ok(known.has(key) && !isRead(key.split('.')), key)
+  for (const feature of ABSENT_FEATURES) {
+    for (const holder of feature.keys)
+      assert.ok(
+        [...known].some((key) => key === holder || key.startsWith(`${holder}.`)),
+        holder,
+      )
+    const waiting = keysOfFeature(feature).filter((key) => !isRead(key.split('.')))
+    assert.ok(waiting.length > 0 || feature.path === 'logging.audit.file', feature.path)
+  }
+})
