@@ -9,13 +9,12 @@
  */
 
 import { APPROVAL_EVIDENCE, approversOf, IS_APPROVED } from './approval.ts'
+import { ALL_ALIVE, reusableAuthorization } from './authorization-row.ts'
 import type { Statement } from './database.ts'
 
 /** An order that is invalid for good, though its row may still say `open` (domain/order-state.ts). */
 const IS_INVALID = `
-  (d.status = 'invalid' OR d.status = 'open' AND (d.expires_at <= now() OR EXISTS (
-     SELECT FROM authorizations f
-      WHERE f.id = ANY (d.authorization_ids) AND (f.status NOT IN ('pending', 'valid') OR f.expires_at <= now()))))`
+  (d.status = 'invalid' OR d.status = 'open' AND (d.expires_at <= now() OR NOT ${ALL_ALIVE('d')}))`
 
 /** What is put into the statement where authorizations may be made valid. */
 interface Approving {

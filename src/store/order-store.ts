@@ -268,7 +268,10 @@ function made(command: NewOrder, authorizationIds: string[], status: OrderStatus
 }
 
 function decode(row: OrderRow, now: Date): Order {
-  const facts = { stored: row.status, expiresAt: row.expires_at, authorizations: row.statuses ?? [] }
+  const authorizations = row.statuses ?? []
+  // What is missing of them counts as one that failed.
+  if (authorizations.length < row.authorization_ids.length) authorizations.push('invalid')
+  const facts = { stored: row.status, expiresAt: row.expires_at, authorizations }
   return {
     id: row.id as string,
     accountId: row.account_id,
