@@ -11,7 +11,7 @@ import type { Identifier } from '../protocol/identifier.ts'
 import type { ProblemDocument } from '../protocol/problem.ts'
 import { type Requester, STALE_ACCOUNT, type StaleAccount } from './account-store.ts'
 import { type Approved, type ApproverRow, approvedBy } from './approval.ts'
-import { STATUS_NOW } from './authorization-row.ts'
+import { ALL_ALIVE, STATUS_NOW } from './authorization-row.ts'
 import { batched, type Database, type Statement } from './database.ts'
 import { CREATE } from './order-create.ts'
 
@@ -55,8 +55,15 @@ export interface OrderStore {
    */
   create: Batched<NewOrder, MadeOrder | StaleAccount | typeof ALREADY_REPLACED>
   find: Batched<{ requester: Requester; orderId: string }, Order | StaleAccount | undefined>
-  /** Ids of an account's orders that are not invalid, newest last, after `after`. */
-  list(requester: Requester, after: string | undefined, limit: number): Promise<string[] | StaleAccount>
+  /** Ids of an account's orders that are not invalid, newest last, after `after`; among `LIST_STEPS` of them. */
+  list(requester: Requester, after: string | undefined, limit: number): Promise<OrderPage | StaleAccount>
+}
+
+/** A page may be short, or empty, and have a next one. */
+export interface OrderPage {
+  ids: string[]
+  /** What the next page comes after; undefined at the end of the list. */
+  next: string | undefined
 }
 
 const FIND: Statement = {
@@ -81,22 +88,33 @@ const FIND: Statement = {
 
 const LIST: Statement = {
   name: 'order-list',
-  // accounts_pkey; orders_account, one range; authorizations_pkey for its open orders. No row: the account is stale.
+  // accounts_pkey; orders_account, one look-up an order: a range could be planned as a scan of all that the account has.
+  // authorizations_pkey for its open orders.
   text: `
-    SELECT page.id
-      FROM accounts a
-      LEFT JOIN LATERAL (
-        SELECT o.id FROM orders o
-         WHERE o.account_id = a.id AND o.id > coalesce($3, '00000000-0000-0000-0000-000000000000'::uuid)
-           AND (o.status IN ('processing', 'valid')
-                OR o.status = 'open' AND o.expires_at > now()
-                   AND NOT EXISTS (
-                     SELECT FROM authorizations z
-                      WHERE z.id = ANY (o.authorization_ids)
-                        AND NOT (z.status IN ('pending', 'valid') AND z.expires_at > now())))
-         ORDER BY o.id LIMIT $4
-      ) page ON true
-     WHERE a.id = $1 AND a.key_version = $2 AND a.status = 'valid'`,
+/**
+ * What one page of the list may look at: each order counts once, and an open one also for each of its authorizations. An account
+ * may have any number of invalid orders, which no page shows.
+ */
+export const LIST_STEPS = 500
+
+    WITH RECURSIVE walk AS (
+      SELECT a.id AS account_id, coalesce($3, '00000000-0000-0000-0000-000000000000'::uuid) AS id, false AS shown, 0 AS found, 0 AS steps
+        FROM accounts a WHERE a.id = $1 AND a.key_version = $2 AND a.status = 'valid'
+      UNION ALL
+      SELECT o.account_id, o.id, s.shown, w.found + s.shown::integer, w.steps + 1 + CASE WHEN o.alive THEN o.parts ELSE 0 END
+        FROM walk w
+       CROSS JOIN LATERAL (
+         SELECT account_id, id, status, status = 'open' AND expires_at > now() AS alive, authorization_ids,
+                cardinality(authorization_ids) AS parts
+           FROM orders WHERE (account_id, id) > (w.account_id, w.id) AND account_id <= w.account_id
+          ORDER BY account_id, id LIMIT 1) o
+       CROSS JOIN LATERAL (
+         SELECT CASE WHEN o.alive THEN ${ALL_ALIVE('o')} ELSE o.status IN ('processing', 'valid') END AS shown OFFSET 0) s
+       WHERE w.found < $4 AND w.steps < ${LIST_STEPS}
+    )
+    SELECT array_agg(id ORDER BY id) FILTER (WHERE shown) AS ids, (array_agg(id ORDER BY id DESC))[1] AS last,
+           max(steps) AS steps
+      FROM walk HAVING count(*) > 0`,
 }
 
 interface OrderRow {
@@ -184,8 +202,13 @@ export function createOrderStore(db: Database): OrderStore {
     }),
 
     async list({ accountId, keyVersion }, after, limit) {
-      const rows = await db.query<{ id: string | null }>(LIST, [accountId, keyVersion, after ?? null, limit])
-      return rows.length === 0 ? STALE_ACCOUNT : rows.flatMap(({ id }) => id ?? [])
+      type Row = { ids: string[] | null; last: string; steps: number }
+      // One more than a page shows whether there is a next one.
+      const [row] = await db.query<Row>(LIST, [accountId, keyVersion, after ?? null, limit + 1])
+      if (!row) return STALE_ACCOUNT
+      const found = row.ids ?? []
+      const ids = found.slice(0, limit)
+      return { ids, next: found.length > limit ? ids.at(-1) : row.steps >= LIST_STEPS ? row.last : undefined }
     },
   }
   return store

@@ -36,6 +36,7 @@ const RateLimits = z
     challenge: limit(60, 60, 'client address'),
     challenge_validation: limit(30, 60, 'account'),
     gc_interval_seconds: setting(whole(1, 300), 'Pause between two removals of old counters.', {
+    account_orders: limit(60, 60, 'account; pages of the list of its orders'),
       unit: 'seconds',
       reload: 'live',
     }),
