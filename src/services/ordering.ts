@@ -13,7 +13,7 @@ import { Problem } from '../protocol/problem.ts'
 import type { Requester } from '../store/account-store.ts'
 import type { Approved } from '../store/approval.ts'
 import type { AuthorizationStore } from '../store/authorization-store.ts'
-import { ALREADY_REPLACED, type AuthorizationCandidate, type OrderStore } from '../store/order-store.ts'
+import { ALREADY_REPLACED, type AuthorizationCandidate, type OrderPage, type OrderStore } from '../store/order-store.ts'
 import type { AccountRules } from './account-rules.ts'
 import type { Quotas } from './quotas.ts'
 import type { Renewal } from './renewal.ts'
@@ -65,8 +65,13 @@ export interface Ordering {
   createOrder(client: Client, request: OrderRequest, now: Date, admit: AdmitOrder): Promise<Order>
   /** @throws Problem malformed 404, unauthorized when it is another account's */
   findOrder(requester: Requester, orderId: string): Promise<Order>
-  listOrders(requester: Requester, after: string | undefined, limit: number): Promise<string[]>
-  preAuthorize(client: Client, identifier: RequestedIdentifier, now: Date): Promise<Authorization>
+  listOrders(requester: Requester, after: string | undefined, limit: number): Promise<OrderPage>
+  /** A new authorization, or the account's valid one. */
+  preAuthorize(
+    client: Client,
+    identifier: RequestedIdentifier,
+    now: Date,
+  ): Promise<{ authorization: Authorization; isNew: boolean }>
   findAuthorization(requester: Requester, authorizationId: string): Promise<Authorization>
   deactivateAuthorization(requester: Requester, authorizationId: string): Promise<Authorization>
 }
@@ -181,11 +186,19 @@ export function createOrdering(
       if (isWildcard(identifier))
         throw new Problem('malformed', 'a wildcard name cannot be pre-authorized (RFC 8555 §7.4.1)')
       const wanted = candidate(identifier, now, policy.preAuthorizationLifetimeMs)
-      const { authorization, approved } = unlessStale(
-        await authorizations.create(requester, wanted, approvalFor(client, now)),
-      )
-      if (approved) events.approved(approved, client, undefined)
-      return authorization
+      const reuseUntil = new Date(now.getTime() + REUSE_MARGIN_MS)
+      const approval = approvalFor(client, now)
+      let valid: Authorization | undefined
+      // A row like an order's, so it counts as one; what is valid already makes none.
+      const made = await quotas.within('orders', requester.accountId, async () => {
+        const result = await authorizations.create({ requester, candidate: wanted, reuseUntil, approval })
+        const { authorization, approved } = unlessStale(result)
+        if (approved) events.approved(approved, client, undefined)
+        if (authorization.id === wanted.id) return authorization
+        valid = authorization
+        return undefined
+      })
+      return made ? { authorization: made, isNew: true } : { authorization: valid as Authorization, isNew: false }
     },
 
     findAuthorization,

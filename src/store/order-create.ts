@@ -83,11 +83,7 @@ const createStatement = (name: string, claim: string, approving: Approving): Sta
     ), claim AS (${claim}
     )${approving.approvers}, z AS (
       SELECT n.*, i.account_id, i.id AS order_id,${approving.candidate}
-             (SELECT r.id FROM authorizations r
-               WHERE r.account_id = i.account_id AND r.identifier_value = n.value AND r.identifier_type = n.type
-                 AND r.wildcard = n.wildcard AND r.status = 'valid' AND r.expires_at > i.reuse_until
-                 AND ${approving.reusable}
-               ORDER BY r.expires_at DESC LIMIT 1) AS reused
+             (${reusableAuthorization('r.id', approving.reusable)}) AS reused
         FROM unnest($13::integer[], $14::uuid[], $15::text[], $16::text[], $17::boolean[], $18::text[], $19::text[],
                     $20::timestamptz[]) WITH ORDINALITY
           AS n (ord, id, type, value, wildcard, token, offered, expires_at, position)
