@@ -115,10 +115,15 @@ export function createOrdering(
     return authorization
   }
 
-  async function findPredecessor(requester: Requester, { replaces }: OrderRequest, identifiers: readonly Identifier[]) {
+  async function findPredecessor(
+    requester: Requester,
+    { replaces }: OrderRequest,
+    identifiers: readonly Identifier[],
+    now: Date,
+  ) {
     if (replaces === undefined) return undefined
-    const { id, isReplaced } = await renewal.requirePredecessor(requester.accountId, replaces, identifiers)
-    return { certId: replaces, certificateId: id, isReplaced }
+    const { id, isRenewal } = await renewal.requirePredecessor(requester.accountId, replaces, identifiers, now)
+    return { certId: replaces, certificateId: id, isExempt: isRenewal }
   }
 
   return {
@@ -131,10 +136,8 @@ export function createOrdering(
       const tooLong = request.profile === undefined ? 'malformed' : 'invalidProfile'
       checkRequestedValidity(request, profile.validity, now, lifetimeEnd, tooLong)
       const expiresAt = orderExpiry(request, lifetimeEnd)
-      const replaces = await findPredecessor(requester, request, identifiers)
-      // A checked predecessor is what exempts an order from the limits of new orders (decisions 19), once: who lets the
-      // order fail and comes again is counted, or one certificate would be leave for any number of orders.
-      const isExempt = replaces !== undefined && !replaces.isReplaced
+      const replaces = await findPredecessor(requester, request, identifiers, now)
+      const isExempt = replaces?.isExempt === true
       await admit(identifiers, isExempt)
       const id = uuidv7(now.getTime())
       const approval = approvalFor(client, now)

@@ -49,7 +49,7 @@ const ORDINARY: Approving = {
 }
 
 const APPROVING: Approving = {
-  parameters: ', $21::text[], $22::jsonb[]',
+  parameters: ', $22::text[], $23::jsonb[]',
   columns: ', address_text, record',
   address: ', address_text::inet AS address',
   approvers: `, approver AS MATERIALIZED (${approversOf('(SELECT o.* FROM o JOIN claim ON claim.order_id = o.id)')}
@@ -76,9 +76,9 @@ const createStatement = (name: string, claim: string, approving: Approving): Sta
     WITH o AS (
       SELECT i.*, coalesce(replaced, request_key) AS claim_key${approving.address}
         FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::jsonb[], $5::text[], $6::timestamptz[], $7::timestamptz[],
-                    $8::timestamptz[], $9::timestamptz[], $10::uuid[], $11::uuid[], $12::text[]${approving.parameters}) WITH ORDINALITY
+                    $8::timestamptz[], $9::timestamptz[], $10::uuid[], $11::uuid[], $12::text[], $21::boolean[]${approving.parameters}) WITH ORDINALITY
           AS i (id, account_id, key_version, identifiers, profile, not_before, not_after, expires_at, reuse_until,
-                request_key, replaced, replaces${approving.columns}, ord)
+                request_key, replaced, replaces, is_exempt${approving.columns}, ord)
         JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status = 'valid'
     ), claim AS (${claim}
     )${approving.approvers}, z AS (
@@ -98,8 +98,8 @@ const createStatement = (name: string, claim: string, approving: Approving): Sta
         FROM z GROUP BY ord, order_id
     ), orders_made AS (
       INSERT INTO orders (id, account_id, identifiers, authorization_ids, profile, not_before, not_after, expires_at,
-                          request_key, replaces)
-      SELECT id, account_id, identifiers, ids, profile, not_before, not_after, expires_at, request_key, replaces
+                          request_key, replaces, is_exempt)
+      SELECT id, account_id, identifiers, ids, profile, not_before, not_after, expires_at, request_key, replaces, is_exempt
         FROM linked JOIN o USING (ord)
     )
     SELECT claim_key, order_id, request_key, ids, ready${approving.result}

@@ -37,8 +37,11 @@ export interface NewOrder {
   authorizations: readonly AuthorizationCandidate[]
   /** A valid authorization is reused only if it outlives this instant. */
   reuseUntil: Date
-  /** The certificate this order replaces (RFC 9773 §5); that it may has been checked, but for a replacement that exists. */
-  replaces?: { certificateId: string; certId: string }
+  /**
+   * The certificate this order replaces (RFC 9773 §5); that it may has been checked, but for a replacement that exists. An exempt order
+   * is not counted by the limits of new orders.
+   */
+  replaces?: { certificateId: string; certId: string; isExempt?: boolean }
   /** What may make its authorizations valid at once. */
   approval?: Approval
 }
@@ -73,7 +76,7 @@ const FIND: Statement = {
   // checks costs a microsecond an authorization.
   text: `
     SELECT i.ord::integer, a.id IS NULL AS stale, o.id, o.account_id, o.status, o.identifiers, o.authorization_ids,
-           o.profile, o.not_before, o.not_after, o.expires_at, o.error, o.certificate_id, o.replaces, z.statuses,
+           o.profile, o.not_before, o.not_after, o.expires_at, o.error, o.certificate_id, o.replaces, o.is_exempt, z.statuses,
            z.caa_checked, p.csr_profile_id
       FROM unnest($1::uuid[], $2::uuid[], $3::integer[]) WITH ORDINALITY AS i (order_id, account_id, key_version, ord)
       LEFT JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status = 'valid'
@@ -87,17 +90,17 @@ const FIND: Statement = {
       ) z ON true`,
 }
 
-const LIST: Statement = {
-  name: 'order-list',
-  // accounts_pkey; orders_account, one look-up an order: a range could be planned as a scan of all that the account has.
-  // authorizations_pkey for its open orders.
-  text: `
 /**
  * What one page of the list may look at: each order counts once, and an open one also for each of its authorizations. An account
  * may have any number of invalid orders, which no page shows.
  */
 export const LIST_STEPS = 500
 
+const LIST: Statement = {
+  name: 'order-list',
+  // accounts_pkey; orders_account, one look-up an order: a range could be planned as a scan of all that the account has.
+  // authorizations_pkey for its open orders.
+  text: `
     WITH RECURSIVE walk AS (
       SELECT a.id AS account_id, coalesce($3, '00000000-0000-0000-0000-000000000000'::uuid) AS id, false AS shown, 0 AS found, 0 AS steps
         FROM accounts a WHERE a.id = $1 AND a.key_version = $2 AND a.status = 'valid'
@@ -133,6 +136,7 @@ interface OrderRow {
   error: ProblemDocument | null
   certificate_id: string | null
   replaces: string | null
+  is_exempt: boolean | null
   statuses: AuthorizationStatus[] | null
   /** Timestamps compare as texts; empty where a name was never checked. */
   caa_checked: string | null
@@ -254,6 +258,7 @@ function createParameters(commands: readonly Claiming[]): unknown[] {
     authorizations.map((z) => z.token),
     authorizations.map((z) => z.offered.join(' ')),
     authorizations.map((z) => z.expiresAt),
+    commands.map((c) => c.replaces?.isExempt),
   ]
 }
 
@@ -293,6 +298,7 @@ function made(command: NewOrder, authorizationIds: string[], status: OrderStatus
     ...(command.notBefore && { notBefore: command.notBefore }),
     ...(command.notAfter && { notAfter: command.notAfter }),
     ...(command.replaces && { replaces: command.replaces.certId }),
+    ...(command.replaces?.isExempt && { isExempt: true }),
   }
 }
 
@@ -312,6 +318,7 @@ function decode(row: OrderRow, now: Date): Order {
     ...(row.not_before && { notBefore: row.not_before }),
     ...(row.not_after && { notAfter: row.not_after }),
     ...(row.replaces !== null && { replaces: row.replaces }),
+    ...(row.is_exempt && { isExempt: true }),
     ...(row.error && { error: row.error }),
     ...(row.certificate_id && { certificateId: row.certificate_id }),
     ...(row.csr_profile_id && { csrProfileId: row.csr_profile_id }),
