@@ -116,7 +116,7 @@ describe('external account binding, required', () => {
     const right = (client: AcmeClient) => bindingFor(client, credential)
     const cases: Case[] = [
       ['a text', () => 'eab', 'malformed', 400, /must be a flattened JWS, an object/],
-      ['null', () => null, 'malformed', 400, /must be a flattened JWS, an object/],
+      ['null, as if there were none', () => null, 'externalAccountRequired', 400, /needs an externalAccountBinding/],
       ['a list', () => [], 'malformed', 400, /must be a flattened JWS, an object/],
       ['no signature', (c) => ({ ...right(c), signature: undefined }), 'malformed', 400, /signature is missing/],
       ['a further member', (c) => ({ ...right(c), header: {} }), 'malformed', 400, /no members but/],
