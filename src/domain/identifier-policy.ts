@@ -98,8 +98,14 @@ function checkIdentifier(
 }
 
 function checkNames(identifier: Identifier, policy: IdentifierPolicy): Verdict | undefined {
-  if (identifier.type === 'ip') return undefined
+  if (identifier.type === 'ip')
+    return NEVER_A_TARGET.test(identifier.value)
+      ? refuse('rejectedIdentifier', `${identifier.value} is the address of no host, so nothing can be validated there`)
+      : undefined
   const wildcard = isWildcard(identifier)
+/** In canonical text: "this network", multicast, limited broadcast; `::` and multicast. As in workers/address-policy.ts. */
+const NEVER_A_TARGET = /^(?:0|22[4-9]|23[0-9])\.|^255\.255\.255\.255$|^::$|^ff[0-9a-f]{2}:/
+
   const name = wildcard ? identifier.value.slice(2) : identifier.value
   if (wildcard && !policy.allowWildcards)
     return refuse('rejectedIdentifier', `${identifier.value}: wildcards are not accepted by this server`)
