@@ -827,6 +827,7 @@ const TIMESTAMPS: Row[] = [
   used('notAfter in the past', 'malformed', order({ notAfter: inDays(-1) })),
   used('notAfter before notBefore', 'malformed', order({ notBefore: inDays(2), notAfter: inDays(1) })),
   used('notBefore in the past', 'malformed', order({ notBefore: inDays(-30) })),
+  used('notBefore in three days', 'malformed', order({ notBefore: inDays(3) })),
   used('notBefore after the order expires', 'malformed', order({ notBefore: inDays(300) })),
   used('a validity over the maximum', 'malformed', order({ notAfter: inDays(4000) })),
   used('an unknown profile', 'invalidProfile', order({ profile: 'nonexistent' })),
