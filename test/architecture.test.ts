@@ -79,6 +79,7 @@ const KNOWN_TO: Record<string, readonly string[]> = {
   'reflect-metadata': ['src/main/embedded/dev-ca-certificates.ts'],
   sade: ['src/main/program.ts', 'signer/main.ts', 'bench/main.ts'],
   slonik: ['src/store/slonik.ts'],
+  tldts: ['src/domain/public-suffix.ts'],
   'uWebSockets.js': ['src/http/uws.ts', 'src/http/uws-check.ts'],
   yaml: ['src/config-file/document.ts', 'src/main/dev.ts'],
   zod: [
