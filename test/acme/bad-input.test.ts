@@ -793,6 +793,10 @@ const IDENTIFIERS: Row[] = [
       )
     },
   },
+  {
+    ...used('a wildcard right below a public suffix', 'rejectedIdentifier', identifiers('*.co.uk')),
+    check: ({ json }) => assert.match(json.detail, /names below co\.uk belong to whoever registers them/),
+  },
   used(
     'a wildcard at new-authz (§7.4.1)',
     'rejectedIdentifier',
@@ -1497,7 +1501,9 @@ describe('refused requests', () => {
   let world: World
   before(async () => {
     service = await startTestService({
-      config: { security: { identifier_policy: { forbidden_domains: ['*.forbidden.test'] } } },
+      config: {
+        security: { identifier_policy: { forbidden_domains: ['*.forbidden.test'], public_suffix_list: 'builtin' } },
+      },
     })
     responder = await startResponder(service.http01Port)
     world = await makeWorld(service, responder)
