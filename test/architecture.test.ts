@@ -86,6 +86,7 @@ const KNOWN_TO: Record<string, readonly string[]> = {
   'reflect-metadata': ['src/dev/dev-ca-certificates.ts'],
   sade: ['src/cli/program.ts', 'signer/main.ts', 'bench/main.ts'],
   slonik: ['src/store/slonik.ts'],
+  tldts: ['src/domain/public-suffix.ts'],
   'uWebSockets.js': ['src/http/uws.ts', 'src/http/uws-check.ts'],
   yaml: ['src/shared/config-file/document.ts', 'src/dev/run.ts'],
   zod: [

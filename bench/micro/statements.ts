@@ -89,8 +89,8 @@ const STEPS: Readonly<Record<string, Step>> = {
   'account-orders': {
     isAlone: true,
     run: async ({ orders }, { requester }) => {
-      const ids = await orders.list(requester, undefined, ORDERS_PAGE)
-      requireTrue(typeof ids === 'object' && ids.length === 2)
+      const page = await orders.list(requester, undefined, ORDERS_PAGE)
+      requireTrue(typeof page === 'object' && page.ids.length === 2)
     },
   },
 }

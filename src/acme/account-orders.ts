@@ -9,18 +9,17 @@ export const accountOrders = acmeEndpoint({
   resource: 'accountOrders',
   signedBy: 'kid',
   payload: 'none',
-  async handle({ signer, id, query }, { ordering, urls, settings }) {
+  async handle({ signer, id, query }, { ordering, limits, urls, settings }) {
     requireOwnAccount(signer, id)
     const cursor = new URLSearchParams(query).get('cursor') ?? undefined
     if (cursor !== undefined && !isUuid(cursor)) throw new Problem('malformed', 'the cursor is not one of this list')
-    // One more than a page shows whether there is a next one.
-    const ids = await ordering.listOrders(signer.requester, cursor, settings.ordersPageSize + 1)
-    const page = ids.slice(0, settings.ordersPageSize)
-    const next = `${urls.numbered('accountOrders', id)}?cursor=${page.at(-1)}`
+    await limits.charge([{ category: 'account_orders', subject: id }])
+    const page = await ordering.listOrders(signer.requester, cursor, settings.ordersPageSize)
+    const next = `${urls.numbered('accountOrders', id)}?cursor=${page.next}`
     return {
       status: 200,
-      body: JSON.stringify({ orders: page.map((orderId) => urls.numbered('order', orderId)) }),
-      ...(ids.length > page.length && { links: [`<${next}>;rel="next"`] }),
+      body: JSON.stringify({ orders: page.ids.map((orderId) => urls.numbered('order', orderId)) }),
+      ...(page.next !== undefined && { links: [`<${next}>;rel="next"`] }),
     }
   },
 })

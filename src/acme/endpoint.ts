@@ -75,7 +75,7 @@ export interface AcmeEndpoint<P = unknown, S extends SignedBy = SignedBy> {
   payload: PayloadKind<P>
   /** Requests are counted for their client's address; the handler charges the rest. */
   limit?: AddressCategory
-  /** A payload that may turn out to be exempt from the limit waits for its handler's judgement. */
+  /** A payload that may turn out to be exempt from the limit; until its handler has judged, it is counted apart. */
   mayBeExempt?(payload: Buffer): boolean
   /** Refused while the server is in maintenance. */
   pausedInMaintenance?: true
@@ -122,7 +122,7 @@ export async function runEndpoint(
   const nonce = context.nonces.open(jws.header.nonce, now.getTime())
   if (!nonce) throw badNonce()
   const visit = endpoint.limit && context.limits.visit(endpoint.limit, gated.address)
-  if (!(jws.payload && endpoint.mayBeExempt?.(jws.payload))) visit?.require()
+  visit?.require(jws.payload !== undefined && endpoint.mayBeExempt?.(jws.payload))
 
   // What is there already is not awaited: that would cost every request a turn.
   const authentic = authenticate(jws, endpoint.signedBy, gated.address, context)

@@ -14,11 +14,13 @@ export const newAuthz = acmeEndpoint({
   payload: { schema: z.object({ identifier: z.object({ type: z.string(), value: z.string() }) }) },
   async handle({ signer, payload, visit, address, requestId, now }, { ordering, urls, settings }) {
     await visit?.charge()
-    const made = await ordering.preAuthorize({ ...signer, address, requestId }, payload.identifier, now)
+    const client = { ...signer, address, requestId }
+    const { authorization, isNew } = await ordering.preAuthorize(client, payload.identifier, now)
     return {
-      status: 201,
-      body: renderAuthorization(made, urls, settings),
-      location: urls.numbered('authorization', made.id),
+      // §7.4.1: 200 for one that was there already.
+      status: isNew ? 201 : 200,
+      body: renderAuthorization(authorization, urls, settings),
+      location: urls.numbered('authorization', authorization.id),
     }
   },
 })

@@ -18,7 +18,7 @@ export const newOrder = acmeEndpoint({
   limit: 'new_order',
   pausedInMaintenance: true,
   needsCurrentTerms: true,
-  // RFC 9773 §5: an order that replaces a certificate is exempt; only its handler can tell whether it does.
+  // RFC 9773 §5: the renewal of a certificate is exempt; only its handler can tell whether it is one.
   mayBeExempt: (payload) => payload.includes('"replaces"'),
   payload: {
     schema: z.object({

@@ -15,6 +15,7 @@ import {
 import { Problem, type ProblemType, type Subproblem } from '../shared/protocol/problem.ts'
 import { type Allowlist, isAllowed } from './allowlist.ts'
 import { allowsWildcard, forbidsWildcard, matchesPattern } from './name-pattern.ts'
+import type { IsRegistry } from './public-suffix.ts'
 
 export interface IdentifierPolicy {
   /** Patterns: an exact name, or `*.x` for x itself and everything below. Empty allows every name. */
@@ -23,6 +24,8 @@ export interface IdentifierPolicy {
   allowWildcards: boolean
   allowIp: boolean
   allowSingleLabel: boolean
+  /** Below such a name there is no wildcard; undefined without a list (public-suffix.ts). */
+  isRegistry?: IsRegistry | undefined
   maxIdentifiers: number
   maxValueLength: number
   enabledChallenges: readonly EnabledMethod[]
@@ -97,12 +100,20 @@ function checkIdentifier(
   )
 }
 
+/** In canonical text: "this network", multicast, limited broadcast; `::` and multicast. As in workers/address-policy.ts. */
+const NEVER_A_TARGET = /^(?:0|22[4-9]|23[0-9])\.|^255\.255\.255\.255$|^::$|^ff[0-9a-f]{2}:/
+
 function checkNames(identifier: Identifier, policy: IdentifierPolicy): Verdict | undefined {
-  if (identifier.type === 'ip') return undefined
+  if (identifier.type === 'ip')
+    return NEVER_A_TARGET.test(identifier.value)
+      ? refuse('rejectedIdentifier', `${identifier.value} is the address of no host, so nothing can be validated there`)
+      : undefined
   const wildcard = isWildcard(identifier)
   const name = wildcard ? identifier.value.slice(2) : identifier.value
   if (wildcard && !policy.allowWildcards)
     return refuse('rejectedIdentifier', `${identifier.value}: wildcards are not accepted by this server`)
+  if (wildcard && policy.isRegistry?.(name))
+    return refuse('rejectedIdentifier', `${identifier.value}: names below ${name} belong to whoever registers them`)
   if (!name.includes('.') && !policy.allowSingleLabel)
     return refuse('rejectedIdentifier', `${identifier.value} has only one label`)
   const [isForbidden, isAllowed] = wildcard ? [forbidsWildcard, allowsWildcard] : [matchesPattern, matchesPattern]

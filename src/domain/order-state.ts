@@ -35,6 +35,8 @@ export function orderStatus(order: OrderFacts, now: Date): OrderStatus {
   if (order.stored !== 'open') return order.stored
   const pending = ORDER.pending
   if (order.expiresAt <= now) return pending.expired
+  // `every` of none would be ready.
+  if (order.authorizations.length === 0) return pending.rejected
   if (order.authorizations.every((status) => status === 'valid')) return pending.authorized
   return order.authorizations.every((status) => status === 'valid' || status === 'pending')
     ? 'pending'

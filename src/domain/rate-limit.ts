@@ -18,6 +18,7 @@ export const RATE_CATEGORIES = {
   new_order_per_identifier: 'identifier',
   challenge: 'address',
   challenge_validation: 'account',
+  account_orders: 'account',
 } as const
 
 export type RateCategory = keyof typeof RATE_CATEGORIES

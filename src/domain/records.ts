@@ -41,6 +41,8 @@ export interface Order {
   profile: string
   /** certID of the certificate it replaces (RFC 9773 §5). */
   replaces?: string
+  /** Its certificate does not count towards the limits of its names: it renews one that was due (RFC 9773 §5). */
+  isExempt?: boolean
   error?: ProblemDocument
   certificateId?: string
   /** CSR profile assigned to its account, as of when the order was read. */

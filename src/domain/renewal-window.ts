@@ -32,6 +32,7 @@ export interface RenewalWindow {
 
 const SECOND_MS = 1000
 const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
 
 /** Clients come back no sooner than this. */
 const MIN_RETRY_AFTER_SECONDS = 3600
@@ -47,6 +48,16 @@ export function renewalWindow(facts: RenewalFacts, policy: WindowPolicy, now: Da
   // notAfter is part of the lifetime (RFC 5280 §4.1.2.5).
   const lifetimeMs = notAfter.getTime() + SECOND_MS - notBefore.getTime()
   return openedBefore(new Date(notBefore.getTime() + lifetimeMs * policy.renewalPercentage), notAfter)
+}
+
+/**
+ * Whether it is time to replace a certificate, so that the limits of new orders do not count its renewal (RFC 9773 §5). What a
+ * subscriber can bring about at any time does not count: a revocation, or a lifetime of minutes.
+ */
+export function isDueForRenewal(facts: RenewalFacts & { issuedAt: Date }, policy: WindowPolicy, now: Date): boolean {
+  if (facts.advice) return facts.advice.window.start <= now
+  const { start } = renewalWindow({ ...facts, revokedAt: undefined }, policy, now)
+  return start <= now && now.getTime() - facts.issuedAt.getTime() >= DAY_MS
 }
 
 /** Seconds until the window opens, at least an hour. */

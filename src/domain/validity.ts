@@ -6,6 +6,9 @@ import { renderTimestamp } from '../shared/protocol/timestamp.ts'
 const DAY_MS = 86_400_000
 const SECOND_MS = 1_000
 
+/** A certificate's notBefore lies within 48 hours of its signature (CA/Browser Forum BR §7.1.2.7); an hour is left for clocks. */
+const MAX_START_DISTANCE_MS = 47 * 3_600_000
+
 export interface ValidityPolicy {
   validityDays: number
   maxValidityDays: number
@@ -25,7 +28,7 @@ export interface Validity {
 
 /**
  * Checks at new-order what finalize will grant.
- * @param latestStart the order's expiry: a certificate that starts later could not be issued for it.
+ * @param lifetimeEnd the order's expiry at the latest: a certificate that starts later could not be issued for it.
  * @param tooLong what a longer period than the policy's is: invalidProfile where the client chose the profile that forbids
  *   it (draft-ietf-acme-profiles §4).
  * @throws Problem malformed, or `tooLong`
@@ -34,14 +37,16 @@ export function checkRequestedValidity(
   requested: RequestedValidity,
   policy: ValidityPolicy,
   now: Date,
-  latestStart: Date,
+  lifetimeEnd: Date,
   tooLong: ProblemType = 'malformed',
 ): void {
   const { notBefore, notAfter } = requested
   if (notBefore && notBefore < earliestStart(policy, now))
     throw new Problem('malformed', `notBefore may lie at most ${policy.backdateSeconds} seconds in the past`)
-  if (notBefore && notBefore > latestStart)
+  if (notBefore && notBefore > lifetimeEnd)
     throw new Problem('malformed', 'notBefore lies after the expiry of the order')
+  if (notBefore && notBefore.getTime() > now.getTime() + MAX_START_DISTANCE_MS)
+    throw new Problem('malformed', 'notBefore may lie at most 47 hours in the future')
   if (!notAfter) return
   const start = notBefore ?? earliestStart(policy, now)
   if (notAfter <= now || notAfter <= start)
@@ -50,9 +55,10 @@ export function checkRequestedValidity(
     throw new Problem(tooLong, `a certificate may be valid for at most ${policy.maxValidityDays} days`)
 }
 
-/** An order does not outlive the certificate it asks for: finalized later, it would get one that is over. */
-export function orderExpiry({ notAfter }: RequestedValidity, lifetimeEnd: Date): Date {
-  return notAfter && notAfter < lifetimeEnd ? notAfter : lifetimeEnd
+/** Finalized later, an order would get a certificate that is over, or one whose notBefore lies too far back. */
+export function orderExpiry({ notBefore, notAfter }: RequestedValidity, lifetimeEnd: Date): Date {
+  const latestSignature = notBefore && new Date(notBefore.getTime() + MAX_START_DISTANCE_MS)
+  return [notAfter, latestSignature].reduce<Date>((end, at) => (at && at < end ? at : end), lifetimeEnd)
 }
 
 /**

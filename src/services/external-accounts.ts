@@ -71,8 +71,8 @@ export function createExternalAccounts(
       const macKey = box.open(sealedKey, id)
       if (!macKey) throw new Error(`the key of binding credential ${id} was sealed under another secret`)
       const proven = verifyBindingMac(binding, macKey)
-      if (!credential) throw refused('no credential has this kid')
-      if (!proven) throw refused('the MAC does not verify with the HMAC key of this kid')
+      // One sentence for both: which kids there are is not told either.
+      if (!credential || !proven) throw refused('no credential has this kid and this HMAC key')
       if (credential.revoked) throw refused('the credential has been revoked')
       if (credential.used && !policy.reusable) throw refused('the credential has been used by another account')
       return { credentialId: credential.id, kid: binding.kid, jws: binding.jws }

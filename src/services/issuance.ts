@@ -319,7 +319,7 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       const subject = { spki: csr.spki, identifiers: order.identifiers, commonName: commonNameOf(csr) }
       const built = await build(subject, profile, order, now)
       // Here, and not when they were ordered: a stranger cannot use up the limit of somebody else's name.
-      const counted = order.replaces === undefined && dependencies.countIdentifiers?.(order.identifiers)
+      const counted = !order.isExempt && dependencies.countIdentifiers?.(order.identifiers)
       if (counted) await counted
       const names = order.identifiers.map(({ value }) => value)
       const spkiSha256 = hashSpki(csr.spki)

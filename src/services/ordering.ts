@@ -13,7 +13,7 @@ import { Problem } from '../shared/protocol/problem.ts'
 import type { Requester } from '../store/account-store.ts'
 import type { Approved } from '../store/approval.ts'
 import type { AuthorizationStore } from '../store/authorization-store.ts'
-import { ALREADY_REPLACED, type AuthorizationCandidate, type OrderStore } from '../store/order-store.ts'
+import { ALREADY_REPLACED, type AuthorizationCandidate, type OrderPage, type OrderStore } from '../store/order-store.ts'
 import type { AccountRules } from './account-rules.ts'
 import type { Quotas } from './quotas.ts'
 import type { Renewal } from './renewal.ts'
@@ -65,8 +65,13 @@ export interface Ordering {
   createOrder(client: Client, request: OrderRequest, now: Date, admit: AdmitOrder): Promise<Order>
   /** @throws Problem malformed 404, unauthorized when it is another account's */
   findOrder(requester: Requester, orderId: string): Promise<Order>
-  listOrders(requester: Requester, after: string | undefined, limit: number): Promise<string[]>
-  preAuthorize(client: Client, identifier: RequestedIdentifier, now: Date): Promise<Authorization>
+  listOrders(requester: Requester, after: string | undefined, limit: number): Promise<OrderPage>
+  /** A new authorization, or the account's valid one. */
+  preAuthorize(
+    client: Client,
+    identifier: RequestedIdentifier,
+    now: Date,
+  ): Promise<{ authorization: Authorization; isNew: boolean }>
   findAuthorization(requester: Requester, authorizationId: string): Promise<Authorization>
   deactivateAuthorization(requester: Requester, authorizationId: string): Promise<Authorization>
 }
@@ -110,10 +115,15 @@ export function createOrdering(
     return authorization
   }
 
-  async function findPredecessor(requester: Requester, { replaces }: OrderRequest, identifiers: readonly Identifier[]) {
+  async function findPredecessor(
+    requester: Requester,
+    { replaces }: OrderRequest,
+    identifiers: readonly Identifier[],
+    now: Date,
+  ) {
     if (replaces === undefined) return undefined
-    const { id, isReplaced } = await renewal.requirePredecessor(requester.accountId, replaces, identifiers)
-    return { certId: replaces, certificateId: id, isReplaced }
+    const { id, isRenewal } = await renewal.requirePredecessor(requester.accountId, replaces, identifiers, now)
+    return { certId: replaces, certificateId: id, isExempt: isRenewal }
   }
 
   return {
@@ -126,10 +136,8 @@ export function createOrdering(
       const tooLong = request.profile === undefined ? 'malformed' : 'invalidProfile'
       checkRequestedValidity(request, profile.validity, now, lifetimeEnd, tooLong)
       const expiresAt = orderExpiry(request, lifetimeEnd)
-      const replaces = await findPredecessor(requester, request, identifiers)
-      // A checked predecessor is what exempts an order from the limits of new orders (docs/decisions/renewal-information.md), once: who lets the
-      // order fail and comes again is counted, or one certificate would be leave for any number of orders.
-      const isExempt = replaces !== undefined && !replaces.isReplaced
+      const replaces = await findPredecessor(requester, request, identifiers, now)
+      const isExempt = replaces?.isExempt === true
       await admit(identifiers, isExempt)
       const id = uuidv7(now.getTime())
       const approval = approvalFor(client, now)
@@ -181,11 +189,19 @@ export function createOrdering(
       if (isWildcard(identifier))
         throw new Problem('malformed', 'a wildcard name cannot be pre-authorized (RFC 8555 §7.4.1)')
       const wanted = candidate(identifier, now, policy.preAuthorizationLifetimeMs)
-      const { authorization, approved } = unlessStale(
-        await authorizations.create(requester, wanted, approvalFor(client, now)),
-      )
-      if (approved) events.approved(approved, client, undefined)
-      return authorization
+      const reuseUntil = new Date(now.getTime() + REUSE_MARGIN_MS)
+      const approval = approvalFor(client, now)
+      let valid: Authorization | undefined
+      // A row like an order's, so it counts as one; what is valid already makes none.
+      const made = await quotas.within('orders', requester.accountId, async () => {
+        const result = await authorizations.create({ requester, candidate: wanted, reuseUntil, approval })
+        const { authorization, approved } = unlessStale(result)
+        if (approved) events.approved(approved, client, undefined)
+        if (authorization.id === wanted.id) return authorization
+        valid = authorization
+        return undefined
+      })
+      return made ? { authorization: made, isNew: true } : { authorization: valid as Authorization, isNew: false }
     },
 
     findAuthorization,

@@ -44,8 +44,11 @@ export interface Counted {
 
 /** One request's dealings with the limit of its address. */
 export interface Visit {
-  /** @throws Problem rateLimited when the address is over its limit */
-  require(): void
+  /**
+   * @param mayBeExempt counts what is over the limit once more, apart and by the same limit: nothing has been proved yet
+   * @throws Problem rateLimited when the address is over its limit
+   */
+  require(mayBeExempt?: boolean): void
   /**
    * The request has proved itself: charges its address, and what else it is counted for. Once; a second call does nothing.
    * @param exempt this request is not to be limited after all (a renewal, RFC 9773 §5), its address not even charged.
@@ -150,16 +153,21 @@ export function createRateLimiter(
   function visitOf(arrival: Charge): Visit {
     const isShared = settings.backend === 'database'
     const wait = take(arrival, nowMicros())
+    /** What an exempt request is given back. */
+    let taken = wait === undefined ? arrival : undefined
     let isCharged = false
     return {
-      require() {
-        if (wait !== undefined) throw refusal(arrival, wait)
+      require(mayBeExempt = false) {
+        if (wait === undefined) return
+        const apart = { ...arrival, key: `${arrival.key} exempt?` }
+        if (!mayBeExempt || take(apart, nowMicros()) !== undefined) throw refusal(arrival, wait)
+        taken = apart
       },
       charge(counted = [], exempt = false) {
         if (isCharged) return undefined
         isCharged = true
         if (exempt) {
-          if (wait === undefined) giveBack(arrival)
+          if (taken) giveBack(taken)
           return undefined
         }
         if (wait !== undefined) throw refusal(arrival, wait)

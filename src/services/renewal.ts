@@ -1,6 +1,6 @@
 /** Renewal information (RFC 9773): the window of a certificate, and which certificate an order may replace. */
 
-import { renewalRetryAfter, renewalWindow, type WindowPolicy } from '../domain/renewal-window.ts'
+import { isDueForRenewal, renewalRetryAfter, renewalWindow, type WindowPolicy } from '../domain/renewal-window.ts'
 import { parseCertificate } from '../shared/pki/certificate.ts'
 import type { Identifier } from '../shared/protocol/identifier.ts'
 import { Problem } from '../shared/protocol/problem.ts'
@@ -17,14 +17,16 @@ export interface Renewal {
   /** @throws Problem malformed, 404 for a certID that names no certificate of this server */
   info(certId: string, now: Date): Promise<RenewalInfo>
   /**
-   * The certificate an order may replace, as far as it can be told without the other orders that replace it.
+   * The certificate an order may replace, as far as it can be told without the other orders that replace it. `isRenewal`: the limits of
+   * new orders do not count this one (docs/decisions/limits-of-replacements.md).
    * @throws Problem malformed, unauthorized when it is another account's
    */
   requirePredecessor(
     accountId: string,
     certId: string,
     identifiers: readonly Identifier[],
-  ): Promise<RenewableCertificate>
+    now: Date,
+  ): Promise<{ id: string; isRenewal: boolean }>
 }
 
 export function createRenewal(
@@ -71,13 +73,15 @@ export function createRenewal(
       }
     },
 
-    async requirePredecessor(accountId, certId, identifiers) {
+    async requirePredecessor(accountId, certId, identifiers, now) {
       const certificate = await requireCertificate(certId)
       if (certificate.accountId !== accountId)
         throw new Problem('unauthorized', 'the certificate that the order replaces belongs to another account')
-      if (!identifiers.some(({ value }) => certificate.names.includes(value)))
+      const isCommon = ({ value }: Identifier) => certificate.names.includes(value)
+      if (!identifiers.some(isCommon))
         throw new Problem('malformed', 'the order has no identifier in common with the certificate it replaces')
-      return certificate
+      const isDue = isDueForRenewal(certificate, policy, now)
+      return { id: certificate.id, isRenewal: isDue && !certificate.isReplaced && identifiers.every(isCommon) }
     },
   }
 }

@@ -10,6 +10,19 @@ const MAY_EXPIRE = authorizationStatusesAllowing('expire').map((status) => `'${s
 /** Of the table as `z`. An authorization whose time is over reads as expired, whether or not its row says so already. */
 export const STATUS_NOW = `CASE WHEN z.status IN (${MAY_EXPIRE}) AND z.expires_at <= now() THEN 'expired' ELSE z.status END`
 
+/** Whether an order `o` has authorizations, all of them there, and each pending or valid. */
+export const ALL_ALIVE = (o: string) => `(
+         (SELECT count(*) FILTER (WHERE z.status IN (${MAY_EXPIRE}) AND z.expires_at > now())
+            FROM authorizations z WHERE z.id = ANY (${o}.authorization_ids)) = greatest(cardinality(${o}.authorization_ids), 1))`
+
+/** The account's valid authorization for an identifier `n` that lasts longest, and beyond `i.reuse_until`: authorizations_reusable. */
+export const reusableAuthorization = (columns: string, condition: string) => `
+              SELECT ${columns} FROM authorizations r
+               WHERE r.account_id = i.account_id AND r.identifier_value = n.value AND r.identifier_type = n.type
+                 AND r.wildcard = n.wildcard AND r.status = 'valid' AND r.expires_at > i.reuse_until
+                 AND ${condition}
+               ORDER BY r.expires_at DESC LIMIT 1`
+
 /** Of the table as `z`. */
 export const COLUMNS = `z.id, z.account_id, z.identifier_type, z.identifier_value, z.wildcard, z.expires_at, z.token, z.offered,
            z.attempts, ${STATUS_NOW} AS status`

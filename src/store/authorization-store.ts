@@ -5,19 +5,25 @@ import type { Authorization } from '../domain/records.ts'
 import type { Batched } from '../shared/lib/batcher.ts'
 import { type Requester, STALE_ACCOUNT, type StaleAccount } from './account-store.ts'
 import { APPROVAL_EVIDENCE, type Approved, type ApproverRow, approvedBy, approversOf, IS_APPROVED } from './approval.ts'
-import { type AuthorizationRow, COLUMNS, decode } from './authorization-row.ts'
+import { type AuthorizationRow, COLUMNS, decode, reusableAuthorization } from './authorization-row.ts'
 import { type ChallengeStore, createChallengeStore } from './challenge-store.ts'
 import { batched, type Database, type Statement } from './database.ts'
 import type { AuthorizationCandidate } from './order-store.ts'
 
+export interface PreAuthorization {
+  requester: Requester
+  candidate: AuthorizationCandidate
+  reuseUntil: Date
+  approval?: Approval | undefined
+}
+
 export interface AuthorizationStore extends ChallengeStore {
   find: Batched<{ requester: Requester; authorizationId: string }, Authorization | StaleAccount | undefined>
-  /** Pre-authorization (RFC 8555 §7.4.1); `approved` where it is valid at once. */
-  create(
-    requester: Requester,
-    candidate: AuthorizationCandidate,
-    approval?: Approval,
-  ): Promise<{ authorization: Authorization; approved?: Approved } | StaleAccount>
+  /**
+   * Pre-authorization (RFC 8555 §7.4.1); `approved` where it is valid at once. The account's valid authorization for the same identifier
+   * comes in place of the candidate when it outlives `reuseUntil`.
+   */
+  create(wanted: PreAuthorization): Promise<{ authorization: Authorization; approved?: Approved } | StaleAccount>
   /** Pending or valid → deactivated (RFC 8555 §7.5.2); undefined when it was neither. */
   deactivate(requester: Requester, authorizationId: string): Promise<Authorization | undefined>
 }
@@ -32,37 +38,52 @@ const FIND: Statement = {
       LEFT JOIN authorizations z ON z.id = i.id`,
 }
 
+/** Parameters 1 to 10: the account and its key's version, the candidate, and what a reused one has to outlive. */
+const CANDIDATE = '(id, account_id, identifier_type, identifier_value, wildcard, expires_at, token, offered'
+
 const CREATE: Statement = {
   name: 'authorization-create',
+  // accounts_pkey, authorizations_reusable
   text: `
-    INSERT INTO authorizations AS z
-           (id, account_id, identifier_type, identifier_value, wildcard, expires_at, token, offered)
-    SELECT $3, a.id, $4, $5, $6, $7, $8, $9 FROM accounts a WHERE a.id = $1 AND a.key_version = $2 AND a.status = 'valid'
-    RETURNING ${COLUMNS}`,
+    WITH i AS (
+      SELECT id AS account_id, $10::timestamptz AS reuse_until FROM accounts WHERE id = $1 AND key_version = $2 AND status = 'valid'
+    ), n AS (
+      SELECT $3::uuid AS id, $4::text AS type, $5::text AS value, $6::boolean AS wildcard
+    ), reused AS (
+      SELECT r.* FROM i CROSS JOIN n CROSS JOIN LATERAL (${reusableAuthorization('r.*', 'NOT r.approved')}) r
+    ), made AS (
+      INSERT INTO authorizations ${CANDIDATE})
+      SELECT id, account_id, type, value, wildcard, $7, $8, $9 FROM i, n WHERE NOT EXISTS (SELECT FROM reused)
+      RETURNING *
+    )
+    SELECT ${COLUMNS} FROM (SELECT * FROM reused UNION ALL SELECT * FROM made) z`,
 }
 
 const CREATE_APPROVED: Statement = {
   name: 'authorization-create-approved',
-  // accounts_pkey, eab_credentials_pkey, the credential's allowlist
+  // accounts_pkey, eab_credentials_pkey, the credential's allowlist, authorizations_reusable
   text: `
     WITH i AS (
-      SELECT 1 AS ord, a.id AS account_id, $10::inet AS address, $11::jsonb AS record
+      SELECT 1 AS ord, a.id AS account_id, $10::timestamptz AS reuse_until, $11::inet AS address, $12::jsonb AS record
         FROM accounts a WHERE a.id = $1 AND a.key_version = $2 AND a.status = 'valid'
     ), approver AS MATERIALIZED (${approversOf('i')}
     ), n AS (
       SELECT $3::uuid AS id, $4::text AS type, $5::text AS value, $6::boolean AS wildcard
+    ), judged AS (
+      SELECT n.*, i.account_id, i.reuse_until, p.kid, p.network, ${IS_APPROVED} AS approvable, ${APPROVAL_EVIDENCE} AS evidence
+        FROM n CROSS JOIN i LEFT JOIN approver p USING (ord)
+    ), reused AS (
+      SELECT r.* FROM judged i CROSS JOIN n
+       CROSS JOIN LATERAL (${reusableAuthorization('r.*', '(NOT r.approved OR i.approvable)')}) r
     ), made AS (
-      SELECT n.*, i.account_id, p.kid, p.network, ${IS_APPROVED} AS approved, ${APPROVAL_EVIDENCE} AS evidence
-        FROM n, i LEFT JOIN approver p USING (ord)
-    ), z AS (
-      INSERT INTO authorizations (id, account_id, identifier_type, identifier_value, wildcard, expires_at, token, offered,
-                                  status, approved, evidence)
-      SELECT id, account_id, type, value, wildcard, $7, $8, $9, CASE WHEN approved THEN 'valid' ELSE 'pending' END, approved,
-             CASE WHEN approved THEN evidence END
-        FROM made
+      INSERT INTO authorizations ${CANDIDATE}, status, approved, evidence)
+      SELECT id, account_id, type, value, wildcard, $7, $8, $9, CASE WHEN approvable THEN 'valid' ELSE 'pending' END, approvable,
+             CASE WHEN approvable THEN evidence END
+        FROM judged WHERE NOT EXISTS (SELECT FROM reused)
       RETURNING *
     )
-    SELECT ${COLUMNS}, z.approved, made.kid, made.network::text FROM z, made`,
+    SELECT ${COLUMNS}, z.approved, judged.kid, judged.network::text
+      FROM (SELECT * FROM reused UNION ALL SELECT * FROM made) z, judged`,
 }
 
 const DEACTIVATE: Statement = {
@@ -93,10 +114,10 @@ export function createAuthorizationStore(db: Database): AuthorizationStore {
     ...createChallengeStore(db),
     find,
 
-    async create({ accountId, keyVersion }, candidate, approval) {
+    async create({ requester, candidate, reuseUntil, approval }) {
       const values = [
-        accountId,
-        keyVersion,
+        requester.accountId,
+        requester.keyVersion,
         candidate.id,
         candidate.identifier.type,
         candidate.identifier.value,
@@ -104,12 +125,15 @@ export function createAuthorizationStore(db: Database): AuthorizationStore {
         candidate.expiresAt,
         candidate.token,
         candidate.offered,
+        reuseUntil,
       ]
       const [row] = await (approval
         ? db.query<ApprovedRow>(CREATE_APPROVED, [...values, approval.address ?? null, JSON.stringify(approval.record)])
         : db.query<ApprovedRow>(CREATE, values))
       if (!row) return STALE_ACCOUNT
-      const approved = approval && row.approved ? approvedBy(approval, row, [row.identifier_value]) : undefined
+      const isMade = row.id === candidate.id
+      const approved =
+        approval && row.approved && isMade ? approvedBy(approval, row, [row.identifier_value]) : undefined
       return { authorization: decode(row), ...(approved && { approved }) }
     },
 

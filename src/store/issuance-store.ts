@@ -86,7 +86,7 @@ const BEGIN: Statement = {
          -- The status stands outside the WHERE: a plan made on an empty table would take the whole of authorizations_reusable
          -- for a short way to it.
          AND (SELECT count(*) FILTER (WHERE z.status = 'valid' AND z.expires_at > now()) FROM authorizations z
-               WHERE z.id = ANY (o.authorization_ids)) = cardinality(o.authorization_ids)
+               WHERE z.id = ANY (o.authorization_ids)) = greatest(cardinality(o.authorization_ids), 1)
          AND NOT EXISTS (SELECT FROM blocked_keys b WHERE b.spki_sha256 = i.spki_sha256)
          AND (SELECT p.csr_profile_id FROM account_csr_profiles p WHERE p.account_id = a.id) IS NOT DISTINCT FROM i.csr_profile_id
       RETURNING i.*, o.request_key

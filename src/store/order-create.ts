@@ -9,13 +9,12 @@
  */
 
 import { APPROVAL_EVIDENCE, approversOf, IS_APPROVED } from './approval.ts'
+import { ALL_ALIVE, reusableAuthorization } from './authorization-row.ts'
 import type { Statement } from './database.ts'
 
 /** An order that is invalid for good, though its row may still say `open` (domain/order-state.ts). */
 const IS_INVALID = `
-  (d.status = 'invalid' OR d.status = 'open' AND (d.expires_at <= now() OR EXISTS (
-     SELECT FROM authorizations f
-      WHERE f.id = ANY (d.authorization_ids) AND (f.status NOT IN ('pending', 'valid') OR f.expires_at <= now()))))`
+  (d.status = 'invalid' OR d.status = 'open' AND (d.expires_at <= now() OR NOT ${ALL_ALIVE('d')}))`
 
 /** What is put into the statement where authorizations may be made valid. */
 interface Approving {
@@ -50,7 +49,7 @@ const ORDINARY: Approving = {
 }
 
 const APPROVING: Approving = {
-  parameters: ', $21::text[], $22::jsonb[]',
+  parameters: ', $22::text[], $23::jsonb[]',
   columns: ', address_text, record',
   address: ', address_text::inet AS address',
   approvers: `, approver AS MATERIALIZED (${approversOf('(SELECT o.* FROM o JOIN claim ON claim.order_id = o.id)')}
@@ -77,18 +76,14 @@ const createStatement = (name: string, claim: string, approving: Approving): Sta
     WITH o AS (
       SELECT i.*, coalesce(replaced, request_key) AS claim_key${approving.address}
         FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::jsonb[], $5::text[], $6::timestamptz[], $7::timestamptz[],
-                    $8::timestamptz[], $9::timestamptz[], $10::uuid[], $11::uuid[], $12::text[]${approving.parameters}) WITH ORDINALITY
+                    $8::timestamptz[], $9::timestamptz[], $10::uuid[], $11::uuid[], $12::text[], $21::boolean[]${approving.parameters}) WITH ORDINALITY
           AS i (id, account_id, key_version, identifiers, profile, not_before, not_after, expires_at, reuse_until,
-                request_key, replaced, replaces${approving.columns}, ord)
+                request_key, replaced, replaces, is_exempt${approving.columns}, ord)
         JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status = 'valid'
     ), claim AS (${claim}
     )${approving.approvers}, z AS (
       SELECT n.*, i.account_id, i.id AS order_id,${approving.candidate}
-             (SELECT r.id FROM authorizations r
-               WHERE r.account_id = i.account_id AND r.identifier_value = n.value AND r.identifier_type = n.type
-                 AND r.wildcard = n.wildcard AND r.status = 'valid' AND r.expires_at > i.reuse_until
-                 AND ${approving.reusable}
-               ORDER BY r.expires_at DESC LIMIT 1) AS reused
+             (${reusableAuthorization('r.id', approving.reusable)}) AS reused
         FROM unnest($13::integer[], $14::uuid[], $15::text[], $16::text[], $17::boolean[], $18::text[], $19::text[],
                     $20::timestamptz[]) WITH ORDINALITY
           AS n (ord, id, type, value, wildcard, token, offered, expires_at, position)
@@ -103,8 +98,8 @@ const createStatement = (name: string, claim: string, approving: Approving): Sta
         FROM z GROUP BY ord, order_id
     ), orders_made AS (
       INSERT INTO orders (id, account_id, identifiers, authorization_ids, profile, not_before, not_after, expires_at,
-                          request_key, replaces)
-      SELECT id, account_id, identifiers, ids, profile, not_before, not_after, expires_at, request_key, replaces
+                          request_key, replaces, is_exempt)
+      SELECT id, account_id, identifiers, ids, profile, not_before, not_after, expires_at, request_key, replaces, is_exempt
         FROM linked JOIN o USING (ord)
     )
     SELECT claim_key, order_id, request_key, ids, ready${approving.result}

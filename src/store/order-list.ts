@@ -45,7 +45,8 @@ const Id = z.object({ id: z.string() })
 /** `derived.status` of an order `o` (domain/order-state.ts); authorizations are looked at while it is open. */
 export const derivedStatus = sql.fragment`
   CROSS JOIN LATERAL (
-    SELECT bool_or(status NOT IN ('pending', 'valid') OR expires_at <= now()) AS failed, bool_or(status = 'pending') AS pending
+    SELECT bool_or(status NOT IN ('pending', 'valid') OR expires_at <= now())
+             OR count(*) < greatest(cardinality(o.authorization_ids), 1) AS failed, bool_or(status = 'pending') AS pending
       FROM authorizations WHERE o.status = 'open' AND id = ANY (o.authorization_ids)
   ) z
   CROSS JOIN LATERAL (

@@ -1,5 +1,6 @@
 /** SQL of orders. */
 
+import { randomUUID } from 'node:crypto'
 import type { Approval } from '../domain/approval.ts'
 import type { AuthorizationStatus } from '../domain/authorization-state.ts'
 import { orderRequestKey } from '../domain/order-request.ts'
@@ -11,7 +12,7 @@ import type { Identifier } from '../shared/protocol/identifier.ts'
 import type { ProblemDocument } from '../shared/protocol/problem.ts'
 import { type Requester, STALE_ACCOUNT, type StaleAccount } from './account-store.ts'
 import { type Approved, type ApproverRow, approvedBy } from './approval.ts'
-import { STATUS_NOW } from './authorization-row.ts'
+import { ALL_ALIVE, STATUS_NOW } from './authorization-row.ts'
 import { batched, type Database, type Statement } from './database.ts'
 import { CREATE } from './order-create.ts'
 
@@ -36,8 +37,11 @@ export interface NewOrder {
   authorizations: readonly AuthorizationCandidate[]
   /** A valid authorization is reused only if it outlives this instant. */
   reuseUntil: Date
-  /** The certificate this order replaces (RFC 9773 §5); that it may has been checked, but for a replacement that exists. */
-  replaces?: { certificateId: string; certId: string }
+  /**
+   * The certificate this order replaces (RFC 9773 §5); that it may has been checked, but for a replacement that exists. An exempt order
+   * is not counted by the limits of new orders.
+   */
+  replaces?: { certificateId: string; certId: string; isExempt?: boolean }
   /** What may make its authorizations valid at once. */
   approval?: Approval
 }
@@ -55,8 +59,15 @@ export interface OrderStore {
    */
   create: Batched<NewOrder, MadeOrder | StaleAccount | typeof ALREADY_REPLACED>
   find: Batched<{ requester: Requester; orderId: string }, Order | StaleAccount | undefined>
-  /** Ids of an account's orders that are not invalid, newest last, after `after`. */
-  list(requester: Requester, after: string | undefined, limit: number): Promise<string[] | StaleAccount>
+  /** Ids of an account's orders that are not invalid, newest last, after `after`; among `LIST_STEPS` of them. */
+  list(requester: Requester, after: string | undefined, limit: number): Promise<OrderPage | StaleAccount>
+}
+
+/** A page may be short, or empty, and have a next one. */
+export interface OrderPage {
+  ids: string[]
+  /** What the next page comes after; undefined at the end of the list. */
+  next: string | undefined
 }
 
 const FIND: Statement = {
@@ -65,7 +76,7 @@ const FIND: Statement = {
   // checks costs a microsecond an authorization.
   text: `
     SELECT i.ord::integer, a.id IS NULL AS stale, o.id, o.account_id, o.status, o.identifiers, o.authorization_ids,
-           o.profile, o.not_before, o.not_after, o.expires_at, o.error, o.certificate_id, o.replaces, z.statuses,
+           o.profile, o.not_before, o.not_after, o.expires_at, o.error, o.certificate_id, o.replaces, o.is_exempt, z.statuses,
            z.caa_checked, p.csr_profile_id
       FROM unnest($1::uuid[], $2::uuid[], $3::integer[]) WITH ORDINALITY AS i (order_id, account_id, key_version, ord)
       LEFT JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status = 'valid'
@@ -79,24 +90,35 @@ const FIND: Statement = {
       ) z ON true`,
 }
 
+/**
+ * What one page of the list may look at: each order counts once, and an open one also for each of its authorizations. An account
+ * may have any number of invalid orders, which no page shows.
+ */
+export const LIST_STEPS = 500
+
 const LIST: Statement = {
   name: 'order-list',
-  // accounts_pkey; orders_account, one range; authorizations_pkey for its open orders. No row: the account is stale.
+  // accounts_pkey; orders_account, one look-up an order: a range could be planned as a scan of all that the account has.
+  // authorizations_pkey for its open orders.
   text: `
-    SELECT page.id
-      FROM accounts a
-      LEFT JOIN LATERAL (
-        SELECT o.id FROM orders o
-         WHERE o.account_id = a.id AND o.id > coalesce($3, '00000000-0000-0000-0000-000000000000'::uuid)
-           AND (o.status IN ('processing', 'valid')
-                OR o.status = 'open' AND o.expires_at > now()
-                   AND NOT EXISTS (
-                     SELECT FROM authorizations z
-                      WHERE z.id = ANY (o.authorization_ids)
-                        AND NOT (z.status IN ('pending', 'valid') AND z.expires_at > now())))
-         ORDER BY o.id LIMIT $4
-      ) page ON true
-     WHERE a.id = $1 AND a.key_version = $2 AND a.status = 'valid'`,
+    WITH RECURSIVE walk AS (
+      SELECT a.id AS account_id, coalesce($3, '00000000-0000-0000-0000-000000000000'::uuid) AS id, false AS shown, 0 AS found, 0 AS steps
+        FROM accounts a WHERE a.id = $1 AND a.key_version = $2 AND a.status = 'valid'
+      UNION ALL
+      SELECT o.account_id, o.id, s.shown, w.found + s.shown::integer, w.steps + 1 + CASE WHEN o.alive THEN o.parts ELSE 0 END
+        FROM walk w
+       CROSS JOIN LATERAL (
+         SELECT account_id, id, status, status = 'open' AND expires_at > now() AS alive, authorization_ids,
+                cardinality(authorization_ids) AS parts
+           FROM orders WHERE (account_id, id) > (w.account_id, w.id) AND account_id <= w.account_id
+          ORDER BY account_id, id LIMIT 1) o
+       CROSS JOIN LATERAL (
+         SELECT CASE WHEN o.alive THEN ${ALL_ALIVE('o')} ELSE o.status IN ('processing', 'valid') END AS shown OFFSET 0) s
+       WHERE w.found < $4 AND w.steps < ${LIST_STEPS}
+    )
+    SELECT array_agg(id ORDER BY id) FILTER (WHERE shown) AS ids, (array_agg(id ORDER BY id DESC))[1] AS last,
+           max(steps) AS steps
+      FROM walk HAVING count(*) > 0`,
 }
 
 interface OrderRow {
@@ -114,6 +136,7 @@ interface OrderRow {
   error: ProblemDocument | null
   certificate_id: string | null
   replaces: string | null
+  is_exempt: boolean | null
   statuses: AuthorizationStatus[] | null
   /** Timestamps compare as texts; empty where a name was never checked. */
   caa_checked: string | null
@@ -128,7 +151,10 @@ interface Claiming extends NewOrder {
 /** What a batch says about one command: its own order, the id of the equal one, or why there is none. */
 type Created = MadeOrder | { equal: string } | StaleAccount | typeof ALREADY_REPLACED
 
-/** An equal order that is finalized between the two look-ups gives up its claim, so one more try makes a new one. */
+/**
+ * An equal order that is finalized between the two look-ups gives up its claim, so one more try makes a new one. Where other clients
+ * of the account are faster each time, the last one makes an order that no equal request is answered with.
+ */
 const CREATE_ATTEMPTS = 3
 
 export function createOrderStore(db: Database): OrderStore {
@@ -158,15 +184,17 @@ export function createOrderStore(db: Database): OrderStore {
 
   const store: OrderStore = {
     async create(order) {
-      const command = { ...order, requestKey: requestKeyOf(order) }
+      const make = makerOf(order)
+      const requestKey = requestKeyOf(order)
       for (let attempt = 1; ; attempt++) {
-        const result = await makerOf(command)(command)
+        const isLast = attempt === CREATE_ATTEMPTS
+        const result = await make({ ...order, requestKey: isLast && !order.replaces ? randomUUID() : requestKey })
         if (typeof result === 'symbol' || 'id' in result) return result
-        const equal = await store.find({ requester: command.requester, orderId: result.equal })
+        const equal = await store.find({ requester: order.requester, orderId: result.equal })
         if (equal === STALE_ACCOUNT) return equal
         if (equal?.status === 'pending' || equal?.status === 'ready') return equal
-        if (command.replaces && equal && equal.status !== 'invalid') return ALREADY_REPLACED
-        if (attempt === CREATE_ATTEMPTS) throw new Error(`the claim of order ${result.equal} leads to no open order`)
+        // A certificate has one order that replaces it: this request came while another one did.
+        if (order.replaces && (isLast || (equal && equal.status !== 'invalid'))) return ALREADY_REPLACED
       }
     },
 
@@ -184,8 +212,13 @@ export function createOrderStore(db: Database): OrderStore {
     }),
 
     async list({ accountId, keyVersion }, after, limit) {
-      const rows = await db.query<{ id: string | null }>(LIST, [accountId, keyVersion, after ?? null, limit])
-      return rows.length === 0 ? STALE_ACCOUNT : rows.flatMap(({ id }) => id ?? [])
+      type Row = { ids: string[] | null; last: string; steps: number }
+      // One more than a page shows whether there is a next one.
+      const [row] = await db.query<Row>(LIST, [accountId, keyVersion, after ?? null, limit + 1])
+      if (!row) return STALE_ACCOUNT
+      const found = row.ids ?? []
+      const ids = found.slice(0, limit)
+      return { ids, next: found.length > limit ? ids.at(-1) : row.steps >= LIST_STEPS ? row.last : undefined }
     },
   }
   return store
@@ -225,6 +258,7 @@ function createParameters(commands: readonly Claiming[]): unknown[] {
     authorizations.map((z) => z.token),
     authorizations.map((z) => z.offered.join(' ')),
     authorizations.map((z) => z.expiresAt),
+    commands.map((c) => c.replaces?.isExempt),
   ]
 }
 
@@ -264,11 +298,15 @@ function made(command: NewOrder, authorizationIds: string[], status: OrderStatus
     ...(command.notBefore && { notBefore: command.notBefore }),
     ...(command.notAfter && { notAfter: command.notAfter }),
     ...(command.replaces && { replaces: command.replaces.certId }),
+    ...(command.replaces?.isExempt && { isExempt: true }),
   }
 }
 
 function decode(row: OrderRow, now: Date): Order {
-  const facts = { stored: row.status, expiresAt: row.expires_at, authorizations: row.statuses ?? [] }
+  const authorizations = row.statuses ?? []
+  // What is missing of them counts as one that failed.
+  if (authorizations.length < row.authorization_ids.length) authorizations.push('invalid')
+  const facts = { stored: row.status, expiresAt: row.expires_at, authorizations }
   return {
     id: row.id as string,
     accountId: row.account_id,
@@ -280,6 +318,7 @@ function decode(row: OrderRow, now: Date): Order {
     ...(row.not_before && { notBefore: row.not_before }),
     ...(row.not_after && { notAfter: row.not_after }),
     ...(row.replaces !== null && { replaces: row.replaces }),
+    ...(row.is_exempt && { isExempt: true }),
     ...(row.error && { error: row.error }),
     ...(row.certificate_id && { certificateId: row.certificate_id }),
     ...(row.csr_profile_id && { csrProfileId: row.csr_profile_id }),

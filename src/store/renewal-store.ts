@@ -13,6 +13,7 @@ export interface RenewableCertificate {
   names: readonly string[]
   notBefore: Date
   notAfter: Date
+  issuedAt: Date
   revokedAt: Date | undefined
   advice: RenewalAdvice | undefined
   /** An order has named it as the one that it replaces, whatever became of that order. */
@@ -41,7 +42,7 @@ const FIND: Statement = {
   // certificates_serial_number_key, renewal_advice_pkey, replacements_pkey
   text: `
     SELECT i.ord::integer, c.id, c.account_id, encode(c.issuer_fingerprint, 'hex') AS issuer_fingerprint, c.names,
-           c.not_before, c.not_after, c.revoked_at, a.window_start, a.window_end, a.explanation_url,
+           c.not_before, c.not_after, c.issued_at, c.revoked_at, a.window_start, a.window_end, a.explanation_url,
            EXISTS (SELECT FROM replacements r WHERE r.certificate_id = c.id) AS is_replaced
       FROM unnest($1::bytea[]) WITH ORDINALITY AS i (serial_number, ord)
       JOIN certificates c ON c.serial_number = i.serial_number
@@ -110,6 +111,7 @@ interface Row {
   names: string[]
   not_before: Date
   not_after: Date
+  issued_at: Date
   revoked_at: Date | null
   window_start: Date | null
   window_end: Date | null
@@ -171,6 +173,7 @@ function decode(row: Row): RenewableCertificate {
     names: row.names,
     notBefore: row.not_before,
     notAfter: row.not_after,
+    issuedAt: row.issued_at,
     revokedAt: row.revoked_at ?? undefined,
     isReplaced: row.is_replaced,
     advice: window && { window, explanationUrl: row.explanation_url ?? undefined },

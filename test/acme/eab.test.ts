@@ -28,6 +28,8 @@ after(() => {
   closeConnections()
 })
 
+/** Whether the kid or the MAC is wrong is not told. */
+const REFUSED = /no credential has this kid and this HMAC key/
 const freshClient = (service: TestService) => createAcmeClient(service.directoryUrl)
 
 function assertProblem(answer: Answer, type: string, status: number, detail: RegExp): void {
@@ -116,7 +118,7 @@ describe('external account binding, required', () => {
     const right = (client: AcmeClient) => bindingFor(client, credential)
     const cases: Case[] = [
       ['a text', () => 'eab', 'malformed', 400, /must be a flattened JWS, an object/],
-      ['null', () => null, 'malformed', 400, /must be a flattened JWS, an object/],
+      ['null, as if there were none', () => null, 'externalAccountRequired', 400, /needs an externalAccountBinding/],
       ['a list', () => [], 'malformed', 400, /must be a flattened JWS, an object/],
       ['no signature', (c) => ({ ...right(c), signature: undefined }), 'malformed', 400, /signature is missing/],
       ['a further member', (c) => ({ ...right(c), header: {} }), 'malformed', 400, /no members but/],
@@ -205,30 +207,18 @@ describe('external account binding, required', () => {
         (c) => bindingFor(c, { ...credential, hmacKey: randomBytes(32) }),
         'unauthorized',
         403,
-        /MAC does not verify/,
+        REFUSED,
       ],
       [
         'a MAC cut short',
         (c) => ({ ...right(c), signature: base64url(Buffer.from(right(c).signature, 'base64url').subarray(0, 16)) }),
         'unauthorized',
         403,
-        /MAC does not verify/,
+        REFUSED,
       ],
-      ['an empty MAC', (c) => ({ ...right(c), signature: '' }), 'unauthorized', 403, /MAC does not verify/],
-      [
-        'an unknown kid',
-        (c) => bindingFor(c, { ...credential, kid: 'nobody' }),
-        'unauthorized',
-        403,
-        /no credential has this kid/,
-      ],
-      [
-        'a kid in another case',
-        (c) => bindingFor(c, { ...credential, kid: 'Patient' }),
-        'unauthorized',
-        403,
-        /no credential has this kid/,
-      ],
+      ['an empty MAC', (c) => ({ ...right(c), signature: '' }), 'unauthorized', 403, REFUSED],
+      ['an unknown kid', (c) => bindingFor(c, { ...credential, kid: 'nobody' }), 'unauthorized', 403, REFUSED],
+      ['a kid in another case', (c) => bindingFor(c, { ...credential, kid: 'Patient' }), 'unauthorized', 403, REFUSED],
       [
         'a kid with NUL',
         (c) => bindingFor(c, { ...credential, kid: 'pat\0ient' }),
@@ -485,12 +475,7 @@ describe('external account binding, not required', () => {
     const credential = await createCredential(service, 'optional')
     const client = await freshClient(service)
     const wrong = bindingFor(client, { ...credential, hmacKey: randomBytes(32) })
-    assertProblem(
-      await client.newAccount({ externalAccountBinding: wrong }),
-      'unauthorized',
-      403,
-      /MAC does not verify/,
-    )
+    assertProblem(await client.newAccount({ externalAccountBinding: wrong }), 'unauthorized', 403, REFUSED)
     const bound = await client.newAccount({ externalAccountBinding: bindingFor(client, credential) })
     assert.equal(bound.status, 201)
     assert.ok('externalAccountBinding' in bound.json)

@@ -5,7 +5,9 @@ import { after, before, describe, test } from 'node:test'
 import {
   type AcmeClient,
   type Answer,
+  base64url,
   closeConnections,
+  createAcmeClient,
   csrFor,
   locationOf,
   type Responder,
@@ -251,6 +253,46 @@ describe('orders and authorizations', () => {
     const order = await client.newOrder(['early.test'])
     assert.equal(order.json.status, 'ready')
     assert.deepEqual(order.json.authorizations, [locationOf(made)])
+  })
+
+  test('null stands for a member that is absent, in every payload', async () => {
+    const owner = await createAcmeClient(service.directoryUrl)
+    const nothing = {
+      contact: null,
+      termsOfServiceAgreed: null,
+      onlyReturnExisting: null,
+      externalAccountBinding: null,
+    }
+    const registered = await owner.newAccount(nothing)
+    assert.equal(registered.status, 201, registered.text)
+    assert.equal((await owner.post(owner.kid, { contact: null, status: null })).status, 200)
+    const order = await owner.newOrder(['nulls.test'], {
+      notBefore: null,
+      notAfter: null,
+      profile: null,
+      replaces: null,
+    })
+    assert.equal(order.status, 201, order.text)
+    for (const member of ['notBefore', 'notAfter', 'replaces']) assert.ok(!(member in order.json))
+    const { der } = await owner.obtain(['nulls.test'], responder)
+    const revoked = await owner.post(owner.directory['revokeCert'] as string, {
+      certificate: base64url(der),
+      reason: null,
+    })
+    assert.equal(revoked.status, 200, revoked.text)
+  })
+
+  test('a pre-authorization is given back for as long as it is valid, with 200 (§7.4.1)', async () => {
+    const owner = await registeredClient(service.directoryUrl)
+    const url = owner.directory['newAuthz'] as string
+    const payload = { identifier: { type: 'dns', value: 'again.test' } }
+    const made = await owner.post(url, payload)
+    await owner.authorize({ ...made, json: { authorizations: [locationOf(made)] } }, responder)
+    const again = await owner.post(url, payload)
+    assert.deepEqual([again.status, locationOf(again), again.json.status], [200, locationOf(made), 'valid'])
+    await owner.post(locationOf(made), { status: 'deactivated' })
+    const next = await owner.post(url, payload)
+    assert.deepEqual([next.status, next.json.status], [201, 'pending'])
   })
 
   test('the orders list comes in pages, oldest first, without invalid orders; next is signed with its query (§7.1.2.1)', async () => {

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Answer, closeConnections, csrFor, registeredClient, startResponder } from '../support/acme-client.ts'
+import { age } from '../support/aged-certificate.ts'
 import { certIdOf } from '../support/certificate-id.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
@@ -49,6 +50,20 @@ describe('quotas', () => {
     assert.equal((await other.newOrder(['other.test'])).status, 201)
   })
 
+  test('a pre-authorization counts as an order, unless a valid one is given back', async (context) => {
+    const responder = await startResponder(service.http01Port)
+    context.after(() => responder.close())
+    const client = await registeredClient(service.directoryUrl)
+    const preAuthorize = (value: string) =>
+      client.post(client.directory['newAuthz'] as string, { identifier: { type: 'dns', value } })
+    const made = await preAuthorize('pre0.test')
+    await client.authorize({ ...made, json: { authorizations: [made.headers.location] } }, responder)
+    for (let i = 0; i < 4; i++) assert.equal((await preAuthorize('pre0.test')).status, 200)
+    for (let i = 1; i < 4; i++) assert.equal((await preAuthorize(`pre${i}.test`)).status, 201)
+    assertExceeded(await preAuthorize('pre5.test'), 'orders')
+    assertExceeded(await client.newOrder(['order.test']), 'orders')
+  })
+
   test('an order that is refused is not counted', async () => {
     const client = await registeredClient(service.directoryUrl)
     for (let i = 0; i < 6; i++) assert.equal((await client.newOrder(['not a name'])).status, 400)
@@ -63,6 +78,7 @@ describe('quotas', () => {
     const { der } = await client.obtain(['replaced.test'], responder)
     for (let i = 0; i < 3; i++) assert.equal((await client.newOrder([`filling${i}.test`])).status, 201)
     assertExceeded(await client.newOrder(['replaced.test']), 'orders')
+    await age(service, der)
     const order = await client.newOrder(['replaced.test'], { replaces: certIdOf(der) })
     assert.equal(order.status, 201, order.text)
     assertExceeded(await client.newOrder(['replaced.test']), 'orders')

@@ -29,6 +29,7 @@ const OPEN = {
   new_order_per_identifier: MANY,
   challenge: MANY,
   challenge_validation: MANY,
+  account_orders: MANY,
 }
 
 function limitsOf(rules: object, backend: 'memory' | 'database'): Record<string, unknown> {
@@ -65,6 +66,7 @@ for (const backend of ['memory', 'database'] as const) {
             new_nonce: { requests: 40, window_seconds: HOUR },
             new_order_per_identifier: { requests: 2, window_seconds: HOUR },
             challenge_validation: { requests: 1, window_seconds: HOUR },
+            account_orders: { requests: 2, window_seconds: HOUR },
           },
           backend,
         ),
@@ -200,6 +202,14 @@ for (const backend of ['memory', 'database'] as const) {
       assert.equal((await client.post(first as string, {})).status, 200)
       assertLimited(await client.post(second as string, {}), 'challenge_validation')
       for (let i = 0; i < 3; i++) assert.equal((await client.post(second as string)).status, 200)
+    })
+
+    test('pages of the list of orders are counted for the account, wherever it asks from', async () => {
+      const client = await aClient()
+      for (let i = 0; i < 2; i++) assert.equal((await client.post(`${client.kid}/orders`)).status, 200)
+      assertLimited(await client.post(`${client.kid}/orders`), 'account_orders')
+      const other = await aClient()
+      assert.equal((await other.post(`${other.kid}/orders`)).status, 200)
     })
   })
 }

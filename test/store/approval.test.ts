@@ -19,6 +19,7 @@ import {
   anAccount,
   newId,
   openStores,
+  preAuthorizing,
   type StoreFixture,
 } from './support.ts'
 
@@ -169,7 +170,9 @@ describe('approval', () => {
     const value = aName()
     const { requester, credential } = await aHolder([value])
     const create = (approval?: Approval, wildcard = false) =>
-      store.authorizations.create(requester, aCandidate({ identifier: { type: 'dns', value }, wildcard }), approval)
+      store.authorizations.create(
+        preAuthorizing(requester, aCandidate({ identifier: { type: 'dns', value }, wildcard }), approval),
+      )
     const made = await create(from('10.0.0.1'))
     assert.ok(typeof made !== 'symbol')
     assert.equal(made.authorization.status, 'valid')
@@ -179,6 +182,8 @@ describe('approval', () => {
       kid: credential.kid,
       network: '10.0.0.0/8',
     })
+    const again = await create(from('10.0.0.1'))
+    assert.deepEqual(again, { authorization: made.authorization }, 'the valid one, which was approved before')
     for (const other of [await create(), await create(from('11.0.0.1')), await create(from('10.0.0.1'), true)])
       assert.ok(typeof other !== 'symbol' && other.authorization.status === 'pending' && !other.approved)
     const accepted = await create(AUTO)
@@ -196,9 +201,11 @@ describe('approval', () => {
         what === 'an order'
           ? store.orders.create(aNewOrder(holder.requester, { approval: from('10.0.0.1') }, [name]))
           : store.authorizations.create(
-              holder.requester,
-              aCandidate({ identifier: { type: 'dns', value: name } }),
-              from('10.0.0.1'),
+              preAuthorizing(
+                holder.requester,
+                aCandidate({ identifier: { type: 'dns', value: name } }),
+                from('10.0.0.1'),
+              ),
             )
       await store.meetAt(lock, 2, () => Promise.all([eab.revoke(holder.credential.id), create()]))
       const valid = await store.sql("SELECT id FROM authorizations WHERE account_id = $1 AND status = 'valid'", [

@@ -8,10 +8,12 @@ import { NOBODY } from '../../src/store/challenge-store.ts'
 import { announceInstance, type InstancePresence } from '../../src/store/instance-presence.ts'
 import {
   aCandidate,
+  aName,
   anAccount,
   inHours,
   newAuthorizationId,
   openStores,
+  preAuthorizing,
   type StoreFixture,
   winners,
 } from './support.ts'
@@ -36,7 +38,7 @@ describe('authorizations', () => {
   after(() => store.close())
 
   async function anAuthorization(over: Parameters<typeof aCandidate>[0] = {}, by = requester): Promise<Authorization> {
-    const made = await store.authorizations.create(by, aCandidate(over))
+    const made = await store.authorizations.create(preAuthorizing(by, aCandidate(over)))
     assert.ok(typeof made !== 'symbol')
     return made.authorization
   }
@@ -100,9 +102,27 @@ describe('authorizations', () => {
       assert.deepEqual(await find(candidate.id), made)
     })
 
+    test('the valid one for the same identifier is given back in place of another, if it lasts', async () => {
+      const identifier = { type: 'dns' as const, value: aName() }
+      const first = await anAuthorization({ identifier })
+      const second = await anAuthorization({ identifier })
+      assert.notEqual(second.id, first.id, 'a pending one is nobody’s to share')
+      await trigger(first.id)
+      await store.authorizations.recordAttempt(recording(first.id))
+      assert.deepEqual(await anAuthorization({ identifier }), await find(first.id))
+      const { requester: other } = await anAccount(store)
+      for (const [over, by] of [[{ wildcard: true }], [{}, other]] as const)
+        assert.equal((await anAuthorization({ identifier, ...over }, by)).status, 'pending')
+      await store.sql("UPDATE authorizations SET expires_at = now() + interval '50 minutes' WHERE id = $1", [first.id])
+      assert.equal((await anAuthorization({ identifier })).status, 'pending')
+    })
+
     test('a stale account makes none', async () => {
       const candidate = aCandidate()
-      assert.equal(await store.authorizations.create({ ...requester, keyVersion: 3 }, candidate), STALE_ACCOUNT)
+      assert.equal(
+        await store.authorizations.create(preAuthorizing({ ...requester, keyVersion: 3 }, candidate)),
+        STALE_ACCOUNT,
+      )
       assert.equal(await store.authorizations.find({ requester, authorizationId: candidate.id }), undefined)
     })
 

@@ -13,6 +13,7 @@ import {
   aReadyOrder,
   newId,
   openStores,
+  preAuthorizing,
   type StoreFixture,
   winners,
 } from './support.ts'
@@ -119,7 +120,9 @@ describe('certificates', () => {
         { authorizations: [aCandidate({ identifier: { type: 'ip', value: names.ip } })] },
         [names.ip],
       )
-      await store.authorizations.create(holder, aCandidate({ identifier: { type: 'dns', value: names.pending } }))
+      await store.authorizations.create(
+        preAuthorizing(holder, aCandidate({ identifier: { type: 'dns', value: names.pending } })),
+      )
       await store.sql(
         "UPDATE authorizations SET expires_at = now() - interval '1 second' WHERE identifier_value = $1",
         [names.gone],

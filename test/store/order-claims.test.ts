@@ -16,6 +16,7 @@ import {
   newId,
   openStores,
   type StoreFixture,
+  storesOn,
 } from './support.ts'
 
 let store: StoreFixture
@@ -133,6 +134,43 @@ describe('an equal new-order', () => {
   })
 })
 
+/**
+ * A store that loses each race: what it looks up as an equal order is over by then, and another equal order has taken its place.
+ */
+function alwaysLate(over: Partial<NewOrder>, names: string[]): StoreFixture['orders'] {
+  const { pipeline } = store.db
+  return storesOn({
+    ...store.db,
+    pipeline: {
+      ...pipeline,
+      async run(statement, values) {
+        if (statement.name === 'order-find') {
+          await store.sql("UPDATE orders SET status = 'invalid' WHERE id = ANY ($1)", [values[0]])
+          await store.other.orders.create(aNewOrder(requester, over, names))
+        }
+        return pipeline.run(statement, values)
+      },
+    },
+  }).orders
+}
+
+test('a new-order whose equals are over each time it looks is answered with an order of its own', async () => {
+  const names = [aName()]
+  await anOrder(store, requester, {}, names)
+  const order = aNewOrder(requester, {}, names)
+  const made = await alwaysLate({}, names).create(order)
+  assert.ok(isOrder(made))
+  assert.deepEqual([made.id, made.status], [order.id, 'pending'])
+  await authorize(store, requester, made)
+  assert.equal(await store.issuance.begin(anIntent({ id: made.id, requester })), true)
+})
+
+test('a replacement whose equals are over each time it looks is refused: another order had the certificate', async () => {
+  const [names, over] = [[aName()], { replaces: { certificateId: newId(), certId: 'AQ.AQ' } }]
+  await anOrder(store, requester, over, names)
+  assert.equal(await alwaysLate(over, names).create(aNewOrder(requester, over, names)), ALREADY_REPLACED)
+})
+
 describe('a replacement', () => {
   const replacing = (certificateId: string) => ({ replaces: { certificateId, certId: 'AQ.AQ' } })
 
@@ -141,6 +179,14 @@ describe('a replacement', () => {
     assert.equal(order.replaces, 'AQ.AQ')
     const found = await store.orders.find({ requester, orderId: order.id })
     assert.ok(isOrder(found) && found.replaces === 'AQ.AQ')
+  })
+
+  test('is stored as exempt from limits where it is', async () => {
+    const over = { replaces: { certificateId: newId(), certId: 'AQ.AQ', isExempt: true } }
+    const order = await anOrder(store, requester, over)
+    assert.equal(order.isExempt, true)
+    assert.deepEqual(await store.orders.find({ requester, orderId: order.id }), order)
+    assert.ok(!('isExempt' in (await anOrder(store, requester, replacing(newId())))))
   })
 
   test('of the same certificate by another order is refused, and leaves nothing behind', async () => {

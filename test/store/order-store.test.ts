@@ -7,6 +7,10 @@ import type { AuthorizationStatus } from '../../src/domain/authorization-state.t
 import { type OrderStatus, orderStatus, type StoredOrderStatus } from '../../src/domain/order-state.ts'
 import type { Order } from '../../src/domain/records.ts'
 import { type Requester, STALE_ACCOUNT } from '../../src/store/account-store.ts'
+import type { Database, Statement } from '../../src/store/database.ts'
+import { listOrders } from '../../src/store/order-list.ts'
+import { LIST_STEPS, type OrderPage } from '../../src/store/order-store.ts'
+import { openCheckedDatabase } from '../../src/store/slonik.ts'
 import {
   aCandidate,
   aName,
@@ -19,6 +23,7 @@ import {
   newId,
   openStores,
   type StoreFixture,
+  storesOn,
 } from './support.ts'
 
 describe('orders', () => {
@@ -228,7 +233,7 @@ describe('orders', () => {
             cases,
           )
           assert.deepEqual(
-            await listed(owner, undefined, 100),
+            (await pageOf(owner, undefined, 100)).ids,
             // By their ids; two that were made within one millisecond are in no order.
             cases
               .filter(({ status }) => status !== 'invalid')
@@ -247,6 +252,25 @@ describe('orders', () => {
       )
     })
 
+    for (const missing of [1, 2])
+      test(`${missing} of two authorizations missing: the order is invalid, as if they had failed`, async () => {
+        const { requester: owner } = await anAccount(store)
+        const order = await aReadyOrder(store, owner, {}, [aName(), aName()])
+        await store.sql('DELETE FROM authorizations WHERE id = ANY ($1)', [order.authorizationIds.slice(0, missing)])
+        assert.equal((await find(order.id, owner)).status, 'invalid')
+        assert.equal(await store.issuance.begin(anIntent({ id: order.id, requester: owner })), false)
+        assert.deepEqual((await pageOf(owner, undefined, 10)).ids, [])
+        const checked = await openCheckedDatabase(store.settings)
+        const { rows } = await listOrders(checked, { accountId: owner.accountId }, undefined, 10)
+        await checked.end()
+        assert.deepEqual(
+          rows.map(({ status }) => status),
+          ['invalid'],
+        )
+        const names = order.identifiers.map(({ value }) => value)
+        assert.notEqual((await anOrder(store, owner, {}, names)).id, order.id, 'nor is it given back as an equal one')
+      })
+
     test('expiry is applied when the order is read, without a write', async () => {
       const order = await aReadyOrder(store, requester)
       assert.equal((await find(order.id)).status, 'ready')
@@ -259,10 +283,18 @@ describe('orders', () => {
     })
   })
 
-  async function listed(owner: Requester, after: string | undefined, limit: number): Promise<string[]> {
-    const ids = await store.orders.list(owner, after, limit)
-    assert.ok(typeof ids !== 'symbol')
-    return ids
+  async function pageOf(owner: Requester, after: string | undefined, limit: number): Promise<OrderPage> {
+    const page = await store.orders.list(owner, after, limit)
+    assert.ok(typeof page !== 'symbol')
+    return page
+  }
+
+  /** All pages, from the first. */
+  async function listed(owner: Requester, limit: number): Promise<OrderPage[]> {
+    const pages = [await pageOf(owner, undefined, limit)]
+    for (let next = pages[0]?.next; next !== undefined; next = pages.at(-1)?.next)
+      pages.push(await pageOf(owner, next, limit))
+    return pages
   }
 
   describe('list', () => {
@@ -274,10 +306,61 @@ describe('orders', () => {
         await new Promise((resolve) => setTimeout(resolve, 2))
       }
       await anOrder(store, requester)
-      assert.deepEqual(await listed(owner, undefined, 3), made.slice(0, 3))
-      assert.deepEqual(await listed(owner, made[2], 3), made.slice(3, 6))
-      assert.deepEqual(await listed(owner, made[5], 3), made.slice(6))
-      assert.deepEqual(await listed(owner, made[6], 3), [])
+      assert.deepEqual(await pageOf(owner, undefined, 3), { ids: made.slice(0, 3), next: made[2] })
+      assert.deepEqual(await pageOf(owner, made[2], 3), { ids: made.slice(3, 6), next: made[5] })
+      assert.deepEqual(await pageOf(owner, made[5], 3), { ids: made.slice(6), next: undefined })
+      assert.deepEqual(await pageOf(owner, made[6], 3), { ids: [], next: undefined })
+    })
+
+    /** Rows that a page has read from tables, whatever came of them. */
+    async function rowsRead(owner: Requester, after: string | undefined): Promise<number> {
+      let sent: { statement: Statement; values: readonly unknown[] } | undefined
+      const spying: Database = {
+        ...store.db,
+        query(statement, values) {
+          sent = { statement, values }
+          return store.db.query(statement, values)
+        },
+      }
+      await storesOn(spying).orders.list(owner, after, 50)
+      assert.ok(sent)
+      const { text } = sent.statement
+      const [row] = await store.sql(`EXPLAIN (ANALYZE, FORMAT JSON) ${text}`, [...sent.values])
+      type Plan = { 'Node Type': string; 'Actual Rows': number; 'Actual Loops': number; Plans?: Plan[] }
+      const read = ({ Plans = [], ...node }: Plan): number =>
+        (/^(?:Seq|Index|Index Only|Bitmap Heap) Scan$/.test(node['Node Type'])
+          ? node['Actual Rows'] * node['Actual Loops']
+          : 0) + Plans.reduce((sum, plan) => sum + read(plan), 0)
+      return read(row?.['QUERY PLAN'][0].Plan)
+    }
+
+    const FILL_ORDERS = `
+      INSERT INTO orders (id, account_id, identifiers, authorization_ids, profile, expires_at, status)
+      SELECT gen_random_uuid(), $1, '[]', $2, 'default', now() + interval '1 day', $3 FROM generate_series(1, $4::integer)`
+
+    test('looks through a bounded number of invalid orders: a page may be empty and have a next one', async () => {
+      const { requester: owner } = await anAccount(store)
+      await store.sql(FILL_ORDERS, [owner.accountId, [newId()], 'invalid', 2.5 * LIST_STEPS])
+      const newest = await anOrder(store, owner, { id: 'ffffffff-ffff-7fff-bfff-ffffffffffff' })
+      const pages = await listed(owner, 50)
+      assert.deepEqual(
+        pages.map(({ ids }) => ids),
+        [[], [], [newest.id]],
+      )
+      assert.ok((await rowsRead(owner, undefined)) <= LIST_STEPS + 2)
+    })
+
+    test('counts the authorizations of open orders among what a page may look at', async () => {
+      const { requester: owner } = await anAccount(store)
+      const names = Array.from({ length: 99 }, () => aName())
+      const { authorizationIds } = await anOrder(store, owner, { id: '00000000-0000-7000-8000-000000000000' }, names)
+      const [failing] = authorizationIds
+      await store.sql("UPDATE authorizations SET status = 'invalid' WHERE id = $1", [failing])
+      await store.sql(FILL_ORDERS, [owner.accountId, authorizationIds, 'open', 44])
+      const pages = await listed(owner, 50)
+      assert.ok(pages.every(({ ids }) => ids.length === 0))
+      assert.ok(pages.length >= 4_500 / LIST_STEPS, `${pages.length} pages`)
+      assert.ok((await rowsRead(owner, undefined)) <= LIST_STEPS + 102)
     })
 
     test('of an account that another instance deactivated is stale', async () => {
@@ -288,7 +371,8 @@ describe('orders', () => {
     })
 
     test('of an account without orders is empty', async () => {
-      assert.deepEqual(await listed((await anAccount(store)).requester, undefined, 10), [])
+      const { requester: owner } = await anAccount(store)
+      assert.deepEqual(await pageOf(owner, undefined, 10), { ids: [], next: undefined })
     })
   })
 })

@@ -18,6 +18,7 @@ import {
   aReadyOrder,
   newId,
   openStores,
+  preAuthorizing,
   type StoreFixture,
   type Stores,
   storesOn,
@@ -147,8 +148,8 @@ describe('plans', () => {
       indexes: ['accounts_pkey', 'authorizations_pkey'],
     },
     'authorization-create': {
-      command: () => spied.authorizations.create(requester, aCandidate()),
-      indexes: ['accounts_pkey'],
+      command: () => spied.authorizations.create(preAuthorizing(requester, aCandidate())),
+      indexes: ['accounts_pkey', 'authorizations_reusable'],
     },
     'authorization-deactivate': {
       command: async () => spied.authorizations.deactivate(requester, await authorizationId()),
@@ -258,6 +259,24 @@ describe('plans', () => {
     for (const [name, { command, indexes }] of Object.entries(CASES)) {
       test(`${name}: ${indexes.join(', ') || 'no scan'}`, () => requireIndexes(name, command, indexes))
     }
+    test('an authorization is reused without sorting the valid ones of its name', async () => {
+      const find = async (name: string, command: () => Promise<unknown>) => {
+        sent.length = 0
+        await command()
+        return sent.find(({ statement }) => statement.name === name) as (typeof sent)[number]
+      }
+      const candidate = aCandidate()
+      for (const statement of [
+        await find('order-create', () => spied.orders.create(aNewOrder(requester))),
+        await find('authorization-create', () => spied.authorizations.create(preAuthorizing(requester, candidate))),
+      ])
+        for (const plan of await plansOf(statement)) {
+          const [scan = '', condition = ''] = plan.slice(plan.indexOf('Index Scan Backward using')).split('\n')
+          assert.match(scan, /authorizations_reusable/, plan)
+          assert.match(condition, /account_id .*identifier_value .*wildcard .*expires_at >/, plan)
+        }
+    })
+
     test('batches as large as they get are planned alike', async () => {
       const ids = (await store.sql<{ id: string }>('SELECT id FROM orders LIMIT 128')).map(({ id }) => id)
       await requireIndexes(

@@ -18,6 +18,7 @@ import {
   aReadyOrder,
   newId,
   openStores,
+  preAuthorizing,
   refusing,
   type StoreFixture,
   sleep,
@@ -50,7 +51,7 @@ describe('commands of one key beside others', () => {
   })
 
   async function aTriggered(): Promise<Authorization> {
-    const made = await store.authorizations.create(requester, aCandidate())
+    const made = await store.authorizations.create(preAuthorizing(requester, aCandidate()))
     assert.ok(typeof made !== 'symbol')
     const { id: authorizationId } = made.authorization
     await store.authorizations.trigger({ requester, authorizationId, type: 'http-01', instanceId: 1 })
@@ -152,7 +153,10 @@ describe('commands of one key beside others', () => {
       const authorizations = createAuthorizationStore(
         refusing(store.db, (name) => (isFirstRead(name) ? code : undefined)),
       )
-      const [done, made] = await Promise.all([aTriggered(), store.authorizations.create(requester, aCandidate())])
+      const [done, made] = await Promise.all([
+        aTriggered(),
+        store.authorizations.create(preAuthorizing(requester, aCandidate())),
+      ])
       assert.ok(typeof made !== 'symbol')
       const results = await Promise.allSettled(
         [done.id, made.authorization.id, newId()].map((authorizationId) =>

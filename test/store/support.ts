@@ -2,6 +2,7 @@
 
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
+import type { Approval } from '../../src/domain/approval.ts'
 import type { Account, Order } from '../../src/domain/records.ts'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import type { Identifier } from '../../src/shared/protocol/identifier.ts'
@@ -194,6 +195,13 @@ export function aCandidate(over: Partial<AuthorizationCandidate> = {}): Authoriz
     ...over,
   }
 }
+
+export const preAuthorizing = (requester: Requester, candidate: AuthorizationCandidate, approval?: Approval) => ({
+  requester,
+  candidate,
+  reuseUntil: inHours(1),
+  approval,
+})
 
 /** An order for `names`, each with a candidate; a leading `*.` makes a wildcard. */
 export function aNewOrder(requester: Requester, over: Partial<NewOrder> = {}, names = [aName()]): NewOrder {

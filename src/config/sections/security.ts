@@ -1,6 +1,7 @@
 /** What the service accepts from clients: `security` with its algorithms, limits and identifier policy. */
 
 import { z } from 'zod/v4'
+import { PUBLIC_SUFFIX_LISTS } from '../../domain/public-suffix.ts'
 import { keysOf } from '../../shared/lib/keys.ts'
 import { SIGNATURE_ALGORITHMS } from '../../shared/pki/algorithms.ts'
 import { normalizeDnsName } from '../../shared/protocol/identifier.ts'
@@ -35,6 +36,7 @@ const RateLimits = z
     ),
     challenge: limit(60, 60, 'client address'),
     challenge_validation: limit(30, 60, 'account'),
+    account_orders: limit(60, 60, 'account; pages of the list of its orders'),
     gc_interval_seconds: setting(whole(1, 300), 'Pause between two removals of old counters.', {
       unit: 'seconds',
       reload: 'live',
@@ -66,6 +68,10 @@ const IdentifierPolicy = z
     allow_wildcards: setting(flag(true), 'Allow `*.` names.'),
     allow_ip: setting(flag(false), 'Allow IP addresses as identifiers (RFC 8738).'),
     allow_single_label: setting(flag(false), 'Allow names without a dot.'),
+    public_suffix_list: setting(
+      choice(PUBLIC_SUFFIX_LISTS, 'none'),
+      'Refuse wildcard names right below a public suffix, such as `*.co.uk`. `builtin` is the ICANN section of the Public Suffix List that this release carries.',
+    ),
     max_identifiers_per_order: setting(whole(1, 100), 'Most identifiers one order may name.'),
     max_identifier_value_length: setting(whole(1, 253), 'Longest identifier.', { unit: 'bytes' }),
     enforce_account_allowlist: setting(

@@ -3,6 +3,7 @@
 import type { Config } from '../../config/schema.ts'
 import { type CertificateProfile, DEFAULT_PROFILE } from '../../domain/certificate-profile.ts'
 import type { IdentifierPolicy } from '../../domain/identifier-policy.ts'
+import { publicSuffixes } from '../../domain/public-suffix.ts'
 import { trustedProxies } from '../../http/forwarded.ts'
 import type { ExpiryLifetimes } from '../../services/expiry.ts'
 import type { OrderingPolicy } from '../../services/ordering.ts'
@@ -29,6 +30,7 @@ export function identifierPolicy({ security }: Config, enabled: readonly Enabled
     allowWildcards: policy.allow_wildcards,
     allowIp: policy.allow_ip,
     allowSingleLabel: policy.allow_single_label,
+    isRegistry: publicSuffixes(policy.public_suffix_list),
     maxIdentifiers: policy.max_identifiers_per_order,
     maxValueLength: policy.max_identifier_value_length,
     enabledChallenges: enabled,

@@ -31,7 +31,7 @@ const INTERNATIONALIZED = /^[A-Za-z0-9.\-\u{80}-\u{10ffff}]*$/u
 export type NormalForm = { ok: true; value: string } | { ok: false; reason: string }
 
 /**
- * The normal form of a DNS name: lower case, A-labels (IDNA 2008 through UTS 46), no trailing dot.
+ * The normal form of a DNS name: lower case, A-labels (IDNA 2008 through UTS 46, where it is reversible), no trailing dot.
  * @returns the reason for a refusal as the end of a sentence that starts with the name.
  */
 export function normalizeDnsName(text: string): NormalForm {
@@ -40,11 +40,7 @@ export function normalizeDnsName(text: string): NormalForm {
   if (name === '') return refused('is empty')
   if (name.endsWith('.')) return refused('ends with a dot')
   if (name.includes('*')) return refused('has a * that is not the whole leftmost label')
-  const ascii = PRINTABLE_ASCII.test(name)
-    ? name.toLowerCase()
-    : INTERNATIONALIZED.test(name)
-      ? domainToASCII(name)
-      : ''
+  const ascii = PRINTABLE_ASCII.test(name) ? name.toLowerCase() : INTERNATIONALIZED.test(name) ? toALabels(name) : ''
   if (ascii === '') return refused('is not a valid internationalized name')
   if (ascii.length + (wildcard ? 2 : 0) > MAX_NAME_LENGTH) return refused('is longer than 253 characters')
   const labels = ascii.split('.')
@@ -56,6 +52,16 @@ export function normalizeDnsName(text: string): NormalForm {
   if (/^[0-9]+$/.test(labels.at(-1) as string))
     return refused('ends with a label of digits; use an identifier of type ip')
   return { ok: true, value: wildcard ? `*.${ascii}` : ascii }
+}
+
+/** Empty where UTS 46 maps or drops more than case: an order would then be for another name than was asked for. */
+function toALabels(name: string): string {
+  const ascii = domainToASCII(name)
+  const asked = name.toLowerCase().normalize('NFC').split('.')
+  const got = ascii.split('.')
+  const isReversible =
+    got.length === asked.length && got.every((label, i) => label === asked[i] || domainToUnicode(label) === asked[i])
+  return isReversible ? ascii : ''
 }
 
 /** Decodes to something, and that encodes to the same again (RFC 5891 §5.4). `domainToASCII` alone lets any `xn--` pass in Node.js 24. */

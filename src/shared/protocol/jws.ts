@@ -185,14 +185,19 @@ export function parseInnerJws(body: Buffer, allowed: readonly JwsAlgorithm[]): I
 }
 
 /**
- * The payload of a request that carries one.
+ * The payload of a request that carries one; a member that is null counts as absent.
  * @throws Problem malformed
  */
 export function parsePayload(payload: Buffer | undefined): JsonObject {
   if (payload === undefined) throw malformed('this resource needs a payload; an empty one only fetches')
   const object = parseJsonObject(payload)
   if (typeof object === 'string') throw malformed(`the payload ${object}`)
-  return object
+  return Object.values(object).includes(null) ? withoutNulls(object) : object
+}
+
+/** Some clients write null for an optional member that they leave out. */
+function withoutNulls(object: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== null))
 }
 
 function malformed(detail: string): Problem {

@@ -10,7 +10,8 @@ import { formatPath, type Path } from '../../../src/shared/config-file/notice.ts
 
 const ROOT = path.resolve(import.meta.dirname, '../../../..')
 
-/** Nobody below `src/main` sees the configuration; these settle what one key says for another. */
+/** Nobody below these folders sees the configuration. The two files settle what one key says for another. */
+const FOLDERS = ['src/main', 'src/front', 'src/cli', 'src/dev']
 const READERS = ['src/config/issuer-names.ts', 'src/config/load.ts']
 
 /** Rules that are read by a name which is computed. */
@@ -23,9 +24,11 @@ const code = (file: string) =>
     .replace(/'(?:[^'\\\n]|\\.)*'/g, "''")
 
 const SOURCES = [
-  ...(readdirSync(path.join(ROOT, 'src/main'), { recursive: true }) as string[])
-    .filter((file) => file.endsWith('.ts'))
-    .map((file) => `src/main/${file}`),
+  ...FOLDERS.flatMap((folder) =>
+    (readdirSync(path.join(ROOT, folder), { recursive: true }) as string[])
+      .filter((file) => file.endsWith('.ts'))
+      .map((file) => `${folder}/${file}`),
+  ),
   ...READERS,
 ].map(code)
 

@@ -48,12 +48,8 @@ for (const [name, pattern, matches] of patterns)
   test(`${name} ${matches ? 'matches' : 'does not match'} ${pattern}`, () =>
     assert.equal(matchesPattern(name, pattern), matches))
 
-const refused: [
-  why: string,
-  value: { type: string; value: string },
-  policy: Partial<IdentifierPolicy>,
-  type: string,
-][] = [
+type Refused = [why: string, value: { type: string; value: string }, policy: Partial<IdentifierPolicy>, type: string]
+const refused: Refused[] = [
   ['a forbidden name', dns('x.bad.example'), { forbiddenDomains: ['*.bad.example'] }, 'rejectedIdentifier'],
   [
     'a wildcard above a forbidden name',
@@ -101,6 +97,20 @@ const refused: [
     'rejectedIdentifier',
   ],
   ['an address where there are none', { type: 'ip', value: '192.0.2.1' }, { allowIp: false }, 'unsupportedIdentifier'],
+  ...['0.0.0.0', '224.0.0.1', '239.255.255.255', '255.255.255.255', '::', '0:0:0:0:0:0:0:0', 'ff02::1', 'FFFF::'].map(
+    (value): Refused => [
+      `${value}, at which nothing can be validated,`,
+      { type: 'ip', value },
+      {},
+      'rejectedIdentifier',
+    ],
+  ),
+  [
+    'a wildcard right below a registry',
+    dns('*.co.uk'),
+    { isRegistry: (name) => name === 'co.uk' },
+    'rejectedIdentifier',
+  ],
   ['a single label', dns('intranet'), {}, 'rejectedIdentifier'],
   ['another type', { type: 'tn', value: 'x' }, {}, 'unsupportedIdentifier'],
   ['a type that names a member of Object', { type: 'constructor', value: 'x' }, {}, 'unsupportedIdentifier'],
@@ -114,6 +124,8 @@ for (const [why, value, policy, type] of refused)
   })
 
 const granted: [why: string, value: string, policy: Partial<IdentifierPolicy>][] = [
+  ['a registry itself', 'co.uk', { isRegistry: (name) => name === 'co.uk' }],
+  ['a wildcard below a registered name', '*.a.co.uk', { isRegistry: (name) => name === 'co.uk' }],
   ['a wildcard in an allowed tree', '*.good.example', { allowedDomains: ['*.good.example'] }],
   ['a wildcard deep in an allowed tree', '*.a.b.good.example', { allowedDomains: ['*.good.example'] }],
   ['a wildcard two labels above a forbidden name', '*.example', { forbiddenDomains: ['vault.corp.example'] }],

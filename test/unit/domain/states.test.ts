@@ -65,6 +65,10 @@ for (const [authorizations, status] of derived)
     )
   })
 
+test('an order without authorizations is not ready but invalid', () => {
+  assert.equal(orderStatus({ stored: 'open', expiresAt: LATER, authorizations: [] }, NOW), 'invalid')
+})
+
 test('what was finalized does not depend on its authorizations or expiry any more', () => {
   for (const stored of ['processing', 'valid', 'invalid'] as const)
     assert.equal(orderStatus({ stored, expiresAt: NOW, authorizations: ['invalid'] }, NOW), stored)

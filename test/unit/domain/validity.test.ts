@@ -16,6 +16,7 @@ const SECOND = 1_000
 const DAY = 86_400 * SECOND
 const POLICY: ValidityPolicy = { validityDays: 90, maxValidityDays: 100, backdateSeconds: 3600 }
 const EXPIRY = new Date(NOW.getTime() + 7 * DAY)
+const LATEST_START = new Date(NOW.getTime() + 47 * 3600 * SECOND)
 const FAR = { notBefore: new Date('2020-01-01T00:00:00Z'), notAfter: new Date('2050-01-01T00:00:00Z') }
 const after = (ms: number) => new Date(Date.parse('2026-03-01T12:00:00Z') + ms)
 
@@ -67,8 +68,8 @@ const wishes: [name: string, wish: { notBefore?: Date; notAfter?: Date }, accept
   ['nothing', {}, true],
   ['a start as far back as certificates are dated', { notBefore: after(-3600 * SECOND) }, true],
   ['a start a second further back', { notBefore: after(-3601 * SECOND) }, false],
-  ['a start at the expiry of the order', { notBefore: EXPIRY }, true],
-  ['a start after it', { notBefore: new Date(EXPIRY.getTime() + 1) }, false],
+  ['a start in 47 hours', { notBefore: LATEST_START }, true],
+  ['a start after that, before the expiry of the order', { notBefore: new Date(LATEST_START.getTime() + 1) }, false],
   ['an end a second ahead', { notAfter: after(2 * SECOND) }, true],
   ['an end that has come', { notAfter: NOW }, false],
   ['an end at the start', { notBefore: after(DAY), notAfter: after(DAY) }, false],
@@ -91,6 +92,8 @@ test('an order ends no later than the certificate it asks for', () => {
   assert.equal(orderExpiry({}, EXPIRY), EXPIRY)
   assert.equal(orderExpiry({ notAfter: FAR.notAfter }, EXPIRY), EXPIRY)
   assert.deepEqual(orderExpiry({ notAfter: after(DAY) }, EXPIRY), after(DAY))
+  // Nor may it be signed more than 48 hours after its notBefore.
+  assert.deepEqual(orderExpiry({ notBefore: NOW }, EXPIRY), LATEST_START)
 })
 
 test('whatever was accepted at new-order is at finalize a period that starts before it ends and is not over', () => {
