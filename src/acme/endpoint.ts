@@ -53,6 +53,8 @@ export interface AcmeRequest<P, S extends SignedBy> {
   /** Of the client, behind trusted proxies. */
   address: string
   now: Date
+  /** Nobody waits for the answer any more. */
+  isGone(): boolean
 }
 
 /** `either` is revocation: an account's key, or the key of the certificate. */
@@ -142,6 +144,7 @@ export async function runEndpoint(
     requestId: gated.requestId,
     address: gated.address,
     now,
+    isGone: () => http.isOver,
   }
   try {
     return await endpoint.handle(request, context)

@@ -6,6 +6,7 @@ import { orderRequestKey } from '../domain/order-request.ts'
 import { type OrderStatus, orderStatus, type StoredOrderStatus } from '../domain/order-state.ts'
 import type { Order } from '../domain/records.ts'
 import type { Batched } from '../lib/batcher.ts'
+import { sharedRuns } from '../lib/once.ts'
 import type { ChallengeType } from '../protocol/challenge.ts'
 import type { Identifier } from '../protocol/identifier.ts'
 import type { ProblemDocument } from '../protocol/problem.ts'
@@ -53,7 +54,7 @@ export interface OrderStore {
    * Makes an order and the authorizations it lacks, in one statement with those of other requests. When the account has an
    * open order that was asked for in the same way, the result is that one, and its id is not the command's.
    */
-  create: Batched<NewOrder, MadeOrder | StaleAccount | typeof ALREADY_REPLACED>
+  create: Batched<NewOrder, CreateResult>
   find: Batched<{ requester: Requester; orderId: string }, Order | StaleAccount | undefined>
   /** Ids of an account's orders that are not invalid, newest last, after `after`. */
   list(requester: Requester, after: string | undefined, limit: number): Promise<string[] | StaleAccount>
@@ -128,6 +129,8 @@ interface Claiming extends NewOrder {
 /** What a batch says about one command: its own order, the id of the equal one, or why there is none. */
 type Created = MadeOrder | { equal: string } | StaleAccount | typeof ALREADY_REPLACED
 
+type CreateResult = MadeOrder | StaleAccount | typeof ALREADY_REPLACED
+
 /** An equal order that is finalized between the two look-ups gives up its claim, so one more try makes a new one. */
 const CREATE_ATTEMPTS = 3
 
@@ -143,7 +146,7 @@ export function createOrderStore(db: Database): OrderStore {
         return commands.map((command) => created(command, claims.get(claimKeyOf(command))))
       },
       // Commands with one claim go one after the other: a statement can insert or update a row only once.
-      claimKeyOf,
+      { keyOf: claimKeyOf },
     )
   const make = {
     original: createWith(CREATE.original, false),
@@ -156,18 +159,28 @@ export function createOrderStore(db: Database): OrderStore {
     return replaces ? make.replacement : make.original
   }
 
+  async function createClaiming(command: Claiming): Promise<CreateResult> {
+    for (let attempt = 1; ; attempt++) {
+      const result = await makerOf(command)(command)
+      if (typeof result === 'symbol' || 'id' in result) return result
+      const equal = await store.find({ requester: command.requester, orderId: result.equal })
+      if (equal === STALE_ACCOUNT) return equal
+      if (equal?.status === 'pending' || equal?.status === 'ready') return equal
+      if (command.replaces && equal && equal.status !== 'invalid') return ALREADY_REPLACED
+      if (attempt === CREATE_ATTEMPTS) throw new Error(`the claim of order ${result.equal} leads to no open order`)
+    }
+  }
+
+  const shared = sharedRuns<CreateResult>()
+
   const store: OrderStore = {
     async create(order) {
       const command = { ...order, requestKey: requestKeyOf(order) }
-      for (let attempt = 1; ; attempt++) {
-        const result = await makerOf(command)(command)
-        if (typeof result === 'symbol' || 'id' in result) return result
-        const equal = await store.find({ requester: command.requester, orderId: result.equal })
-        if (equal === STALE_ACCOUNT) return equal
-        if (equal?.status === 'pending' || equal?.status === 'ready') return equal
-        if (command.replaces && equal && equal.status !== 'invalid') return ALREADY_REPLACED
-        if (attempt === CREATE_ATTEMPTS) throw new Error(`the claim of order ${result.equal} leads to no open order`)
-      }
+      // Equal ones at once would only stand in line for their claim.
+      const made = await shared(`${command.requestKey} ${order.requester.keyVersion}`, () => createClaiming(command))
+      if (typeof made === 'symbol' || made.id === order.id) return made
+      const { approved: _, ...equal } = made
+      return equal
     },
 
     find: batched(db, async (commands) => {

@@ -9,7 +9,7 @@ import { requestIdFor } from '../../http/common-headers.ts'
 import { createForwarding, type ProxySettings } from '../../http/forwarded.ts'
 import type { Header } from '../../http/header.ts'
 import type { HttpReply, HttpRequest } from '../../http/message.ts'
-import { BatcherFull } from '../../lib/batcher.ts'
+import { BatcherFull, CommandDropped } from '../../lib/batcher.ts'
 import type { HoldingPen } from '../../lib/holding-pen.ts'
 import { aTenth, YieldingQueue } from '../../lib/yielding-queue.ts'
 import { type CrlDocument, crlReply } from '../../ops/crl.ts'
@@ -251,7 +251,7 @@ export function createFront(options: FrontOptions): Front {
       },
       (error) => {
         if (isMeasured) admission.ended()
-        return fault(error, exchange)
+        return error instanceof CommandDropped ? UNREAD : fault(error, exchange)
       },
     )
   }
