@@ -111,7 +111,8 @@ export async function runEndpoint(
   if (match.id !== '' && !isUuid(match.id)) throw noSuchResource()
   const jws = readJws(http.body, endpoint.signedBy, context)
   requireUrl(jws, http.query === '' ? match.url : `${match.url}?${http.query}`)
-  const nonce = context.nonces.open(jws.header.nonce, now.getTime())
+  const open = () => context.nonces.open(jws.header.nonce, now.getTime())
+  const nonce = open() ?? (await context.nonces.ensureCurrent?.().then(open))
   if (!nonce) throw badNonce()
   const visit = endpoint.limit && context.limits.visit(endpoint.limit, gated.address)
   if (!(jws.payload && endpoint.mayBeExempt?.(jws.payload))) visit?.require()
@@ -123,6 +124,7 @@ export async function runEndpoint(
   if (!(redeemed instanceof Promise ? await redeemed : redeemed)) {
     // A request that was sent before: whoever replays it has a signature looked at for nothing.
     wasteSignature(signer, gated.address, context)
+    await context.nonces.ensureCurrent?.()
     throw badNonce()
   }
   requireValid(signer, context)
