@@ -3,7 +3,7 @@
 import type { Logger } from 'pino'
 import { readSharedSecret } from '../../signer/protocol.ts'
 import type { AcmeContext } from '../acme/context.ts'
-import type { CaBackend } from '../ca/backend.ts'
+import type { CaBackend, CaError } from '../ca/backend.ts'
 import { createCircuitBreaker } from '../ca/circuit-breaker.ts'
 import { guardBackend } from '../ca/guarded-backend.ts'
 import { createSignerBackend } from '../ca/signer-backend.ts'
@@ -183,7 +183,12 @@ export function createThreadIssuance(
       metrics.certificatesIssued.inc()
       log.info({ event: 'certificate_issued', ...certificate }, 'certificate issued')
     },
-    signingFailed(error: Error & { retryable: boolean }, context: { orderId: string | undefined }) {
+    signingFailed(error: CaError, context: { orderId: string | undefined }) {
+      if (error.nameRefusal !== undefined && context.orderId !== undefined) {
+        const advice = 'the signer excludes a name that security.identifier_policy allows; exclude it there as well'
+        log.warn({ event: 'name_refused', reason: error.nameRefusal, ...context }, advice)
+        return
+      }
       metrics.caSigningErrors.inc()
       // Whoever asked for a certificate of the service itself says why there is none, in a sentence.
       log[context.orderId === undefined ? 'debug' : 'error'](

@@ -27,7 +27,7 @@ import { lintTbsCertificate } from '../pki/lint.ts'
 import { hashSpki, type Spki } from '../pki/spki.ts'
 import { buildTbsCertificate, parseTbsCertificate } from '../pki/tbs-certificate.ts'
 import type { Identifier } from '../protocol/identifier.ts'
-import { Problem, problemDocument } from '../protocol/problem.ts'
+import { Problem, type ProblemDocument, problemDocument } from '../protocol/problem.ts'
 import type { CertificateStore } from '../store/certificate-store.ts'
 import type { IssuanceIntent, IssuanceStore } from '../store/issuance-store.ts'
 import type { KnownAccount } from './account-cache.ts'
@@ -247,6 +247,18 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
     }
   }
 
+  /** The error of an order that the backend has refused for good. */
+  function refusalDocument(error: CaError, orderId: string | undefined): ProblemDocument {
+    const { nameRefusal } = error
+    // The signer's policy may be the narrower one, and any client can ask for what only it excludes.
+    if (nameRefusal !== undefined)
+      return problemDocument('rejectedIdentifier', `this CA does not certify a name of the order: ${nameRefusal}`)
+    // Both sides lint and check: a refusal means that they disagree, or that this process is not what it was. The names
+    // of the service itself were checked by nobody before; they may simply lie outside the signer's policy.
+    if (orderId !== undefined) events.alarm('the CA refused for good what this service had built', error)
+    return problemDocument('serverInternal', 'the CA refused to sign this certificate')
+  }
+
   /** What fails its lint ends its order: no repetition makes the same bytes any better. */
   async function signAndRecord(issuing: Issuing, findings: readonly string[]): Promise<Completion> {
     const { certificateId, orderId } = issuing
@@ -265,10 +277,7 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       const error = cause instanceof CaError ? cause : new CaError('the CA backend failed', { retryable: true, cause })
       events.signingFailed(error, { certificateId, orderId })
       if (error.retryable) return { outcome: 'left to recovery', error }
-      // Both sides lint and check: a refusal means that they disagree, or that this process is not what it was. The names
-      // of the service itself were checked by nobody before; they may simply lie outside the signer's policy.
-      if (orderId !== undefined) events.alarm('the CA refused for good what this service had built', error)
-      await store.fail(certificateId, problemDocument('serverInternal', 'the CA refused to sign this certificate'))
+      await store.fail(certificateId, refusalDocument(error, orderId))
       return { outcome: 'failed', error }
     }
     // False: another instance took this for abandoned. It has recorded its own signature over the same TBS, or has failed

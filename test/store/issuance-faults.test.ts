@@ -380,6 +380,17 @@ describe('issuance under faults', () => {
       })
     }
 
+    test('refused for a name that only the signer excludes: the order is invalid with rejectedIdentifier, and no alarm', async () => {
+      const order = await ready()
+      const nameRefusal = `${names[0]} reaches into an excluded subtree`
+      const refusal = new CaError(`name not allowed: ${nameRefusal}`, { retryable: false, nameRefusal })
+      const issuance = anIssuance({ ca: aCa(() => Promise.reject(refusal)) })
+      assert.equal((await finalize(issuance, order)).status, 'invalid')
+      await requireInvalid(order, 'rejectedIdentifier')
+      assert.match((await fresh(order)).error?.detail ?? '', new RegExp(`${names[0]} reaches into an excluded subtree`))
+      assert.deepEqual(alarms, [])
+    })
+
     test('refused for good: the order is invalid with an error, and recovery finds nothing', async () => {
       const order = await ready()
       const refusal = new CaError('validity too long', { retryable: false })
