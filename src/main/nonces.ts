@@ -2,9 +2,9 @@
 
 import { type Loop, startLoop } from '../background/loop.ts'
 import type { Config } from '../config/schema.ts'
-import { openReplayWindow } from '../lib/replay-window.ts'
-import { createNonces, type Nonces } from '../protocol/nonce.ts'
 import { epochLifeSeconds, makeNonceKey, openSharedNonces } from '../services/shared-nonces.ts'
+import { openReplayWindow } from '../shared/lib/replay-window.ts'
+import { createNonces, type Nonces } from '../shared/protocol/nonce.ts'
 import type { Database } from '../store/database.ts'
 import { createNonceStore } from '../store/nonce-store.ts'
 import type { FrontThreadData } from './messages.ts'

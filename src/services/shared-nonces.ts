@@ -7,9 +7,9 @@
  */
 
 import { randomBytes } from 'node:crypto'
-import { sharedRuns } from '../lib/once.ts'
-import type { Nonces } from '../protocol/nonce.ts'
-import { createNonceSeal, NONCE_BATCH, type NonceSeal } from '../protocol/nonce-seal.ts'
+import { sharedRuns } from '../shared/lib/once.ts'
+import type { Nonces } from '../shared/protocol/nonce.ts'
+import { createNonceSeal, NONCE_BATCH, type NonceSeal } from '../shared/protocol/nonce-seal.ts'
 import { EPOCH_LEAD_SECONDS, type NonceEpoch, type NonceStore, type Redemption } from '../store/nonce-store.ts'
 
 export interface SharedNonces extends Nonces {

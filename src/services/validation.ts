@@ -7,16 +7,16 @@
  */
 
 import type { Authorization, ChallengeAttempt } from '../domain/records.ts'
-import { sharedRuns } from '../lib/once.ts'
+import { sharedRuns } from '../shared/lib/once.ts'
 import {
   type BuiltInType,
   type ChallengeType,
   keyedType,
   type OfferedPlace,
   parseChallengeId,
-} from '../protocol/challenge.ts'
-import type { Identifier } from '../protocol/identifier.ts'
-import { Problem } from '../protocol/problem.ts'
+} from '../shared/protocol/challenge.ts'
+import type { Identifier } from '../shared/protocol/identifier.ts'
+import { Problem } from '../shared/protocol/problem.ts'
 import type { Requester } from '../store/account-store.ts'
 import type { AuthorizationStore } from '../store/authorization-store.ts'
 import { NOBODY } from '../store/challenge-store.ts'

@@ -22,7 +22,7 @@ import {
   startResponder,
 } from '../support/acme-client.ts'
 import { startTestService } from '../support/service.ts'
-import { P384_KEY } from '../unit/pki/support.ts'
+import { P384_KEY } from '../unit/shared/pki/support.ts'
 
 const SECONDS = Number(process.argv[2] ?? 8)
 const RATE = Number(process.argv[3] ?? 1150)

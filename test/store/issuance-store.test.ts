@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, afterEach, before, describe, test } from 'node:test'
 import type { Order } from '../../src/domain/records.ts'
-import { BatcherFull } from '../../src/lib/batcher.ts'
+import { BatcherFull } from '../../src/shared/lib/batcher.ts'
 import type { Requester } from '../../src/store/account-store.ts'
 import { announceInstance, type InstancePresence } from '../../src/store/instance-presence.ts'
 import {
