@@ -90,7 +90,10 @@ function compileSubtrees({ dns, ip }: PolicyConfig['permitted']): Subtrees {
 
 const familyOf = (address: string) => (address.includes(':') ? 'ipv6' : 'ipv4')
 
-export type PolicyVerdict = { refusal: string } | { serialNumber: string; names: readonly GeneralName[] }
+/** `isOfName`: the configured subtrees do not allow a name, which any client may have asked for. */
+export type PolicyVerdict =
+  | { refusal: string; isOfName?: true }
+  | { serialNumber: string; names: readonly GeneralName[] }
 
 /** Total over all bytes: what cannot be read is refused like what may not be signed. */
 export function checkTbsCertificate(der: Buffer, policy: SigningPolicy, now: Date): PolicyVerdict {
@@ -103,7 +106,7 @@ export function checkTbsCertificate(der: Buffer, policy: SigningPolicy, now: Dat
   }
   for (const check of CHECKS) {
     const refusal = check(tbs, policy, now)
-    if (refusal !== undefined) return { refusal }
+    if (refusal !== undefined) return { refusal, ...(check === checkSubtrees && { isOfName: true as const }) }
   }
   const finding = lintTbsCertificate(tbs)[0]
   if (finding !== undefined) return { refusal: `lint: ${finding}` }
@@ -129,6 +132,7 @@ const CHECKS: readonly Check[] = [
   checkCrlUrls,
   checkNames,
   checkSubject,
+  checkSubtrees,
 ]
 
 function checkNoCa({ isCa, pathLength, keyUsages }: TbsCertificate): string | undefined {
@@ -216,18 +220,22 @@ const MAX_NAMES_CHARACTERS = 128 * 1024
 /** `"dns:` and `",`; nothing in a host name or an address needs an escape. */
 const AUDIT_NAME_EXTRA = 7
 
-function checkNames({ subjectAltNames }: TbsCertificate, policy: SigningPolicy): string | undefined {
+function checkNames({ subjectAltNames }: TbsCertificate): string | undefined {
   if (subjectAltNames.length === 0) return 'subject alternative name is missing'
   let characters = 0
   for (const { kind, value } of subjectAltNames) {
     characters += AUDIT_NAME_EXTRA + value.length
     if (characters > MAX_NAMES_CHARACTERS) return `the names have more than ${MAX_NAMES_CHARACTERS} characters`
-    const refusal =
-      kind === 'dNSName'
-        ? checkDnsName(value, policy)
-        : kind === 'iPAddress'
-          ? checkIpAddress(value, policy)
-          : `a subject alternative name of type ${kind} is not allowed`
+    if (kind === 'dNSName' && !HOST_NAME.test(value)) return `${value} is not a host name`
+    if (kind !== 'dNSName' && kind !== 'iPAddress') return `a subject alternative name of type ${kind} is not allowed`
+  }
+  return undefined
+}
+
+/** Last of all: a certificate that this refuses is right but for its names. */
+function checkSubtrees({ subjectAltNames }: TbsCertificate, policy: SigningPolicy): string | undefined {
+  for (const { kind, value } of subjectAltNames) {
+    const refusal = kind === 'dNSName' ? checkDnsName(value, policy) : checkIpAddress(value, policy)
     if (refusal !== undefined) return refusal
   }
   return undefined
@@ -236,7 +244,6 @@ function checkNames({ subjectAltNames }: TbsCertificate, policy: SigningPolicy):
 const HOST_NAME = /^(?:\*\.)?[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*$/i
 
 function checkDnsName(value: string, { permitted, excluded }: SigningPolicy): string | undefined {
-  if (!HOST_NAME.test(value)) return `${value} is not a host name`
   const name = value.toLowerCase()
   const isWildcard = name.startsWith('*.')
   const base = isWildcard ? name.slice(2) : name

@@ -160,6 +160,20 @@ export class SignerRefusal extends Error {
   override readonly name = 'SignerRefusal'
 }
 
+/** Begins the message of such a refusal, which a front of the release before takes for any other. */
+const NAME_REFUSAL = 'name not allowed: '
+
+/** The structure is right, and this CA does not certify one of its names. */
+export class SignerNameRefusal extends SignerRefusal {
+  /** Says which name, and why. */
+  readonly reason: string
+
+  constructor(reason: string) {
+    super(NAME_REFUSAL + reason)
+    this.reason = reason
+  }
+}
+
 /** Not now: busy, draining, away, too late. The same request may succeed later. */
 export class SignerUnavailable extends Error {
   override readonly name = 'SignerUnavailable'
@@ -318,7 +332,11 @@ export function encodeError(id: number, error: unknown): Buffer {
 /** The error that a reply carries, or undefined for a frame of another kind. @throws SignerProtocolError */
 export function decodeError(frame: Frame): Error | undefined {
   const type = ERROR_KINDS.find(([, kind]) => kind === frame.kind)?.[0]
-  return type && new type(decodeMeta(ErrorMeta, frame.meta).message)
+  if (!type) return undefined
+  const { message } = decodeMeta(ErrorMeta, frame.meta)
+  if (type === SignerRefusal && message.startsWith(NAME_REFUSAL))
+    return new SignerNameRefusal(message.slice(NAME_REFUSAL.length))
+  return new type(message)
 }
 
 export const NONCE_BYTES = 32

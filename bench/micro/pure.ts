@@ -79,7 +79,7 @@ export const PURE: MicroGroup = {
 /** Commands that arrive together, over a flush that does nothing. */
 async function measureBatcher(milliseconds: number): Promise<MicroResult> {
   const command = createBatcher<number, number>(async (commands) => commands, {
-    ...{ maxBatch: COMMANDS, maxConcurrent: 1, maxWaiting: COMMANDS, maxStandstillMs: 1000 },
+    ...{ maxBatch: COMMANDS, maxConcurrent: 1, maxWaiting: COMMANDS, maxOfKey: 1, maxStandstillMs: 1000 },
     retryable: () => false,
   })
   const numbers = Array.from({ length: COMMANDS }, (_, index) => index)

@@ -7,7 +7,7 @@
 
 import { sha256Hex } from '../audit/line.ts'
 import { auditNames, checkTbsCertificate } from '../policy.ts'
-import { SignerRefusal } from '../protocol.ts'
+import { SignerNameRefusal, SignerRefusal } from '../protocol.ts'
 import { requireIssuer, type SigningService, signAndRecord } from '../signing.ts'
 import type { MethodHandler } from './method.ts'
 
@@ -15,7 +15,8 @@ export function signCertificateMethod(service: SigningService): MethodHandler<'s
   return async ({ issuer: id, requester }, tbs, { deadlineAt }) => {
     const issuer = requireIssuer(service, id)
     const verdict = checkTbsCertificate(tbs, issuer.policy, new Date())
-    if ('refusal' in verdict) throw new SignerRefusal(verdict.refusal)
+    if ('refusal' in verdict)
+      throw verdict.isOfName ? new SignerNameRefusal(verdict.refusal) : new SignerRefusal(verdict.refusal)
 
     const { serialNumber, names } = verdict
     const record = {

@@ -3,8 +3,8 @@
  *
  * Order of the checks, cheap ones first and nothing that tells about state before the signature:
  * method and media type, JWS form, algorithm, url, nonce form, the rate limit of the client's address, key (looked up or
- * parsed), signature, account status, payload, maintenance, terms of service, and last the nonce itself, so that it is used up only by a
- * request that could otherwise succeed: what is refused for maintenance can be sent again as it is.
+ * parsed), signature, and then the nonce itself: what its signer has sent is never accepted again, also when it is refused
+ * (RFC 8555 §6.5). Behind it account status, payload, maintenance, terms of service.
  */
 
 import { ZodError, type z } from 'zod/v4'
@@ -55,6 +55,8 @@ export interface AcmeRequest<P, S extends SignedBy> {
   /** Of the client, behind trusted proxies. */
   address: string
   now: Date
+  /** Nobody waits for the answer any more. */
+  isGone(): boolean
 }
 
 /** `either` is revocation: an account's key, or the key of the certificate. */
@@ -119,7 +121,8 @@ export async function runEndpoint(
   if (match.id !== '' && !isUuid(match.id)) throw noSuchResource()
   const jws = readJws(http.body, endpoint.signedBy, context)
   requireUrl(jws, http.query === '' ? match.url : `${match.url}?${http.query}`)
-  const nonce = context.nonces.open(jws.header.nonce, now.getTime())
+  const open = () => context.nonces.open(jws.header.nonce, now.getTime())
+  const nonce = open() ?? (await context.nonces.ensureCurrent?.().then(open))
   if (!nonce) throw badNonce()
   const visit = endpoint.limit && context.limits.visit(endpoint.limit, gated.address)
   visit?.require(jws.payload !== undefined && endpoint.mayBeExempt?.(jws.payload))
@@ -129,17 +132,19 @@ export async function runEndpoint(
   const signer = authentic instanceof Promise ? await authentic : authentic
   if (isAccount(signer)) gated.concerned.accountId = signer.account.id
   if (match.resource === 'order' || match.resource === 'finalize') gated.concerned.orderId = match.id
+  const redeemed = nonce.redeem()
+  if (!(redeemed instanceof Promise ? await redeemed : redeemed)) {
+    // A request that was sent before: whoever replays it has a signature looked at for nothing.
+    wasteSignature(signer, gated.address, context)
+    await context.nonces.ensureCurrent?.()
+    throw badNonce()
+  }
+  requireValid(signer, context)
   const payload = readPayload(jws.payload, endpoint.payload)
   if (endpoint.pausedInMaintenance && context.board.isOn('maintenance')) throw inMaintenance()
   if (endpoint.needsCurrentTerms && isAccount(signer)) {
     const looking = context.registration.requireCurrentTerms(signer)
     if (looking) await looking
-  }
-  const redeemed = nonce.redeem()
-  if (!(redeemed instanceof Promise ? await redeemed : redeemed)) {
-    // A request that was sent before: whoever replays it has a signature looked at for nothing.
-    wasteSignature(signer, gated.address, context)
-    throw badNonce()
   }
 
   const request = {
@@ -154,6 +159,7 @@ export async function runEndpoint(
     requestId: gated.requestId,
     address: gated.address,
     now,
+    isGone: () => http.isOver,
   }
   try {
     return await endpoint.handle(request, context)
@@ -162,6 +168,7 @@ export async function runEndpoint(
     // The cache was wrong about this account: read it again, and let the same request prove itself to what is there now.
     context.accounts.forget(signer.account.id)
     const current = await authenticate(jws, endpoint.signedBy, gated.address, context)
+    requireValid(current, context)
     return await endpoint.handle({ ...request, signer: current }, context)
   }
 }
@@ -224,7 +231,7 @@ function authenticate(
     : requireSigner(jws, known, address, context)
 }
 
-/** The account with the key that made the signature: the known key, or one that another thread has put in its place. */
+/** The account, of whatever status, with the key that made the signature: the known key, or one that has taken its place since. */
 function requireSigner(
   jws: FlattenedJws,
   known: KnownAccount | undefined,
@@ -238,7 +245,7 @@ function requireSigner(
     throw new Problem('accountDoesNotExist', 'the kid is not the URL of an account of this server')
   }
   const refusal = checkSignature(jws, known.key, settings.algorithms)
-  if (!refusal) return requireValid(known, address, context)
+  if (!refusal) return proved(known, address)
   wasteSignature(known, address, context)
   return requireNewKey(jws, known, refusal, address, context)
 }
@@ -259,14 +266,18 @@ async function requireNewKey(
   const current = await context.accounts.findNewKey(known)
   if (!current) throw refusal
   requireSignature(jws, current.key, context.settings.algorithms)
-  return requireValid(current, address, context)
+  return proved(current, address)
 }
 
-function requireValid(proven: KnownAccount, address: string, { accounts }: AcmeContext): KnownAccount {
-  proven.provenFrom = address
-  if (proven.account.status === 'valid') return proven
-  accounts.forget(proven.account.id)
-  throw new Problem('unauthorized', `the account is ${proven.account.status}`, { status: 401 })
+function proved(known: KnownAccount, address: string): KnownAccount {
+  known.provenFrom = address
+  return known
+}
+
+function requireValid(signer: Signer<SignedBy>, { accounts }: AcmeContext): void {
+  if (!isAccount(signer) || signer.account.status === 'valid') return
+  accounts.forget(signer.account.id)
+  throw new Problem('unauthorized', `the account is ${signer.account.status}`, { status: 401 })
 }
 
 type SignedJws = Pick<InnerJws, 'signingInput' | 'signature'> & { header: { alg: JwsAlgorithm } }

@@ -11,11 +11,13 @@ export const finalize = acmeEndpoint({
   resource: 'finalize',
   signedBy: 'kid',
   payload: { schema: z.object({ csr: Base64url }) },
-  async handle({ signer, id, payload, now }, context) {
-    const read = () => context.ordering.findOrder(signer.requester, id)
-    const settle = (order: Order) => context.issuance.finalize(signer, order, payload.csr, now, read)
+  async handle({ signer, id, payload, now, isGone }, context) {
+    const counted = context.limits.charge([{ category: 'finalize', subject: signer.account.id }])
+    if (counted) await counted
+    const reread = () => context.ordering.findOrder(signer.requester, id)
+    const settle = (order: Order) => context.issuance.finalize(signer, { order, csr: payload.csr, now, reread, isGone })
     try {
-      const order = await settle(await read())
+      const order = await settle(await reread())
       // What its checks went by has changed meanwhile: once more, by what is true now.
       return orderReply(order.status === 'ready' ? await settle(order) : order, context)
     } catch (error) {

@@ -15,7 +15,7 @@ export const keyChange = acmeEndpoint({
   signedBy: 'kid',
   // The payload is a JWS: it is parsed as such below, from the very bytes that were signed.
   payload: { schema: z.object({}) },
-  async handle({ signer, jws }, { registration, urls, settings }) {
+  async handle({ signer, jws }, { registration, urls, settings, limits }) {
     const inner = parseInnerJws(jws.payload as Buffer, settings.algorithms)
     const newKey = parseAccountKey(inner.header.jwk, settings.accountKeys)
     requireSignature(inner, newKey, settings.algorithms)
@@ -27,6 +27,8 @@ export const keyChange = acmeEndpoint({
     if (!isSpellingOf(oldKey, signer.key))
       throw new Problem('malformed', 'oldKey is not the current key of the account')
 
+    const counted = limits.charge([{ category: 'key_change', subject: signer.account.id }])
+    if (counted) await counted
     const changed = await registration.changeKey(signer, newKey)
     if ('taken' in changed)
       throw new Problem('malformed', 'another account has this key', {

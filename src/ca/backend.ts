@@ -93,10 +93,13 @@ export interface TokenState {
 /** `retryable`: the same request may succeed later (backend away, busy); otherwise it was refused for good. */
 export class CaError extends Error {
   readonly retryable: boolean
+  /** The CA does not certify one of the names, and this sentence says which; nothing is wrong with the request otherwise. */
+  readonly nameRefusal: string | undefined
 
-  constructor(message: string, options: { retryable: boolean; cause?: unknown }) {
+  constructor(message: string, options: { retryable: boolean; cause?: unknown; nameRefusal?: string | undefined }) {
     super(message, { cause: options.cause })
     this.name = 'CaError'
     this.retryable = options.retryable
+    this.nameRefusal = options.nameRefusal
   }
 }

@@ -7,7 +7,7 @@
  */
 
 import { createPublicKey, createVerify, type KeyObject } from 'node:crypto'
-import { CRL_PIECE_BYTES, SignerRefusal, TEST_MESSAGE } from '../../signer/protocol.ts'
+import { CRL_PIECE_BYTES, SignerNameRefusal, SignerRefusal, TEST_MESSAGE } from '../../signer/protocol.ts'
 import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../shared/pki/algorithms.ts'
 import { assembleCertificate, parseCertificate } from '../shared/pki/certificate.ts'
 import { verifySignature } from '../shared/pki/signature.ts'
@@ -203,6 +203,7 @@ async function asCaError<T>(call: Promise<T>): Promise<T> {
   } catch (error) {
     if (error instanceof CaError) throw error
     const { message, cause } = error instanceof Error ? error : new Error(String(error))
-    throw new CaError(message, { retryable: !(error instanceof SignerRefusal), cause })
+    const nameRefusal = error instanceof SignerNameRefusal ? error.reason : undefined
+    throw new CaError(message, { retryable: !(error instanceof SignerRefusal), cause, nameRefusal })
   }
 }

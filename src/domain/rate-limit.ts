@@ -18,6 +18,8 @@ export const RATE_CATEGORIES = {
   new_order_per_identifier: 'identifier',
   challenge: 'address',
   challenge_validation: 'account',
+  finalize: 'account',
+  key_change: 'account',
   account_orders: 'account',
 } as const
 

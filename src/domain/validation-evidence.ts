@@ -56,17 +56,21 @@ const SUSPECT = /\\[^"\\]|[\u007f-\u009f]/
 export function boundRecord(record: ValidationRecord): ValidationRecord {
   const json = JSON.stringify(record)
   if (json.length <= MAX_RECORD_LENGTH && !SUSPECT.test(json)) return record
-  const stepsIn = (cut: Cut) => record.steps.map((step) => bound(step, 0, cut) as FoundStep)
-  const wide = stepsIn(WIDE)
-  const steps = lengthOf(wide) <= STEPS_LENGTH ? wide : stepsIn(NARROW)
-  const omitted = dropFromMiddle(steps)
   return {
     ...record,
     ...(record.detail !== undefined && { detail: boundText(record.detail, WIDE) }),
     requestId: boundText(record.requestId, NARROW),
-    steps,
-    ...(omitted > 0 && { omitted }),
+    ...boundSteps(record.steps),
   }
+}
+
+/** Steps that stand by themselves, such as those of a CAA check at finalize. */
+export function boundSteps(all: readonly FoundStep[]): Pick<ValidationRecord, 'steps' | 'omitted'> {
+  const stepsIn = (cut: Cut) => all.map((step) => bound(step, 0, cut) as FoundStep)
+  const wide = stepsIn(WIDE)
+  const steps = lengthOf(wide) <= STEPS_LENGTH ? wide : stepsIn(NARROW)
+  const omitted = dropFromMiddle(steps)
+  return { steps, ...(omitted > 0 && { omitted }) }
 }
 
 const lengthOf = (value: unknown) => JSON.stringify(value).length

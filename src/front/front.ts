@@ -18,7 +18,7 @@ import type { Patience } from '../overload/patience.ts'
 import { aTenth, YieldingQueue } from '../overload/yielding-queue.ts'
 import { ActorError } from '../runtime/errors.ts'
 import type { InstanceBoard } from '../services/instance-board.ts'
-import { BatcherFull } from '../shared/lib/batcher.ts'
+import { BatcherFull, CommandDropped } from '../shared/lib/batcher.ts'
 import { TooManyWaiting } from '../shared/lib/shared-work.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import { isUnavailable } from '../store/database.ts'
@@ -265,7 +265,7 @@ export function createFront(options: FrontOptions): Front {
       },
       (error) => {
         if (isMeasured) admission.ended()
-        return fault(error, exchange)
+        return error instanceof CommandDropped ? UNREAD : fault(error, exchange)
       },
     )
   }

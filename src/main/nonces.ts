@@ -1,9 +1,8 @@
 /** Nonces of a front thread by `nonce.store`, and the supervisor's part in keeping the shared ones going. */
 
-import { randomBytes } from 'node:crypto'
 import { type Loop, startLoop } from '../background/loop.ts'
 import type { Config } from '../config/schema.ts'
-import { epochLifeSeconds, openSharedNonces } from '../services/shared-nonces.ts'
+import { epochLifeSeconds, makeNonceKey, openSharedNonces } from '../services/shared-nonces.ts'
 import { openReplayWindow } from '../shared/lib/replay-window.ts'
 import { createNonces, type Nonces } from '../shared/protocol/nonce.ts'
 import type { Database } from '../store/database.ts'
@@ -13,7 +12,6 @@ import { nonceLifetimeSeconds } from './settings/server.ts'
 
 /** A small part of the lead that a new epoch has, and how long a lost one goes unnoticed. */
 const REFRESH_MS = 500
-const KEY_BYTES = 32
 
 export interface ThreadNonces {
   nonces: Nonces
@@ -48,7 +46,7 @@ export async function keepNonceEpochs(config: Config, db: Database, onError: (er
     const newest = epochs.at(-1)
     // The database's clock decides in the end; this one only saves it the question.
     if (newest && Date.now() - newest.madeAtMs < (lifeSeconds - 1) * 1000) return
-    await store.renew(() => randomBytes(KEY_BYTES), lifeSeconds)
+    await store.renew(makeNonceKey, lifeSeconds)
   }
   await renew()
   return startLoop({

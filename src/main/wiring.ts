@@ -184,6 +184,11 @@ export function createThreadIssuance(
       log.info({ event: 'certificate_issued', ...certificate }, 'certificate issued')
     },
     signingFailed(error, facts) {
+      if (error.nameRefusal !== undefined && facts.orderId !== undefined) {
+        const advice = 'the signer excludes a name that security.identifier_policy allows; exclude it there as well'
+        log.warn({ event: 'name_refused', reason: error.nameRefusal, ...facts }, advice)
+        return
+      }
       metrics.caSigningErrors.inc()
       // Whoever asked for a certificate of the service itself says why there is none, in a sentence.
       log[facts.orderId === undefined ? 'debug' : 'error'](

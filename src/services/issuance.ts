@@ -17,7 +17,7 @@ import { type CsrPolicy, checkCsr, commonNameOf } from '../domain/csr-check.ts'
 import { checkIdentifiers, type IdentifierPolicy } from '../domain/identifier-policy.ts'
 import type { Order } from '../domain/records.ts'
 import { certificateValidity, type RequestedValidity, type Validity } from '../domain/validity.ts'
-import { oncePerKey } from '../shared/lib/once.ts'
+import { oncePerKey, sharedRuns } from '../shared/lib/once.ts'
 import { within } from '../shared/lib/time-limit.ts'
 import { uuidv7 } from '../shared/lib/uuid.ts'
 import { fingerprintSha256 } from '../shared/pki/certificate.ts'
@@ -27,9 +27,9 @@ import { lintTbsCertificate } from '../shared/pki/lint.ts'
 import { hashSpki, type Spki } from '../shared/pki/spki.ts'
 import { buildTbsCertificate, parseTbsCertificate } from '../shared/pki/tbs-certificate.ts'
 import type { Identifier } from '../shared/protocol/identifier.ts'
-import { Problem, problemDocument } from '../shared/protocol/problem.ts'
+import { Problem, type ProblemDocument, problemDocument } from '../shared/protocol/problem.ts'
 import type { CertificateStore } from '../store/certificate-store.ts'
-import type { IssuanceStore } from '../store/issuance-store.ts'
+import type { IssuanceIntent, IssuanceStore } from '../store/issuance-store.ts'
 import type { KnownAccount } from './account-cache.ts'
 import type { AccountRules } from './account-rules.ts'
 import type { RequireFreshCaa } from './caa-freshness.ts'
@@ -112,15 +112,27 @@ interface Completion {
   error?: CaError
 }
 
+export interface FinalizeRequest {
+  /** Owned by the account, as just read or remembered. */
+  order: Order
+  /** DER */
+  csr: Buffer
+  now: Date
+  /** The order as it is by then. */
+  reread(): Promise<Order>
+  /** Nobody waits for the answer any more. */
+  isGone(): boolean
+}
+
 export interface Issuance {
   /**
-   * @param order owned by the account, as just read or remembered.
+   * Equal requests share one run while it is under way.
    * @returns the order: valid, or processing when the certificate is not there within `finalizeWaitMs`; ready, as just read,
    *   when something that its checks went by has changed meanwhile.
-   * @throws Problem orderNotReady, badCSR, malformed (certificateValidity), rejectedIdentifier, caa, dns, compound,
+   * @throws Problem orderNotReady (also when another key has won the order), badCSR, malformed (certificateValidity), rejectedIdentifier, caa, dns, compound,
    *   rateLimited, serverInternal 503 when no issuer is reachable; StaleAccountError
    */
-  finalize(known: KnownAccount, order: Order, csrDer: Buffer, now: Date, reread: () => Promise<Order>): Promise<Order>
+  finalize(known: KnownAccount, request: FinalizeRequest): Promise<Order>
   /** Who would sign a certificate for the service itself with a key of this kind; undefined when no issuer can at the moment. */
   issuerForSelf(kind: Spki['kind'], now: Date): CaIssuer | undefined
   /** A certificate for the service itself, recorded like any other. @returns its DER and its issuer. */
@@ -215,9 +227,10 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
   async function begin(
     built: Awaited<ReturnType<typeof build>>,
     names: readonly string[],
-    order: { id: string; requester: KnownAccount['requester']; csrProfileId: string | undefined } | undefined,
+    order: IssuanceIntent['order'],
     spkiSha256: Buffer,
     now: Date,
+    isGone?: () => boolean,
   ): Promise<Issuing | undefined> {
     const certificateId = uuidv7(now.getTime())
     const begun = await store.begin({
@@ -229,6 +242,7 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       tbs: built.tbs,
       spkiSha256,
       instanceId,
+      isGone,
     })
     if (!begun) return undefined
     return {
@@ -241,6 +255,19 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       tbs: built.tbs,
       ...built.validity,
     }
+  }
+
+  /** The error of an order that the backend has refused for good. */
+  function refusalDocument(error: CaError, issuing: Issuing): ProblemDocument {
+    const { nameRefusal } = error
+    // The signer's policy may be the narrower one, and any client can ask for what only it excludes.
+    if (nameRefusal !== undefined)
+      return problemDocument('rejectedIdentifier', `this CA does not certify a name of the order: ${nameRefusal}`)
+    // Both sides lint and check: a refusal means that they disagree, or that this process is not what it was. The names
+    // of the service itself were checked by nobody before; they may simply lie outside the signer's policy.
+    if (issuing.orderId !== undefined)
+      events.alarm('the CA refused for good what this service had built', error, factsOf(issuing))
+    return problemDocument('serverInternal', 'the CA refused to sign this certificate')
   }
 
   /** What fails its lint ends its order: no repetition makes the same bytes any better. */
@@ -262,11 +289,7 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       const error = cause instanceof CaError ? cause : new CaError('the CA backend failed', { retryable: true, cause })
       events.signingFailed(error, factsOf(issuing))
       if (error.retryable) return { outcome: 'left to recovery', error }
-      // Both sides lint and check: a refusal means that they disagree, or that this process is not what it was. The names
-      // of the service itself were checked by nobody before; they may simply lie outside the signer's policy.
-      if (orderId !== undefined)
-        events.alarm('the CA refused for good what this service had built', error, factsOf(issuing))
-      await store.fail(certificateId, problemDocument('serverInternal', 'the CA refused to sign this certificate'))
+      await store.fail(certificateId, refusalDocument(error, issuing))
       return { outcome: 'failed', error }
     }
     // False: another instance took this for abandoned. It has recorded its own signature over the same TBS, or has failed
@@ -303,49 +326,69 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
     }
   }
 
+  /** @throws Problem what forbids a certificate for this order */
+  async function requireIssuable({ requester }: KnownAccount, csr: Csr, { order, now }: FinalizeRequest) {
+    await rules.checkCsr(csr, order, now)
+    // Last of the checks: the only one that can cost queries.
+    const caa = dependencies.requireFreshCaa?.(requester, order, now)
+    if (caa) await caa
+  }
+
+  /** The order was not ready any more, or the key may not be certified: what is so by now. */
+  async function afterLostBegin(spkiSha256: Buffer, { order, reread }: FinalizeRequest): Promise<Order> {
+    if (await certificates.isKeyBlocked(spkiSha256))
+      throw new Problem('badCSR', 'the key of the CSR was revoked as compromised')
+    const current = await reread()
+    if (current.status === 'ready') return current
+    // Whoever is told "valid" takes the certificate for one of its own key (RFC 8555 §7.4).
+    const winner = await store.findKey(order.id)
+    if (!winner?.equals(spkiSha256)) requireReady(current)
+    return current
+  }
+
+  async function finalize(known: KnownAccount, request: FinalizeRequest, isGone: () => boolean): Promise<Order> {
+    const { key, requester } = known
+    const { order, now } = request
+    requireReady(order)
+    requireSigning(ca.outage())
+    const csr = readCsr(request.csr)
+    const profile = profileOf(order.profile)
+    checkCsr(csr, order.identifiers, key.spki(), { ...policy.csr, keyTypes: profile.keyTypes })
+    checkIdentifiers(order.identifiers, policy.identifiers, await rules.allowlistOf(order.accountId))
+    await requireIssuable(known, csr, request)
+
+    const subject = { spki: csr.spki, identifiers: order.identifiers, commonName: commonNameOf(csr) }
+    const built = await build(subject, profile, order, now)
+    // Here, and not when they were ordered: a stranger cannot use up the limit of somebody else's name.
+    const counted = !order.isExempt && dependencies.countIdentifiers?.(order.identifiers)
+    if (counted) await counted
+    const names = order.identifiers.map(({ value }) => value)
+    const spkiSha256 = hashSpki(csr.spki)
+    const stamp = recent?.stampAccount(requester)
+    const issuing = await quotas.within('certificates', requester.accountId, () =>
+      begin(built, names, { id: order.id, requester, csrProfileId: order.csrProfileId }, spkiSha256, now, isGone),
+    )
+    if (!issuing) return afterLostBegin(spkiSha256, request)
+
+    const completion = completeWithDer(issuing, built.findings)
+    const later: Completion = { outcome: 'left to recovery' }
+    const { outcome, der } = await within(completion, policy.finalizeWaitMs, later)
+    if (outcome === 'left to recovery') return { ...order, status: 'processing' }
+    // Without a certificate in hand somebody else has settled the order, one way or the other.
+    if (!der) return request.reread()
+    const valid = issuedOrder(order, issuing.certificateId)
+    const issuerFingerprint = await saveIssuer(built.issuer)
+    if (stamp) recent?.issued(stamp, valid, { id: issuing.certificateId, der, issuerFingerprint })
+    return valid
+  }
+
+  const shared = sharedRuns<Order>()
+
   return {
-    async finalize({ key, requester }, order, csrDer, now, reread) {
-      requireReady(order)
-      requireSigning(ca.outage())
-      const csr = readCsr(csrDer)
-      const profile = profileOf(order.profile)
-      checkCsr(csr, order.identifiers, key.spki(), { ...policy.csr, keyTypes: profile.keyTypes })
-      checkIdentifiers(order.identifiers, policy.identifiers, await rules.allowlistOf(order.accountId))
-      await rules.checkCsr(csr, order, now)
-      // Last of the checks: the only one that can cost queries.
-      const caa = dependencies.requireFreshCaa?.(requester, order, now)
-      if (caa) await caa
-
-      const subject = { spki: csr.spki, identifiers: order.identifiers, commonName: commonNameOf(csr) }
-      const built = await build(subject, profile, order, now)
-      // Here, and not when they were ordered: a stranger cannot use up the limit of somebody else's name.
-      const counted = !order.isExempt && dependencies.countIdentifiers?.(order.identifiers)
-      if (counted) await counted
-      const names = order.identifiers.map(({ value }) => value)
-      const spkiSha256 = hashSpki(csr.spki)
-      const stamp = recent?.stampAccount(requester)
-      const issuing = await quotas.within('certificates', requester.accountId, () =>
-        begin(built, names, { id: order.id, requester, csrProfileId: order.csrProfileId }, spkiSha256, now),
-      )
-      if (!issuing) {
-        if (await certificates.isKeyBlocked(spkiSha256))
-          throw new Problem('badCSR', 'the key of the CSR was revoked as compromised')
-        const current = await reread()
-        // A finalize that lost the race to another one of the same order gets the same order.
-        if (current.status === 'pending' || current.status === 'invalid') requireReady(current)
-        return current
-      }
-
-      const completion = completeWithDer(issuing, built.findings)
-      const later: Completion = { outcome: 'left to recovery' }
-      const { outcome, der } = await within(completion, policy.finalizeWaitMs, later)
-      if (outcome === 'left to recovery') return { ...order, status: 'processing' }
-      // Without a certificate in hand somebody else has settled the order, one way or the other.
-      if (!der) return reread()
-      const valid = issuedOrder(order, issuing.certificateId)
-      const issuerFingerprint = await saveIssuer(built.issuer)
-      if (stamp) recent?.issued(stamp, valid, { id: issuing.certificateId, der, issuerFingerprint })
-      return valid
+    finalize(known, request) {
+      const { accountId, keyVersion } = known.requester
+      const key = `${request.order.id} ${accountId} ${keyVersion} ${request.csr.toString('latin1')}`
+      return shared(key, (isGone) => finalize(known, request, isGone), request.isGone)
     },
 
     issuerForSelf: (kind, now) => issuerOf(profileOf(DEFAULT_PROFILE), kind, now),

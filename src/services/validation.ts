@@ -7,6 +7,7 @@
  */
 
 import type { Authorization, ChallengeAttempt } from '../domain/records.ts'
+import { sharedRuns } from '../shared/lib/once.ts'
 import {
   type BuiltInType,
   type ChallengeType,
@@ -146,7 +147,7 @@ export function createChallengeTriggers(options: ChallengeTriggerOptions): Chall
     return waits.untilOver(authorization.id, authorization.accountId, AT_ONCE_MS)
   }
 
-  return {
+  const triggers: ChallengeTriggers = {
     find,
     async trigger(requester, challengeId, requesterThumbprint, requestId) {
       const { authorizationId, key } = locate(challengeId)
@@ -182,6 +183,16 @@ export function createChallengeTriggers(options: ChallengeTriggerOptions): Chall
         waits.over(authorizationId, recorded ? 'recorded' : 'void')
       }
     },
+  }
+
+  const shared = sharedRuns<Awaited<ReturnType<ChallengeTriggers['trigger']>>>()
+  return {
+    ...triggers,
+    // Equal ones at once would only stand in line for the same row.
+    trigger: (requester, challengeId, ...words) =>
+      shared(`${challengeId} ${requester.accountId} ${requester.keyVersion}`, () =>
+        triggers.trigger(requester, challengeId, ...words),
+      ),
   }
 }
 

@@ -132,11 +132,18 @@ const DEACTIVATE: Statement = {
     SELECT ${COLUMNS} FROM gone`,
 }
 
+/**
+ * Former keys under which a hashed account URI still counts (draft-ietf-acme-dns-persist-02 §4.2), the newest: as many as
+ * an account may change by default in a day. Each change writes them all, and each record is compared with all of them.
+ */
+export const MAX_FORMER_KEYS = 10
+
 const CHANGE_KEY: Statement = {
   name: 'account-change-key',
   text: `
     UPDATE accounts SET jwk = $3, thumbprint = $4, key_version = key_version + 1,
-           former_thumbprints = former_thumbprints || thumbprint
+           former_thumbprints =
+             (former_thumbprints || thumbprint)[greatest(1, cardinality(former_thumbprints) + 2 - ${MAX_FORMER_KEYS}):]
      WHERE id = $1 AND key_version = $2 AND status = 'valid'
        AND NOT EXISTS (SELECT FROM accounts other WHERE other.thumbprint = $4)
     RETURNING ${COLUMNS}`,

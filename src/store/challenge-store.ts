@@ -249,7 +249,7 @@ export function createChallengeStore(db: Database): ChallengeStore {
       for (const row of rows) results[row.ord - 1] = decodeTriggered(row, true)
       return results
     },
-    (command) => command.authorizationId,
+    { keyOf: (command) => command.authorizationId },
   )
 
   const findUnmoved = batched(db, async (commands: readonly Trigger[]) => {
@@ -280,7 +280,7 @@ export function createChallengeStore(db: Database): ChallengeStore {
         const moved = new Set(rows.map((row) => row.ord))
         return commands.map((_, i) => moved.has(i + 1))
       },
-      (command) => command.authorizationId,
+      { keyOf: (command) => command.authorizationId },
     ),
 
     renew: batched(
@@ -293,7 +293,7 @@ export function createChallengeStore(db: Database): ChallengeStore {
         const moved = new Set(rows.map((row) => row.ord))
         return commands.map((_, i) => moved.has(i + 1))
       },
-      (command) => command.authorizationId,
+      { keyOf: (command) => command.authorizationId },
     ),
 
     async release(instanceId) {

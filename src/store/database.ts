@@ -5,7 +5,7 @@
  */
 
 import type { PoolNumbers } from '../domain/pool-pressure.ts'
-import { type Batched, createBatcher } from '../shared/lib/batcher.ts'
+import { type Batched, type CommandTraits, createBatcher } from '../shared/lib/batcher.ts'
 import { awaitDiskAtCommit } from './durability.ts'
 import pg from './pg.ts'
 import { type SslMode, tlsOptions } from './pg-tls.ts'
@@ -177,6 +177,11 @@ export function isUnavailable(error: unknown): boolean {
 const MAX_BATCH = 128
 /** Waiting commands of one kind; at 10,000 commands a second this is a fifth of a second of work. */
 const MAX_WAITING = 2048
+/**
+ * Commands of one row, which go one after the other: no client needs more than a few at once. Without this bound, some
+ * 1,150 finalizes a second of one order filled what waits for all, and every account's finalize was refused.
+ */
+const MAX_OF_KEY = 8
 /** Flushes of one kind at once: more than one only while connections are slow, which is for the pipeline to say. */
 const MAX_CONCURRENT = 8
 
@@ -186,21 +191,22 @@ const MAX_STANDSTILL_MS = 5_000
 /**
  * Joins concurrent commands of one kind into one statement. `flush` runs one statement, so that nothing of it is done when it
  * throws, and gives one result for each command, in order.
- * @param keyOf for statements that update by key: PostgreSQL applies one of several source rows that join the same target
- *   row, so commands for one row go one after the other
+ * @param traits `keyOf` for statements that update by key: PostgreSQL applies one of several source rows that join the same
+ *   target row, so commands for one row go one after the other
  */
 export function batched<C, R>(
   { pipeline }: Pick<Database, 'pipeline'>,
   flush: (commands: readonly C[]) => Promise<readonly R[]>,
-  keyOf?: (command: C) => string,
+  traits: CommandTraits<C> = {},
 ): Batched<C, R> {
   const options = {
     maxBatch: MAX_BATCH,
     maxConcurrent: MAX_CONCURRENT,
     whenFree: pipeline.whenFree,
     maxWaiting: MAX_WAITING,
+    maxOfKey: MAX_OF_KEY,
     maxStandstillMs: MAX_STANDSTILL_MS,
     retryable: isWorthSplitting,
   }
-  return createBatcher(flush, options, keyOf)
+  return createBatcher(flush, options, traits)
 }

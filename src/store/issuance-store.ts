@@ -19,6 +19,8 @@ export interface IssuanceIntent {
   /** Of the key to be certified, which must not be on the blocked list. */
   spkiSha256: Buffer
   instanceId: number
+  /** Whether nobody waits for the order any more: what is not under way by then is not begun. */
+  isGone?: (() => boolean) | undefined
 }
 
 /**
@@ -51,6 +53,8 @@ export interface IssuanceStore {
    * account is not valid or has another CSR profile, another finalize won, or the key is blocked.
    */
   begin: Batched<IssuanceIntent, boolean>
+  /** SHA-256 of the key that an order is being or was issued for; undefined before. */
+  findKey(orderId: string): Promise<Buffer | undefined>
   /** Certificate row, order processing → valid, intent gone. False when another instance has completed the intent. */
   complete: Batched<IssuedCertificate, boolean>
   /** Order processing → invalid with this error, intent gone. False when it was completed meanwhile. */
@@ -100,6 +104,15 @@ const BEGIN: Statement = {
 const BEGIN_OWN: Statement = {
   name: 'issuance-begin-own',
   text: `INSERT INTO issuance_intents (${INTENT}) SELECT ${INTENT} FROM ${GIVEN_INTENTS} RETURNING certificate_id AS id`,
+}
+
+const FIND_KEY: Statement = {
+  name: 'issuance-find-key',
+  // The unique indexes on order_id of both. One of them has it in any snapshot: a single statement moves it.
+  text: `
+    SELECT spki_sha256 FROM issuance_intents WHERE order_id = $1
+    UNION ALL
+    SELECT spki_sha256 FROM certificates WHERE order_id = $1`,
 }
 
 const COMPLETE: Statement = {
@@ -179,7 +192,7 @@ export function createIssuanceStore(db: Database): IssuanceStore {
         ])
         return flags(rows, intents)
       },
-      (intent) => intent.order?.id ?? intent.certificateId,
+      { keyOf: (intent) => intent.order?.id ?? intent.certificateId, isGone: (intent) => intent.isGone?.() === true },
     )
   const begin = beginWith(BEGIN)
   const beginOwn = beginWith(BEGIN_OWN)
@@ -197,6 +210,10 @@ export function createIssuanceStore(db: Database): IssuanceStore {
       ])
       return flags(rows, issued)
     }),
+
+    async findKey(orderId) {
+      return (await db.query<{ spki_sha256: Buffer | null }>(FIND_KEY, [orderId]))[0]?.spki_sha256 ?? undefined
+    },
 
     async fail(certificateId, error) {
       return (await db.query(FAIL, [certificateId, error])).length > 0

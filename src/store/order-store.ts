@@ -7,6 +7,7 @@ import { orderRequestKey } from '../domain/order-request.ts'
 import { type OrderStatus, orderStatus, type StoredOrderStatus } from '../domain/order-state.ts'
 import type { Order } from '../domain/records.ts'
 import type { Batched } from '../shared/lib/batcher.ts'
+import { sharedRuns } from '../shared/lib/once.ts'
 import type { ChallengeType } from '../shared/protocol/challenge.ts'
 import type { Identifier } from '../shared/protocol/identifier.ts'
 import type { ProblemDocument } from '../shared/protocol/problem.ts'
@@ -57,7 +58,7 @@ export interface OrderStore {
    * Makes an order and the authorizations it lacks, in one statement with those of other requests. When the account has an
    * open order that was asked for in the same way, the result is that one, and its id is not the command's.
    */
-  create: Batched<NewOrder, MadeOrder | StaleAccount | typeof ALREADY_REPLACED>
+  create: Batched<NewOrder, CreateResult>
   find: Batched<{ requester: Requester; orderId: string }, Order | StaleAccount | undefined>
   /** Ids of an account's orders that are not invalid, newest last, after `after`; among `LIST_STEPS` of them. */
   list(requester: Requester, after: string | undefined, limit: number): Promise<OrderPage | StaleAccount>
@@ -151,10 +152,9 @@ interface Claiming extends NewOrder {
 /** What a batch says about one command: its own order, the id of the equal one, or why there is none. */
 type Created = MadeOrder | { equal: string } | StaleAccount | typeof ALREADY_REPLACED
 
-/**
- * An equal order that is finalized between the two look-ups gives up its claim, so one more try makes a new one. Where other clients
- * of the account are faster each time, the last one makes an order that no equal request is answered with.
- */
+type CreateResult = MadeOrder | StaleAccount | typeof ALREADY_REPLACED
+
+/** An equal order that is finalized between the two look-ups gives up its claim, so one more try makes a new one. */
 const CREATE_ATTEMPTS = 3
 
 export function createOrderStore(db: Database): OrderStore {
@@ -169,7 +169,7 @@ export function createOrderStore(db: Database): OrderStore {
         return commands.map((command) => created(command, claims.get(claimKeyOf(command))))
       },
       // Commands with one claim go one after the other: a statement can insert or update a row only once.
-      claimKeyOf,
+      { keyOf: claimKeyOf },
     )
   const make = {
     original: createWith(CREATE.original, false),
@@ -182,20 +182,31 @@ export function createOrderStore(db: Database): OrderStore {
     return replaces ? make.replacement : make.original
   }
 
+  async function createClaiming(command: Claiming): Promise<CreateResult> {
+    const make = makerOf(command)
+    for (let attempt = 1; ; attempt++) {
+      const isLast = attempt === CREATE_ATTEMPTS
+      const requestKey = isLast && !command.replaces ? randomUUID() : command.requestKey
+      const result = await make({ ...command, requestKey })
+      if (typeof result === 'symbol' || 'id' in result) return result
+      const equal = await store.find({ requester: command.requester, orderId: result.equal })
+      if (equal === STALE_ACCOUNT) return equal
+      if (equal?.status === 'pending' || equal?.status === 'ready') return equal
+      // A certificate has one order that replaces it: this request came while another one did.
+      if (command.replaces && (isLast || (equal && equal.status !== 'invalid'))) return ALREADY_REPLACED
+    }
+  }
+
+  const shared = sharedRuns<CreateResult>()
+
   const store: OrderStore = {
     async create(order) {
-      const make = makerOf(order)
-      const requestKey = requestKeyOf(order)
-      for (let attempt = 1; ; attempt++) {
-        const isLast = attempt === CREATE_ATTEMPTS
-        const result = await make({ ...order, requestKey: isLast && !order.replaces ? randomUUID() : requestKey })
-        if (typeof result === 'symbol' || 'id' in result) return result
-        const equal = await store.find({ requester: order.requester, orderId: result.equal })
-        if (equal === STALE_ACCOUNT) return equal
-        if (equal?.status === 'pending' || equal?.status === 'ready') return equal
-        // A certificate has one order that replaces it: this request came while another one did.
-        if (order.replaces && (isLast || (equal && equal.status !== 'invalid'))) return ALREADY_REPLACED
-      }
+      const command = { ...order, requestKey: requestKeyOf(order) }
+      // Equal ones at once would only stand in line for their claim.
+      const made = await shared(`${command.requestKey} ${order.requester.keyVersion}`, () => createClaiming(command))
+      if (typeof made === 'symbol' || made.id === order.id) return made
+      const { approved: _, ...equal } = made
+      return equal
     },
 
     find: batched(db, async (commands) => {

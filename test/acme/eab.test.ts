@@ -107,6 +107,14 @@ describe('external account binding, required', () => {
     assert.equal(answer.status, 201, answer.text)
   })
 
+  test('members of the binding that nobody has defined are ignored (RFC 7515 §7.2.1)', async () => {
+    const client = await freshClient(service)
+    const binding = bindingFor(client, await createCredential(service, 'further'))
+    const answer = await client.newAccount({ externalAccountBinding: { ...binding, comment: 'hello' } })
+    assert.equal(answer.status, 201, answer.text)
+    assert.deepEqual(answer.json.externalAccountBinding, binding)
+  })
+
   describe('what is wrong with a binding is said, and uses nothing up', () => {
     let credential: EabCredential
     before(async () => {
@@ -121,7 +129,8 @@ describe('external account binding, required', () => {
       ['null, as if there were none', () => null, 'externalAccountRequired', 400, /needs an externalAccountBinding/],
       ['a list', () => [], 'malformed', 400, /must be a flattened JWS, an object/],
       ['no signature', (c) => ({ ...right(c), signature: undefined }), 'malformed', 400, /signature is missing/],
-      ['a further member', (c) => ({ ...right(c), header: {} }), 'malformed', 400, /no members but/],
+      ['an unprotected header', (c) => ({ ...right(c), header: {} }), 'malformed', 400, /not have the member header/],
+      ['signatures', (c) => ({ ...right(c), signatures: [] }), 'malformed', 400, /not have the member signatures/],
       [
         'padding',
         (c) => ({ ...right(c), signature: `${right(c).signature}=` }),

@@ -167,6 +167,20 @@ describe('issuance and revocation', () => {
     assert.deepEqual(rows, [{ count: 1 }])
   })
 
+  test('of finalizes with six keys at once, the order is shown to the key of its certificate alone (§7.4)', async () => {
+    const order = await readyOrder(['keys.test'])
+    const keys = Array.from({ length: 6 }, freshKey)
+    const csrs = await Promise.all(keys.map((key) => csrFor(['keys.test'], key)))
+    const answers = await Promise.all(csrs.map((csr) => client.post(order.json.finalize, { csr })))
+    const { certificate } = (await client.settled(locationOf(order))).json
+    const { publicKey } = new X509Certificate(pemToDer((await client.post(certificate)).text)[0] as Buffer)
+    const certified = publicKey.export({ type: 'spki', format: 'der' })
+    for (const [i, { status, json, text }] of answers.entries()) {
+      if (keys[i]?.spki.equals(certified)) assert.equal(status, 200, text)
+      else assert.equal(`${status} ${json.type}`, `403 ${PROBLEM}orderNotReady`, text)
+    }
+  })
+
   async function query(text: string, values: unknown[]): Promise<pg.QueryResult> {
     const database = new pg.Client(service.database.connection)
     await database.connect()

@@ -74,18 +74,22 @@ describe('maintenance mode', () => {
     assert.equal((await registeredClient(service.directoryUrl)).kid.startsWith(service.baseUrl), true)
   })
 
-  test('a refusal does not use up the nonce, and comes after the signature', async () => {
+  test('a refusal comes after the signature and uses up the nonce (§6.5)', async () => {
     const url = client.directory['newOrder'] as string
     const payload = { identifiers: [{ type: 'dns', value: 'resent.test' }] }
     const jws = await client.jws(url, { payload })
     const request = { url, headers: { 'Content-Type': 'application/jose+json' }, body: JSON.stringify(jws) }
-    assert.equal((await send(request)).status, 503)
+    const refused = await send(request)
+    assert.equal(refused.status, 503)
     const forged = { ...jws, signature: `${jws.signature.slice(0, -6)}AAAAAA` }
     assert.equal((await send({ ...request, body: JSON.stringify(forged) })).status, 403)
 
     await chancery('maintenance', 'off')
     await until('it is noticed', async () => (await health()).maintenance_mode === false)
-    assert.equal((await send(request)).status, 201)
+    const again = await send(request)
+    assert.equal(again.json.type, 'urn:ietf:params:acme:error:badNonce', again.text)
+    const nonce = String(refused.headers['replay-nonce'])
+    assert.equal((await client.post(url, payload, { header: { nonce } })).status, 201)
   })
 
   test('the flag holds across a restart', async () => {

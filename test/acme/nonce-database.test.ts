@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
+import pg from 'pg'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/dev/postgres.ts'
 import {
   type AcmeClient,
@@ -23,6 +24,12 @@ import { startTestService, type TestService } from '../support/service.ts'
 const NONCE = { store: 'database' }
 /** Nonces are used within this, also when the machine stands still for a moment between the two. */
 const MAX_AGE_SECONDS = 4
+
+async function query(service: TestService, text: string): Promise<void> {
+  const database = new pg.Client(service.database.connection)
+  await database.connect()
+  await database.query(text).finally(() => database.end())
+}
 
 /** Sends each request to the next of several ports, as a balancer without memory does. */
 async function startBalancer(port: number, targets: () => readonly number[]): Promise<Server> {
@@ -92,6 +99,24 @@ describe('two instances behind one name', () => {
       for (const { status, json } of answers)
         if (status !== 200) assert.equal(json.type, 'urn:ietf:params:acme:error:badNonce')
     }
+  })
+
+  test('when the record of used nonces is lost, a client that repeats once after badNonce goes on (§6.5)', async () => {
+    const client = await registeredClient(directoryUrl)
+    const statuses: string[] = []
+    for (let round = 0; round < 5; round++) {
+      const nonce = await client.nonce()
+      // As a crash of PostgreSQL leaves unlogged tables.
+      await query(one, `TRUNCATE ${[0, 1, 2, 3].map((i) => `nonce_redemptions_${i}`).join(', ')}`)
+      const first = await client.post(client.kid, undefined, { header: { nonce } })
+      assert.equal(first.json.type, 'urn:ietf:params:acme:error:badNonce')
+      const header = { nonce: String(first.headers['replay-nonce']) }
+      const second = await client.post(client.kid, undefined, { header })
+      statuses.push(`${second.status} ${second.json.type ?? ''}`)
+      // A second loss within a look at the epochs is not what a crash looks like.
+      await pause(200)
+    }
+    assert.deepEqual(statuses, Array(5).fill('200 '))
   })
 
   test('a nonce of the other instance that was never issued is refused (§6.5.2)', async () => {

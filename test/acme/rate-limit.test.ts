@@ -6,16 +6,19 @@ import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import {
+  type AccountKeyPair,
   type AcmeClient,
   type Answer,
   closeConnections,
   createAcmeClient,
   csrFor,
+  type JsonWebKey,
   locationOf,
   newAccountKey,
   type Responder,
   registeredClient,
   send,
+  signedJws,
   startResponder,
 } from '../support/acme-client.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -66,6 +69,8 @@ for (const backend of ['memory', 'database'] as const) {
             new_nonce: { requests: 40, window_seconds: HOUR },
             new_order_per_identifier: { requests: 2, window_seconds: HOUR },
             challenge_validation: { requests: 1, window_seconds: HOUR },
+            finalize: { requests: 3, window_seconds: HOUR },
+            key_change: { requests: 2, window_seconds: 24 * HOUR },
             account_orders: { requests: 2, window_seconds: HOUR },
           },
           backend,
@@ -202,6 +207,36 @@ for (const backend of ['memory', 'database'] as const) {
       assert.equal((await client.post(first as string, {})).status, 200)
       assertLimited(await client.post(second as string, {}), 'challenge_validation')
       for (let i = 0; i < 3; i++) assert.equal((await client.post(second as string)).status, 200)
+    })
+
+    test('finalize is counted for the account, whatever becomes of it', async () => {
+      const client = await aClient()
+      const { finalize } = (await client.newOrder(['finalize.test'])).json
+      const csr = await csrFor(['finalize.test'])
+      for (let i = 0; i < 3; i++) assert.equal((await client.post(finalize, { csr })).json.status, 403)
+      assertLimited(await client.post(finalize, { csr }), 'finalize')
+    })
+
+    test('key changes are counted for the account; one that proves nothing is not (RFC 8555 §7.3.5)', async () => {
+      const client = await aClient()
+      const url = client.directory['keyChange'] as string
+      let current = client.key
+      const change = async (next: AccountKeyPair, oldKey: JsonWebKey) => {
+        const inner = signedJws(
+          next,
+          { alg: next.alg, url, jwk: next.jwk },
+          { payload: { account: client.kid, oldKey } },
+        )
+        return client.post(url, inner, { key: current })
+      }
+      assert.equal((await change(newAccountKey(), newAccountKey().jwk)).status, 400)
+      for (let i = 0; i < 2; i++) {
+        const next = newAccountKey()
+        const answer = await change(next, current.jwk)
+        assert.equal(answer.status, 200, answer.text)
+        current = next
+      }
+      assertLimited(await change(newAccountKey(), current.jwk), 'key_change')
     })
 
     test('pages of the list of orders are counted for the account, wherever it asks from', async () => {

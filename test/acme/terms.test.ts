@@ -60,13 +60,15 @@ describe('terms of a new version', () => {
     assertRefused(await client.post(client.directory['newAuthz'] as string, { identifier }))
   })
 
-  test('the nonce of a request that is refused is not used up', async () => {
+  test('the nonce of a request that is refused is used up (§6.5)', async () => {
     const client = await again(clients[0] as AcmeClient)
     const url = client.directory['newOrder'] as string
     const body = JSON.stringify(
       await client.jws(url, { payload: { identifiers: [{ type: 'dns', value: 'nonce.test' }] } }),
     )
-    for (let i = 0; i < 2; i++) assertRefused(await send({ url, headers: JOSE, body }))
+    assertRefused(await send({ url, headers: JOSE, body }))
+    const repeated = await send({ url, headers: JOSE, body })
+    assert.equal(repeated.json.type, 'urn:ietf:params:acme:error:badNonce', repeated.text)
   })
 
   test('everything else goes on: the account, its orders, its contacts', async () => {

@@ -57,7 +57,7 @@ describe('a running signer', () => {
   let backend: CaBackend
   let client: SignerClient
   before(async () => {
-    files = writeSignerFiles(authorities)
+    files = writeSignerFiles(authorities, '', '{ excluded: { dns: [vault.example.org] } }')
     daemon = await startDaemon(files.config)
     backend = createSignerBackend({ socketPath: files.socket, secret: files.secret })
     client = new SignerClient({ socketPath: files.socket, secret: files.secret })
@@ -118,6 +118,16 @@ describe('a running signer', () => {
       return true
     })
     assert.equal(await refusals(), before + 1)
+  })
+
+  test('says of a name that its issuer excludes that it is the name, and which', async () => {
+    const tbs = leafTbs(authorities['P-256']!, { dnsNames: ['a.vault.example.org'] })
+    await assert.rejects(backend.signCertificate('P-256', tbs, { timeoutMs, requester: 'order 3' }), (error) => {
+      assert.ok(error instanceof CaError)
+      assert.equal(error.retryable, false)
+      assert.equal(error.nameRefusal, 'a.vault.example.org reaches into an excluded subtree')
+      return true
+    })
   })
 
   test('refuses bytes that are no TBSCertificate, digests included, and unknown issuers', async () => {

@@ -276,6 +276,18 @@ describe('authorizations', () => {
     await store.authorizations.release(605)
   })
 
+  test('of the keys an account had before the newest ten count, however many there were', async () => {
+    const account = await anAccount(store)
+    const thumbprints = Array.from({ length: 40 }, (_, i) => `key-${i}-of-${account.account.id}-filling-43-chars`)
+    for (const [i, thumbprint] of thumbprints.entries())
+      assert.ok(await store.accounts.changeKey({ ...account.requester, keyVersion: i + 1 }, { jwk: '{}', thumbprint }))
+    const by = { ...account.requester, keyVersion: thumbprints.length + 1 }
+    const { id } = await anAuthorization({}, by)
+    const triggered = await store.authorizations.trigger(triggering(id, { requester: by, instanceId: 606 }))
+    assert.deepEqual(typeof triggered === 'object' && triggered.formerThumbprints, thumbprints.slice(-11, -1))
+    await store.authorizations.release(606)
+  })
+
   describe('attempts', () => {
     const CASES = [
       { outcome: 'valid', attempt: VALID, status: 'valid' },

@@ -15,6 +15,7 @@ import type { KnownAccount } from '../../src/services/account-cache.ts'
 import { createAccountRules } from '../../src/services/account-rules.ts'
 import {
   createIssuance,
+  type FinalizeRequest,
   type Issuance,
   type IssuanceDependencies,
   type IssuanceFacts,
@@ -22,6 +23,7 @@ import {
 } from '../../src/services/issuance.ts'
 import { recoverIssuances } from '../../src/services/recovery.ts'
 import { randomSerialNumbers } from '../../src/services/serial-number.ts'
+import { CommandDropped } from '../../src/shared/lib/batcher.ts'
 import { SIGNATURE_ALGORITHMS } from '../../src/shared/pki/algorithms.ts'
 import { assembleCertificate, parseCertificate } from '../../src/shared/pki/certificate.ts'
 import { parseSpki } from '../../src/shared/pki/spki.ts'
@@ -180,8 +182,13 @@ describe('issuance under faults', () => {
     assert.ok(found && typeof found !== 'symbol')
     return found
   }
-  const finalize = async (issuance: Issuance, order: Order) =>
-    issuance.finalize(known, await fresh(order), csr, new Date(), () => fresh(order))
+  const STAYS = () => false
+  const requestFor = (order: Order, read: Order, over: Partial<FinalizeRequest> = {}): FinalizeRequest => ({
+    ...{ order: read, csr, now: new Date(), reread: () => fresh(order), isGone: STAYS },
+    ...over,
+  })
+  const finalize = async (issuance: Issuance, order: Order, over: Partial<FinalizeRequest> = {}) =>
+    issuance.finalize(known, requestFor(order, await fresh(order), over))
 
   /** Everything left behind is old enough at once. */
   async function recover(issuance: Issuance, failOver: Partial<StoreFixture['issuance']> = {}) {
@@ -265,13 +272,66 @@ describe('issuance under faults', () => {
     const order = await ready()
     const current = await fresh(order)
     const attempts = [anIssuance(), anIssuance({ store: store.other.issuance })].map((issuance) =>
-      issuance.finalize(known, current, csr, new Date(), () => fresh(order)),
+      issuance.finalize(known, requestFor(order, current)),
     )
     const results = await Promise.all(attempts)
     assert.ok(results.every(({ status }) => status === 'valid' || status === 'processing'))
     await sleep(50)
     await requireIssuedOnce(order)
     assert.equal(signed.length, 1)
+  })
+
+  test('of finalizes with several keys at once, those with another key than the certificate has are not ready (§7.4)', async () => {
+    const order = await ready()
+    const read = await fresh(order)
+    const issuances = [anIssuance(), anIssuance({ store: store.other.issuance })]
+    const csrs = await Promise.all(Array.from({ length: 6 }, () => aCsr(names)))
+    const results = await Promise.allSettled(
+      csrs.map((one, i) => (issuances[i % 2] as Issuance).finalize(known, requestFor(order, read, { csr: one.csr }))),
+    )
+    const [{ der } = { der: Buffer.alloc(0) }] = await recorded(order)
+    const certified = createHash('sha256').update(parseCertificate(der).tbs.spki.der).digest()
+    for (const [i, result] of results.entries()) {
+      if (csrs[i]?.spkiSha256.equals(certified)) assert.equal(result.status, 'fulfilled')
+      else assert.equal(result.status === 'rejected' && result.reason.type, 'orderNotReady')
+    }
+  })
+
+  test('equal finalizes that are under way at the same time are one run, counted once', async () => {
+    const order = await ready()
+    const read = await fresh(order)
+    await store.sql('INSERT INTO blocked_keys (spki_sha256) VALUES ($1)', [spkiSha256])
+    let begun = 0
+    let counted = 0
+    const issuance = anIssuance({
+      store: {
+        ...store.issuance,
+        begin(intent) {
+          begun++
+          return store.issuance.begin(intent)
+        },
+      },
+      countIdentifiers: async () => void counted++,
+    })
+    const results = await Promise.allSettled(
+      Array.from({ length: 3000 }, () => issuance.finalize(known, requestFor(order, read))),
+    )
+    assert.ok(results.every((result) => result.status === 'rejected' && result.reason.type === 'badCSR'))
+    assert.deepEqual([begun, counted], [1, 1])
+    await assert.rejects(finalize(issuance, order), { type: 'badCSR' })
+    assert.equal(begun, 2, 'what comes later is looked at anew')
+  })
+
+  test('a finalize that nobody waits for any more is not begun; one that somebody else waits for is', async () => {
+    const left = await ready()
+    const shared = await ready()
+    const gone = { isGone: () => true }
+    const issuance = anIssuance()
+    await assert.rejects(finalize(issuance, left, gone), CommandDropped)
+    assert.equal((await fresh(left)).status, 'ready')
+    const read = await fresh(shared)
+    const both = [gone, {}].map((over) => issuance.finalize(known, requestFor(shared, read, over)))
+    for (const { status } of await Promise.all(both)) assert.equal(status, 'valid')
   })
 
   describe('begin', () => {
@@ -328,6 +388,17 @@ describe('issuance under faults', () => {
         assert.equal(signed.length, fault === 'after' ? 2 : 1)
       })
     }
+
+    test('refused for a name that only the signer excludes: the order is invalid with rejectedIdentifier, and no alarm', async () => {
+      const order = await ready()
+      const nameRefusal = `${names[0]} reaches into an excluded subtree`
+      const refusal = new CaError(`name not allowed: ${nameRefusal}`, { retryable: false, nameRefusal })
+      const issuance = anIssuance({ ca: aCa(() => Promise.reject(refusal)) })
+      assert.equal((await finalize(issuance, order)).status, 'invalid')
+      await requireInvalid(order, 'rejectedIdentifier')
+      assert.match((await fresh(order)).error?.detail ?? '', new RegExp(`${names[0]} reaches into an excluded subtree`))
+      assert.deepEqual(alarms, [])
+    })
 
     test('refused for good: the order is invalid with an error, and recovery finds nothing', async () => {
       const order = await ready()
@@ -622,10 +693,7 @@ describe('issuance under faults', () => {
     const order = await ready()
     const read = await fresh(order)
     await store.authorizations.deactivate(requester, order.authorizationIds[0] as string)
-    await assert.rejects(
-      anIssuance().finalize(known, read, csr, new Date(), () => fresh(order)),
-      { type: 'orderNotReady' },
-    )
+    await assert.rejects(anIssuance().finalize(known, requestFor(order, read)), { type: 'orderNotReady' })
     assert.equal(signed.length, 0)
   })
 

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, afterEach, before, describe, test } from 'node:test'
 import type { Order } from '../../src/domain/records.ts'
+import { BatcherFull } from '../../src/shared/lib/batcher.ts'
 import type { Requester } from '../../src/store/account-store.ts'
 import { announceInstance, type InstancePresence } from '../../src/store/instance-presence.ts'
 import {
@@ -72,6 +73,18 @@ describe('issuance', () => {
       const outcomes = await Promise.all([1, 2, 3].map(() => store.issuance.begin(intentFor(order))))
       assert.equal(winners(outcomes), 1)
       assert.equal(await intents(order.id), 1)
+    })
+
+    test('repeated thousands of times for one order is refused beyond a few, and keeps no other order out', async () => {
+      const [mine, theirs] = [await ready(), await ready()]
+      const spkiSha256 = randomBytes(32)
+      await store.sql('INSERT INTO blocked_keys (spki_sha256) VALUES ($1)', [spkiSha256])
+      const repeats = Array.from({ length: 3000 }, () => store.issuance.begin(intentFor(mine, { spkiSha256 })))
+      const other = store.issuance.begin(intentFor(theirs))
+      const results = await Promise.allSettled(repeats)
+      assert.equal(await other, true)
+      const refused = results.filter((one) => one.status === 'rejected' && one.reason instanceof BatcherFull)
+      assert.equal(results.length - refused.length, 8)
     })
 
     test('by two instances: one wins', async () => {

@@ -36,6 +36,8 @@ const RateLimits = z
     ),
     challenge: limit(60, 60, 'client address'),
     challenge_validation: limit(30, 60, 'account'),
+    finalize: limit(300, 60, 'account'),
+    key_change: limit(10, 86400, 'account'),
     account_orders: limit(60, 60, 'account; pages of the list of its orders'),
     gc_interval_seconds: setting(whole(1, 300), 'Pause between two removals of old counters.', {
       unit: 'seconds',

@@ -1,12 +1,15 @@
 /** CAA checks from the configuration: the job of one check, and the supervisor's side of those that finalize asks for. */
 
+import { hash } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { CaaFinding, CaaJob } from '../../../workers/job.ts'
 import { WorkerPoolError } from '../../../workers/pool-error.ts'
 import { caaIdentities } from '../../config/issuer-names.ts'
 import type { Config } from '../../config/schema.ts'
+import { boundSteps } from '../../domain/validation-evidence.ts'
 import type { Metrics } from '../../ops/metrics.ts'
-import type { AskForCaa } from '../../services/caa-freshness.ts'
+import type { AskForCaa, CaaCheckRequest } from '../../services/caa-freshness.ts'
+import { LruMap } from '../../shared/lib/lru.ts'
 import { createUrls } from '../../shared/protocol/urls.ts'
 import { normalPattern } from '../settings/orders.ts'
 import { urlSettings } from '../settings/server.ts'
@@ -20,6 +23,14 @@ import { type CaaJobFactory, dnsSettings } from './jobs.ts'
 const MAX_AT_ONCE = 24
 /** Of one account: whose names have silent name servers can finalize over and over, and must leave places to the others. */
 const MAX_OF_ACCOUNT = MAX_AT_ONCE / 4
+
+/**
+ * Refusals that are remembered: who has been refused the same names so often within a minute is told so again without a
+ * look-up. A holder who mends the records between two tries does not notice.
+ */
+const REFUSED_LOOKS = 3
+const REFUSED_MS = 60_000
+const REFUSALS = 256
 
 /** How long the pool may let a check wait before the front gives it up. */
 const QUEUE_MS = 5_000
@@ -57,8 +68,43 @@ export interface CaaChecksOptions {
   log: Logger
 }
 
+interface Refusal {
+  findings: readonly CaaFinding[]
+  looks: number
+  /** `performance.now()` of the first of these looks. */
+  since: number
+}
+
+const isRefusal = ({ result }: CaaFinding) => result === 'forbidden' || result === 'failed'
+
+/** By account and names: the records may name the account. Gives what is to be said without a look, if anything is. */
+function createRefusals(clock: () => number) {
+  const refusals = new LruMap<string, Refusal>(REFUSALS)
+  const keyOf = ({ accountId, subjects }: CaaCheckRequest) => hash('sha256', JSON.stringify([accountId, subjects]))
+  const recent = (key: string) => {
+    const known = refusals.get(key)
+    return known && clock() - known.since < REFUSED_MS ? known : undefined
+  }
+  return {
+    find(request: CaaCheckRequest) {
+      const known = recent(keyOf(request))
+      return known && known.looks >= REFUSED_LOOKS ? known.findings : undefined
+    },
+    note(request: CaaCheckRequest, findings: readonly CaaFinding[]) {
+      if (!findings.some(isRefusal)) return
+      const key = keyOf(request)
+      const { looks, since } = recent(key) ?? { looks: 0, since: clock() }
+      refusals.set(key, { findings, looks: looks + 1, since })
+    },
+  }
+}
+
 /** Answers undefined when too many run already, in all or of this account, or the workers gave no verdict. */
-export function createCaaChecks({ jobFor, checkCaa, metrics, log }: CaaChecksOptions): AskForCaa {
+export function createCaaChecks(
+  { jobFor, checkCaa, metrics, log }: CaaChecksOptions,
+  clock: () => number = () => performance.now(),
+): AskForCaa {
+  const refusals = createRefusals(clock)
   let running = 0
   const ofAccounts = new Map<string, number>()
 
@@ -80,13 +126,20 @@ export function createCaaChecks({ jobFor, checkCaa, metrics, log }: CaaChecksOpt
 
   const ofAccount = (accountId: string) => ofAccounts.get(accountId) ?? 0
 
-  return async ({ accountId, orderId, subjects }) => {
+  return async (request) => {
+    const { accountId, orderId, subjects } = request
+    const refused = refusals.find(request)
+    if (refused) return refused
     if (!jobFor || running >= MAX_AT_ONCE || ofAccount(accountId) >= MAX_OF_ACCOUNT) return undefined
-    const findings = await check(accountId, jobFor(accountId, subjects))
-    if (!findings) return undefined
-    for (const { result } of findings) metrics.caaChecks.inc({ result })
-    const evidence = findings.flatMap((finding) => finding.evidence)
-    log.info({ event: 'caa_check', accountId, orderId, evidence }, 'CAA records checked before issuance')
+    const found = await check(accountId, jobFor(accountId, subjects))
+    if (!found) return undefined
+    for (const { result } of found) metrics.caaChecks.inc({ result })
+    const { steps, omitted } = boundSteps(found.flatMap(({ evidence }) => evidence))
+    const line = { event: 'caa_check', accountId, orderId, evidence: steps, ...(omitted && { omitted }) }
+    log.info(line, 'CAA records checked before issuance')
+    // The log alone wants the evidence, which can be a megabyte.
+    const findings = found.map((finding) => ({ ...finding, evidence: [] }))
+    refusals.note(request, findings)
     return findings
   }
 }

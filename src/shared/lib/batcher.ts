@@ -10,7 +10,8 @@
  * its own caller and not its neighbours; where the database goes away meanwhile, the rest fails at once.
  *
  * Where commands have keys, at most one of a key is under way: a statement updates a row once, whatever it joins the row
- * with. The others line up behind it, in the order they came, and take up nobody else's room meanwhile.
+ * with. The others line up behind it, in the order they came, and take up nobody else's room meanwhile. A line is short:
+ * whoever repeats one command faster than it can be done is refused, and nobody else.
  */
 
 export interface BatcherOptions {
@@ -18,8 +19,10 @@ export interface BatcherOptions {
   maxBatch: number
   /** Flushes in flight at once; as many database connections can be busy with this kind. */
   maxConcurrent: number
-  /** Commands waiting beyond which new ones are refused with `BatcherFull`. */
+  /** Commands waiting beyond which new ones are refused with `BatcherFull`; those in line behind their key are not among them. */
   maxWaiting: number
+  /** The same for the commands of one key, the one under way included. */
+  maxOfKey: number
   /** So are they when what waits has not moved for so long: the database is stuck, and one more would only wait as well. */
   maxStandstillMs: number
   /** Whether a thrown flush of several is worth retrying one by one; false when the connection itself is gone. */
@@ -39,6 +42,22 @@ export class BatcherFull extends Error {
   }
 }
 
+/** Nobody waits for the result any more, so the command was not begun. */
+export class CommandDropped extends Error {
+  constructor() {
+    super('nobody waits for this command any more')
+    this.name = 'CommandDropped'
+  }
+}
+
+/** What a batcher has to know of its commands, each where it applies. */
+export interface CommandTraits<C> {
+  /** The row that a command updates; a flush gets its commands in the order of their keys. */
+  keyOf?: ((command: C) => string) | undefined
+  /** A command that nobody waits for is dropped, unless it is under way. */
+  isGone?: ((command: C) => boolean) | undefined
+}
+
 interface Waiting<C, R> {
   command: C
   key: string | undefined
@@ -53,20 +72,18 @@ export type Batched<C, R> = (command: C) => Promise<R>
 
 const byKey = (a: { key: string | undefined }, b: typeof a) => ((a.key as string) < (b.key as string) ? -1 : 1)
 
-/** @param keyOf of the row that a command updates; a flush gets its commands in the order of their keys */
 export function createBatcher<C, R>(
   flush: Flush<C, R>,
   options: BatcherOptions,
-  keyOf?: (command: C) => string,
+  { keyOf, isGone }: CommandTraits<C> = {},
 ): Batched<C, R> {
   const { whenFree = setImmediate } = options
   let waiting: Waiting<C, R>[] = []
   let running = 0
   /** When something was taken from what waits or came back, or the first of what waits came. */
   let movedAt = 0
-  /** The last command of each key of which one waits or is under way. */
-  const lastOf = new Map<string, Waiting<C, R>>()
-  let linedUp = 0
+  /** Of each key of which a command waits or is under way: how many there are, and the last of them. */
+  const lines = new Map<string, { length: number; last: Waiting<C, R> }>()
 
   async function run(batch: readonly Waiting<C, R>[]): Promise<void> {
     try {
@@ -103,11 +120,16 @@ export function createBatcher<C, R>(
     }
   }
 
-  function advance({ key, next }: Waiting<C, R>): void {
-    if (next) {
-      linedUp--
-      enqueue(next)
-    } else if (key !== undefined) lastOf.delete(key)
+  /** @returns the next of its key, which is at the head of the line now. */
+  function leave({ key, next }: Waiting<C, R>): Waiting<C, R> | undefined {
+    const line = key === undefined ? undefined : lines.get(key)
+    if (line && --line.length === 0) lines.delete(key as string)
+    return next
+  }
+
+  function advance(item: Waiting<C, R>): void {
+    const next = leave(item)
+    if (next) enqueue(next)
   }
 
   function fail(first: Waiting<C, R>, error: unknown): void {
@@ -117,10 +139,19 @@ export function createBatcher<C, R>(
       return
     }
     // The database is away, or stuck at this row: those behind would meet the same, each after a time-out of its own.
-    if (first.key !== undefined) lastOf.delete(first.key)
-    for (let item = first.next; item; item = item.next) {
-      linedUp--
-      item.reject(error)
+    for (let item = leave(first); item; item = leave(item)) item.reject(error)
+  }
+
+  function dropGone(): void {
+    const candidates = waiting
+    waiting = []
+    for (const candidate of candidates) {
+      let item: Waiting<C, R> | undefined = candidate
+      while (item && isGone?.(item.command)) {
+        item.reject(new CommandDropped())
+        item = leave(item)
+      }
+      if (item) waiting.push(item)
     }
   }
 
@@ -139,6 +170,7 @@ export function createBatcher<C, R>(
 
   function start(): void {
     asked = false
+    if (isGone) dropGone()
     if (waiting.length === 0) return
     const batch = waiting.length <= options.maxBatch ? waiting : waiting.slice(0, options.maxBatch)
     waiting = waiting.length <= options.maxBatch ? [] : waiting.slice(options.maxBatch)
@@ -156,17 +188,21 @@ export function createBatcher<C, R>(
 
   return (command) =>
     new Promise<R>((resolve, reject) => {
-      if (waiting.length + linedUp >= options.maxWaiting || isStuck()) {
+      const key = keyOf?.(command)
+      const line = key === undefined ? undefined : lines.get(key)
+      const isFull = line ? line.length >= options.maxOfKey : waiting.length >= options.maxWaiting
+      if (isFull || isStuck()) {
         reject(new BatcherFull())
         return
       }
-      const key = keyOf?.(command)
       const item: Waiting<C, R> = { command, key, next: undefined, resolve, reject }
-      const last = key === undefined ? undefined : lastOf.get(key)
-      if (key !== undefined) lastOf.set(key, item)
-      if (last) {
-        last.next = item
-        linedUp++
-      } else enqueue(item)
+      if (line) {
+        line.last.next = item
+        line.last = item
+        line.length++
+        return
+      }
+      if (key !== undefined) lines.set(key, { length: 1, last: item })
+      enqueue(item)
     })
 }

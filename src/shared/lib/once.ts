@@ -1,4 +1,4 @@
-/** Work whose result never changes: done once for each key, and shared by all who want it meanwhile. */
+/** Work that is wanted several times and done once: for good, or while it is under way. */
 
 interface Results<K, V> {
   get(key: K): Promise<V> | undefined
@@ -6,7 +6,7 @@ interface Results<K, V> {
   delete(key: K): unknown
 }
 
-/** A failure goes to those who wait for it and is forgotten; who comes later has the work done anew. */
+/** For work whose result never changes. A failure goes to those who wait for it and is forgotten; who comes later has the work done anew. */
 export function oncePerKey<K, V>(work: (key: K) => Promise<V>, results: Results<K, V>): (key: K) => Promise<V> {
   return (key) => {
     const known = results.get(key)
@@ -14,6 +14,28 @@ export function oncePerKey<K, V>(work: (key: K) => Promise<V>, results: Results<
     const result = work(key)
     results.set(key, result)
     result.catch(() => results.delete(key))
+    return result
+  }
+}
+
+type IsGone = () => boolean
+const STAYS: IsGone = () => false
+
+/**
+ * For equal requests: who comes while the work is under way shares it, who comes later has it done anew.
+ * The work is told whether all who wanted it have gone.
+ */
+export function sharedRuns<V>(): (key: string, work: (isGone: IsGone) => Promise<V>, isGone?: IsGone) => Promise<V> {
+  const runs = new Map<string, { result: Promise<V>; waiting: IsGone[] }>()
+  return (key, work, isGone = STAYS) => {
+    const known = runs.get(key)
+    if (known) {
+      known.waiting.push(isGone)
+      return known.result
+    }
+    const waiting = [isGone]
+    const result = work(() => waiting.every((one) => one())).finally(() => runs.delete(key))
+    runs.set(key, { result, waiting })
     return result
   }
 }

@@ -10,6 +10,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import { decodeBase64url } from '../lib/base64url.ts'
 import { type JsonObject, parseJsonObject } from '../lib/json.ts'
 import { type AccountKey, type AccountKeyPolicy, parseAccountKey } from './jwk.ts'
+import { refusedMember } from './jws.ts'
 import { Problem } from './problem.ts'
 
 /** RFC 8555 §7.3.4: `alg` must name a MAC; these are RFC 7518's. */
@@ -58,8 +59,8 @@ function flattenedJws(value: unknown): ExternalAccountBinding['jws'] {
     throw malformed('it must be a flattened JWS, an object')
   const missing = MEMBERS.find((member) => typeof (value as JsonObject)[member] !== 'string')
   if (missing !== undefined) throw malformed(`it must be a flattened JWS; ${missing} is missing or no string`)
-  if (Object.keys(value).length !== MEMBERS.length)
-    throw malformed('it may have no members but protected, payload and signature')
+  const refused = refusedMember(value)
+  if (refused !== undefined) throw malformed(`it must not have the member ${refused}`)
   const { protected: header, payload, signature } = value as ExternalAccountBinding['jws']
   return { protected: header, payload, signature }
 }

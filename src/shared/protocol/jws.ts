@@ -133,10 +133,15 @@ function splitUnusual(body: Buffer): Encoded {
         `the JWS must have the string members protected, payload and signature; ${member} is missing or no string`,
       )
   }
-  const unknown = Object.keys(object).find((member) => !(MEMBERS as readonly string[]).includes(member))
-  if (unknown !== undefined)
-    throw malformed('the JWS may have no members but protected, payload and signature (RFC 8555 §6.2)')
+  const refused = refusedMember(object)
+  if (refused !== undefined) throw malformed(`the JWS must not have the member ${refused} (RFC 8555 §6.2)`)
   return object as Encoded
+}
+
+/** RFC 8555 §6.2 forbids these two. What else is unknown is ignored (RFC 7515 §7.2.1). */
+export function refusedMember(jws: object): 'header' | 'signatures' | undefined {
+  if (Object.hasOwn(jws, 'header')) return 'header'
+  return Object.hasOwn(jws, 'signatures') ? 'signatures' : undefined
 }
 
 /** Members common to the outer and the inner header; the nonce is the outer one's matter. */

@@ -23,6 +23,11 @@ export interface Nonces {
    * check.
    */
   open(nonce: string, nowMs: number): OpenNonce | undefined
+  /**
+   * Before a badNonce is answered: what is issued after it will be accepted (RFC 8555 §6.5). What could not be opened may
+   * be by then. Absent where there is nothing to find out.
+   */
+  ensureCurrent?(): Promise<void>
 }
 
 export interface OpenNonce {

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { pino } from 'pino'
+import { MAX_RECORD_LENGTH } from '../../../src/domain/validation-evidence.ts'
 import { createCaaChecks, createCaaJobFactory } from '../../../src/main/validation/caa-checks.ts'
 import { createMetrics } from '../../../src/ops/metrics.ts'
 import type { CaaFinding, CaaJob } from '../../../workers/job.ts'
@@ -45,14 +46,15 @@ describe('checks for finalize', () => {
     const metrics = createMetrics()
     const lines: Record<string, unknown>[] = []
     const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(JSON.parse(line)) })
-    const check = createCaaChecks({ jobFor: createCaaJobFactory(aConfig(NAMED)), checkCaa, metrics, log })
-    return { check, metrics, lines }
+    const time = { now: 0 }
+    const options = { jobFor: createCaaJobFactory(aConfig(NAMED)), checkCaa, metrics, log }
+    return { check: createCaaChecks(options, () => time.now), metrics, lines, time }
   }
 
-  test('findings go back, to the metric and to the log', async () => {
+  test('findings go back, to the metric and to the log, which alone wants the evidence', async () => {
     const findings: CaaFinding[] = [{ result: 'forbidden', detail: 'no', evidence: [{ step: 'caa' }] }]
     const { check, metrics, lines } = checksWith(async () => findings)
-    assert.equal(await check(REQUEST), findings)
+    assert.deepEqual(await check(REQUEST), [{ result: 'forbidden', detail: 'no', evidence: [] }])
     const { values } = await metrics.caaChecks.get()
     assert.deepEqual(
       values.map(({ labels, value }) => [labels.result, value]),
@@ -61,6 +63,34 @@ describe('checks for finalize', () => {
     assert.equal(lines[0]?.['event'], 'caa_check')
     assert.equal(lines[0]?.['orderId'], 'order')
     assert.deepEqual(lines[0]?.['evidence'], [{ step: 'caa' }])
+  })
+  test('the line of the log is as long as a record of a validation at most, whatever the records hold', async () => {
+    const records = Array.from({ length: 20 }, () => ({ critical: false, tag: 'issue', value: 'x'.repeat(256) }))
+    const evidence = Array.from({ length: 200 }, (_, i) => ({ step: 'caa-records', name: `n${i}.example`, records }))
+    const { check, lines } = checksWith(async () => [{ result: 'forbidden', detail: 'no', evidence }])
+    await check(REQUEST)
+    const { evidence: steps, omitted } = lines[0] as { evidence: { name: string }[]; omitted: number }
+    assert.ok(JSON.stringify(lines[0]).length <= MAX_RECORD_LENGTH, `${JSON.stringify(lines[0]).length}`)
+    assert.deepEqual([steps[0]?.name, steps.at(-1)?.name, steps.length + omitted], ['n0.example', 'n199.example', 200])
+  })
+  test('what was refused three times in a minute is refused without a look for the rest of it', async () => {
+    for (const result of ['forbidden', 'failed'] as const) {
+      let looks = 0
+      let finding: CaaFinding = { result, detail: 'no', evidence: [] }
+      const { check, time, lines } = checksWith(async () => {
+        looks++
+        return [finding]
+      })
+      for (let i = 0; i < 1000; i++) assert.deepEqual(await check(REQUEST), [finding])
+      assert.deepEqual([looks, lines.length], [3, 3])
+      await check({ ...REQUEST, accountId: 'another' })
+      await check({ ...REQUEST, subjects: [{ name: 'b.example', wildcard: false }] })
+      assert.equal(looks, 5)
+      finding = { result: 'permitted', evidence: [] }
+      time.now = 60_000
+      for (let i = 0; i < 5; i++) assert.deepEqual(await check(REQUEST), [finding])
+      assert.equal(looks, 10)
+    }
   })
   test('at most 24 run at once, and 6 of one account; the others are told so, and places are given back', async () => {
     const waiting: (() => void)[] = []

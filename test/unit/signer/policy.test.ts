@@ -337,6 +337,17 @@ describe('the policy of an issuer', () => {
       assert.match(refusalOf(rawTbs(authority, changes), policyYaml) ?? 'accepted', sentence))
   }
 
+  test('tells a name that the subtrees do not allow from what no front that is in order asks for', () => {
+    const policy = policyOf('{ excluded: { dns: [vault.example.org] } }')
+    const isOfName = (tbs: Buffer) => {
+      const verdict = checkTbsCertificate(tbs, policy, new Date(now))
+      return 'refusal' in verdict ? verdict.isOfName === true : undefined
+    }
+    assert.equal(isOfName(leafTbs(authority, { dnsNames: ['a.vault.example.org'] })), true)
+    assert.equal(isOfName(rawTbs(authority, san(dns('www.exa mple.org')))), false)
+    assert.equal(isOfName(rawTbs(authority, { ...san(dns('vault.example.org')), version: 2 })), false)
+  })
+
   for (const [what, tbs] of NOT_DER) {
     test(`refuses ${what}`, () => assert.match(refusalOf(tbs) ?? 'accepted', /^not a TBSCertificate: /))
   }

@@ -20,6 +20,7 @@ import {
   KIND,
   METHODS,
   readSharedSecret,
+  SignerNameRefusal,
   SignerProtocolError,
   SignerRefusal,
   SignerUnavailable,
@@ -111,7 +112,12 @@ describe('meta parts', () => {
 
 describe('errors', () => {
   test('keep their kind and sentence', () => {
-    for (const error of [new SignerRefusal('no'), new SignerUnavailable('later'), new SignerProtocolError('what?')]) {
+    for (const error of [
+      new SignerRefusal('no'),
+      new SignerNameRefusal('a.example is outside'),
+      new SignerUnavailable('later'),
+      new SignerProtocolError('what?'),
+    ]) {
       const received = decodeError(readOne(encodeError(7, error)))
       assert.equal(received?.constructor, error.constructor)
       assert.equal(received?.message, error.message)

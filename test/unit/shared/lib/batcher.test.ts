@@ -3,12 +3,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { BatcherFull, type BatcherOptions, createBatcher } from '../../../../src/shared/lib/batcher.ts'
+import { BatcherFull, type BatcherOptions, CommandDropped, createBatcher } from '../../../../src/shared/lib/batcher.ts'
 
 const OPTIONS: BatcherOptions = {
   maxBatch: 4,
   maxConcurrent: 2,
   maxWaiting: 100,
+  maxOfKey: 100,
   maxStandstillMs: 60_000,
   retryable: () => true,
 }
@@ -104,7 +105,7 @@ test('what is over the bound of waiting commands is refused, and the rest is not
       await gate
       return [...commands]
     },
-    { maxBatch: 1, maxConcurrent: 1, maxWaiting: 2, maxStandstillMs: 60_000, retryable: () => true },
+    { ...OPTIONS, maxBatch: 1, maxConcurrent: 1, maxWaiting: 2 },
   )
   const first = batched(0)
   await turn()
@@ -186,7 +187,7 @@ test('commands of one key go one after the other in the order they came, and tho
       return commands.map(({ n }) => n)
     },
     OPTIONS,
-    keyOf,
+    { keyOf },
   )
   assert.deepEqual(await Promise.all(keyed('baacab').map(batched)), [0, 1, 2, 3, 4, 5])
   assert.deepEqual(batches, ['a1 b0 c3', 'a2 b5', 'a4'])
@@ -203,7 +204,7 @@ test('a key that is stuck holds up only its own: others neither wait nor take it
       return commands.map(({ n }) => n)
     },
     { ...OPTIONS, maxStandstillMs: 20 },
-    keyOf,
+    { keyOf },
   )
   const [first, second] = keyed('aa').map(batched)
   await new Promise((resolve) => setTimeout(resolve, 40))
@@ -213,24 +214,42 @@ test('a key that is stuck holds up only its own: others neither wait nor take it
   assert.equal(await batched({ key: 'a', n: 3 }), 3)
 })
 
-test('what lines up behind its key counts among what waits, and no longer than it does', async () => {
+test('what lines up behind its key is bounded by itself, and takes up no room of others', async () => {
   const batched = createBatcher<Keyed, number>(
     async (commands) => {
       await turn()
       return commands.map(({ n }) => n)
     },
-    { ...OPTIONS, maxWaiting: 2 },
-    keyOf,
+    { ...OPTIONS, maxWaiting: 2, maxOfKey: 3 },
+    { keyOf },
   )
   const twice = async () => {
-    const results = await Promise.allSettled(keyed('aaa').map(batched))
-    assert.deepEqual(
-      results.map(({ status }) => status),
-      ['fulfilled', 'fulfilled', 'rejected'],
-    )
+    const results = await Promise.allSettled(keyed('aaaaabbbb').map(batched))
+    assert.deepEqual(results.map(({ status }) => (status === 'fulfilled' ? '+' : '-')).join(''), '+++--+++-')
   }
   await twice()
   await twice()
+})
+
+test('what nobody waits for any more is dropped, in line and at its head, and what comes behind it is done', async () => {
+  const gone = new Set([1, 2, 4])
+  const batches: string[] = []
+  const batched = createBatcher<Keyed, number>(
+    async (commands) => {
+      batches.push(commands.map(({ key, n }) => `${key}${n}`).join(' '))
+      await turn()
+      return commands.map(({ n }) => n)
+    },
+    OPTIONS,
+    { keyOf, isGone: ({ n }) => gone.has(n) },
+  )
+  const results = await Promise.allSettled(keyed('aaaabb').map(batched))
+  assert.deepEqual(
+    results.map((result) => (result.status === 'fulfilled' ? result.value : result.reason instanceof CommandDropped)),
+    [0, true, true, 3, true, 5],
+  )
+  assert.deepEqual(batches, ['a0 b5', 'a3'])
+  assert.equal(await batched({ key: 'b', n: 9 }), 9)
 })
 
 /** Rows that each command counts up, in flushes that do all of it or nothing, as a statement does. */
@@ -264,7 +283,7 @@ test('whatever repeats and whatever fails, what was done is told as done, once a
           })
         },
         { ...OPTIONS, retryable: (error) => (error as Error).message !== 'lost' },
-        (i) => plan[i]?.key as string,
+        { keyOf: (i) => plan[i]?.key as string },
       )
       const mayLose = injected.length > 0
       const came: number[] = []

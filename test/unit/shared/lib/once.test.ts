@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { oncePerKey } from '../../../../src/shared/lib/once.ts'
+import { oncePerKey, sharedRuns } from '../../../../src/shared/lib/once.ts'
 
 describe('work once per key', () => {
   test('is shared by all who want it meanwhile, and by those who come later', async () => {
@@ -33,5 +33,37 @@ describe('work once per key', () => {
     const results = new WeakMap<object, Promise<number>>()
     assert.equal(await oncePerKey(async () => 7, results)(key), 7)
     assert.equal(await results.get(key), 7)
+  })
+})
+
+describe('equal work under way', () => {
+  test('is shared by who comes meanwhile, and done anew for who comes later, also after a failure', async () => {
+    const shared = sharedRuns<number>()
+    let runs = 0
+    const work = async () => {
+      await Promise.resolve()
+      if (++runs === 2) throw new Error('away')
+      return runs
+    }
+    assert.deepEqual(await Promise.all([shared('a', work), shared('a', work)]), [1, 1])
+    const failed = await Promise.allSettled([shared('a', work), shared('a', work)])
+    assert.ok(failed.every(({ status }) => status === 'rejected'))
+    assert.deepEqual(await Promise.all([shared('a', work), shared('b', work)]), [3, 4])
+  })
+  test('is told that all have gone only when the last of them has', async () => {
+    const shared = sharedRuns<boolean>()
+    const gone = [false, false]
+    let isGone = () => false
+    const end = new Promise<void>((resolve) => setImmediate(resolve))
+    const work = async (all: () => boolean) => {
+      isGone = all
+      await end
+      return all()
+    }
+    const both = gone.map((_, i) => shared('a', work, () => gone[i] === true))
+    gone[0] = true
+    assert.equal(isGone(), false)
+    gone[1] = true
+    assert.deepEqual(await Promise.all(both), [true, true])
   })
 })
