@@ -82,22 +82,20 @@ function escapeValue(value: string): string {
 }
 
 function readRdns(rdns: DerReader): Name {
-  const name: NameAttribute[][] = []
-  while (!rdns.done) name.push(readRdn(rdns.enter(TAG.set)))
-  return name
+  return rdns.list('Name', () => readRdn(rdns.enter(TAG.set)))
 }
 
 function readRdn(set: DerReader): NameAttribute[] {
-  const attributes: NameAttribute[] = []
   let previous: Buffer | undefined
-  while (!set.done) {
+  const attributes = set.list('RDN', () => {
     const start = set.offset
-    attributes.push(readAttribute(set.sequence()))
+    const attribute = readAttribute(set.sequence())
     const element = set.bytes.subarray(start, set.offset)
     // X.690 §11.6: the members of a SET OF stand in ascending order of their encodings.
     if (previous && Buffer.compare(previous, element) >= 0) throw new DerError('RDN is not in DER order', start)
     previous = element
-  }
+    return attribute
+  })
   if (attributes.length === 0) throw new DerError('RDN is empty', set.offset)
   return attributes
 }

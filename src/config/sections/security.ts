@@ -3,6 +3,7 @@
 import { z } from 'zod/v4'
 import { keysOf } from '../../lib/keys.ts'
 import { SIGNATURE_ALGORITHMS } from '../../pki/algorithms.ts'
+import { MAX_LIST_LENGTH } from '../../pki/der.ts'
 import { normalizeDnsName } from '../../protocol/identifier.ts'
 import { EC_CURVES } from '../../protocol/jwk.ts'
 import { JWS_ALGORITHMS } from '../../protocol/jws-algorithms.ts'
@@ -66,7 +67,10 @@ const IdentifierPolicy = z
     allow_wildcards: setting(flag(true), 'Allow `*.` names.'),
     allow_ip: setting(flag(false), 'Allow IP addresses as identifiers (RFC 8738).'),
     allow_single_label: setting(flag(false), 'Allow names without a dot.'),
-    max_identifiers_per_order: setting(whole(1, 100), 'Most identifiers one order may name.'),
+    max_identifiers_per_order: setting(
+      z.int().min(1).max(MAX_LIST_LENGTH).default(100),
+      'Most identifiers one order may name.',
+    ),
     max_identifier_value_length: setting(whole(1, 253), 'Longest identifier.', { unit: 'bytes' }),
     enforce_account_allowlist: setting(
       flag(false),

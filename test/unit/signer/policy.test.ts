@@ -233,8 +233,13 @@ const REFUSED: readonly (readonly [what: string, changes: RawTbsChanges, sentenc
   ],
   [
     'names that make an audit line longer than its reader looks back',
-    san(...Array.from({ length: 20_000 }, (_, i) => dns(`a${i}.b`))),
+    san(...Array.from({ length: 900 }, (_, i) => dns(`a${i}.${'b'.repeat(60)}.${'c'.repeat(60)}.${'d'.repeat(30)}`))),
     /more than 131072 characters/,
+  ],
+  [
+    'more names than any order has',
+    san(...Array.from({ length: 20_000 }, (_, i) => dns(`a${i}.b`))),
+    /GeneralNames has more than 1000 values/,
   ],
   [
     'an excluded address',
