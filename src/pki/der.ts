@@ -115,12 +115,11 @@ export class DerReader {
     return this.bytes.subarray(start, this.offset)
   }
 
-  /** The values up to the end, each read by `readItem`; `what` names the list. At most `MAX_LIST_LENGTH`. */
-  list<T>(what: string, readItem: (reader: DerReader) => T): T[] {
+  /** The values up to the end, each read by `readItem`; `what` names the list. */
+  list<T>(what: string, readItem: (reader: DerReader) => T, max = MAX_LIST_LENGTH): T[] {
     const items: T[] = []
     while (!this.done) {
-      if (items.length === MAX_LIST_LENGTH)
-        throw new DerError(`${what} has more than ${MAX_LIST_LENGTH} values`, this.offset)
+      if (items.length === max) throw new DerError(`${what} has more than ${max} values`, this.offset)
       items.push(readItem(this))
     }
     return items
