@@ -6,7 +6,8 @@
  */
 
 import { BlockList } from 'node:net'
-import type { SignatureAlgorithm } from '../src/pki/algorithms.ts'
+import { keysOf } from '../src/lib/keys.ts'
+import { CURVES, type SignatureAlgorithm } from '../src/pki/algorithms.ts'
 import { DerError } from '../src/pki/der.ts'
 import type { GeneralName } from '../src/pki/general-names.ts'
 import { lintTbsCertificate } from '../src/pki/lint.ts'
@@ -17,7 +18,9 @@ import {
   serialNumberHex,
   type TbsCertificate,
 } from '../src/pki/tbs-certificate.ts'
+import { checkSubjectKey, type SubjectKeyPolicy } from '../src/pki/weak-key.ts'
 import type { PolicyConfig } from './config.ts'
+import { checkCertificateForms } from './extension-forms.ts'
 
 const DAY_MS = 86_400_000
 
@@ -43,7 +46,7 @@ export interface SigningPolicy {
   maxValidityMs: number
   maxStartOffsetMs: number
   keyTypes: ReadonlySet<string>
-  rsaBits: { min: number; max: number }
+  key: SubjectKeyPolicy
   keyUsages: ReadonlySet<string>
   keyUsageRequired: boolean
   extendedKeyUsages: ReadonlySet<string>
@@ -57,6 +60,9 @@ export interface SigningPolicy {
   crlUrls: readonly string[] | undefined
 }
 
+/** RFC 8737 §3: acmeIdentifier is for who answers a challenge with a certificate of its own making. */
+const LEAF_EXTENSIONS = Object.values(EXTENSION).filter((oid) => oid !== EXTENSION.acmeIdentifier)
+
 /** Brings the configuration into the form in which it is asked. */
 export function compilePolicy(config: PolicyConfig, issuer: IssuerFacts): SigningPolicy {
   return {
@@ -64,7 +70,12 @@ export function compilePolicy(config: PolicyConfig, issuer: IssuerFacts): Signin
     maxValidityMs: config.max_validity_days * DAY_MS,
     maxStartOffsetMs: config.max_start_offset_days * DAY_MS,
     keyTypes: new Set(config.key_types),
-    rsaBits: { min: config.min_rsa_bits, max: config.max_rsa_bits },
+    key: {
+      rsaMinBits: config.min_rsa_bits,
+      rsaMaxBits: config.max_rsa_bits,
+      curves: keysOf(CURVES).filter((curve) => config.key_types.includes(curve)),
+      ed25519: config.key_types.includes('Ed25519'),
+    },
     keyUsages: new Set(config.key_usages),
     keyUsageRequired: config.key_usage_required,
     extendedKeyUsages: new Set(config.extended_key_usages),
@@ -72,7 +83,7 @@ export function compilePolicy(config: PolicyConfig, issuer: IssuerFacts): Signin
     permitted: compileSubtrees(config.permitted),
     excluded: compileSubtrees(config.excluded),
     subjectAttributes: new Set(config.subject_attributes),
-    extensions: new Set([...Object.values(EXTENSION), ...config.extra_extensions]),
+    extensions: new Set([...LEAF_EXTENSIONS, ...config.extra_extensions]),
     maxCrlValidityMs: config.max_crl_validity_days * DAY_MS,
     crlUrls: config.crl_urls,
   }
@@ -127,6 +138,7 @@ const CHECKS: readonly Check[] = [
   checkUsages,
   checkExtensions,
   checkCrlUrls,
+  checkCertificateForms,
   checkNames,
   checkSubject,
 ]
@@ -172,11 +184,9 @@ function checkValidity({ notBefore, notAfter }: TbsCertificate, policy: SigningP
   return undefined
 }
 
-function checkKey({ spki }: TbsCertificate, { keyTypes, rsaBits }: SigningPolicy): string | undefined {
+function checkKey({ spki }: TbsCertificate, { keyTypes, key }: SigningPolicy): string | undefined {
   const type = keyTypeOf(spki)
-  if (!keyTypes.has(type)) return `key type ${type} is not allowed`
-  if (spki.kind !== 'rsa' || (spki.bits >= rsaBits.min && spki.bits <= rsaBits.max)) return undefined
-  return `RSA key of ${spki.bits} bits is outside ${rsaBits.min} to ${rsaBits.max}`
+  return keyTypes.has(type) ? checkSubjectKey(spki, key) : `key type ${type} is not allowed`
 }
 
 function keyTypeOf(spki: TbsCertificate['spki']): string {
@@ -199,7 +209,12 @@ function checkExtensions(tbs: TbsCertificate, policy: SigningPolicy): string | u
   const critical = tbs.unknownCriticalExtensions[0]
   if (critical !== undefined) return `critical extension ${critical} is unknown`
   const other = tbs.extensions.find(({ oid }) => !policy.extensions.has(oid))
-  return other && `extension ${other.oid} is not allowed`
+  if (other) return `extension ${other.oid} is not allowed`
+  const hasOid = (wanted: string) => tbs.extensions.some(({ oid }) => oid === wanted)
+  // Without it the key is no CA's all the same (RFC 5280 §4.2.1.9); there is software that does not know that.
+  if (!hasOid(EXTENSION.basicConstraints)) return 'basicConstraints is missing'
+  const purposes = tbs.extensions.find(({ oid }) => oid === EXTENSION.extendedKeyUsage)
+  return purposes?.critical ? 'extendedKeyUsage is critical' : undefined
 }
 
 function checkCrlUrls({ crlDistributionPointUrls }: TbsCertificate, policy: SigningPolicy): string | undefined {
@@ -263,11 +278,13 @@ function checkIpAddress(value: string, { permitted, excluded }: SigningPolicy): 
 }
 
 function checkSubject({ subject, subjectAltNames }: TbsCertificate, policy: SigningPolicy): string | undefined {
+  if (subject.length === 0) return undefined
+  const names = new Set<string | undefined>(subjectAltNames.map(({ value }) => value))
   for (const { oid, value } of subject.flat()) {
     const type = ATTRIBUTE_SHORT_NAMES.get(oid) ?? oid
     if (!policy.subjectAttributes.has(type)) return `subject attribute ${type} is not allowed`
     // Some clients still read the common name as a host name, so it must have passed the checks of one.
-    if (oid === COMMON_NAME && !subjectAltNames.some((name) => name.value === value)) {
+    if (oid === COMMON_NAME && !names.has(value)) {
       return 'common name is none of the subject alternative names'
     }
   }
