@@ -14,11 +14,10 @@ import {
   writeCrlDistributionPoints,
   writeDistributionPointName,
   writeExtension,
-  writeSubjectKeyIdentifier,
 } from '../src/pki/extensions.ts'
 import { CRL_EXTENSION, EXTENSION } from '../src/pki/oids.ts'
 import type { CrlExtensions } from '../src/pki/tbs-cert-list-reader.ts'
-import { subjectKeyIdentifier, type TbsCertificate } from '../src/pki/tbs-certificate.ts'
+import type { TbsCertificate } from '../src/pki/tbs-certificate.ts'
 
 interface Form<T> {
   /** Writes the extension anew from what was read of it. */
@@ -56,13 +55,6 @@ const CERTIFICATE_FORMS: ReadonlyMap<string, Form<TbsCertificate>> = new Map<str
     {
       write: (writer, { authorityKeyIdentifier }) => writeAuthorityKeyIdentifier(writer, authorityKeyIdentifier!),
       refusal: KEY_IDENTIFIER_ONLY,
-    },
-  ],
-  [
-    EXTENSION.subjectKeyIdentifier,
-    {
-      write: (writer, { spki }) => writeSubjectKeyIdentifier(writer, subjectKeyIdentifier(spki.keyBits)),
-      refusal: 'subjectKeyIdentifier is not that of the subject key',
     },
   ],
 ])

@@ -16,6 +16,7 @@ import {
   MAX_SERIAL_OCTETS,
   parseTbsCertificate,
   serialNumberHex,
+  subjectKeyIdentifier,
   type TbsCertificate,
 } from '../src/pki/tbs-certificate.ts'
 import { checkSubjectKey, type SubjectKeyPolicy } from '../src/pki/weak-key.ts'
@@ -184,9 +185,13 @@ function checkValidity({ notBefore, notAfter }: TbsCertificate, policy: SigningP
   return undefined
 }
 
-function checkKey({ spki }: TbsCertificate, { keyTypes, key }: SigningPolicy): string | undefined {
+function checkKey(tbs: TbsCertificate, { keyTypes, key }: SigningPolicy): string | undefined {
+  const { spki, subjectKeyIdentifier: identifier } = tbs
   const type = keyTypeOf(spki)
-  return keyTypes.has(type) ? checkSubjectKey(spki, key) : `key type ${type} is not allowed`
+  if (!keyTypes.has(type)) return `key type ${type} is not allowed`
+  if (identifier && !identifier.equals(subjectKeyIdentifier(spki.keyBits)))
+    return 'subjectKeyIdentifier is not that of the subject key'
+  return checkSubjectKey(spki, key)
 }
 
 function keyTypeOf(spki: TbsCertificate['spki']): string {
