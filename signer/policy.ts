@@ -102,7 +102,14 @@ function compileSubtrees({ dns, ip }: PolicyConfig['permitted']): Subtrees {
 
 const familyOf = (address: string) => (address.includes(':') ? 'ipv6' : 'ipv4')
 
-export type PolicyVerdict = { refusal: string } | { serialNumber: string; names: readonly GeneralName[] }
+export type PolicyVerdict =
+  | { refusal: string }
+  | {
+      serialNumber: string
+      names: readonly GeneralName[]
+      /** DER of the SubjectPublicKeyInfo. */
+      spki: Buffer
+    }
 
 /** Total over all bytes: what cannot be read is refused like what may not be signed. */
 export function checkTbsCertificate(der: Buffer, policy: SigningPolicy, now: Date): PolicyVerdict {
@@ -119,7 +126,7 @@ export function checkTbsCertificate(der: Buffer, policy: SigningPolicy, now: Dat
   }
   const finding = lintTbsCertificate(tbs)[0]
   if (finding !== undefined) return { refusal: `lint: ${finding}` }
-  return { serialNumber: serialNumberHex(tbs.serialNumber), names: tbs.subjectAltNames }
+  return { serialNumber: serialNumberHex(tbs.serialNumber), names: tbs.subjectAltNames, spki: tbs.spki.der }
 }
 
 /** How names stand in the audit chain: `dns:www.example.org`, `ip:192.0.2.1`. */

@@ -21,6 +21,7 @@ import { inspectPlaces } from './place-check.ts'
 import { dropPrivileges, isRoot } from './privileges.ts'
 import { readSharedSecret } from './protocol.ts'
 import { listen, prepareSocket } from './server.ts'
+import { SignedSerials } from './signed-serials.ts'
 import type { SigningService } from './signing.ts'
 import { atKey } from './start-failure.ts'
 
@@ -93,7 +94,11 @@ async function serveUntil(
   const crlNumbers = await atKey(config.crl_numbers_file === undefined ? 'audit.file' : 'crl_numbers_file', () =>
     openCrlNumbers(config.crl_numbers_file ?? `${config.audit.file}.crl-numbers`),
   )
-  const { chain: audit, keptAside } = await atKey('audit.file', () =>
+  const {
+    chain: audit,
+    lines,
+    keptAside,
+  } = await atKey('audit.file', () =>
     openAuditChain({ path: config.audit.file, maxBytes: config.audit.max_bytes }, (failure) =>
       log.error({ err: failure }, 'nothing is signed until the signer is started again'),
     ),
@@ -101,7 +106,9 @@ async function serveUntil(
   if (keptAside !== undefined) log.warn({ keptAside }, 'the last audit line was torn; it is kept aside')
 
   const counters = createCounters()
-  const service: SigningService = { issuers, audit, counters }
+  const serials = new SignedSerials()
+  serials.recall(lines)
+  const service: SigningService = { issuers, audit, serials, counters }
   const server = await listen({
     socketPath: config.socket,
     secret,

@@ -235,20 +235,20 @@ function notRecorded(cause: Error): SignerUnavailable {
 /**
  * Opens the chain for appending, making the file (mode 0640) when it is missing, and repairs what a crash left.
  * @param onStop hears once why no line is accepted any more, also when nobody waits for one
- * @returns the chain and, after a repair, the file that holds the damaged bytes.
+ * @returns the chain, its newest lines and, after a repair, the file that holds the damaged bytes.
  * @throws Error in one sentence when the end of the file is no chain.
  */
 export async function openAuditChain(
   { path: file, maxBytes }: AuditFile,
   onStop: (failure: Error) => void = () => undefined,
-): Promise<{ chain: AuditChain; keptAside: string | undefined }> {
-  const { fd, tail, damaged } = openAtTail(file)
+): Promise<{ chain: AuditChain; lines: readonly AuditLine[]; keptAside: string | undefined }> {
+  const { fd, tail, damaged, lines } = openAtTail(file)
   const chain = new AuditChain(fd, { path: file, maxBytes }, tail, onStop)
-  if (damaged.length === 0) return { chain, keptAside: undefined }
+  if (damaged.length === 0) return { chain, lines, keptAside: undefined }
 
   const keptAside = keepAside(`${file}.torn-${tail.sequence + 1}`, damaged)
   ftruncateSync(fd, tail.length)
   const record = { issuer: '', serial: '', names: [], sha256: sha256Hex(damaged), requester: path.basename(keptAside) }
   await chain.append({ method: 'auditRepair', ...record })
-  return { chain, keptAside }
+  return { chain, lines, keptAside }
 }
