@@ -2,7 +2,7 @@
 
 import pino, { type Logger } from 'pino'
 import { ignoreUserSignals, RELOAD_OR_STOP } from '../src/lib/user-signals.ts'
-import { type AuditChain, openAuditChain } from './audit/chain.ts'
+import { type AuditChain, type AuditEvents, openAuditChain } from './audit/chain.ts'
 import type { SignerConfig } from './config.ts'
 import { createCounters } from './counters.ts'
 import { type CrlNumbers, openCrlNumbers } from './crl-numbers.ts'
@@ -99,9 +99,7 @@ async function serveUntil(
     lines,
     keptAside,
   } = await atKey('audit.file', () =>
-    openAuditChain({ path: config.audit.file, maxBytes: config.audit.max_bytes }, (failure) =>
-      log.error({ err: failure }, 'nothing is signed until the signer is started again'),
-    ),
+    openAuditChain({ path: config.audit.file, maxBytes: config.audit.max_bytes }, auditEvents(log)),
   )
   if (keptAside !== undefined) log.warn({ keptAside }, 'the last audit line was torn; it is kept aside')
 
@@ -160,6 +158,16 @@ function createHandlers(
     signCertificate: signCertificateMethod(service),
     testSign: testSignMethod(service),
     ...crlMethods(service, crlNumbers, uploads),
+  }
+}
+
+function auditEvents(log: Logger): AuditEvents {
+  return {
+    stopped(failure, untilThereIsRoom) {
+      const until = untilThereIsRoom ? 'there is room for the audit chain' : 'the signer is started again'
+      log.error({ err: failure }, `nothing is signed until ${until}`)
+    },
+    resumed: () => log.warn('there is room for the audit chain again; signing goes on'),
   }
 }
 
