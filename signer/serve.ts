@@ -107,6 +107,7 @@ async function serveUntil(
   const serials = new SignedSerials()
   serials.recall(lines)
   const service: SigningService = { issuers, audit, serials, counters }
+  const uploads = new CrlUploads(config.limits.crl_bytes)
   const server = await listen({
     socketPath: config.socket,
     secret,
@@ -117,7 +118,8 @@ async function serveUntil(
       handshakeTimeoutMs: config.limits.handshake_timeout * 1000,
       gracefulTimeoutMs: config.limits.graceful_timeout * 1000,
     },
-    handlers: createHandlers(service, version, crlNumbers, new CrlUploads(config.limits.crl_bytes)),
+    handlers: createHandlers(service, version, crlNumbers, uploads),
+    onClosed: (connection) => uploads.forgetUnsigned(connection),
     counters,
     log,
   })
