@@ -20,6 +20,7 @@ import { announceInstance, type InstancePresence } from '../store/instance-prese
 import { migrate, requireCurrentSchema } from '../store/migrate.ts'
 import { GROUP_DISTANCE_MS } from '../store/pipeline.ts'
 import { backgroundEvents, backgroundTasks } from './background.ts'
+import { loadBlockedKeys } from './blocked-keys.ts'
 import { startCrls } from './crl.ts'
 import { PINO_LEVELS } from './logging.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from './messages.ts'
@@ -123,6 +124,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
   db.pipeline.keepDistance(GROUP_DISTANCE_MS)
   teardown.add(() => db.close())
   for (const warning of await durabilityWarnings(db)) log.warn({ event: 'database_durability' }, warning)
+  await loadBlockedKeys(config, db, log)
   const presence = await announceInstance(databaseSettings(config), (error) => {
     if (!stopping) log.warn({ reason: error.message }, 'presence connection lost')
   })
@@ -327,6 +329,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     directoryUrl: `${urlSettings(config).externalUrl}${config.api.base_path}${config.acme.paths.directory}`,
     signerPid: signer.pid,
     async apply(next: Config) {
+      await loadBlockedKeys(next, db, log)
       for (const data of threads) data.config = next
       const settings = liveSettings(next)
       log.level = PINO_LEVELS[settings.logLevel]

@@ -268,6 +268,7 @@ export function createAcmeContext(
       externalAccounts,
       accounts,
       requireMailDomains,
+      stores.certificates.isKeyBlocked,
       registrationPolicy(config),
       {
         registered(account, eabKid) {

@@ -7,7 +7,7 @@ import { MAX_LIST_LENGTH } from '../../pki/der.ts'
 import { normalizeDnsName } from '../../protocol/identifier.ts'
 import { EC_CURVES } from '../../protocol/jwk.ts'
 import { JWS_ALGORITHMS } from '../../protocol/jws-algorithms.ts'
-import { checkedText, choice, flag, list, setting, someOf, whole } from '../field.ts'
+import { checkedText, choice, flag, list, optionalText, setting, someOf, whole } from '../field.ts'
 
 /** Verification time of an RSA signature grows with the key; 16384 bits is where the reference implementation stops. */
 const MAX_RSA_BITS = 16384
@@ -107,6 +107,11 @@ export const Security = z
     min_csr_ec_key_size: setting(whole(224, 256), 'Smallest elliptic-curve key in a certification request.', {
       unit: 'bits',
     }),
+    blocked_keys_file: setting(
+      optionalText(),
+      'File of keys that are never accepted, in certification requests and for accounts: one SHA-256 of a SubjectPublicKeyInfo a line, in hexadecimal, `#` begins a comment; at most 1,000,000. Read at the start and at every SIGHUP into the database, where all instances see it; an empty file takes back what a former one listed.',
+      { reload: 'live' },
+    ),
     hsts_max_age_seconds: setting(
       whole(0, 63072000),
       'Lifetime of the Strict-Transport-Security header; 0 sends none.',
