@@ -37,7 +37,7 @@ export interface Unreached {
 
 /** One of IPv6 and a few of IPv4, or a few of the only family; each gets its share of the time that is left. */
 const MAX_CONNECT_ATTEMPTS = 4
-/** Of each family. An answer of 64 KiB has thousands, and each would be compared with every blocked network. */
+/** Of each family. An answer has up to a thousand, and each would be compared with every blocked network. */
 const MAX_ADDRESSES = 32
 
 /** Total; ends within the deadline. The socket has no listener but one that swallows errors. */
