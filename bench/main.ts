@@ -7,7 +7,7 @@
 
 import { setImmediate } from 'node:timers/promises'
 import sade from 'sade'
-import { nearest } from '../src/config-file/suggest.ts'
+import { nearest } from '../src/shared/config-file/suggest.ts'
 import type { Command, Session } from './command.ts'
 import { Interrupted, interruptBySignals, interruptedBy } from './interrupt.ts'
 import { OptionsError, type Raw } from './options/reader.ts'

@@ -3,8 +3,8 @@
  * read by nobody here, so a front that was taken over could have it signed.
  */
 
-import { DerReader } from '../src/pki/der.ts'
-import { type DerWriter, encodeDer } from '../src/pki/der-writer.ts'
+import { DerReader } from '../src/shared/pki/der.ts'
+import { type DerWriter, encodeDer } from '../src/shared/pki/der-writer.ts'
 import {
   type Extension,
   readExtensions,
@@ -14,10 +14,10 @@ import {
   writeCrlDistributionPoints,
   writeDistributionPointName,
   writeExtension,
-} from '../src/pki/extensions.ts'
-import { CRL_EXTENSION, EXTENSION } from '../src/pki/oids.ts'
-import type { CrlExtensions } from '../src/pki/tbs-cert-list-reader.ts'
-import type { TbsCertificate } from '../src/pki/tbs-certificate.ts'
+} from '../src/shared/pki/extensions.ts'
+import { CRL_EXTENSION, EXTENSION } from '../src/shared/pki/oids.ts'
+import type { CrlExtensions } from '../src/shared/pki/tbs-cert-list-reader.ts'
+import type { TbsCertificate } from '../src/shared/pki/tbs-certificate.ts'
 
 interface Form<T> {
   /** Writes the extension anew from what was read of it. */

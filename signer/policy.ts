@@ -6,20 +6,20 @@
  */
 
 import { BlockList } from 'node:net'
-import { keysOf } from '../src/lib/keys.ts'
-import { CURVES, type SignatureAlgorithm } from '../src/pki/algorithms.ts'
-import { DerError } from '../src/pki/der.ts'
-import type { GeneralName } from '../src/pki/general-names.ts'
-import { lintTbsCertificate } from '../src/pki/lint.ts'
-import { ATTRIBUTE_SHORT_NAMES, COMMON_NAME, EXTENSION } from '../src/pki/oids.ts'
+import { keysOf } from '../src/shared/lib/keys.ts'
+import { CURVES, type SignatureAlgorithm } from '../src/shared/pki/algorithms.ts'
+import { DerError } from '../src/shared/pki/der.ts'
+import type { GeneralName } from '../src/shared/pki/general-names.ts'
+import { lintTbsCertificate } from '../src/shared/pki/lint.ts'
+import { ATTRIBUTE_SHORT_NAMES, COMMON_NAME, EXTENSION } from '../src/shared/pki/oids.ts'
 import {
   MAX_SERIAL_OCTETS,
   parseTbsCertificate,
   serialNumberHex,
   subjectKeyIdentifier,
   type TbsCertificate,
-} from '../src/pki/tbs-certificate.ts'
-import { checkSubjectKey, type SubjectKeyPolicy } from '../src/pki/weak-key.ts'
+} from '../src/shared/pki/tbs-certificate.ts'
+import { checkSubjectKey, type SubjectKeyPolicy } from '../src/shared/pki/weak-key.ts'
 import type { PolicyConfig } from './config.ts'
 import { checkCertificateForms } from './extension-forms.ts'
 

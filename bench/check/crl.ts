@@ -1,7 +1,7 @@
 /** Checks of a CRL (RFC 5280 §5.1): signed by the issuer of the certificates that name it, and not out of date. */
 
 import { verify, X509Certificate } from 'node:crypto'
-import { type DerReader, readSingle, TAG } from '../../src/pki/der.ts'
+import { type DerReader, readSingle, TAG } from '../../src/shared/pki/der.ts'
 import { Failure } from '../client/failure.ts'
 
 const END = '-----END CERTIFICATE-----'

@@ -1,9 +1,9 @@
 /** An issuer for certificates that nobody issues any more: its key is forgotten at once. */
 
 import { createPublicKey, generateKeyPairSync, randomBytes, sign } from 'node:crypto'
-import { buildRootTbsCertificate } from '../../src/pki/ca-certificate.ts'
-import { assembleCertificate } from '../../src/pki/certificate.ts'
-import { encodeCommonName } from '../../src/pki/name.ts'
+import { buildRootTbsCertificate } from '../../src/shared/pki/ca-certificate.ts'
+import { assembleCertificate } from '../../src/shared/pki/certificate.ts'
+import { encodeCommonName } from '../../src/shared/pki/name.ts'
 
 const YEAR_MS = 365 * 86_400_000
 

@@ -2,9 +2,9 @@
 
 import { mkdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
-import { ensureDevCa } from '../../src/main/embedded/dev-ca.ts'
-import { startEmbeddedPostgres } from '../../src/main/embedded/postgres.ts'
-import { decodePem } from '../../src/pki/pem.ts'
+import { ensureDevCa } from '../../src/dev/dev-ca.ts'
+import { startEmbeddedPostgres } from '../../src/dev/postgres.ts'
+import { decodePem } from '../../src/shared/pki/pem.ts'
 import { type Database, type DatabaseSettings, openDatabase } from '../../src/store/database.ts'
 import { migrate } from '../../src/store/migrate.ts'
 

@@ -4,8 +4,8 @@
  */
 
 import { createPublicKey, generateKeyPairSync, sign } from 'node:crypto'
-import { assembleCertificate, parseCertificate } from '../../src/pki/certificate.ts'
-import { buildTbsCertificate } from '../../src/pki/tbs-certificate.ts'
+import { assembleCertificate, parseCertificate } from '../../src/shared/pki/certificate.ts'
+import { buildTbsCertificate } from '../../src/shared/pki/tbs-certificate.ts'
 
 /** Octets of every serial number; the first digit is 4, so that no sign octet is needed. */
 const SERIAL_OCTETS = 17

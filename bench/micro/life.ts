@@ -4,7 +4,7 @@
  */
 
 import { randomBytes } from 'node:crypto'
-import { uuidv7 } from '../../src/lib/uuid.ts'
+import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import type { NewAccount, Requester } from '../../src/store/account-store.ts'
 import type { AttemptResult, Trigger } from '../../src/store/challenge-store.ts'
 import type { IssuanceIntent, IssuedCertificate } from '../../src/store/issuance-store.ts'

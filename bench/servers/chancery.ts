@@ -54,7 +54,7 @@ export function featuresFor({ challengeType, scenarios, skipsUnsupported, crlRea
 
 /** @throws Error with what the service said, when it did not start. */
 export async function startServer(build: Build, settings: ServerSettings, signal: AbortSignal): Promise<Server> {
-  const cli = path.join(build.root, 'dist/src/main/cli.js')
+  const cli = path.join(build.root, 'dist/src/cli/main.js')
   const known = flagsIn(await outputOf(process.execPath, [cli, 'serve', '--help'], build.root, signal))
   const port = await freePort()
   const responders = await freePlaces({ asksDns: settings.asksDns, asksTls: known.has('tlsalpn01-port') })

@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
-import { readDocument } from '../../src/config-file/document.ts'
+import { readDocument } from '../../src/shared/config-file/document.ts'
 import type { DatabaseSettings } from '../../src/store/database.ts'
 
 /** One connection, for a bench that looks beside the load. */

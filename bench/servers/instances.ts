@@ -5,7 +5,7 @@
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { readDocument } from '../../src/config-file/document.ts'
+import { readDocument } from '../../src/shared/config-file/document.ts'
 import { openDatabase } from '../../src/store/database.ts'
 import { familyOf, readProcesses } from '../measure/proc-stat.ts'
 import { roleOfCommand } from '../measure/server-cpu.ts'
@@ -52,7 +52,7 @@ export async function startInstance(host: Server, settings: InstanceSettings, si
   const config = path.join(dataDir, 'chancery.json')
   const text = instanceConfig(hostConfig(host.dataDir), { ...settings, dataDir, port, responders })
   writeFileSync(config, text, { mode: 0o600 })
-  const cli = path.join(OWN_ROOT, 'dist/src/main/cli.js')
+  const cli = path.join(OWN_ROOT, 'dist/src/cli/main.js')
   const command = [process.execPath, '--enable-source-maps', cli, 'serve', '-c', config]
   const directoryUrl = `https://localhost:${port}/directory`
   const child = { name: settings.name, command, cwd: OWN_ROOT, cpus: settings.cpus, answersAt: directoryUrl }

@@ -5,7 +5,7 @@ import path from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Logger } from 'pino'
 import type { Config } from '../config/schema.ts'
-import { describeFileError } from '../lib/file-error.ts'
+import { describeFileError } from '../shared/lib/file-error.ts'
 import { replaceListedKeys } from '../store/blocked-key-list.ts'
 import type { Database } from '../store/database.ts'
 

@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { parseCertificate } from '../../src/pki/certificate.ts'
+import { parseCertificate } from '../../src/shared/pki/certificate.ts'
 import { anAccount, openStores, type StoreFixture } from '../store/support.ts'
 
 const BENCH = path.resolve(import.meta.dirname, '../../bench/main.js')

@@ -31,7 +31,7 @@ describe('a line of /proc/<pid>/stat', () => {
   test('that is none is an error', () => assert.throws(() => parseProcStat('hello'), /not a stat line/))
 })
 
-const SERVICE = aProcess(10, 1, 100, 'node', 'dist/src/main/cli.js')
+const SERVICE = aProcess(10, 1, 100, 'node', 'dist/src/cli/main.js')
 const SIGNER = aProcess(11, 10, 30, 'node', '/opt/chancery/dist/signer/main.js')
 const POSTMASTER = aProcess(12, 10, 5, '/usr/lib/postgresql/15/bin/postgres', '-D', 'data')
 const BACKEND = aProcess(13, 12, 40, 'postgres: chancery chancery 127.0.0.1(4) INSERT')
@@ -141,7 +141,7 @@ describe('command lines', () => {
     [['node', '--enable-source-maps', 'dist/signer/main.js'], 'signer'],
     [['node', '/opt/chancery/dist/signer/start.cjs', 'serve', '-c', 'signer.yaml'], 'signer'],
     [['postgres: checkpointer '], 'postgres'],
-    [['node', 'dist/src/main/cli.js', 'serve'], undefined],
+    [['node', 'dist/src/cli/main.js', 'serve'], undefined],
     [['vi', 'postgres.conf'], undefined],
     [[], undefined],
   ]

@@ -15,7 +15,7 @@ describe('the part of a sample', () => {
     const stack = [
       frame('write', 'node:buffer'),
       frame('from', 'node:buffer'),
-      ours('parseJws', 'src/protocol/jws.js'),
+      ours('parseJws', 'src/shared/protocol/jws.js'),
       ours('runEndpoint', 'src/acme/endpoint.js'),
     ]
     assert.equal(partOf(stack), 'JWS and JSON parsing')
@@ -24,9 +24,12 @@ describe('the part of a sample', () => {
 
   test('tells verifications apart by who asked for them', () => {
     const verify = [frame('run'), frame('verifyOneShot', 'node:internal/crypto/sig')]
-    const ofPki = [...verify, ours('verifySignature', 'src/pki/signature.js')]
-    assert.equal(partOf([...verify, ours('verifySignature', 'src/protocol/jws-algorithms.js')]), 'verify: request')
-    assert.equal(partOf([...ofPki, ours('verifyCsrSignature', 'src/pki/csr.js')]), 'verify: CSR')
+    const ofPki = [...verify, ours('verifySignature', 'src/shared/pki/signature.js')]
+    assert.equal(
+      partOf([...verify, ours('verifySignature', 'src/shared/protocol/jws-algorithms.js')]),
+      'verify: request',
+    )
+    assert.equal(partOf([...ofPki, ours('verifyCsrSignature', 'src/shared/pki/csr.js')]), 'verify: CSR')
     assert.equal(partOf([...ofPki, ours('requireSignature', 'src/ca/signer-backend.js')]), 'verify: new certificate')
   })
 
@@ -58,13 +61,13 @@ describe('shares', () => {
       nodes: [
         { id: 1, callFrame: frame('(root)'), children: [2, 3] },
         { id: 2, callFrame: frame('(idle)'), hitCount: 900 },
-        { id: 3, callFrame: ours('parseJws', 'src/protocol/jws.js'), hitCount: 60, children: [4] },
+        { id: 3, callFrame: ours('parseJws', 'src/shared/protocol/jws.js'), hitCount: 60, children: [4] },
         { id: 4, callFrame: frame('mystery'), hitCount: 40 },
       ],
     })
     assert.equal(shares.total, 100)
     assert.deepEqual([...shares.parts], [['JWS and JSON parsing', 100]])
-    assert.equal(shares.functions.get('mystery ← parseJws src/protocol/jws.js [JWS and JSON parsing]'), 40)
+    assert.equal(shares.functions.get('mystery ← parseJws src/shared/protocol/jws.js [JWS and JSON parsing]'), 40)
   })
 
   test('of allocations are bytes', () => {
@@ -81,7 +84,7 @@ describe('shares', () => {
       nodes: [
         { id: 1, callFrame: frame('(root)'), children: [2, 3] },
         { id: 2, callFrame: frame('mystery'), hitCount: 30 },
-        { id: 3, callFrame: ours('parseJws', 'src/protocol/jws.js'), hitCount: 10 },
+        { id: 3, callFrame: ours('parseJws', 'src/shared/protocol/jws.js'), hitCount: 10 },
       ],
     })
     const threads = [

@@ -10,7 +10,7 @@ import { acmeCertificateMaker } from '../../../bench/responder/acme-certificate.
 import { answerQuery } from '../../../bench/responder/dns.ts'
 import { Proofs } from '../../../bench/responder/proofs.ts'
 import { accountLabel, proofFor } from '../../../bench/scenario/challenge.ts'
-import { accountLabel as labelOfServer } from '../../../src/protocol/account-label.ts'
+import { accountLabel as labelOfServer } from '../../../src/shared/protocol/account-label.ts'
 import { buildQuery, parseResponse } from '../../../workers/dns/message.ts'
 import { checkAcmeCertificate } from '../../../workers/validate/acme-certificate.ts'
 

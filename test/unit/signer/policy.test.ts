@@ -4,17 +4,17 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { parseConfig } from '../../../signer/config.ts'
 import { checkTbsCertificate, compilePolicy } from '../../../signer/policy.ts'
-import { contextConstructedTag, contextTag } from '../../../src/pki/der.ts'
-import { encodeDer } from '../../../src/pki/der-writer.ts'
+import { contextConstructedTag, contextTag } from '../../../src/shared/pki/der.ts'
+import { encodeDer } from '../../../src/shared/pki/der-writer.ts'
 import {
   writeAuthorityKeyIdentifier,
   writeCrlDistributionPoints,
   writeExtendedKeyUsage,
   writeKeyUsage,
   writeSubjectKeyIdentifier,
-} from '../../../src/pki/extensions.ts'
-import { EXTENSION } from '../../../src/pki/oids.ts'
-import { parseSpki } from '../../../src/pki/spki.ts'
+} from '../../../src/shared/pki/extensions.ts'
+import { EXTENSION } from '../../../src/shared/pki/oids.ts'
+import { parseSpki } from '../../../src/shared/pki/spki.ts'
 import { DAY_MS, leafTbs, makeAuthority, makeKeyPair, spkiOf } from '../../signer/authority.ts'
 import { type RawTbsChanges, rawExtension, rawName, rawTbs, type WritePart } from '../../signer/raw-tbs.ts'
 import { rawTbsList } from '../../signer/raw-tbs-list.ts'

@@ -4,9 +4,9 @@ import { describe, test } from 'node:test'
 import 'reflect-metadata'
 import * as x509 from '@peculiar/x509'
 import fc from 'fast-check'
-import { TAG } from '../../../src/pki/der.ts'
-import { encodeDer } from '../../../src/pki/der-writer.ts'
-import type { Identifier } from '../../../src/protocol/identifier.ts'
+import { TAG } from '../../../src/shared/pki/der.ts'
+import { encodeDer } from '../../../src/shared/pki/der-writer.ts'
+import type { Identifier } from '../../../src/shared/protocol/identifier.ts'
 import { checkAcmeCertificate } from '../../../workers/validate/acme-certificate.ts'
 import {
   acmeCertificate,
