@@ -11,6 +11,7 @@ import { schemaNodeOf } from '../src/shared/config-file/schema-node.ts'
 import { isSection, withSections } from '../src/shared/config-file/sections.ts'
 import { describeFileError } from '../src/shared/lib/file-error.ts'
 import { EXTENDED_KEY_USAGES, type ExtendedKeyUsage, KEY_USAGES } from '../src/shared/pki/oids.ts'
+import { RSA_BITS_LIMIT } from '../src/shared/pki/weak-key.ts'
 import { DEFAULT_MAX_FRAME_BYTES } from './protocol.ts'
 
 const KEY_TYPES = ['RSA', 'P-256', 'P-384', 'P-521', 'Ed25519'] as const
@@ -55,8 +56,8 @@ const Policy = z.strictObject({
     .array(z.enum(KEY_TYPES))
     .min(1)
     .default([...KEY_TYPES]),
-  min_rsa_bits: z.int().min(2048).max(16384).default(2048),
-  max_rsa_bits: z.int().min(2048).max(16384).default(8192),
+  min_rsa_bits: z.int().min(2048).max(RSA_BITS_LIMIT).default(2048),
+  max_rsa_bits: z.int().min(2048).max(RSA_BITS_LIMIT).default(RSA_BITS_LIMIT),
   key_usages: z
     .array(z.enum(LEAF_KEY_USAGES))
     .min(1)

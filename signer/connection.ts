@@ -36,6 +36,8 @@ export interface ConnectionContext {
   secret: Buffer
   limits: ConnectionLimits
   handlers: MethodHandlers
+  /** Of a connection that is gone: what its calls had as theirs. */
+  onClosed?(connection: object): void
   counters: Counters
   log: Logger
 }
@@ -61,8 +63,16 @@ export class Connection {
     socket.on('data', (chunk: Buffer) => this.#onData(chunk))
     socket.on('drain', () => socket.resume())
     socket.on('error', (error) => context.log.debug({ err: error }, 'signer connection failed'))
-    socket.on('close', () => clearTimeout(this.#handshakeTimer))
+    socket.on('close', () => {
+      clearTimeout(this.#handshakeTimer)
+      context.onClosed?.(this)
+    })
     this.#send(encodeHello(this.#serverNonce))
+  }
+
+  /** Whether its peer has shown that it holds the secret. */
+  get isAuthenticated(): boolean {
+    return this.#authenticated
   }
 
   /** Answers what is in flight, refuses what still comes, and closes. */
@@ -131,7 +141,7 @@ export class Connection {
   async #run<M extends MethodName>(method: M, { id, meta, payload, timeoutMs }: Frame): Promise<Buffer> {
     const params = decodeMeta<Parameters<MethodHandlers[M]>[0]>(METHODS[method].params as never, meta)
     const handler = this.#context.handlers[method] as (...args: unknown[]) => ReturnType<MethodHandlers[M]>
-    const reply = await handler(params, payload, { deadlineAt: performance.now() + timeoutMs })
+    const reply = await handler(params, payload, { deadlineAt: performance.now() + timeoutMs, connection: this })
     return encodeFrame({ kind: KIND.result, id, meta: reply.meta, payload: reply.payload })
   }
 

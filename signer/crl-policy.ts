@@ -11,8 +11,10 @@ import { lintCrlEntry, lintCrlExtensions, lintCrlHeader } from '../src/shared/pk
 import { MAX_CRL_NUMBER_LEAD_DAYS } from '../src/shared/pki/crl-number.ts'
 import { DerError } from '../src/shared/pki/der.ts'
 import { type CrlHeader, type ReadCrlEntry, TbsCertListReader } from '../src/shared/pki/tbs-cert-list-reader.ts'
+import { checkCrlForms } from './extension-forms.ts'
 import { isCrlUrlAllowed, type SigningPolicy } from './policy.ts'
 import { SignerRefusal } from './protocol.ts'
+import { SerialSet } from './serial-set.ts'
 
 /** A list of millions of entries takes minutes from its thisUpdate to here. */
 const MAX_AGE_MS = 3_600_000
@@ -32,6 +34,7 @@ export class CrlExamination {
   readonly #now: Date
   readonly #reader: TbsCertListReader
   #header: CrlHeader | undefined
+  readonly #serials = new SerialSet()
   #entries = 0
 
   /** @param bytes length of the whole TBSCertList, as announced */
@@ -66,6 +69,7 @@ export class CrlExamination {
       !found.authorityKeyIdentifier?.equals(issuer.keyIdentifier) &&
         'authorityKeyIdentifier is not the key identifier of the issuer',
     )
+    refuseIf(checkCrlForms(found))
     const urls = found.issuingDistributionPoint?.urls ?? []
     const other = urls.find((url) => !isCrlUrlAllowed(url, this.#policy))
     refuseIf(other && `the distribution point ${other} is not allowed`)
@@ -78,6 +82,10 @@ export class CrlExamination {
     this.#entries += 1
     const finding = lintCrlEntry(entry, this.#header!.thisUpdate.at)
     if (finding !== undefined) throw new SignerRefusal(`lint: entry ${this.#entries}: ${finding}`)
+    if (!this.#serials.add(entry.serialNumber))
+      throw new SignerRefusal(
+        `entry ${this.#entries}: serial number ${entry.serialNumber.toString('hex')} stands twice`,
+      )
   }
 }
 

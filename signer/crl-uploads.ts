@@ -1,4 +1,4 @@
-/** TBSCertLists on their way in: few at a time, each checked and hashed as it comes, forgotten when its client falls silent. */
+/** TBSCertLists on their way in: few at a time, each checked and hashed as it comes, forgotten when its client falls silent or is gone. */
 
 import { createHash, randomBytes } from 'node:crypto'
 import type { SignatureAlgorithm } from '../src/shared/pki/algorithms.ts'
@@ -82,7 +82,7 @@ function beginSignature({ key, policy }: Issuer, algorithm: SignatureAlgorithm):
 
 export class CrlUploads {
   readonly #maxBytes: number
-  readonly #uploads = new Map<string, { upload: CrlUpload; timer: NodeJS.Timeout }>()
+  readonly #uploads = new Map<string, { upload: CrlUpload; connection: object; timer: NodeJS.Timeout }>()
   /** Signed, and kept for a repeated question; oldest first. */
   readonly #answered = new Set<string>()
 
@@ -91,7 +91,7 @@ export class CrlUploads {
   }
 
   /** @returns the id. @throws SignerRefusal, SignerUnavailable */
-  begin(issuer: Issuer, requester: string, bytes: number): string {
+  begin(issuer: Issuer, requester: string, bytes: number, connection: object): string {
     if (bytes > this.#maxBytes) {
       throw new SignerRefusal(`a TBSCertList of ${bytes} bytes; at most ${this.#maxBytes} are accepted`)
     }
@@ -99,7 +99,7 @@ export class CrlUploads {
       throw new SignerUnavailable('too many CRLs are being signed')
     const id = randomBytes(16).toString('hex')
     const timer = setTimeout(() => this.forget(id), IDLE_MS).unref()
-    this.#uploads.set(id, { upload: new CrlUpload(issuer, requester, bytes), timer })
+    this.#uploads.set(id, { upload: new CrlUpload(issuer, requester, bytes), connection, timer })
     return id
   }
 
@@ -120,6 +120,12 @@ export class CrlUploads {
     this.#answered.add(id)
     const [oldest] = this.#answered
     if (this.#answered.size > MAX_ANSWERED && oldest !== undefined) this.forget(oldest)
+  }
+
+  /** The connection is gone. What is being signed or has been stays for a client that asks again by another one. */
+  forgetUnsigned(gone: object): void {
+    for (const [id, { upload, connection }] of this.#uploads)
+      if (connection === gone && upload.signature === undefined) this.forget(id)
   }
 
   forget(id: string): void {

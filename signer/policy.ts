@@ -6,7 +6,8 @@
  */
 
 import { BlockList } from 'node:net'
-import type { SignatureAlgorithm } from '../src/shared/pki/algorithms.ts'
+import { keysOf } from '../src/shared/lib/keys.ts'
+import { CURVES, type SignatureAlgorithm } from '../src/shared/pki/algorithms.ts'
 import { DerError } from '../src/shared/pki/der.ts'
 import type { GeneralName } from '../src/shared/pki/general-names.ts'
 import { lintTbsCertificate } from '../src/shared/pki/lint.ts'
@@ -15,9 +16,12 @@ import {
   MAX_SERIAL_OCTETS,
   parseTbsCertificate,
   serialNumberHex,
+  subjectKeyIdentifier,
   type TbsCertificate,
 } from '../src/shared/pki/tbs-certificate.ts'
+import { checkSubjectKey, type SubjectKeyPolicy } from '../src/shared/pki/weak-key.ts'
 import type { PolicyConfig } from './config.ts'
+import { checkCertificateForms } from './extension-forms.ts'
 
 const DAY_MS = 86_400_000
 
@@ -43,7 +47,7 @@ export interface SigningPolicy {
   maxValidityMs: number
   maxStartOffsetMs: number
   keyTypes: ReadonlySet<string>
-  rsaBits: { min: number; max: number }
+  key: SubjectKeyPolicy
   keyUsages: ReadonlySet<string>
   keyUsageRequired: boolean
   extendedKeyUsages: ReadonlySet<string>
@@ -57,6 +61,9 @@ export interface SigningPolicy {
   crlUrls: readonly string[] | undefined
 }
 
+/** RFC 8737 §3: acmeIdentifier is for who answers a challenge with a certificate of its own making. */
+const LEAF_EXTENSIONS = Object.values(EXTENSION).filter((oid) => oid !== EXTENSION.acmeIdentifier)
+
 /** Brings the configuration into the form in which it is asked. */
 export function compilePolicy(config: PolicyConfig, issuer: IssuerFacts): SigningPolicy {
   return {
@@ -64,7 +71,12 @@ export function compilePolicy(config: PolicyConfig, issuer: IssuerFacts): Signin
     maxValidityMs: config.max_validity_days * DAY_MS,
     maxStartOffsetMs: config.max_start_offset_days * DAY_MS,
     keyTypes: new Set(config.key_types),
-    rsaBits: { min: config.min_rsa_bits, max: config.max_rsa_bits },
+    key: {
+      rsaMinBits: config.min_rsa_bits,
+      rsaMaxBits: config.max_rsa_bits,
+      curves: keysOf(CURVES).filter((curve) => config.key_types.includes(curve)),
+      ed25519: config.key_types.includes('Ed25519'),
+    },
     keyUsages: new Set(config.key_usages),
     keyUsageRequired: config.key_usage_required,
     extendedKeyUsages: new Set(config.extended_key_usages),
@@ -72,7 +84,7 @@ export function compilePolicy(config: PolicyConfig, issuer: IssuerFacts): Signin
     permitted: compileSubtrees(config.permitted),
     excluded: compileSubtrees(config.excluded),
     subjectAttributes: new Set(config.subject_attributes),
-    extensions: new Set([...Object.values(EXTENSION), ...config.extra_extensions]),
+    extensions: new Set([...LEAF_EXTENSIONS, ...config.extra_extensions]),
     maxCrlValidityMs: config.max_crl_validity_days * DAY_MS,
     crlUrls: config.crl_urls,
   }
@@ -93,7 +105,12 @@ const familyOf = (address: string) => (address.includes(':') ? 'ipv6' : 'ipv4')
 /** `isOfName`: the configured subtrees do not allow a name, which any client may have asked for. */
 export type PolicyVerdict =
   | { refusal: string; isOfName?: true }
-  | { serialNumber: string; names: readonly GeneralName[] }
+  | {
+      serialNumber: string
+      names: readonly GeneralName[]
+      /** DER of the SubjectPublicKeyInfo. */
+      spki: Buffer
+    }
 
 /** Total over all bytes: what cannot be read is refused like what may not be signed. */
 export function checkTbsCertificate(der: Buffer, policy: SigningPolicy, now: Date): PolicyVerdict {
@@ -110,7 +127,7 @@ export function checkTbsCertificate(der: Buffer, policy: SigningPolicy, now: Dat
   }
   const finding = lintTbsCertificate(tbs)[0]
   if (finding !== undefined) return { refusal: `lint: ${finding}` }
-  return { serialNumber: serialNumberHex(tbs.serialNumber), names: tbs.subjectAltNames }
+  return { serialNumber: serialNumberHex(tbs.serialNumber), names: tbs.subjectAltNames, spki: tbs.spki.der }
 }
 
 /** How names stand in the audit chain: `dns:www.example.org`, `ip:192.0.2.1`. */
@@ -130,6 +147,7 @@ const CHECKS: readonly Check[] = [
   checkUsages,
   checkExtensions,
   checkCrlUrls,
+  checkCertificateForms,
   checkNames,
   checkSubject,
   checkSubtrees,
@@ -176,11 +194,13 @@ function checkValidity({ notBefore, notAfter }: TbsCertificate, policy: SigningP
   return undefined
 }
 
-function checkKey({ spki }: TbsCertificate, { keyTypes, rsaBits }: SigningPolicy): string | undefined {
+function checkKey(tbs: TbsCertificate, { keyTypes, key }: SigningPolicy): string | undefined {
+  const { spki, subjectKeyIdentifier: identifier } = tbs
   const type = keyTypeOf(spki)
   if (!keyTypes.has(type)) return `key type ${type} is not allowed`
-  if (spki.kind !== 'rsa' || (spki.bits >= rsaBits.min && spki.bits <= rsaBits.max)) return undefined
-  return `RSA key of ${spki.bits} bits is outside ${rsaBits.min} to ${rsaBits.max}`
+  if (identifier && !identifier.equals(subjectKeyIdentifier(spki.keyBits)))
+    return 'subjectKeyIdentifier is not that of the subject key'
+  return checkSubjectKey(spki, key)
 }
 
 function keyTypeOf(spki: TbsCertificate['spki']): string {
@@ -203,7 +223,12 @@ function checkExtensions(tbs: TbsCertificate, policy: SigningPolicy): string | u
   const critical = tbs.unknownCriticalExtensions[0]
   if (critical !== undefined) return `critical extension ${critical} is unknown`
   const other = tbs.extensions.find(({ oid }) => !policy.extensions.has(oid))
-  return other && `extension ${other.oid} is not allowed`
+  if (other) return `extension ${other.oid} is not allowed`
+  const hasOid = (wanted: string) => tbs.extensions.some(({ oid }) => oid === wanted)
+  // Without it the key is no CA's all the same (RFC 5280 §4.2.1.9); there is software that does not know that.
+  if (!hasOid(EXTENSION.basicConstraints)) return 'basicConstraints is missing'
+  const purposes = tbs.extensions.find(({ oid }) => oid === EXTENSION.extendedKeyUsage)
+  return purposes?.critical ? 'extendedKeyUsage is critical' : undefined
 }
 
 function checkCrlUrls({ crlDistributionPointUrls }: TbsCertificate, policy: SigningPolicy): string | undefined {
@@ -270,11 +295,13 @@ function checkIpAddress(value: string, { permitted, excluded }: SigningPolicy): 
 }
 
 function checkSubject({ subject, subjectAltNames }: TbsCertificate, policy: SigningPolicy): string | undefined {
+  if (subject.length === 0) return undefined
+  const names = new Set<string | undefined>(subjectAltNames.map(({ value }) => value))
   for (const { oid, value } of subject.flat()) {
     const type = ATTRIBUTE_SHORT_NAMES.get(oid) ?? oid
     if (!policy.subjectAttributes.has(type)) return `subject attribute ${type} is not allowed`
     // Some clients still read the common name as a host name, so it must have passed the checks of one.
-    if (oid === COMMON_NAME && !subjectAltNames.some((name) => name.value === value)) {
+    if (oid === COMMON_NAME && !names.has(value)) {
       return 'common name is none of the subject alternative names'
     }
   }

@@ -2,7 +2,7 @@
 
 import pino, { type Logger } from 'pino'
 import { ignoreUserSignals, RELOAD_OR_STOP } from '../src/shared/lib/user-signals.ts'
-import { type AuditChain, openAuditChain } from './audit/chain.ts'
+import { type AuditChain, type AuditEvents, openAuditChain } from './audit/chain.ts'
 import type { SignerConfig } from './config.ts'
 import { createCounters } from './counters.ts'
 import { type CrlNumbers, openCrlNumbers } from './crl-numbers.ts'
@@ -21,6 +21,7 @@ import { inspectPlaces } from './place-check.ts'
 import { dropPrivileges, isRoot } from './privileges.ts'
 import { readSharedSecret } from './protocol.ts'
 import { listen, prepareSocket } from './server.ts'
+import { SignedSerials } from './signed-serials.ts'
 import type { SigningService } from './signing.ts'
 import { atKey } from './start-failure.ts'
 
@@ -100,15 +101,20 @@ async function serveUntil(
   const crlNumbers = await atKey(config.crl_numbers_file === undefined ? 'audit.file' : 'crl_numbers_file', () =>
     openCrlNumbers(config.crl_numbers_file ?? `${config.audit.file}.crl-numbers`),
   )
-  const { chain: audit, keptAside } = await atKey('audit.file', () =>
-    openAuditChain({ path: config.audit.file, maxBytes: config.audit.max_bytes }, (failure) =>
-      log.error({ err: failure }, 'nothing is signed until the signer is started again'),
-    ),
+  const {
+    chain: audit,
+    lines,
+    keptAside,
+  } = await atKey('audit.file', () =>
+    openAuditChain({ path: config.audit.file, maxBytes: config.audit.max_bytes }, auditEvents(log)),
   )
   if (keptAside !== undefined) log.warn({ keptAside }, 'the last audit line was torn; it is kept aside')
 
   const counters = createCounters()
-  const service: SigningService = { issuers, audit, counters }
+  const serials = new SignedSerials()
+  serials.recall(lines)
+  const service: SigningService = { issuers, audit, serials, counters }
+  const uploads = new CrlUploads(config.limits.crl_bytes)
   const server = await listen({
     socketPath: config.socket,
     secret,
@@ -119,7 +125,8 @@ async function serveUntil(
       handshakeTimeoutMs: config.limits.handshake_timeout * 1000,
       gracefulTimeoutMs: config.limits.graceful_timeout * 1000,
     },
-    handlers: createHandlers(service, version, crlNumbers, new CrlUploads(config.limits.crl_bytes)),
+    handlers: createHandlers(service, version, crlNumbers, uploads),
+    onClosed: (connection) => uploads.forgetUnsigned(connection),
     counters,
     log,
   })
@@ -160,6 +167,16 @@ function createHandlers(
     signCertificate: signCertificateMethod(service),
     testSign: testSignMethod(service),
     ...crlMethods(service, crlNumbers, uploads),
+  }
+}
+
+function auditEvents(log: Logger): AuditEvents {
+  return {
+    stopped(failure, untilThereIsRoom) {
+      const until = untilThereIsRoom ? 'there is room for the audit chain' : 'the signer is started again'
+      log.error({ err: failure }, `nothing is signed until ${until}`)
+    },
+    resumed: () => log.warn('there is room for the audit chain again; signing goes on'),
   }
 }
 

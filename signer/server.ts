@@ -42,23 +42,35 @@ export async function prepareSocket(socketPath: string): Promise<void> {
 export async function listen(options: ServerOptions): Promise<SignerServer> {
   const { socketPath, limits, counters, log } = options
   const connections = new Set<Connection>()
+  const remove = (connection: Connection) => {
+    connections.delete(connection)
+    counters.connections = connections.size
+  }
   const server = createServer((socket) => {
     if (connections.size >= limits.connections) {
       log.warn({ limit: limits.connections }, 'too many connections; one was turned away')
-      socket.destroy()
-      return
+      const silent = oldestSilent(connections)
+      if (!silent) {
+        socket.destroy()
+        return
+      }
+      remove(silent)
+      silent.destroy()
     }
     const connection = new Connection(socket, options)
     connections.add(connection)
     counters.connections = connections.size
-    socket.on('close', () => {
-      connections.delete(connection)
-      counters.connections = connections.size
-    })
+    socket.on('close', () => remove(connection))
   })
   await startListening(server, socketPath)
   server.on('error', (error) => log.error({ err: error }, 'accepting a connection failed'))
   return { drain: () => drain(server, connections, limits.gracefulTimeoutMs) }
+}
+
+/** A client that holds the secret is through its handshake within milliseconds: one that is silent loses little. */
+function oldestSilent(connections: ReadonlySet<Connection>): Connection | undefined {
+  for (const connection of connections) if (!connection.isAuthenticated) return connection
+  return undefined
 }
 
 /** @throws Error in one sentence */

@@ -5,11 +5,13 @@ import type { AuditRecord } from './audit/line.ts'
 import type { Counters } from './counters.ts'
 import type { Issuer } from './issuers.ts'
 import { SignerRefusal, SignerUnavailable } from './protocol.ts'
+import type { SignedSerials } from './signed-serials.ts'
 
 export interface SigningService {
   /** Replaced as a whole when the configuration is read again. */
   issuers: ReadonlyMap<string, Issuer>
   audit: AuditChain
+  serials: SignedSerials
   counters: Counters
 }
 

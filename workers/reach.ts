@@ -37,15 +37,18 @@ export interface Unreached {
 
 /** One of IPv6 and a few of IPv4, or a few of the only family; each gets its share of the time that is left. */
 const MAX_CONNECT_ATTEMPTS = 4
+/** Of each family. An answer has up to a thousand, and each would be compared with every blocked network. */
+const MAX_ADDRESSES = 32
 
 /** Total; ends within the deadline. The socket has no listener but one that swallows errors. */
 export async function reach(destination: Destination, context: ReachContext): Promise<Socket | Unreached> {
   const found = await addressesOf(destination.host, context)
   if ('kind' in found) return found
 
-  const blocked = found.filter((address) => context.policy.isBlocked(address))
+  const blocked: string[] = []
+  const allowed: string[] = []
+  for (const address of found) (context.policy.isBlocked(address) ? blocked : allowed).push(address)
   if (blocked.length > 0) context.evidence.push({ step: 'blocked', addresses: blocked })
-  const allowed = found.filter((address) => !blocked.includes(address))
   if (allowed.length === 0) return unreached('connection', 'no address that this server may connect to', false)
   return connectToOne(destination, connectOrder(allowed), context)
 }
@@ -57,8 +60,9 @@ async function addressesOf(host: string, { dns, deadline, evidence }: ReachConte
   const found = await dns.resolveAddresses(host, deadline)
   if (found.kind === 'answer') {
     const { resolver, aliases, ipv6, ipv4 } = found
-    evidence.push({ step: 'resolved', host, addresses: [...ipv6, ...ipv4], resolver, aliases })
-    return [...ipv6, ...ipv4]
+    const addresses = [...ipv6.slice(0, MAX_ADDRESSES), ...ipv4.slice(0, MAX_ADDRESSES)]
+    evidence.push({ step: 'resolved', host, addresses, resolver, aliases })
+    return addresses
   }
   const reason = found.kind === 'failed' ? found.reason : NO_ADDRESS[found.kind]
   evidence.push({ step: 'not-resolved', host, reason })

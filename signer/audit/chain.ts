@@ -16,22 +16,27 @@
  * on with the chain. A crash between the two leaves no file, and the next start goes on from the newest segment.
  *
  * Fail closed: after a failed write or sync, when no new file could be begun, or when somebody else changed the length of the file, moved it (a log rotation)
- * or removed it, no line is accepted any more, and hence nothing is signed, until the daemon is started again.
+ * or removed it, no line is accepted any more, and hence nothing is signed, until the daemon is started again. A disk that
+ * is full passes: what was written of the last group, whose signatures nobody has been given, is cut off, and the chain
+ * goes on when there is room.
  */
 
-import { closeSync, fstatSync, ftruncateSync, renameSync, type Stats, statSync, write } from 'node:fs'
+import { closeSync, fstatSync, fsyncSync, ftruncateSync, renameSync, type Stats, statSync, write } from 'node:fs'
 import path from 'node:path'
 import { SignerUnavailable } from '../protocol.ts'
-import { type AuditLine, type AuditRecord, sha256Hex } from './line.ts'
+import { type AuditLine, type AuditRecord, type ChainPlace, sha256Hex } from './line.ts'
+import { hasRoom, isWantOfRoom } from './room.ts'
 import { segmentName } from './segments.ts'
 import { keepAside, MAX_GROUP_BYTES, openAtTail, openForAppending, syncDirectory, type Tail } from './tail.ts'
 
 const MAX_GROUP_LINES = 512
 /** T above: at 1,000 signatures a second a group has four lines, and a client waits two milliseconds longer. */
 const GROUP_INTERVAL_MS = 4
+const ROOM_CHECK_MS = 1000
 
 interface Pending {
   line: string
+  place: ChainPlace
   resolve(): void
   reject(error: Error): void
 }
@@ -42,6 +47,13 @@ export interface AuditFile {
   maxBytes: number
 }
 
+export interface AuditEvents {
+  /** Why no line is accepted any more, once each time, also when nobody waits for one. */
+  stopped?(failure: Error, untilThereIsRoom: boolean): void
+  /** There is room, and lines are accepted again. */
+  resumed?(): void
+}
+
 /** What tells whether the name of the file still leads to the one that is open. */
 type FileIdentity = Pick<Stats, 'ino' | 'dev'>
 
@@ -49,30 +61,32 @@ export class AuditChain {
   #fd: number
   #identity: FileIdentity
   readonly #file: AuditFile
-  readonly #onStop: (failure: Error) => void
+  readonly #events: AuditEvents
   /** Sequence number of the first line in the current file. */
   #first: number
   #tail: Tail
-  /** Sequence number of the newest line on disk. */
-  #written: number
+  /** Behind the newest line on disk whose group is there as a whole. */
+  #written: Tail
   #pending: Pending[] = []
   #writing = false
   #scheduled = false
   /** In the time of `performance.now()`. */
   #nextGroupAt = 0
   #failure: Error | undefined
+  #roomCheck: NodeJS.Timeout | undefined
+  #isClosed = false
   #whenIdle: (() => void)[] = []
   #syncs = 0
 
   /** Use `openAuditChain`. */
-  constructor(fd: number, file: AuditFile, tail: Tail & { first: number }, onStop: (failure: Error) => void) {
+  constructor(fd: number, file: AuditFile, tail: Tail & { first: number }, events: AuditEvents) {
     this.#fd = fd
     this.#identity = fstatSync(fd)
     this.#file = file
     this.#first = tail.first
     this.#tail = tail
-    this.#written = tail.sequence
-    this.#onStop = onStop
+    this.#written = { ...tail }
+    this.#events = events
   }
 
   /** Number of the newest line, on disk or on its way there. */
@@ -85,7 +99,7 @@ export class AuditChain {
     return this.#syncs
   }
 
-  /** Why nothing can be recorded any more; undefined while all is well. */
+  /** Why nothing can be recorded; undefined while all is well. */
   get failure(): Error | undefined {
     return this.#failure
   }
@@ -106,8 +120,9 @@ export class AuditChain {
     } satisfies AuditLine)
     this.#tail.sequence += 1
     this.#tail.previous = sha256Hex(line)
+    const place = { sequence: this.#tail.sequence, previous: this.#tail.previous }
     return new Promise((resolve, reject) => {
-      this.#pending.push({ line, resolve, reject })
+      this.#pending.push({ line, place, resolve, reject })
       this.#scheduleGroup()
     })
   }
@@ -115,8 +130,15 @@ export class AuditChain {
   /** Waits for what is under way, then closes the file. Later records are refused. */
   async close(): Promise<void> {
     if (this.#writing || this.#pending.length > 0) await new Promise<void>((resolve) => this.#whenIdle.push(resolve))
-    if (!this.#failure) closeSync(this.#fd)
+    clearTimeout(this.#roomCheck)
     this.#failure ??= new Error('the audit chain is closed')
+    this.#closeFile()
+  }
+
+  #closeFile(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    closeSync(this.#fd)
   }
 
   #scheduleGroup(): void {
@@ -142,7 +164,7 @@ export class AuditChain {
 
   #release(group: readonly Pending[]): void {
     this.#syncs += 1
-    this.#written += group.length
+    this.#written = { ...group.at(-1)!.place, length: this.#tail.length }
     for (const { resolve } of group) resolve()
     try {
       if (this.#tail.length >= this.#file.maxBytes) this.#rotate()
@@ -156,15 +178,23 @@ export class AuditChain {
 
   #rotate(): void {
     const { path: file } = this.#file
-    renameSync(file, segmentName(file, this.#first, this.#written))
+    const segment = segmentName(file, this.#first, this.#written.sequence)
+    renameSync(file, segment)
     // The descriptor that is closed here, or by whoever ends the chain, is at any moment one that is open.
     const former = this.#fd
-    this.#fd = openForAppending(file)
+    try {
+      this.#fd = openForAppending(file)
+    } catch (error) {
+      // As it was, so that the chain can go on when this passes.
+      renameSync(segment, file)
+      throw error
+    }
     closeSync(former)
     this.#identity = fstatSync(this.#fd)
     syncDirectory(file)
-    this.#first = this.#written + 1
+    this.#first = this.#written.sequence + 1
     this.#tail.length = 0
+    this.#written.length = 0
   }
 
   #takeGroup(): Pending[] {
@@ -203,13 +233,44 @@ export class AuditChain {
     })
     const lost = [...group, ...this.#pending.splice(0)]
     for (const { reject } of lost) reject(notRecorded(this.#failure))
-    this.#onStop(this.#failure)
+    const waitsForRoom = isWantOfRoom(cause) && this.#rollBack()
+    this.#events.stopped?.(this.#failure, waitsForRoom)
     this.#becomeIdle()
+    if (waitsForRoom) {
+      this.#checkForRoomLater()
+      return
+    }
     try {
-      closeSync(this.#fd)
+      this.#closeFile()
     } catch {
       // Nothing depends on it any more: what stopped the chain is known, and the descriptor is gone either way.
     }
+  }
+
+  /** @returns whether the file ends with its newest whole group again */
+  #rollBack(): boolean {
+    try {
+      requireOurs(this.#file.path, this.#identity, this.#tail.length)
+      ftruncateSync(this.#fd, this.#written.length)
+      fsyncSync(this.#fd)
+    } catch {
+      return false
+    }
+    this.#tail = { ...this.#written }
+    return true
+  }
+
+  #checkForRoomLater(): void {
+    this.#roomCheck = setTimeout(async () => {
+      const isThereRoom = await hasRoom(this.#file.path)
+      if (this.#isClosed) return
+      if (!isThereRoom) {
+        this.#checkForRoomLater()
+        return
+      }
+      this.#failure = undefined
+      this.#events.resumed?.()
+    }, ROOM_CHECK_MS).unref()
   }
 
   #becomeIdle(): void {
@@ -234,21 +295,20 @@ function notRecorded(cause: Error): SignerUnavailable {
 
 /**
  * Opens the chain for appending, making the file (mode 0640) when it is missing, and repairs what a crash left.
- * @param onStop hears once why no line is accepted any more, also when nobody waits for one
- * @returns the chain and, after a repair, the file that holds the damaged bytes.
+ * @returns the chain, its newest lines and, after a repair, the file that holds the damaged bytes.
  * @throws Error in one sentence when the end of the file is no chain.
  */
 export async function openAuditChain(
   { path: file, maxBytes }: AuditFile,
-  onStop: (failure: Error) => void = () => undefined,
-): Promise<{ chain: AuditChain; keptAside: string | undefined }> {
-  const { fd, tail, damaged } = openAtTail(file)
-  const chain = new AuditChain(fd, { path: file, maxBytes }, tail, onStop)
-  if (damaged.length === 0) return { chain, keptAside: undefined }
+  events: AuditEvents = {},
+): Promise<{ chain: AuditChain; lines: readonly AuditLine[]; keptAside: string | undefined }> {
+  const { fd, tail, damaged, lines } = openAtTail(file)
+  const chain = new AuditChain(fd, { path: file, maxBytes }, tail, events)
+  if (damaged.length === 0) return { chain, lines, keptAside: undefined }
 
   const keptAside = keepAside(`${file}.torn-${tail.sequence + 1}`, damaged)
   ftruncateSync(fd, tail.length)
   const record = { issuer: '', serial: '', names: [], sha256: sha256Hex(damaged), requester: path.basename(keptAside) }
   await chain.append({ method: 'auditRepair', ...record })
-  return { chain, keptAside }
+  return { chain, lines, keptAside }
 }

@@ -7,7 +7,7 @@
 
 import { closeSync, constants, fstatSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs'
 import path from 'node:path'
-import { type ChainPlace, follows, NO_PREVIOUS, parseAuditLine, sha256Hex } from './line.ts'
+import { type AuditLine, type ChainPlace, follows, NO_PREVIOUS, parseAuditLine, sha256Hex } from './line.ts'
 import { closedSegments } from './segments.ts'
 
 /** What is written at once, and so what a crash can damage. */
@@ -24,6 +24,13 @@ export interface Tail extends ChainPlace {
 /** Sequence number of the first line in the file beside it. */
 type CurrentTail = Tail & { first: number }
 
+/** `lines` are the newest, some 1,300 of a certificate with one name. */
+interface End {
+  tail: CurrentTail
+  damaged: Buffer
+  lines: AuditLine[]
+}
+
 /** The current file, made (mode 0640) when it is missing. Each write is on disk when it has returned. */
 export const openForAppending = (file: string) => openSync(file, O_RDWR | O_APPEND | O_CREAT | O_DSYNC, 0o640)
 
@@ -31,30 +38,30 @@ export const openForAppending = (file: string) => openSync(file, O_RDWR | O_APPE
  * Opens the current file for appending, with the place behind its last whole line and what stands behind that.
  * @throws Error in one sentence when the end of the file is no chain
  */
-export function openAtTail(file: string): { fd: number; tail: CurrentTail; damaged: Buffer } {
+export function openAtTail(file: string): { fd: number } & End {
   const before = endOfNewestSegment(file)
   const fd = openForAppending(file)
   try {
-    const end = readTail(file, fd, before)
+    const end = readTail(file, fd, before.place)
     if (end.tail.length === 0) syncDirectory(file)
-    return { fd, ...end }
+    return { fd, ...end, lines: [...before.lines, ...end.lines] }
   } catch (error) {
     closeSync(fd)
     throw error
   }
 }
 
-/** What the first line of the current file follows. */
-function endOfNewestSegment(file: string): ChainPlace {
+/** What the first line of the current file follows, and the lines before it. */
+function endOfNewestSegment(file: string): { place: ChainPlace; lines: AuditLine[] } {
   const newest = closedSegments(file).at(-1)
-  if (!newest) return { sequence: 0, previous: NO_PREVIOUS }
+  if (!newest) return { place: { sequence: 0, previous: NO_PREVIOUS }, lines: [] }
   const fd = openSync(newest.file, 'r')
   try {
-    const { tail, damaged } = readTail(newest.file, fd, undefined)
+    const { tail, damaged, lines } = readTail(newest.file, fd, undefined)
     // A segment was whole when it was closed.
     if (damaged.length > 0 || tail.sequence !== newest.last)
       throw new Error(`${newest.file}: does not end with line ${newest.last}; see audit verify`)
-    return tail
+    return { place: tail, lines }
   } finally {
     closeSync(fd)
   }
@@ -64,7 +71,7 @@ function endOfNewestSegment(file: string): ChainPlace {
  * Reads the last lines, checks that they link, and separates crash damage behind them.
  * @param before what the first line follows; undefined where that is not known.
  */
-function readTail(file: string, fd: number, before: ChainPlace | undefined): { tail: CurrentTail; damaged: Buffer } {
+function readTail(file: string, fd: number, before: ChainPlace | undefined): End {
   const { size } = fstatSync(fd)
   const start = Math.max(0, size - 2 * MAX_GROUP_BYTES)
   const bytes = Buffer.alloc(size - start)
@@ -75,6 +82,7 @@ function readTail(file: string, fd: number, before: ChainPlace | undefined): { t
   const first = firstSequence(fd) ?? (before ? before.sequence + 1 : 1)
   // Where the segment before was moved elsewhere, what the first line follows cannot be told.
   const canTell = before !== undefined && (before.sequence > 0 || first === 1)
+  const lines: AuditLine[] = []
   let tail: Tail | undefined = start === 0 && canTell ? { ...before, length: 0 } : undefined
   while (offset < bytes.length) {
     const end = bytes.indexOf(NEWLINE, offset)
@@ -86,6 +94,7 @@ function readTail(file: string, fd: number, before: ChainPlace | undefined): { t
         `${file}: line ${line.seq} does not follow from the line before it; not crash damage, see audit verify`,
       )
     }
+    lines.push(line)
     offset = end + 1
     tail = { sequence: line.seq, previous: sha256Hex(text), length: start + offset }
   }
@@ -93,7 +102,7 @@ function readTail(file: string, fd: number, before: ChainPlace | undefined): { t
   if (!tail || damaged.length > MAX_GROUP_BYTES) {
     throw new Error(`${file}: its end is not an audit chain, and it is too long to be the damage of a crash`)
   }
-  return { tail: { ...tail, first }, damaged }
+  return { tail: { ...tail, first }, damaged, lines }
 }
 
 /** Of the first line in the file; undefined when there is none that can be read. */

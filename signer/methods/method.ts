@@ -5,6 +5,8 @@ import type { MethodName, MethodParams, MethodResult } from '../protocol.ts'
 export interface Call {
   /** When the client stops waiting, in the time of `performance.now()`. */
   deadlineAt: number
+  /** By which it came; the same object for each of its calls. */
+  connection: object
 }
 
 export interface Reply<M extends MethodName> {

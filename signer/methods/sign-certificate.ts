@@ -18,12 +18,16 @@ export function signCertificateMethod(service: SigningService): MethodHandler<'s
     if ('refusal' in verdict)
       throw verdict.isOfName ? new SignerNameRefusal(verdict.refusal) : new SignerRefusal(verdict.refusal)
 
-    const { serialNumber, names } = verdict
+    const { serialNumber, names, spki } = verdict
+    for (const { id: other, spki: own } of service.issuers.values())
+      if (own.equals(spki)) throw new SignerRefusal(`the subject key is that of issuer ${other}`)
+    const sha256 = sha256Hex(tbs)
+    service.serials.claim(id, serialNumber, sha256)
     const record = {
       method: 'signCertificate' as const,
       serial: serialNumber,
       names: auditNames(names),
-      sha256: sha256Hex(tbs),
+      sha256,
       requester,
     }
     return { meta: {}, payload: await signAndRecord(service, issuer, () => issuer.key.sign(tbs), record, deadlineAt) }

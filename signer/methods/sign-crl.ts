@@ -37,8 +37,8 @@ export function crlMethods(service: SigningService, numbers: CrlNumbers, uploads
   }
 
   return {
-    beginCrl({ issuer, requester, bytes }) {
-      return { meta: { upload: uploads.begin(requireIssuer(service, issuer), requester, bytes) } }
+    beginCrl({ issuer, requester, bytes }, _payload, { connection }) {
+      return { meta: { upload: uploads.begin(requireIssuer(service, issuer), requester, bytes, connection) } }
     },
     async appendCrl({ upload: id, offset }, piece) {
       const upload = uploads.require(id)

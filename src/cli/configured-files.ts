@@ -33,7 +33,10 @@ export function inspectServiceFiles(config: Config): FileFindings {
       ? inspect([kept('server.tls.cert_path', tls.cert_path), kept('server.tls.key_path', tls.key_path)])
       : inspectPair('server.tls.cert_path', tls.cert_path, 'server.tls.key_path', tls.key_path),
     inspectSignerFiles(config),
-    inspect([{ key: 'acme.eab_key_file', file: config.acme.eab_key_file, look: eabSecret }]),
+    inspect([
+      { key: 'acme.eab_key_file', file: config.acme.eab_key_file, look: eabSecret },
+      { key: 'security.blocked_keys_file', file: config.security.blocked_keys_file, look: readable },
+    ]),
     ...config.challenges.perspectives.flatMap((one, index) => {
       const key = `challenges.perspectives[${index}]`
       return [

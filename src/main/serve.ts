@@ -21,6 +21,7 @@ import { migrate, requireCurrentSchema } from '../store/migrate.ts'
 import { GROUP_DISTANCE_MS } from '../store/pipeline.ts'
 import { awaitDatabase } from './await-database.ts'
 import { backgroundEvents, backgroundTasks } from './background.ts'
+import { loadBlockedKeys } from './blocked-keys.ts'
 import { startCrls } from './crl.ts'
 import { PINO_LEVELS } from './logging.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from './messages.ts'
@@ -128,6 +129,7 @@ async function start({ config, version, log, onStep, onBroken, ...options }: Ser
   db.pipeline.keepDistance(GROUP_DISTANCE_MS)
   teardown.add(() => db.close())
   for (const warning of await durabilityWarnings(db)) log.warn({ event: 'database_durability' }, warning)
+  await loadBlockedKeys(config, db, log)
   const presence = await announceInstance(databaseSettings(config), (error) => {
     if (!stopping) log.warn({ reason: error.message }, 'presence connection lost')
   })
@@ -333,6 +335,7 @@ async function start({ config, version, log, onStep, onBroken, ...options }: Ser
     directoryUrl: `${urlSettings(config).externalUrl}${config.api.base_path}${config.acme.paths.directory}`,
     signerPid: signer.pid,
     async apply(next: Config) {
+      await loadBlockedKeys(next, db, log)
       for (const data of threads) data.config = next
       current = next
       background.wake()

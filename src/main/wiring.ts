@@ -275,6 +275,7 @@ export function createAcmeContext(
       externalAccounts,
       accounts,
       requireMailDomains,
+      stores.certificates.isKeyBlocked,
       registrationPolicy(config),
       {
         registered(account, eabKid) {

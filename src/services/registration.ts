@@ -3,9 +3,11 @@
 import { type ContactPolicy, checkContacts } from '../domain/contact.ts'
 import type { Account } from '../domain/records.ts'
 import { uuidv7 } from '../shared/lib/uuid.ts'
+import { hashSpki } from '../shared/pki/spki.ts'
 import type { AccountKey } from '../shared/protocol/jwk.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import type { AccountStore } from '../store/account-store.ts'
+import type { CertificateStore } from '../store/certificate-store.ts'
 import type { AccountCache, KnownAccount } from './account-cache.ts'
 import type { ExternalAccounts, ProvenBinding } from './external-accounts.ts'
 import type { RequireMailDomains } from './mail-domains.ts'
@@ -44,7 +46,7 @@ export interface RegistrationEvents {
 export interface Registration {
   /**
    * @throws Problem accountDoesNotExist, userActionRequired, invalidContact, unsupportedContact, externalAccountRequired,
-   *   unauthorized 401, and what is wrong with the external account binding
+   *   badPublicKey, unauthorized 401, and what is wrong with the external account binding
    */
   register(request: RegistrationRequest, now: Date): Promise<{ created: boolean; account: Account }>
   /**
@@ -57,7 +59,7 @@ export interface Registration {
   read(known: KnownAccount): Promise<Account>
   updateContacts(known: KnownAccount, contacts: readonly string[]): Promise<Account>
   deactivate(known: KnownAccount): Promise<Account>
-  /** @returns the account with its new key, or the id of the account that has that key already. */
+  /** @returns the account with its new key, or the id of the account that has that key already. @throws Problem badPublicKey */
   changeKey(known: KnownAccount, key: AccountKey): Promise<Account | { taken: string }>
 }
 
@@ -67,6 +69,7 @@ export function createRegistration(
   cache: AccountCache,
   /** Undefined where `email.validate_mx` is off. */
   requireMailDomains: RequireMailDomains | undefined,
+  isKeyBlocked: CertificateStore['isKeyBlocked'],
   policy: RegistrationPolicy,
   events: RegistrationEvents,
 ): Registration {
@@ -94,9 +97,15 @@ export function createRegistration(
     requireTerms(termsAgreed, policy)
     const checked = checkContacts(contacts, policy.contacts)
     const binding = await externalAccounts.prove(externalAccountBinding, { url, key })
+    await requireUnblocked(key)
     // Last of all: who would be refused anyway has nobody asked.
     if (requireMailDomains) await requireMailDomains(checked)
     return { contacts: checked, termsAgreed, binding }
+  }
+
+  async function requireUnblocked(key: AccountKey): Promise<void> {
+    if (await isKeyBlocked(hashSpki({ der: key.spki() })))
+      throw new Problem('badPublicKey', 'this key is known to be compromised; make another one')
   }
 
   async function create({ thumbprint, jwk }: AccountKey, { contacts, termsAgreed, binding }: Admitted, now: Date) {
@@ -177,7 +186,9 @@ export function createRegistration(
       return account
     },
 
-    async changeKey({ requester }, { jwk, thumbprint }) {
+    async changeKey({ requester }, key) {
+      await requireUnblocked(key)
+      const { jwk, thumbprint } = key
       const result = await store.changeKey(requester, { jwk, thumbprint })
       if (result && 'taken' in result) return result
       const account = updated(result)

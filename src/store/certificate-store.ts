@@ -69,8 +69,9 @@ const REVOKE: Statement = {
       UPDATE certificates SET revoked_at = date_trunc('second', now()), revocation_reason = $2
        WHERE id = $1 AND revoked_at IS NULL AND EXISTS (SELECT FROM asking) RETURNING id
     ), blocked AS (
-      INSERT INTO blocked_keys (spki_sha256, certificate_id) SELECT $3, id FROM revoked WHERE $3::bytea IS NOT NULL
-      ON CONFLICT DO NOTHING
+      -- A key that a file has listed stays blocked when the file lists it no more.
+      INSERT INTO blocked_keys AS b (spki_sha256, certificate_id) SELECT $3, id FROM revoked WHERE $3::bytea IS NOT NULL
+      ON CONFLICT (spki_sha256) DO UPDATE SET certificate_id = EXCLUDED.certificate_id WHERE b.certificate_id IS NULL
     )
     SELECT NOT EXISTS (SELECT FROM asking) AS stale, EXISTS (SELECT FROM revoked) AS moved`,
 }

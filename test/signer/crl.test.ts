@@ -163,6 +163,38 @@ describe('CRLs and a running signer', { timeout: 300_000 }, () => {
     await signed('P-256', listOf('P-256'))
   })
 
+  test('uploads end with the connection they came by, so that nobody waits for a client that is gone', async () => {
+    const gone = new SignerClient({ socketPath: files.socket, secret: files.secret })
+    const tbs = listOf('P-256')
+    for (let n = 0; n < 8; n++)
+      await gone.call('beginCrl', { issuer: 'P-256', requester, bytes: tbs.length }, { timeoutMs })
+    await assert.rejects(begin(tbs), /too many CRLs/)
+    await gone.close()
+    // The daemon hears of it a moment later, not a minute.
+    const goneAt = performance.now()
+    for (let isFree = false; !isFree; )
+      isFree = await begin(tbs).then(
+        async (upload) => {
+          await assert.rejects(append(upload, 1, Buffer.alloc(1)), SignerRefusal)
+          return true
+        },
+        () => false,
+      )
+    assert.ok(performance.now() - goneAt < 30_000)
+    await signed('P-256', tbs)
+  })
+
+  test('a list that is signed already is there for a client that lost its connection and asks by another', async () => {
+    const first = new SignerClient({ socketPath: files.socket, secret: files.secret })
+    const tbs = listOf('P-256')
+    const { meta } = await first.call('beginCrl', { issuer: 'P-256', requester, bytes: tbs.length }, { timeoutMs })
+    await first.call('appendCrl', { upload: meta.upload, offset: 0 }, { timeoutMs, payload: tbs })
+    const { payload } = await first.call('signCrl', { upload: meta.upload }, { timeoutMs })
+    await first.close()
+    const again = await client.call('signCrl', { upload: meta.upload }, { timeoutMs })
+    assert.deepEqual(again.payload, payload)
+  })
+
   test('certificates are signed while a long list comes in, and never wait for more than a piece of it', async () => {
     const tbs = listOf('P-256', { entries: manyEntries(250_000) })
     let over = false

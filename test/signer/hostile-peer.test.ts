@@ -156,9 +156,11 @@ describe('a hostile peer', () => {
 
   test('that opens too many connections is turned away until some close', async () => {
     await stillSigns()
-    const all = await Promise.all(Array.from({ length: 12 }, () => openRaw(files.socket)))
-    const greeted = (await Promise.all(all.map((raw) => raw.next()))).filter((frame) => frame !== undefined)
-    assert.ok(greeted.length <= 7, `${greeted.length} greeted`)
+    const all: RawConnection[] = []
+    for (let n = 0; n < 7; n++) all.push(await openAuthenticated(files.socket, files.secret))
+    const more = await Promise.all(Array.from({ length: 5 }, () => openRaw(files.socket)))
+    const greeted = (await Promise.all(more.map((raw) => raw.next()))).filter((frame) => frame !== undefined)
+    assert.equal(greeted.length, 0, `${greeted.length} greeted`)
     for (const raw of all) raw.socket.destroy()
     // The daemon hears of it a moment later.
     for (let isGreeted = false; !isGreeted; await sleep(20)) {
@@ -167,6 +169,22 @@ describe('a hostile peer', () => {
       raw.socket.destroy()
     }
     await stillSigns()
+  })
+
+  test('that opens connections and stays silent keeps nobody out: the oldest of them makes room', async () => {
+    const silent: RawConnection[] = []
+    for (let n = 0; n < 20; n++) {
+      const raw = await openRaw(files.socket)
+      // Greeted, so that it is there before the next.
+      assert.ok(await raw.next())
+      silent.push(raw)
+    }
+    const honest = await openAuthenticated(files.socket, files.secret)
+    honest.send(signRequest(1))
+    assert.equal((await honest.next())?.kind, KIND.result)
+    await silent[0]?.closed
+    await stillSigns()
+    for (const raw of [...silent, honest]) raw.socket.destroy()
   })
 
   test('that vanishes in the middle of its requests disturbs nobody', async () => {

@@ -19,7 +19,8 @@ export interface ExpectedCertificate {
 /** What is wrong with it, in words that quote nothing of it; undefined for the right one. Total. */
 export function checkAcmeCertificate(der: Buffer, { identifier, digest }: ExpectedCertificate): string | undefined {
   const certificate = readCertificate(der)
-  if (!certificate) return 'the certificate is malformed: not DER, or an extension stands twice'
+  if (!certificate)
+    return 'the certificate is malformed: not DER, an extension stands twice, or a list in it is too long'
   const { subjectAltNames, extensions } = certificate.tbs
 
   const isNamed = subjectAltNames.some((name) => isName(name, identifier))

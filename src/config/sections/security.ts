@@ -4,10 +4,11 @@ import { z } from 'zod/v4'
 import { PUBLIC_SUFFIX_LISTS } from '../../domain/public-suffix.ts'
 import { keysOf } from '../../shared/lib/keys.ts'
 import { SIGNATURE_ALGORITHMS } from '../../shared/pki/algorithms.ts'
+import { MAX_LIST_LENGTH } from '../../shared/pki/der.ts'
 import { normalizeDnsName } from '../../shared/protocol/identifier.ts'
 import { EC_CURVES } from '../../shared/protocol/jwk.ts'
 import { JWS_ALGORITHMS } from '../../shared/protocol/jws-algorithms.ts'
-import { checkedText, choice, flag, list, setting, someOf, whole } from '../field.ts'
+import { checkedText, choice, flag, list, optionalText, setting, someOf, whole } from '../field.ts'
 
 /** Verification time of an RSA signature grows with the key; 16384 bits is where the reference implementation stops. */
 const MAX_RSA_BITS = 16384
@@ -70,11 +71,14 @@ const IdentifierPolicy = z
     allow_wildcards: setting(flag(true), 'Allow `*.` names.'),
     allow_ip: setting(flag(false), 'Allow IP addresses as identifiers (RFC 8738).'),
     allow_single_label: setting(flag(false), 'Allow names without a dot.'),
+    max_identifiers_per_order: setting(
+      z.int().min(1).max(MAX_LIST_LENGTH).default(100),
+      'Most identifiers one order may name.',
+    ),
     public_suffix_list: setting(
       choice(PUBLIC_SUFFIX_LISTS, 'none'),
       'Refuse wildcard names right below a public suffix, such as `*.co.uk`. `builtin` is the ICANN section of the Public Suffix List that this release carries.',
     ),
-    max_identifiers_per_order: setting(whole(1, 100), 'Most identifiers one order may name.'),
     max_identifier_value_length: setting(whole(1, 253), 'Longest identifier.', { unit: 'bytes' }),
     enforce_account_allowlist: setting(
       flag(false),
@@ -111,6 +115,11 @@ export const Security = z
     min_csr_ec_key_size: setting(whole(224, 256), 'Smallest elliptic-curve key in a certification request.', {
       unit: 'bits',
     }),
+    blocked_keys_file: setting(
+      optionalText(),
+      'File of keys that are never accepted, in certification requests and for accounts: one SHA-256 of a SubjectPublicKeyInfo a line, in hexadecimal, `#` begins a comment; at most 1,000,000. Read at the start and at every SIGHUP into the database, where all instances see it; an empty file takes back what a former one listed.',
+      { reload: 'live' },
+    ),
     hsts_max_age_seconds: setting(
       whole(0, 63072000),
       'Lifetime of the Strict-Transport-Security header; 0 sends none.',

@@ -82,7 +82,8 @@ function readCsr(der: Buffer): Csr {
   const infoStart = outer.offset
   const info = outer.sequence()
   const certificationRequestInfo = der.subarray(infoStart, outer.offset)
-  if (info.smallInteger() !== 0) throw new CsrError('CSR version must be v1 (0)')
+  // RFC 2986 §4.1 knows 0 alone; acme-client for Ruby sends 2, certbot's own tests 1.
+  if (info.smallInteger() > 2) throw new CsrError('CSR version must be 0 to 2')
   const subject = readName(info)
   const spki = readSpki(info)
   const extensions = readAttributes(info.enter(contextConstructedTag(0)))
@@ -122,19 +123,19 @@ function readCsr(der: Buffer): Csr {
  */
 function readAttributes(attributes: DerReader): Extension[] {
   let extensions: Extension[] | undefined
-  while (!attributes.done) {
+  attributes.list('Attributes', () => {
     const attribute = attributes.sequence()
     const isRequest = attribute.oid() === EXTENSION_REQUEST
     const values = attribute.enter(TAG.set)
     attribute.finish('Attribute')
     if (!isRequest) {
-      while (!values.done) values.any()
+      values.list('Attribute', () => values.any())
     } else {
       if (extensions) throw new CsrError('CSR has more than one extensionRequest attribute')
       extensions = readExtensions(values.sequence())
       values.finish('extensionRequest')
     }
-  }
+  })
   return extensions ?? []
 }
 

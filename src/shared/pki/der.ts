@@ -39,6 +39,9 @@ const MAX_DEPTH = 24
 /** Room for `2.25.<128-bit UUID>` many times over; keeps the text form of an OID cheap to compute. */
 const MAX_OID_OCTETS = 64
 
+/** Names, extensions, policies and the like: an order has at most as many names (`max_identifiers_per_order`). */
+export const MAX_LIST_LENGTH = 1000
+
 /** What is wrong with the bytes and where; the message is fit for a client, `offset` counts from the start of the Buffer. */
 export class DerError extends Error {
   readonly offset: number
@@ -110,6 +113,16 @@ export class DerReader {
     const start = this.offset
     this.#checkAny()
     return this.bytes.subarray(start, this.offset)
+  }
+
+  /** The values up to the end, each read by `readItem`; `what` names the list. */
+  list<T>(what: string, readItem: (reader: DerReader) => T, max = MAX_LIST_LENGTH): T[] {
+    const items: T[] = []
+    while (!this.done) {
+      if (items.length === max) throw new DerError(`${what} has more than ${max} values`, this.offset)
+      items.push(readItem(this))
+    }
+    return items
   }
 
   boolean(): boolean {

@@ -32,16 +32,14 @@ export interface Extension {
 /** Extensions up to the end of `reader`: at least one, none twice (RFC 5280 §4.2). @throws DerError */
 export function readExtensions(reader: DerReader): Extension[] {
   if (reader.done) throw new DerError('Extensions is empty', reader.offset)
-  const extensions: Extension[] = []
   const seen = new Set<string>()
-  while (!reader.done) {
+  return reader.list('Extensions', () => {
     const at = reader.offset
     const extension = readExtension(reader.sequence())
     if (seen.has(extension.oid)) throw new DerError(`extension ${extension.oid} stands twice`, at)
     seen.add(extension.oid)
-    extensions.push(extension)
-  }
-  return extensions
+    return extension
+  })
 }
 
 function readExtension(reader: DerReader): Extension {
@@ -117,9 +115,7 @@ export function keyUsagesFor(keyKind: KeyKind, usages: readonly KeyUsage[]): Key
 export function parseExtendedKeyUsage(value: Buffer): string[] {
   const reader = readSingle(value, TAG.sequence, 'ExtKeyUsageSyntax')
   if (reader.done) throw new DerError('ExtKeyUsageSyntax is empty', 0)
-  const purposes: string[] = []
-  while (!reader.done) purposes.push(extendedKeyUsageName(reader.oid()))
-  return purposes
+  return reader.list('ExtKeyUsageSyntax', () => extendedKeyUsageName(reader.oid()))
 }
 
 export function writeExtendedKeyUsage(writer: DerWriter, purposes: readonly ExtendedKeyUsage[]): void {
@@ -181,9 +177,7 @@ export function writeAuthorityKeyIdentifier(writer: DerWriter, keyIdentifier: Bu
 export function parseCrlDistributionPoints(value: Buffer): string[] {
   const points = readSingle(value, TAG.sequence, 'CRLDistributionPoints')
   if (points.done) throw new DerError('CRLDistributionPoints is empty', 0)
-  const urls: string[] = []
-  while (!points.done) urls.push(...readDistributionPoint(points.sequence()))
-  return urls
+  return points.list('CRLDistributionPoints', () => readDistributionPoint(points.sequence())).flat()
 }
 
 /** The URIs of an optional DistributionPointName at the start of `reader`; a name relative to the issuer adds none. @throws DerError */
@@ -231,14 +225,14 @@ export function parseAuthorityInfoAccess(value: Buffer): AuthorityInfoAccess {
   const descriptions = readSingle(value, TAG.sequence, 'AuthorityInfoAccess')
   if (descriptions.done) throw new DerError('AuthorityInfoAccess is empty', 0)
   const access: AuthorityInfoAccess = { ocspUrls: [], caIssuersUrls: [] }
-  while (!descriptions.done) {
+  descriptions.list('AuthorityInfoAccess', () => {
     const description = descriptions.sequence()
     const method = description.oid()
     const urls = urisOf([readGeneralName(description)])
     description.finish('AccessDescription')
     if (method === ACCESS_METHOD.ocsp) access.ocspUrls.push(...urls)
     if (method === ACCESS_METHOD.caIssuers) access.caIssuersUrls.push(...urls)
-  }
+  })
   return access
 }
 
@@ -264,17 +258,17 @@ export function writeAuthorityInfoAccess(
 export function parseCertificatePolicies(value: Buffer): string[] {
   const policies = readSingle(value, TAG.sequence, 'CertificatePolicies')
   if (policies.done) throw new DerError('CertificatePolicies is empty', 0)
-  const oids: string[] = []
-  while (!policies.done) {
+  const seen = new Set<string>()
+  return policies.list('CertificatePolicies', () => {
     const at = policies.offset
     const policy = policies.sequence()
     const oid = policy.oid()
     if (!policy.done) policy.any()
     policy.finish('PolicyInformation')
-    if (oids.includes(oid)) throw new DerError(`policy ${oid} stands twice`, at)
-    oids.push(oid)
-  }
-  return oids
+    if (seen.has(oid)) throw new DerError(`policy ${oid} stands twice`, at)
+    seen.add(oid)
+    return oid
+  })
 }
 
 export function writeCertificatePolicies(writer: DerWriter, oids: readonly string[]): void {

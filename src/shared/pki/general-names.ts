@@ -42,9 +42,7 @@ const OTHER_TAGS: ReadonlyMap<number, GeneralNameKind> = new Map([
 /** The names up to the end of `reader`; at least one (SIZE 1..MAX). @throws DerError */
 export function readGeneralNames(reader: DerReader): GeneralName[] {
   if (reader.done) throw new DerError('GeneralNames is empty', reader.offset)
-  const names: GeneralName[] = []
-  while (!reader.done) names.push(readGeneralName(reader))
-  return names
+  return reader.list('GeneralNames', readGeneralName)
 }
 
 /** @throws DerError */

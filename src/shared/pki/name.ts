@@ -19,6 +19,10 @@ export type Name = readonly (readonly NameAttribute[])[]
 /** RFC 5280 §A.1, ub-common-name. */
 export const MAX_COMMON_NAME_CHARACTERS = 64
 
+/** A list in a list: their product bounds the attributes of a Name. */
+export const MAX_RDNS = 100
+export const MAX_RDN_ATTRIBUTES = 10
+
 export const EMPTY_NAME = Buffer.of(TAG.sequence, 0)
 
 /** @throws DerError */
@@ -82,22 +86,21 @@ function escapeValue(value: string): string {
 }
 
 function readRdns(rdns: DerReader): Name {
-  const name: NameAttribute[][] = []
-  while (!rdns.done) name.push(readRdn(rdns.enter(TAG.set)))
-  return name
+  return rdns.list('Name', () => readRdn(rdns.enter(TAG.set)), MAX_RDNS)
 }
 
 function readRdn(set: DerReader): NameAttribute[] {
-  const attributes: NameAttribute[] = []
   let previous: Buffer | undefined
-  while (!set.done) {
+  const readNext = () => {
     const start = set.offset
-    attributes.push(readAttribute(set.sequence()))
+    const attribute = readAttribute(set.sequence())
     const element = set.bytes.subarray(start, set.offset)
     // X.690 §11.6: the members of a SET OF stand in ascending order of their encodings.
     if (previous && Buffer.compare(previous, element) >= 0) throw new DerError('RDN is not in DER order', start)
     previous = element
+    return attribute
   }
+  const attributes = set.list('RDN', readNext, MAX_RDN_ATTRIBUTES)
   if (attributes.length === 0) throw new DerError('RDN is empty', set.offset)
   return attributes
 }

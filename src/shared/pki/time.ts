@@ -66,18 +66,14 @@ function calendarDate(
   second: number,
   at: number,
 ): Date {
-  // Date.UTC would roll February 30 over to March, and takes years below 100 for those of the twentieth century.
+  // Date.UTC would roll February 30 over to March.
   const exists =
-    year >= 100 &&
-    month >= 1 &&
-    month <= 12 &&
-    day >= 1 &&
-    day <= daysOf(month, year) &&
-    hour < 24 &&
-    minute < 60 &&
-    second < 60
+    month >= 1 && month <= 12 && day >= 1 && day <= daysOf(month, year) && hour < 24 && minute < 60 && second < 60
   if (!exists) throw new DerError('time is not a date of the calendar', at)
-  return new Date(Date.UTC(year, month - 1, day, hour, minute, second))
+  const date = new Date(Date.UTC(year, month - 1, day, hour, minute, second))
+  // Date.UTC takes years below 100 for those of the twentieth century. Go writes the year 1 where nobody gave a date.
+  if (year < 100) date.setUTCFullYear(year, month - 1, day)
+  return date
 }
 
 const MONTH_DAYS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] as const

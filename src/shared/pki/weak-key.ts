@@ -1,12 +1,13 @@
 /**
- * Subject keys that must not be certified (docs/decisions/subject-keys.md; Baseline Requirements §6.1.1.3): wrong kind or size, and RSA
- * moduli that can be factored because of how they were made.
+ * Subject keys that must not be certified (docs/decisions/subject-keys.md; Baseline Requirements §6.1.1.3): wrong kind or size, RSA moduli
+ * that can be factored because of how they were made, and octets that are no key at all.
  *
  * The tests on the modulus are cheap sieves over public numbers, not primality proofs: a bad key may pass, a good one
  * fails with a chance below 2^-25 (ROCA).
  */
 
 import type { Curve } from './algorithms.ts'
+import { isOfSmallOrder, isOnCurve } from './curve-point.ts'
 import type { PublicKeyFacts, Spki } from './spki.ts'
 
 export interface SubjectKeyPolicy {
@@ -24,7 +25,7 @@ export const DEFAULT_SUBJECT_KEY_POLICY: SubjectKeyPolicy = {
 }
 
 /** Beyond 8192 bits one verification costs clients more than any security it buys, and the sieves grow with the square. */
-const RSA_BITS_LIMIT = 8192
+export const RSA_BITS_LIMIT = 8192
 
 const MIN_EXPONENT = 65537n
 const MAX_EXPONENT = 2n ** 32n - 1n
@@ -36,9 +37,11 @@ export function checkSubjectKey(spki: Spki, policy: SubjectKeyPolicy): string | 
     case 'rsa':
       return checkRsaKey(spki, policy)
     case 'ec':
-      return policy.curves.includes(spki.curve) ? undefined : `keys on ${spki.curve} are not accepted`
+      if (!policy.curves.includes(spki.curve)) return `keys on ${spki.curve} are not accepted`
+      return isOnCurve(spki.curve, spki.keyBits) ? undefined : `the key is not a point of ${spki.curve}`
     case 'ed25519':
-      return policy.ed25519 ? undefined : 'Ed25519 keys are not accepted'
+      if (!policy.ed25519) return 'Ed25519 keys are not accepted'
+      return isOfSmallOrder(spki.keyBits) ? 'the Ed25519 key is of small order' : undefined
     case 'unsupported':
       return `keys of type ${spki.oid} are not supported`
   }

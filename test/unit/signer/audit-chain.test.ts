@@ -15,6 +15,7 @@ import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { openAuditChain } from '../../../signer/audit/chain.ts'
 import { exportAudit, followLines, lastLines } from '../../../signer/audit/export.ts'
 import { type AuditLine, type AuditRecord, NO_PREVIOUS } from '../../../signer/audit/line.ts'
@@ -236,6 +237,68 @@ describe('the audit chain', () => {
     await chain.close()
   })
 
+  for (const [what, call, octets] of [
+    ['a group was written in part', 'write', 100],
+    ['nothing of a group was written', 'write', 0],
+    ['the next file could not be begun', 'openSync', 0],
+  ] as const) {
+    test(`goes on by itself when ${what} and there is room again, without a line of what was not given out`, async (context) => {
+      const events: string[] = []
+      const { chain } = await openAuditChain(
+        { path: file, maxBytes: call === 'openSync' ? 100 : 1e9 },
+        {
+          stopped: (_, untilThereIsRoom) => events.push(`stopped, waits for room: ${untilThereIsRoom}`),
+          resumed: () => events.push('resumed'),
+        },
+      )
+      const noRoom = () => Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
+      if (call === 'write') await chain.append(record('01'))
+      const before = readFileSync(file)
+      if (call === 'write') {
+        const real = fs.write as (
+          fd: number,
+          bytes: Buffer,
+          done: (error: Error | null, written: number) => void,
+        ) => void
+        let calls = 0
+        const full: typeof real = (fd, bytes, done) => {
+          calls += 1
+          if (calls === 1 && octets > 0) real(fd, bytes.subarray(0, octets), done)
+          else done(noRoom(), 0)
+        }
+        context.mock.method(fs, 'write', full as never)
+      } else {
+        context.mock.method(fs, 'openSync', () => {
+          throw noRoom()
+        })
+      }
+      syncBuiltinESMExports()
+      try {
+        // The line before a file is closed is on disk: only those after it fail.
+        if (call === 'openSync') await chain.append(record('01'))
+        const outcomes = await Promise.allSettled([chain.append(record('02')), chain.append(record('03'))])
+        assert.ok(outcomes.every(({ status }) => status === 'rejected'))
+        assert.deepEqual(events, ['stopped, waits for room: true'])
+        assert.match(chain.failure!.message, /ENOSPC/)
+        if (call === 'write') assert.deepEqual(readFileSync(file), before)
+      } finally {
+        context.mock.restoreAll()
+        syncBuiltinESMExports()
+      }
+      while (chain.failure) await sleep(20)
+      assert.equal(events.at(-1), 'resumed')
+      await chain.append(record('04'))
+      await chain.append(record('05'))
+      await chain.close()
+      const verdict = await verifyAuditChain(file)
+      assert.deepEqual(verdict.ok && [verdict.lines, verdict.repairs], [3, 0])
+      assert.deepEqual(
+        readdirSync(folder).filter((name) => name.endsWith('.room')),
+        [],
+      )
+    })
+  }
+
   test('stops when its folder cannot be looked into, and fails who waits', async () => {
     const { chain } = await openAuditChain({ path: file, maxBytes: 1e9 })
     await chain.append(record('01'))
@@ -350,7 +413,7 @@ describe('the audit chain', () => {
     ] as const) {
       test(`stops when ${what}: says why, gives nothing out, and the next start goes on`, async (context) => {
         const stops: Error[] = []
-        const { chain } = await openAuditChain({ path: file, maxBytes: 100 }, (error) => stops.push(error))
+        const { chain } = await openAuditChain({ path: file, maxBytes: 100 }, { stopped: (error) => stops.push(error) })
         const real = fs[fail]
         context.mock.method(fs, fail, (...args: Parameters<typeof real>) => {
           if (fail === 'closeSync') (real as typeof fs.closeSync)(args[0] as number)

@@ -6,8 +6,10 @@ import { parseConfig } from '../../../signer/config.ts'
 import { CrlExamination, type CrlFacts } from '../../../signer/crl-policy.ts'
 import { compilePolicy } from '../../../signer/policy.ts'
 import { SignerRefusal } from '../../../signer/protocol.ts'
+import { contextConstructedTag } from '../../../src/shared/pki/der.ts'
 import { encodeDer } from '../../../src/shared/pki/der-writer.ts'
 import { writeAuthorityKeyIdentifier, writeDistributionPointName } from '../../../src/shared/pki/extensions.ts'
+import { writeUri } from '../../../src/shared/pki/general-names.ts'
 import { EMPTY_NAME, encodeCommonName } from '../../../src/shared/pki/name.ts'
 import { CRL_EXTENSION } from '../../../src/shared/pki/oids.ts'
 import { makeAuthority } from '../../signer/authority.ts'
@@ -49,6 +51,20 @@ const idp = (urls: readonly string[], { critical = true, more = Buffer.alloc(0) 
     ),
   },
 })
+/** The names of its one point, more of them behind the URLs. */
+function pointOf(urls: readonly string[], moreNames: string): RawListChanges {
+  const value = encodeDer((writer) =>
+    writer.sequence(() =>
+      writer.constructed(contextConstructedTag(0), () =>
+        writer.constructed(contextConstructedTag(0), () => {
+          for (const url of urls) writeUri(writer, url)
+          writer.raw(Buffer.from(moreNames, 'hex'))
+        }),
+      ),
+    ),
+  )
+  return { extensions: { idp: rawExtension(CRL_EXTENSION.issuingDistributionPoint, true, value) } }
+}
 const extension = (name: string, oid: string, critical: boolean, hexValue: string): RawListChanges => ({
   extensions: { [name]: rawExtension(oid, critical, Buffer.from(hexValue, 'hex')) },
 })
@@ -125,6 +141,37 @@ const REFUSED: readonly (readonly [what: string, changes: RawListChanges, senten
   ['number without octets', extension('crlNumber', CRL_EXTENSION.crlNumber, false, '0200'), /not a TBSCertList/],
   ['a distribution point that is not critical', idp(['http://crl.test/1'], { critical: false }), /not critical/],
   ['a distribution point without URL', idp([]), /names no URL/],
+  [
+    'a distribution point with a directoryName beside its URL',
+    pointOf(['http://crl.test/1'], 'a4023000'),
+    /named by URLs alone/,
+    '{ crl_urls: ["http://crl.test/"] }',
+  ],
+  [
+    'an authorityKeyIdentifier with more than that',
+    {
+      extensions: {
+        authorityKeyIdentifier: rawExtension(
+          CRL_EXTENSION.authorityKeyIdentifier,
+          false,
+          Buffer.concat([Buffer.from('30198014', 'hex'), authority.keyIdentifier, Buffer.from('820101', 'hex')]),
+        ),
+      },
+    },
+    /authorityKeyIdentifier holds more than/,
+  ],
+  ['a certificate twice', { entries: Buffer.concat([rawEntry(), rawEntry()]) }, /entry 2: .* stands twice/],
+  [
+    'a certificate twice among others, for two reasons',
+    {
+      entries: Buffer.concat([
+        rawEntry({ extensions: [reasonCode(1)] }),
+        rawEntry({ serial: Buffer.from('41', 'hex') }),
+        rawEntry({ extensions: [reasonCode(4)] }),
+      ]),
+    },
+    /entry 3: .* stands twice/,
+  ],
   ['a list of user certificates only', idp(['http://crl.test/1'], { more: ONLY_USER_CERTIFICATES }), /restricts more/],
   [
     'a distribution point elsewhere',
@@ -218,7 +265,9 @@ describe('CRLs that the signer accepts', () => {
   })
 
   test('an entry without a reason and one with each that a complete list knows', () => {
-    const entries = [1, 2, 3, 4, 5, 6, 9, 10].map((reason) => rawEntry({ extensions: [reasonCode(reason)] }))
+    const entries = [1, 2, 3, 4, 5, 6, 9, 10].map((reason) =>
+      rawEntry({ serial: Buffer.of(0x41, reason), extensions: [reasonCode(reason)] }),
+    )
     assert.equal(facts({ entries: Buffer.concat([rawEntry(), ...entries]) }).entries, 9)
   })
 })

@@ -11,7 +11,10 @@ import {
   writeCrlDistributionPoints,
   writeExtendedKeyUsage,
   writeKeyUsage,
+  writeSubjectKeyIdentifier,
 } from '../../../src/shared/pki/extensions.ts'
+import { EXTENSION } from '../../../src/shared/pki/oids.ts'
+import { parseSpki } from '../../../src/shared/pki/spki.ts'
 import { DAY_MS, leafTbs, makeAuthority, makeKeyPair, spkiOf } from '../../signer/authority.ts'
 import { type RawTbsChanges, rawExtension, rawName, rawTbs, type WritePart } from '../../signer/raw-tbs.ts'
 import { rawTbsList } from '../../signer/raw-tbs-list.ts'
@@ -60,6 +63,47 @@ const purposes = (...names: Parameters<typeof writeExtendedKeyUsage>[1]) =>
 const basicConstraints = (hex: string, critical = true) =>
   withExtension('basicConstraints', rawExtension(BASIC_CONSTRAINTS, critical, Buffer.from(hex, 'hex')))
 const now = Math.floor(Date.now() / 1000) * 1000
+
+const tagged = (tag: number, ...content: readonly Buffer[]) =>
+  encodeDer((writer) => writer.primitive(tag, Buffer.concat(content)))
+const sequence = (...content: readonly Buffer[]) => tagged(0x30, ...content)
+const point = (...members: readonly Buffer[]) => sequence(...members)
+const fullName = (...names: readonly Buffer[]) => tagged(0xa0, tagged(0xa0, ...names))
+const CRL_URI = tagged(0x86, Buffer.from('http://crl.example.org/1'))
+const DIRECTORY_NAME = tagged(0xa4, rawName(['2.5.4.3', 'Somebody Else']))
+const CA_ISSUERS = encodeDer((writer) => writer.oid('1.3.6.1.5.5.7.48.2'))
+const SERVER_AUTH = sequence(encodeDer((writer) => writer.oid('1.3.6.1.5.5.7.3.1')))
+
+const magnitude = (number: bigint) => {
+  const text = number.toString(16)
+  return Buffer.from(text.padStart(text.length + (text.length % 2), '0'), 'hex')
+}
+function rawRsa(modulus: bigint, exponent: bigint): Buffer {
+  const key = encodeDer((writer) =>
+    writer.sequence(() => {
+      writer.unsignedInteger(magnitude(modulus))
+      writer.unsignedInteger(magnitude(exponent))
+    }),
+  )
+  return encodeDer((writer) =>
+    writer.sequence(() => {
+      writer.raw(Buffer.from('300d06092a864886f70d0101010500', 'hex'))
+      writer.bitStringOctets(key)
+    }),
+  )
+}
+const RSA_FACTS = parseSpki(rsaSpki(2048))
+const RSA_MODULUS = BigInt(`0x${RSA_FACTS.kind === 'rsa' ? RSA_FACTS.modulus.toString('hex') : ''}`)
+const CURVE_KEYS = (['P-256', 'P-384', 'P-521'] as const).map(
+  (curve) => [curve, spkiOf(makeKeyPair(curve).publicKey)] as const,
+)
+/** Another y: only two points share an x. */
+function flipped(spki: Buffer): Buffer {
+  const copy = Buffer.from(spki)
+  copy[copy.length - 1]! ^= 1
+  return copy
+}
+const ed25519 = (key: Buffer) => Buffer.concat([Buffer.from('302a300506032b6570032100', 'hex'), key])
 
 /** What a front that somebody has taken over might ask for. */
 const REFUSED: readonly (readonly [what: string, changes: RawTbsChanges, sentence: RegExp, policyYaml?: string])[] = [
@@ -118,8 +162,8 @@ const REFUSED: readonly (readonly [what: string, changes: RawTbsChanges, sentenc
     },
     /notAfter is after/,
   ],
-  ['an RSA key that is too short', { spki: rsaSpki(1024) }, /1024 bits/],
-  ['an RSA key shorter than the policy wants', { spki: rsaSpki(2048) }, /2048 bits/, '{ min_rsa_bits: 3072 }'],
+  ['an RSA key that is too short', { spki: rsaSpki(1024) }, /at least 2048 bits, this one has 1024/],
+  ['an RSA key shorter than the policy wants', { spki: rsaSpki(2048) }, /this one has 2048/, '{ min_rsa_bits: 3072 }'],
   ['a key type outside the policy', { spki: rsaSpki(2048) }, /key type RSA/, '{ key_types: [P-256, P-384] }'],
   [
     'a curve outside the policy',
@@ -138,6 +182,14 @@ const REFUSED: readonly (readonly [what: string, changes: RawTbsChanges, sentenc
     { spki: spkiOf(generateKeyPairSync('ec', { namedCurve: 'secp256k1' }).publicKey) },
     /key type 1\.3\.132/,
   ],
+  ['RSA with an exponent of 0', { spki: rawRsa(RSA_MODULUS, 0n) }, /exponent must lie between/],
+  ['RSA with an exponent of 3', { spki: rawRsa(RSA_MODULUS, 3n) }, /exponent must lie between/],
+  ['RSA with an exponent of 2048 bits', { spki: rawRsa(RSA_MODULUS, RSA_MODULUS - 2n) }, /exponent must lie between/],
+  ['RSA with an even modulus', { spki: rawRsa(RSA_MODULUS - 1n, 65537n) }, /modulus must be odd/],
+  ...CURVE_KEYS.map(
+    ([curve, spki]) => [`a point that is not on ${curve}`, { spki: flipped(spki) }, /is not a point of/] as const,
+  ),
+  ['an Ed25519 key of zeros', { spki: ed25519(Buffer.alloc(32)) }, /Ed25519 key is of small order/],
   ['a key usage outside the policy', keyUsage('content_commitment'), /content_commitment/],
   ['no key usage, which allows every one', withExtension('keyUsage', undefined), /key usage is missing/],
   ['code signing', purposes('server_auth', 'code_signing'), /code_signing/],
@@ -206,6 +258,77 @@ const REFUSED: readonly (readonly [what: string, changes: RawTbsChanges, sentenc
     /evil\/1 is not allowed/,
     '{ crl_urls: ["http://crl.example.org/"] }',
   ],
+  ...Object.entries({
+    'a second CRL distribution point': sequence(point(fullName(CRL_URI)), point(fullName(DIRECTORY_NAME))),
+    'a CRL distribution point with a directoryName': sequence(point(fullName(CRL_URI, DIRECTORY_NAME))),
+    'a CRL distribution point of another issuer': sequence(point(fullName(CRL_URI), tagged(0xa2, DIRECTORY_NAME))),
+    'a CRL distribution point of another issuer and without a name': sequence(point(tagged(0xa2, DIRECTORY_NAME))),
+    'a CRL distribution point with a name relative to the issuer': sequence(
+      point(fullName(CRL_URI)),
+      point(tagged(0xa0, tagged(0xa1, Buffer.from('3009060355040313026162', 'hex')))),
+    ),
+    'reasons of a CRL distribution point': sequence(point(fullName(CRL_URI), tagged(0x81, Buffer.from('0640', 'hex')))),
+    'reasons of a CRL distribution point that are no BIT STRING': sequence(
+      point(fullName(CRL_URI), tagged(0x81, Buffer.alloc(100, 0xff))),
+    ),
+  }).map(
+    ([what, value]) =>
+      [
+        what,
+        withExtension('crl', rawExtension(EXTENSION.crlDistributionPoints, false, value)),
+        /is not one point that is named by URLs alone/,
+        '{ crl_urls: ["http://crl.example.org/"] }',
+      ] as const,
+  ),
+  [
+    'access to something else than URLs',
+    withExtension(
+      'aia',
+      rawExtension(EXTENSION.authorityInfoAccess, false, sequence(sequence(CA_ISSUERS, DIRECTORY_NAME))),
+    ),
+    /authorityInfoAccess names something else/,
+  ],
+  [
+    'qualifiers of a policy',
+    withExtension(
+      'policies',
+      rawExtension(EXTENSION.certificatePolicies, false, sequence(sequence(CA_ISSUERS, sequence(Buffer.of(5, 0))))),
+    ),
+    /certificatePolicies has qualifiers/,
+  ],
+  [
+    'an authority key identifier with more than that',
+    withExtension(
+      'authorityKeyIdentifier',
+      rawExtension(
+        EXTENSION.authorityKeyIdentifier,
+        false,
+        sequence(tagged(0x80, authority.keyIdentifier), tagged(0xa1, CRL_URI), tagged(0x82, Buffer.of(1))),
+      ),
+    ),
+    /authorityKeyIdentifier holds more than/,
+  ],
+  [
+    'a subject key identifier of 1,000 octets',
+    withExtension('subjectKeyIdentifier', (writer) => writeSubjectKeyIdentifier(writer, Buffer.alloc(1000, 1))),
+    /subjectKeyIdentifier is not that of the subject key/,
+  ],
+  [
+    "the issuer's subject key identifier",
+    withExtension('subjectKeyIdentifier', (writer) => writeSubjectKeyIdentifier(writer, authority.keyIdentifier)),
+    /subjectKeyIdentifier is not that of the subject key/,
+  ],
+  [
+    'an answer to a tls-alpn-01 challenge (RFC 8737 §3)',
+    withExtension('acme', rawExtension(EXTENSION.acmeIdentifier, false, tagged(0x04, Buffer.alloc(32)))),
+    /extension 1\.3\.6\.1\.5\.5\.7\.1\.31 is not allowed/,
+  ],
+  [
+    'an extended key usage that is critical',
+    withExtension('extendedKeyUsage', rawExtension(EXTENSION.extendedKeyUsage, true, SERVER_AUTH)),
+    /extendedKeyUsage is critical/,
+  ],
+  ['no basic constraints', withExtension('basicConstraints', undefined), /basicConstraints is missing/],
   ['an excluded name in capitals', san(dns('DB.Example.ORG')), /excluded/, '{ excluded: { dns: [db.example.org] } }'],
   [
     'a name below an excluded one',
@@ -233,8 +356,13 @@ const REFUSED: readonly (readonly [what: string, changes: RawTbsChanges, sentenc
   ],
   [
     'names that make an audit line longer than its reader looks back',
-    san(...Array.from({ length: 20_000 }, (_, i) => dns(`a${i}.b`))),
+    san(...Array.from({ length: 900 }, (_, i) => dns(`a${i}.${'b'.repeat(60)}.${'c'.repeat(60)}.${'d'.repeat(30)}`))),
     /more than 131072 characters/,
+  ],
+  [
+    'more names than any order has',
+    san(...Array.from({ length: 20_000 }, (_, i) => dns(`a${i}.b`))),
+    /GeneralNames has more than 1000 values/,
   ],
   [
     'an excluded address',

@@ -4,6 +4,8 @@ import { describe, test } from 'node:test'
 import 'reflect-metadata'
 import * as x509 from '@peculiar/x509'
 import fc from 'fast-check'
+import { TAG } from '../../../src/shared/pki/der.ts'
+import { encodeDer } from '../../../src/shared/pki/der-writer.ts'
 import type { Identifier } from '../../../src/shared/protocol/identifier.ts'
 import { checkAcmeCertificate } from '../../../workers/validate/acme-certificate.ts'
 import {
@@ -33,6 +35,20 @@ describe('the right certificate (RFC 8737 §3)', () => {
   })
   test('may have expired: the RFC asks nothing about its dates', () => {
     assert.equal(check(acmeCertificate({ notAfter: new Date('2020-01-02T00:00:00Z') }).der), undefined)
+  })
+  test('may have no dates that mean anything: Go writes the year 1 where nobody gave one', () => {
+    const undated = (tbs: Buffer) => {
+      const text = tbs.toString('hex')
+      const dates = /301e170d[0-9a-f]{26}170d[0-9a-f]{26}/
+      assert.match(text, dates)
+      const zero = Buffer.from('00010101000000Z').toString('hex')
+      const longer = text.replace(dates, `3022180f${zero}180f${zero}`)
+      // Four octets more, and the outer length says so.
+      assert.ok(longer.startsWith('3082') || longer.startsWith('3081'))
+      const content = Buffer.from(longer, 'hex').subarray(longer.startsWith('3082') ? 4 : 3)
+      return encodeDer((writer) => writer.primitive(TAG.sequence, content))
+    }
+    assert.equal(check(acmeCertificate({ tamper: undated }).der), undefined)
   })
   test('may have other extensions, in any order', () => {
     const unknown = { oid: '1.2.3.4', critical: true, value: octetString(Buffer.alloc(3)) }

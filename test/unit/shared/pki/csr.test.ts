@@ -70,6 +70,11 @@ function dnsNamesIn(request: x509.Pkcs10CertificateRequest): string[] {
 }
 
 const nothing: Write = () => {}
+const times =
+  (count: number, write: Write): Write =>
+  (writer) => {
+    for (let n = 0; n < count; n++) write(writer)
+  }
 
 describe('certification requests (RFC 2986)', () => {
   for (const key of ALL_KEYS) {
@@ -180,8 +185,30 @@ describe('certification requests (RFC 2986)', () => {
     (value: string): Write =>
     (writer) =>
       writeExtension(writer, EXTENSION.keyUsage, true, () => writer.raw(hex(value)))
+  for (const version of ['020100', '020101', '020102'])
+    test(`of version ${Number.parseInt(version, 16) & 0xff} is read: RFC 2986 §4.1 knows 0, clients send others`, () => {
+      const csr = parseCsr(csrOf({ version: hex(version), attributes: extensionRequest(san(dns('a.example'))) }))
+      assert.deepEqual(csr.dnsNames, ['a.example'])
+      assert.ok(verifyCsrSignature(csr))
+    })
+
   const refused: [string, Buffer, RegExp][] = [
-    ['another version', csrOf({ version: hex('020101'), attributes: nothing }), /version must be v1/],
+    ['another version', csrOf({ version: hex('020103'), attributes: nothing }), /version must be 0 to 2/],
+    [
+      'a thousand and one attributes',
+      csrOf({ attributes: times(1001, attribute('1.2.3.4', nothing)) }),
+      /Attributes has more than 1000 values/,
+    ],
+    [
+      'an attribute of a thousand and one values',
+      csrOf({
+        attributes: attribute(
+          '1.2.3.4',
+          times(1001, (writer) => writer.smallInteger(1)),
+        ),
+      }),
+      /Attribute has more than 1000 values/,
+    ],
     ['missing attributes', csrOf(), /tag a0 is missing/],
     [
       'something after the attributes',

@@ -38,6 +38,12 @@ describe('validity times (RFC 5280 §4.1.2.5)', () => {
     assert.equal(read(TAG.generalizedTime, '20260101000000Z').form, 'GeneralizedTime')
   })
 
+  test('years below 100 are read as they stand: Go writes the year 1 where nobody gave a date', () => {
+    assert.equal(read(TAG.generalizedTime, '00010101000000Z').at.toISOString(), '0001-01-01T00:00:00.000Z')
+    assert.equal(read(TAG.generalizedTime, '00991231235959Z').at.toISOString(), '0099-12-31T23:59:59.000Z')
+    assert.equal(read(TAG.generalizedTime, '00000229000000Z').at.toISOString(), '0000-02-29T00:00:00.000Z')
+  })
+
   const refused: [number, string][] = [
     [TAG.utcTime, '2601010000Z'],
     [TAG.utcTime, '260101000000'],
@@ -55,7 +61,7 @@ describe('validity times (RFC 5280 §4.1.2.5)', () => {
     [TAG.generalizedTime, '20260101000000.5Z'],
     [TAG.generalizedTime, '20260101000000z'],
     [TAG.generalizedTime, '260101000000Z'],
-    [TAG.generalizedTime, '00500101000000Z'],
+    [TAG.generalizedTime, '00010229000000Z'],
   ]
   for (const [tag, text] of refused) {
     test(`refuses ${text}`, () => assert.throws(() => read(tag, text), DerError))

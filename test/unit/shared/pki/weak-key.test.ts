@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import type { PublicKeyFacts, Spki } from '../../../../src/shared/pki/spki.ts'
 import { parseSpki } from '../../../../src/shared/pki/spki.ts'
 import { checkSubjectKey, DEFAULT_SUBJECT_KEY_POLICY } from '../../../../src/shared/pki/weak-key.ts'
-import { ALL_KEYS, P256_KEY, RSA_KEY } from './support.ts'
+import { ALL_KEYS, ED25519_KEY, P256_KEY, RSA_KEY } from './support.ts'
 
 const toBigInt = (octets: Buffer) => BigInt(`0x${octets.toString('hex')}`)
 
@@ -40,9 +40,46 @@ function powerModulo(base: bigint, exponent: number, modulus: bigint): bigint {
   return power
 }
 
+/** A key that was changed behind the header of its SubjectPublicKeyInfo. */
+const changed = (spki: Buffer, change: (keyBits: Buffer) => void): Spki => {
+  const copy = parseSpki(Buffer.from(spki))
+  change(copy.keyBits)
+  return copy
+}
+
 describe('subject keys that may be certified', () => {
   for (const key of ALL_KEYS) {
     test(`a fresh ${key.label} key is accepted`, () => assert.equal(check(parseSpki(key.spki)), undefined))
+  }
+
+  for (const key of ALL_KEYS.filter(({ label }) => label.startsWith('P-'))) {
+    test(`a ${key.label} key that is no point of its curve is refused (RFC 5480 §2.2)`, () => {
+      // Only two points share an x.
+      const elsewhere = changed(key.spki, (keyBits) => (keyBits[keyBits.length - 1]! ^= 1))
+      assert.match(check(elsewhere) ?? 'accepted', /^the key is not a point of P-\d+$/)
+      const beyond = changed(key.spki, (keyBits) => keyBits.fill(0xff, 1))
+      assert.match(check(beyond) ?? 'accepted', /is not a point of/)
+      assert.match(check(changed(key.spki, (keyBits) => keyBits.fill(0, 1))) ?? 'accepted', /is not a point of/)
+    })
+  }
+
+  const SMALL_ORDER = [
+    '0000000000000000000000000000000000000000000000000000000000000000',
+    '0000000000000000000000000000000000000000000000000000000000000080',
+    '0100000000000000000000000000000000000000000000000000000000000000',
+    'ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f',
+    'edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f',
+    'eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f',
+    '26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05',
+    '26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc85',
+    'c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a',
+    'c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac03fa',
+  ]
+  for (const point of SMALL_ORDER) {
+    test(`an Ed25519 key of small order is refused: ${point.slice(0, 8)}…${point.slice(-2)}`, () => {
+      const small = changed(ED25519_KEY.spki, (keyBits) => keyBits.set(Buffer.from(point, 'hex')))
+      assert.match(check(small) ?? 'accepted', /^the Ed25519 key is of small order/)
+    })
   }
 
   const edges: [string, Spki, RegExp | undefined][] = [

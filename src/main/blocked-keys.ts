@@ -1,0 +1,58 @@
+/** `security.blocked_keys_file`: read at the start and at SIGHUP, and kept with the keys that revocations have blocked. */
+
+import { createReadStream } from 'node:fs'
+import path from 'node:path'
+import { createInterface } from 'node:readline'
+import type { Logger } from 'pino'
+import type { Config } from '../config/schema.ts'
+import { describeFileError } from '../shared/lib/file-error.ts'
+import { replaceListedKeys } from '../store/blocked-key-list.ts'
+import type { Database } from '../store/database.ts'
+
+/** Debian's weak keys of the sizes that are accepted are some 300,000. */
+const MAX_KEYS = 1_000_000
+/** A line without an end would be held in memory as a whole. */
+const MAX_FILE_BYTES = 256 * 1024 * 1024
+const HASH = /^[0-9a-f]{64}$/
+
+/** @throws Error in one sentence that begins with the key */
+export async function loadBlockedKeys({ security }: Config, db: Database, log: Logger): Promise<void> {
+  if (security.blocked_keys_file === null) return
+  const file = path.resolve(security.blocked_keys_file)
+  let hashes: Set<string>
+  try {
+    hashes = await readBlockedKeys(file)
+  } catch (cause) {
+    throw new Error(`security.blocked_keys_file: ${file}: ${(cause as Error).message}`, { cause })
+  }
+  const keys = hashes.size
+  const { added, removed } = await replaceListedKeys(db, hashes)
+  log.info({ event: 'blocked_keys', keys, added, removed }, 'blocked keys read')
+}
+
+/**
+ * One SHA-256 of a SubjectPublicKeyInfo a line, in hexadecimal; `#` begins a comment.
+ * @throws Error in one sentence
+ */
+export async function readBlockedKeys(file: string): Promise<Set<string>> {
+  const hashes = new Set<string>()
+  const input = createReadStream(file, { encoding: 'utf8', end: MAX_FILE_BYTES })
+  let number = 0
+  try {
+    for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
+      number += 1
+      const hash = line.replace(/#.*/, '').trim().toLowerCase()
+      if (hash === '') continue
+      if (!HASH.test(hash)) throw new Error(`line ${number} is no SHA-256 in 64 hexadecimal digits`)
+      if (hashes.size === MAX_KEYS && !hashes.has(hash)) throw new Error(`has more than ${MAX_KEYS} keys`)
+      hashes.add(hash)
+    }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === undefined) throw error
+    throw new Error(`cannot be read: ${describeFileError(error)}`, { cause: error })
+  } finally {
+    input.destroy()
+  }
+  if (input.bytesRead > MAX_FILE_BYTES) throw new Error(`has more than ${MAX_FILE_BYTES} bytes`)
+  return hashes
+}

@@ -1,0 +1,57 @@
+/**
+ * SQL of the keys that a file has blocked (`security.blocked_keys_file`): rows of `blocked_keys` without a certificate,
+ * beside those that revocations have made.
+ */
+
+import type { Database, Statement } from './database.ts'
+
+/** Rows of one statement. */
+const PAGE = 5000
+
+const LISTED: Statement = {
+  name: 'blocked-keys-listed',
+  // blocked_keys_pkey
+  text: `
+    SELECT spki_sha256 AS key, certificate_id IS NULL AS listed FROM blocked_keys
+     WHERE spki_sha256 > $1 ORDER BY spki_sha256 LIMIT ${PAGE}`,
+}
+
+const ADD: Statement = {
+  name: 'blocked-keys-add',
+  text: 'INSERT INTO blocked_keys (spki_sha256) SELECT unnest($1::bytea[]) ON CONFLICT DO NOTHING',
+}
+
+const REMOVE: Statement = {
+  name: 'blocked-keys-remove',
+  text: 'DELETE FROM blocked_keys WHERE spki_sha256 = ANY($1::bytea[]) AND certificate_id IS NULL',
+}
+
+/**
+ * Makes the listed keys those of the file; what is as it should be costs a look. Keys of revocations stay.
+ * @param hashes SHA-256 of SubjectPublicKeyInfos, lower-case hexadecimal; emptied
+ */
+export async function replaceListedKeys(
+  db: Database,
+  hashes: Set<string>,
+): Promise<{ added: number; removed: number }> {
+  let removed = 0
+  let after: Buffer = Buffer.alloc(0)
+  for (;;) {
+    const rows = await db.query<{ key: Buffer; listed: boolean }>(LISTED, [after])
+    const gone = rows.filter(({ key, listed }) => !hashes.delete(key.toString('hex')) && listed)
+    if (gone.length > 0) await db.query(REMOVE, [gone.map(({ key }) => key)])
+    removed += gone.length
+    if (rows.length < PAGE) break
+    after = rows.at(-1)!.key
+  }
+  let page: Buffer[] = []
+  const added = hashes.size
+  for (const hash of hashes) {
+    page.push(Buffer.from(hash, 'hex'))
+    if (page.length < PAGE) continue
+    await db.query(ADD, [page])
+    page = []
+  }
+  if (page.length > 0) await db.query(ADD, [page])
+  return { added, removed }
+}

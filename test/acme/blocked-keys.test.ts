@@ -1,0 +1,111 @@
+/** Keys that a file of the operator blocks (`security.blocked_keys_file`): Debian's weak ones, say, or ones that were published. */
+
+import assert from 'node:assert/strict'
+import { createPublicKey, hash, type KeyObject } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import pg from 'pg'
+import { readBlockedKeys } from '../../src/main/blocked-keys.ts'
+import {
+  type AccountKeyPair,
+  type AcmeClient,
+  type Answer,
+  closeConnections,
+  createAcmeClient,
+  csrFor,
+  newAccountKey,
+  type Responder,
+  registeredClient,
+  signedJws,
+  startResponder,
+} from '../support/acme-client.ts'
+import { type LogLine, startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
+import { P256_KEY, P384_KEY } from '../unit/shared/pki/support.ts'
+
+const hashOf = (key: KeyObject) => hash('sha256', key.export({ type: 'spki', format: 'der' }), 'hex')
+const accountHash = ({ privateKey }: AccountKeyPair) => hashOf(createPublicKey(privateKey))
+
+describe('a file of blocked keys', { timeout: 300_000 }, () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'blocked-keys-'))
+  const file = path.join(folder, 'keys.txt')
+  const blockedAccount = newAccountKey()
+  let service: TestService
+  let responder: Responder
+  let client: AcmeClient
+  before(async () => {
+    const weak = hashOf(P256_KEY.publicKey).toUpperCase()
+    writeFileSync(file, `# weak\n\n${weak} # as any case\r\n${accountHash(blockedAccount)}\n`)
+    service = await startTestService({ config: { security: { blocked_keys_file: file } } })
+    responder = await startResponder(service.http01Port)
+    client = await registeredClient(service.directoryUrl)
+  })
+  after(async () => {
+    closeConnections()
+    await responder.close()
+    await service.dispose()
+    rmSync(folder, { recursive: true })
+  })
+
+  const problemOf = ({ status, json }: Answer) =>
+    `${status} ${String(json.type).replace('urn:ietf:params:acme:error:', '')}`
+
+  async function finalized(name: string, key: typeof P256_KEY): Promise<Answer> {
+    const order = await client.newOrder([name])
+    await client.authorize(order, responder)
+    return client.post(order.json.finalize, { csr: await csrFor([name], key) })
+  }
+  function changeKey(key: AccountKeyPair): Promise<Answer> {
+    const url = client.directory['keyChange'] as string
+    const payload = { account: client.kid, oldKey: client.key.jwk }
+    return client.post(url, signedJws(key, { alg: key.alg, url, jwk: key.jwk }, { payload }))
+  }
+  async function hangUp(message: string): Promise<LogLine> {
+    const seen = service.log.length
+    service.process.kill('SIGHUP')
+    return until(message, () => service.log.slice(seen).find((line) => line.message === message))
+  }
+
+  test('keeps them from certificates, and others get theirs (RFC 8555 §7.4)', async () => {
+    assert.equal(problemOf(await finalized('blocked.test', P256_KEY)), '400 badCSR')
+    assert.equal((await finalized('free.test', P384_KEY)).json.status, 'valid')
+  })
+
+  test('keeps them from accounts, new ones and old ones (RFC 8555 §7.3, §7.3.5)', async () => {
+    const blocked = await createAcmeClient(service.directoryUrl, blockedAccount)
+    assert.equal(problemOf(await blocked.newAccount()), '400 badPublicKey')
+    assert.equal(problemOf(await changeKey(blockedAccount)), '400 badPublicKey')
+  })
+
+  test('is read again at SIGHUP: keys come and go, those of revocations stay', async () => {
+    const db = new pg.Client(service.database.connection)
+    await db.connect()
+    const revoked = Buffer.alloc(32, 7)
+    await db.query('INSERT INTO blocked_keys (spki_sha256, certificate_id) VALUES ($1, gen_random_uuid())', [revoked])
+    writeFileSync(file, `${hashOf(P384_KEY.publicKey)}\n`)
+    const { keys, added, removed } = await hangUp('blocked keys read')
+    assert.deepEqual([keys, added, removed], [1, 1, 2])
+    assert.equal(problemOf(await finalized('later.test', P384_KEY)), '400 badCSR')
+    assert.equal((await finalized('now-free.test', P256_KEY)).json.status, 'valid')
+    const { rows } = await db.query('SELECT spki_sha256 FROM blocked_keys WHERE certificate_id IS NOT NULL')
+    assert.deepEqual(rows, [{ spki_sha256: revoked }])
+    await db.end()
+  })
+
+  test('that is damaged changes nothing, and the log says where', async () => {
+    writeFileSync(file, `${hashOf(P256_KEY.publicKey)}\nabc\n`)
+    const { err } = await hangUp('the configuration could not be applied')
+    assert.match(String((err as Error).message), /^security\.blocked_keys_file: .*keys\.txt: line 2 is no SHA-256/)
+    assert.equal(problemOf(await finalized('still.test', P384_KEY)), '400 badCSR')
+  })
+
+  test('has a bound, and must be there', async () => {
+    const large = path.join(folder, 'large.txt')
+    const line = (number: number) => `${number.toString(16).padStart(64, '0')}\n`
+    writeFileSync(large, Array.from({ length: 1_000_001 }, (_, number) => line(number)).join(''))
+    await assert.rejects(readBlockedKeys(large), /has more than 1000000 keys/)
+    await assert.rejects(readBlockedKeys(path.join(folder, 'none')), /cannot be read/)
+  })
+})

@@ -1,0 +1,73 @@
+/** A signer whose audit chain lies on a disk that really is full: a small tmpfs of its own. */
+
+import assert from 'node:assert/strict'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { verifyAuditChain } from '../../signer/audit/verify.ts'
+import { createSignerBackend } from '../../src/ca/signer-backend.ts'
+import { leafTbs, makeAuthority, type SignerFiles, writeSignerFiles } from './authority.ts'
+import { startDaemon } from './daemon.ts'
+
+const timeoutMs = 20_000
+const DISK_BYTES = 4 * 1024 * 1024
+const canMount = spawnSync('unshare', ['-m', 'mount', '-t', 'tmpfs', 'none', '/tmp']).status === 0
+
+/** A process that holds a mount namespace with a tmpfs at `folder`, which others reach by way of /proc. */
+async function startDisk(folder: string) {
+  const script = `mount -t tmpfs -o size=${DISK_BYTES} none ${folder} && echo mounted && read end`
+  const child = spawn('unshare', ['-m', 'sh', '-c', script], { stdio: ['pipe', 'pipe', 'inherit'] })
+  await once(child.stdout, 'data')
+  return { folder: `/proc/${child.pid}/root${folder}`, stop: () => child.stdin.end() }
+}
+
+describe('the disk of the audit chain', { skip: !canMount && 'needs to mount a tmpfs', timeout: 300_000 }, () => {
+  const authority = makeAuthority()
+  let files: SignerFiles
+  let disk: Awaited<ReturnType<typeof startDisk>>
+  before(async () => {
+    files = writeSignerFiles({ default: authority })
+    const folder = path.join(files.folder, 'disk')
+    mkdirSync(folder)
+    disk = await startDisk(folder)
+    const yaml = readFileSync(files.config, 'utf8')
+    writeFileSync(files.config, yaml.replace('file: audit.jsonl', `file: ${disk.folder}/audit.jsonl`))
+  })
+  after(() => {
+    disk.stop()
+    rmSync(files.folder, { recursive: true })
+  })
+
+  test('fills up and is emptied: the signer says so and goes on by itself', async () => {
+    const daemon = await startDaemon(files.config)
+    const backend = createSignerBackend({ socketPath: files.socket, secret: files.secret })
+    const sign = () => backend.signCertificate('default', leafTbs(authority), { timeoutMs, requester: 'test' })
+    await sign()
+
+    const ballast = path.join(disk.folder, 'ballast')
+    const free = () => Number(statfsSync(disk.folder).bavail) * Number(statfsSync(disk.folder).bsize)
+    writeFileSync(ballast, Buffer.alloc(free() - 8192))
+    let given = 1
+    // Two pages are left: some dozens of lines fit.
+    for (let isFull = false; !isFull; ) {
+      const signed = await Promise.allSettled(Array.from({ length: 20 }, sign))
+      given += signed.filter(({ status }) => status === 'fulfilled').length
+      isFull = signed.some(({ status }) => status === 'rejected')
+    }
+    await daemon.wrote(/ENOSPC.*nothing is signed until there is room for the audit chain/)
+    assert.equal((await backend.health({ timeoutMs })).signing, false)
+    await assert.rejects(sign(), /audit chain stopped: ENOSPC/)
+
+    rmSync(ballast)
+    await daemon.wrote(/there is room for the audit chain again/)
+    assert.equal((await backend.health({ timeoutMs })).signing, true)
+    await sign()
+    given += 1
+    await backend.close()
+    assert.equal(await daemon.stop(), 0)
+    const verdict = await verifyAuditChain(path.join(disk.folder, 'audit.jsonl'))
+    assert.deepEqual(verdict.ok && [verdict.signatures, verdict.repairs], [given, 0])
+  })
+})

@@ -1,0 +1,59 @@
+/** What a running signer refuses to a front that holds the secret and means harm, beyond what one TBSCertificate shows. */
+
+import assert from 'node:assert/strict'
+import { createPublicKey } from 'node:crypto'
+import { rmSync } from 'node:fs'
+import { after, before, describe, test } from 'node:test'
+import { type CaBackend, CaError } from '../../src/ca/backend.ts'
+import { createSignerBackend } from '../../src/ca/signer-backend.ts'
+import { leafTbs, makeAuthority, type SignerFiles, spkiOf, writeSignerFiles } from './authority.ts'
+import { type Daemon, startDaemon } from './daemon.ts'
+
+const timeoutMs = 60_000
+
+describe('a front that was taken over', { timeout: 300_000 }, () => {
+  const authorities = { first: makeAuthority(), second: makeAuthority() }
+  let files: SignerFiles
+  let daemon: Daemon
+  let backend: CaBackend
+  before(async () => {
+    files = writeSignerFiles(authorities)
+    daemon = await startDaemon(files.config)
+    backend = createSignerBackend({ socketPath: files.socket, secret: files.secret })
+  })
+  after(async () => {
+    await backend.close()
+    await daemon.stop()
+    rmSync(files.folder, { recursive: true })
+  })
+
+  const sign = (tbs: Buffer, issuer: keyof typeof authorities = 'first') =>
+    backend.signCertificate(issuer, tbs, { timeoutMs, requester: 'test' })
+  const isRefused = (signing: Promise<unknown>, sentence: RegExp) =>
+    assert.rejects(signing, (error) => error instanceof CaError && !error.retryable && sentence.test(error.message))
+
+  const serialNumber = Buffer.from('4123456789abcdef0123456789abcdef', 'hex')
+  const once = leafTbs(authorities.first, { serialNumber })
+  const other = leafTbs(authorities.first, { serialNumber, dnsNames: ['other.example.org'] })
+
+  test('gets one certificate under a serial number, however often it asks (RFC 5280 §4.1.2.2)', async () => {
+    await sign(once)
+    await isRefused(sign(other), /the serial number 41[0-9a-f]+ has been signed with other content/)
+    await sign(once)
+    await sign(leafTbs(authorities.second, { serialNumber }), 'second')
+  })
+
+  test('gets no other one after a new start of the signer either', async () => {
+    await daemon.stop('SIGKILL')
+    daemon = await startDaemon(files.config)
+    await isRefused(sign(other), /has been signed with other content/)
+    await sign(once)
+  })
+
+  test('gets no certificate for the key of an issuer', async () => {
+    for (const authority of Object.values(authorities)) {
+      const spki = spkiOf(createPublicKey(authority.privateKey))
+      await isRefused(sign(leafTbs(authorities.first, { spki })), /the subject key is that of issuer (?:first|second)$/)
+    }
+  })
+})
