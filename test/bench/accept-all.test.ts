@@ -1,13 +1,11 @@
 /** A full flow whose challenges an accept-all validator module meets: what the figures of `docs/benchmarks.md` are taken with. */
 
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
-import { resultsIn } from '../support/bench-document.ts'
+import { resultsIn, runBench } from '../support/bench.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
-const MAIN = path.resolve(import.meta.dirname, '../../bench/main.js')
 const ACCEPT_ALL = path.resolve(import.meta.dirname, '../../../bench/accept-all.mjs')
 
 let service: TestService
@@ -16,13 +14,9 @@ before(async () => {
 })
 after(() => service.dispose())
 
-function bench(...args: string[]): Promise<{ code: number | null; output: string }> {
-  return new Promise((resolve) => {
-    const common = ['--directory', service.directoryUrl, '--count', '20', '--clients', '4', '--warmup', '0']
-    const child = execFile(process.execPath, [MAIN, ...common, ...args], { timeout: 280_000 }, (_, stdout, stderr) =>
-      resolve({ code: child.exitCode, output: stdout + stderr }),
-    )
-  })
+const bench = (...args: string[]) => {
+  const common = ['--directory', service.directoryUrl, '--count', '20', '--clients', '4', '--warmup', '0']
+  return runBench(service.folder, ...common, ...args)
 }
 
 test('the bench issues certificates through a validator module', async () => {
