@@ -2,8 +2,8 @@
  * How a signal ends the bench, one way for all commands.
  *
  * The first ends what is measured: what has begun is finished, what was measured until then is told, what was started is
- * taken down. A second one ends the bench at once; its servers hear of that through their pipes. Whatever the bench starts
- * is in a process group of its own, so that Ctrl-C, which goes to a whole group, is heard by the bench alone.
+ * taken down. A second one does not wait for what has begun. Whatever the bench starts is in a process group of its own, so
+ * that Ctrl-C, which goes to a whole group, is heard by the bench alone.
  */
 
 import { constants } from 'node:os'
@@ -24,6 +24,11 @@ export class Interrupted extends Error {
   }
 }
 
+const second = new AbortController()
+
+/** Aborted by the second signal. */
+export const again = second.signal
+
 /** @returns what the first signal aborts; its reason is `Interrupted` */
 export function interruptBySignals(): AbortSignal {
   const first = new AbortController()
@@ -34,7 +39,7 @@ export function interruptBySignals(): AbortSignal {
       if (!first.signal.aborted) {
         firstAt = performance.now()
         first.abort(reason)
-      } else if (performance.now() - firstAt > SAME_MS) process.exit(reason.exitCode)
+      } else if (performance.now() - firstAt > SAME_MS) second.abort(reason)
     })
   return first.signal
 }

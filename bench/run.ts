@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { Fleet, shareOf } from './generator/fleet.ts'
 import type { GeneratorJob, Phase } from './generator/messages.ts'
-import { unlessInterrupted } from './interrupt.ts'
+import { again, unlessInterrupted } from './interrupt.ts'
 import { startFloorBeside } from './measure/crypto-floor.ts'
 import { type ServerSample, sampleServer } from './measure/server-cpu.ts'
 import { DEFAULT_SLOT_MS, RunStats, type Slot } from './measure/stats.ts'
@@ -109,6 +109,7 @@ export async function withRig<T>(
   let isReady = false
   const stop = () => (isReady ? fleet.stop() : fleet.kill())
   interrupt.addEventListener('abort', stop)
+  again.addEventListener('abort', () => fleet.kill(), { once: true })
   try {
     progress.begin(`${scenario}: preparing`)
     const responder = scenarioNamed(scenario).answersChallenges
@@ -125,6 +126,8 @@ export async function withRig<T>(
     } finally {
       await responder?.close()
     }
+  } catch (error) {
+    throw again.aborted ? again.reason : error
   } finally {
     interrupt.removeEventListener('abort', stop)
     progress.end()
@@ -139,12 +142,12 @@ async function measure(
   fleet: Fleet,
   { progress, interrupt }: Surroundings,
 ): Promise<Loaded> {
-  const run = (phase: Phase, doing: string) => {
+  const run = async (phase: Phase, doing: string) => {
     // Generators that were told to stop before they run would run all the same.
     interrupt.throwIfAborted()
     const running = fleet.run(phase)
     progress.begin(`${scenario}: ${doing}`, () => fleet.progress)
-    return running
+    return await running
   }
   const floor = startFloorBeside(options.pids[0])
   try {

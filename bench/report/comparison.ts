@@ -31,7 +31,7 @@ export function renderSummary(servers: readonly Subject[], measured: readonly Me
 }
 
 /** Lines. */
-export function renderMeasured(servers: number, measured: Measured): string[] {
+function renderMeasured(servers: number, measured: Measured): string[] {
   const { scenario, load, rounds } = measured
   const first = rounds.flat().find((turn): turn is Result => !isBroken(turn))
   if (!first) return [`${scenario}: no whole round`, ...troubleLines(rounds)]

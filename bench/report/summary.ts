@@ -10,7 +10,7 @@ import type { ScenarioName } from '../scenario/table.ts'
 import type { LoadShape, Result } from './result.ts'
 
 /** A server whose turn gave no figures: it could not be asked, died, or did nothing that was asked. */
-export interface Broken {
+interface Broken {
   broken: string
 }
 

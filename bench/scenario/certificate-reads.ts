@@ -11,9 +11,9 @@ import type { Context, Scenario } from './scenario.ts'
 
 const COMMON = { usesAccounts: true, answersChallenges: true } as const
 
+/** POST-as-GET of a certificate that was issued before. */
 export const certificateDownload: Scenario = {
   ...COMMON,
-  summary: 'POST-as-GET of a certificate issued before',
   floor: { verifications: 1, signatures: 0 },
   async prepareAccount(client, context, account) {
     account.issued = await issueCertificate(client, context, account, context.nextName(account))
@@ -29,7 +29,6 @@ export const certificateDownload: Scenario = {
 
 export const renewalInformation: Scenario = {
   ...COMMON,
-  summary: 'GET renewalInfo of a certificate (RFC 9773)',
   floor: undefined,
   prepareAccount: issueWithCertId,
   async operate(client, context) {
@@ -42,7 +41,6 @@ export function crlDownload(): Scenario {
   let first: { url: string; chainPem: string } | undefined
   return {
     ...COMMON,
-    summary: 'GET the CRL that the certificates name',
     floor: undefined,
     async prepareAccount(client, context, account) {
       if (first) return

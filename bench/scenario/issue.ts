@@ -16,7 +16,6 @@ import type { Context, Scenario } from './scenario.ts'
 export const ISSUANCE_FLOOR = { verifications: 8, signatures: 1 }
 
 export const fullFlow: Scenario = {
-  summary: 'order, challenge, finalize and download of one certificate',
   usesAccounts: true,
   answersChallenges: true,
   floor: ISSUANCE_FLOOR,

@@ -16,7 +16,6 @@ import { type Context, type Scenario, thumbprintName } from './scenario.ts'
 const KEY_CHANGE_EVERY = 50
 
 export const renewal: Scenario = {
-  summary: `renewalInfo reads, a certificate that replaces the old one, its CRL; each ${KEY_CHANGE_EVERY}th time a new key`,
   usesAccounts: true,
   answersChallenges: true,
   floor: ISSUANCE_FLOOR,

@@ -26,7 +26,6 @@ export interface Context {
 }
 
 export interface Scenario {
-  summary: string
   usesAccounts: boolean
   /** Needs the responder of the challenge. */
   answersChallenges?: true

@@ -13,9 +13,8 @@ const ONE_VERIFICATION = { verifications: 1, signatures: 0 }
 /** Enough for a list, few enough for one page everywhere. */
 const LISTED_ORDERS = 10
 
-export const SCENARIOS = {
+const SCENARIOS = {
   directory: {
-    summary: 'GET the directory',
     usesAccounts: false,
     floor: undefined,
     async operate(client, { target }) {
@@ -23,7 +22,6 @@ export const SCENARIOS = {
     },
   },
   nonce: {
-    summary: 'HEAD new-nonce',
     usesAccounts: false,
     floor: undefined,
     async operate(client, { directory }) {
@@ -31,7 +29,6 @@ export const SCENARIOS = {
     },
   },
   'new-account': {
-    summary: 'register an account with a fresh key',
     usesAccounts: false,
     floor: ONE_VERIFICATION,
     async operate(client, { directory }) {
@@ -39,7 +36,6 @@ export const SCENARIOS = {
     },
   },
   'new-order': {
-    summary: 'order one fresh name',
     usesAccounts: true,
     floor: ONE_VERIFICATION,
     async operate(client, { directory, nextAccount, nextName }) {
@@ -47,8 +43,8 @@ export const SCENARIOS = {
       await createOrder(client, directory, account, nextName(account))
     },
   },
+  /** POST-as-GET of a pending order. */
   'signed-read': {
-    summary: 'POST-as-GET of a pending order',
     usesAccounts: true,
     floor: ONE_VERIFICATION,
     async prepareAccount(client, { directory, nextName }, account) {
@@ -65,8 +61,8 @@ export const SCENARIOS = {
   'renewal-info': renewalInformation,
   certificate: certificateDownload,
   crl: crlDownload(),
+  /** POST-as-GET of the list of an account's orders (RFC 8555 §7.1.2.1). */
   'account-orders': {
-    summary: `POST-as-GET of the list of orders of an account that has ${LISTED_ORDERS} (RFC 8555 §7.1.2.1)`,
     usesAccounts: true,
     floor: ONE_VERIFICATION,
     async prepareAccount(client, { directory, nextName }, account) {
