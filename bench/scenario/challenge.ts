@@ -54,7 +54,7 @@ function issuerOf(challenge: Challenge): string {
 }
 
 /** The first ten bytes of the SHA-256 of the account's URL, in base32 (RFC 4648 §6). */
-export function accountLabel(url: string): string {
+function accountLabel(url: string): string {
   const bytes = createHash('sha256').update(url).digest().subarray(0, 10)
   const bits = [...bytes].map((byte) => byte.toString(2).padStart(8, '0')).join('')
   return bits.replaceAll(/.{5}/g, (five) => 'abcdefghijklmnopqrstuvwxyz234567'[Number.parseInt(five, 2)] as string)

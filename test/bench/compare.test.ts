@@ -58,16 +58,4 @@ describe('the comparison of two builds', () => {
     }
     nothingIsLeft()
   })
-
-  test('does not take the directory of another server', async () => {
-    const { code, output } = await startBench(
-      folder,
-      '--compare',
-      'HEAD',
-      '--directory',
-      'https://localhost:1/directory',
-    ).done
-    assert.equal(code, 2)
-    assert.match(output, /--directory: --compare and --start start services themselves/)
-  })
 })

@@ -34,6 +34,18 @@ describe('a service that the bench starts', { timeout: 600_000 }, () => {
     )
   })
 
+  test('takes every challenge for met, and offers no other, when that is the challenge', async () => {
+    const { code, output } = await runBench(folder, ...START, '--count', '6', '--challenge', 'accept-all-01')
+    assert.equal(code, 0, output)
+    assert.deepEqual(
+      resultsIn(file).map((result) => [result.challenge, result.certificatesChecked]),
+      [['accept-all-01', 6]],
+    )
+    const other = await runBench(folder, ...START, '--count', '2', '--challenge', 'accept-all-02')
+    assert.equal(other.code, 1)
+    assert.match(other.output, /no-challenge, such as: the authorization offers no accept-all-02 challenge/)
+  })
+
   test('is offered more than it can do, and what became of that is told', async () => {
     const short = ['--scenario', 'new-order', '--duration', '2', '--calm', '2', '--flood', '2', '--connections', '50']
     const { output } = await runBench(folder, 'overload', ...START, ...short)

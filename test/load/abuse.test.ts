@@ -152,6 +152,20 @@ describe('an abusive address', { timeout: 180_000 }, () => {
     assert.ok(replies.length < CONNECTIONS * (ATTACK_MS / 1000 + 4), `${replies.length} requests were answered`)
   })
 
+  const shared = agentFrom(ABUSER, 4)
+  after(() => shared.destroy())
+
+  test('registers no accounts while it is held back, and others do', async () => {
+    const stranger = await createAcmeClient(service.directoryUrl, undefined, (one) => sendBy(shared, one))
+    const answer = await stranger.newAccount({ termsOfServiceAgreed: true })
+    assert.equal(answer.status, 429, answer.text)
+    assert.equal(answer.json.type, 'urn:ietf:params:acme:error:rateLimited')
+    assert.equal(
+      (await (await createAcmeClient(service.directoryUrl)).newAccount({ termsOfServiceAgreed: true })).status,
+      201,
+    )
+  })
+
   /** Each connection sends its beginning, and then a piece ten times a second until the server ends it. */
   for (const [name, beginning, piece] of [
     ['holds connections open and says nothing', '', ''],
@@ -177,18 +191,4 @@ describe('an abusive address', { timeout: 180_000 }, () => {
       assert.ok(during > 0)
       for (const socket of sockets) socket.destroy()
     })
-
-  const shared = agentFrom(ABUSER, 4)
-  after(() => shared.destroy())
-
-  test('registers no accounts while it is held back, and others do', async () => {
-    const stranger = await createAcmeClient(service.directoryUrl, undefined, (one) => sendBy(shared, one))
-    const answer = await stranger.newAccount({ termsOfServiceAgreed: true })
-    assert.equal(answer.status, 429, answer.text)
-    assert.equal(answer.json.type, 'urn:ietf:params:acme:error:rateLimited')
-    assert.equal(
-      (await (await createAcmeClient(service.directoryUrl)).newAccount({ termsOfServiceAgreed: true })).status,
-      201,
-    )
-  })
 })

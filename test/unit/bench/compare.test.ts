@@ -87,15 +87,6 @@ describe('the rounds of a comparison', () => {
     assert.match(text, /^nonce: no whole round$/m)
   })
 
-  test('of three servers read as a table for each beside the first', () => {
-    const measured = compare(
-      [{ perSecond: 100 }, { perSecond: 50 }, { perSecond: 10 }],
-      [{ perSecond: 100 }, { perSecond: 50 }, { perSecond: 10 }],
-    )
-    const text = renderSummary([A, B, { ...B, name: 'third' }], [measured])
-    assert.match(text, /A +B +B\/A[\s\S]*2\.0 times[\s\S]*A +C +C\/A[\s\S]*10\.0 times/)
-  })
-
   test('of one server read as medians and their range', () => {
     const text = renderSummary([A], [compare([{ perSecond: 90 }], [{ perSecond: 100 }], [{ perSecond: 120 }])])
     assert.match(text, /^per second +100 +90\.0–120$/m)

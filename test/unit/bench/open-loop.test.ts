@@ -83,29 +83,6 @@ describe('the open loop', () => {
     assert.equal(stats.counts.offered, used.size + stats.counts.dropped)
   })
 
-  test('a connection that has ended while it was free is opened like any other', async () => {
-    const stats = new RunStats()
-    stats.reset(100)
-    let isEarly = true
-    const all = Array.from({ length: 500 }, () => ({
-      get isConnected() {
-        return isEarly
-      },
-    })) as AcmeClient[]
-    setTimeout(() => {
-      isEarly = false
-    }, 50)
-    let opened = 0
-    const operate = async () => {
-      if (isEarly) return
-      opened++
-      await sleep(1_000)
-    }
-    const steps = [{ perSecond: 2_000, forMs: 250, leaveAtEnd: true }]
-    await runOpenLoop(all, { steps, patienceMs: 10_000 }, operate, stats, { stopped: false })
-    assert.ok(opened >= 1 && opened <= 50, `${opened} opened in 200 ms`)
-  })
-
   test('drops who finds no connection in time', async () => {
     const stats = await run(1, { ...at(200, 300), patienceMs: 50 }, () => sleep(100))
     assert.ok(stats.counts.dropped > 20, `${stats.counts.dropped} dropped`)
