@@ -6,7 +6,7 @@
  */
 
 import sade from 'sade'
-import { nearest } from '../src/config-file/suggest.ts'
+import { nearest } from '../src/shared/config-file/suggest.ts'
 import type { Command } from './command.ts'
 import { OptionsError, type Raw } from './flags.ts'
 import { Interrupted, interruptBySignals } from './interrupt.ts'

@@ -8,7 +8,7 @@ CREATE TABLE eab_credentials (
   id uuid PRIMARY KEY,
   kid text NOT NULL UNIQUE CHECK (length(kid) BETWEEN 1 AND 255),
   label text CHECK (length(label) <= 255),
-  -- Sealed (src/lib/secret-box.ts), for this credential's id alone.
+  -- Sealed (src/shared/lib/secret-box.ts), for this credential's id alone.
   hmac_key bytea NOT NULL,
   created_by uuid,
   -- The account registered last; which accounts were ever registered is in accounts.eab_credential_id.

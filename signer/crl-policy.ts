@@ -6,11 +6,11 @@
  * come, or bring back an older list: the caller has `number` checked against the newest that was ever signed.
  */
 
-import { SIGNATURE_ALGORITHMS } from '../src/pki/algorithms.ts'
-import { lintCrlEntry, lintCrlExtensions, lintCrlHeader } from '../src/pki/crl-lint.ts'
-import { MAX_CRL_NUMBER_LEAD_DAYS } from '../src/pki/crl-number.ts'
-import { DerError } from '../src/pki/der.ts'
-import { type CrlHeader, type ReadCrlEntry, TbsCertListReader } from '../src/pki/tbs-cert-list-reader.ts'
+import { SIGNATURE_ALGORITHMS } from '../src/shared/pki/algorithms.ts'
+import { lintCrlEntry, lintCrlExtensions, lintCrlHeader } from '../src/shared/pki/crl-lint.ts'
+import { MAX_CRL_NUMBER_LEAD_DAYS } from '../src/shared/pki/crl-number.ts'
+import { DerError } from '../src/shared/pki/der.ts'
+import { type CrlHeader, type ReadCrlEntry, TbsCertListReader } from '../src/shared/pki/tbs-cert-list-reader.ts'
 import { isCrlUrlAllowed, type SigningPolicy } from './policy.ts'
 import { SignerRefusal } from './protocol.ts'
 

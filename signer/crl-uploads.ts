@@ -1,7 +1,7 @@
 /** TBSCertLists on their way in: few at a time, each checked and hashed as it comes, forgotten when its client falls silent. */
 
 import { createHash, randomBytes } from 'node:crypto'
-import type { SignatureAlgorithm } from '../src/pki/algorithms.ts'
+import type { SignatureAlgorithm } from '../src/shared/pki/algorithms.ts'
 import { CrlExamination, type CrlFacts } from './crl-policy.ts'
 import type { Issuer } from './issuers.ts'
 import type { StreamedSignature } from './keys/signing-key.ts'

@@ -8,7 +8,7 @@
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import sade from 'sade'
-import { joinNegativeValues } from '../src/lib/negative-values.ts'
+import { joinNegativeValues } from '../src/shared/lib/negative-values.ts'
 import { type AuditSelection, describeLine, exportAudit, followLines, lastLines } from './audit/export.ts'
 import type { AuditLine } from './audit/line.ts'
 import { closedSegments } from './audit/segments.ts'

@@ -6,17 +6,17 @@
  */
 
 import { BlockList } from 'node:net'
-import type { SignatureAlgorithm } from '../src/pki/algorithms.ts'
-import { DerError } from '../src/pki/der.ts'
-import type { GeneralName } from '../src/pki/general-names.ts'
-import { lintTbsCertificate } from '../src/pki/lint.ts'
-import { ATTRIBUTE_SHORT_NAMES, COMMON_NAME, EXTENSION } from '../src/pki/oids.ts'
+import type { SignatureAlgorithm } from '../src/shared/pki/algorithms.ts'
+import { DerError } from '../src/shared/pki/der.ts'
+import type { GeneralName } from '../src/shared/pki/general-names.ts'
+import { lintTbsCertificate } from '../src/shared/pki/lint.ts'
+import { ATTRIBUTE_SHORT_NAMES, COMMON_NAME, EXTENSION } from '../src/shared/pki/oids.ts'
 import {
   MAX_SERIAL_OCTETS,
   parseTbsCertificate,
   serialNumberHex,
   type TbsCertificate,
-} from '../src/pki/tbs-certificate.ts'
+} from '../src/shared/pki/tbs-certificate.ts'
 import type { PolicyConfig } from './config.ts'
 
 const DAY_MS = 86_400_000

@@ -26,7 +26,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs'
 import { z } from 'zod/v4'
-import { describeFileError } from '../src/lib/file-error.ts'
+import { describeFileError } from '../src/shared/lib/file-error.ts'
 
 const PROTOCOL_VERSION = 1
 

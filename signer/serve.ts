@@ -1,7 +1,7 @@
 /** Puts the daemon together from its configuration, runs it until a signal, and takes it apart in order. */
 
 import pino, { type Logger } from 'pino'
-import { ignoreUserSignals, RELOAD_OR_STOP } from '../src/lib/user-signals.ts'
+import { ignoreUserSignals, RELOAD_OR_STOP } from '../src/shared/lib/user-signals.ts'
 import { type AuditChain, openAuditChain } from './audit/chain.ts'
 import type { SignerConfig } from './config.ts'
 import { createCounters } from './counters.ts'

@@ -13,7 +13,7 @@ process.env['UV_THREADPOOL_SIZE'] ??= '40'
 void start()
 
 async function start(): Promise<void> {
-  const { ignoreUserSignals, RELOAD_OR_STOP } = await import('../src/lib/user-signals.ts')
+  const { ignoreUserSignals, RELOAD_OR_STOP } = await import('../src/shared/lib/user-signals.ts')
   ignoreUserSignals(RELOAD_OR_STOP, (sentence) => process.stderr.write(`chancery-signer: ${sentence}\n`))
   await import('./main.ts')
 }

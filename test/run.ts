@@ -92,7 +92,7 @@ function printCounts({ passed, failed, skipped, skipReasons }: TestCounts): void
 
 if (process.argv.slice(2).some((word) => word === '-h' || word === '--help')) {
   console.log(`Usage: npm test -- [word …]
-Runs the test files whose path contains one of the words, or all of them. The path is as in the sources: test/unit/pki/….
+Runs the test files whose path contains one of the words, or all of them. The path is as in the sources: test/unit/shared/pki/….
 Environment: CHANCERY_TEST_CONCURRENCY (files at once), CHANCERY_TEST_POSTGRES (JSON: a server to use instead of an own
 one), CHANCERY_NO_INSTALL=1 (install no packages), CHANCERY_REQUIRE_ALL=1 (a missing program fails rather than skips).`)
   process.exit()

@@ -8,7 +8,7 @@
  * does not call them signed: an attacker who can silence a signed zone must not gain by it.
  */
 
-import { type CaaProperty, evaluateCaa } from '../src/domain/caa.ts'
+import { type CaaProperty, evaluateCaa } from '../src/shared/protocol/caa.ts'
 import { type Deadline, startDeadline } from './deadline.ts'
 import { createDnsClient } from './dns/client.ts'
 import type { DnsClient, DnsResult } from './dns/result.ts'

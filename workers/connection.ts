@@ -2,7 +2,7 @@
 
 import { connect as connectTcp, type Socket } from 'node:net'
 import { connect as connectTls, createSecureContext, type SecureContext } from 'node:tls'
-import { startTimeLimit } from '../src/lib/time-limit.ts'
+import { startTimeLimit } from '../src/shared/lib/time-limit.ts'
 
 export interface Endpoint {
   /** IP address; never a name. */

@@ -1,8 +1,8 @@
 /** The task of the CRL thread: one page of revoked certificates in, the DER of their CRL entries out (RFC 5280 §5.1.2.6). */
 
-import { lintCrlEntry } from '../src/pki/crl-lint.ts'
-import { type CrlEntry, encodeCrlEntries } from '../src/pki/tbs-cert-list.ts'
-import { parseCrlEntries } from '../src/pki/tbs-cert-list-reader.ts'
+import { lintCrlEntry } from '../src/shared/pki/crl-lint.ts'
+import { type CrlEntry, encodeCrlEntries } from '../src/shared/pki/tbs-cert-list.ts'
+import { parseCrlEntries } from '../src/shared/pki/tbs-cert-list-reader.ts'
 import type { CrlEntriesJob } from './crl-pool.ts'
 
 /** These say nothing in a complete list (§5.3.1); a certificate with one of them is revoked all the same. */

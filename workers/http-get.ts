@@ -6,7 +6,7 @@
 
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
-import { startTimeLimit } from '../src/lib/time-limit.ts'
+import { startTimeLimit } from '../src/shared/lib/time-limit.ts'
 import { type ConnectionFailure, errorReason } from './connection.ts'
 
 export interface GetRequest {

@@ -1,7 +1,7 @@
 /** What the front asks of a worker and what it gets back: plain data, so that it crosses threads unchanged. */
 
-import type { IdentifierType } from '../src/protocol/identifier.ts'
-import type { ProblemType } from '../src/protocol/problem.ts'
+import type { IdentifierType } from '../src/shared/protocol/identifier.ts'
+import type { ProblemType } from '../src/shared/protocol/problem.ts'
 
 /** Settings of name resolution: the method's resolvers or `dns.resolvers`, overridden by `dns.zones` (decisions 24a). */
 export interface DnsSettings {
@@ -99,7 +99,7 @@ export interface Dns01Job extends DnsTxtJob {
 
 export interface DnsAccount01Job extends DnsTxtJob {
   type: 'dns-account-01'
-  /** Of the account's URL (src/protocol/account-label.ts). */
+  /** Of the account's URL (src/shared/protocol/account-label.ts). */
   accountLabel: string
   /** For the error; a perspective does not know it. */
   accountUrl?: string

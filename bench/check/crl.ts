@@ -1,10 +1,10 @@
 /** Checks of a CRL (RFC 5280 §5.1): signed by the issuer of the certificates that name it, and not out of date. */
 
 import { X509Certificate } from 'node:crypto'
-import { readAlgorithmIdentifier } from '../../src/pki/algorithms.ts'
-import { readSingle, TAG } from '../../src/pki/der.ts'
-import { verifySignature } from '../../src/pki/signature.ts'
-import { readTime } from '../../src/pki/time.ts'
+import { readAlgorithmIdentifier } from '../../src/shared/pki/algorithms.ts'
+import { readSingle, TAG } from '../../src/shared/pki/der.ts'
+import { verifySignature } from '../../src/shared/pki/signature.ts'
+import { readTime } from '../../src/shared/pki/time.ts'
 import { Failure } from '../client/failure.ts'
 
 const END = '-----END CERTIFICATE-----'

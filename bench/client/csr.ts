@@ -1,11 +1,11 @@
 /** Certification requests (RFC 2986) for one DNS name: subject empty, the name in a subjectAltName extension request. */
 
-import { assembleCertificate } from '../../src/pki/certificate.ts'
-import { contextConstructedTag, TAG } from '../../src/pki/der.ts'
-import { encodeDer } from '../../src/pki/der-writer.ts'
-import { writeSubjectAltName } from '../../src/pki/extensions.ts'
-import { EMPTY_NAME } from '../../src/pki/name.ts'
-import { EXTENSION_REQUEST } from '../../src/pki/oids.ts'
+import { assembleCertificate } from '../../src/shared/pki/certificate.ts'
+import { contextConstructedTag, TAG } from '../../src/shared/pki/der.ts'
+import { encodeDer } from '../../src/shared/pki/der-writer.ts'
+import { writeSubjectAltName } from '../../src/shared/pki/extensions.ts'
+import { EMPTY_NAME } from '../../src/shared/pki/name.ts'
+import { EXTENSION_REQUEST } from '../../src/shared/pki/oids.ts'
 import type { EcKey } from './signer.ts'
 
 /** @returns a function from a DNS name to the base64url DER of a request by `key` */

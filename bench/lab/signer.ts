@@ -8,9 +8,9 @@
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { SignerClient, type SignerDescription } from '../../src/ca/signer-client.ts'
-import type { SignatureAlgorithm } from '../../src/pki/algorithms.ts'
-import { parseCertificate } from '../../src/pki/certificate.ts'
-import { buildTbsCertificate } from '../../src/pki/tbs-certificate.ts'
+import type { SignatureAlgorithm } from '../../src/shared/pki/algorithms.ts'
+import { parseCertificate } from '../../src/shared/pki/certificate.ts'
+import { buildTbsCertificate } from '../../src/shared/pki/tbs-certificate.ts'
 import { emptyHistogram, latencyOf, recordMs } from '../measure/histogram.ts'
 
 const [socketPath, secretFile, seconds = '5'] = process.argv.slice(2)

@@ -1,7 +1,7 @@
 /** Reads about certificates that are there: the download, renewal information (RFC 9773), and the CRL of their issuer. */
 
 import { X509Certificate } from 'node:crypto'
-import { parseCertificate } from '../../src/pki/certificate.ts'
+import { parseCertificate } from '../../src/shared/pki/certificate.ts'
 import { crlChecker } from '../check/crl.ts'
 import type { Account, Issued } from '../client/account.ts'
 import { type AcmeClient, parseObject, retryAfterSeconds } from '../client/acme.ts'

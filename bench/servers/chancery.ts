@@ -31,7 +31,7 @@ async function startService(
   signal: AbortSignal,
 ) {
   const { challengeType, workers, serverCpus } = options
-  const cli = path.join(root, 'dist/src/main/cli.js')
+  const cli = path.join(root, 'dist/src/cli/main.js')
   const known = flagsIn(await outputOf(process.execPath, [cli, 'serve', '--help'], root, signal))
   const port = await freePort()
   const responders = {

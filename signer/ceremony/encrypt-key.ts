@@ -6,9 +6,9 @@
 
 import { createCipheriv, type KeyObject, pbkdf2, randomBytes } from 'node:crypto'
 import { promisify } from 'node:util'
-import { TAG } from '../../src/pki/der.ts'
-import { encodeDer } from '../../src/pki/der-writer.ts'
-import { encodePem } from '../../src/pki/pem.ts'
+import { TAG } from '../../src/shared/pki/der.ts'
+import { encodeDer } from '../../src/shared/pki/der-writer.ts'
+import { encodePem } from '../../src/shared/pki/pem.ts'
 
 /** What OWASP's Password Storage Cheat Sheet asks of PBKDF2 with HMAC-SHA-256; the signer pays it once, when it starts. */
 const ITERATIONS = 600_000

@@ -8,18 +8,18 @@
 import { createPublicKey } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
-import { describeFileError } from '../../src/lib/file-error.ts'
-import { buildCaTbsCertificate } from '../../src/pki/ca-certificate.ts'
+import { describeFileError } from '../../src/shared/lib/file-error.ts'
+import { buildCaTbsCertificate } from '../../src/shared/pki/ca-certificate.ts'
 import {
   assembleCertificate,
   type Certificate,
   fingerprintSha256,
   parseCertificate,
   verifyCertificateSignature,
-} from '../../src/pki/certificate.ts'
-import { type Csr, parseCsr, verifyCsrSignature } from '../../src/pki/csr.ts'
-import { decodePem, encodePem, type PemBlock, PemError } from '../../src/pki/pem.ts'
-import { checkSubjectKey, DEFAULT_SUBJECT_KEY_POLICY } from '../../src/pki/weak-key.ts'
+} from '../../src/shared/pki/certificate.ts'
+import { type Csr, parseCsr, verifyCsrSignature } from '../../src/shared/pki/csr.ts'
+import { decodePem, encodePem, type PemBlock, PemError } from '../../src/shared/pki/pem.ts'
+import { checkSubjectKey, DEFAULT_SUBJECT_KEY_POLICY } from '../../src/shared/pki/weak-key.ts'
 import type { KeyConfig } from '../config.ts'
 import { checkIssuerCertificate, findAlgorithm, readCertificates } from '../issuers.ts'
 import { type IssuerKeyFacts, KeyLoader, readKeySecret } from '../keys/load-key.ts'

@@ -2,7 +2,7 @@
 
 import { createPrivateKey, createSign, type KeyObject, sign } from 'node:crypto'
 import { availableParallelism } from 'node:os'
-import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../../src/pki/algorithms.ts'
+import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../../src/shared/pki/algorithms.ts'
 import { readPrivateFile } from './secret.ts'
 import type { SigningKey, StreamedSignature } from './signing-key.ts'
 import { poolThreads } from './thread-pool.ts'

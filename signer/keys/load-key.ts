@@ -1,8 +1,8 @@
 /** From an issuer's key configuration to its key: file or token, with its secret read first. */
 
-import { oncePerKey } from '../../src/lib/once.ts'
-import type { SignatureAlgorithm } from '../../src/pki/algorithms.ts'
-import { parseSpki } from '../../src/pki/spki.ts'
+import { oncePerKey } from '../../src/shared/lib/once.ts'
+import type { SignatureAlgorithm } from '../../src/shared/pki/algorithms.ts'
+import { parseSpki } from '../../src/shared/pki/spki.ts'
 import type { KeyConfig } from '../config.ts'
 import { loadFileKey } from './file-key.ts'
 import { openTokenKey } from './pkcs11/key.ts'

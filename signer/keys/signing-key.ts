@@ -1,6 +1,6 @@
 /** What the daemon asks of a private key, wherever it lives: signatures over bytes, and nothing that shows the key. */
 
-import type { SignatureAlgorithm } from '../../src/pki/algorithms.ts'
+import type { SignatureAlgorithm } from '../../src/shared/pki/algorithms.ts'
 
 export interface StreamedSignature {
   update(piece: Buffer): void

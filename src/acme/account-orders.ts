@@ -1,7 +1,7 @@
 /** POST account orders: the list of an account's orders (RFC 8555 §7.1.2.1; decisions 20). */
 
-import { isUuid } from '../lib/uuid.ts'
-import { Problem } from '../protocol/problem.ts'
+import { isUuid } from '../shared/lib/uuid.ts'
+import { Problem } from '../shared/protocol/problem.ts'
 import { requireOwnAccount } from './account.ts'
 import { acmeEndpoint } from './endpoint.ts'
 

@@ -1,8 +1,8 @@
 /** POST account: fetch, update contacts, deactivate (RFC 8555 §7.3.2, §7.3.6). */
 
 import { z } from 'zod/v4'
-import { Problem } from '../protocol/problem.ts'
 import type { KnownAccount } from '../services/account-cache.ts'
+import { Problem } from '../shared/protocol/problem.ts'
 import { acmeEndpoint } from './endpoint.ts'
 import { renderAccount } from './resources.ts'
 

@@ -2,8 +2,8 @@
 
 import { FixedHeaders, type Header } from '../http/header.ts'
 import type { HttpReply, HttpRequest } from '../http/message.ts'
-import { Problem } from '../protocol/problem.ts'
-import type { ResourceMatch, ResourceName } from '../protocol/urls.ts'
+import { Problem } from '../shared/protocol/problem.ts'
+import type { ResourceMatch, ResourceName } from '../shared/protocol/urls.ts'
 import type { AcmeContext } from './context.ts'
 import { renderDirectory } from './directory.ts'
 import { type AcmeReply, noSuchResource, runEndpoint } from './endpoint.ts'

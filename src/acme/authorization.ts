@@ -1,7 +1,7 @@
 /** POST authz: an authorization's state, or its deactivation (RFC 8555 §7.5, §7.5.2). */
 
 import { z } from 'zod/v4'
-import { Problem } from '../protocol/problem.ts'
+import { Problem } from '../shared/protocol/problem.ts'
 import { acmeEndpoint } from './endpoint.ts'
 import { renderAuthorization } from './resources.ts'
 

@@ -1,7 +1,7 @@
 /** POST cert: the certificate with one of its chains (RFC 8555 §7.4.2). */
 
 import { isAcceptable } from '../http/accept.ts'
-import { Problem } from '../protocol/problem.ts'
+import { Problem } from '../shared/protocol/problem.ts'
 import { acmeEndpoint } from './endpoint.ts'
 
 const PEM_CHAIN = 'application/pem-certificate-chain'

@@ -1,21 +1,21 @@
 /** What the ACME endpoints are given: settings as finished values, and the services that do the work. */
 
-import type { AccountKeyPolicy } from '../protocol/jwk.ts'
-import type { JwsAlgorithm } from '../protocol/jws-algorithms.ts'
-import type { Nonces } from '../protocol/nonce.ts'
-import type { Urls } from '../protocol/urls.ts'
+import type { Patience } from '../overload/patience.ts'
 import type { AccountCache } from '../services/account-cache.ts'
 import type { ChainDownload } from '../services/chain-download.ts'
 import type { InstanceBoard } from '../services/instance-board.ts'
 import type { Issuance } from '../services/issuance.ts'
 import type { Ordering } from '../services/ordering.ts'
-import type { Patience } from '../services/patience.ts'
 import type { RateLimiter } from '../services/rate-limiter.ts'
 import type { Registration } from '../services/registration.ts'
 import type { Renewal } from '../services/renewal.ts'
 import type { RevocationService } from '../services/revocation.ts'
 import type { ChallengeTriggers } from '../services/validation.ts'
 import type { ValidationWaits } from '../services/validation-waits.ts'
+import type { AccountKeyPolicy } from '../shared/protocol/jwk.ts'
+import type { JwsAlgorithm } from '../shared/protocol/jws-algorithms.ts'
+import type { Nonces } from '../shared/protocol/nonce.ts'
+import type { Urls } from '../shared/protocol/urls.ts'
 
 export interface AcmeSettings {
   algorithms: readonly JwsAlgorithm[]

@@ -2,7 +2,7 @@
 
 import { z } from 'zod/v4'
 import type { Order } from '../domain/records.ts'
-import { Problem } from '../protocol/problem.ts'
+import { Problem } from '../shared/protocol/problem.ts'
 import { Base64url } from './base64url-member.ts'
 import { acmeEndpoint } from './endpoint.ts'
 import { orderReply } from './order.ts'

@@ -1,8 +1,8 @@
 /** POST new-order (RFC 8555 §7.4; RFC 9773 §5; draft-ietf-acme-profiles). */
 
 import { z } from 'zod/v4'
-import { parseTimestamp } from '../protocol/timestamp.ts'
 import { countedIdentifiers } from '../services/rate-limiter.ts'
+import { parseTimestamp } from '../shared/protocol/timestamp.ts'
 import { acmeEndpoint } from './endpoint.ts'
 import { renderOrder } from './resources.ts'
 

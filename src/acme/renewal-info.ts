@@ -1,6 +1,6 @@
 /** GET renewalInfo: when a certificate should be renewed, for anyone who asks (RFC 9773 §4). */
 
-import { renderRenewalInfo } from '../protocol/renewal-info.ts'
+import { renderRenewalInfo } from '../shared/protocol/renewal-info.ts'
 import type { AcmeContext } from './context.ts'
 import type { AcmeReply } from './endpoint.ts'
 

@@ -2,7 +2,7 @@
 
 import type { FixedHeaders, Header } from '../http/header.ts'
 import type { HttpReply } from '../http/message.ts'
-import type { Problem } from '../protocol/problem.ts'
+import type { Problem } from '../shared/protocol/problem.ts'
 import type { AcmeReply } from './endpoint.ts'
 
 export interface ReplyContext {

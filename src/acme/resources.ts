@@ -6,11 +6,11 @@
  */
 
 import type { Account, Authorization, ChallengeAttempt, Order } from '../domain/records.ts'
-import { uuidTime } from '../lib/uuid.ts'
-import { type ChallengeType, challengeId, hasToken } from '../protocol/challenge.ts'
-import type { Identifier } from '../protocol/identifier.ts'
-import { renderTimestamp } from '../protocol/timestamp.ts'
-import type { Urls } from '../protocol/urls.ts'
+import { uuidTime } from '../shared/lib/uuid.ts'
+import { type ChallengeType, challengeId, hasToken } from '../shared/protocol/challenge.ts'
+import type { Identifier } from '../shared/protocol/identifier.ts'
+import { renderTimestamp } from '../shared/protocol/timestamp.ts'
+import type { Urls } from '../shared/protocol/urls.ts'
 import type { AcmeSettings, DnsPersistSettings } from './context.ts'
 
 const json = (value: unknown): string => JSON.stringify(value)

@@ -1,6 +1,6 @@
 /** The ACME resources by name: what `protocol/urls.ts` recognises is looked up here. */
 
-import type { ResourceName } from '../protocol/urls.ts'
+import type { ResourceName } from '../shared/protocol/urls.ts'
 import { account } from './account.ts'
 import { accountOrders } from './account-orders.ts'
 import { authorization } from './authorization.ts'

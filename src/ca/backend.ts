@@ -4,7 +4,7 @@
  * A backend is given a finished TBSCertificate and gives back a certificate; it never sees a database.
  */
 
-import type { SignatureAlgorithm } from '../pki/algorithms.ts'
+import type { SignatureAlgorithm } from '../shared/pki/algorithms.ts'
 
 /** One issuer certificate and what a TBSCertificate has to say about it. */
 export interface CaIssuer {

@@ -8,9 +8,9 @@
 
 import { createPublicKey, createVerify, type KeyObject } from 'node:crypto'
 import { CRL_PIECE_BYTES, SignerRefusal, TEST_MESSAGE } from '../../signer/protocol.ts'
-import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../pki/algorithms.ts'
-import { assembleCertificate, parseCertificate } from '../pki/certificate.ts'
-import { verifySignature } from '../pki/signature.ts'
+import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../shared/pki/algorithms.ts'
+import { assembleCertificate, parseCertificate } from '../shared/pki/certificate.ts'
+import { verifySignature } from '../shared/pki/signature.ts'
 import { type CaBackend, CaError, type CaIssuer, type SignOptions, type StreamedTbs } from './backend.ts'
 import { SignerClient, type SignerClientOptions, type SignerDescription } from './signer-client.ts'
 

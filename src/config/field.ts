@@ -5,7 +5,7 @@
 
 import { isIP } from 'node:net'
 import { z } from 'zod/v4'
-import type { FieldNotes } from '../config-file/schema-node.ts'
+import type { FieldNotes } from '../shared/config-file/schema-node.ts'
 
 /** Adds the sentence of the manual and the notes to a schema. */
 export function setting<T extends z.ZodType>(schema: T, description: string, notes: FieldNotes = {}): T {

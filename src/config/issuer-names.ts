@@ -1,6 +1,6 @@
 /** The names of this service in the records of dns-persist-01 (draft-ietf-acme-dns-persist §3.1). */
 
-import { normalizeDnsName } from '../protocol/identifier.ts'
+import { normalizeDnsName } from '../shared/protocol/identifier.ts'
 import type { Config } from './schema.ts'
 import { MAX_ISSUER_DOMAIN_NAMES } from './sections/challenges.ts'
 

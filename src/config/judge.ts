@@ -1,6 +1,6 @@
 /** The stages after the schema: rules between keys, features of this version, warnings. */
 
-import { formatPath, splitPath, type Violation } from '../config-file/notice.ts'
+import { formatPath, splitPath, type Violation } from '../shared/config-file/notice.ts'
 import { ABSENT_FEATURES, type AbsentFeature } from './availability.ts'
 import { type IsSet, RULES } from './rules.ts'
 import type { Config } from './schema.ts'

@@ -8,12 +8,18 @@
 
 import { readFile, stat } from 'node:fs/promises'
 import path from 'node:path'
-import { type Format, readDocument } from '../config-file/document.ts'
-import { describeIssue, valueAt } from '../config-file/messages.ts'
-import { type ConfigError, type ConfigWarning, formatPath, splitPath, type Violation } from '../config-file/notice.ts'
-import { inFileOrder, type Located, locate, locatedProblems } from '../config-file/placement.ts'
-import { isSection, type Section } from '../config-file/sections.ts'
-import { describeFileError } from '../lib/file-error.ts'
+import { type Format, readDocument } from '../shared/config-file/document.ts'
+import { describeIssue, valueAt } from '../shared/config-file/messages.ts'
+import {
+  type ConfigError,
+  type ConfigWarning,
+  formatPath,
+  splitPath,
+  type Violation,
+} from '../shared/config-file/notice.ts'
+import { inFileOrder, type Located, locate, locatedProblems } from '../shared/config-file/placement.ts'
+import { isSection, type Section } from '../shared/config-file/sections.ts'
+import { describeFileError } from '../shared/lib/file-error.ts'
 import { judge, type Reading } from './judge.ts'
 import { openSecrets } from './open-secrets.ts'
 import { REFERENCE } from './reference.ts'
@@ -21,8 +27,8 @@ import { type Config, ConfigSchema } from './schema.ts'
 import { arrange, withoutFaults, withStandIns } from './shape.ts'
 import { type Environment, type Substitution, substituteVariables } from './substitute.ts'
 
-export type { ConfigError, ConfigWarning } from '../config-file/notice.ts'
-export { formatErrors } from '../config-file/notice.ts'
+export type { ConfigError, ConfigWarning } from '../shared/config-file/notice.ts'
+export { formatErrors } from '../shared/config-file/notice.ts'
 
 export type ParsedConfig =
   | { ok: true; config: Config; warnings: ConfigWarning[] }

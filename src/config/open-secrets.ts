@@ -1,8 +1,8 @@
 /** Secrets that stand in a file which every user of the machine may read. */
 
-import { formatPath, type Path, type Violation } from '../config-file/notice.ts'
-import { isSecret } from '../config-file/schema-node.ts'
-import { isSection } from '../config-file/sections.ts'
+import { formatPath, type Path, type Violation } from '../shared/config-file/notice.ts'
+import { isSecret } from '../shared/config-file/schema-node.ts'
+import { isSection } from '../shared/config-file/sections.ts'
 import { REFERENCE } from './reference.ts'
 
 const READABLE_BY_OTHERS = 0o004

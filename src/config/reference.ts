@@ -1,6 +1,6 @@
 /** The schema of the service's configuration as plain data. */
 
-import { schemaNodeOf } from '../config-file/schema-node.ts'
+import { schemaNodeOf } from '../shared/config-file/schema-node.ts'
 import { ConfigSchema } from './schema.ts'
 
 export const REFERENCE = schemaNodeOf(ConfigSchema)

@@ -1,9 +1,9 @@
 /** What SIGHUP may change: the keys that the schema marks `live`. */
 
 import { isDeepStrictEqual } from 'node:util'
-import { valueAt } from '../config-file/messages.ts'
-import { formatPath, type Path } from '../config-file/notice.ts'
-import type { SchemaNode } from '../config-file/schema-node.ts'
+import { valueAt } from '../shared/config-file/messages.ts'
+import { formatPath, type Path } from '../shared/config-file/notice.ts'
+import type { SchemaNode } from '../shared/config-file/schema-node.ts'
 import { REFERENCE } from './reference.ts'
 import type { Config } from './schema.ts'
 

@@ -1,6 +1,6 @@
 /** The manual's table of settings and the JSON Schema for editors, rendered from the schema. Pure. */
 
-import { expectation, type SchemaNode, withoutNull } from '../config-file/schema-node.ts'
+import { expectation, type SchemaNode, withoutNull } from '../shared/config-file/schema-node.ts'
 import { ABSENT_FEATURES } from './availability.ts'
 import { absence } from './judge.ts'
 import { REFERENCE } from './reference.ts'

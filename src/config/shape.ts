@@ -1,7 +1,7 @@
 /** The parsed file brought into the shape that the schema checks, and the same without what is wrong with it. */
 
-import type { Path } from '../config-file/notice.ts'
-import { isSection, type Section, withSections } from '../config-file/sections.ts'
+import type { Path } from '../shared/config-file/notice.ts'
+import { isSection, type Section, withSections } from '../shared/config-file/sections.ts'
 import { REFERENCE } from './reference.ts'
 import { ConfigSchema } from './schema.ts'
 

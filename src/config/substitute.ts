@@ -5,7 +5,7 @@
  * from a variable. A variable that is set but empty counts as set. Replaced texts are not looked at again.
  */
 
-import { formatPath, type Path } from '../config-file/notice.ts'
+import { formatPath, type Path } from '../shared/config-file/notice.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 

@@ -6,14 +6,14 @@
  * certificate speaks for names that nobody wrote down.
  */
 
-import { parseIpAddress } from '../pki/ip-address.ts'
+import { parseIpAddress } from '../shared/pki/ip-address.ts'
 import {
   type Identifier,
   type IdentifierType,
   type NormalForm,
   normalizeDnsName,
   normalizeIpAddress,
-} from '../protocol/identifier.ts'
+} from '../shared/protocol/identifier.ts'
 import { matchesPattern } from './name-pattern.ts'
 
 /** In normal form. */

@@ -3,7 +3,7 @@
  * the credential's own networks and for names of its allowlist; or all of them, under `challenges.auto_accept`. Pure.
  */
 
-import { renderTimestamp } from '../protocol/timestamp.ts'
+import { renderTimestamp } from '../shared/protocol/timestamp.ts'
 import { type AllowedIdentifier, isAllowed } from './allowlist.ts'
 
 /** What a request may be approved by. Whether the credential stands, and which names it allows, is seen when the row is made. */

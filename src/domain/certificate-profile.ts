@@ -1,8 +1,8 @@
 /** CA profiles (`ca.profiles`; draft-ietf-acme-profiles): what a certificate is for and for how long. */
 
-import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../pki/algorithms.ts'
-import type { ExtendedKeyUsage, KeyUsage } from '../pki/oids.ts'
-import { Problem } from '../protocol/problem.ts'
+import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../shared/pki/algorithms.ts'
+import type { ExtendedKeyUsage, KeyUsage } from '../shared/pki/oids.ts'
+import { Problem } from '../shared/protocol/problem.ts'
 import type { SubjectKeyType } from './subject-key.ts'
 import type { ValidityPolicy } from './validity.ts'
 

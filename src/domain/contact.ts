@@ -1,6 +1,6 @@
 /** Account contacts (RFC 8555 §7.3; decisions 8). */
 
-import { Problem } from '../protocol/problem.ts'
+import { Problem } from '../shared/protocol/problem.ts'
 
 export interface ContactPolicy {
   required: boolean

@@ -1,10 +1,10 @@
 /** What the CSR of a finalize request must be (RFC 8555 §7.4; decisions 15, 17). Pure: the CSR arrives parsed. */
 
-import type { SignatureAlgorithm } from '../pki/algorithms.ts'
-import { type Csr, verifyCsrSignature } from '../pki/csr.ts'
-import { checkSubjectKey, type SubjectKeyPolicy } from '../pki/weak-key.ts'
-import type { Identifier } from '../protocol/identifier.ts'
-import { Problem } from '../protocol/problem.ts'
+import type { SignatureAlgorithm } from '../shared/pki/algorithms.ts'
+import { type Csr, verifyCsrSignature } from '../shared/pki/csr.ts'
+import { checkSubjectKey, type SubjectKeyPolicy } from '../shared/pki/weak-key.ts'
+import type { Identifier } from '../shared/protocol/identifier.ts'
+import { Problem } from '../shared/protocol/problem.ts'
 import { checkSubjectKeyType, type SubjectKeyType } from './subject-key.ts'
 
 export interface CsrPolicy {

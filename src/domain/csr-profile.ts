@@ -5,12 +5,12 @@
  * An omitted field disables its check. Violations are collected, so that one refused finalize names all of them.
  */
 
-import { CURVES } from '../pki/algorithms.ts'
-import type { Csr } from '../pki/csr.ts'
-import type { GeneralName, GeneralNameKind } from '../pki/general-names.ts'
-import { EXTENDED_KEY_USAGES } from '../pki/oids.ts'
-import type { Spki } from '../pki/spki.ts'
-import { Problem } from '../protocol/problem.ts'
+import { CURVES } from '../shared/pki/algorithms.ts'
+import type { Csr } from '../shared/pki/csr.ts'
+import type { GeneralName, GeneralNameKind } from '../shared/pki/general-names.ts'
+import { EXTENDED_KEY_USAGES } from '../shared/pki/oids.ts'
+import type { Spki } from '../shared/pki/spki.ts'
+import { Problem } from '../shared/protocol/problem.ts'
 import { compileLinearPattern, type LinearPattern, PatternError } from './linear-pattern.ts'
 
 /** `profile_data`, checked and compiled. Minimum and maximum are absent where −1 stood: no limit. */

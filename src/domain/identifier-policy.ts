@@ -3,7 +3,7 @@
  * once more, finalize.
  */
 
-import { type EnabledMethod, offeredChallengeTypes, typeOf } from '../protocol/challenge.ts'
+import { type EnabledMethod, offeredChallengeTypes, typeOf } from '../shared/protocol/challenge.ts'
 import {
   IDENTIFIER_TYPES,
   type Identifier,
@@ -11,8 +11,8 @@ import {
   isWildcard,
   normalizeDnsName,
   normalizeIpAddress,
-} from '../protocol/identifier.ts'
-import { Problem, type ProblemType, type Subproblem } from '../protocol/problem.ts'
+} from '../shared/protocol/identifier.ts'
+import { Problem, type ProblemType, type Subproblem } from '../shared/protocol/problem.ts'
 import { type Allowlist, isAllowed } from './allowlist.ts'
 import { allowsWildcard, forbidsWildcard, matchesPattern } from './name-pattern.ts'
 

@@ -1,7 +1,7 @@
 /** When two new-order requests ask for the same (decisions, equal orders). Pure. */
 
 import { hash } from 'node:crypto'
-import type { Identifier } from '../protocol/identifier.ts'
+import type { Identifier } from '../shared/protocol/identifier.ts'
 
 export interface OrderRequestFacts {
   accountId: string

@@ -8,7 +8,7 @@
  * towards fewer requests.
  */
 
-import { parseIpAddress } from '../pki/ip-address.ts'
+import { parseIpAddress } from '../shared/pki/ip-address.ts'
 
 /** Category → what its counters are kept for. */
 export const RATE_CATEGORIES = {

@@ -1,9 +1,9 @@
 /** The aggregates as the services see them: rows already decoded, statuses already derived. */
 
-import type { ChallengeType } from '../protocol/challenge.ts'
-import type { ExternalAccountBinding } from '../protocol/external-account-binding.ts'
-import type { Identifier } from '../protocol/identifier.ts'
-import type { ProblemDocument } from '../protocol/problem.ts'
+import type { ChallengeType } from '../shared/protocol/challenge.ts'
+import type { ExternalAccountBinding } from '../shared/protocol/external-account-binding.ts'
+import type { Identifier } from '../shared/protocol/identifier.ts'
+import type { ProblemDocument } from '../shared/protocol/problem.ts'
 import type { AuthorizationStatus, ChallengeStatus } from './authorization-state.ts'
 import type { OrderStatus } from './order-state.ts'
 

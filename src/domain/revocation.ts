@@ -1,6 +1,6 @@
 /** Revocation reasons (RFC 5280 §5.3.1) and which of them an ACME client may give (decisions 18). */
 
-import { Problem } from '../protocol/problem.ts'
+import { Problem } from '../shared/protocol/problem.ts'
 
 export const KEY_COMPROMISE = 1
 

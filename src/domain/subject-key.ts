@@ -1,7 +1,7 @@
 /** Kinds of key that a CA profile certifies (`ca.profiles.*.key_types`). Sizes and weak keys are pki's matter. */
 
-import type { KeyKind } from '../pki/algorithms.ts'
-import type { Spki } from '../pki/spki.ts'
+import type { KeyKind } from '../shared/pki/algorithms.ts'
+import type { Spki } from '../shared/pki/spki.ts'
 
 export const SUBJECT_KEY_TYPES = ['RSA', 'P-256', 'P-384', 'P-521', 'Ed25519'] as const
 export type SubjectKeyType = (typeof SUBJECT_KEY_TYPES)[number]

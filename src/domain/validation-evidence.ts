@@ -6,8 +6,8 @@
  * the middle, because the first say what was asked and the last what was decided.
  */
 
-import type { ChallengeType } from '../protocol/challenge.ts'
-import type { ProblemType } from '../protocol/problem.ts'
+import type { ChallengeType } from '../shared/protocol/challenge.ts'
+import type { ProblemType } from '../shared/protocol/problem.ts'
 
 /** One step of an attempt as a validator reports it. */
 export interface FoundStep {

@@ -1,7 +1,7 @@
 /** Validity periods of certificates (RFC 5280 §4.1.2.5; decisions 15): what an order may ask for and what it gets. */
 
-import { Problem, type ProblemType } from '../protocol/problem.ts'
-import { renderTimestamp } from '../protocol/timestamp.ts'
+import { Problem, type ProblemType } from '../shared/protocol/problem.ts'
+import { renderTimestamp } from '../shared/protocol/timestamp.ts'
 
 const DAY_MS = 86_400_000
 const SECOND_MS = 1_000

@@ -8,9 +8,9 @@
 
 import type { CaBackend, CaHealth } from '../ca/backend.ts'
 import { pressureTier } from '../domain/pool-pressure.ts'
-import { within } from '../lib/time-limit.ts'
 import { type CaTrouble, type CheckStatus, type HealthReport, unreadiness } from '../ops/health.ts'
 import type { InstanceBoard } from '../services/instance-board.ts'
+import { within } from '../shared/lib/time-limit.ts'
 import type { Database, Statement } from '../store/database.ts'
 
 export interface ProbeParts {

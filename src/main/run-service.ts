@@ -3,7 +3,7 @@
 import type { Logger } from 'pino'
 import type { LoadedConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
-import { ignoreUserSignals, RELOAD_OR_STOP, STOP } from '../lib/user-signals.ts'
+import { ignoreUserSignals, RELOAD_OR_STOP, STOP } from '../shared/lib/user-signals.ts'
 import { createLiveReload, type LiveReload } from './live-reload.ts'
 import { createLogger, lifeLog } from './logging.ts'
 import { type RunningService, serve } from './serve.ts'

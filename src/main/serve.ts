@@ -6,14 +6,14 @@ import type { Logger } from 'pino'
 import { startBackgroundTasks } from '../background/tasks.ts'
 import type { Config } from '../config/schema.ts'
 import { assertPortFree } from '../http/port-check.ts'
-import { allocateChangeCounters, openChangeCounters } from '../lib/change-counters.ts'
-import { allocateReplayWindow } from '../lib/replay-window.ts'
-import { allocateSharedTable } from '../lib/shared-table.ts'
 import { createMetrics } from '../ops/metrics.ts'
 import { type SupervisedThread, superviseThread } from '../runtime/thread.ts'
 import { allocateInstanceBoard, openInstanceBoard } from '../services/instance-board.ts'
 import { announcingAuthorizations } from '../services/recent.ts'
 import { createValidationDispatcher } from '../services/validation-dispatcher.ts'
+import { allocateChangeCounters, openChangeCounters } from '../shared/lib/change-counters.ts'
+import { allocateReplayWindow } from '../shared/lib/replay-window.ts'
+import { allocateSharedTable } from '../shared/lib/shared-table.ts'
 import { openDatabase } from '../store/database.ts'
 import { durabilityWarnings } from '../store/durability.ts'
 import { announceInstance, type InstancePresence } from '../store/instance-presence.ts'
@@ -299,7 +299,7 @@ async function start({ config, version, log, onStep, onBroken }: ServeOptions, t
     fronts.push(
       superviseThread<FrontMessages, SupervisorMessages>({
         name: `front-${data.front + 1}`,
-        entry: new URL('./front/thread.js', import.meta.url),
+        entry: new URL('../front/thread.js', import.meta.url),
         data,
         supervisor,
         mailboxLimit: 4096,

@@ -5,12 +5,12 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync 
 import { isIP } from 'node:net'
 import path from 'node:path'
 import type { CaIssuer } from '../ca/backend.ts'
-import { describeFileError } from '../lib/file-error.ts'
-import { encodePem } from '../pki/pem.ts'
-import { parseSpki } from '../pki/spki.ts'
-import type { Identifier } from '../protocol/identifier.ts'
 import { renderIssuerChain } from '../services/chain-download.ts'
 import type { Issuance } from '../services/issuance.ts'
+import { describeFileError } from '../shared/lib/file-error.ts'
+import { encodePem } from '../shared/pki/pem.ts'
+import { parseSpki } from '../shared/pki/spki.ts'
+import type { Identifier } from '../shared/protocol/identifier.ts'
 
 export interface ServerCertificateFiles {
   certPath: string

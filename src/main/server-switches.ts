@@ -3,8 +3,8 @@
 import type { Logger } from 'pino'
 import { type Loop, startLoop } from '../background/loop.ts'
 import { SERVER_SWITCHES, type ServerSwitch } from '../domain/server-switch.ts'
-import { keysOf } from '../lib/keys.ts'
 import type { InstanceBoard } from '../services/instance-board.ts'
+import { keysOf } from '../shared/lib/keys.ts'
 import type { Database } from '../store/database.ts'
 import { createServerSettings } from '../store/server-settings.ts'
 

@@ -1,12 +1,12 @@
 /** What the parts of the service report, as log lines and metrics. */
 
 import type { Logger } from 'pino'
-import { gatherTurns } from '../lib/gather.ts'
 import { beginAtZero, type Metrics } from '../ops/metrics.ts'
 import type { ActorRef } from '../runtime/actor.ts'
 import type { ThreadEvent } from '../runtime/thread.ts'
 import type { AttemptNews, ValidationRequest } from '../services/validation.ts'
 import type { DispatcherEvents } from '../services/validation-dispatcher.ts'
+import { gatherTurns } from '../shared/lib/gather.ts'
 import type { FrontMessages } from './messages.ts'
 
 export function dispatcherEvents(log: Logger, metrics: Metrics): Omit<DispatcherEvents, 'news'> {

@@ -15,8 +15,8 @@ import type { Logger } from 'pino'
 import { PIN_REFUSED_EXIT_CODE } from '../../signer/protocol.ts'
 import type { Config } from '../config/schema.ts'
 import { SUBJECT_KEY_KINDS } from '../domain/subject-key.ts'
-import { keyUsagesFor } from '../pki/extensions.ts'
 import { decideRestart, NO_FAILURES } from '../runtime/supervision.ts'
+import { keyUsagesFor } from '../shared/pki/extensions.ts'
 
 export interface SignerPlace {
   socketPath: string

@@ -6,7 +6,7 @@
  * time (the clocks of two threads need not agree); the sender's own timer decides, after what has come by then. Both directions may share one port.
  */
 import type { MessagePort } from 'node:worker_threads'
-import { startTimeLimit } from '../lib/time-limit.ts'
+import { startTimeLimit } from '../shared/lib/time-limit.ts'
 import type { ActorRef, Kind, MessageTable } from './actor.ts'
 import { ActorError, type ErrorData, fromErrorData, toErrorData } from './errors.ts'
 

@@ -7,7 +7,7 @@
  * Running out of heap is the one death that gives no chance for it.
  */
 import { workerData } from 'node:worker_threads'
-import { within } from '../lib/time-limit.ts'
+import { within } from '../shared/lib/time-limit.ts'
 import { type ActorRef, type MessageTable, spawn } from './actor.ts'
 import { toErrorData } from './errors.ts'
 import { connect, expose } from './port.ts'

@@ -8,7 +8,7 @@
  */
 import { once } from 'node:events'
 import { MessageChannel, type TransferListItem, Worker } from 'node:worker_threads'
-import { within } from '../lib/time-limit.ts'
+import { within } from '../shared/lib/time-limit.ts'
 import { type ActorRef, type Kind, type MessageTable, spawn } from './actor.ts'
 import { ActorError, type ErrorData, fromErrorData } from './errors.ts'
 import { connect, expose, type RemoteRef } from './port.ts'

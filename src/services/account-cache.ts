@@ -6,9 +6,9 @@
  */
 
 import type { Account } from '../domain/records.ts'
-import type { Batched } from '../lib/batcher.ts'
-import { LruMap } from '../lib/lru.ts'
-import { type AccountKey, restoreAccountKey } from '../protocol/jwk.ts'
+import type { Batched } from '../shared/lib/batcher.ts'
+import { LruMap } from '../shared/lib/lru.ts'
+import { type AccountKey, restoreAccountKey } from '../shared/protocol/jwk.ts'
 import type { Requester } from '../store/account-store.ts'
 
 export interface KnownAccount {

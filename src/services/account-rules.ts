@@ -14,10 +14,10 @@ import {
   parseCsrProfile,
 } from '../domain/csr-profile.ts'
 import type { Order } from '../domain/records.ts'
-import { LruMap } from '../lib/lru.ts'
-import type { Csr } from '../pki/csr.ts'
-import { hashSpki } from '../pki/spki.ts'
-import { Problem } from '../protocol/problem.ts'
+import { LruMap } from '../shared/lib/lru.ts'
+import type { Csr } from '../shared/pki/csr.ts'
+import { hashSpki } from '../shared/pki/spki.ts'
+import { Problem } from '../shared/protocol/problem.ts'
 import type { AllowlistStore } from '../store/allowlist-store.ts'
 import type { CsrProfileStore } from '../store/csr-profile-store.ts'
 

@@ -4,10 +4,10 @@
  */
 
 import type { CaaFinding, CaaSubject } from '../../workers/job.ts'
-import { isCaaCheckFresh } from '../domain/caa.ts'
 import type { Authorization, ChallengeAttempt, Order } from '../domain/records.ts'
-import type { ChallengeType } from '../protocol/challenge.ts'
-import { Problem, type Subproblem } from '../protocol/problem.ts'
+import { isCaaCheckFresh } from '../shared/protocol/caa.ts'
+import type { ChallengeType } from '../shared/protocol/challenge.ts'
+import { Problem, type Subproblem } from '../shared/protocol/problem.ts'
 import type { Requester } from '../store/account-store.ts'
 import type { AuthorizationStore } from '../store/authorization-store.ts'
 import { unlessStale } from './stale-account.ts'

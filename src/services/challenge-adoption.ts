@@ -7,7 +7,7 @@
  * `stale_seconds`, and the challenges of methods that are not validated where they are triggered (`auto_validate`).
  */
 
-import { uuidv7 } from '../lib/uuid.ts'
+import { uuidv7 } from '../shared/lib/uuid.ts'
 import type { AdoptedChallenge, AdoptionRules, ChallengeStore } from '../store/challenge-store.ts'
 import type { ValidationDispatcher } from './validation-dispatcher.ts'
 

@@ -1,17 +1,17 @@
 /** External account binding (RFC 8555 §7.3.4): who may register, and credentials from making to revocation. */
 
 import { randomBytes } from 'node:crypto'
-import { encodeBase64url } from '../lib/base64url.ts'
-import type { SecretBox } from '../lib/secret-box.ts'
-import { uuidv7 } from '../lib/uuid.ts'
+import { encodeBase64url } from '../shared/lib/base64url.ts'
+import type { SecretBox } from '../shared/lib/secret-box.ts'
+import { uuidv7 } from '../shared/lib/uuid.ts'
 import {
   type BindingContext,
   type ExternalAccountBinding,
   parseExternalAccountBinding,
   verifyBindingMac,
-} from '../protocol/external-account-binding.ts'
-import type { AccountKeyPolicy } from '../protocol/jwk.ts'
-import { Problem } from '../protocol/problem.ts'
+} from '../shared/protocol/external-account-binding.ts'
+import type { AccountKeyPolicy } from '../shared/protocol/jwk.ts'
+import { Problem } from '../shared/protocol/problem.ts'
 import type { NewAccount } from '../store/account-store.ts'
 import type { EabCredential, EabStore, NewEabCredential } from '../store/eab-store.ts'
 

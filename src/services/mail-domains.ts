@@ -6,7 +6,7 @@
  */
 
 import type { MailDomainFinding } from '../../workers/job.ts'
-import { Problem } from '../protocol/problem.ts'
+import { Problem } from '../shared/protocol/problem.ts'
 
 /** One finding a domain, in their order; undefined when nobody has time for it now. */
 export type AskForMailDomains = (domains: readonly string[]) => Promise<readonly MailDomainFinding[] | undefined>

@@ -1,7 +1,7 @@
 /** Daily quotas of accounts (`quotas.*`): orders made and certificates issued on a day of UTC. */
 
-import { Problem } from '../protocol/problem.ts'
-import { renderTimestamp } from '../protocol/timestamp.ts'
+import { Problem } from '../shared/protocol/problem.ts'
+import { renderTimestamp } from '../shared/protocol/timestamp.ts'
 import type { UsageKind, UsageStore } from '../store/usage-store.ts'
 
 /** Largest number of each kind for an account and day; 0 is no limit. */

@@ -24,10 +24,10 @@ import {
   refunded,
   waitOf,
 } from '../domain/rate-limit.ts'
-import type { SharedTable } from '../lib/shared-table.ts'
-import type { Identifier } from '../protocol/identifier.ts'
-import { Problem } from '../protocol/problem.ts'
-import { renderTimestamp } from '../protocol/timestamp.ts'
+import type { SharedTable } from '../shared/lib/shared-table.ts'
+import type { Identifier } from '../shared/protocol/identifier.ts'
+import { Problem } from '../shared/protocol/problem.ts'
+import { renderTimestamp } from '../shared/protocol/timestamp.ts'
 import type { RateLimitStore } from '../store/rate-limit-store.ts'
 
 export interface RateLimitSettings {

@@ -10,8 +10,8 @@
 
 import { orderStatus } from '../domain/order-state.ts'
 import type { Authorization, Order } from '../domain/records.ts'
-import type { ChangeCounters } from '../lib/change-counters.ts'
-import { LruMap } from '../lib/lru.ts'
+import type { ChangeCounters } from '../shared/lib/change-counters.ts'
+import { LruMap } from '../shared/lib/lru.ts'
 import type { AccountStore, Requester } from '../store/account-store.ts'
 import type { AuthorizationStore } from '../store/authorization-store.ts'
 import type { IssuanceStore } from '../store/issuance-store.ts'

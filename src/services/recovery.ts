@@ -4,8 +4,8 @@
  * asked again. A signature that an intent has already, in the signer's audit chain, is dropped with it: nobody has seen it.
  */
 
-import { parseTbsCertificate } from '../pki/tbs-certificate.ts'
-import { type ProblemDocument, problemDocument } from '../protocol/problem.ts'
+import { parseTbsCertificate } from '../shared/pki/tbs-certificate.ts'
+import { type ProblemDocument, problemDocument } from '../shared/protocol/problem.ts'
 import type { IssuanceStore, Lapse, PendingIntent } from '../store/issuance-store.ts'
 import type { Issuance, IssuanceOutcome } from './issuance.ts'
 

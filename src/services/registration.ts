@@ -2,9 +2,9 @@
 
 import { type ContactPolicy, checkContacts } from '../domain/contact.ts'
 import type { Account } from '../domain/records.ts'
-import { uuidv7 } from '../lib/uuid.ts'
-import type { AccountKey } from '../protocol/jwk.ts'
-import { Problem } from '../protocol/problem.ts'
+import { uuidv7 } from '../shared/lib/uuid.ts'
+import type { AccountKey } from '../shared/protocol/jwk.ts'
+import { Problem } from '../shared/protocol/problem.ts'
 import type { AccountStore } from '../store/account-store.ts'
 import type { AccountCache, KnownAccount } from './account-cache.ts'
 import type { ExternalAccounts, ProvenBinding } from './external-accounts.ts'

@@ -1,10 +1,10 @@
 /** Renewal information (RFC 9773): the window of a certificate, and which certificate an order may replace. */
 
 import { renewalRetryAfter, renewalWindow } from '../domain/renewal-window.ts'
-import { parseCertificate } from '../pki/certificate.ts'
-import type { Identifier } from '../protocol/identifier.ts'
-import { Problem } from '../protocol/problem.ts'
-import { parseCertId, type RenewalInfo } from '../protocol/renewal-info.ts'
+import { parseCertificate } from '../shared/pki/certificate.ts'
+import type { Identifier } from '../shared/protocol/identifier.ts'
+import { Problem } from '../shared/protocol/problem.ts'
+import { parseCertId, type RenewalInfo } from '../shared/protocol/renewal-info.ts'
 import type { CertificateStore } from '../store/certificate-store.ts'
 import type { RenewableCertificate, RenewalStore } from '../store/renewal-store.ts'
 

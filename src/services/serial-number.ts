@@ -6,7 +6,7 @@
  * index of the certificates table.
  */
 
-import { randomOctets } from '../lib/random.ts'
+import { randomOctets } from '../shared/lib/random.ts'
 
 export type SerialNumberSource = () => Buffer | Promise<Buffer>
 

@@ -6,8 +6,8 @@
  * redeemed and no thread issues 2^24 nonces in a tenth of a second.
  */
 
-import type { Nonces } from '../protocol/nonce.ts'
-import { createNonceSeal, NONCE_BATCH, type NonceSeal } from '../protocol/nonce-seal.ts'
+import type { Nonces } from '../shared/protocol/nonce.ts'
+import { createNonceSeal, NONCE_BATCH, type NonceSeal } from '../shared/protocol/nonce-seal.ts'
 import { EPOCH_LEAD_SECONDS, type NonceEpoch, type NonceStore } from '../store/nonce-store.ts'
 
 export interface SharedNonces extends Nonces {

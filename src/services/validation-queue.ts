@@ -15,7 +15,7 @@
  */
 
 import Queue from 'better-queue'
-import { createFairQueue, type FairQueueOptions, type WaitReason } from '../lib/fair-queue.ts'
+import { createFairQueue, type FairQueueOptions, type WaitReason } from '../shared/lib/fair-queue.ts'
 
 /** better-queue starts the next task from within the start of one, ten calls deeper each time: thousands would not fit the stack. */
 const STARTS_IN_A_ROW = 64

@@ -7,8 +7,8 @@
  * stand. That it is over the supervisor says (`AttemptNews`); news that gets lost costs the wait.
  */
 
-import { LruMap } from '../lib/lru.ts'
-import { startTimeLimit } from '../lib/time-limit.ts'
+import { LruMap } from '../shared/lib/lru.ts'
+import { startTimeLimit } from '../shared/lib/time-limit.ts'
 
 /** The attempt has been recorded, or nothing will be: the claim is somebody else's, or the authorization decided. */
 export type AttemptEnd = 'recorded' | 'void'

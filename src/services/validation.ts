@@ -13,9 +13,9 @@ import {
   keyedType,
   type OfferedPlace,
   parseChallengeId,
-} from '../protocol/challenge.ts'
-import type { Identifier } from '../protocol/identifier.ts'
-import { Problem } from '../protocol/problem.ts'
+} from '../shared/protocol/challenge.ts'
+import type { Identifier } from '../shared/protocol/identifier.ts'
+import { Problem } from '../shared/protocol/problem.ts'
 import type { Requester } from '../store/account-store.ts'
 import type { AuthorizationStore } from '../store/authorization-store.ts'
 import { NOBODY } from '../store/challenge-store.ts'

@@ -1,8 +1,8 @@
 /** SQL of accounts. Batched where it is on the issuance path. */
 
 import type { Account, AccountStatus } from '../domain/records.ts'
-import type { Batched } from '../lib/batcher.ts'
-import type { ExternalAccountBinding } from '../protocol/external-account-binding.ts'
+import type { Batched } from '../shared/lib/batcher.ts'
+import type { ExternalAccountBinding } from '../shared/protocol/external-account-binding.ts'
 import { batched, type Database, type Statement } from './database.ts'
 
 /** Who makes a request: the account, and which of its keys the signature was checked with. */

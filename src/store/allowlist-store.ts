@@ -1,8 +1,8 @@
 /** SQL of the identifiers that operators allow to accounts and to binding credentials (doc 2, Allowed identifier). */
 
 import type { AllowedIdentifier, Allowlist } from '../domain/allowlist.ts'
-import type { Batched } from '../lib/batcher.ts'
-import type { IdentifierType } from '../protocol/identifier.ts'
+import type { Batched } from '../shared/lib/batcher.ts'
+import type { IdentifierType } from '../shared/protocol/identifier.ts'
 import { batched, type Database, type Statement } from './database.ts'
 import { LOCK_CREDENTIAL } from './eab-store.ts'
 

@@ -2,8 +2,8 @@
 
 import { type AuthorizationStatus, authorizationStatusesAllowing } from '../domain/authorization-state.ts'
 import type { Authorization, ChallengeAttempt } from '../domain/records.ts'
-import type { ChallengeType } from '../protocol/challenge.ts'
-import type { IdentifierType } from '../protocol/identifier.ts'
+import type { ChallengeType } from '../shared/protocol/challenge.ts'
+import type { IdentifierType } from '../shared/protocol/identifier.ts'
 
 const MAY_EXPIRE = authorizationStatusesAllowing('expire').map((status) => `'${status}'`)
 

@@ -2,7 +2,7 @@
 
 import type { Approval } from '../domain/approval.ts'
 import type { Authorization } from '../domain/records.ts'
-import type { Batched } from '../lib/batcher.ts'
+import type { Batched } from '../shared/lib/batcher.ts'
 import { type Requester, STALE_ACCOUNT, type StaleAccount } from './account-store.ts'
 import { APPROVAL_EVIDENCE, type Approved, type ApproverRow, approvedBy, approversOf, IS_APPROVED } from './approval.ts'
 import { type AuthorizationRow, COLUMNS, decode } from './authorization-row.ts'

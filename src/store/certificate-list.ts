@@ -5,7 +5,7 @@
  */
 
 import { z } from 'zod/v4'
-import { lowestUuidv7 } from '../lib/uuid.ts'
+import { lowestUuidv7 } from '../shared/lib/uuid.ts'
 import {
   ALL_ROWS,
   allOf,

@@ -1,7 +1,7 @@
 /** SQL of issued certificates, their issuers, and revocation. */
 
 import type { Certificate } from '../domain/records.ts'
-import type { Batched } from '../lib/batcher.ts'
+import type { Batched } from '../shared/lib/batcher.ts'
 import { type Requester, STALE_ACCOUNT, type StaleAccount } from './account-store.ts'
 import { batched, type Database, type Statement } from './database.ts'
 

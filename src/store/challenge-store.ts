@@ -5,9 +5,14 @@
 
 import type { Authorization, ChallengeAttempt } from '../domain/records.ts'
 import type { ValidationRecord } from '../domain/validation-evidence.ts'
-import type { Batched } from '../lib/batcher.ts'
-import { keysOf } from '../lib/keys.ts'
-import { type BuiltInType, CHALLENGE_TYPES, type ChallengeType, type OfferedPlace } from '../protocol/challenge.ts'
+import type { Batched } from '../shared/lib/batcher.ts'
+import { keysOf } from '../shared/lib/keys.ts'
+import {
+  type BuiltInType,
+  CHALLENGE_TYPES,
+  type ChallengeType,
+  type OfferedPlace,
+} from '../shared/protocol/challenge.ts'
 import { type Requester, STALE_ACCOUNT, type StaleAccount } from './account-store.ts'
 import { type AuthorizationRow, COLUMNS, decode } from './authorization-row.ts'
 import { batched, type Database, type Statement } from './database.ts'

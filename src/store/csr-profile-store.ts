@@ -1,6 +1,6 @@
 /** SQL of CSR profiles, who they are assigned to, and what they ask of the certificates issued so far (doc 2). */
 
-import type { Batched } from '../lib/batcher.ts'
+import type { Batched } from '../shared/lib/batcher.ts'
 import { batched, type Database, type Statement } from './database.ts'
 import { LOCK_CREDENTIAL } from './eab-store.ts'
 import { HISTORY_INDEXES, makeIndexes } from './optional-indexes.ts'

@@ -5,7 +5,7 @@
  */
 
 import type { PoolNumbers } from '../domain/pool-pressure.ts'
-import { type Batched, createBatcher } from '../lib/batcher.ts'
+import { type Batched, createBatcher } from '../shared/lib/batcher.ts'
 import { awaitDiskAtCommit } from './durability.ts'
 import pg from './pg.ts'
 import { createPipeline, type Pipeline } from './pipeline.ts'

@@ -5,8 +5,8 @@
  * take it first, and look at the accounts only then.
  */
 
-import type { Batched } from '../lib/batcher.ts'
-import type { ExternalAccountBinding } from '../protocol/external-account-binding.ts'
+import type { Batched } from '../shared/lib/batcher.ts'
+import type { ExternalAccountBinding } from '../shared/protocol/external-account-binding.ts'
 import type { NewAccount } from './account-store.ts'
 import { batched, type Database, type Statement } from './database.ts'
 

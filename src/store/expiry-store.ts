@@ -7,7 +7,7 @@
  */
 
 import { authorizationStatusesAllowing } from '../domain/authorization-state.ts'
-import { lowestUuidv7 } from '../lib/uuid.ts'
+import { lowestUuidv7 } from '../shared/lib/uuid.ts'
 import type { Database, Statement } from './database.ts'
 
 export interface ExpiryPage {

@@ -2,8 +2,8 @@
  * SQL of issuance: the intent before the signature, the certificate after it (ARCHITECTURE.md, life of an issuance).
  */
 
-import type { Batched } from '../lib/batcher.ts'
-import type { ProblemDocument } from '../protocol/problem.ts'
+import type { Batched } from '../shared/lib/batcher.ts'
+import type { ProblemDocument } from '../shared/protocol/problem.ts'
 import type { Requester } from './account-store.ts'
 import { batched, type Database, type Statement } from './database.ts'
 

@@ -9,7 +9,7 @@
  */
 
 import { randomInt } from 'node:crypto'
-import type { Batched } from '../lib/batcher.ts'
+import type { Batched } from '../shared/lib/batcher.ts'
 import { batched, type Database, type Statement } from './database.ts'
 
 export interface NonceEpoch {

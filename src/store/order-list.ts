@@ -5,7 +5,7 @@
 
 import { z } from 'zod/v4'
 import { ORDER_STATUSES, type OrderStatus, type StoredOrderStatus } from '../domain/order-state.ts'
-import { lowestUuidv7 } from '../lib/uuid.ts'
+import { lowestUuidv7 } from '../shared/lib/uuid.ts'
 import {
   allOf,
   behind,

@@ -1,7 +1,7 @@
 /** SQL of rate-limit counters shared by instances (`security.rate_limits.backend: database`). */
 
 import type { Pace } from '../domain/rate-limit.ts'
-import type { Batched } from '../lib/batcher.ts'
+import type { Batched } from '../shared/lib/batcher.ts'
 import { batched, type Database, type Statement } from './database.ts'
 
 export interface KeyCharge {

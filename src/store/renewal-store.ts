@@ -1,7 +1,7 @@
 /** SQL of renewal information: what is known of a certificate by its serial number, and the operator's advice. */
 
 import type { RenewalAdvice, RenewalWindow } from '../domain/renewal-window.ts'
-import type { Batched } from '../lib/batcher.ts'
+import type { Batched } from '../shared/lib/batcher.ts'
 import { batched, type Database, type Statement } from './database.ts'
 
 export interface RenewableCertificate {

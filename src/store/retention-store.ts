@@ -7,8 +7,8 @@
  */
 
 import { FINAL_AUTHORIZATION_STATUSES } from '../domain/authorization-state.ts'
-import { lowestUuidv7, uuidTime } from '../lib/uuid.ts'
-import { parseCertId } from '../protocol/renewal-info.ts'
+import { lowestUuidv7, uuidTime } from '../shared/lib/uuid.ts'
+import { parseCertId } from '../shared/protocol/renewal-info.ts'
 import type { Database, Statement } from './database.ts'
 
 export interface RetentionWalk {

@@ -1,6 +1,6 @@
 /** SQL of what an account has used of its daily quotas (`quotas.*`), by days of UTC. */
 
-import type { Batched } from '../lib/batcher.ts'
+import type { Batched } from '../shared/lib/batcher.ts'
 import { batched, type Database, type Statement } from './database.ts'
 
 export type UsageKind = 'orders' | 'certificates'

@@ -18,7 +18,7 @@ import {
   startResponder,
 } from '../support/acme-client.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { x509 } from '../unit/pki/support.ts'
+import { x509 } from '../unit/shared/pki/support.ts'
 
 const EC = { name: 'ECDSA', namedCurve: 'P-256' }
 const SIGNING = { name: 'ECDSA', hash: 'SHA-256' }

@@ -6,8 +6,8 @@ import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import pg from 'pg'
-import { parseCertificate } from '../../src/pki/certificate.ts'
-import { encodePem } from '../../src/pki/pem.ts'
+import { parseCertificate } from '../../src/shared/pki/certificate.ts'
+import { encodePem } from '../../src/shared/pki/pem.ts'
 import {
   type AcmeClient,
   base64url,
@@ -22,7 +22,7 @@ import { certIdOf } from '../support/certificate-id.ts'
 import { readCrl } from '../support/crl.ts'
 import { chancery, operate } from '../support/operator.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { aCertificate } from '../unit/pki/support.ts'
+import { aCertificate } from '../unit/shared/pki/support.ts'
 
 describe('a certificate that the database has forgotten', { timeout: 120_000 }, () => {
   let service: TestService

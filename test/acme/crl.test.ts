@@ -18,7 +18,7 @@ import { runCommand } from '../support/run-command.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { startRunningClock } from '../support/until.ts'
 
-const CLI = path.resolve(import.meta.dirname, '../../src/main/cli.js')
+const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
 const SUPERSEDED = 4
 /** Decisions 15, 18. */
 const LISTED_MS = 5_000

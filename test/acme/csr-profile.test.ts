@@ -17,7 +17,7 @@ import {
 } from '../support/acme-client.ts'
 import { bindingFor, chancery, createCredential, operate } from '../support/operator.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { aCsr, P256_KEY, P384_KEY, type TestKey, x509 } from '../unit/pki/support.ts'
+import { aCsr, P256_KEY, P384_KEY, type TestKey, x509 } from '../unit/shared/pki/support.ts'
 
 const BAD_CSR = 'urn:ietf:params:acme:error:badCSR'
 const idOf = (client: AcmeClient) => client.kid.split('/').at(-1) as string

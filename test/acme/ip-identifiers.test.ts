@@ -12,7 +12,7 @@ import {
   startResponder,
 } from '../support/acme-client.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { x509 } from '../unit/pki/support.ts'
+import { x509 } from '../unit/shared/pki/support.ts'
 
 const PROBLEM = 'urn:ietf:params:acme:error:'
 

@@ -16,7 +16,7 @@ import {
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
-const CLI = path.resolve(import.meta.dirname, '../../src/main/cli.js')
+const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
 
 describe('maintenance mode', () => {
   let service: TestService

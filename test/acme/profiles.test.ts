@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
-import { parseCertificate } from '../../src/pki/certificate.ts'
+import { parseCertificate } from '../../src/shared/pki/certificate.ts'
 import {
   type AcmeClient,
   closeConnections,

@@ -17,7 +17,7 @@ import { certIdOf } from '../support/certificate-id.ts'
 import { runCommand } from '../support/run-command.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
-const CLI = path.resolve(import.meta.dirname, '../../src/main/cli.js')
+const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
 
 describe('renewal information', () => {
   let service: TestService

@@ -17,7 +17,7 @@ import {
 import { startTestService, type TestService } from '../support/service.ts'
 import { startRunningClock } from '../support/until.ts'
 
-const CLI = path.resolve(import.meta.dirname, '../../src/main/cli.js')
+const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
 
 /** Doc 1. */
 const SWITCH_MS = 2_000

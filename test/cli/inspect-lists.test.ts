@@ -21,7 +21,7 @@ import {
   type StoreFixture,
 } from '../store/support.ts'
 
-const CLI = path.resolve(import.meta.dirname, '../../src/main/cli.js')
+const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
 const DAY_MS = 86_400_000
 const FINGERPRINTS = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)] as const
 

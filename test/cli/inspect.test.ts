@@ -8,7 +8,7 @@ import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { stringify } from 'yaml'
 import type { ValidationRecord } from '../../src/domain/validation-evidence.ts'
-import { fingerprintSha256 } from '../../src/pki/certificate.ts'
+import { fingerprintSha256 } from '../../src/shared/pki/certificate.ts'
 import { makeAuthority } from '../signer/authority.ts'
 import {
   aName,
@@ -24,7 +24,7 @@ import {
   type StoreFixture,
 } from '../store/support.ts'
 
-const CLI = path.resolve(import.meta.dirname, '../../src/main/cli.js')
+const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
 
 describe('inspect', () => {
   let store: StoreFixture

@@ -9,7 +9,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { SIGNATURE_ALGORITHMS } from '../../src/pki/algorithms.ts'
+import { SIGNATURE_ALGORITHMS } from '../../src/shared/pki/algorithms.ts'
 import {
   type Authority,
   type AuthorityKind,
@@ -28,7 +28,7 @@ import {
 import { requireAll, requireCommand, requirePackage } from '../support/requirements.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { makeToken, SOFTHSM_LIBRARY, type TestToken } from '../support/softhsm.ts'
-import { ALL_KEYS } from '../unit/pki/support.ts'
+import { ALL_KEYS } from '../unit/shared/pki/support.ts'
 
 const KINDS: readonly AuthorityKind[] = ['P-256', 'P-384', 'P-521', 'RSA', 'Ed25519']
 const HASHES = { 'P-256': 'sha256', 'P-384': 'sha384', 'P-521': 'sha512', RSA: 'sha384', Ed25519: 'sha256' } as const

@@ -6,7 +6,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { parseCertificate } from '../../src/pki/certificate.ts'
+import { parseCertificate } from '../../src/shared/pki/certificate.ts'
 import { makeAuthority } from '../signer/authority.ts'
 import {
   type AcmeClient,

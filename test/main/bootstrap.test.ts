@@ -35,7 +35,7 @@ describe('npm scripts', { timeout: 120_000 }, () => {
   beforeEach(() => {
     root = mkdtempSync(path.join(tmpdir(), 'bootstrap-test-'))
     mkdirSync(path.join(root, 'src/main'), { recursive: true })
-    copyFileSync(path.join(TREE, 'src/main/bootstrap.mjs'), path.join(root, 'src/main/bootstrap.mjs'))
+    copyFileSync(path.join(TREE, 'src/dev/bootstrap.mjs'), path.join(root, 'src/dev/bootstrap.mjs'))
     mkdirSync(path.join(root, 'node_modules'))
     symlinkSync(path.join(TREE, 'node_modules/typescript'), path.join(root, 'node_modules/typescript'))
     write('package.json', { type: 'module' })
@@ -56,7 +56,7 @@ describe('npm scripts', { timeout: 120_000 }, () => {
     write('npm/package.json', {})
     write('npm/npm.js', "require('fs').appendFileSync('npm-calls', process.argv.slice(2).join(' ') + '\\n')")
     const env = { ...process.env, npm_execpath: path.join(root, 'npm/npm.js') }
-    const { stdout, stderr, status } = spawnSync(process.execPath, ['src/main/bootstrap.mjs', 'bench'], {
+    const { stdout, stderr, status } = spawnSync(process.execPath, ['src/dev/bootstrap.mjs', 'bench'], {
       cwd: root,
       env,
       encoding: 'utf8',
@@ -106,7 +106,7 @@ setInterval(() => {}, 1000)
 process.stdout.write('up\\n')
 `,
     )
-    const child = spawn(process.execPath, [`--inspect-port=${port}`, 'src/main/bootstrap.mjs', 'bench'], {
+    const child = spawn(process.execPath, [`--inspect-port=${port}`, 'src/dev/bootstrap.mjs', 'bench'], {
       cwd: root,
       stdio: ['ignore', 'pipe', 'ignore'],
     })

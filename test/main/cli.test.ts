@@ -7,14 +7,14 @@ import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import pg from 'pg'
 import { stringify } from 'yaml'
-import { ensureDevCa } from '../../src/main/embedded/dev-ca.ts'
-import type { DevCaFiles } from '../../src/main/embedded/dev-ca-certificates.ts'
+import { ensureDevCa } from '../../src/dev/dev-ca.ts'
+import type { DevCaFiles } from '../../src/dev/dev-ca-certificates.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
 import { freePort } from '../support/free-port.ts'
 import { type CommandResult, runCommand } from '../support/run-command.ts'
 import { startTestService } from '../support/service.ts'
 
-const CLI = path.resolve(import.meta.dirname, '../../src/main/cli.js')
+const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
 const { version } = JSON.parse(readFileSync(path.resolve(import.meta.dirname, '../../../package.json'), 'utf8')) as {
   version: string
 }

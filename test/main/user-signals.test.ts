@@ -46,7 +46,7 @@ const SIGNALS_AT_ONCE = `
 // To load the modules is most of a start: more than a second on a slow machine.
 test('they do nothing while the modules are being loaded either, by when no package is there yet', async () => {
   const port = await freePort()
-  const cli = path.resolve(import.meta.dirname, '../../src/main/cli.js')
+  const cli = path.resolve(import.meta.dirname, '../../src/cli/main.js')
   const preload = `data:text/javascript,${encodeURIComponent(SIGNALS_AT_ONCE)}`
   const output = await mustRun(process.execPath, [...[`--inspect-port=${port}`, '--import', preload, cli, '--version']])
   assert.deepEqual(output.trim().split('\n').toSorted(), [

@@ -5,17 +5,21 @@ import { generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:cry
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../../src/pki/algorithms.ts'
-import { assembleCertificate } from '../../src/pki/certificate.ts'
-import { contextConstructedTag } from '../../src/pki/der.ts'
-import { encodeDer } from '../../src/pki/der-writer.ts'
-import { writeExtension, writeKeyUsage, writeSubjectKeyIdentifier } from '../../src/pki/extensions.ts'
-import { encodeCommonName } from '../../src/pki/name.ts'
-import { EXTENSION } from '../../src/pki/oids.ts'
-import { encodePem } from '../../src/pki/pem.ts'
-import { parseSpki } from '../../src/pki/spki.ts'
-import { buildTbsCertificate, subjectKeyIdentifier, type TbsCertificateInput } from '../../src/pki/tbs-certificate.ts'
-import { writeTime } from '../../src/pki/time.ts'
+import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../../src/shared/pki/algorithms.ts'
+import { assembleCertificate } from '../../src/shared/pki/certificate.ts'
+import { contextConstructedTag } from '../../src/shared/pki/der.ts'
+import { encodeDer } from '../../src/shared/pki/der-writer.ts'
+import { writeExtension, writeKeyUsage, writeSubjectKeyIdentifier } from '../../src/shared/pki/extensions.ts'
+import { encodeCommonName } from '../../src/shared/pki/name.ts'
+import { EXTENSION } from '../../src/shared/pki/oids.ts'
+import { encodePem } from '../../src/shared/pki/pem.ts'
+import { parseSpki } from '../../src/shared/pki/spki.ts'
+import {
+  buildTbsCertificate,
+  subjectKeyIdentifier,
+  type TbsCertificateInput,
+} from '../../src/shared/pki/tbs-certificate.ts'
+import { writeTime } from '../../src/shared/pki/time.ts'
 
 export const DAY_MS = 86_400_000
 

@@ -9,9 +9,9 @@ import { CRL_PIECE_BYTES, SignerRefusal, SignerUnavailable } from '../../signer/
 import { type CaBackend, CaError } from '../../src/ca/backend.ts'
 import { createSignerBackend } from '../../src/ca/signer-backend.ts'
 import { SignerClient } from '../../src/ca/signer-client.ts'
-import { SIGNATURE_ALGORITHMS } from '../../src/pki/algorithms.ts'
-import { parseCertificate } from '../../src/pki/certificate.ts'
-import { encodeCrlEntries } from '../../src/pki/tbs-cert-list.ts'
+import { SIGNATURE_ALGORITHMS } from '../../src/shared/pki/algorithms.ts'
+import { parseCertificate } from '../../src/shared/pki/certificate.ts'
+import { encodeCrlEntries } from '../../src/shared/pki/tbs-cert-list.ts'
 import {
   type Authority,
   type AuthorityKind,

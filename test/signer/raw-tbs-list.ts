@@ -1,11 +1,11 @@
 /** TBSCertLists with any fault in them, for what a signer must refuse: everything that is not named is as it should be. */
 
-import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../../src/pki/algorithms.ts'
-import { contextConstructedTag, TAG } from '../../src/pki/der.ts'
-import { encodeDer } from '../../src/pki/der-writer.ts'
-import { writeAuthorityKeyIdentifier, writeExtension } from '../../src/pki/extensions.ts'
-import { CRL_EXTENSION } from '../../src/pki/oids.ts'
-import { writeTime } from '../../src/pki/time.ts'
+import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../../src/shared/pki/algorithms.ts'
+import { contextConstructedTag, TAG } from '../../src/shared/pki/der.ts'
+import { encodeDer } from '../../src/shared/pki/der-writer.ts'
+import { writeAuthorityKeyIdentifier, writeExtension } from '../../src/shared/pki/extensions.ts'
+import { CRL_EXTENSION } from '../../src/shared/pki/oids.ts'
+import { writeTime } from '../../src/shared/pki/time.ts'
 import type { Authority } from './authority.ts'
 import type { WritePart } from './raw-tbs.ts'
 

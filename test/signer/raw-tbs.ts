@@ -1,9 +1,9 @@
 /** Writes TBSCertificates that no builder of ours would write, to show that they are refused. */
 
 import { randomBytes } from 'node:crypto'
-import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../../src/pki/algorithms.ts'
-import { contextConstructedTag, TAG } from '../../src/pki/der.ts'
-import { type DerWriter, encodeDer } from '../../src/pki/der-writer.ts'
+import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../../src/shared/pki/algorithms.ts'
+import { contextConstructedTag, TAG } from '../../src/shared/pki/der.ts'
+import { type DerWriter, encodeDer } from '../../src/shared/pki/der-writer.ts'
 import {
   writeAuthorityKeyIdentifier,
   writeExtendedKeyUsage,
@@ -12,11 +12,11 @@ import {
   writeLeafBasicConstraints,
   writeSubjectAltName,
   writeSubjectKeyIdentifier,
-} from '../../src/pki/extensions.ts'
-import { EMPTY_NAME } from '../../src/pki/name.ts'
-import { parseSpki } from '../../src/pki/spki.ts'
-import { subjectKeyIdentifier } from '../../src/pki/tbs-certificate.ts'
-import { writeTime } from '../../src/pki/time.ts'
+} from '../../src/shared/pki/extensions.ts'
+import { EMPTY_NAME } from '../../src/shared/pki/name.ts'
+import { parseSpki } from '../../src/shared/pki/spki.ts'
+import { subjectKeyIdentifier } from '../../src/shared/pki/tbs-certificate.ts'
+import { writeTime } from '../../src/shared/pki/time.ts'
 import { type Authority, leafInput } from './authority.ts'
 
 export type WritePart = (writer: DerWriter) => void

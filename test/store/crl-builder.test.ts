@@ -8,9 +8,6 @@ import { createPublicKey, randomBytes, sign, verify } from 'node:crypto'
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
 import type { CaBackend } from '../../src/ca/backend.ts'
 import { shardOf } from '../../src/domain/crl-shard.ts'
-import { SIGNATURE_ALGORITHMS } from '../../src/pki/algorithms.ts'
-import { fingerprintSha256, parseCertificate } from '../../src/pki/certificate.ts'
-import { readSingle } from '../../src/pki/der.ts'
 import {
   type CrlBuilt,
   type CrlPolicy,
@@ -19,6 +16,9 @@ import {
   MalformedCrl,
 } from '../../src/services/crl-builder.ts'
 import { createCrlCache } from '../../src/services/crl-cache.ts'
+import { SIGNATURE_ALGORITHMS } from '../../src/shared/pki/algorithms.ts'
+import { fingerprintSha256, parseCertificate } from '../../src/shared/pki/certificate.ts'
+import { readSingle } from '../../src/shared/pki/der.ts'
 import { createCertificateStore } from '../../src/store/certificate-store.ts'
 import { createCrlStore } from '../../src/store/crl-store.ts'
 import encodeEntries from '../../workers/crl.ts'

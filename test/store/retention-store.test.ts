@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
-import { uuidTime } from '../../src/lib/uuid.ts'
 import { expireOverdue } from '../../src/services/expiry.ts'
 import { deleteOld, type RetentionPolicy } from '../../src/services/retention.ts'
+import { uuidTime } from '../../src/shared/lib/uuid.ts'
 import type { Requester } from '../../src/store/account-store.ts'
 import { createExpiryStore } from '../../src/store/expiry-store.ts'
 import { ALREADY_REPLACED } from '../../src/store/order-store.ts'

@@ -3,8 +3,8 @@
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import type { Account, Order } from '../../src/domain/records.ts'
-import { uuidv7 } from '../../src/lib/uuid.ts'
-import type { Identifier } from '../../src/protocol/identifier.ts'
+import { uuidv7 } from '../../src/shared/lib/uuid.ts'
+import type { Identifier } from '../../src/shared/protocol/identifier.ts'
 import {
   type AccountStore,
   createAccountStore,

@@ -5,7 +5,7 @@
 
 import { createHash, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import { Agent, createServer, type IncomingHttpHeaders, request } from 'node:http'
-import { aCsr, P256_KEY, type TestKey } from '../unit/pki/support.ts'
+import { aCsr, P256_KEY, type TestKey } from '../unit/shared/pki/support.ts'
 import { publicJwk } from './jwk.ts'
 
 export interface Answer {

@@ -6,8 +6,8 @@
 import { cpSync, mkdirSync, mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { ensureDevCa } from '../../src/main/embedded/dev-ca.ts'
-import type { DevCaFiles } from '../../src/main/embedded/dev-ca-certificates.ts'
+import { ensureDevCa } from '../../src/dev/dev-ca.ts'
+import type { DevCaFiles } from '../../src/dev/dev-ca-certificates.ts'
 
 /** Names the folder of the run's CA. */
 export const CA_VARIABLE = 'CHANCERY_TEST_CA'

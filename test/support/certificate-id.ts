@@ -1,7 +1,7 @@
 /** certIDs (RFC 9773 §4.1) as clients write them; that of a certificate is read from it with another library on purpose. */
 
-import type { CertificateIdentity } from '../../src/protocol/renewal-info.ts'
-import { x509 } from '../unit/pki/support.ts'
+import type { CertificateIdentity } from '../../src/shared/protocol/renewal-info.ts'
+import { x509 } from '../unit/shared/pki/support.ts'
 
 export function certIdOf(der: Buffer): string {
   const certificate = new x509.X509Certificate(der)

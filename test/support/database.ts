@@ -9,7 +9,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import pg from 'pg'
-import type { EmbeddedPostgres } from '../../src/main/embedded/postgres.ts'
+import type { EmbeddedPostgres } from '../../src/dev/postgres.ts'
 import { migrate } from '../../src/store/migrate.ts'
 import { type DatabaseConnection, givenPostgres, startTestPostgres } from './postgres.ts'
 

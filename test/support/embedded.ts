@@ -27,7 +27,7 @@ export interface EmbeddedService {
   dispose(): Promise<void>
 }
 
-const CLI = path.resolve(import.meta.dirname, '../../src/main/cli.js')
+const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
 const START_TIMEOUT_MS = 60_000
 /** Last line of the welcome text. */
 const WELCOME_ENDS = /^Stop with Ctrl-C/

@@ -1,6 +1,6 @@
 /** Nonces, looked at, or looked at and used up. */
 
-import type { Nonces } from '../../src/protocol/nonce.ts'
+import type { Nonces } from '../../src/shared/protocol/nonce.ts'
 
 export function isAuthentic(nonces: Nonces, nonce: string, nowMs: number): boolean {
   return nonces.open(nonce, nowMs) !== undefined

@@ -6,7 +6,7 @@ import path from 'node:path'
 import { type AcmeClient, base64url } from './acme-client.ts'
 import type { TestService } from './service.ts'
 
-const CLI = path.resolve(import.meta.dirname, '../../src/main/cli.js')
+const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
 
 export interface CommandResult {
   code: number | null

@@ -9,8 +9,8 @@
 import { readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/main/embedded/postgres.ts'
-import { isStillRunning } from '../../src/main/embedded/process-identity.ts'
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/dev/postgres.ts'
+import { isStillRunning } from '../../src/dev/process-identity.ts'
 
 export interface DatabaseConnection {
   /** A host name, or the folder of a Unix socket. */

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { stringify } from 'yaml'
-import type { DevCaFiles } from '../../src/main/embedded/dev-ca-certificates.ts'
+import type { DevCaFiles } from '../../src/dev/dev-ca-certificates.ts'
 import { testCa } from './ca.ts'
 import { type TestDatabase, testDatabase } from './database.ts'
 import { freePort } from './free-port.ts'
@@ -54,7 +54,7 @@ export interface TestService {
 
 /** A start takes a second; on a machine that is busy with others, thirty times that. */
 const READY_TIMEOUT_MS = 120_000
-const CLI = path.resolve(import.meta.dirname, '../../src/main/cli.js')
+const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
 
 export async function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
   const { continueFrom: former } = options

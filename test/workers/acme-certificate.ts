@@ -1,13 +1,13 @@
 /** Certificates for tls-alpn-01 (RFC 8737 §3), right and wrong in every way that DER can spell. */
 
 import { generateKeyPairSync, hash, type KeyObject, sign } from 'node:crypto'
-import { SIGNATURE_ALGORITHMS } from '../../src/pki/algorithms.ts'
-import { assembleCertificate } from '../../src/pki/certificate.ts'
-import { contextConstructedTag, contextTag, TAG } from '../../src/pki/der.ts'
-import { type DerWriter, encodeDer } from '../../src/pki/der-writer.ts'
-import { writeDnsName, writeIpAddress } from '../../src/pki/general-names.ts'
-import { encodeCommonName } from '../../src/pki/name.ts'
-import { writeTime } from '../../src/pki/time.ts'
+import { SIGNATURE_ALGORITHMS } from '../../src/shared/pki/algorithms.ts'
+import { assembleCertificate } from '../../src/shared/pki/certificate.ts'
+import { contextConstructedTag, contextTag, TAG } from '../../src/shared/pki/der.ts'
+import { type DerWriter, encodeDer } from '../../src/shared/pki/der-writer.ts'
+import { writeDnsName, writeIpAddress } from '../../src/shared/pki/general-names.ts'
+import { encodeCommonName } from '../../src/shared/pki/name.ts'
+import { writeTime } from '../../src/shared/pki/time.ts'
 import { KEY_AUTHORIZATION } from './scripted-web.ts'
 
 export const DIGEST = hash('sha256', KEY_AUTHORIZATION, 'buffer')

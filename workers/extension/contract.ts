@@ -7,7 +7,7 @@
  * `validate(challenge, { signal })`, whose answer is `{ ok: true }` or `{ ok: false, detail }` (docs/validators.md).
  */
 
-import type { ProblemType } from '../../src/protocol/problem.ts'
+import type { ProblemType } from '../../src/shared/protocol/problem.ts'
 import type { EvidenceStep, ExtensionJob, ValidationVerdict } from '../job.ts'
 
 export interface Validator {

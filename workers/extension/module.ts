@@ -1,6 +1,6 @@
 /** Validator modules as plain data for the threads that load them, and the loading. */
 
-import type { ModuleReference } from '../../src/lib/module-reference.ts'
+import type { ModuleReference } from '../../src/shared/lib/module-reference.ts'
 import { requireValidatorClass, type Validator, type ValidatorClass } from './contract.ts'
 
 /** Plain data. */

@@ -4,10 +4,10 @@
  */
 
 import { timingSafeEqual } from 'node:crypto'
-import { type Certificate, parseCertificate, verifyCertificateSignature } from '../../src/pki/certificate.ts'
-import { DerError, DerReader } from '../../src/pki/der.ts'
-import { EXTENSION } from '../../src/pki/oids.ts'
-import type { Identifier } from '../../src/protocol/identifier.ts'
+import { type Certificate, parseCertificate, verifyCertificateSignature } from '../../src/shared/pki/certificate.ts'
+import { DerError, DerReader } from '../../src/shared/pki/der.ts'
+import { EXTENSION } from '../../src/shared/pki/oids.ts'
+import type { Identifier } from '../../src/shared/protocol/identifier.ts'
 
 export interface ExpectedCertificate {
   /** Canonical, as orders hold it. */

@@ -6,8 +6,8 @@
  * server is none of its business. Where no record suffices, the client is told of the one that came closest.
  */
 
-import { ANY_DOMAIN, hashedAccountUri, isHashedAccountUri } from '../../src/protocol/account-hash.ts'
-import { issuerPart, parameterValues, parseIssueValue, repeatedTag } from '../../src/protocol/issue-value.ts'
+import { ANY_DOMAIN, hashedAccountUri, isHashedAccountUri } from '../../src/shared/protocol/account-hash.ts'
+import { issuerPart, parameterValues, parseIssueValue, repeatedTag } from '../../src/shared/protocol/issue-value.ts'
 
 export interface TxtRecord {
   /** All character-strings of the record, joined; one character an octet. */

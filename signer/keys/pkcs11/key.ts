@@ -8,9 +8,9 @@
  */
 
 import { createHash } from 'node:crypto'
-import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../../../src/pki/algorithms.ts'
-import { verifySignature } from '../../../src/pki/signature.ts'
-import { parseSpki, type Spki } from '../../../src/pki/spki.ts'
+import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../../../src/shared/pki/algorithms.ts'
+import { verifySignature } from '../../../src/shared/pki/signature.ts'
+import { parseSpki, type Spki } from '../../../src/shared/pki/spki.ts'
 import { SignerUnavailable, TEST_MESSAGE } from '../../protocol.ts'
 import type { KeyState, SigningKey, StreamedSignature } from '../signing-key.ts'
 import { poolThreads } from '../thread-pool.ts'

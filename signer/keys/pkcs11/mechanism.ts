@@ -1,14 +1,14 @@
 /** From the bytes to be signed to what a token is given, and from what it gives back to the signature in a certificate. */
 
 import { hash } from 'node:crypto'
-import { encodeEcdsaSignature } from '../../../src/lib/ecdsa-signature.ts'
+import { encodeEcdsaSignature } from '../../../src/shared/lib/ecdsa-signature.ts'
 import {
   CURVES,
   SIGNATURE_ALGORITHMS,
   type SignatureAlgorithm,
   type SignatureAlgorithmFacts,
-} from '../../../src/pki/algorithms.ts'
-import type { Spki } from '../../../src/pki/spki.ts'
+} from '../../../src/shared/pki/algorithms.ts'
+import type { Spki } from '../../../src/shared/pki/spki.ts'
 
 export type HashName = NonNullable<SignatureAlgorithmFacts['hash']>
 

@@ -5,7 +5,7 @@
  * no longer than the call that starts it, so they are held here until its callback.
  */
 
-import { encodeDer } from '../../../src/pki/der-writer.ts'
+import { encodeDer } from '../../../src/shared/pki/der-writer.ts'
 import type { CallGate } from './call-gate.ts'
 import { TokenError, toTokenError } from './error.ts'
 import { call, type Graphene, type NativeKey, type NativeSession } from './native.ts'

@@ -2,9 +2,9 @@
 
 import { z } from 'zod/v4'
 import { SUBJECT_KEY_TYPES } from '../../domain/subject-key.ts'
-import { isCronExpression } from '../../lib/cron.ts'
-import { keysOf } from '../../lib/keys.ts'
-import { EXTENDED_KEY_USAGES, KEY_USAGES } from '../../pki/oids.ts'
+import { isCronExpression } from '../../shared/lib/cron.ts'
+import { keysOf } from '../../shared/lib/keys.ts'
+import { EXTENDED_KEY_USAGES, KEY_USAGES } from '../../shared/pki/oids.ts'
 import {
   checkedText,
   choice,

@@ -1,11 +1,11 @@
 /** What the service accepts from clients: `security` with its algorithms, limits and identifier policy. */
 
 import { z } from 'zod/v4'
-import { keysOf } from '../../lib/keys.ts'
-import { SIGNATURE_ALGORITHMS } from '../../pki/algorithms.ts'
-import { normalizeDnsName } from '../../protocol/identifier.ts'
-import { EC_CURVES } from '../../protocol/jwk.ts'
-import { JWS_ALGORITHMS } from '../../protocol/jws-algorithms.ts'
+import { keysOf } from '../../shared/lib/keys.ts'
+import { SIGNATURE_ALGORITHMS } from '../../shared/pki/algorithms.ts'
+import { normalizeDnsName } from '../../shared/protocol/identifier.ts'
+import { EC_CURVES } from '../../shared/protocol/jwk.ts'
+import { JWS_ALGORITHMS } from '../../shared/protocol/jws-algorithms.ts'
 import { checkedText, choice, flag, list, setting, someOf, whole } from '../field.ts'
 
 /** Verification time of an RSA signature grows with the key; 16384 bits is where the reference implementation stops. */

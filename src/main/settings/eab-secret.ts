@@ -3,8 +3,8 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import type { Config } from '../../config/schema.ts'
-import { describeFileError } from '../../lib/file-error.ts'
-import { createSecretBox, type SecretBox } from '../../lib/secret-box.ts'
+import { describeFileError } from '../../shared/lib/file-error.ts'
+import { createSecretBox, type SecretBox } from '../../shared/lib/secret-box.ts'
 
 /** Less than this from a file is a mistake: a truncated file, or a password. */
 const MIN_EAB_SECRET_BYTES = 32

@@ -4,11 +4,11 @@ import type { Config } from '../../config/schema.ts'
 import { type CertificateProfile, DEFAULT_PROFILE } from '../../domain/certificate-profile.ts'
 import type { IdentifierPolicy } from '../../domain/identifier-policy.ts'
 import { trustedProxies } from '../../http/forwarded.ts'
-import type { EnabledMethod } from '../../protocol/challenge.ts'
-import { normalizeDnsName } from '../../protocol/identifier.ts'
 import type { ExpiryLifetimes } from '../../services/expiry.ts'
 import type { OrderingPolicy } from '../../services/ordering.ts'
 import type { RetentionPolicy } from '../../services/retention.ts'
+import type { EnabledMethod } from '../../shared/protocol/challenge.ts'
+import { normalizeDnsName } from '../../shared/protocol/identifier.ts'
 import { proxySettings } from './server.ts'
 
 const SECOND_MS = 1000

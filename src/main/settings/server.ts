@@ -3,8 +3,8 @@
 import type { Config } from '../../config/schema.ts'
 import { RATE_CATEGORIES, type RateCategory } from '../../domain/rate-limit.ts'
 import type { ProxySettings } from '../../http/forwarded.ts'
-import type { UrlSettings } from '../../protocol/urls.ts'
 import type { RateLimitSettings } from '../../services/rate-limiter.ts'
+import type { UrlSettings } from '../../shared/protocol/urls.ts'
 import type { DatabaseSettings } from '../../store/database.ts'
 
 const SECOND_MS = 1000

@@ -6,8 +6,8 @@ import type { ValidatorModule } from '../../../workers/extension/module.ts'
 import { BrokenValidator, probeValidators } from '../../../workers/extension/probe.ts'
 import type { ExtensionThreadData } from '../../../workers/extension/task.ts'
 import type { Config } from '../../config/schema.ts'
-import { parseModuleReference } from '../../lib/module-reference.ts'
-import { type EnabledMethod, type ExtensionType, isChallengeType, typeOf } from '../../protocol/challenge.ts'
+import { parseModuleReference } from '../../shared/lib/module-reference.ts'
+import { type EnabledMethod, type ExtensionType, isChallengeType, typeOf } from '../../shared/protocol/challenge.ts'
 
 /** The methods in the order of the configuration, and the modules behind some of them. Plain data. */
 export interface ChallengeMethods {

@@ -3,10 +3,10 @@
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import type { Config } from '../../config/schema.ts'
-import { uuidv7 } from '../../lib/uuid.ts'
 import { createRemotePerspective, type RemotePerspective } from '../../mpic/client.ts'
 import { createCorroboration } from '../../mpic/corroboration.ts'
 import { beginAtZero, type Metrics } from '../../ops/metrics.ts'
+import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { corroborationMs } from '../settings/validation.ts'
 import type { ValidationPools } from './pools.ts'
 

@@ -5,10 +5,10 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { fixedAcmeHeaders, problemReply, renderReply } from '../../../src/acme/reply.ts'
 import { FixedHeaders } from '../../../src/http/header.ts'
-import { keysOf } from '../../../src/lib/keys.ts'
-import { PROBLEMS, Problem, type ProblemOptions } from '../../../src/protocol/problem.ts'
+import { keysOf } from '../../../src/shared/lib/keys.ts'
+import { PROBLEMS, Problem, type ProblemOptions } from '../../../src/shared/protocol/problem.ts'
 import { propertyRuns } from '../../support/property-runs.ts'
-import { randomOctets } from '../pki/support.ts'
+import { randomOctets } from '../shared/pki/support.ts'
 
 const URN = 'urn:ietf:params:acme:error:'
 const CONTEXT = {

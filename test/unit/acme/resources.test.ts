@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { renderAuthorization, renderChallenge, renderOrder } from '../../../src/acme/resources.ts'
 import type { Authorization, Order } from '../../../src/domain/records.ts'
-import { createUrls } from '../../../src/protocol/urls.ts'
+import { createUrls } from '../../../src/shared/protocol/urls.ts'
 
 const urls = createUrls({
   externalUrl: 'https://ca.example',

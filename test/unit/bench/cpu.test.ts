@@ -22,7 +22,7 @@ describe('a line of /proc/<pid>/stat', () => {
   test('that is none is an error', () => assert.throws(() => parseProcStat('hello'), /not a stat line/))
 })
 
-const SERVICE = aProcess(10, 1, 100, 'node', 'dist/src/main/cli.js')
+const SERVICE = aProcess(10, 1, 100, 'node', 'dist/src/cli/main.js')
 const SIGNER = aProcess(11, 10, 30, 'node', '/opt/chancery/dist/signer/main.js')
 const POSTMASTER = aProcess(12, 10, 5, '/usr/lib/postgresql/15/bin/postgres', '-D', 'data')
 const BACKEND = aProcess(13, 12, 40, 'postgres: chancery chancery 127.0.0.1(4) INSERT')
@@ -75,7 +75,7 @@ test('command lines tell signer and PostgreSQL, and nothing of what only looks l
     [['chancery-signer', '--config', 'x'], 'signer'],
     [['node', '/opt/chancery/dist/signer/start.cjs', 'serve', '-c', 'signer.yaml'], 'signer'],
     [['postgres: checkpointer '], 'postgres'],
-    [['node', 'dist/src/main/cli.js', 'serve'], undefined],
+    [['node', 'dist/src/cli/main.js', 'serve'], undefined],
     [['vi', 'postgres.conf'], undefined],
   ]
   for (const [words, role] of cases) assert.equal(roleOfCommand(words), role, words.join(' '))

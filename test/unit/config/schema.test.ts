@@ -6,8 +6,8 @@ import fc from 'fast-check'
 import { isNetwork, isResolver } from '../../../src/config/field.ts'
 import { REFERENCE } from '../../../src/config/reference.ts'
 import { ConfigSchema } from '../../../src/config/schema.ts'
-import { readDocument } from '../../../src/config-file/document.ts'
-import { type SchemaNode, withoutNull } from '../../../src/config-file/schema-node.ts'
+import { readDocument } from '../../../src/shared/config-file/document.ts'
+import { type SchemaNode, withoutNull } from '../../../src/shared/config-file/schema-node.ts'
 import { aConfig, acceptedConfig, MINIMAL, merged, parseTree, type Tree } from './support.ts'
 
 /** A value that the schema accepts for a key, when that can be told from type and bounds alone. */

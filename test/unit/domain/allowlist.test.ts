@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { isAllowed, parseAllowedIdentifier } from '../../../src/domain/allowlist.ts'
-import type { Identifier } from '../../../src/protocol/identifier.ts'
+import type { Identifier } from '../../../src/shared/protocol/identifier.ts'
 
 const identifierOf = (value: string): Identifier => ({ type: /^[\d.]+$|:/.test(value) ? 'ip' : 'dns', value })
 

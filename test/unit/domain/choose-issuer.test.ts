@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { chooseIssuer } from '../../../src/domain/certificate-profile.ts'
-import type { SignatureAlgorithm } from '../../../src/pki/algorithms.ts'
+import type { SignatureAlgorithm } from '../../../src/shared/pki/algorithms.ts'
 
 const NOW = new Date('2026-06-01T00:00:00Z')
 const issuer = (id: string, signatureAlgorithm: SignatureAlgorithm, from = '2026-01-01', to = '2027-01-01') => ({

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type ContactPolicy, checkContacts } from '../../../src/domain/contact.ts'
-import { Problem } from '../../../src/protocol/problem.ts'
+import { Problem } from '../../../src/shared/protocol/problem.ts'
 
 const POLICY: ContactPolicy = { required: false, allowedDomains: [] }
 const refusal = (type: string) => (error: unknown) => error instanceof Problem && error.type === type

@@ -3,11 +3,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type CsrPolicy, checkCsr, commonNameOf } from '../../../src/domain/csr-check.ts'
-import { parseCsr } from '../../../src/pki/csr.ts'
-import { DEFAULT_SUBJECT_KEY_POLICY } from '../../../src/pki/weak-key.ts'
-import type { Identifier } from '../../../src/protocol/identifier.ts'
-import { Problem } from '../../../src/protocol/problem.ts'
-import { ALL_KEYS, aCsr, ED25519_KEY, P256_KEY, P384_KEY, RSA_KEY, type TestKey, x509 } from '../pki/support.ts'
+import { parseCsr } from '../../../src/shared/pki/csr.ts'
+import { DEFAULT_SUBJECT_KEY_POLICY } from '../../../src/shared/pki/weak-key.ts'
+import type { Identifier } from '../../../src/shared/protocol/identifier.ts'
+import { Problem } from '../../../src/shared/protocol/problem.ts'
+import { ALL_KEYS, aCsr, ED25519_KEY, P256_KEY, P384_KEY, RSA_KEY, type TestKey, x509 } from '../shared/pki/support.ts'
 
 const POLICY: CsrPolicy = {
   signatureAlgorithms: ['SHA256withRSA', 'SHA256withECDSA', 'SHA384withECDSA', 'SHA512withECDSA', 'Ed25519'],

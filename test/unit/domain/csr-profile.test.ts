@@ -11,8 +11,8 @@ import {
   historyViolations,
   parseCsrProfile,
 } from '../../../src/domain/csr-profile.ts'
-import { type Csr, CsrError, parseCsr } from '../../../src/pki/csr.ts'
-import { aCsr, ED25519_KEY, mutated, P256_KEY, P521_KEY, RSA_KEY, x509 } from '../pki/support.ts'
+import { type Csr, CsrError, parseCsr } from '../../../src/shared/pki/csr.ts'
+import { aCsr, ED25519_KEY, mutated, P256_KEY, P521_KEY, RSA_KEY, x509 } from '../shared/pki/support.ts'
 
 type Options = Parameters<typeof aCsr>[1]
 const dns = (...values: string[]) => ({ names: values.map((value) => ({ type: 'dns' as const, value })) })

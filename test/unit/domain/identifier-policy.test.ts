@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { checkIdentifiers, type IdentifierPolicy } from '../../../src/domain/identifier-policy.ts'
 import { matchesPattern } from '../../../src/domain/name-pattern.ts'
-import { Problem } from '../../../src/protocol/problem.ts'
+import { Problem } from '../../../src/shared/protocol/problem.ts'
 
 const POLICY: IdentifierPolicy = {
   allowedDomains: [],

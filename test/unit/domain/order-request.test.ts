@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { type OrderRequestFacts, orderRequestKey } from '../../../src/domain/order-request.ts'
-import { isUuid } from '../../../src/lib/uuid.ts'
+import { isUuid } from '../../../src/shared/lib/uuid.ts'
 
 const REQUEST: OrderRequestFacts = {
   accountId: '0190c4b2-0000-7000-8000-00000000abc0',

@@ -9,7 +9,7 @@ import {
   orderExpiry,
   type ValidityPolicy,
 } from '../../../src/domain/validity.ts'
-import { Problem } from '../../../src/protocol/problem.ts'
+import { Problem } from '../../../src/shared/protocol/problem.ts'
 
 const NOW = new Date('2026-03-01T12:00:00.750Z')
 const SECOND = 1_000

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { groupComplaint, incompleteCommand, renderGroupHelp, wordsOf } from '../../../src/main/commands/groups.ts'
+import { groupComplaint, incompleteCommand, renderGroupHelp, wordsOf } from '../../../src/cli/commands/groups.ts'
 
 const COMMANDS = ['__default__', 'serve', 'db status', 'db migrate', 'inspect order']
 

@@ -6,13 +6,13 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { formatNotice } from '../../../src/config-file/notice.ts'
 import {
   type FileFindings,
   inspectPerspectiveFiles,
   inspectServiceFiles,
   inspectSignerFiles,
-} from '../../../src/main/configured-files.ts'
+} from '../../../src/cli/configured-files.ts'
+import { formatNotice } from '../../../src/shared/config-file/notice.ts'
 import { loopbackCertificate, writeCertificate } from '../../support/certificates.ts'
 import { aConfig, type Tree } from '../config/support.ts'
 

@@ -3,9 +3,9 @@ import { describe, test } from 'node:test'
 import { parseConfigText } from '../../../src/config/load.ts'
 import type { Config } from '../../../src/config/schema.ts'
 import { createJobFactory } from '../../../src/main/validation/jobs.ts'
-import { accountLabel } from '../../../src/protocol/account-label.ts'
-import type { ChallengeType } from '../../../src/protocol/challenge.ts'
 import type { ValidationRequest } from '../../../src/services/validation.ts'
+import { accountLabel } from '../../../src/shared/protocol/account-label.ts'
+import type { ChallengeType } from '../../../src/shared/protocol/challenge.ts'
 import type { DnsMethodJob, ValidationJob } from '../../../workers/job.ts'
 
 function configOf(text: string): Config {

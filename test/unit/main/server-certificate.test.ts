@@ -8,9 +8,9 @@ import path from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import type { CaIssuer } from '../../../src/ca/backend.ts'
 import { ensureServerCertificate } from '../../../src/main/server-certificate.ts'
-import { SIGNATURE_ALGORITHMS } from '../../../src/pki/algorithms.ts'
-import { assembleCertificate } from '../../../src/pki/certificate.ts'
 import type { Issuance } from '../../../src/services/issuance.ts'
+import { SIGNATURE_ALGORITHMS } from '../../../src/shared/pki/algorithms.ts'
+import { assembleCertificate } from '../../../src/shared/pki/certificate.ts'
 import { type Authority, DAY_MS, leafTbs, makeAuthority } from '../../signer/authority.ts'
 
 const NOW = new Date()

@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Authorization, Order } from '../../../src/domain/records.ts'
-import { Problem, type ProblemType } from '../../../src/protocol/problem.ts'
 import { type CaaCheckRequest, createCaaFreshness } from '../../../src/services/caa-freshness.ts'
 import { StaleAccountError } from '../../../src/services/stale-account.ts'
+import { Problem, type ProblemType } from '../../../src/shared/protocol/problem.ts'
 import { STALE_ACCOUNT } from '../../../src/store/account-store.ts'
 import type { CaaFinding } from '../../../workers/job.ts'
 

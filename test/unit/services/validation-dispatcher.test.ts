@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { ValidationRecord } from '../../../src/domain/validation-evidence.ts'
-import type { ChallengeType } from '../../../src/protocol/challenge.ts'
 import type { AttemptNews, ValidationRequest } from '../../../src/services/validation.ts'
 import { createValidationDispatcher, type DispatcherOptions } from '../../../src/services/validation-dispatcher.ts'
+import type { ChallengeType } from '../../../src/shared/protocol/challenge.ts'
 import type { AttemptResult } from '../../../src/store/challenge-store.ts'
 import type { ValidationJob, ValidationVerdict } from '../../../workers/job.ts'
 

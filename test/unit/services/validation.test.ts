@@ -3,7 +3,6 @@
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
 import type { Authorization, ChallengeAttempt } from '../../../src/domain/records.ts'
-import { type BuiltInType, CHALLENGE_TYPES, type ChallengeType } from '../../../src/protocol/challenge.ts'
 import {
   type ChallengeTriggers,
   createChallengeTriggers,
@@ -11,6 +10,7 @@ import {
   type ValidationRequest,
 } from '../../../src/services/validation.ts'
 import { createValidationWaits } from '../../../src/services/validation-waits.ts'
+import { type BuiltInType, CHALLENGE_TYPES, type ChallengeType } from '../../../src/shared/protocol/challenge.ts'
 import type { AuthorizationStore } from '../../../src/store/authorization-store.ts'
 import type { Trigger } from '../../../src/store/challenge-store.ts'
 

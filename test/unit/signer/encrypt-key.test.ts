@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { createPrivateKey } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { encryptKey } from '../../../signer/ceremony/encrypt-key.ts'
-import { DerReader } from '../../../src/pki/der.ts'
-import { decodePem } from '../../../src/pki/pem.ts'
+import { DerReader } from '../../../src/shared/pki/der.ts'
+import { decodePem } from '../../../src/shared/pki/pem.ts'
 import { type AuthorityKind, makeKeyPair } from '../../signer/authority.ts'
 
 const KINDS: readonly AuthorityKind[] = ['P-256', 'P-384', 'P-521', 'Ed25519', 'RSA']

@@ -6,8 +6,8 @@ import path from 'node:path'
 import { after, describe, test } from 'node:test'
 import { type FileKeyOptions, loadFileKey } from '../../../signer/keys/file-key.ts'
 import { TEST_MESSAGE } from '../../../signer/protocol.ts'
-import type { SignatureAlgorithm } from '../../../src/pki/algorithms.ts'
-import { verifySignature } from '../../../src/pki/signature.ts'
+import type { SignatureAlgorithm } from '../../../src/shared/pki/algorithms.ts'
+import { verifySignature } from '../../../src/shared/pki/signature.ts'
 import { makeKeyPair } from '../../signer/authority.ts'
 
 describe('a key file', () => {

@@ -4,14 +4,14 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { parseConfig } from '../../../signer/config.ts'
 import { checkTbsCertificate, compilePolicy } from '../../../signer/policy.ts'
-import { contextConstructedTag, contextTag } from '../../../src/pki/der.ts'
-import { encodeDer } from '../../../src/pki/der-writer.ts'
+import { contextConstructedTag, contextTag } from '../../../src/shared/pki/der.ts'
+import { encodeDer } from '../../../src/shared/pki/der-writer.ts'
 import {
   writeAuthorityKeyIdentifier,
   writeCrlDistributionPoints,
   writeExtendedKeyUsage,
   writeKeyUsage,
-} from '../../../src/pki/extensions.ts'
+} from '../../../src/shared/pki/extensions.ts'
 import { DAY_MS, leafTbs, makeAuthority, makeKeyPair, spkiOf } from '../../signer/authority.ts'
 import { type RawTbsChanges, rawExtension, rawName, rawTbs, type WritePart } from '../../signer/raw-tbs.ts'
 import { rawTbsList } from '../../signer/raw-tbs-list.ts'

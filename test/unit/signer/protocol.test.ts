@@ -25,7 +25,7 @@ import {
   SignerUnavailable,
   TEST_MESSAGE,
 } from '../../../signer/protocol.ts'
-import { parseTbsCertificate } from '../../../src/pki/tbs-certificate.ts'
+import { parseTbsCertificate } from '../../../src/shared/pki/tbs-certificate.ts'
 
 function readAll(bytes: Buffer, maxFrameBytes = 1 << 20): Frame[] {
   const frames: Frame[] = []

@@ -4,7 +4,7 @@ import { describe, test } from 'node:test'
 import 'reflect-metadata'
 import * as x509 from '@peculiar/x509'
 import fc from 'fast-check'
-import type { Identifier } from '../../../src/protocol/identifier.ts'
+import type { Identifier } from '../../../src/shared/protocol/identifier.ts'
 import { checkAcmeCertificate } from '../../../workers/validate/acme-certificate.ts'
 import {
   acmeCertificate,

@@ -1,0 +1,99 @@
+/**
+ * `chancery certificate import`: records certificates that the database has forgotten, from the certificates themselves.
+ *
+ * A database that was restored to an earlier time lacks what was issued since. Such a certificate is valid all the same, and
+ * the audit chain of the signer holds its serial number and its names, but not the certificate; whoever uses it has it. What one
+ * of our issuers has signed was issued here: its signature is all the proof that is needed, and all that a row says, but
+ * for the account, stands in it. From then on its holder, and an account that it is given to, can revoke it, and it has its
+ * CRL entry and its renewal information.
+ */
+
+import { readFileSync } from 'node:fs'
+import type { Config } from '../../config/schema.ts'
+import { isUuid, uuidv7 } from '../../shared/lib/uuid.ts'
+import { type Certificate, parseCertificate, verifyCertificateSignature } from '../../shared/pki/certificate.ts'
+import { decodePem } from '../../shared/pki/pem.ts'
+import { hashSpki } from '../../shared/pki/spki.ts'
+import { type CertificateImport, createCertificateImport } from '../../store/certificate-import.ts'
+import { createCertificateStore } from '../../store/certificate-store.ts'
+import { createIssuanceStore, type IssuanceStore } from '../../store/issuance-store.ts'
+import { CommandError, UsageError } from './errors.ts'
+import { withDatabase } from './operator-database.ts'
+
+/** @param accountId whose they are; undefined: nobody's, and revoked with their own keys or by who controls their names */
+export async function importCertificates(
+  config: Config,
+  files: readonly string[],
+  accountId: string | undefined,
+): Promise<number> {
+  if (accountId !== undefined && !isUuid(accountId)) throw new UsageError('--account takes an account id')
+  const certificates = files.map(readCertificate)
+  return withDatabase(config, async (db) => {
+    const store = createCertificateImport(db)
+    if (accountId !== undefined && !(await store.hasAccount(accountId)))
+      throw new CommandError(`there is no account ${accountId}`)
+    const issuers = (await store.issuers()).map(({ fingerprint, certificate }) => ({
+      fingerprint,
+      key: parseCertificate(certificate).tbs.spki.der,
+    }))
+    const issuedBy = certificates.map(({ file, certificate }) => {
+      const issuer = issuers.find(({ key }) => verifyCertificateSignature(certificate, key))
+      if (!issuer)
+        throw new CommandError(
+          `${file}: no issuer in this database has signed it; one that is new since the backup is in it after its first certificate or CRL`,
+        )
+      return { file, certificate, issuerFingerprint: issuer.fingerprint }
+    })
+    const stores = { store, issuance: createIssuanceStore(db), certificates: createCertificateStore(db) }
+    for (const { file, certificate, issuerFingerprint } of issuedBy) {
+      const done = await importOne(stores, certificate, issuerFingerprint, accountId)
+      console.log(`${done}  ${certificate.tbs.serialNumber.toString('hex')}  ${file}`)
+    }
+    return 0
+  })
+}
+
+interface Stores {
+  store: CertificateImport
+  issuance: Pick<IssuanceStore, 'complete'>
+  certificates: Pick<ReturnType<typeof createCertificateStore>, 'findBySerial'>
+}
+
+/** @returns what became of it, in a word. @throws CommandError when another certificate has its serial number */
+async function importOne(
+  { store, issuance, certificates }: Stores,
+  { der, tbs, tbsDer }: Certificate,
+  issuerFingerprint: Buffer,
+  accountId: string | undefined,
+): Promise<string> {
+  const { serialNumber, notBefore, notAfter } = tbs
+  const names = [...tbs.dnsNames, ...tbs.ipAddresses]
+  const intent = await store.findIntent(serialNumber)
+  // The backup knows order and account, and would have it signed once more, to other bytes.
+  if (intent?.tbs.equals(tbsDer)) {
+    const { certificateId } = intent
+    if (await issuance.complete({ certificateId, der, names, notBefore, notAfter })) return 'completed'
+  }
+  const spkiSha256 = hashSpki(tbs.spki)
+  const row = { id: uuidv7(Date.now()), accountId, serialNumber, issuerFingerprint, names, notBefore, notAfter }
+  if (await store.record({ ...row, der, spkiSha256 })) return 'recorded'
+  const known = await certificates.findBySerial(serialNumber)
+  if (!known?.der.equals(der))
+    throw new CommandError(
+      `the serial number ${serialNumber.toString('hex')} is that of another certificate: inspect certificate shows it`,
+    )
+  return 'known'
+}
+
+/** The first certificate of a file: a chain begins with it. */
+function readCertificate(file: string): { file: string; certificate: Certificate } {
+  try {
+    const [block] = decodePem(readFileSync(file, 'utf8'))
+    if (block?.label !== 'CERTIFICATE') throw new Error('holds no certificate in PEM')
+    const certificate = parseCertificate(block.der)
+    if (certificate.tbs.isCa) throw new Error('begins with a CA certificate')
+    return { file, certificate }
+  } catch (error) {
+    throw new CommandError(`${file}: ${(error as Error).message}`)
+  }
+}

@@ -1,0 +1,55 @@
+/** A configuration with the files it names, as a command that runs until a signal needs it; and `--validate-only`, which ends there. */
+
+import type { Config } from '../../config/schema.ts'
+import { PERSPECTIVE_SECTIONS } from '../../main/perspective-service.ts'
+import { loadChallengeMethods } from '../../main/validation/extensions.ts'
+import { VERSION } from '../../main/version.ts'
+import { typeOf } from '../../shared/protocol/challenge.ts'
+import { inspectPerspectiveFiles, inspectServiceFiles, inspectSignerFiles } from '../configured-files.ts'
+import { readConfigFile, readConfigSections, requireFiles } from './config-file.ts'
+import { configOf, type GlobalOptions } from './option-values.ts'
+
+/** What of the configuration a command reads. */
+export type Scope = 'service' | 'perspective'
+
+/** Every warning is said. @throws CommandError */
+export async function serviceConfig(options: GlobalOptions): Promise<Config> {
+  const config = await readConfigFile(configOf(options), 'said', options.dev)
+  requireFiles(configOf(options), inspectServiceFiles(config))
+  return config
+}
+
+/** @throws CommandError */
+export async function perspectiveConfig(options: GlobalOptions): Promise<Config> {
+  const config = await readConfigSections(configOf(options), PERSPECTIVE_SECTIONS)
+  requireFiles(configOf(options), inspectPerspectiveFiles(config))
+  return config
+}
+
+/** For a command that asks the signer for a signature. @throws CommandError */
+export async function signerConfig(options: GlobalOptions): Promise<Config> {
+  const config = await readConfigFile(configOf(options))
+  requireFiles(configOf(options), inspectSignerFiles(config))
+  return config
+}
+
+/** Prints what the configuration says in short. @returns the exit code. @throws CommandError with every fault */
+export async function validateOnly(options: GlobalOptions, scope: Scope): Promise<number> {
+  if (scope === 'perspective') {
+    await perspectiveConfig(options)
+    console.log(`the configuration is valid as far as ${PERSPECTIVE_SECTIONS.join(', ')} go`)
+    return 0
+  }
+  const config = await serviceConfig(options)
+  const { server, ca, database } = config
+  const { enabled } = await loadChallengeMethods(config)
+  console.log(`chancery ${VERSION}`)
+  console.log(
+    `listens on ${server.bind}:${server.port} (${server.tls.cert_path === null ? 'HTTP' : 'HTTPS'}) as ${server.external_url}`,
+  )
+  console.log(`CA backend ${ca.backend}, signer ${ca.signer.socket ?? 'started by the service'}`)
+  console.log(`challenges ${enabled.map(typeOf).join(', ')}`)
+  console.log(`database ${database.database} at ${database.host}:${database.port}`)
+  console.log('the configuration is valid')
+  return 0
+}

@@ -1,0 +1,42 @@
+/** `chancery eab list`: pages of the credentials of external account binding, a line each or JSON. */
+
+import type { Config } from '../../config/schema.ts'
+import { renderTimestamp } from '../../shared/protocol/timestamp.ts'
+import { type ListedCredential, listEabCredentials } from '../../store/eab-list.ts'
+import { type PageFlags, printPage } from './list-output.ts'
+
+export function listCredentials(config: Config, flags: PageFlags): Promise<number> {
+  return printPage(config, flags, {
+    name: 'credentials',
+    read: listEabCredentials,
+    render: (rows) => rows.map(describe).join('\n'),
+    report: (row) => ({
+      id: row.id,
+      kid: row.kid,
+      label: row.label,
+      status: stateOf(row),
+      account_id: row.account_id,
+      profiles: row.profiles,
+      preapproved_networks: row.preapproved_networks,
+      used_at: row.used_at && renderTimestamp(row.used_at),
+      created_at: renderTimestamp(row.created_at),
+    }),
+  })
+}
+
+function stateOf({ used, revoked }: ListedCredential): string {
+  return revoked ? 'revoked' : used ? 'used' : 'unused'
+}
+
+function describe(credential: ListedCredential): string {
+  const { kid, label, account_id, used_at, created_at, profiles, preapproved_networks } = credential
+  const facts = [
+    `made ${created_at.toISOString()}`,
+    ...(used_at ? [`used ${used_at.toISOString()}`] : []),
+    ...(account_id ? [`account ${account_id}`] : []),
+    ...(profiles ? [`profiles ${profiles.join(',')}`] : []),
+    ...(preapproved_networks ? [`preapproved from ${preapproved_networks.join(',')}`] : []),
+    ...(label ? [JSON.stringify(label)] : []),
+  ]
+  return `${stateOf(credential).padEnd(7)}  ${kid}  ${facts.join('  ')}`
+}

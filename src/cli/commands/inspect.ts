@@ -1,0 +1,231 @@
+/** `chancery inspect order | certificate | account`: what the database knows of one of them, as text or JSON. */
+
+import { createHash } from 'node:crypto'
+import type { Config } from '../../config/schema.ts'
+import { orderStatus } from '../../domain/order-state.ts'
+import { revocationReasonName } from '../../domain/revocation.ts'
+import { databaseSettings } from '../../main/settings/server.ts'
+import { isUuid, uuidTime } from '../../shared/lib/uuid.ts'
+import { fingerprintSha256, parseCertificate } from '../../shared/pki/certificate.ts'
+import { type ChallengeType, challengeId } from '../../shared/protocol/challenge.ts'
+import { renderTimestamp } from '../../shared/protocol/timestamp.ts'
+import {
+  createInspectStore,
+  type InspectedAuthorization,
+  type InspectedCertificate,
+  type InspectStore,
+  MAX_COUNTED,
+  MAX_STATUSES_COUNTED,
+} from '../../store/inspect-store.ts'
+import { openCheckedDatabase } from '../../store/slonik.ts'
+import { CommandError, UsageError } from './errors.ts'
+
+/** Plain members in the order they are printed; also the JSON. */
+type Report = { [name: string]: Value }
+type Value = string | number | boolean | null | undefined | Report | readonly Value[]
+
+export interface InspectOptions {
+  json: boolean
+}
+
+/** A token proves nothing without the account key, but what is printed ends up in tickets. */
+const TOKEN_SHOWN = 16
+
+export async function inspectOrder(config: Config, id: string, { json }: InspectOptions): Promise<number> {
+  requireUuid(id)
+  return print(config, json, `order ${id}`, (store) => reportOrder(store, id.toLowerCase()))
+}
+
+/** @param key a UUID, or a serial number in hex as openssl or a browser shows it. */
+export async function inspectCertificate(config: Config, key: string, { json }: InspectOptions): Promise<number> {
+  const text = key.toLowerCase()
+  const serial = text.replaceAll(':', '').replace(/^(?:00)+(?=..)/, '')
+  if (isUuid(text))
+    return print(config, json, `certificate ${key}`, async (store) =>
+      reportCertificate(await store.findCertificate(text)),
+    )
+  if (!/^(?:[0-9a-f]{2}){1,20}$/.test(serial))
+    throw new UsageError(`${key} is neither a UUID nor a serial number in hex`)
+  return print(config, json, `certificate with serial number ${key}`, async (store) =>
+    reportCertificate(await store.findCertificateBySerial(serial)),
+  )
+}
+
+export async function inspectAccount(config: Config, id: string, { json }: InspectOptions): Promise<number> {
+  requireUuid(id)
+  return print(config, json, `account ${id}`, (store) => reportAccount(store, id.toLowerCase()))
+}
+
+function requireUuid(id: string): void {
+  if (!isUuid(id.toLowerCase())) throw new UsageError(`${id} is not a UUID; ids stand at the end of their URLs`)
+}
+
+async function print(
+  config: Config,
+  json: boolean,
+  what: string,
+  read: (store: InspectStore) => Promise<Report | undefined>,
+): Promise<number> {
+  const db = await openCheckedDatabase(databaseSettings(config, 1))
+  try {
+    const report = await read(createInspectStore(db))
+    if (!report) throw new CommandError(`there is no ${what}`)
+    console.log(json ? JSON.stringify(report, null, 2) : renderText(report))
+    return 0
+  } finally {
+    await db.end()
+  }
+}
+
+async function reportOrder(store: InspectStore, id: string): Promise<Report | undefined> {
+  const found = await store.findOrder(id)
+  if (!found) return undefined
+  const { order, authorizations } = found
+  const facts = {
+    stored: order.status,
+    expiresAt: order.expires_at,
+    authorizations: authorizations.map(({ status }) => status),
+  }
+  return {
+    id: order.id,
+    account_id: order.account_id,
+    status: orderStatus(facts, new Date()),
+    identifiers: order.identifiers,
+    profile: order.profile,
+    created_at: renderTimestamp(uuidTime(order.id)),
+    expires_at: renderTimestamp(order.expires_at),
+    not_before: order.not_before && renderTimestamp(order.not_before),
+    not_after: order.not_after && renderTimestamp(order.not_after),
+    certificate_id: order.certificate_id,
+    error: order.error as Report | null,
+    authorizations: authorizations.map(reportAuthorization),
+  }
+}
+
+function reportAuthorization(authorization: InspectedAuthorization): Report {
+  const { identifier_type: type, identifier_value: value, attempts, token } = authorization
+  return {
+    id: authorization.id,
+    identifier: { type, value },
+    wildcard: authorization.wildcard,
+    status: authorization.status,
+    expires_at: renderTimestamp(authorization.expires_at),
+    challenges: authorization.offered.map((offered) => ({
+      id: challengeId(authorization, offered as ChallengeType),
+      type: offered,
+      status: attempts[offered]?.status ?? 'pending',
+      token: `${token.slice(0, TOKEN_SHOWN)}…`,
+      tries: attempts[offered]?.tries ?? 0,
+      validated_at: attempts[offered]?.validated ?? null,
+      error: (attempts[offered]?.error ?? null) as Report | null,
+    })),
+    evidence: authorization.evidence && reportEvidence(authorization.evidence),
+  }
+}
+
+/** In the order of a story, which jsonb does not keep. */
+function reportEvidence(evidence: NonNullable<InspectedAuthorization['evidence']>): Report {
+  const { type, attempt, result, problem, detail, caa, at, ms, validForSeconds, requestId, steps, omitted } = evidence
+  return {
+    type,
+    attempt,
+    result,
+    problem,
+    detail,
+    caa,
+    finished_at: at,
+    duration_ms: ms,
+    valid_for_seconds: validForSeconds,
+    request_id: requestId,
+    steps: steps as Report[],
+    omitted_steps: omitted,
+  }
+}
+
+function reportCertificate(certificate: InspectedCertificate | undefined): Report | undefined {
+  if (!certificate) return undefined
+  const { tbs } = parseCertificate(certificate.der)
+  return {
+    id: certificate.id,
+    account_id: certificate.account_id,
+    order_id: certificate.order_id,
+    serial_number: certificate.serial_number,
+    fingerprint: fingerprintSha256(certificate.der),
+    public_key_fingerprint: createHash('sha256').update(tbs.spki.der).digest('hex'),
+    san_values: certificate.names,
+    not_before: renderTimestamp(certificate.not_before),
+    not_after: renderTimestamp(certificate.not_after),
+    status: statusOf(certificate),
+    revoked_at: certificate.revoked_at && renderTimestamp(certificate.revoked_at),
+    revocation_reason:
+      certificate.revocation_reason === null ? null : revocationReasonName(certificate.revocation_reason),
+    created_at: renderTimestamp(certificate.issued_at),
+  }
+}
+
+/** Of the words that lists are filtered by. */
+export function statusOf({ revoked_at, not_after }: Pick<InspectedCertificate, 'revoked_at' | 'not_after'>): string {
+  return revoked_at ? 'revoked' : not_after < new Date() ? 'expired' : 'active'
+}
+
+async function reportAccount(store: InspectStore, id: string): Promise<Report | undefined> {
+  const account = await store.findAccount(id)
+  if (!account) return undefined
+  const { orders, newest } = await store.countOrders(id)
+  const byStatus = Object.fromEntries(newest.map((count) => [count.status, count.orders]))
+  return {
+    id: account.id,
+    status: account.status,
+    key_thumbprint: account.thumbprint,
+    tos_agreed: account.terms_agreed,
+    contacts: account.contacts,
+    eab_kid: account.eab_kid,
+    allowed_profiles: account.allowed_profiles,
+    preapproved_networks: account.preapproved_networks,
+    created_at: renderTimestamp(account.created_at),
+    order_count: orders < MAX_COUNTED ? orders : `${MAX_COUNTED} or more`,
+    [orders <= MAX_STATUSES_COUNTED ? 'orders_by_status' : 'newest_orders_by_status']: byStatus,
+  }
+}
+
+/** `name  value` lines; members of a list and of an object stand indented below their name. What is absent is left out. */
+function renderText(report: Report, indent = ''): string {
+  const members = Object.entries(report).filter(([, value]) => value !== null && value !== undefined)
+  const width = Math.max(...members.map(([name]) => name.length))
+  return members.map(([name, value]) => `${indent}${renderMember(name, value, width, indent)}`).join('\n')
+}
+
+function renderMember(name: string, value: Value, width: number, indent: string): string {
+  const label = name.replaceAll('_', ' ')
+  if (Array.isArray(value)) {
+    const items = value.map((item) =>
+      isStep(item)
+        ? `${indent}  - ${renderStep(item)}`
+        : isReport(item)
+          ? `${indent}  - ${renderText(item, `${indent}    `).trimStart()}`
+          : `${indent}  - ${item}`,
+    )
+    return [`${label}${items.length === 0 ? ' none'.padStart(width - label.length + 6) : ''}`, ...items].join('\n')
+  }
+  if (isReport(value))
+    return Object.keys(value).length === 0
+      ? `${label.padEnd(width)}  none`
+      : `${label}\n${renderText(value, `${indent}  `)}`
+  return `${label.padEnd(width)}  ${value}`
+}
+
+/** A step of a validation attempt on one line: an attempt has a dozen. */
+function renderStep({ step, ...facts }: Report): string {
+  const text = (value: Value) =>
+    isReport(value) ? JSON.stringify(value) : Array.isArray(value) ? value.map(String).join(', ') || 'none' : value
+  const told = Object.entries(facts).map(([name, value]) => `${name} ${text(value)}`)
+  return [step, ...told].join('; ')
+}
+
+function isStep(value: Value): value is Report {
+  return isReport(value) && 'step' in value
+}
+
+function isReport(value: Value): value is Report {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

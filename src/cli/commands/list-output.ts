@@ -1,0 +1,98 @@
+/**
+ * How the commands show a page of a long list: as lines or JSON, with the next page's `--after` on standard error.
+ */
+
+import type { Config } from '../../config/schema.ts'
+import { databaseSettings } from '../../main/settings/server.ts'
+import { type ListPage, type ReadPage, readToEnd } from '../../store/list-page.ts'
+import { type DatabasePool, openCheckedDatabase } from '../../store/slonik.ts'
+import { UsageError } from './errors.ts'
+import { uuidOf } from './option-values.ts'
+
+/** As typed. */
+export interface PageFlags {
+  after?: string
+  limit?: number
+  'to-end'?: boolean
+  json?: boolean
+}
+
+const MAX_LIMIT = 1000
+
+/** A list: what it is called, how it is read, how its rows are shown. */
+export interface List<T> {
+  name: string
+  read(db: DatabasePool, after: string | undefined, limit: number): Promise<ListPage<T>>
+  /** For JSON. */
+  report(row: T): object
+  /** @param rows at least one */
+  render(rows: readonly T[]): string
+}
+
+export async function printPage<T>(config: Config, flags: PageFlags, list: List<T>): Promise<number> {
+  const limit = flags.limit ?? 50
+  if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT)
+    throw new UsageError(`--limit takes a whole number from 1 to ${MAX_LIMIT}`)
+  const after = flags.after === undefined ? undefined : uuidOf('--after', flags.after)
+  const db = await openCheckedDatabase(databaseSettings(config, 1))
+  try {
+    const read = (from: string | undefined, rows: number) => list.read(db, from, rows)
+    const { page, code } = flags['to-end']
+      ? await search(read, after, limit)
+      : { page: await read(after, limit), code: 0 }
+    const { rows, next, isComplete, lookedThrough } = page
+    if (flags.json) {
+      const report = { [list.name]: rows.map(list.report), next: next ?? null, complete: isComplete }
+      console.log(JSON.stringify(report, null, 2))
+      return code
+    }
+    if (rows.length > 0) console.log(list.render(rows))
+    if (!isComplete)
+      console.error(
+        `found ${rows.length} among ${lookedThrough.toLocaleString('en')}; more may follow: --after ${next}, or all at once: --to-end`,
+      )
+    else if (next !== undefined) console.error(`there are more: --after ${next}`)
+    else if (rows.length === 0) console.error(`no ${list.name}${after === undefined ? '' : ' after that'}`)
+    return code
+  } finally {
+    await db.end()
+  }
+}
+
+/** 128 and the number of SIGINT, as shells have it. */
+const INTERRUPTED = 130
+
+/** As far as the list goes, or until Ctrl-C; how far it has come stands in one line of a terminal. */
+async function search<T>(
+  read: ReadPage<T>,
+  after: string | undefined,
+  limit: number,
+): Promise<{ page: ListPage<T>; code: number }> {
+  let isStopped = false
+  process.once('SIGINT', () => {
+    isStopped = true
+  })
+  const show = (line: string) => process.stderr.isTTY && process.stderr.write(`\r\x1b[K${line}`)
+  const page = await readToEnd(read, after, limit, ({ rows, lookedThrough }) => {
+    show(`found ${rows.length} among ${lookedThrough.toLocaleString('en')}`)
+    return !isStopped
+  })
+  show('')
+  return { page, code: isStopped && !page.isComplete ? INTERRUPTED : 0 }
+}
+
+/** The last column is not padded, so that long lists of names end where they end. */
+export function tableOf<T>(
+  heading: readonly string[],
+  cells: (row: T) => readonly string[],
+): (rows: readonly T[]) => string {
+  return (rows) => {
+    const lines = [heading, ...rows.map(cells)]
+    const widths = heading.map((_, i) => Math.max(...lines.map((line) => line[i]?.length ?? 0)))
+    return lines
+      .map((line) =>
+        line.map((cell, i) => (i === line.length - 1 ? cell : cell.padEnd(widths[i] as number))).join('  '),
+      )
+      .join('\n')
+  }
+}

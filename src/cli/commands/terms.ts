@@ -1,0 +1,26 @@
+/** `chancery terms accept`: agreements to the terms of service that were given by another way than the protocol. */
+
+import type { Config } from '../../config/schema.ts'
+import { isUuid } from '../../shared/lib/uuid.ts'
+import { createAccountStore } from '../../store/account-store.ts'
+import { CommandError, UsageError } from './errors.ts'
+import { withDatabase } from './operator-database.ts'
+
+/** @param accountId undefined: every account */
+export async function acceptTerms(config: Config, accountId: string | undefined): Promise<number> {
+  const { version } = config.tos
+  if (version === null) throw new CommandError('tos.version is not set: an agreement is good for ever')
+  if (accountId !== undefined && !isUuid(accountId))
+    throw new UsageError(`${JSON.stringify(accountId)} is no account id; it is the last part of the account URL`)
+  return withDatabase(config, async (db) => {
+    const accounts = createAccountStore(db)
+    if (accountId === undefined) {
+      console.log(`${await accounts.agreeAllToTerms(version)} accounts have now agreed to ${version}`)
+      return 0
+    }
+    if (!(await accounts.agreeToTerms(accountId, version)))
+      throw new CommandError(`there is no valid account ${accountId}`)
+    console.log(`${accountId} has agreed to ${version}`)
+    return 0
+  })
+}

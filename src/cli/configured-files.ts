@@ -1,0 +1,212 @@
+/**
+ * The files that a configuration names, looked at before anything is begun: whether they are there, can be read, and hold
+ * what they should. Every message begins with the key. The CA key is for the signer alone and is not opened here.
+ */
+
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
+import { accessSync, constants, existsSync, readFileSync, statSync } from 'node:fs'
+import path from 'node:path'
+import { readSharedSecret } from '../../signer/protocol.ts'
+import type { Config } from '../config/schema.ts'
+import { readEabSecret } from '../main/settings/eab-secret.ts'
+import type { ConfigNotice } from '../shared/config-file/notice.ts'
+import { describeFileError } from '../shared/lib/file-error.ts'
+
+export interface FileFindings {
+  errors: ConfigNotice[]
+  warnings: ConfigNotice[]
+}
+
+/** A key and its file; absent keys are null. `look` gives warnings, and throws what is wrong, in one sentence. */
+interface NamedFile {
+  key: string
+  file: string | null
+  look(file: string): string[]
+}
+
+/** What `chancery serve` needs. */
+export function inspectServiceFiles(config: Config): FileFindings {
+  const { tls } = config.server
+  const own = tls.self_issued_names.length > 0
+  return together([
+    own
+      ? inspect([kept('server.tls.cert_path', tls.cert_path), kept('server.tls.key_path', tls.key_path)])
+      : inspectPair('server.tls.cert_path', tls.cert_path, 'server.tls.key_path', tls.key_path),
+    inspectSignerFiles(config),
+    inspect([{ key: 'acme.eab_key_file', file: config.acme.eab_key_file, look: eabSecret }]),
+    ...config.challenges.perspectives.flatMap((one, index) => {
+      const key = `challenges.perspectives[${index}]`
+      return [
+        inspect([{ key: `${key}.ca_path`, file: one.ca_path, look: certificates }]),
+        inspectPair(`${key}.client_cert_path`, one.client_cert_path, `${key}.client_key_path`, one.client_key_path),
+      ]
+    }),
+  ])
+}
+
+/** What a connection to the signer needs, or the signer that the service starts itself. */
+export function inspectSignerFiles({ ca }: Config): FileFindings {
+  if (ca.signer.socket !== null)
+    return inspect([{ key: 'ca.signer.secret_file', file: ca.signer.secret_file, look: sharedSecret }])
+  if (ca.backend === 'hsm') {
+    const { pkcs11_library: library } = ca.hsm
+    return inspect([
+      { key: 'ca.hsm.issuer_cert_path', file: ca.hsm.issuer_cert_path, look: certificates },
+      { key: 'ca.hsm.chain_path', file: ca.hsm.chain_path, look: certificates },
+      // A name without a slash is looked for where the system keeps libraries.
+      { key: 'ca.hsm.pkcs11_library', file: library?.includes('/') ? library : null, look: readable },
+    ])
+  }
+  return inspect([
+    { key: 'ca.internal.root_cert_path', file: ca.internal.root_cert_path, look: certificates },
+    { key: 'ca.internal.root_key_path', file: ca.internal.root_key_path, look: closedKey },
+    { key: 'ca.internal.chain_path', file: ca.internal.chain_path, look: certificates },
+  ])
+}
+
+/** What `chancery perspective` needs. */
+export function inspectPerspectiveFiles({ perspective }: Config): FileFindings {
+  return together([
+    inspectPair('perspective.cert_path', perspective.cert_path, 'perspective.key_path', perspective.key_path),
+    inspect([{ key: 'perspective.client_ca_path', file: perspective.client_ca_path, look: certificates }]),
+  ])
+}
+
+function together(findings: readonly FileFindings[]): FileFindings {
+  return {
+    errors: findings.flatMap(({ errors }) => errors),
+    warnings: findings.flatMap(({ warnings }) => warnings),
+  }
+}
+
+function inspect(files: readonly NamedFile[]): FileFindings {
+  const findings: FileFindings = { errors: [], warnings: [] }
+  for (const { key, file, look } of files) {
+    if (file === null) continue
+    try {
+      for (const message of look(path.resolve(file))) findings.warnings.push({ path: key, message })
+    } catch (error) {
+      findings.errors.push({ path: key, message: (error as Error).message })
+    }
+  }
+  return findings
+}
+
+/** A certificate and its private key, which have to belong together. */
+function inspectPair(certKey: string, certFile: string | null, keyKey: string, keyFile: string | null): FileFindings {
+  const findings = inspect([
+    { key: certKey, file: certFile, look: certificates },
+    { key: keyKey, file: keyFile, look: privateKey },
+  ])
+  if (certFile === null || keyFile === null || findings.errors.length > 0) return findings
+  const [certPath, keyPath] = [path.resolve(certFile), path.resolve(keyFile)]
+  const certificate = new X509Certificate(readFileSync(certPath))
+  if (certificate.checkPrivateKey(parseKey(keyPath, readFileSync(keyPath)))) return findings
+  const message = `${keyPath}: is not the key of the first certificate in ${certPath} (${certKey})`
+  return { ...findings, errors: [{ path: keyKey, message }] }
+}
+
+function read(file: string): Buffer {
+  try {
+    return readFileSync(file)
+  } catch (cause) {
+    throw new Error(`${file}: cannot be read: ${describeFileError(cause)}`, { cause })
+  }
+}
+
+function readable(file: string): string[] {
+  try {
+    accessSync(file, constants.R_OK)
+  } catch (cause) {
+    throw new Error(`${file}: cannot be read: ${describeFileError(cause)}`, { cause })
+  }
+  if (!statSync(file).isFile()) throw new Error(`${file}: is not a file`)
+  return []
+}
+
+const CERTIFICATE = /-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----[^-]*-----END (?:TRUSTED |X509 )?CERTIFICATE-----/g
+
+/** Text around the blocks is usual, and no fault. */
+function certificates(file: string): string[] {
+  const blocks = read(file).toString('latin1').match(CERTIFICATE)
+  if (!blocks) throw new Error(`${file}: holds no certificate in PEM form`)
+  for (const [index, block] of blocks.entries()) {
+    try {
+      new X509Certificate(block)
+    } catch (cause) {
+      throw new Error(`${file}: certificate ${index + 1} in it cannot be parsed`, { cause })
+    }
+  }
+  return []
+}
+
+function privateKey(file: string): string[] {
+  parseKey(file, read(file))
+  return openToOthers(file)
+}
+
+function parseKey(file: string, pem: Buffer): KeyObject {
+  try {
+    return createPrivateKey(pem)
+  } catch (cause) {
+    const why = pem.includes('ENCRYPTED')
+      ? 'holds an encrypted key, and there is no setting for a passphrase'
+      : 'holds no private key in PEM form'
+    throw new Error(`${file}: ${why}`, { cause })
+  }
+}
+
+function sharedSecret(file: string): string[] {
+  readSharedSecret(file)
+  return []
+}
+
+function eabSecret(file: string): string[] {
+  readEabSecret(file)
+  return openToOthers(file)
+}
+
+/** As the signer wants it. */
+function closedKey(file: string): string[] {
+  readable(file)
+  const mode = permissionsOf(file)
+  if ((mode & 0o077) !== 0) throw new Error(`${file}: mode ${mode.toString(8)} lets others read it; use 600 or 400`)
+  return []
+}
+
+function openToOthers(file: string): string[] {
+  const mode = permissionsOf(file)
+  return (mode & 0o007) === 0 ? [] : [`${file}: mode ${mode.toString(8)} lets every user read it; use 600 or 640`]
+}
+
+const permissionsOf = (file: string): number => statSync(file).mode & 0o777
+
+/** A file that the service writes and replaces itself (`server.tls.self_issued_names`). */
+function kept(key: string, file: string | null): NamedFile {
+  return {
+    key,
+    file,
+    look(place) {
+      const exists = existsSync(place)
+      if (exists) readable(place)
+      const problem = writeProblem(path.dirname(place))
+      if (problem === undefined) return []
+      const message = `${place}: ${problem}`
+      if (!exists) throw new Error(message)
+      return [`${message}; the certificate cannot be renewed`]
+    },
+  }
+}
+
+/** The folder, or the one that it will be made in. */
+function writeProblem(folder: string): string | undefined {
+  try {
+    if (!statSync(folder).isDirectory()) return `cannot be written: ${folder} is no folder`
+    accessSync(folder, constants.W_OK | constants.X_OK)
+    return undefined
+  } catch (error) {
+    const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT'
+    if (isMissing && path.dirname(folder) !== folder) return writeProblem(path.dirname(folder))
+    return `cannot be written: ${describeFileError(error)} (${folder})`
+  }
+}

@@ -1,0 +1,205 @@
+/**
+ * From a fresh clone to a running program: checks Node, installs, builds, and hands over to the compiled code.
+ *
+ * `node src/dev/bootstrap.mjs start|test|bench|coverage [arguments]` is what the npm scripts call. It is plain JavaScript
+ * and uses Node's own modules only, because nothing is installed or compiled yet when it starts. A step that has nothing
+ * to do prints nothing.
+ */
+
+import { spawn, spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { constants } from 'node:os'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..')
+const DIST = path.join(ROOT, 'dist')
+const MODULES = path.join(ROOT, 'node_modules')
+const SOURCE_FOLDERS = ['src', 'signer', 'workers', 'bench', 'test']
+const MINIMUM_NODE = [20, 19, 0]
+
+/** What each npm script runs once everything is built: arguments for Node, relative to the root. */
+const PROGRAMS = {
+  start: (args) => ['dist/src/cli/main.js', '--dev', ...args],
+  test: (args) => ['dist/test/run.js', ...args],
+  bench: (args) => ['dist/bench/main.js', ...args],
+  coverage: (args) => ['node_modules/c8/bin/c8.js', ...COVERAGE_OPTIONS, process.execPath, 'dist/test/run.js', ...args],
+}
+
+// Processes that a fault test kills write no coverage, so the figures err on the low side.
+const COVERAGE_OPTIONS = [
+  ...['--reporter=text', '--reporter=html', '--reporter=lcovonly', '--reports-dir=coverage'],
+  ...['--include=src/**', '--include=signer/**', '--include=workers/**', '--include=bench/**'],
+  '--exclude-after-remap',
+]
+
+/** Stops with one sentence; everything that can go wrong before the hand-over is the user's to read, not a stack trace. */
+function fail(message) {
+  process.stderr.write(`chancery: ${message}\n`)
+  process.exit(1)
+}
+
+/** Runs one step and prints one line about it: what, and how long it took. */
+async function step(title, run) {
+  const startedAt = Date.now()
+  process.stderr.write(`${title} … `)
+  const failure = await run()
+  const seconds = ((Date.now() - startedAt) / 1000).toFixed(1)
+  process.stderr.write(failure === undefined ? `${seconds} s\n` : `failed after ${seconds} s\n\n${failure}\n\n`)
+  if (failure !== undefined) fail(`${title.toLowerCase()} failed; the output above says why`)
+}
+
+/** Runs a program to its end; resolves to undefined, or to what it printed when it failed. */
+function outputOfFailure(file, args) {
+  return new Promise((resolve) => {
+    const child = spawn(file, args, { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'] })
+    const output = []
+    child.stdout.on('data', (chunk) => output.push(chunk))
+    child.stderr.on('data', (chunk) => output.push(chunk))
+    child.on('error', (error) => resolve(`${file}: ${error.message}`))
+    child.on('close', (code) => resolve(code === 0 ? undefined : Buffer.concat(output).toString().trim()))
+  })
+}
+
+function checkNode() {
+  const have = process.versions.node.split('.').map(Number)
+  const difference = MINIMUM_NODE.map((wanted, i) => have[i] - wanted).find((d) => d !== 0) ?? 0
+  if (difference >= 0) return
+  fail(`Node.js ${MINIMUM_NODE.join('.')} or newer is needed, this is ${process.versions.node} (${process.execPath})`)
+}
+
+/** Text of a file, or undefined when it is not there. */
+function readIfPresent(file) {
+  return existsSync(file) ? readFileSync(file, 'utf8') : undefined
+}
+
+const sha256 = (text) => createHash('sha256').update(text).digest('hex')
+
+/** npm as it called us, or the one on the PATH when this file was started by hand. */
+function npmCommand() {
+  const running = process.env.npm_execpath
+  return running?.endsWith('.js') ? [process.execPath, running] : ['npm']
+}
+
+/** Of optional packages those for other systems are left out, and the ones that could not be compiled. */
+function mayBeAbsent({ optional, devOptional, os, cpu, libc }) {
+  if (!optional && !devOptional) return false
+  const isForThisSystem = os?.includes(process.platform) && (cpu?.includes(process.arch) ?? true) && libc === undefined
+  return !isForThisSystem
+}
+
+/** npm writes at the end of an installation what it has installed: all that package-lock.json wants, whoever called it. */
+function isInstalled() {
+  const installed = readIfPresent(path.join(MODULES, '.package-lock.json'))
+  if (installed === undefined) return false
+  const { packages: present } = JSON.parse(installed)
+  const { packages: wanted } = JSON.parse(readFileSync(path.join(ROOT, 'package-lock.json'), 'utf8'))
+  return Object.entries(wanted).every(
+    ([where, one]) => where === '' || (present[where] ? present[where].version === one.version : mayBeAbsent(one)),
+  )
+}
+
+/**
+ * Installs what package-lock.json says unless it is there.
+ *
+ * A node_modules that is a symbolic link belongs to someone else (a shared checkout) and is used as it is: `npm ci`
+ * would delete what it points to.
+ */
+async function install() {
+  if (existsSync(MODULES) && lstatSync(MODULES).isSymbolicLink()) return
+  if (isInstalled()) return
+
+  const [npm, ...prefix] = npmCommand()
+  const version = spawnSync(npm, [...prefix, '--version'], { encoding: 'utf8' })
+  if (version.status !== 0) fail('npm was not found; it comes with Node.js, or as the package "npm" of your system')
+  // The native half of graphene-pk11 (keys in an HSM) is compiled against the headers that lie beside this Node, and where
+  // there are none, or no compiler, it is left out. Unset, node-gyp would fetch headers from the web.
+  process.env.npm_config_nodedir ||= path.dirname(path.dirname(realpathSync(process.execPath)))
+  // The compiler is a development dependency, so NODE_ENV=production must not leave it out.
+  const args = [...prefix, 'ci', '--include=dev', '--no-audit', '--no-fund', '--no-progress']
+  await step('Installing dependencies', () => outputOfFailure(npm, args))
+}
+
+/** Files below `folder` (relative to the root) whose name ends in one of `endings`. */
+function filesBelow(folder, endings) {
+  const top = path.join(ROOT, folder)
+  if (!existsSync(top)) return []
+  const names = readdirSync(top, { recursive: true, encoding: 'utf8' })
+  return names.filter((name) => endings.some((ending) => name.endsWith(ending))).map((name) => path.join(folder, name))
+}
+
+const compiledFrom = (source) => path.join('dist', source.replace(/\.(c?)ts$/, '.$1js'))
+
+/** One hash over name, size and time of everything the compiler reads: it also notices deleted and older files. */
+function fingerprint(sources) {
+  const lines = [...sources, 'tsconfig.json', 'package-lock.json'].map((file) => {
+    const { size, mtimeMs } = statSync(path.join(ROOT, file))
+    return `${file} ${size} ${mtimeMs}`
+  })
+  return sha256(lines.sort().join('\n'))
+}
+
+/** Deletes compiled files whose source is gone: a removed test must not keep running. */
+function removeStale(expected) {
+  for (const folder of SOURCE_FOLDERS) {
+    for (const file of filesBelow(path.join('dist', folder), ['.js', '.js.map', '.cjs', '.cjs.map'])) {
+      if (!expected.has(file.replace(/\.map$/, ''))) rmSync(path.join(ROOT, file))
+    }
+  }
+}
+
+async function build() {
+  const sources = SOURCE_FOLDERS.flatMap((folder) => filesBelow(folder, ['.ts', '.cts']))
+  const compiled = sources.filter((file) => !/\.d\.c?ts$/.test(file)).map(compiledFrom)
+  const stampFile = path.join(DIST, '.built')
+  const stamp = fingerprint(sources)
+  const complete = compiled.every((file) => existsSync(path.join(ROOT, file)))
+  if (complete && readIfPresent(stampFile) === stamp) return
+
+  removeStale(new Set(compiled))
+  // The incremental state does not know that an output was deleted behind its back; without it everything is written.
+  if (!complete) rmSync(path.join(DIST, '.tsbuildinfo'), { force: true })
+  await step('Building', () =>
+    outputOfFailure(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.json']),
+  )
+  mkdirSync(DIST, { recursive: true })
+  writeFileSync(stampFile, stamp)
+}
+
+/**
+ * Runs the program in the foreground and ends as it ends.
+ *
+ * Ctrl-C reaches the whole foreground process group, so the program has it already and it is not sent a second time;
+ * without a terminal the signal was meant for this process alone and is passed on. In either case this process stays
+ * until the program has finished its orderly stop. SIGUSR1 would open a debugger here, in the name of the same user, and
+ * SIGUSR2 leave the program behind: what they do is the program's to say.
+ */
+function handOver(args) {
+  const child = spawn(process.execPath, ['--enable-source-maps', ...args], { cwd: ROOT, stdio: 'inherit' })
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR1', 'SIGUSR2']) {
+    process.on(signal, () => {
+      if (signal !== 'SIGINT' || !process.stdin.isTTY) child.kill(signal)
+    })
+  }
+  child.on('error', (error) => fail(`${process.execPath} could not be started: ${error.message}`))
+  child.on('close', (code, signal) => process.exit(code ?? 128 + constants.signals[signal]))
+}
+
+checkNode()
+const [command = '', ...rest] = process.argv.slice(2)
+const program = PROGRAMS[command]
+if (!program) fail(`usage: node src/dev/bootstrap.mjs ${Object.keys(PROGRAMS).join('|')} [arguments]`)
+await install()
+await build()
+handOver(program(rest))

@@ -1,0 +1,180 @@
+/**
+ * The embedded mode of `npm start` and `--dev`: everything a first certificate needs on one machine, from nothing.
+ *
+ * A development CA, an embedded PostgreSQL, a server certificate issued by the CA itself. Names under `.test` and
+ * `.localhost` resolve to loopback through the service's own resolver settings, and http-01 and
+ * tls-alpn-01 go to unprivileged ports, so that an unmodified client on this machine gets a certificate without DNS and without root.
+ */
+
+import { mkdirSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { stringify } from 'yaml'
+import { formatErrors, parseConfigText } from '../config/load.ts'
+import type { Config } from '../config/schema.ts'
+import { runService } from '../main/run-service.ts'
+import { shellWord } from '../shared/lib/shell.ts'
+import { ensureDevCa } from './dev-ca.ts'
+import type { DevCaFiles } from './dev-ca-certificates.ts'
+import { type EmbeddedPostgres, startEmbeddedPostgres } from './postgres.ts'
+
+export interface DevOptions {
+  dataDir: string
+  port: number
+  http01Port: number
+  /** Of a name server on this machine, for wildcards; without it no method of DNS is offered. */
+  dns01Port: number | undefined
+  tlsAlpn01Port: number
+  logLevel: Config['logging']['level']
+  workers: number | undefined
+  /** A validator module, as it stands behind `ext:`. */
+  validator: string | undefined
+  crl: boolean
+}
+
+/** @returns the exit code. @throws Error in a plain sentence when something cannot start */
+export async function runEmbedded(options: DevOptions): Promise<number> {
+  const progress = createProgress()
+  try {
+    // Passable for the user PostgreSQL runs as; what is secret inside has modes of its own.
+    mkdirSync(options.dataDir, { recursive: true, mode: 0o755 })
+    progress.begin('creating the development CA')
+    const { files } = await ensureDevCa(path.join(options.dataDir, 'ca'), new Date())
+    progress.begin('starting PostgreSQL')
+    const postgres = await startEmbeddedPostgres({
+      dataDir: path.join(options.dataDir, 'postgres'),
+      log: progress.note,
+    })
+    try {
+      return await serveEmbedded(options, files, postgres, progress)
+    } finally {
+      await postgres.stop()
+    }
+  } finally {
+    // A step that failed ends its line before the reason is printed.
+    progress.end()
+  }
+}
+
+function serveEmbedded(
+  options: DevOptions,
+  files: DevCaFiles,
+  postgres: EmbeddedPostgres,
+  progress: ReturnType<typeof createProgress>,
+): Promise<number> {
+  return runService(devConfig(options, files, postgres), {
+    onStep: progress.begin,
+    onReady({ directoryUrl }) {
+      progress.end()
+      process.stderr.write(welcome(directoryUrl, files.root, postgres.folder, options))
+    },
+    onStop: () => process.stderr.write('\nStopping …\n'),
+  })
+}
+
+function devConfig(options: DevOptions, ca: DevCaFiles, postgres: EmbeddedPostgres): Config {
+  const { dataDir, port, http01Port, tlsAlpn01Port, dns01Port } = options
+  const resolvers = dns01Port === undefined ? [] : [`127.0.0.1:${dns01Port}`]
+  const blocked_networks = ['169.254.0.0/16', 'fe80::/10']
+  const text = stringify({
+    server: {
+      external_url: `https://localhost:${port}`,
+      bind: '127.0.0.1',
+      port,
+      ...(options.workers !== undefined && { workers: options.workers }),
+      tls: {
+        cert_path: path.join(dataDir, 'server', 'cert.pem'),
+        key_path: path.join(dataDir, 'server', 'key.pem'),
+        self_issued_names: ['localhost', '127.0.0.1'],
+      },
+    },
+    database: { ...postgres.connection, sslmode: 'disable', auto_setup: true },
+    ca: {
+      internal: { root_cert_path: ca.intermediate, root_key_path: ca.intermediateKey, chain_path: ca.root },
+      signer: { audit_file: path.join(dataDir, 'signer-audit.jsonl') },
+    },
+    challenges: {
+      enabled: [
+        'http-01',
+        'tls-alpn-01',
+        ...(dns01Port === undefined ? [] : ['dns-01', 'dns-account-01', 'dns-persist-01']),
+        ...(options.validator === undefined ? [] : [`ext:${options.validator}`]),
+      ],
+      http01: { port: http01Port, blocked_networks },
+      tlsalpn01: { port: tlsAlpn01Port, blocked_networks },
+    },
+    dns: {
+      zones: [
+        { zone: 'test', addresses: ['127.0.0.1'], resolvers },
+        { zone: 'localhost', addresses: ['127.0.0.1'] },
+      ],
+    },
+    ari: { enabled: true },
+    ...(options.crl && { crl: { enabled: true } }),
+    // Every client of the embedded mode is this machine: limits by address would only stop the one who tries it out.
+    security: { rate_limits: { enabled: false } },
+    metrics: { enabled: true },
+    logging: { level: options.logLevel, format: 'human' },
+  })
+  const parsed = parseConfigText(text, { format: 'yaml', env: {} })
+  if (!parsed.ok) throw new Error(`the embedded configuration is broken:\n${formatErrors(parsed.errors)}`)
+  writeFileSync(
+    path.join(dataDir, 'chancery.yaml'),
+    `# Written at each start of the embedded mode, for reading.\n${text}`,
+    { mode: 0o600 },
+  )
+  return parsed.config
+}
+
+/** One line a step, with its time: on a terminal as it goes, elsewhere when it is done. */
+function createProgress() {
+  const asItGoes = process.stderr.isTTY === true
+  let current: { title: string; startedAt: number; notes: string[] } | undefined
+  const end = () => {
+    if (!current) return
+    const { title, startedAt, notes } = current
+    const seconds = ((Date.now() - startedAt) / 1000).toFixed(1)
+    process.stderr.write(`${asItGoes ? '' : `${title} … `}${seconds} s\n${notes.map((note) => `  ${note}\n`).join('')}`)
+    current = undefined
+  }
+  return {
+    begin(title: string) {
+      end()
+      current = { title: title.charAt(0).toUpperCase() + title.slice(1), startedAt: Date.now(), notes: [] }
+      if (asItGoes) process.stderr.write(`${current.title} … `)
+    },
+    end,
+    note: (line: string) => current?.notes.push(line),
+  }
+}
+
+function welcome(
+  directoryUrl: string,
+  rootFile: string,
+  databaseFolder: string,
+  { http01Port, tlsAlpn01Port, dataDir }: DevOptions,
+): string {
+  const root = shellWord(rootFile)
+  const inData = (name: string) => shellWord(path.join(dataDir, name))
+  const elsewhere = databaseFolder.startsWith(dataDir + path.sep) ? '' : ` and ${databaseFolder}`
+  return `
+Chancery is ready.
+
+  directory         ${directoryUrl}
+  root certificate  ${rootFile}
+
+Get a certificate for demo.test on this machine (http-01 asks port ${http01Port}, tls-alpn-01 port ${tlsAlpn01Port};
+.test and .localhost resolve to 127.0.0.1):
+
+  curl     curl --cacert ${root} ${directoryUrl}
+
+  certbot  REQUESTS_CA_BUNDLE=${root} certbot certonly --standalone --http-01-port ${http01Port} \\
+             --server ${directoryUrl} --register-unsafely-without-email --agree-tos -n -d demo.test \\
+             --config-dir ${inData('certbot')} --work-dir ${inData('certbot')} --logs-dir ${inData('certbot')}
+
+  lego     LEGO_CA_CERTIFICATES=${root} lego --server ${directoryUrl} --http --http.port :${http01Port} \\
+             --email admin@demo.test --accept-tos --domains demo.test --path ${inData('lego')} run
+
+Stop with Ctrl-C; the next start goes on with the same data in ${dataDir}${elsewhere}.
+
+`
+}

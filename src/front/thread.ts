@@ -1,0 +1,249 @@
+/** Entry of a front thread: its own database connections, signer connection, caches and HTTP server on the shared port. */
+
+import { threadId } from 'node:worker_threads'
+import type { Logger } from 'pino'
+import { createAcmeApplication } from '../acme/application.ts'
+import { createSecurityHeaders } from '../http/common-headers.ts'
+import { trustedProxies } from '../http/forwarded.ts'
+import type { HttpHandler, HttpReply, HttpRequest } from '../http/message.ts'
+import { listen } from '../http/uws.ts'
+import { createLogger, PINO_LEVELS } from '../main/logging.ts'
+import type { FrontMessages, FrontThreadData, SupervisorMessages } from '../main/messages.ts'
+import { openThreadNonces } from '../main/nonces.ts'
+import { crlMaxAgeSeconds } from '../main/settings/issuance.ts'
+import { databaseSettings, liveSettings, overloadSettings, proxySettings } from '../main/settings/server.ts'
+import { caaAnswerDeadlineMs } from '../main/validation/caa-checks.ts'
+import { mailDomainsThrough } from '../main/validation/mail-domain-checks.ts'
+import { connectCa, createAcmeContext, createStores } from '../main/wiring.ts'
+import { CRL_REQUEST_HEADERS } from '../ops/crl.ts'
+import { createMetrics, takeSnapshot } from '../ops/metrics.ts'
+import { BUSY, createAdmission } from '../overload/admission.ts'
+import { createConnectionGate } from '../overload/connection-gate.ts'
+import { HoldingPen } from '../overload/holding-pen.ts'
+import { TICK_MS } from '../overload/overload.ts'
+import { createPatience } from '../overload/patience.ts'
+import { type Actor, type ActorRef, spawn } from '../runtime/actor.ts'
+import { runThread } from '../runtime/thread-entry.ts'
+import { type InstanceBoard, openInstanceBoard } from '../services/instance-board.ts'
+import type { AttemptNews, DispatchValidation, ValidationRequest } from '../services/validation.ts'
+import { gatherTurns } from '../shared/lib/gather.ts'
+import { Problem } from '../shared/protocol/problem.ts'
+import { type Database, openDatabase } from '../store/database.ts'
+import { GROUP_DISTANCE_MS } from '../store/pipeline.ts'
+import { createFrontCrls } from './crls.ts'
+import { createFront, KEPT_HEADERS } from './front.ts'
+import { overloadEvents } from './overload-events.ts'
+
+/** Longer than all probes together may take; a supervisor that does not answer within this is stuck, and health must say so. */
+const SUPERVISOR_DEADLINE_MS = 4_000
+const POOL_REPORT_MS = 100
+/** This costs a patient client nothing, and makes one that is not a thousand times slower. As many as there can be connections. */
+const LATE = { holdMs: 2_000, capacity: 8_192 }
+/** Half of what the library lets a connection be silent. */
+const HELD_BACK = { holdMs: 5_000, capacity: 8_192 }
+/** For bodies that a thread receives in pieces: 512 of the largest by default, 64 from one address. */
+const MAX_BUFFERED_BYTES = 32 * 1024 * 1024
+
+runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
+  async ({ name, data, supervisor, atExit, requestRecycle }) => {
+    const { config, methods, version, instanceId } = data
+    const { log, flush } = createLogger(config.logging, name, true)
+    let { metricsPath } = liveSettings(config)
+    atExit(flush)
+    const metrics = createMetrics()
+    const db = openDatabase(databaseSettings(config, data.databaseConnections), (error) =>
+      log.warn({ reason: error.message }, 'database connection lost'),
+    )
+    const board = openInstanceBoard(data.board)
+    reportPoolTo(board, data.front, db)
+    const ca = connectCa({ config, signer: data.signer, board, metrics, log })
+    const { nonces, close: closeNonces } = await openThreadNonces(config, data.nonce, db, (error) =>
+      log.debug({ err: error }, 'nonce epochs could not be read'),
+    )
+    const { enabled: handlesOverload, targetDelayMs, maxConnections } = overloadSettings(config)
+    const events = overloadEvents(log, metrics)
+    const patience = createPatience(handlesOverload, events.patience)
+    const admission = createAdmission(targetDelayMs, events.admission)
+    const late = new HoldingPen<HttpReply>(LATE)
+    const heldBack = new HoldingPen<HttpReply>(HELD_BACK)
+    const context = createAcmeContext(
+      { config, methods, db, stores: createStores(db), ca, instanceId, metrics, log },
+      data,
+      nonces,
+      patience,
+      validationsThrough(supervisor, data.front, log, (lost) => context.challenges.ended(lost)),
+      admission,
+      (request) => supervisor.ask('caa', request, caaAnswerDeadlineMs(config)),
+      mailDomainsThrough((domains, deadlineMs) => supervisor.ask('mailDomains', domains, deadlineMs), config, log),
+    )
+    const securityHeaders = createSecurityHeaders(config.security.hsts_max_age_seconds)
+    const acme = createAcmeApplication(context, securityHeaders)
+    const crls = createFrontCrls(data.crls, crlMaxAgeSeconds(config))
+    const proxy = proxySettings(config)
+    const isTrustedProxy = trustedProxies(proxy)
+    const front = createFront({
+      acme,
+      board,
+      admission,
+      patience,
+      late,
+      heldBack,
+      metrics,
+      log,
+      version,
+      proxy,
+      scheme: data.tls ? 'https' : 'http',
+      securityHeaders,
+      metricsPath: () => metricsPath,
+      health: () => supervisor.ask('health', undefined, SUPERVISOR_DEADLINE_MS),
+      crl: config.crl.enabled ? crls : undefined,
+      exposition: () => supervisor.ask('metrics', undefined, SUPERVISOR_DEADLINE_MS),
+    })
+    const maxBodyBytes = config.security.max_request_body_bytes
+
+    const server = await listen({
+      host: config.server.bind,
+      port: config.server.port,
+      ...(data.tls && { tls: data.tls }),
+      maxBodyBytes,
+      maxBufferedBytes: Math.max(MAX_BUFFERED_BYTES, 16 * maxBodyBytes),
+      isTrustedProxy,
+      admit: front.admit,
+      accept: createConnectionGate({
+        maxConnections,
+        isTrustedProxy,
+        isBusy: () => admission.isWatching,
+        isOverloaded: () => admission.isOverloaded,
+        isUnwelcome: patience.isExhausted,
+      }),
+      busy: front.busy,
+      keptHeaders: [
+        ...KEPT_HEADERS,
+        ...(config.crl.enabled ? CRL_REQUEST_HEADERS : []),
+        proxy.forwardedForHeader,
+        proxy.forwardedProtoHeader,
+      ],
+      listHeaders: [proxy.forwardedForHeader],
+      handler: recycling(front.handle, config.server, () => requestRecycle('server.max_requests is reached')),
+      onError: front.onError,
+      tooLarge: (http) =>
+        front.refuse(
+          http,
+          new Problem('malformed', `a request body may have at most ${maxBodyBytes} bytes`, { status: 413 }),
+        ),
+      badRequest: (http) =>
+        front.refuse(
+          http,
+          new Problem(
+            'malformed',
+            'it is not certain where the body ends: give one Content-Length, or Transfer-Encoding: chunked',
+          ),
+        ),
+      onAborted: (http: HttpRequest) => log.debug({ path: http.path }, 'client went away'),
+    })
+    atExit(() => server.close())
+    const utilization = createUtilization()
+    setInterval(() => {
+      const now = performance.now()
+      const used = utilization()
+      if (handlesOverload) admission.tick(now, server.counters.requests, used)
+      db.pipeline.keepDistance(used > BUSY ? GROUP_DISTANCE_MS : 0)
+      late.release(now)
+      heldBack.release(now)
+      events.connectionsRefused(server.counters.refusedConnections)
+    }, TICK_MS).unref()
+
+    const actor: Actor<FrontMessages> = spawn<FrontMessages>({
+      name,
+      mailboxLimit: 64,
+      concurrency: 4,
+      restart: { initialDelayMs: 10, maxDelayMs: 1_000, maxRestarts: 5, windowMs: 60_000 },
+      onFailure: ({ error }) => log.error({ err: error }, 'front actor failed'),
+      start: () => ({
+        metrics: async () => ({ threadId, snapshot: await takeSnapshot(metrics) }),
+        live: (settings) => {
+          context.limits.apply(settings.rateLimits)
+          log.level = PINO_LEVELS[settings.logLevel]
+          metricsPath = settings.metricsPath
+        },
+        crls: crls.replace,
+        attempts: (news) => {
+          context.challenges.ended(news)
+          return undefined
+        },
+      }),
+    })
+
+    return {
+      actor,
+      async drain(deadlineMs) {
+        const deadline = performance.now() + deadlineMs
+        late.release()
+        heldBack.release()
+        context.validationWaits.release()
+        await server.drain(deadlineMs)
+        // A finalize whose reply has gone out as `processing` still records its certificate.
+        while (context.issuance.inFlight() > 0 && performance.now() < deadline)
+          await new Promise((resolve) => setTimeout(resolve, 10))
+        await closeNonces()
+        await ca.close()
+        await db.close()
+      },
+    }
+  },
+)
+
+/** Share of the time since the last call that this thread was at work. */
+function createUtilization(): () => number {
+  let before = performance.eventLoopUtilization()
+  return () => {
+    const now = performance.eventLoopUtilization()
+    const { utilization } = performance.eventLoopUtilization(now, before)
+    before = now
+    return utilization
+  }
+}
+
+/** What one statement has committed travels together. */
+function validationsThrough(
+  supervisor: ActorRef<SupervisorMessages>,
+  front: number,
+  log: Logger,
+  onLost: (news: readonly AttemptNews[]) => void,
+): DispatchValidation {
+  return gatherTurns<ValidationRequest>((requests) => {
+    try {
+      supervisor.tell('validate', { front, requests })
+    } catch (error) {
+      // What is claimed stays so in the database, from where the challenge worker takes it up.
+      const authorizationIds = requests.map(({ authorizationId }) => authorizationId)
+      log.warn({ authorizationIds, err: error }, 'validations could not be handed over')
+      onLost(requests.map(({ authorizationId }) => ({ authorizationId })))
+    }
+  })
+}
+
+/**
+ * Writes this thread's pool numbers to the board: now, so that its first request finds them, and a few times a second. After
+ * the turn's input has been read: a thread that was held up for a second must first see what its connections have answered
+ * meanwhile.
+ */
+function reportPoolTo(board: InstanceBoard, front: number, db: Database): void {
+  const report = () => board.reportPool(front, db.pressure())
+  report()
+  setInterval(() => setImmediate(report), POOL_REPORT_MS).unref()
+}
+
+/** Counts requests towards `server.max_requests`, with the jitter that keeps threads from being replaced together. */
+function recycling(
+  handler: HttpHandler,
+  settings: { max_requests: number; max_requests_jitter: number },
+  recycle: () => void,
+): HttpHandler {
+  if (settings.max_requests === 0) return handler
+  let left = settings.max_requests + Math.floor(Math.random() * (settings.max_requests_jitter + 1))
+  return (http) => {
+    if (--left === 0) recycle()
+    return handler(http)
+  }
+}

@@ -1,0 +1,87 @@
+/** A time-out in a thread that was held up: what came meanwhile is heard first. */
+
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { MessageChannel } from 'node:worker_threads'
+import { startTimeLimit, within } from '../../../../src/shared/lib/time-limit.ts'
+
+function holdUp(ms: number): void {
+  for (const end = performance.now() + ms; performance.now() < end; );
+}
+
+/** What happened first: the answer or the end of the time. */
+function first(ms: number, answerAfterMs?: number): Promise<string> {
+  const { port1, port2 } = new MessageChannel()
+  return new Promise<string>((resolve) => {
+    const cancel = startTimeLimit(ms, () => resolve('given up'))
+    port1.once('message', () => {
+      cancel()
+      resolve('answered')
+    })
+    if (answerAfterMs === 0) port2.postMessage('an answer')
+    else if (answerAfterMs !== undefined) setTimeout(() => port2.postMessage('an answer'), answerAfterMs)
+  }).finally(() => port1.close())
+}
+
+describe('a time limit', () => {
+  test('is over when nothing has come', async () => assert.equal(await first(10), 'given up'))
+
+  test('is not over when the answer lies there, however late the thread looks', async () => {
+    const outcome = first(10, 0)
+    holdUp(50)
+    assert.equal(await outcome, 'answered')
+  })
+
+  test('does not wait for what comes later', async () => assert.equal(await first(10, 200), 'given up'))
+
+  test('that was ended gives nothing up, neither before its time nor between its end and the last look', async () => {
+    let givenUp = 0
+    const early = startTimeLimit(5, () => givenUp++)
+    early()
+    const late = startTimeLimit(5, () => givenUp++)
+    // Of the same length and behind it, so it fires in the same turn of the loop.
+    setTimeout(late, 5)
+    await sleep(30)
+    assert.equal(givenUp, 0)
+  })
+})
+
+describe('work within a time', () => {
+  const late = () => new Promise<string>(() => {})
+
+  test('is what it comes to, a failure included', async () => {
+    assert.equal(await within(Promise.resolve('done'), 60_000, 'late'), 'done')
+    await assert.rejects(within(Promise.reject(new Error('failed')), 60_000, 'late'), /failed/)
+  })
+
+  test('is the other thing when it takes longer, and may fail later unheard', async () => {
+    assert.equal(await within(late(), 5, 'late'), 'late')
+    assert.equal(
+      await within(
+        sleep(20).then(() => Promise.reject(new Error('failed'))),
+        5,
+        'late',
+      ),
+      'late',
+    )
+    await sleep(40)
+  })
+
+  test('is heard when it was done in time, however late the thread looks', async () => {
+    const { port1, port2 } = new MessageChannel()
+    const answer = new Promise<string>((resolve) => port1.once('message', () => resolve('answered')))
+    const outcome = within(answer, 10, 'late').finally(() => port1.close())
+    port2.postMessage('an answer')
+    holdUp(50)
+    assert.equal(await outcome, 'answered')
+  })
+
+  test('leaves no timer running, whether it is done or fails', async () => {
+    const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
+    const before = timers()
+    await within(Promise.resolve('done'), 60_000, 'late')
+    await within(Promise.reject(new Error('failed')), 60_000, 'late').catch(() => undefined)
+    assert.equal(timers(), before)
+  })
+})

@@ -1,0 +1,157 @@
+/** The URL table: what is advertised is what is recognised, for any configuration (RFC 8555 §6.4, §7.1). */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import {
+  createUrls,
+  type FixedResource,
+  NUMBERED_RESOURCES,
+  type NumberedResource,
+  type UrlSettings,
+} from '../../../../src/shared/protocol/urls.ts'
+
+const segment = fc.stringMatching(/^[a-z0-9][a-z0-9-]{0,8}$/)
+const FIXED: FixedResource[] = [
+  'directory',
+  'newNonce',
+  'newAccount',
+  'newOrder',
+  'newAuthz',
+  'revokeCert',
+  'keyChange',
+]
+
+const settings: fc.Arbitrary<UrlSettings> = fc
+  .record({
+    host: fc.constantFrom('https://ca.example', 'http://127.0.0.1:8080', 'https://[2001:db8::1]'),
+    externalPath: fc.constantFrom('', '/pki', '/a/b'),
+    basePath: fc.constantFrom('', '/acme', '/acme/v2'),
+    names: fc.uniqueArray(segment, { minLength: FIXED.length, maxLength: FIXED.length }),
+  })
+  .map(({ host, externalPath, basePath, names }) => ({
+    externalUrl: host + externalPath,
+    basePath,
+    paths: Object.fromEntries(FIXED.map((resource, i) => [resource, `/${names[i]}`])) as UrlSettings['paths'],
+  }))
+
+const ID = '0190c4b2-0000-7000-8000-00000000abc0'
+
+test('every advertised URL is recognised as the resource it names, with that very URL', () => {
+  fc.assert(
+    fc.property(settings, fc.uuid(), (configured, id) => {
+      const urls = createUrls(configured)
+      for (const resource of FIXED) {
+        const url = urls.fixed(resource)
+        assert.deepEqual(urls.match(new URL(url).pathname), { resource, id: '', url })
+      }
+      for (const resource of Object.keys(NUMBERED_RESOURCES) as NumberedResource[]) {
+        const url = urls.numbered(resource, id)
+        assert.deepEqual(urls.match(new URL(url).pathname), { resource, id, url })
+      }
+    }),
+  )
+})
+
+test('a proxy may take the path of external_url away', () => {
+  fc.assert(
+    fc.property(settings, (configured) => {
+      const urls = createUrls(configured)
+      const externalPath = new URL(configured.externalUrl).pathname.replace(/\/$/, '')
+      const url = urls.fixed('newOrder')
+      assert.equal(urls.match(new URL(url).pathname.slice(externalPath.length))?.url, url)
+    }),
+  )
+})
+
+test('only the exact URL of an account is a kid', () => {
+  fc.assert(
+    fc.property(settings, fc.uuid(), (configured, id) => {
+      const urls = createUrls(configured)
+      const kid = urls.numbered('account', id)
+      assert.equal(urls.accountIdOf(kid), id)
+      for (const other of [
+        `${kid}/`,
+        `${kid}?a`,
+        kid.replace('http', 'ftp'),
+        kid.toUpperCase(),
+        new URL(kid).pathname,
+        id,
+        urls.numbered('accountOrders', id),
+        urls.numbered('order', id),
+      ])
+        assert.equal(urls.accountIdOf(other), undefined, other)
+    }),
+  )
+})
+
+test('no other path is a resource', () => {
+  const urls = createUrls({
+    externalUrl: 'https://ca.example',
+    basePath: '/acme',
+    paths: {
+      directory: '/directory',
+      newNonce: '/new-nonce',
+      newAccount: '/new-account',
+      newOrder: '/new-order',
+      newAuthz: '/new-authz',
+      revokeCert: '/revoke-cert',
+      keyChange: '/key-change',
+    },
+  })
+  assert.equal(urls.match(`/acme/order/${ID}`)?.resource, 'order')
+  const others = [
+    '',
+    '/',
+    '/acme',
+    '/acme/',
+    '/directory',
+    '/acme/directory/',
+    '/acme//directory',
+    '/Acme/directory',
+    `/acme/order/${ID}/`,
+    `/acme/order/${ID}/finalise`,
+    `/acme/order/${ID.slice(1)}`,
+    `/order/${ID}`,
+    `/acme/acct/${ID}/order`,
+  ]
+  for (const path of others) assert.equal(urls.match(path), undefined, path)
+})
+
+test('any text is a resource or none, without failing', () => {
+  const urls = createUrls({
+    externalUrl: 'https://ca.example',
+    basePath: '',
+    paths: {
+      directory: '/directory',
+      newNonce: '/new-nonce',
+      newAccount: '/new-account',
+      newOrder: '/new-order',
+      newAuthz: '/new-authz',
+      revokeCert: '/revoke-cert',
+      keyChange: '/key-change',
+    },
+  })
+  fc.assert(
+    fc.property(fc.string({ maxLength: 60 }), (text) => {
+      urls.match(text)
+      urls.accountIdOf(text)
+    }),
+  )
+})
+
+test('a CRL is found at its path, by the name of its issuer or without one', () => {
+  fc.assert(
+    fc.property(settings, (configured) => {
+      const urls = createUrls({ ...configured, paths: { ...configured.paths, crl: '/lists/crl' } })
+      const root = configured.externalUrl + configured.basePath
+      assert.equal(urls.crl('default'), `${root}/lists/crl/default`)
+      for (const rest of ['', '/default', '/default/16-3']) {
+        const url = `${root}/lists/crl${rest}`
+        assert.deepEqual(urls.match(new URL(url).pathname), { resource: 'crl', id: rest.slice(1), url })
+      }
+      assert.equal(urls.match(new URL(`${root}/lists/crlx`).pathname), undefined)
+      assert.equal(createUrls(configured).crl('default'), undefined)
+    }),
+  )
+})
