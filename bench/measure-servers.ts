@@ -1,60 +1,46 @@
 /** `npm run bench` without a command: scenarios on one server, or on several in turn. */
 
-import { type Command, EXIT_CODES, type Session, writeReports } from './command.ts'
+import type { Command, Outcome } from './command.ts'
 import { contest, withServers } from './contest.ts'
-import { FLAGS, parseOptions } from './options/options.ts'
-import type { Raw } from './options/reader.ts'
-import { renderSummary } from './report/comparison-text.ts'
-import { isGood, type Result } from './report/result.ts'
+import type { Raw } from './flags.ts'
+import { FLAGS, parseOptions } from './options.ts'
+import { renderSummary } from './report/comparison.ts'
+import { isGood } from './report/result.ts'
 import { isBroken } from './report/summary.ts'
 import { renderText } from './report/text.ts'
-import { ONLY_BY_NAME } from './scenario/table.ts'
+import type { Surroundings } from './run.ts'
 
 export const command: Command = {
   description: [
-    'Measure ACME servers: throughput, latency per step, CPU per operation. Other commands: overload, abuse, scale, profile, micro, load, signer.',
-    EXIT_CODES,
+    'Measure ACME servers: throughput, latency per step, CPU per operation by role.',
+    'Another command: "overload" offers more than a server can do.',
+    'Ends with 0 when every operation went well (refusals with Retry-After and dropped arrivals do not count), with 1 otherwise, with 2 for a wrong option.',
   ],
   examples: [
     'overload --help',
-    'abuse --help',
-    'scale --help',
-    'profile --help',
-    'micro --help',
-    'load --help',
-    'signer --help',
-    '--directory https://localhost:14000/dir --insecure --clients 4',
-    '--scenario directory,nonce,new-order --clients 64 --processes 2 --json results.json',
-    '--start --clients 64 --rate 50%',
-    '--compare main --clients 64 --workers 3 --server-cpus 0-2',
+    '--ca-cert data/ca/root.pem --duration 5',
+    '--start --clients 64 --html report.html',
+    '--start --scenario all --duration 5',
+    '--start --clients 64 --rate 25%,50%,75%',
+    '--compare main --clients 64',
+    '--start --beside pebble,caddy --clients 64',
   ],
   flags: FLAGS,
   run: measureServers,
 }
 
-async function measureServers(raw: Raw, { progress, interrupt, document }: Session): Promise<boolean> {
-  const options = parseOptions(raw)
-  return await withServers(options, progress, interrupt, async (contestants) => {
+async function measureServers(raw: Raw, around: Surroundings): Promise<Outcome> {
+  const plan = parseOptions(raw)
+  return await withServers(plan, around, async (contestants) => {
     const isAlone = contestants.length === 1
-    let printed = 0
-    const onResult = (result: Result) => {
-      if (isAlone) process.stdout.write(`${printed++ > 0 ? '\n' : ''}${renderText(result)}`)
-    }
-    const leftOut = options.skipsUnsupported ? ONLY_BY_NAME.map((name) => `${name} (only by name)`) : []
-    const onLeftOut = (scenario: string, reason: string) => void leftOut.push(`${scenario} (${reason})`)
-    const measurements = await contest(contestants, options, progress, interrupt, onResult, onLeftOut)
+    const measurements = await contest(contestants, plan, around, (result) => {
+      if (isAlone) process.stdout.write(`${renderText(result)}\n`)
+    })
     const servers = contestants.map(({ subject }) => subject)
-    if (!isAlone || options.servers.repeat > 1)
-      process.stdout.write(`${printed > 0 ? '\n' : ''}${renderSummary(servers, measurements)}`)
-    if (leftOut.length > 0) process.stdout.write(`\nleft out of "all": ${leftOut.join(', ')}\n`)
-    const isWritten = writeReports(options, document(servers, { measurements }))
-    return (
-      isWritten &&
-      measurements.every(
-        ({ rounds }) =>
-          rounds.length === options.servers.repeat &&
-          rounds.every((turns) => turns.every((turn) => !isBroken(turn) && isGood(turn))),
-      )
-    )
+    if (!isAlone || plan.repeat > 1) process.stdout.write(renderSummary(servers, measurements))
+    const isWhole = measurements.every(({ rounds }) => rounds.length === plan.repeat)
+    const turns = measurements.flatMap(({ rounds }) => rounds.flat())
+    const good = isWhole && turns.every((turn) => !isBroken(turn) && isGood(turn))
+    return { plan, parts: { servers, measurements }, isGood: good }
   })
 }

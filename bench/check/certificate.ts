@@ -10,46 +10,37 @@ export interface Download {
   chainPem: string
 }
 
-export interface ChainChecker {
-  /** @throws Failure `check-…` naming the first thing that is wrong. */
-  check(download: Download): void
-}
+/** @throws Failure `check-…` naming the first thing that is wrong */
+export type ChainChecker = (download: Download) => void
 
 const END = '-----END CERTIFICATE-----'
 
 /**
- * @param spkiHex DER SubjectPublicKeyInfo of the CSR's key.
+ * @param spki DER SubjectPublicKeyInfo of the CSR's key.
  * @param root The last certificate must be signed by it (or be it); undefined accepts any chain that holds together.
  */
-export function chainChecker(spkiHex: string, root: X509Certificate | undefined): ChainChecker {
+export function chainChecker(spki: Buffer, root: X509Certificate | undefined): ChainChecker {
   const serials = new Set<string>()
   /** Issuers repeat: each distinct tail of a chain is parsed and checked once. */
   const issuers = new Map<string, X509Certificate>()
 
-  const issuerOf = (tail: string): X509Certificate => {
-    const known = issuers.get(tail)
-    if (known) return known
-    const issuer = checkIssuers(tail, root)
+  return ({ name, chainPem }) => {
+    const leafEnd = chainPem.indexOf(END) + END.length
+    const [leaf, tail] = [parse(chainPem.slice(0, leafEnd)), chainPem.slice(leafEnd)]
+    const issuer = issuers.get(tail) ?? checkIssuers(tail, root)
     issuers.set(tail, issuer)
-    return issuer
-  }
-  return {
-    check({ name, chainPem }) {
-      const leafEnd = chainPem.indexOf(END) + END.length
-      const leaf = parse(chainPem.slice(0, leafEnd))
-      checkLeaf(leaf, issuerOf(chainPem.slice(leafEnd)), name, spkiHex)
-      if (serials.has(leaf.serialNumber)) throw new Failure('check-serial', `${leaf.serialNumber} was issued twice`)
-      serials.add(leaf.serialNumber)
-    },
+    checkLeaf(leaf, issuer, name, spki)
+    if (serials.has(leaf.serialNumber)) throw new Failure('check-serial', `${leaf.serialNumber} was issued twice`)
+    serials.add(leaf.serialNumber)
   }
 }
 
-function checkLeaf(leaf: X509Certificate, issuer: X509Certificate, name: string, spkiHex: string): void {
+function checkLeaf(leaf: X509Certificate, issuer: X509Certificate, name: string, spki: Buffer): void {
   if (leaf.subjectAltName !== `DNS:${name}`) {
     throw new Failure('check-name', `asked for DNS:${name}, got ${leaf.subjectAltName ?? 'no names'}`)
   }
-  const key = leaf.publicKey.export({ format: 'der', type: 'spki' }).toString('hex')
-  if (key !== spkiHex) throw new Failure('check-key', `the certificate for ${name} has another key than the CSR`)
+  const key = leaf.publicKey.export({ format: 'der', type: 'spki' })
+  if (!key.equals(spki)) throw new Failure('check-key', `the certificate for ${name} has another key than the CSR`)
   if (leaf.ca) throw new Failure('check-ca', `the certificate for ${name} is a CA certificate`)
 
   const now = Date.now()

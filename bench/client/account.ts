@@ -1,28 +1,20 @@
-/** Accounts of the generator (RFC 8555 §7.3). */
+/** Accounts of the generator (RFC 8555 §7.3, §7.3.5). */
 
-import { type AcmeClient, type Directory, parseObject, requireUrl } from './acme.ts'
+import { type AcmeClient, type Directory, type RequestSigner, requireUrl } from './acme.ts'
 import { Failure } from './failure.ts'
-import { headerPrefix, thumbprint } from './jws.ts'
-import type { EcKey, NewKey } from './signer.ts'
+import { headerPrefix, innerJws, thumbprint } from './jws.ts'
+import { newKey } from './signer.ts'
 
-export interface Account {
-  /** Unique in the whole run; part of the names it orders, which tells the http-01 responder whose key to name. */
+export interface Account extends RequestSigner {
+  /** Unique in a run; its names carry it, so that the http-01 responder knows whose challenge it answers. */
   index: number
   url: string
-  key: EcKey
-  prefix: string
   thumbprint: string
-  /** A URL the scenario prepared to read, empty when it prepared none. */
+  /** What scenarios keep for it: a pending order, its newest certificate, how many renewals, whether one is under way. */
   orderUrl: string
-  /** Of the list of its orders, where the server has one. */
-  ordersUrl: string | undefined
-  /** Renewals so far. */
+  issued: Issued | undefined
   renewals: number
-  /** What else scenarios have prepared: orders, the newest certificate with its certID, authorizations under way. */
-  orderUrls?: string[]
-  issued?: Issued
-  certId?: string | undefined
-  waiting?: string[]
+  isTaken: boolean
 }
 
 /** One certificate of an account. */
@@ -31,26 +23,27 @@ export interface Issued {
   certificateUrl: string
   /** As it was downloaded. */
   chainPem: string
+  /** RFC 9773 §4.1; undefined when the scenario does not need it. */
+  certId?: string
 }
 
-/** @throws Failure `check-account` when the account is not new: every call brings a fresh key. */
-export async function registerAccount(
-  client: AcmeClient,
-  directory: Directory,
-  newKey: NewKey,
-  index: number,
-): Promise<Account> {
+/** @throws Failure `check-account` when the account is not new: every call brings a fresh key */
+export async function registerAccount(client: AcmeClient, directory: Directory, index: number): Promise<Account> {
   const key = newKey()
   const signer = { key, prefix: headerPrefix({ jwk: key.jwk }) }
   const response = await client.post('new-account', signer, directory.newAccount, '{"termsOfServiceAgreed":true}')
   if (response.status !== 201) throw new Failure('check-account', `new-account answered ${response.status}, not 201`)
-
   const url = requireUrl(response.location, 'Location of new-account')
-  const { orders } = parseObject(response)
-  return accountOf(index, url, key, typeof orders === 'string' ? orders : undefined)
+  const prefix = headerPrefix({ kid: url })
+  const fresh = { orderUrl: '', issued: undefined, renewals: 0, isTaken: false }
+  return { index, url, key, prefix, thumbprint: thumbprint(key.jwk), ...fresh }
 }
 
-export function accountOf(index: number, url: string, key: EcKey, ordersUrl: string | undefined): Account {
-  const prefix = headerPrefix({ kid: url })
-  return { index, url, key, prefix, thumbprint: thumbprint(key.jwk), orderUrl: '', ordersUrl, renewals: 0 }
+/** A new key, signed by it inside and by the old one outside. @throws Failure; the account keeps its old key then */
+export async function changeKey(client: AcmeClient, url: string, account: Account): Promise<void> {
+  const key = newKey()
+  const payload = JSON.stringify({ account: account.url, oldKey: account.key.jwk })
+  await client.post('key-change', account, url, innerJws(key, url, payload))
+  account.key = key
+  account.thumbprint = thumbprint(key.jwk)
 }

@@ -1,11 +1,9 @@
 /** One ACME client of the generator: signed and plain requests over one connection, each timed under a step's name. */
 
 import type { RunStats } from '../measure/stats.ts'
-import type { Connection, Target } from './connection.ts'
 import { Failure } from './failure.ts'
+import type { Connection, HttpResponse } from './http.ts'
 import { signJws } from './jws.ts'
-import type { NoncePool } from './nonces.ts'
-import type { HttpResponse } from './response-parser.ts'
 import type { EcKey } from './signer.ts'
 
 /** The URLs the scenarios use (RFC 8555 §7.1.1). */
@@ -24,80 +22,78 @@ export interface RequestSigner {
   prefix: string
 }
 
+/** What the clients of a process share. */
+export interface ClientSettings {
+  /** Of all URLs, `https://host:port`. */
+  origin: string
+  /** Nonces in hand; the freshest is used first, because servers forget the oldest first. */
+  nonces: string[]
+  stats: RunStats
+  newNonceUrl: string
+}
+
+/** More than any number of requests under way would only grow stale. */
+const MOST_NONCES = 10_000
+
 export class AcmeClient {
   readonly #connection: Connection
-  readonly #origin: string
-  readonly #nonces: NoncePool
-  readonly #stats: RunStats
-  #newNonceUrl = ''
+  readonly #settings: ClientSettings
 
-  constructor(connection: Connection, target: Target, nonces: NoncePool, stats: RunStats) {
+  constructor(connection: Connection, settings: ClientSettings) {
     this.#connection = connection
-    this.#origin = target.origin
-    this.#nonces = nonces
-    this.#stats = stats
+    this.#settings = settings
   }
 
-  /** @throws Failure `protocol` when a URL the scenarios need is missing. */
+  /** @throws Failure `protocol` when a URL the scenarios need is missing */
   async readDirectory(url: string): Promise<Directory> {
     const directory = parseObject(await this.get('directory', url))
     const need = (name: string) => requireUrl(directory[name], `directory.${name}`)
     const { keyChange, renewalInfo } = directory
-    return this.useDirectory({
-      newNonce: need('newNonce'),
-      newAccount: need('newAccount'),
-      newOrder: need('newOrder'),
+    this.#settings.newNonceUrl = need('newNonce')
+    return {
+      ...{ newNonce: need('newNonce'), newAccount: need('newAccount'), newOrder: need('newOrder') },
       ...(typeof keyChange === 'string' && { keyChange }),
       ...(typeof renewalInfo === 'string' && { renewalInfo }),
-    })
-  }
-
-  useDirectory(directory: Directory): Directory {
-    this.#newNonceUrl = directory.newNonce
-    return directory
+    }
   }
 
   async get(step: string, url: string): Promise<HttpResponse> {
     return await this.#timed(step, 'GET', url)
   }
 
-  /** @throws Failure `check-nonce` when the reply has none (RFC 8555 §7.2). */
+  /** @throws Failure `check-nonce` when the reply has none (RFC 8555 §7.2) */
   async newNonce(url: string): Promise<string> {
-    const response = await this.#timed('new-nonce', 'HEAD', url)
-    if (response.replayNonce === '') throw new Failure('check-nonce', 'new-nonce answered without Replay-Nonce')
-    return response.replayNonce
+    const { replayNonce } = await this.#timed('new-nonce', 'HEAD', url)
+    if (replayNonce === '') throw new Failure('check-nonce', 'new-nonce answered without Replay-Nonce')
+    return replayNonce
   }
 
   /**
    * One signed request; an answer `badNonce` is tried again once, as clients do, and counted (RFC 8555 §6.5).
-   * @param payload JSON text; empty for POST-as-GET.
-   * @throws Failure for every status of 400 and above.
+   * @param payload JSON text; empty for POST-as-GET
+   * @throws Failure for every status of 400 and above
    */
   async post(step: string, signer: RequestSigner, url: string, payload: string): Promise<HttpResponse> {
     const startedAt = performance.now()
     let response = await this.#postOnce(signer, url, payload)
     if (response.status === 400 && failureOf(response).kind === 'badNonce') {
-      this.#stats.badNonceRetries++
+      this.#settings.stats.counts.badNonceRetries++
       response = await this.#postOnce(signer, url, payload)
     }
     return this.#recorded(step, startedAt, response)
   }
 
-  /** Whether its next request needs no handshake. */
   get isConnected(): boolean {
     return this.#connection.isOpen
   }
 
-  close(): void {
-    this.#connection.close()
-  }
-
   async #postOnce(signer: RequestSigner, url: string, payload: string): Promise<HttpResponse> {
-    const nonce = this.#nonces.take() ?? (await this.newNonce(this.#newNonceUrl))
-    this.#stats.signedRequests++
+    const { nonces, stats, newNonceUrl } = this.#settings
+    const nonce = nonces.pop() ?? (await this.newNonce(newNonceUrl))
+    stats.counts.signedRequests++
     const body = signJws(signer.key, signer.prefix, nonce, url, payload)
     const response = await this.#connection.request('POST', this.#pathOf(url), body)
-    this.#nonces.put(response.replayNonce)
+    if (response.replayNonce !== '' && nonces.length < MOST_NONCES) nonces.push(response.replayNonce)
     return response
   }
 
@@ -106,38 +102,39 @@ export class AcmeClient {
     return this.#recorded(step, startedAt, await this.#connection.request(method, this.#pathOf(url)))
   }
 
-  /** A step is what was done; how fast the server refuses is kept apart. @throws Failure */
+  /** How fast the server refuses is kept apart from how fast it serves. @throws Failure */
   #recorded(step: string, startedAt: number, response: HttpResponse): HttpResponse {
-    const ms = performance.now() - startedAt
-    if (response.status === 503) this.#stats.recordRefusedStep(step, ms)
-    else this.#stats.recordStep(step, ms)
-    return requireSuccess(response)
+    const { status } = response
+    this.#settings.stats.recordStep(status === 503 ? `503 to ${step}` : step, performance.now() - startedAt)
+    if (status >= 200 && status < 300) return response
+    throw failureOf(response)
   }
 
   #pathOf(url: string): string {
-    if (url.startsWith(this.#origin) && url.charCodeAt(this.#origin.length) === 0x2f)
-      return url.slice(this.#origin.length)
-    throw new Failure('check-url', `${url} is not under ${this.#origin}, where the directory is`)
+    const { origin } = this.#settings
+    if (url.startsWith(`${origin}/`)) return url.slice(origin.length)
+    throw new Failure('check-url', `${url} is not under ${origin}, where the directory is`)
   }
 }
 
 /** Retry-After in its form of seconds; a date or nothing gives undefined. */
-export function retryAfterSeconds(response: HttpResponse): number | undefined {
-  return /^\d{1,9}$/.test(response.retryAfter) ? Number(response.retryAfter) : undefined
+export function retryAfterSeconds({ retryAfter }: HttpResponse): number | undefined {
+  return /^\d{1,9}$/.test(retryAfter) ? Number(retryAfter) : undefined
 }
 
-/** @throws Failure `protocol` when the body is no JSON object. */
-export function parseObject(response: HttpResponse): Record<string, unknown> {
+/** @throws Failure `protocol` when the body is no JSON object */
+export function parseObject({ body }: HttpResponse): Record<string, unknown> {
+  const text = body.toString()
   try {
-    const value: unknown = JSON.parse(response.body)
+    const value: unknown = JSON.parse(text)
     if (typeof value === 'object' && value !== null) return value as Record<string, unknown>
   } catch {
-    // Falls through to the one sentence that covers both cases.
+    // The sentence below covers both.
   }
-  throw new Failure('protocol', `expected a JSON object, got ${response.body.slice(0, 60)}`)
+  throw new Failure('protocol', `expected a JSON object, got ${text.slice(0, 60)}`)
 }
 
-/** @throws Failure `protocol`. */
+/** @throws Failure `protocol` */
 export function requireUrl(value: unknown, what: string): string {
   if (typeof value === 'string' && value !== '') return value
   throw new Failure('protocol', `${what} is missing`)
@@ -148,17 +145,12 @@ export function shortProblemType(type: string): string {
   return type.replace('urn:ietf:params:acme:error:', '')
 }
 
-function requireSuccess(response: HttpResponse): HttpResponse {
-  if (response.status >= 200 && response.status < 300) return response
-  throw failureOf(response)
-}
-
 function failureOf(response: HttpResponse): Failure {
+  const { status, contentType, body } = response
   const retryAfter = retryAfterSeconds(response)
-  if (response.contentType.startsWith('application/problem+json')) {
+  if (contentType.startsWith('application/problem+json')) {
     const { type, detail } = parseObject(response)
-    if (typeof type === 'string')
-      return new Failure(shortProblemType(type), String(detail ?? ''), retryAfter, response.status)
+    if (typeof type === 'string') return new Failure(shortProblemType(type), String(detail ?? ''), retryAfter, status)
   }
-  return new Failure(`http-${response.status}`, response.body.slice(0, 120), retryAfter, response.status)
+  return new Failure(`http-${status}`, body.toString('utf8', 0, 120), retryAfter, status)
 }

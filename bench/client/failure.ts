@@ -1,11 +1,11 @@
-/** What can go wrong with one operation: a short kind that failures are counted by, and one sentence for a reader. */
+/** What can go wrong with one operation: a short kind that failures are counted by, and a sentence for a reader. */
 
 /**
- * `kind` is the ACME problem type without its prefix (`badNonce`, `rateLimited`), `http-<status>` for a reply that is
- * not a problem document, `connection`, `timeout`, `protocol` for a reply that is no HTTP or no ACME, `database`, or
- * `check-<what>` when a reply was well formed and wrong.
+ * `kind` is the ACME problem type without its prefix (`badNonce`), `http-<status>` for a reply that is no problem
+ * document, `connection`, `timeout`, `protocol`, or `check-<what>` for a reply that is well formed and wrong.
  */
 export class Failure extends Error {
+  override readonly name = 'Failure'
   readonly kind: string
   /** Seconds the server asked us to stay away; undefined when it did not. */
   readonly retryAfterSeconds: number | undefined
@@ -14,19 +14,13 @@ export class Failure extends Error {
 
   constructor(kind: string, detail: string, retryAfterSeconds?: number, status?: number) {
     super(detail)
-    this.name = 'Failure'
     this.kind = kind
     this.retryAfterSeconds = retryAfterSeconds
     this.status = status
   }
 }
 
-/** The server said "not now" and when to come back: load that it shed, not an error. Without Retry-After it is a failure. */
+/** Load that the server shed: it said when to come back. Without Retry-After it is a failure. */
 export function isRefusal(error: unknown): boolean {
   return error instanceof Failure && error.status === 503 && error.retryAfterSeconds !== undefined
-}
-
-/** A wrong answer, as opposed to a refused or lost one: one of these makes the whole run fail. */
-export function isCheckFailure(kind: string): boolean {
-  return kind.startsWith('check-')
 }

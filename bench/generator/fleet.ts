@@ -3,12 +3,11 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import type { Proof } from '../scenario/challenge.ts'
-import { Unsupported } from '../scenario/scenario.ts'
 import type { FromGenerator, GeneratorJob, Phase, Progress, ToGenerator } from './messages.ts'
 
 type Reply<Type extends FromGenerator['type']> = Extract<FromGenerator, { type: Type }>
 
-const NOTHING_DONE: Progress = { operations: 0, failures: 0, refused: 0, dropped: 0 }
+const NOTHING_DONE: Progress = { operations: 0, failed: 0, refused: 0, dropped: 0 }
 
 /** A young generation so large that what one request leaves behind is dead before it would be copied. */
 const NODE_FLAGS = ['--max-semi-space-size=32']
@@ -23,22 +22,9 @@ export class Fleet {
     this.#generators = jobs.map((job) => new Generator(job, publish))
   }
 
-  /** @returns the account thumbprints of all jobs in the order of account indices, and new accounts by job. @throws Error */
-  async prepare(): Promise<{ thumbprints: string[]; newAccounts: string[][] }> {
-    const ready = await this.#ask('ready', (generator) => ({ type: 'prepare', job: generator.job }))
-    return {
-      thumbprints: ready.flatMap(({ thumbprints }) => thumbprints),
-      newAccounts: ready.map(({ newAccounts }) => newAccounts),
-    }
-  }
-
-  /** @throws Error, Unsupported */
-  async prepareAccounts(): Promise<void> {
-    await this.#ask('accounts-prepared', () => ({ type: 'prepare-accounts' }))
-  }
-
-  finish(): Promise<Reply<'finished'>[]> {
-    return this.#ask('finished', () => ({ type: 'finish' }))
+  /** Accounts, and what the scenario needs for each; responders run by then. @throws Error */
+  async prepare(): Promise<void> {
+    await this.#ask('prepared', (generator) => ({ type: 'prepare', job: generator.job }))
   }
 
   /** Runs one phase in all processes at once; a number of operations or a rate is divided among them. @throws Error */
@@ -56,19 +42,16 @@ export class Fleet {
     for (const generator of this.#generators) generator.send({ type: 'stop' })
   }
 
-  /** Ends the processes; whoever waits for one of them, or asks it later, hears the reason. */
-  kill(reason: Error): void {
-    for (const generator of this.#generators) generator.kill(reason)
+  /** Ends the processes; whoever waits for one of them hears of it. */
+  kill(): void {
+    for (const generator of this.#generators) generator.kill()
   }
 
   get progress(): Progress {
-    const sum = (name: keyof Progress) => this.#generators.reduce((total, { progress }) => total + progress[name], 0)
-    return {
-      operations: sum('operations'),
-      failures: sum('failures'),
-      refused: sum('refused'),
-      dropped: sum('dropped'),
-    }
+    const sum = { ...NOTHING_DONE }
+    for (const name of Object.keys(sum) as (keyof Progress)[])
+      for (const { progress } of this.#generators) sum[name] += progress[name]
+    return sum
   }
 
   async close(): Promise<void> {
@@ -108,16 +91,11 @@ class Generator {
   constructor(job: GeneratorJob, publish: (proof: Proof) => void) {
     this.job = job
     this.#publish = publish
-    // 'advanced' carries typed arrays, which histograms are.
-    this.#child = fork(ENTRY, [], {
-      detached: true,
-      serialization: 'advanced',
-      execArgv: [...process.execArgv, ...NODE_FLAGS],
-    })
+    this.#child = fork(ENTRY, [], { detached: true, execArgv: [...process.execArgv, ...NODE_FLAGS] })
     this.#child.on('message', (message: FromGenerator) => this.#receive(message))
     this.#exited = new Promise((resolve) => {
       this.#child.once('exit', (code, signal) => {
-        this.#end ??= new Error(`a generator process ended early (${signal ?? `code ${code}`})`)
+        this.#end = new Error(`a generator process ended early (${signal ?? `code ${code}`})`)
         this.#waiting?.reject(this.#end)
         resolve()
       })
@@ -137,8 +115,7 @@ class Generator {
     })
   }
 
-  kill(reason: Error): void {
-    this.#end ??= reason
+  kill(): void {
     this.#child.kill('SIGKILL')
   }
 
@@ -152,8 +129,7 @@ class Generator {
     else if (message.type === 'publish') {
       this.#publish(message.proof)
       this.send({ type: 'published', number: message.number })
-    } else if (message.type === 'failed')
-      this.#waiting?.reject(message.unsupported ? new Unsupported(message.reason) : new Error(message.reason))
+    } else if (message.type === 'failed') this.#waiting?.reject(new Error(message.reason))
     else if (message.type === this.#waiting?.type) this.#waiting.resolve(message)
   }
 }

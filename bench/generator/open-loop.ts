@@ -1,30 +1,22 @@
 /**
  * The open loop: operations begin when they are due, whether or not earlier ones have ended.
  *
- * Arrivals are a Poisson process, which is what many clients make that know nothing of each other; evenly spaced ones would never
- * queue below the limit and flatter the server. Each process draws its own, and the sum of Poisson processes is one.
- *
- * An arrival takes any open connection that is free, and a new one only when there is none, so that as few are open as the load needs. It is
- * drawn: the one used last would be one of the server's thread that was last to answer, which would then get all the load. Without one it
- * waits its turn, and after `patienceMs` it goes away and counts as dropped. Latency counts from when it was due: a server that stalls is charged
- * for everyone who came meanwhile (no coordinated omission).
- *
- * Connections are opened one after the other, a bounded number a second. A handshake costs the generator 2 ms and more, twice what it costs
- * the server: a thousand at once would keep a core of it busy for three seconds, in which it would measure itself.
+ * Arrivals are a Poisson process, which is what many clients make that know nothing of each other; evenly spaced ones never
+ * queue below the limit and flatter the server. Latency counts from when an operation was due, so a server that stalls is
+ * charged for everyone who came meanwhile (no coordinated omission). An arrival draws one of the open connections that are
+ * free: the one used last would be of the thread that answered last, which would get all the load. Without one it waits.
  */
 
 import type { AcmeClient } from '../client/acme.ts'
 import type { RunStats } from '../measure/stats.ts'
-import type { LoopControl } from './clients.ts'
+import type { LoopControl } from './closed-loop.ts'
 import type { Arrivals } from './messages.ts'
 
 /** Between looks at what has become of those who wait. */
 const LONGEST_NAP_MS = 10
-/** Of a process: a third of its core. */
+/** Of a process: a handshake takes 2 ms of it, so a thousand at once would keep it busy for three seconds. */
 const OPENED_PER_SECOND = 150
 const MOST_OPENED_AT_ONCE = 10
-/** What has left the queue is forgotten in lumps of this many. */
-const FORGET_AT = 4096
 
 /** Resolves when the time is up and the last arrival has been served or has gone away. */
 export function runOpenLoop(
@@ -34,47 +26,73 @@ export function runOpenLoop(
   stats: RunStats,
   control: LoopControl,
 ): Promise<void> {
-  // Those of a closed loop before are in use already.
-  const free = new FreeClients()
-  for (const client of [...clients].reverse()) free.put(client)
-  const waiting = new Waiting(patienceMs, stats)
-  const due = new Schedule(steps, performance.now())
+  const startedAt = performance.now()
+  const endsAt = steps.reduce((end, { forMs }) => end + forMs, startedAt)
+  const free = new FreeClients(clients)
+  const arrivals = arrivalTimes(steps, startedAt)
+  const crowdLeaves = leaveTimes(steps, startedAt)
+  /** When each of those who wait was due, in order. */
+  const waiting: number[] = []
+  let next = arrivals.next()
 
   return new Promise((resolve) => {
-    const serve = async (client: AcmeClient, meantAt: number) => {
+    const serve = async (client: AcmeClient, dueAt: number) => {
       try {
         await operate(client)
-        stats.recordOperation(meantAt, performance.now(), due.endsAt)
+        stats.recordOperation(dueAt, performance.now(), endsAt)
       } catch (error) {
         stats.recordFailure(error)
       }
       free.put(client)
       startWaiting()
     }
+    const leave = (isLeaving: (dueAt: number) => boolean, at: number) => {
+      for (; waiting[0] !== undefined && isLeaving(waiting[0]); waiting.shift()) stats.recordDropped(at)
+    }
     const startWaiting = () => {
       const now = performance.now()
-      waiting.leaveImpatient(now)
+      leave((dueAt) => now - dueAt > patienceMs, now)
       while (waiting.length > 0) {
         const client = free.take(now)
         if (client === undefined) return
-        void serve(client, waiting.take() as number)
+        void serve(client, waiting.shift() as number)
       }
     }
     const tick = () => {
       const now = performance.now()
-      if (control.stopped) due.stop()
-      for (let meantAt = due.take(now); meantAt !== undefined; meantAt = due.take(now)) {
-        stats.recordArrival(now - meantAt)
-        waiting.add(meantAt)
+      for (; !control.stopped && !next.done && next.value <= now; next = arrivals.next()) {
+        stats.recordArrival(now - next.value)
+        waiting.push(next.value)
       }
-      const crowdLeftAt = control.stopped ? now : due.crowdLeftAt(now)
-      if (crowdLeftAt !== undefined) waiting.leave(crowdLeftAt)
+      for (; crowdLeaves[0] !== undefined && crowdLeaves[0] <= now; crowdLeaves.shift())
+        leave(() => true, crowdLeaves[0] - 1)
+      if (control.stopped) leave(() => true, now)
       startWaiting()
-      const isOver = due.isOver && waiting.length === 0 && free.length === clients.length
-      if (isOver && (now >= due.endsAt || control.stopped)) resolve()
-      else setTimeout(tick, Math.min(due.next - now, LONGEST_NAP_MS))
+      const isOver = control.stopped || (next.done === true && now >= endsAt)
+      if (isOver && waiting.length === 0 && free.length === clients.length) resolve()
+      else setTimeout(tick, Math.min(next.done ? LONGEST_NAP_MS : next.value - now, LONGEST_NAP_MS))
     }
     tick()
+  })
+}
+
+/** The process has no memory, so at the end of a step it is drawn anew with the next one's rate. */
+function* arrivalTimes(steps: Arrivals['steps'], startedAt: number): Generator<number, undefined> {
+  let from = startedAt
+  for (const { perSecond, forMs } of steps) {
+    const gap = () => (-Math.log(1 - Math.random()) * 1000) / perSecond
+    for (let at = from + gap(); at < from + forMs; at += gap()) yield at
+    from += forMs
+  }
+  return undefined
+}
+
+/** When steps end whose waiting arrivals leave with them. */
+function leaveTimes(steps: Arrivals['steps'], startedAt: number): number[] {
+  let end = startedAt
+  return steps.flatMap(({ forMs, leaveAtEnd }) => {
+    end += forMs
+    return leaveAtEnd ? [end] : []
   })
 }
 
@@ -84,6 +102,10 @@ class FreeClients {
   readonly #others: AcmeClient[] = []
   /** When the next connection may be opened, had none been opened before its time. */
   #mayOpenAt = 0
+
+  constructor(clients: readonly AcmeClient[]) {
+    for (const client of clients) this.put(client)
+  }
 
   get length(): number {
     return this.#connected.length + this.#others.length
@@ -100,8 +122,7 @@ class FreeClients {
       // It has rested for too long meanwhile, or the server has closed it.
       this.#others.push(client)
     }
-    if (this.#others.length === 0) return undefined
-    if (this.#mayOpenAt > now) return undefined
+    if (this.#others.length === 0 || this.#mayOpenAt > now) return undefined
     const intervalMs = 1000 / OPENED_PER_SECOND
     this.#mayOpenAt = Math.max(this.#mayOpenAt, now - MOST_OPENED_AT_ONCE * intervalMs) + intervalMs
     return this.#others.pop()
@@ -114,105 +135,5 @@ class FreeClients {
     if (drawn === undefined || last === undefined) return last
     this.#connected[place] = last
     return drawn
-  }
-}
-
-/** The times of arrivals; a step's rate holds from where the one before ended. */
-class Schedule {
-  next: number
-  endsAt: number
-  readonly #steps: Arrivals['steps']
-  readonly #stepEnds: number[]
-  #step = 0
-  /** How many steps have ended and were told of. */
-  #told = 0
-
-  constructor(steps: Arrivals['steps'], startedAt: number) {
-    this.#steps = steps
-    let end = startedAt
-    this.#stepEnds = steps.map(({ forMs }) => {
-      end += forMs
-      return end
-    })
-    this.endsAt = end
-    this.next = this.#after(startedAt)
-  }
-
-  get isOver(): boolean {
-    return this.#step >= this.#steps.length
-  }
-
-  stop(): void {
-    this.#step = this.#steps.length
-  }
-
-  /** @returns when the next arrival that is due was due; undefined when none is. */
-  take(now: number): number | undefined {
-    if (this.isOver || this.next > now) return undefined
-    const meantAt = this.next
-    this.next = this.#after(meantAt)
-    return meantAt
-  }
-
-  /** @returns once after a step whose waiting arrivals leave with it, its last moment. */
-  crowdLeftAt(now: number): number | undefined {
-    let leftAt: number | undefined
-    for (; (this.#stepEnds[this.#told] ?? Number.POSITIVE_INFINITY) <= now; this.#told++) {
-      if (this.#steps[this.#told]?.leaveAtEnd) leftAt = (this.#stepEnds[this.#told] as number) - 1
-    }
-    return leftAt
-  }
-
-  /** The process has no memory, so at the end of a step it is drawn anew with the next one's rate. */
-  #after(time: number): number {
-    for (let from = time; this.#step < this.#steps.length; this.#step++) {
-      const end = this.#stepEnds[this.#step] as number
-      const next = from + (-Math.log(1 - Math.random()) * 1000) / (this.#steps[this.#step]?.perSecond as number)
-      if (next < end) return next
-      from = end
-    }
-    return Number.POSITIVE_INFINITY
-  }
-}
-
-/** First come, first served. */
-class Waiting {
-  #times: number[] = []
-  #head = 0
-  readonly #patienceMs: number
-  readonly #stats: RunStats
-
-  constructor(patienceMs: number, stats: RunStats) {
-    this.#patienceMs = patienceMs
-    this.#stats = stats
-  }
-
-  get length(): number {
-    return this.#times.length - this.#head
-  }
-
-  add(meantAt: number): void {
-    this.#times.push(meantAt)
-  }
-
-  take(): number | undefined {
-    if (this.length === 0) return undefined
-    const time = this.#times[this.#head++]
-    if (this.#head > FORGET_AT) {
-      this.#times = this.#times.slice(this.#head)
-      this.#head = 0
-    }
-    return time
-  }
-
-  leaveImpatient(now: number): void {
-    while (this.length > 0 && now - (this.#times[this.#head] as number) > this.#patienceMs) {
-      this.take()
-      this.#stats.recordDropped(now)
-    }
-  }
-
-  leave(at: number): void {
-    while (this.take() !== undefined) this.#stats.recordDropped(at)
   }
 }

@@ -4,13 +4,11 @@ import type { Download } from '../check/certificate.ts'
 import type { AcmeClient } from '../client/acme.ts'
 import { RunStats } from '../measure/stats.ts'
 import type { Proof } from '../scenario/challenge.ts'
-import { Unsupported } from '../scenario/scenario.ts'
 import { scenarioNamed } from '../scenario/table.ts'
-import { type LoopControl, runClosedLoop } from './clients.ts'
+import { type LoopControl, runClosedLoop } from './closed-loop.ts'
 import type { FromGenerator, GeneratorJob, Phase, ToGenerator } from './messages.ts'
 import { runOpenLoop } from './open-loop.ts'
-import { forEachAccount, type Prepared, prepare } from './prepare.ts'
-import { lineOf } from './saved-accounts.ts'
+import { type Prepared, prepare } from './prepare.ts'
 
 /** 50,000 chains of about 3 KiB are 150 MB; what comes after them is checked at once, inside the measured time. */
 const MAX_KEPT_DOWNLOADS = 50_000
@@ -29,8 +27,7 @@ let published = 0
 process.on('disconnect', () => process.exit(0))
 process.on('message', (message: ToGenerator) => {
   handle(message).catch((error: unknown) => {
-    const reason = error instanceof Error ? error.message : String(error)
-    send({ type: 'failed', reason, unsupported: error instanceof Unsupported })
+    send({ type: 'failed', reason: error instanceof Error ? error.message : String(error) })
   })
 })
 
@@ -39,18 +36,8 @@ async function handle(message: ToGenerator): Promise<void> {
     case 'prepare':
       job = message.job
       prepared = await withProgress(() => prepare(message.job, stats, collect, publish))
-      send({
-        type: 'ready',
-        thumbprints: prepared.accounts.map((account) => account.thumbprint),
-        newAccounts: job.savesAccounts ? prepared.accounts.slice(job.savedAccounts.length).map(lineOf) : [],
-      })
+      send({ type: 'prepared' })
       break
-    case 'prepare-accounts': {
-      const { scenario, ...made } = requirePrepared()
-      await withProgress(() => forEachAccount(made, scenario.prepareAccount))
-      send({ type: 'accounts-prepared' })
-      break
-    }
     case 'run':
       send(await run(requirePrepared(), message.phase))
       break
@@ -61,15 +48,6 @@ async function handle(message: ToGenerator): Promise<void> {
       publishing.get(message.number)?.()
       publishing.delete(message.number)
       break
-    case 'finish': {
-      const { scenario, ...made } = requirePrepared()
-      const failed = new RunStats()
-      await forEachAccount(made, async (client, context, account) => {
-        await scenario.finishAccount?.(client, context, account).catch((error) => failed.recordFailure(error))
-      })
-      send({ type: 'finished', failures: failed.failures })
-      break
-    }
     case 'check':
       for (const download of downloads) check(download)
       downloads = []
@@ -98,8 +76,8 @@ async function run(
 
 async function withProgress<T>(work: () => Promise<T>): Promise<T> {
   const tell = () => {
-    const { operations, failureCount, refused, dropped } = stats
-    send({ type: 'progress', operations: operations.count, failures: failureCount, refused, dropped })
+    const { failed, refused, dropped } = stats.counts
+    send({ type: 'progress', operations: stats.operations.totalCount, failed, refused, dropped })
   }
   const progress = setInterval(tell, PROGRESS_MS)
   try {
@@ -130,7 +108,7 @@ function collect(download: Download): void {
 function check(download: Download): void {
   checked++
   try {
-    prepared?.checker.check(download)
+    prepared?.checkChain(download)
   } catch (error) {
     checkFailures.recordFailure(error)
   }

@@ -1,54 +1,47 @@
 /**
- * The crypto floor: what the signatures of one operation alone cost with Node's own crypto on this machine, now.
+ * The crypto floor: CPU of the bare signatures of one operation, with Node's own crypto, beside the load.
  *
- * A server cannot do less than verify what it is sent and sign what it issues. Clocks, neighbours and machines change
- * absolute figures; the ratio to a floor measured in the same minute stays comparable.
+ * A server cannot do less than verify what it is sent and sign what it issues. Clocks and neighbours change microseconds
+ * by tens of percent; the ratio to a floor of the same seconds stays comparable.
  */
 
+import { fork } from 'node:child_process'
 import { generateKeyPairSync, sign, verify } from 'node:crypto'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 
-/** How often an operation needs each primitive. */
-export interface FloorParts {
-  /** ES256 verifications of requests (cached key; the signature in DER, because a key among options costs more in Node.js 24). */
-  jwsVerifications: number
-  /** Verification of the P-256 signature of a CSR (DER signatures, cached key). */
-  csrVerifications: number
-  /** P-256 signatures of a certificate. */
+/** P-256 with SHA-256: how often an operation needs each, or microseconds of CPU of one. */
+export interface Crypto {
+  verifications: number
   signatures: number
 }
 
-/** Microseconds of CPU of one execution. */
-export interface CryptoCosts {
-  jwsVerification: number
-  csrVerification: number
-  signature: number
-}
-
-const PRIMITIVES = ['jwsVerification', 'csrVerification', 'signature'] as const
+const WARM_UP = 200
+const PROBE = fileURLToPath(new URL('./floor-probe.js', import.meta.url))
+const ANSWER_MS = 5_000
 
 /** Executes each primitive in turn, and adds up what that took. */
 export class FloorMeter {
-  readonly #run: Record<keyof CryptoCosts, () => unknown>
-  readonly #micros: CryptoCosts = { jwsVerification: 0, csrVerification: 0, signature: 0 }
+  readonly #run: Record<keyof Crypto, () => unknown>
+  readonly #micros: Crypto = { verifications: 0, signatures: 0 }
   #executions = 0
 
   constructor() {
     const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-    // Sizes as on the wire: a JWS signing input, a CertificationRequestInfo, a TBSCertificate.
-    const [jws, csr, tbs] = [Buffer.alloc(420, 'a'), Buffer.alloc(150, 'b'), Buffer.alloc(450, 'c')]
-    const jwsSignature = sign('sha256', jws, privateKey)
-    const csrSignature = sign('sha256', csr, privateKey)
+    // Sizes as on the wire: a JWS signing input, a TBSCertificate.
+    const [jws, tbs] = [Buffer.alloc(420, 'a'), Buffer.alloc(450, 'c')]
+    const signature = sign('sha256', jws, privateKey)
     this.#run = {
-      jwsVerification: () => verify('sha256', jws, publicKey, jwsSignature),
-      csrVerification: () => verify('sha256', csr, publicKey, csrSignature),
-      signature: () => sign('sha256', tbs, privateKey),
+      verifications: () => verify('sha256', jws, publicKey, signature),
+      signatures: () => sign('sha256', tbs, privateKey),
     }
-    for (const primitive of PRIMITIVES) for (let i = 0; i < 200; i++) this.#run[primitive]()
+    for (const run of Object.values(this.#run)) for (let i = 0; i < WARM_UP; i++) run()
   }
 
-  /** CPU time, not wall time: a busy machine must not raise the floor by what it keeps this process waiting. */
+  /** CPU time, not wall time: a busy machine must not raise the floor by waiting. */
   run(executions: number): void {
-    for (const primitive of PRIMITIVES) {
+    for (const primitive of ['verifications', 'signatures'] as const) {
       const before = process.cpuUsage()
       for (let i = 0; i < executions; i++) this.#run[primitive]()
       const { user, system } = process.cpuUsage(before)
@@ -58,38 +51,42 @@ export class FloorMeter {
   }
 
   /** Undefined before the first run. */
-  costs(): CryptoCosts | undefined {
+  costs(): Crypto | undefined {
     if (this.#executions === 0) return undefined
-    const each = (primitive: keyof CryptoCosts) => this.#micros[primitive] / this.#executions
-    return {
-      jwsVerification: each('jwsVerification'),
-      csrVerification: each('csrVerification'),
-      signature: each('signature'),
-    }
+    const { verifications, signatures } = this.#micros
+    return { verifications: verifications / this.#executions, signatures: signatures / this.#executions }
   }
 }
 
-/** Blocks this thread for about `milliseconds`. */
-export function measureCryptoCosts(milliseconds: number): CryptoCosts {
-  const meter = new FloorMeter()
-  const end = performance.now() + milliseconds
-  do meter.run(20)
-  while (performance.now() < end)
-  return meter.costs() as CryptoCosts
+export function floorMicros(needed: Crypto, costs: Crypto): number {
+  return needed.verifications * costs.verifications + needed.signatures * costs.signatures
 }
 
-export function floorMicros(parts: FloorParts, costs: CryptoCosts): number {
-  return (
-    parts.jwsVerifications * costs.jwsVerification +
-    parts.csrVerifications * costs.csrVerification +
-    parts.signatures * costs.signature
-  )
+/** A process that starts takes a tenth of a second of CPU, so it is started before anything is measured. */
+export interface FloorBeside {
+  begin(): void
+  /** Undefined when it had no time to measure, or cannot run here. */
+  end(): Promise<Crypto | undefined>
+  close(): void
 }
 
-export function averageCosts(a: CryptoCosts, b: CryptoCosts): CryptoCosts {
+/** Measures on the processors of a process. @param pid undefined: the server is elsewhere, and has no floor here */
+export function startFloorBeside(pid: number | undefined): FloorBeside {
+  if (pid === undefined) return { begin: () => undefined, end: async () => undefined, close: () => undefined }
+  const processors = /^Cpus_allowed_list:\s*(\S+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? '0'
+  const probe = fork(PROBE, { detached: true, execPath: 'taskset', execArgv: ['-c', processors, process.execPath] })
+  // Without taskset there is no floor.
+  probe.on('error', () => undefined)
   return {
-    jwsVerification: (a.jwsVerification + b.jwsVerification) / 2,
-    csrVerification: (a.csrVerification + b.csrVerification) / 2,
-    signature: (a.signature + b.signature) / 2,
+    begin: () => void (probe.connected && probe.send('begin')),
+    async end() {
+      if (!probe.connected) return undefined
+      const answer = once(probe, 'message', { signal: AbortSignal.timeout(ANSWER_MS) })
+      probe.send('end')
+      // It may have ended meanwhile.
+      const [costs] = await answer.catch(() => [undefined])
+      return (costs as Crypto | null) ?? undefined
+    },
+    close: () => void probe.kill(),
   }
 }

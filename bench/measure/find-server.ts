@@ -2,16 +2,18 @@
 
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
-/** @returns undefined when nobody listens there or the process belongs to another user. */
+/** @returns undefined when nobody listens there or the process belongs to another user */
 export function findListener(port: number): number | undefined {
-  const inodes = new Set(
-    ['/proc/net/tcp', '/proc/net/tcp6'].flatMap((file) => listeningInodes(readOrEmpty(file), port)),
-  )
-  if (inodes.size === 0) return undefined
-  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
-  const holders = pids.filter((pid) => holdsSocket(pid, inodes)).map(Number)
+  const tables = ['/proc/net/tcp', '/proc/net/tcp6'].map((file) => orElse('', () => readFileSync(file, 'latin1')))
+  const sockets = new Set(tables.flatMap((table) => listeningInodes(table, port)).map((inode) => `socket:[${inode}]`))
+  const holds = (pid: string) =>
+    orElse([], () => readdirSync(`/proc/${pid}/fd`)).some((fd) =>
+      sockets.has(orElse('', () => readlinkSync(`/proc/${pid}/fd/${fd}`))),
+    )
+  if (sockets.size === 0) return undefined
+  const holders = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && holds(name))
   // A child that inherited the socket comes after the parent that opened it.
-  return holders.length === 0 ? undefined : Math.min(...holders)
+  return holders.length === 0 ? undefined : Math.min(...holders.map(Number))
 }
 
 /** Inodes of sockets in state LISTEN (0A) on a port, from the text of /proc/net/tcp or tcp6. */
@@ -23,32 +25,11 @@ export function listeningInodes(table: string, port: number): string[] {
   })
 }
 
-function holdsSocket(pid: string, inodes: ReadonlySet<string>): boolean {
+/** What has ended meanwhile, or is not ours to look into, is not found. */
+function orElse<T>(nothing: T, look: () => T): T {
   try {
-    return readdirSync(`/proc/${pid}/fd`).some((fd) => {
-      const inode = /^socket:\[(\d+)\]$/.exec(linkOrEmpty(`/proc/${pid}/fd/${fd}`))?.[1]
-      return inode !== undefined && inodes.has(inode)
-    })
+    return look()
   } catch {
-    // Ended meanwhile, or not ours to look into.
-    return false
-  }
-}
-
-function linkOrEmpty(path: string): string {
-  try {
-    return readlinkSync(path)
-  } catch {
-    // The descriptor was closed between listing and reading.
-    return ''
-  }
-}
-
-function readOrEmpty(file: string): string {
-  try {
-    return readFileSync(file, 'latin1')
-  } catch {
-    // No /proc (not Linux) or no IPv6: nothing listens as far as we can tell.
-    return ''
+    return nothing
   }
 }

@@ -1,15 +1,13 @@
 /**
- * A process that measures the crypto floor while a server is loaded: on the server's processors, a few milliseconds every
- * now and then.
+ * The process that measures the crypto floor on a server's processors while the server is loaded.
  *
- * On a machine whose other processors are at work, the same instructions take up to 1.6 times as long as on an idle one:
- * processors share caches, memory and, behind a hypervisor, cores. What the server uses is inflated by as much, so a floor from an idle
- * moment makes every server look worse than it is.
+ * Processors that are busy together slow each other down: the same loop took 854 µs on an idle machine and 1,360 µs
+ * on a loaded one. A floor from an idle moment would make every server look worse.
  */
 
 import { FloorMeter } from './crypto-floor.ts'
 
-/** A burst takes about 5 ms, so the probe takes about one hundredth of a processor from the server. */
+/** A burst takes about 4 ms, so the probe takes about one hundredth of a processor. */
 const PAUSE_MS = 400
 const EXECUTIONS = 16
 
@@ -19,7 +17,7 @@ process.on('message', (message: 'begin' | 'end') => {
   if (message === 'begin') timer = setInterval(() => meter.run(EXECUTIONS), PAUSE_MS)
   else {
     clearInterval(timer)
-    // A run that was over before the first burst has no costs, and undefined is no message.
+    // Undefined is no message.
     process.send?.(meter.costs() ?? null, () => process.disconnect())
   }
 })

@@ -1,71 +1,60 @@
-/**
- * A latency histogram with bounded relative error, in the manner of HdrHistogram.
- *
- * Whole microseconds below 256 have a bucket each; every octave above has 128 buckets, so that a percentile is at most
- * 1/128 (0.8 %) above the true value, up to 35 minutes. Plain data, so that it crosses processes and merges by addition.
- */
+/** Latency histograms in microseconds, by hdr-histogram-js: two significant digits, so a percentile is at most 1 % off. */
 
-const SUB_BUCKET_BITS = 7
-const SUB_BUCKETS = 1 << SUB_BUCKET_BITS
-const EXACT_BELOW = 2 * SUB_BUCKETS
-const MAX_MICROS = 2 ** 31 - 1
-const BUCKETS = indexOf(MAX_MICROS) + 1
+import { build, decodeFromCompressedBase64, encodeIntoCompressedBase64, type Histogram } from 'hdr-histogram-js'
 
-export interface Histogram {
+export type { Histogram }
+
+/** Milliseconds. */
+export interface Latency {
   count: number
-  /** Milliseconds; so is `max`. */
-  sum: number
+  mean: number
+  p50: number
+  p90: number
+  p95: number
+  p99: number
   max: number
-  buckets: Float64Array
 }
+
+/** Where a distribution is drawn: even steps on a scale of nines, because the tail matters. */
+export const CURVE_PERCENTS: readonly number[] = [
+  ...[0, 10, 20, 30, 40, 50, 60, 70, 80, 85, 90, 92, 94, 95, 96, 97, 98, 98.5, 99],
+  ...[99.2, 99.4, 99.6, 99.8, 99.9, 99.92, 99.94, 99.96, 99.98, 99.99, 100],
+]
+
+/** One hour; what takes longer counts as an hour. */
+const MOST_MICROS = 3_600_000_000
 
 export function emptyHistogram(): Histogram {
-  return { count: 0, sum: 0, max: 0, buckets: new Float64Array(BUCKETS) }
+  const digits = { numberOfSignificantValueDigits: 2, lowestDiscernibleValue: 1, highestTrackableValue: 2 } as const
+  return build({ bitBucketSize: 32, autoResize: true, ...digits })
 }
 
-/** Values beyond 35 minutes count as 35 minutes; `max` stays exact. */
-export function recordValue(histogram: Histogram, ms: number): void {
-  const micros = Math.min(Math.max(Math.round(ms * 1000), 0), MAX_MICROS)
-  histogram.buckets[indexOf(micros)]! += 1
-  histogram.count++
-  histogram.sum += ms
-  if (ms > histogram.max) histogram.max = ms
+export function recordMs(histogram: Histogram, ms: number): void {
+  histogram.recordValue(Math.min(Math.max(Math.round(ms * 1000), 0), MOST_MICROS))
 }
 
-export function mergeInto(target: Histogram, source: Histogram): void {
-  for (let i = 0; i < BUCKETS; i++) target.buckets[i]! += source.buckets[i]!
-  target.count += source.count
-  target.sum += source.sum
-  target.max = Math.max(target.max, source.max)
+/** @param percent 0 to 100 @returns milliseconds; 0 for an empty histogram */
+export function percentileMs(histogram: Histogram, percent: number): number {
+  return histogram.totalCount === 0 ? 0 : histogram.getValueAtPercentile(percent) / 1000
 }
 
-/**
- * @param fraction 0 to 1.
- * @returns milliseconds that at least this fraction of the values do not exceed; 0 for an empty histogram.
- */
-export function percentile(histogram: Histogram, fraction: number): number {
-  const rank = Math.max(1, Math.ceil(fraction * histogram.count))
-  let seen = 0
-  for (let i = 0; i < BUCKETS; i++) {
-    seen += histogram.buckets[i]!
-    if (seen >= rank) return Math.min(highestOf(i) / 1000, histogram.max)
-  }
-  return histogram.max
+export function latencyOf(histogram: Histogram): Latency {
+  const at = (percent: number) => percentileMs(histogram, percent)
+  const count = histogram.totalCount
+  const [mean, max] = count === 0 ? [0, 0] : [histogram.mean / 1000, histogram.maxValue / 1000]
+  return { count, mean, p50: at(50), p90: at(90), p95: at(95), p99: at(99), max }
 }
 
-export function mean(histogram: Histogram): number {
-  return histogram.count === 0 ? 0 : histogram.sum / histogram.count
+/** Milliseconds at `CURVE_PERCENTS`. */
+export function curveOf(histogram: Histogram): number[] {
+  return CURVE_PERCENTS.map((percent) => percentileMs(histogram, percent))
 }
 
-function indexOf(micros: number): number {
-  if (micros < EXACT_BELOW) return micros
-  const shift = 31 - Math.clz32(micros) - SUB_BUCKET_BITS
-  return shift * SUB_BUCKETS + (micros >>> shift)
+/** As text, which crosses processes. */
+export function packHistogram(histogram: Histogram): string {
+  return encodeIntoCompressedBase64(histogram)
 }
 
-/** The largest value that falls into a bucket. */
-function highestOf(index: number): number {
-  if (index < EXACT_BELOW) return index
-  const shift = Math.floor(index / SUB_BUCKETS) - 1
-  return (index - shift * SUB_BUCKETS + 1) * 2 ** shift - 1
+export function addPacked(target: Histogram, packed: string): void {
+  target.add(decodeFromCompressedBase64(packed, 32, false))
 }

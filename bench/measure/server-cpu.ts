@@ -1,81 +1,90 @@
 /**
- * CPU time of a server's processes, by what they are for: service, signer, PostgreSQL.
+ * CPU time of a server's processes, by role: service, signer, PostgreSQL.
  *
- * A sum over a process tree of own time and time of reaped children never loses a process that came and went, such as
- * a PostgreSQL backend: when it ends, its time moves to the parent that waited for it. The difference of two such sums
- * is what the tree used in between.
+ * A sum of own time and time of reaped children loses no process that came and went, such as a PostgreSQL backend:
+ * when it ends, its time moves to the parent that waited for it.
  */
 
-import { type ProcessInfo, TICKS_PER_SECOND } from './proc-stat.ts'
+import { familyOf, type ProcessInfo, TICKS_PER_SECOND } from './proc-stat.ts'
 
 export const ROLES = ['service', 'signer', 'postgres'] as const
 export type Role = (typeof ROLES)[number]
+export type ByRole = Partial<Record<Role, number>>
 
-/** Roots of the trees to look at; those that are absent are found below `service` by their command line. */
-export type ServerPids = Partial<Record<Role, number>>
+export interface ServerSample {
+  /** Seconds since the sampler began; the first sample is at 0. */
+  at: number
+  /** Microseconds since the first sample. */
+  cpu: ByRole
+}
 
-/** Microseconds since each process began; a role nobody has is absent. */
-export type CpuByRole = Partial<Record<Role, number>>
+export interface ServerSampler {
+  /** Empty without a process to look at. */
+  samples: readonly ServerSample[]
+  /** Takes the last one. */
+  end(): void
+}
 
+const INTERVAL_MS = 1000
 const MICROS_PER_TICK = 1_000_000 / TICKS_PER_SECOND
 
 /**
- * Attributes each process below the roots to a role: a given pid has the given role, then the command line decides,
- * then the parent's role. Time of a child that has ended counts for its parent's role.
- * @throws Error when a given process does not exist.
+ * Looks at processes and all below them once a second.
+ * @param pids A service, and what belongs to it without being below it. @throws Error when one does not exist
  */
-export function cpuByRole(processes: readonly ProcessInfo[], pids: ServerPids): CpuByRole {
-  const used: CpuByRole = {}
-  for (const { role, ownTicks, reapedTicks } of processesByRole(processes, pids))
+export function sampleServer(pids: readonly number[]): ServerSampler {
+  if (pids.length === 0) return { samples: [], end: () => undefined }
+  const missing = pids.find((pid) => familyOf(pid).length === 0)
+  if (missing !== undefined) throw new Error(`no process ${missing}`)
+  const before = cpuByRole(pids.flatMap(familyOf))
+  const startedAt = performance.now()
+  const samples: ServerSample[] = []
+  const look = () => {
+    // A server that has ended shows as failed operations; what it used until then stays.
+    if (pids.some((pid) => familyOf(pid).length === 0)) return
+    const processes = pids.flatMap(familyOf)
+    const at = (performance.now() - startedAt) / 1000
+    samples.push({ at, cpu: cpuBetween(before, cpuByRole(processes)) })
+  }
+  look()
+  const timer = setInterval(look, INTERVAL_MS)
+  return {
+    samples,
+    end() {
+      clearInterval(timer)
+      look()
+    },
+  }
+}
+
+/** @param processes Parents before their children. @returns microseconds since each began */
+export function cpuByRole(processes: readonly ProcessInfo[]): ByRole {
+  const used: ByRole = {}
+  for (const { role, ownTicks, reapedTicks } of withRoles(processes))
     used[role] = (used[role] ?? 0) + (ownTicks + reapedTicks) * MICROS_PER_TICK
   return used
 }
 
-/** Every process below the roots once, with its role. @throws Error when a given process does not exist. */
-export function processesByRole(processes: readonly ProcessInfo[], pids: ServerPids): (ProcessInfo & { role: Role })[] {
-  const byPid = new Map(processes.map((process) => [process.pid, process]))
-  const children = groupByParent(processes)
-  const given = new Map(ROLES.flatMap((role) => (pids[role] === undefined ? [] : [[pids[role], role] as const])))
-  const found: (ProcessInfo & { role: Role })[] = []
-  const seen = new Set<number>()
-
-  const visit = (process: ProcessInfo, inherited: Role): void => {
-    if (seen.has(process.pid)) return
-    seen.add(process.pid)
-    const role = given.get(process.pid) ?? roleOfCommand(process.commandLine) ?? inherited
-    found.push({ ...process, role })
-    for (const child of children.get(process.pid) ?? []) visit(child, role)
-  }
-  for (const [pid, role] of given) {
-    const root = byPid.get(pid)
-    if (!root) throw new Error(`no process ${pid} (given as ${role})`)
-    visit(root, role)
-  }
-  return found
-}
-
-/** What each role used between two looks; a role that appeared in between counts from zero. */
-export function cpuBetween(before: CpuByRole, after: CpuByRole): CpuByRole {
+/** A role that appeared in between counts from zero. */
+export function cpuBetween(before: ByRole, after: ByRole): ByRole {
   return Object.fromEntries(
     ROLES.flatMap((role) => (after[role] === undefined ? [] : [[role, after[role] - (before[role] ?? 0)]])),
   )
 }
 
-/** @returns undefined for a command that says neither. */
-export function roleOfCommand(commandLine: readonly string[]): Role | undefined {
-  const program = commandLine[0] ?? ''
-  if (/(^|\/)(postgres|postmaster)(:|$)/.test(program)) return 'postgres'
-  if (commandLine.slice(0, 4).some((word) => /(^|\/)(chancery-signer|signer\/(main\.js|start\.cjs))$/.test(word)))
-    return 'signer'
-  return undefined
+/** The command line decides, then the parent's role. */
+function withRoles(processes: readonly ProcessInfo[]): (ProcessInfo & { role: Role })[] {
+  const roles = new Map<number, Role>()
+  return processes.map((process) => {
+    const role = roleOfCommand(process.commandLine) ?? roles.get(process.parentPid) ?? 'service'
+    roles.set(process.pid, role)
+    return { ...process, role }
+  })
 }
 
-function groupByParent(processes: readonly ProcessInfo[]): Map<number, ProcessInfo[]> {
-  const children = new Map<number, ProcessInfo[]>()
-  for (const process of processes) {
-    const siblings = children.get(process.parentPid)
-    if (siblings) siblings.push(process)
-    else children.set(process.parentPid, [process])
-  }
-  return children
+/** @returns undefined for a command that says neither */
+export function roleOfCommand(commandLine: readonly string[]): Role | undefined {
+  if (/(^|\/)(postgres|postmaster)(:|$)/.test(commandLine[0] ?? '')) return 'postgres'
+  const isSigner = (word: string) => /(^|\/)(chancery-signer|signer\/(main\.js|start\.cjs))$/.test(word)
+  return commandLine.slice(0, 4).some(isSigner) ? 'signer' : undefined
 }

@@ -1,165 +1,163 @@
-/** What one generator process counts while it runs, and how the counts of several become one. */
+/** What a generator process counts while it runs, and how the counts of several processes become one. */
 
-import type { Traffic } from '../client/connection.ts'
 import { Failure, isRefusal } from '../client/failure.ts'
-import { emptyHistogram, type Histogram, mergeInto, recordValue } from './histogram.ts'
-import { mergeSlots, type Slot, TimeSlots } from './time-slots.ts'
+import { addPacked, emptyHistogram, type Histogram, packHistogram, recordMs } from './histogram.ts'
 
-export interface FailureCount {
-  count: number
-  /** The first one's sentence. */
-  example: string
-}
+/** By kind; the example is the first one's sentence. */
+export type FailureCounts = [kind: string, count: { count: number; example: string }][]
 
-/** Plain data: crosses processes as it is. */
-export interface StatsSnapshot extends Traffic {
-  /** Latency of whole operations that succeeded, from when they were meant to begin. */
-  operations: Histogram
-  /** Of `operations`, those that ended before the time was up; all of them when a count ended the run. */
-  withinWindow: number
-  /** Open loop: arrivals; closed loop: 0. */
-  offered: number
-  /** Open loop: arrivals that found no connection in time and went away. */
-  dropped: number
+const noCounts = () => ({
+  /** Operations that succeeded before the time was up; all of them when a count ended the run. */
+  withinWindow: 0,
+  /** Open loop: arrivals, and those that found no connection in time. */
+  offered: 0,
+  dropped: 0,
   /** Operations that ended with 503 and Retry-After. */
-  refused: number
-  /** How late the generator itself was to notice an arrival. */
-  lag: Histogram
-  steps: [name: string, histogram: Histogram][]
-  /** Answers 503 by step. */
-  refusedSteps: [name: string, histogram: Histogram][]
-  failures: [kind: string, count: FailureCount][]
-  /** JWS requests sent, repeated ones included. */
-  signedRequests: number
-  badNonceRetries: number
-  slots: Slot[]
+  refused: 0,
+  failed: 0,
+  signedRequests: 0,
+  badNonceRetries: 0,
+})
+type Counts = ReturnType<typeof noCounts>
+
+const noEnds = () => ({ succeeded: 0, failed: 0, refused: 0, dropped: 0 })
+
+/** A part of the run's time. Counts stand where an operation ended, latencies where it was due. */
+export type Slot = ReturnType<typeof noEnds> & { latency: Histogram }
+
+/** Plain data, for the channel between processes. */
+export interface StatsSnapshot {
+  counts: Counts
+  histograms: [name: string, packed: string][]
+  failures: FailureCounts
+  slots: (Omit<Slot, 'latency'> & { latency: string })[]
 }
 
 export const DEFAULT_SLOT_MS = 1000
+/** An hour of seconds; what comes later counts in the last one. */
+const MAX_SLOTS = 3600
 
-export class RunStats implements StatsSnapshot {
-  sentBytes = 0
-  receivedBytes = 0
+export class RunStats {
+  counts = noCounts()
+  /** Whole operations that succeeded, from when they were due. */
   operations = emptyHistogram()
+  /** How late the generator itself noticed arrivals. */
   lag = emptyHistogram()
-  withinWindow = 0
-  offered = 0
-  dropped = 0
-  refused = 0
-  signedRequests = 0
-  badNonceRetries = 0
-  failureCount = 0
-  readonly #steps = new Map<string, Histogram>()
-  readonly #refusedSteps = new Map<string, Histogram>()
-  readonly #failures = new Map<string, FailureCount>()
-  #time = new TimeSlots(DEFAULT_SLOT_MS, 0)
+  /** By step; refusals as "503 to <step>". */
+  readonly steps = new Map<string, Histogram>()
+  readonly #failures = new Map<string, FailureCounts[0][1]>()
+  slots: Slot[] = []
+  #slotMs = DEFAULT_SLOT_MS
+  #startedAt = 0
 
   recordStep(name: string, ms: number): void {
-    recordValue(histogramIn(this.#steps, name), ms)
-  }
-
-  recordRefusedStep(name: string, ms: number): void {
-    recordValue(histogramIn(this.#refusedSteps, name), ms)
+    recordMs(this.#step(name), ms)
   }
 
   /** Times by `performance.now()`; `windowEndsAt` is infinite when a count ends the run. */
-  recordOperation(meantAt: number, endedAt: number, windowEndsAt: number): void {
-    recordValue(this.operations, endedAt - meantAt)
-    this.#time.recordLatency(meantAt, endedAt - meantAt)
-    this.#time.count('succeeded', endedAt)
-    if (endedAt <= windowEndsAt) this.withinWindow++
+  recordOperation(dueAt: number, endedAt: number, windowEndsAt: number): void {
+    recordMs(this.operations, endedAt - dueAt)
+    recordMs(this.#slot(dueAt).latency, endedAt - dueAt)
+    this.#slot(endedAt).succeeded++
+    if (endedAt <= windowEndsAt) this.counts.withinWindow++
   }
 
   recordArrival(lagMs: number): void {
-    this.offered++
-    recordValue(this.lag, lagMs)
+    this.counts.offered++
+    recordMs(this.lag, lagMs)
   }
 
   recordDropped(now: number): void {
-    this.dropped++
-    this.#time.count('dropped', now)
+    this.counts.dropped++
+    this.#slot(now).dropped++
   }
 
-  /** An operation that did not come to its end: refused with Retry-After, or failed. */
+  /** An operation that was refused with Retry-After, or failed. */
   recordFailure(error: unknown): void {
-    const refused = isRefusal(error)
-    this.#time.count(refused ? 'refused' : 'failed', performance.now())
-    if (refused) {
-      this.refused++
+    const slot = this.#slot(performance.now())
+    if (isRefusal(error)) {
+      this.counts.refused++
+      slot.refused++
       return
     }
+    slot.failed++
     const kind = error instanceof Failure ? error.kind : 'generator'
-    const example = error instanceof Error ? error.message : String(error)
-    this.#addFailure(kind, { count: 1, example })
+    this.addFailures([[kind, { count: 1, example: error instanceof Error ? error.message : String(error) }]])
   }
 
-  add(other: StatsSnapshot): void {
-    mergeInto(this.operations, other.operations)
-    mergeInto(this.lag, other.lag)
-    for (const [name, histogram] of other.steps) mergeInto(histogramIn(this.#steps, name), histogram)
-    for (const [name, histogram] of other.refusedSteps) mergeInto(histogramIn(this.#refusedSteps, name), histogram)
-    this.addFailures(other.failures)
-    mergeSlots(this.#time.slots, other.slots)
-    for (const name of SUMS) this[name] += other[name]
+  addFailures(failures: FailureCounts): void {
+    for (const [kind, { count, example }] of failures) {
+      this.counts.failed += count
+      const known = this.#failures.get(kind)
+      this.#failures.set(kind, { count: count + (known?.count ?? 0), example: known?.example ?? example })
+    }
   }
 
-  addFailures(failures: readonly [kind: string, count: FailureCount][]): void {
-    for (const [kind, failure] of failures) this.#addFailure(kind, failure)
-  }
-
-  /** The same object counts on from zero, and from now: connections hold on to it. */
+  /** Starts from zero, now. The same object goes on, because clients hold on to it. */
   reset(slotMs = DEFAULT_SLOT_MS): void {
-    for (const name of SUMS) this[name] = 0
-    this.failureCount = 0
+    this.counts = noCounts()
     this.operations = emptyHistogram()
     this.lag = emptyHistogram()
-    this.#time = new TimeSlots(slotMs, performance.now())
-    this.#steps.clear()
-    this.#refusedSteps.clear()
+    this.steps.clear()
     this.#failures.clear()
+    this.slots = []
+    this.#slotMs = slotMs
+    this.#startedAt = performance.now()
   }
 
-  get steps(): [string, Histogram][] {
-    return [...this.#steps]
-  }
-
-  get refusedSteps(): [string, Histogram][] {
-    return [...this.#refusedSteps]
-  }
-
-  get failures(): [string, FailureCount][] {
+  get failures(): FailureCounts {
     return [...this.#failures].sort(([, a], [, b]) => b.count - a.count)
   }
 
-  get slots(): Slot[] {
-    return this.#time.slots
-  }
-
-  /** The form that crosses processes: getters and private fields would not. */
   snapshot(): StatsSnapshot {
-    const { operations, lag, steps, refusedSteps, failures, slots } = this
-    const sums = Object.fromEntries(SUMS.map((name) => [name, this[name]])) as Record<(typeof SUMS)[number], number>
-    return { ...sums, operations, lag, steps, refusedSteps, failures, slots }
+    const all: [string, Histogram][] = [['', this.operations], ['lag', this.lag], ...this.steps]
+    return {
+      counts: this.counts,
+      histograms: all.map(([name, histogram]) => [name, packHistogram(histogram)]),
+      failures: this.failures,
+      slots: this.slots.map((slot) => ({ ...slot, latency: packHistogram(slot.latency) })),
+    }
   }
 
-  #addFailure(kind: string, { count, example }: FailureCount): void {
-    this.failureCount += count
-    const known = this.#failures.get(kind)
-    if (known) known.count += count
-    else this.#failures.set(kind, { count, example })
+  add({ counts: { failed: _, ...counts }, histograms, failures, slots }: StatsSnapshot): void {
+    addTo(this.counts, counts)
+    this.addFailures(failures)
+    for (const [name, packed] of histograms)
+      addPacked(name === '' ? this.operations : name === 'lag' ? this.lag : this.#step(name), packed)
+    for (const [index, { latency, ...ends }] of slots.entries()) {
+      const own = this.#slotNumber(index)
+      addTo(own, ends)
+      addPacked(own.latency, latency)
+    }
+  }
+
+  #step(name: string): Histogram {
+    const histogram = this.steps.get(name) ?? emptyHistogram()
+    this.steps.set(name, histogram)
+    return histogram
+  }
+
+  #slot(at: number): Slot {
+    return this.#slotNumber(Math.floor((at - this.#startedAt) / this.#slotMs))
+  }
+
+  #slotNumber(number: number): Slot {
+    const index = Math.min(Math.max(number, 0), MAX_SLOTS - 1)
+    while (this.slots.length <= index) this.slots.push({ ...noEnds(), latency: emptyHistogram() })
+    return this.slots[index]!
   }
 }
 
-/** What adds up by itself. */
-const SUMS = [
-  ...(['sentBytes', 'receivedBytes', 'withinWindow', 'offered', 'dropped', 'refused'] as const),
-  ...(['signedRequests', 'badNonceRetries'] as const),
-] as const
+/** Several slots as one. */
+export function sumOfSlots(slots: readonly Slot[]): Slot {
+  const sum: Slot = { ...noEnds(), latency: emptyHistogram() }
+  for (const { latency, ...ends } of slots) {
+    addTo(sum, ends)
+    sum.latency.add(latency)
+  }
+  return sum
+}
 
-function histogramIn(map: Map<string, Histogram>, name: string): Histogram {
-  const known = map.get(name)
-  if (known) return known
-  const histogram = emptyHistogram()
-  map.set(name, histogram)
-  return histogram
+function addTo<K extends string>(sums: Record<NoInfer<K>, number>, others: Readonly<Record<K, number>>): void {
+  for (const name of Object.keys(others) as K[]) sums[name] += others[name]
 }

@@ -1,89 +1,102 @@
-/** The JSON file: everything a run measured, with what a reader needs to judge it. Described in docs/benchmarks.md; `version` rises when a reader would break. */
+/** The JSON file: everything a run measured, with what a reader needs to judge it; and the HTML page that loads it. */
 
 import { execFileSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { cpus, loadavg, release, totalmem } from 'node:os'
-import type { AbuseResult } from '../abuse/result.ts'
-import type { MicroFigures } from '../micro/micro.ts'
-import type { OverloadResult } from '../overload/result.ts'
-import type { ScenarioProfile } from '../profile/profile.ts'
-import type { ScaleRow } from '../scale/result.ts'
+import path from 'node:path'
+import { CURVE_PERCENTS, type Latency } from '../measure/histogram.ts'
+import type { Slot } from '../measure/stats.ts'
+import type { Plan } from '../options.ts'
+import { OWN_ROOT } from '../servers/build.ts'
 import type { Subject } from '../servers/contestant.ts'
-import type { SignerRow } from '../signer/text.ts'
-import type { Measured } from './summary.ts'
+import type { Result } from './result.ts'
+import { LABELS, type Measured } from './summary.ts'
+import { ROLE_NAMES } from './text.ts'
 
-export interface Machine {
-  processor: string
-  processors: number
-  memoryBytes: number
-  system: string
-  node: string
-  /** Of one minute, when the run began. */
-  loadAverage: number
-}
-
+/** `version` rises when a reader would break. */
 export interface BenchDocument {
   format: 'chancery-bench'
-  version: 1
+  version: 2
   /** Arguments of the command. */
   command: string[]
   startedAt: string
   endedAt: string
-  /** The signal that ended it early: what follows is what was measured until then. Undefined when it went on to its end. */
+  /** The signal that ended it early: what follows is what was measured until then. */
   interruptedBy: string | undefined
   /** Of the bench itself; undefined outside a git work tree. */
   commit: string | undefined
-  machine: Machine
+  machine: ReturnType<typeof describeMachine>
+  /** Where the curves of results are taken. */
+  curvePercents: readonly number[]
+  /** For people: names of figures and roles. */
+  labels: typeof LABELS
+  roles: typeof ROLE_NAMES
   /** In the order in which rounds and figures list them: A, B, … */
   servers: Subject[]
   measurements: Measured[]
   overload: OverloadResult[]
-  abuse: AbuseResult[]
-  scale: ScaleRow[]
-  profiles: ScenarioProfile[]
-  /** Undefined unless it is the command's. */
-  micro: MicroFigures | undefined
-  signer: SignerRow[]
+}
+
+export interface OverloadResult {
+  server: string
+  /** The closed loop that found the maximum, and the open loop of calm, flood and calm. */
+  maximum: Result
+  run: Result
+  /** Arrivals a second. */
+  offered: { calm: number; flood: number }
+  /** Successes a second in the flood by the maximum: in all of it, and in its worst five seconds. */
+  goodputShare: number
+  worstGoodputShare: number
+  /** What became of the arrivals of the flood. */
+  flood: Omit<Slot, 'latency'>
+  latency: { before: Latency; flood: Latency; after: Latency }
+  /** From the end of the flood until latency is what it was before; undefined when it never was. */
+  recoverySeconds: number | undefined
 }
 
 /** What a command has measured; the other parts are empty. */
-export type Parts = Partial<
-  Pick<BenchDocument, 'measurements' | 'overload' | 'abuse' | 'scale' | 'profiles' | 'micro' | 'signer'>
->
+export type Parts = Pick<BenchDocument, 'servers'> & Partial<Pick<BenchDocument, 'measurements' | 'overload'>>
 
-/**
- * @param interruptedBy Asked in the end.
- * @returns a function that makes the document when the run has ended.
- */
-export function beginDocument(command: string[], interruptedBy: () => string | undefined) {
+/** @returns a function that makes the document when the run has ended */
+export function beginDocument(command: string[]) {
   const startedAt = new Date().toISOString()
   const machine = describeMachine()
-  return (servers: Subject[], parts: Parts): BenchDocument => ({
-    format: 'chancery-bench',
-    version: 1,
-    command,
-    startedAt,
-    endedAt: new Date().toISOString(),
-    interruptedBy: interruptedBy(),
-    commit: ownCommit(),
-    machine,
-    servers,
-    measurements: parts.measurements ?? [],
-    overload: parts.overload ?? [],
-    abuse: parts.abuse ?? [],
-    scale: parts.scale ?? [],
-    profiles: parts.profiles ?? [],
-    micro: parts.micro,
-    signer: parts.signer ?? [],
+  return (parts: Parts, interruptedBy: string | undefined): BenchDocument => ({
+    ...{ format: 'chancery-bench', version: 2, command, startedAt, endedAt: new Date().toISOString(), interruptedBy },
+    ...{ commit: ownCommit(), machine, curvePercents: CURVE_PERCENTS, labels: LABELS, roles: ROLE_NAMES },
+    ...{ measurements: [], overload: [], ...parts },
   })
 }
 
-function describeMachine(): Machine {
+/** What was asked for. @throws Error when a file cannot be written */
+export function writeFiles({ jsonFile, htmlFile }: Pick<Plan, 'jsonFile' | 'htmlFile'>, content: BenchDocument): void {
+  if (jsonFile !== undefined) writeFileSync(jsonFile, `${JSON.stringify(content, null, 2)}\n`)
+  if (htmlFile !== undefined) writeFileSync(htmlFile, renderHtml(content))
+}
+
+/** One page that needs nothing else: template, script, uPlot and the data in it. */
+export function renderHtml(content: BenchDocument): string {
+  const uplot = path.dirname(createRequire(import.meta.url).resolve('uplot/package.json'))
+  const own = path.join(OWN_ROOT, 'bench/report')
+  const parts: Readonly<Record<string, string>> = {
+    'uplot.css': readFileSync(path.join(uplot, 'dist/uPlot.min.css'), 'utf8'),
+    'uplot.js': readFileSync(path.join(uplot, 'dist/uPlot.iife.min.js'), 'utf8'),
+    'page.js': readFileSync(path.join(own, 'page.js'), 'utf8'),
+    // "<" would end the script element early.
+    data: JSON.stringify(content).replaceAll('<', '\\u003c'),
+  }
+  const template = readFileSync(path.join(own, 'page.html'), 'utf8')
+  return template.replaceAll(/\/\*\{(.+?)\}\*\/|"\{(data)\}"/g, (_, name = 'data') => parts[name] ?? '')
+}
+
+function describeMachine() {
   return {
     processor: cpus()[0]?.model.trim() ?? 'unknown',
     processors: cpus().length,
     memoryBytes: totalmem(),
-    system: `${process.platform} ${release()}`,
-    node: process.version,
+    ...{ system: `${process.platform} ${release()}`, node: process.version },
+    /** Of one minute, when the run began. */
     loadAverage: loadavg()[0] ?? 0,
   }
 }
@@ -91,11 +104,8 @@ function describeMachine(): Machine {
 function ownCommit(): string | undefined {
   try {
     const args = ['describe', '--always', '--dirty', '--abbrev=7', '--exclude=*']
-    return execFileSync('git', args, {
-      cwd: import.meta.dirname,
-      encoding: 'utf8',
-      stdio: ['ignore', 'pipe', 'ignore'],
-    }).trim()
+    const cwd = import.meta.dirname
+    return execFileSync('git', args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
   } catch {
     // An unpacked archive has no history.
     return undefined

@@ -12,9 +12,6 @@ const INTERVAL_MS = 1000
 
 export function progressLine(out: NodeJS.WriteStream): ProgressLine {
   let timer: NodeJS.Timeout | undefined
-  /** Says where a part that has counts has ended; on a terminal nobody could read it. */
-  let conclude: () => void = () => undefined
-
   const write = (line: string) => {
     if (out.isTTY) out.write(`\r\x1b[K${line.slice(0, (out.columns || 80) - 1)}`)
     else out.write(`${line}\n`)
@@ -22,8 +19,6 @@ export function progressLine(out: NodeJS.WriteStream): ProgressLine {
   const end = () => {
     clearInterval(timer)
     timer = undefined
-    conclude()
-    conclude = () => undefined
     if (out.isTTY) out.write('\r\x1b[K')
   }
   return {
@@ -32,29 +27,16 @@ export function progressLine(out: NodeJS.WriteStream): ProgressLine {
       write(phase)
       if (!read) return
       const startedAt = performance.now()
-      const seconds = () => (performance.now() - startedAt) / 1000
-      let last = read()
-      conclude = () => {
-        const now = read()
-        // Counts that have begun anew are those of the next part already.
-        if (!out.isTTY && now.operations > 0 && now.operations >= last.operations)
-          write(renderCounts(phase, seconds(), now))
-      }
+      let last = read().operations
       timer = setInterval(() => {
         const now = read()
-        write(renderCounts(phase, seconds(), now, now.operations - last.operations))
-        last = now
+        const seconds = ((performance.now() - startedAt) / 1000).toFixed(0)
+        const counts = (['failed', 'refused', 'dropped'] as const).filter((name) => now[name] > 0)
+        const others = counts.map((name) => `, ${now[name]} ${name}`).join('')
+        write(`${phase} ${seconds} s: ${now.operations - last}/s, ${now.operations} done${others}`)
+        last = now.operations
       }, INTERVAL_MS)
     },
     end,
   }
-}
-
-/** @param perSecond In the last second; absent in the end. */
-function renderCounts(phase: string, seconds: number, progress: Progress, perSecond?: number): string {
-  const others = (['failures', 'refused', 'dropped'] as const)
-    .filter((name) => progress[name] > 0)
-    .map((name) => `, ${progress[name]} ${name === 'failures' ? 'failed' : name}`)
-  const rate = perSecond === undefined ? '' : `${perSecond}/s, `
-  return `${phase} ${seconds.toFixed(0)} s: ${rate}${progress.operations} done${others.join('')}`
 }

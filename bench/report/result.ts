@@ -1,105 +1,74 @@
 /** The result of one scenario as plain data: what the text table shows and the JSON file holds. */
 
-import { cpus } from 'node:os'
-import { isCheckFailure } from '../client/failure.ts'
-import type { BusiestThreads } from '../measure/busy-threads.ts'
-import { averageCosts, type CryptoCosts, floorMicros } from '../measure/crypto-floor.ts'
-import { type CpuByRole, ROLES } from '../measure/server-cpu.ts'
-import { busiestInWindow, type ServerSample } from '../measure/server-sampler.ts'
-import type { RunStats } from '../measure/stats.ts'
-import type { Options } from '../options/options.ts'
+import { type Crypto, floorMicros } from '../measure/crypto-floor.ts'
+import { curveOf, type Latency, latencyOf, percentileMs } from '../measure/histogram.ts'
+import { type ByRole, cpuBetween, ROLES, type ServerSample } from '../measure/server-cpu.ts'
+import type { RunStats, Slot } from '../measure/stats.ts'
+import type { Options } from '../options.ts'
 import { type ScenarioName, scenarioNamed } from '../scenario/table.ts'
-import { buildSeries, curveOf, type Latency, latencyOf, type Series } from './series.ts'
 
-/** From here on a processor of the generator's has no time to spare. */
-export const BUSY_CORES = 0.85
+/** From here on a generator process has no time to spare. */
+const BUSY_CORES = 0.85
 /** How late a generator that keeps up never is. */
 const LATE_MS = 50
 
-/** How operations were begun. */
+/** How operations were begun; `ofMaximum` is the rate as part of what the closed loop before it reached. */
 export type LoadShape =
   | { kind: 'closed' }
-  | {
-      kind: 'open'
-      /** Of the arrivals. */
-      perSecond: number
-      /** The rate as part of what the closed loop before it reached; undefined when it was given as a number. */
-      ofMaximum: number | undefined
-      connections: number
-      patienceSeconds: number
-    }
+  | { kind: 'open'; perSecond: number; ofMaximum: number | undefined; connections: number }
 
-/** Microseconds of CPU per successful operation. */
-export interface OperationCpu {
-  /** Absent roles were not found or not looked for. */
-  server: CpuByRole
-  serverTotal: number | undefined
-  /** All generator processes. */
-  generator: number
-  /** The process that started them, which answers challenges. */
-  responder: number
+/** One slot of time. Counts stand where operations ended, latencies where they were due; milliseconds. */
+export interface SeriesSlot extends Omit<Slot, 'latency'> {
+  /** Seconds from the start of the measurement to the start of the slot. */
+  at: number
+  p50: number
+  p99: number
 }
 
-export interface Floor {
-  before: CryptoCosts
-  after: CryptoCosts
-  /** On the server's processors under the same load; undefined where that could not be measured. */
-  beside: CryptoCosts | undefined
-  /** For one operation: beside the load, else from the average of before and after. */
-  micros: number
-  /** From the average of before and after, when the machine had nothing to do for us. */
-  idleMicros: number
-  /** Server CPU per operation divided by it; undefined without server CPU. */
-  serverRatio: number | undefined
+export interface Series {
+  slotSeconds: number
+  slots: SeriesSlot[]
+  /** Cores in use since the sample before. */
+  server: { at: number; cores: ByRole }[]
 }
 
 export interface Result {
   scenario: ScenarioName
   directory: string
-  /** Type of the challenges that were met. */
   challenge: string
   load: LoadShape
   startedAt: string
   clients: number
   processes: number
   accounts: number
-  warmupSeconds: number
-  signing: string
-  node: string
-  processor: string
   seconds: number
   succeeded: number
   failed: number
-  /** Open loop: arrivals. */
+  /** Open loop: arrivals, and those that found no connection in time. */
   offered: number
-  /** Open loop: arrivals that found no connection in time. */
   dropped: number
-  /** Operations answered 503 with Retry-After, and how fast each step said so. */
+  /** Answered 503 with Retry-After. */
   refused: number
-  refusals: Record<string, Latency>
   perSecond: number
   latency: Latency
+  /** Requests by step; "503 to <step>" is how fast a step was refused. */
   steps: Record<string, Latency>
   /** Open loop: how late the generator noticed arrivals; part of every latency. */
   lag: Latency | undefined
-  /** Milliseconds at `CURVE_FRACTIONS`, of whole operations ("operation"), of each step, and of "503 to <step>". */
+  /** Milliseconds at `CURVE_PERCENTS`, of whole operations ("operation") and of each step. */
   curves: Record<string, number[]>
   series: Series
   failures: { kind: string; count: number; example: string }[]
   /** Certificates whose names, key and chain were checked. */
   certificatesChecked: number
-  checksPassed: boolean
   signedRequests: number
   badNonceRetries: number
-  sentBytes: number
-  receivedBytes: number
-  /** Undefined when nothing succeeded. */
-  cpu: OperationCpu | undefined
-  /** While operations were begun; undefined where that could not be looked at. */
-  busiest: BusiestThreads | undefined
-  /** CPU of the busiest generator process in cores: near 1 it is the generator that is measured. */
+  /** Microseconds of CPU per successful operation; undefined when nothing succeeded. */
+  cpu: { server: ByRole; serverTotal: number | undefined; generator: number; responder: number } | undefined
+  /** CPU of the busiest generator process in cores. */
   generatorCores: number
-  floor: Floor | undefined
+  /** Of one operation; undefined where nothing is signed, or the server is not on this machine. */
+  floor: { costs: Crypto; micros: number; serverRatio: number | undefined } | undefined
 }
 
 export interface Measurement {
@@ -110,105 +79,81 @@ export interface Measurement {
   seconds: number
   stats: RunStats
   certificatesChecked: number
-  /** Until the last operation had ended. */
   samples: readonly ServerSample[]
   generatorCpuMicros: number
-  /** Of the busiest process. */
   generatorCores: number
   responderCpuMicros: number
-  costsBefore: CryptoCosts
-  costsBeside: CryptoCosts | undefined
-  costsAfter: CryptoCosts
+  costs: Crypto | undefined
 }
 
 export function buildResult(options: Options, measured: Measurement): Result {
-  const { stats, seconds, scenario } = measured
+  const { stats, seconds, scenario, load, startedAt, certificatesChecked, generatorCores } = measured
+  const { operations, counts } = stats
+  const { clients, processes, challengeType, directoryUrl } = options
+  const { offered, dropped, refused, failed, signedRequests, badNonceRetries } = counts
   const cpu = cpuPerOperation(measured)
-  const failures = stats.failures.map(([kind, { count, example }]) => ({ kind, count, example }))
   return {
-    scenario,
-    load: measured.load,
-    directory: options.directoryUrl,
-    startedAt: measured.startedAt.toISOString(),
-    challenge: options.challengeType,
-    clients: options.clients,
-    processes: options.processes,
-    accounts: scenarioNamed(scenario).usesAccounts ? options.accounts : 0,
-    warmupSeconds: options.warmupMs / 1000,
-    signing: options.signing,
-    node: process.version,
-    processor: `${cpus().length} × ${cpus()[0]?.model ?? 'unknown'}`,
-    seconds,
-    succeeded: stats.operations.count,
-    failed: stats.failureCount,
-    offered: stats.offered,
-    dropped: stats.dropped,
-    refused: stats.refused,
-    refusals: Object.fromEntries(stats.refusedSteps.map(([name, histogram]) => [name, latencyOf(histogram)])),
-    perSecond: stats.withinWindow / seconds,
-    latency: latencyOf(stats.operations),
-    steps: Object.fromEntries(stats.steps.map(([name, histogram]) => [name, latencyOf(histogram)])),
-    lag: measured.load.kind === 'open' ? latencyOf(stats.lag) : undefined,
-    curves: Object.fromEntries(
-      [
-        ['operation', stats.operations] as const,
-        ...stats.steps,
-        ...stats.refusedSteps.map(([name, histogram]) => [`503 to ${name}`, histogram] as const),
-      ].map(([name, histogram]) => [name, curveOf(histogram)]),
-    ),
-    series: buildSeries(stats.slots, measured.slotMs, measured.samples),
-    failures,
-    certificatesChecked: measured.certificatesChecked,
-    checksPassed: !failures.some(({ kind }) => isCheckFailure(kind)),
-    signedRequests: stats.signedRequests,
-    badNonceRetries: stats.badNonceRetries,
-    sentBytes: stats.sentBytes,
-    receivedBytes: stats.receivedBytes,
-    cpu,
-    busiest: busiestInWindow(measured.samples, 0, seconds),
-    generatorCores: measured.generatorCores,
+    ...{ scenario, load, directory: directoryUrl, challenge: challengeType, startedAt: startedAt.toISOString() },
+    ...{ clients, processes, accounts: scenarioNamed(scenario).usesAccounts ? options.accounts : 0, seconds },
+    ...{ succeeded: operations.totalCount, failed, offered, dropped, refused },
+    perSecond: counts.withinWindow / seconds,
+    latency: latencyOf(operations),
+    steps: Object.fromEntries([...stats.steps].map(([name, histogram]) => [name, latencyOf(histogram)])),
+    lag: load.kind === 'open' ? latencyOf(stats.lag) : undefined,
+    curves: Object.fromEntries([['operation', curveOf(operations)], ...curvesOf(stats)]),
+    series: seriesOf(measured),
+    failures: stats.failures.map(([kind, { count, example }]) => ({ kind, count, example })),
+    ...{ certificatesChecked, signedRequests, badNonceRetries, cpu, generatorCores },
     floor: floorOf(measured, cpu),
   }
 }
 
-/** The generator had no core to spare or could not keep its own times, so a faster one might have measured otherwise. */
+/** A faster generator might have measured otherwise. */
 export function isGeneratorBusy({ generatorCores, lag }: Result): boolean {
   return generatorCores > BUSY_CORES || (lag?.p99 ?? 0) > LATE_MS
 }
 
-/** What decides the exit code. Refusals of an overload and drops of an open loop are what was asked for, and no failures. */
+/** What decides the exit code. Refusals and drops were asked for, and are no failures. */
 export function isGood({ failures, succeeded }: Result): boolean {
   return failures.length === 0 && succeeded > 0
 }
 
-function cpuPerOperation(measured: Measurement): OperationCpu | undefined {
-  const { samples, generatorCpuMicros, responderCpuMicros } = measured
-  const serverCpu: CpuByRole = samples.at(-1)?.cpu ?? {}
-  const operations = measured.stats.operations.count
-  if (operations === 0) return undefined
-  const found = ROLES.filter((role) => serverCpu[role] !== undefined)
-  const server: CpuByRole = Object.fromEntries(found.map((role) => [role, serverCpu[role]! / operations]))
-  const total = found.reduce((sum, role) => sum + server[role]!, 0)
+function curvesOf({ steps }: RunStats): [string, number[]][] {
+  return [...steps].map(([name, histogram]) => [name, curveOf(histogram)])
+}
+
+function seriesOf({ stats, slotMs, samples }: Measurement): Series {
   return {
-    server,
-    serverTotal: found.length === 0 ? undefined : total,
-    generator: generatorCpuMicros / operations,
-    responder: responderCpuMicros / operations,
+    slotSeconds: slotMs / 1000,
+    slots: stats.slots.map(({ latency, ...counts }, index) => ({
+      ...{ at: (index * slotMs) / 1000, ...counts },
+      ...{ p50: percentileMs(latency, 50), p99: percentileMs(latency, 99) },
+    })),
+    server: samples.map((sample, index) => {
+      const { at, cpu } = sample
+      const before = samples[index - 1] ?? sample
+      const micros = Math.max(at - before.at, 0.001) * 1_000_000
+      const used = Object.entries(cpuBetween(before.cpu, cpu))
+      return { at, cores: Object.fromEntries(used.map(([role, value]) => [role, value / micros])) }
+    }),
   }
 }
 
-function floorOf(measured: Measurement, cpu: OperationCpu | undefined): Floor | undefined {
-  const { scenario, costsBefore, costsBeside, costsAfter } = measured
-  const parts = scenarioNamed(scenario).floor
-  if (!parts) return undefined
-  const idleCosts = averageCosts(costsBefore, costsAfter)
-  const micros = floorMicros(parts, costsBeside ?? idleCosts)
+function cpuPerOperation({ stats, samples, generatorCpuMicros, responderCpuMicros }: Measurement): Result['cpu'] {
+  const { totalCount } = stats.operations
+  if (totalCount === 0) return undefined
+  const used = samples.at(-1)?.cpu ?? {}
+  const found = ROLES.flatMap((role) => (used[role] === undefined ? [] : [[role, used[role] / totalCount] as const]))
   return {
-    before: costsBefore,
-    after: costsAfter,
-    beside: costsBeside,
-    micros,
-    idleMicros: floorMicros(parts, idleCosts),
-    serverRatio: cpu?.serverTotal === undefined ? undefined : cpu.serverTotal / micros,
+    server: Object.fromEntries(found),
+    serverTotal: found.length === 0 ? undefined : found.reduce((sum, [, micros]) => sum + micros, 0),
+    ...{ generator: generatorCpuMicros / totalCount, responder: responderCpuMicros / totalCount },
   }
+}
+
+function floorOf({ scenario, costs }: Measurement, cpu: Result['cpu']): Result['floor'] {
+  const parts = scenarioNamed(scenario).floor
+  if (!parts || !costs) return undefined
+  const micros = floorMicros(parts, costs)
+  return { costs, micros, serverRatio: cpu?.serverTotal === undefined ? undefined : cpu.serverTotal / micros }
 }

@@ -10,7 +10,7 @@ import type { ScenarioName } from '../scenario/table.ts'
 import type { LoadShape, Result } from './result.ts'
 
 /** A server whose turn gave no figures: it could not be asked, died, or did nothing that was asked. */
-export interface Broken {
+interface Broken {
   broken: string
 }
 
@@ -40,7 +40,7 @@ export interface Measured {
 }
 
 const cpuOf = (role: Role) => (result: Result) => result.cpu?.server[role]
-const floorsOf = (role: Role) => (result: Result) => inFloors(result, result.cpu?.server[role])
+const floorsOf = (role: Role) => (result: Result) => quotient(cpuOf(role)(result), result.floor?.micros)
 
 /** Every figure by its name in the JSON file, in the order of the report. */
 const FIGURES = {
@@ -58,6 +58,13 @@ const FIGURES = {
 } as const satisfies Record<string, (result: Result) => number | undefined>
 
 export type FigureName = keyof typeof FIGURES
+
+export const LABELS: Record<FigureName, string> = {
+  ...{ perSecond: 'per second', p50Ms: 'latency p50, ms', p99Ms: 'latency p99, ms' },
+  ...{ serviceMicros: 'CPU service, µs', signerMicros: 'CPU signer, µs', postgresMicros: 'CPU PostgreSQL, µs' },
+  ...{ serverMicros: 'CPU in all, µs', serviceFloors: 'service, × floor', signerFloors: 'signer, × floor' },
+  ...{ postgresFloors: 'PostgreSQL, × floor', serverFloors: 'in all, × floor' },
+}
 
 export function isBroken(turn: Turn): turn is Broken {
   return 'broken' in turn
@@ -90,14 +97,6 @@ export function nameOfLoad(load: LoadShape): string {
   return `open loop, ${load.perSecond}/s`
 }
 
-export function median(values: readonly number[]): number {
-  const sorted = values.toSorted((x, y) => x - y)
-  const upper = Math.floor(sorted.length / 2)
-  const [low, high] = [sorted[(sorted.length - 1) >> 1], sorted[upper]]
-  if (low === undefined || high === undefined) throw new Error('no median of nothing')
-  return (low + high) / 2
-}
-
 /** @param values By round, then by server. */
 function figureOf(values: (number | undefined)[][]): Figure {
   const servers = (values[0] ?? []).map((_, index) => spreadOf(values.map((round) => round[index])))
@@ -107,17 +106,15 @@ function figureOf(values: (number | undefined)[][]): Figure {
   return { servers, ratios }
 }
 
-export function quotient(value: number | undefined, by: number | undefined): number | undefined {
+function quotient(value: number | undefined, by: number | undefined): number | undefined {
   return value === undefined || by === undefined || by === 0 ? undefined : value / by
 }
 
-/** Of what is there; a round in which a server was broken does not take its other rounds away. */
-export function spreadOf(values: (number | undefined)[]): Spread | undefined {
-  const present = values.filter((value) => value !== undefined)
-  if (present.length === 0) return undefined
-  return { median: median(present), lowest: Math.min(...present), highest: Math.max(...present) }
-}
-
-function inFloors({ floor }: Result, micros: number | undefined): number | undefined {
-  return floor === undefined || micros === undefined ? undefined : micros / floor.micros
+/** Of what is there: a round in which a server was broken does not take its other rounds away. */
+function spreadOf(values: (number | undefined)[]): Spread | undefined {
+  const sorted = values.filter((value) => value !== undefined).sort((x, y) => x - y)
+  const [lowest, highest] = [sorted[0], sorted.at(-1)]
+  if (lowest === undefined || highest === undefined) return undefined
+  const [low, high] = [sorted[(sorted.length - 1) >> 1] as number, sorted[sorted.length >> 1] as number]
+  return { median: (low + high) / 2, lowest, highest }
 }

@@ -2,14 +2,8 @@
 
 import { startDnsResponder } from './dns.ts'
 import { startHttp01Responder } from './http-01.ts'
-import type { Proofs } from './proofs.ts'
+import type { Proofs, Responder } from './listen.ts'
 import { startTlsAlpn01Responder } from './tls-alpn-01.ts'
-
-export interface Responder {
-  /** Held answers wait, and go out when holding ends. */
-  hold?(isHeld: boolean): void
-  close(): Promise<void>
-}
 
 /** Port 0 starts no responder. */
 export interface ResponderPlaces {
@@ -25,16 +19,14 @@ export function asksDns(challengeType: string): boolean {
 }
 
 /**
- * @param thumbprints by account index
- * @returns undefined when the server validates without asking us. @throws Error when a port cannot be listened on.
+ * @returns undefined when the server validates without asking us. @throws Error when a port cannot be listened on
  */
-export async function startResponders(
+export async function startResponder(
   challengeType: string,
   { host, http01Port, dnsPort, tlsAlpn01Port }: ResponderPlaces,
-  thumbprints: readonly string[],
   proofs: Proofs,
 ): Promise<Responder | undefined> {
-  if (challengeType === 'http-01' && http01Port > 0) return startHttp01Responder(host, http01Port, thumbprints, proofs)
+  if (challengeType === 'http-01' && http01Port > 0) return startHttp01Responder(host, http01Port, proofs)
   if (challengeType === 'tls-alpn-01' && tlsAlpn01Port > 0) return startTlsAlpn01Responder(host, tlsAlpn01Port, proofs)
   if (asksDns(challengeType) && dnsPort > 0) return startDnsResponder(host, dnsPort, host, proofs)
   return undefined

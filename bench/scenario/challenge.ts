@@ -1,14 +1,14 @@
 /**
- * Meeting a challenge: what is published where before it is triggered. Only http-01 needs nothing, because its responder knows all
- * accounts; a type that is not known here is one that the server validates without asking us.
+ * Meeting a challenge: what is published where before it is triggered.
+ *
+ * http-01 needs nothing, because its responder knows all accounts. A type that is not known here is one that the server
+ * validates without asking us.
  */
 
 import { createHash } from 'node:crypto'
 import type { Account } from '../client/account.ts'
 import { Failure } from '../client/failure.ts'
-
-/** A challenge object as the server shows it (RFC 8555 §7.1.5). */
-export type Challenge = { type: string; url: string } & Readonly<Record<string, unknown>>
+import type { Challenge } from '../client/order.ts'
 
 /** What a responder has to know: a TXT record, or for tls-alpn-01 the digest of the key authorization. */
 export interface Proof {
@@ -19,9 +19,7 @@ export interface Proof {
 /** Methods that `bench/responder` answers. */
 export const ANSWERED_TYPES = ['http-01', 'dns-01', 'tls-alpn-01', 'dns-account-01', 'dns-persist-01'] as const
 
-type ProofOf = (challenge: Challenge, account: Account, name: string) => Proof
-
-const PROOFS: Readonly<Record<string, ProofOf>> = {
+const PROOFS: Readonly<Record<string, (challenge: Challenge, account: Account, name: string) => Proof>> = {
   // RFC 8555 §8.4.
   'dns-01': (challenge, account, name) => ({ name: `_acme-challenge.${name}`, text: digestFor(challenge, account) }),
   // RFC 8737 §3.
@@ -38,7 +36,7 @@ const PROOFS: Readonly<Record<string, ProofOf>> = {
   }),
 }
 
-/** @returns undefined when there is nothing to publish. @throws Failure `protocol` for a challenge that lacks a member. */
+/** @returns undefined when there is nothing to publish. @throws Failure `protocol` for a challenge that lacks a member */
 export function proofFor(challenge: Challenge, account: Account, name: string): Proof | undefined {
   return PROOFS[challenge.type]?.(challenge, account, name)
 }
@@ -56,9 +54,8 @@ function issuerOf(challenge: Challenge): string {
 }
 
 /** The first ten bytes of the SHA-256 of the account's URL, in base32 (RFC 4648 §6). */
-export function accountLabel(url: string): string {
-  let bits = ''
-  for (const byte of createHash('sha256').update(url).digest().subarray(0, 10))
-    bits += byte.toString(2).padStart(8, '0')
+function accountLabel(url: string): string {
+  const bytes = createHash('sha256').update(url).digest().subarray(0, 10)
+  const bits = [...bytes].map((byte) => byte.toString(2).padStart(8, '0')).join('')
   return bits.replaceAll(/.{5}/g, (five) => 'abcdefghijklmnopqrstuvwxyz234567'[Number.parseInt(five, 2)] as string)
 }

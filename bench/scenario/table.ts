@@ -1,22 +1,27 @@
 /** Every scenario by the name it has on the command line. */
 
 import { registerAccount } from '../client/account.ts'
+import { parseObject } from '../client/acme.ts'
 import { Failure } from '../client/failure.ts'
 import { createOrder, parseOrder } from '../client/order.ts'
-import { accountOrders } from './account-orders.ts'
 import { certificateDownload, crlDownload, renewalInformation } from './certificate-reads.ts'
-import { directoryRead } from './directory.ts'
-import { fullFlow } from './full-flow.ts'
+import { fullFlow } from './issue.ts'
 import { renewal } from './renewal.ts'
 import type { Scenario } from './scenario.ts'
-import { validationStorm } from './validation-storm.ts'
 
-const ONE_VERIFICATION = { jwsVerifications: 1, csrVerifications: 0, signatures: 0 }
+const ONE_VERIFICATION = { verifications: 1, signatures: 0 }
+/** Enough for a list, few enough for one page everywhere. */
+const LISTED_ORDERS = 10
 
-export const SCENARIOS = {
-  directory: directoryRead(),
+const SCENARIOS = {
+  directory: {
+    usesAccounts: false,
+    floor: undefined,
+    async operate(client, { target }) {
+      await client.readDirectory(target.directoryUrl)
+    },
+  },
   nonce: {
-    summary: 'HEAD new-nonce',
     usesAccounts: false,
     floor: undefined,
     async operate(client, { directory }) {
@@ -24,15 +29,13 @@ export const SCENARIOS = {
     },
   },
   'new-account': {
-    summary: 'register an account with a fresh key',
     usesAccounts: false,
     floor: ONE_VERIFICATION,
-    async operate(client, { directory, newKey }) {
-      await registerAccount(client, directory, newKey, 0)
+    async operate(client, { directory }) {
+      await registerAccount(client, directory, 0)
     },
   },
   'new-order': {
-    summary: 'order one fresh name',
     usesAccounts: true,
     floor: ONE_VERIFICATION,
     async operate(client, { directory, nextAccount, nextName }) {
@@ -40,8 +43,8 @@ export const SCENARIOS = {
       await createOrder(client, directory, account, nextName(account))
     },
   },
+  /** POST-as-GET of a pending order. */
   'signed-read': {
-    summary: 'POST-as-GET of a pending order',
     usesAccounts: true,
     floor: ONE_VERIFICATION,
     async prepareAccount(client, { directory, nextName }, account) {
@@ -49,8 +52,8 @@ export const SCENARIOS = {
     },
     async operate(client, { nextAccount }) {
       const account = nextAccount()
-      const order = parseOrder(await client.post('order', account, account.orderUrl, ''))
-      if (order.status !== 'pending') throw new Failure('check-order', `the order is ${order.status}, not pending`)
+      const { status } = parseOrder(await client.post('order', account, account.orderUrl, ''))
+      if (status !== 'pending') throw new Failure('check-order', `the order is ${status}, not pending`)
     },
   },
   'full-flow': fullFlow,
@@ -58,22 +61,29 @@ export const SCENARIOS = {
   'renewal-info': renewalInformation,
   certificate: certificateDownload,
   crl: crlDownload(),
-  'account-orders': accountOrders,
-  'validation-storm': validationStorm,
+  /** POST-as-GET of the list of an account's orders (RFC 8555 §7.1.2.1). */
+  'account-orders': {
+    usesAccounts: true,
+    floor: ONE_VERIFICATION,
+    async prepareAccount(client, { directory, nextName }, account) {
+      for (let i = 0; i < LISTED_ORDERS; i++) await createOrder(client, directory, account, nextName(account))
+      const { orders } = parseObject(await client.post('account', account, account.url, ''))
+      if (typeof orders !== 'string') throw new Error('the accounts have no orders URL')
+      account.orderUrl = orders
+    },
+    async operate(client, { nextAccount }) {
+      const account = nextAccount()
+      const { orders } = parseObject(await client.post('account-orders', account, account.orderUrl, ''))
+      if (!Array.isArray(orders) || orders.length !== LISTED_ORDERS)
+        throw new Failure('check-orders', `the list should have ${LISTED_ORDERS} orders: ${JSON.stringify(orders)}`)
+    },
+  },
 } as const satisfies Record<string, Scenario>
 
 export type ScenarioName = keyof typeof SCENARIOS
-
-export function isScenarioName(name: string): name is ScenarioName {
-  return Object.hasOwn(SCENARIOS, name)
-}
+export const SCENARIO_NAMES = Object.keys(SCENARIOS) as ScenarioName[]
 
 /** Widened, so that optional members can be asked for. */
 export function scenarioNamed(name: ScenarioName): Scenario {
   return SCENARIOS[name]
 }
-
-/** What "all" does not stand for. */
-export const ONLY_BY_NAME = Object.keys(SCENARIOS)
-  .filter(isScenarioName)
-  .filter((name) => scenarioNamed(name).onlyByName)

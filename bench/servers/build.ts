@@ -2,7 +2,7 @@
 
 import { readFileSync, realpathSync, symlinkSync } from 'node:fs'
 import path from 'node:path'
-import { OptionsError } from '../options/reader.ts'
+import { OptionsError } from '../flags.ts'
 import { outputOf } from './program.ts'
 
 export interface Build {
@@ -35,7 +35,7 @@ export async function commitOf(ref: string, signal: AbortSignal): Promise<string
 }
 
 /**
- * Checks a commit out into `root` and compiles it. Dependencies are those of this tree when the commit asks for the same,
+ * Checks a commit out into `root` and compiles it. Dependencies are those of this tree when the commit needs no others,
  * otherwise they are installed beside it.
  * @throws Error with what the failing program printed; `removeCheckout` is the caller's in either case.
  */
@@ -47,7 +47,8 @@ export async function buildCommit(
   const name = commit.startsWith(ref) ? short(commit) : `${ref} (${short(commit)})`
   onStep(`checking ${name} out`)
   await outputOf('git', ['worktree', 'add', '--detach', '--quiet', root, commit], OWN_ROOT, signal)
-  if (lockFile(root) === lockFile(OWN_ROOT)) {
+  const [wanted, own] = [lockedIn(root), lockedIn(OWN_ROOT)]
+  if (Object.entries(wanted).every(([where, { version }]) => where === '' || own[where]?.version === version)) {
     symlinkSync(realpathSync(path.join(OWN_ROOT, 'node_modules')), path.join(root, 'node_modules'), 'dir')
   } else {
     onStep(`installing the dependencies of ${name}`)
@@ -71,6 +72,6 @@ function short(commit: string): string {
   return commit.slice(0, 7)
 }
 
-function lockFile(root: string): string {
-  return readFileSync(path.join(root, 'package-lock.json'), 'utf8')
+function lockedIn(root: string): Record<string, { version: string }> {
+  return JSON.parse(readFileSync(path.join(root, 'package-lock.json'), 'utf8')).packages
 }

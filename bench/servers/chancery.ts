@@ -2,54 +2,25 @@
 
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
-import type { Options } from '../options/options.ts'
-import { asksDns, type ResponderPlaces } from '../responder/responders.ts'
-import { ACCEPT_ALL, ACCEPT_ALL_MODULE } from './accept-all.ts'
-import type { Build } from './build.ts'
+import type { Options, Plan } from '../options.ts'
+import { asksDns } from '../responder/responders.ts'
+import { type Build, OWN_ROOT } from './build.ts'
 import { startChild } from './child.ts'
+import { type Contestant, startContestant } from './contestant.ts'
 import { freePort } from './free-port.ts'
 import { outputOf } from './program.ts'
 
-export interface Server {
-  /** Holds its CA, its database and its configuration. */
-  dataDir: string
-  directoryUrl: string
-  /** Where it looks for answers to challenges. */
-  responders: ResponderPlaces
-  /** PEM of the root that TLS and issued chains lead to. */
-  root: string
-  pid: number
-  /** Asks it to end, and makes it when it does not; its database ends with it. */
-  stop(): Promise<void>
-}
+/** The challenge that the module beside it meets, as cheaply as can be. */
+export const ACCEPT_ALL = 'accept-all-01'
+const ACCEPT_ALL_MODULE = path.join(OWN_ROOT, 'bench/accept-all.mjs')
+const LOOPBACK = '127.0.0.1'
 
-export interface ServerSettings {
-  dataDir: string
-  /** Front threads; undefined leaves it to the build. */
-  workers: number | undefined
-  /** As taskset(1) takes them; undefined binds the server to no processor. */
-  cpus: string | undefined
-  /** Module of a validator, when the challenge needs one. */
-  validator: string | undefined
-  /** Offers the methods of DNS, and asks the bench. */
-  asksDns: boolean
-  /** Publishes a CRL and names it in certificates, which costs each of them a little. */
-  hasCrl: boolean
-  /** Beside the bench's own. */
-  environment?: Readonly<Record<string, string>>
-}
-
-/**
- * What a run's challenge and scenarios need beyond the default: `crl` and `renewal` a CRL. "all" gets no CRL: it would make every certificate of its other
- * scenarios dearer, and an older build may have none.
- */
-export function featuresFor({ challengeType, scenarios, skipsUnsupported, crlReads }: Options) {
-  const readsCrl = scenarios.includes('crl') || (scenarios.includes('renewal') && crlReads !== 0)
-  return {
-    validator: challengeType === ACCEPT_ALL ? ACCEPT_ALL_MODULE : undefined,
-    asksDns: asksDns(challengeType),
-    hasCrl: readsCrl && !skipsUnsupported,
-  } satisfies Partial<ServerSettings>
+/** It has a CRL where a scenario reads one. @throws Error with what the service said, when it did not start */
+export async function startBuild(build: Build, dataDir: string, plan: Plan, signal: AbortSignal): Promise<Contestant> {
+  const { options, scenarios } = plan
+  const hasCrl = scenarios.includes('crl') || scenarios.includes('renewal')
+  const subject = { name: build.name, commit: build.commit, note: '', isOurs: true }
+  return await startContestant(subject, () => startService(build, dataDir, options, hasCrl, signal))
 }
 
 /** The compiled program of a build, which an older build may keep elsewhere. */
@@ -58,70 +29,36 @@ function programOf(root: string): string {
   return path.join(root, bin.chancery)
 }
 
-/** @throws Error with what the service said, when it did not start. */
-export async function startServer(build: Build, settings: ServerSettings, signal: AbortSignal): Promise<Server> {
-  const cli = programOf(build.root)
-  const known = flagsIn(await outputOf(process.execPath, [cli, 'serve', '--help'], build.root, signal))
+async function startService(
+  { root, name }: Build,
+  dataDir: string,
+  options: Options,
+  hasCrl: boolean,
+  signal: AbortSignal,
+) {
+  const { challengeType, workers, serverCpus } = options
+  const cli = programOf(root)
+  const known = flagsIn(await outputOf(process.execPath, [cli, 'serve', '--help'], root, signal))
   const port = await freePort()
-  const responders = await freePlaces({ asksDns: settings.asksDns, asksTls: known.has('tlsalpn01-port') })
-  const words = serverFlags(
-    {
-      'data-dir': settings.dataDir,
-      port,
-      'http01-port': responders.http01Port,
-      'dns01-port': responders.dnsPort || undefined,
-      'tlsalpn01-port': responders.tlsAlpn01Port || undefined,
-      workers: settings.workers,
-      validator: settings.validator,
-      crl: settings.hasCrl || undefined,
-      'crl-port': settings.hasCrl && known.has('crl-port') ? await freePort() : undefined,
-    },
-    known,
-    build.name,
-  )
-  const command = [process.execPath, '--enable-source-maps', cli, '--dev', ...words]
+  const responders = {
+    ...{ host: LOOPBACK, http01Port: await freePort(), dnsPort: asksDns(challengeType) ? await freePort() : 0 },
+    tlsAlpn01Port: known.has('tlsalpn01-port') ? await freePort() : 0,
+  }
+  const flags = {
+    ...{ 'data-dir': dataDir, port, 'http01-port': responders.http01Port },
+    ...{ 'dns01-port': responders.dnsPort || undefined, 'tlsalpn01-port': responders.tlsAlpn01Port || undefined },
+    ...{ workers, validator: challengeType === ACCEPT_ALL ? ACCEPT_ALL_MODULE : undefined, crl: hasCrl || undefined },
+    ...{ 'crl-port': hasCrl && known.has('crl-port') ? await freePort() : undefined },
+  }
+  const command = [process.execPath, '--enable-source-maps', cli, '--dev', ...serverFlags(flags, known, name)]
   const directoryUrl = `https://localhost:${port}/directory`
   const { pid, stop } = await startChild(
-    {
-      ...{ name: build.name, command, cwd: build.root, cpus: settings.cpus, answersAt: directoryUrl },
-      ...(settings.environment && { environment: settings.environment }),
-    },
+    { name, command, cwd: root, cpus: serverCpus, answersAt: directoryUrl },
     signal,
   )
-  const root = readFileSync(path.join(settings.dataDir, 'ca/root.pem'), 'utf8')
-  return { dataDir: settings.dataDir, directoryUrl, responders, root, pid, stop }
-}
-
-/** Where a server of ours is to look for answers to challenges. */
-export async function freePlaces({
-  asksDns,
-  asksTls,
-}: {
-  asksDns: boolean
-  asksTls: boolean
-}): Promise<ResponderPlaces> {
-  return {
-    host: '127.0.0.1',
-    http01Port: await freePort(),
-    dnsPort: asksDns ? await freePort() : 0,
-    tlsAlpn01Port: asksTls ? await freePort() : 0,
-  }
-}
-
-/** Those of the run, for a server that the bench has started. */
-export function optionsFor(
-  options: Options,
-  { dataDir, directoryUrl, responders, root, pid }: Omit<Server, 'stop'>,
-): Options {
-  return {
-    ...options,
-    dataDir,
-    directoryUrl,
-    responders,
-    caCertificates: root,
-    rootCertificate: root,
-    pids: { service: pid },
-  }
+  const ca = readFileSync(path.join(dataDir, 'ca/root.pem'), 'utf8')
+  const found = { directoryUrl, responders, caCertificates: ca, rootCertificate: ca, pids: [pid] }
+  return { stop, options: { ...options, ...found } }
 }
 
 /** Flags that a command's `--help` names. */
@@ -129,7 +66,7 @@ export function flagsIn(help: string): Set<string> {
   return new Set([...help.matchAll(/(?<=^|[\s,])--([a-z][a-z0-9-]*)/gm)].map(([, flag]) => flag as string))
 }
 
-/** Words for those that are defined; true is a flag without a value. @throws Error when the build does not know one of them. */
+/** Words for those that are defined; true is a flag without a value. @throws Error when the build does not know one */
 export function serverFlags(
   flags: Readonly<Record<string, string | number | true | undefined>>,
   known: ReadonlySet<string>,

@@ -1,15 +1,17 @@
-/** A server as a process of the bench: started, waited for until it answers, and ended whatever happens, a killed bench included. */
+/** A server as a process of the bench: started, waited for until it answers, and ended whatever happens. */
 
 import { type ChildProcess, spawn } from 'node:child_process'
-import { get } from 'node:https'
 import { setTimeout as delay } from 'node:timers/promises'
-import { familyOf, readProcesses } from '../measure/proc-stat.ts'
+import { Agent, request } from 'undici'
+import { familyOf } from '../measure/proc-stat.ts'
 import { killIfThere } from './program.ts'
 
 /** The first start may make a database and a CA: some seconds, more on a busy machine. */
 const START_TIMEOUT_MS = 90_000
 const STOP_TIMEOUT_MS = 30_000
 const MAX_COMPLAINT_CHARACTERS = 4000
+/** Who answers is checked by the run itself, with the root of the new CA. */
+const ANYBODY = { connect: { rejectUnauthorized: false } }
 
 export interface ChildSettings {
   /** For people. */
@@ -29,86 +31,72 @@ export interface Child {
   stop(): Promise<void>
 }
 
-/** @throws Error with what the server said, when it did not start. */
+/** @throws Error with what the server said, when it did not start */
 export async function startChild(settings: ChildSettings, signal: AbortSignal): Promise<Child> {
   const { name, command, cwd, environment, cpus, answersAt } = settings
   const [file = '', ...args] = cpus === undefined ? command : ['taskset', '-c', cpus, ...command]
   // A process group of its own: Ctrl-C is for the bench, which ends its servers in order.
-  const child = spawn(file, args, {
-    ...{ cwd, env: { ...process.env, ...environment }, detached: true },
-    stdio: ['ignore', 'ignore', 'pipe'],
+  const env = { ...process.env, ...environment }
+  const child = spawn(file, args, { cwd, env, detached: true, stdio: ['ignore', 'ignore', 'pipe'] })
+  let said = ''
+  child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
+    said = `${said}${chunk}`.slice(-MAX_COMPLAINT_CHARACTERS)
   })
-  const server = superviseChild(child)
+  const exited = new Promise<string>((resolve) => {
+    child.once('error', (error) => resolve(error.message))
+    child.once('exit', (code, by) => resolve(`it ended with ${by ?? code}`))
+  })
+  if (child.pid !== undefined) startGuard(child)
+  const stop = () => stopChild(child, exited)
   const over = new AbortController()
   try {
-    await Promise.race([awaitAnswer(answersAt, AbortSignal.any([signal, over.signal])), server.ended])
-    return { pid: child.pid as number, stop: server.stop }
+    const ended = exited.then((reason) => Promise.reject(new Error(reason)))
+    await Promise.race([untilAnswered(answersAt, AbortSignal.any([signal, over.signal])), ended])
+    // A later end shows as failures of the run.
+    ended.catch(() => undefined)
+    return { pid: child.pid as number, stop }
   } catch (cause) {
-    await server.stop()
+    await stop()
     signal.throwIfAborted()
-    throw new Error(`${name} did not start: ${(cause as Error).message}\n${server.said()}`.trim(), { cause })
+    throw new Error(`${name} did not start: ${(cause as Error).message}\n${said}`.trim(), { cause })
   } finally {
     over.abort()
   }
 }
 
-/** Waits for the pipe to close, which it does when the bench has ended, however it did. */
-const GUARD_SCRIPT = 'read -r _; kill -TERM "$1"'
-
-/** Asks the server to end should the bench be killed. Its own process group keeps it from going the same way. */
-function startGuard(serverPid: number): ChildProcess {
-  return spawn('/bin/sh', ['-c', GUARD_SCRIPT, 'bench-guard', String(serverPid)], {
+/** Asks the server to end should the bench be killed: its pipe closes then. A process group keeps it from going too. */
+function startGuard(server: ChildProcess): void {
+  const script = 'read -r _; kill -TERM "$1"'
+  const guard = spawn('/bin/sh', ['-c', script, 'bench-guard', String(server.pid)], {
     ...{ cwd: '/', detached: true, stdio: ['pipe', 'ignore', 'ignore'] },
   })
-}
-
-function superviseChild(child: ChildProcess) {
-  const guard = child.pid === undefined ? undefined : startGuard(child.pid)
   // Before its pipe closes: it would signal whoever gets the number of the server next.
-  child.once('exit', () => guard?.kill('SIGKILL'))
-  let text = ''
-  child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
-    text = `${text}${chunk}`.slice(-MAX_COMPLAINT_CHARACTERS)
-  })
-  const exited = new Promise<string>((resolve) => {
-    child.once('error', (error) => resolve(error.message))
-    child.once('exit', (code, signal) => resolve(`it ended with ${signal ?? code}`))
-  })
-  const ended = exited.then((reason): never => {
-    throw new Error(reason)
-  })
-  // Who waits for the start gets the reason; a later end shows as failures of the run, and must not be an unhandled rejection.
-  ended.catch(() => undefined)
-  return {
-    said: () => text,
-    ended,
-    async stop() {
-      if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return
-      child.kill('SIGTERM')
-      const inTime = await Promise.race([exited, delay(STOP_TIMEOUT_MS, undefined, { ref: false })])
-      if (inTime !== undefined) return
-      for (const { pid } of familyOf(child.pid, readProcesses())) killIfThere(pid, 'SIGKILL')
-      await exited
-    },
-  }
+  server.once('exit', () => guard.kill('SIGKILL'))
 }
 
-async function awaitAnswer(url: string, signal: AbortSignal): Promise<void> {
+async function stopChild(child: ChildProcess, exited: Promise<string>): Promise<void> {
+  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return
+  child.kill('SIGTERM')
+  const inTime = await Promise.race([exited, delay(STOP_TIMEOUT_MS, undefined, { ref: false })])
+  if (inTime !== undefined) return
+  for (const { pid } of familyOf(child.pid)) killIfThere(pid, 'SIGKILL')
+  await exited
+}
+
+async function untilAnswered(url: string, signal: AbortSignal): Promise<void> {
+  const dispatcher = new Agent(ANYBODY)
   const end = performance.now() + START_TIMEOUT_MS
-  while (!(await answers(url))) {
-    if (performance.now() > end) throw new Error(`no answer from ${url} in ${START_TIMEOUT_MS / 1000} s`)
-    await delay(100, undefined, { signal })
+  try {
+    for (;;) {
+      const status = await request(url, { dispatcher, headersTimeout: 2000 }).then(
+        ({ statusCode, body }) => body.dump().then(() => statusCode),
+        () => 0,
+      )
+      if (status === 200) return
+      if (performance.now() > end) throw new Error(`no answer from ${url} in ${START_TIMEOUT_MS / 1000} s`)
+      await delay(100, undefined, { signal })
+    }
+  } finally {
+    await dispatcher.destroy()
   }
-}
-
-/** Whether a directory is there; who answers is checked by the run itself, with the root of the new CA. */
-function answers(url: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const request = get(url, { rejectUnauthorized: false, agent: false, timeout: 2000 }, (response) => {
-      response.resume()
-      resolve(response.statusCode === 200)
-    })
-    request.on('timeout', () => request.destroy())
-    request.on('error', () => resolve(false))
-  })
 }

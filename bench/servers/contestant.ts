@@ -1,7 +1,6 @@
-/** A server that takes part in a run: how results name it, how it is loaded, and how it is started anew and ended. */
+/** A server in a run: how results name it, how it is loaded, and how it is started anew and ended. */
 
-import type { Options } from '../options/options.ts'
-import type { Server } from './chancery.ts'
+import type { Options } from '../options.ts'
 
 /** A server as it stands in results. */
 export interface Subject {
@@ -18,9 +17,25 @@ export interface Contestant {
   subject: Subject
   /** Those of the run, for this server. */
   options: Options
-  /** What the bench has started of this project. */
-  server?: Server
   /** Starts it anew after it broke; absent when it is not ours to start. @throws Error */
   restart?(): Promise<void>
   stop(): Promise<void>
+}
+
+/** One that the bench starts, and starts again. @throws Error when it does not start */
+export async function startContestant(
+  subject: Subject,
+  start: () => Promise<{ options: Options; stop(): Promise<void> }>,
+): Promise<Contestant> {
+  let running = await start()
+  const contestant: Contestant = {
+    ...{ subject, options: running.options },
+    async restart() {
+      await running.stop()
+      running = await start()
+      contestant.options = running.options
+    },
+    stop: () => running.stop(),
+  }
+  return contestant
 }

@@ -123,6 +123,6 @@ function cannotConnect(settings: DatabaseSettings, cause: Error): Error {
   const wantsPassword = !password && /^SASL/.test(cause.message)
   const isAboutTls = /does not support SSL|certificate/i.test(cause.message)
   const reason = wantsPassword ? 'the server asks for a password, and database.password is not set' : cause.message
-  const hint = isAboutTls ? `; database.sslmode is ${sslmode}, docs/operations.md says which there are` : ''
+  const hint = isAboutTls ? `; database.sslmode is ${sslmode}, docs/operations/database.md says which there are` : ''
   return new Error(`cannot connect to database ${database} at ${host}:${port} as ${user}: ${reason}${hint}`, { cause })
 }

@@ -5,64 +5,46 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { type Options, parseOptions } from '../../bench/options/options.ts'
+import { type Options, parseOptions } from '../../bench/options.ts'
 import { runScenario } from '../../bench/run.ts'
 import { ANSWERED_TYPES } from '../../bench/scenario/challenge.ts'
 import { ownBuild } from '../../bench/servers/build.ts'
-import { type Server, startServer } from '../../bench/servers/chancery.ts'
+import { startBuild } from '../../bench/servers/chancery.ts'
+import type { Contestant } from '../../bench/servers/contestant.ts'
 
-const NOBODY = { begin: () => undefined, end: () => undefined }
+const interrupt = new AbortController().signal
+const AROUND = { progress: { begin: () => undefined, end: () => undefined }, interrupt }
 
 describe('the full flow with the responders of the bench', { timeout: 600_000 }, () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'challenges-test-'))
   chmodSync(folder, 0o755)
-  const never = Object.assign(new AbortController().signal, { again: new AbortController().signal })
-  let server: Server
+  let server: Contestant
   before(async () => {
-    const settings = {
-      dataDir: folder,
-      workers: 1,
-      cpus: undefined,
-      validator: undefined,
-      asksDns: true,
-      hasCrl: false,
-    }
-    server = await startServer(await ownBuild(never), settings, never)
+    const plan = parseOptions({ start: true, workers: 1, challenge: 'dns-01', count: 10, warmup: 0, clients: 4 })
+    server = await startBuild(await ownBuild(interrupt), folder, plan, interrupt)
   })
   after(async () => {
     await server.stop()
     rmSync(folder, { recursive: true })
   })
 
-  const optionsFor = (challenge: string): Options => ({
-    ...parseOptions({ challenge, count: 10, warmup: 0, clients: 4, processes: 2 }),
-    directoryUrl: server.directoryUrl,
-    responders: server.responders,
-    caCertificates: server.root,
-    rootCertificate: server.root,
-    pids: { service: server.pid },
-  })
+  const run = async (challengeType: string, more: Partial<Options> = {}) => {
+    const options = { ...server.options, challengeType, processes: 2, ...more }
+    const [result] = await runScenario(options, 'full-flow', AROUND)
+    return result ?? assert.fail('no result')
+  }
 
   for (const type of ANSWERED_TYPES) {
     test(`${type} gets certificates`, async () => {
-      const result = await runScenario(optionsFor(type), 'full-flow', NOBODY, never)
-      assert.deepEqual(result.failures, [])
-      assert.equal(result.succeeded, 10)
-      assert.equal(result.certificatesChecked, 10)
+      const { failures, succeeded, certificatesChecked } = await run(type)
+      assert.deepEqual([failures, succeeded, certificatesChecked], [[], 10, 10])
     })
   }
 
   test('a proof that is not there is a failure of the challenge', async () => {
-    const options = optionsFor('dns-01')
-    const responders = { ...options.responders, dnsPort: 0 }
-    const poll = { ...options.poll, timeoutMs: 500 }
-    const result = await runScenario(
-      { ...options, count: 1, clients: 1, processes: 1, responders, poll },
-      'full-flow',
-      NOBODY,
-      never,
-    )
-    assert.equal(result.succeeded, 0)
-    assert.match(result.failures[0]?.kind ?? '', /^(challenge-dns|timeout)$/)
+    const responders = { ...server.options.responders, dnsPort: 0 }
+    const { succeeded, failures } = await run('dns-01', { responders, timeoutMs: 2000, count: 1 })
+    assert.equal(succeeded, 0)
+    assert.match(failures[0]?.kind ?? '', /^(challenge-dns|timeout)$/)
   })
 })

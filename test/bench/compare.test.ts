@@ -1,15 +1,13 @@
 /** `--compare` as users start it: this tree against its own last commit, each a whole service. */
 
 import assert from 'node:assert/strict'
-import { type ChildProcess, execFile, execFileSync } from 'node:child_process'
-import { chmodSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, describe, test } from 'node:test'
-import { readProcesses } from '../../bench/measure/proc-stat.ts'
-import { readDocument, resultsIn } from '../support/bench-document.ts'
+import { leftIn, readDocument, resultsIn, startBench } from '../support/bench.ts'
 
-const MAIN = path.resolve(import.meta.dirname, '../../bench/main.js')
 const ROOT = path.resolve(import.meta.dirname, '../../..')
 
 describe('the comparison of two builds', () => {
@@ -17,34 +15,15 @@ describe('the comparison of two builds', () => {
   chmodSync(folder, 0o755)
   after(() => rmSync(folder, { recursive: true }))
 
-  function start(...args: string[]): { child: ChildProcess; done: Promise<{ code: number | null; output: string }> } {
-    const environment = { ...process.env, TMPDIR: folder }
-    const child = execFile(process.execPath, [MAIN, ...args], { env: environment })
-    let output = ''
-    for (const stream of [child.stdout, child.stderr]) {
-      stream?.on('data', (text: string) => {
-        output += text
-      })
-    }
-    return { child, done: new Promise((resolve) => child.once('close', (code) => resolve({ code, output }))) }
-  }
-
   const nothingIsLeft = () => {
-    if (process.platform === 'linux') {
-      const ours = readProcesses().filter(({ commandLine }) => commandLine.join(' ').includes(folder))
-      assert.deepEqual(ours, [])
-    }
-    assert.deepEqual(
-      readdirSync(folder).filter((name) => name.startsWith('chancery-bench-')),
-      [],
-    )
+    if (process.platform === 'linux') assert.deepEqual(leftIn(folder), [])
     assert.doesNotMatch(execFileSync('git', ['worktree', 'list'], { cwd: ROOT, encoding: 'utf8' }), /compare-test-/)
   }
 
   test('loads both in turn, tells the ratios and leaves nothing behind', async () => {
     const file = path.join(folder, 'comparison.json')
     const short = ['--repeat', '1', '--duration', '2', '--warmup', '0', '--clients', '4', '--workers', '1']
-    const { code, output } = await start('--compare', 'HEAD', ...short, '--json', file).done
+    const { code, output } = await startBench(folder, '--compare', 'HEAD', ...short, '--json', file).done
     assert.equal(code, 0, output)
     assert.match(output, /^A {2}this tree \([0-9a-f]{7}.*\)\nB {2}HEAD \([0-9a-f]{7}\)$/m)
     assert.match(output, /round 1 of 1, A, full-flow: measuring[\s\S]*round 1 of 1, B, full-flow: measuring/)
@@ -61,9 +40,10 @@ describe('the comparison of two builds', () => {
 
   for (const doing of ['compiling', 'starting servers']) {
     test(`takes everything down when it is interrupted while ${doing}`, async () => {
-      const { child, done } = start('--compare', 'HEAD', '--workers', '1')
-      child.stderr?.on('data', (text: string) => text.includes(doing) && child.kill('SIGINT'))
-      const { code, output } = await done
+      const run = startBench(folder, '--compare', 'HEAD', '--workers', '1')
+      await run.wrote(new RegExp(doing))
+      run.child.kill('SIGINT')
+      const { code, output } = await run.done
       assert.equal(code, 130, output)
       assert.match(output, /\ninterrupted by SIGINT: /)
       nothingIsLeft()
@@ -72,16 +52,10 @@ describe('the comparison of two builds', () => {
 
   test('names a ref that does not exist and ends with 2', async () => {
     for (const ref of ['no-such-ref', '12e4567']) {
-      const { code, output } = await start('--compare', ref).done
+      const { code, output } = await startBench(folder, '--compare', ref).done
       assert.equal(code, 2)
       assert.ok(output.includes(`--compare ${ref}: no such commit, branch or tag`), output)
     }
     nothingIsLeft()
-  })
-
-  test('does not take the directory of another server', async () => {
-    const { code, output } = await start('--compare', 'HEAD', '--directory', 'https://localhost:1/directory').done
-    assert.equal(code, 2)
-    assert.match(output, /--directory: --compare and --start start services themselves/)
   })
 })

@@ -1,12 +1,13 @@
 /**
- * One abusive address beside others: signatures that fail, bodies that are too large, on hundreds of connections at full speed.
+ * One abusive address beside others: signatures that fail, bodies that are too large, connections that are held open, and
+ * heads and bodies that never end, on hundreds of connections.
  *
- * Asserted is that the others get good answers only and the abuser is slowed down; what it costs the others is printed
- * (`npm run bench -- abuse` measures it with a generator that has a processor of its own).
+ * Asserted is that the others get good answers only and the abuser is slowed down; what it costs the others is printed.
  */
 
 import assert from 'node:assert/strict'
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
+import { connect, type Socket } from 'node:net'
 import { after, before, describe, test } from 'node:test'
 import {
   type AcmeClient,
@@ -164,4 +165,30 @@ describe('an abusive address', { timeout: 180_000 }, () => {
       201,
     )
   })
+
+  /** Each connection sends its beginning, and then a piece ten times a second until the server ends it. */
+  for (const [name, beginning, piece] of [
+    ['holds connections open and says nothing', '', ''],
+    ['never ends a head', 'POST / HTTP/1.1\r\nHost: x\r\n', 'X-Slow: 1\r\n'],
+    ['never ends a body', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2000\r\n\r\n', 'a'],
+  ] as const)
+    test(`that ${name} costs others no answer`, async (t) => {
+      const { hostname, port } = new URL(service.directoryUrl)
+      let open = CONNECTIONS
+      const sockets = Array.from({ length: CONNECTIONS }, (): Socket => {
+        const socket = connect({ host: hostname, port: Number(port), localAddress: '127.0.0.4', family: 4 })
+        const timer = setInterval(() => socket.write(piece), 100)
+        socket.on('error', () => undefined)
+        socket.on('close', () => {
+          clearInterval(timer)
+          open--
+        })
+        socket.write(beginning)
+        return socket
+      })
+      const during = await goodRequests(ATTACK_MS)
+      t.diagnostic(JSON.stringify({ during, open }))
+      assert.ok(during > 0)
+      for (const socket of sockets) socket.destroy()
+    })
 })

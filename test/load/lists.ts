@@ -1,17 +1,16 @@
 /**
  * How long does the first page of each list take in a large database, and one from the middle?
  *
- * `node dist/test/load/lists.js postgres://… ` reads from a database that `npm run bench -- load` has filled and changes nothing. It prints
+ * `node dist/test/load/lists.js postgres://…` reads from a database with millions of certificates and changes nothing. It prints
  * the first and the median time of each, and ends with 1 when a median is above 50 ms.
  */
 
 import pg from 'pg'
-import { databaseOf } from '../../bench/load/target.ts'
 import { ORDER_STATUSES } from '../../src/domain/order-state.ts'
 import { listAccounts } from '../../src/store/account-list.ts'
 import { type CertificateFilter, listCertificates } from '../../src/store/certificate-list.ts'
 import { createCrlStore } from '../../src/store/crl-store.ts'
-import { openDatabase } from '../../src/store/database.ts'
+import { type DatabaseSettings, openDatabase } from '../../src/store/database.ts'
 import { listEabCredentials } from '../../src/store/eab-list.ts'
 import { createInspectStore } from '../../src/store/inspect-store.ts'
 import { listOrders } from '../../src/store/order-list.ts'
@@ -26,7 +25,7 @@ const inDays = (days: number) => new Date(Date.now() + days * DAY_MS)
 
 const url = process.argv[2]
 if (url === undefined) throw new Error('name the database: postgres://…')
-const settings = { ...databaseOf(url, 2), statementTimeoutMs: 60_000 }
+const settings = databaseOf(new URL(url))
 const checked = await openCheckedDatabase(settings)
 const db = openDatabase(settings, () => undefined)
 const beside = new pg.Client(settings)
@@ -157,4 +156,18 @@ function rowsIn(found: unknown): string {
   if (Array.isArray(found)) return String(found.length)
   const { rows, isComplete } = found as { rows?: unknown; isComplete?: boolean }
   return Array.isArray(rows) ? `${rows.length}${isComplete ? '' : '…'}` : ''
+}
+
+/** `postgres://user:password@host:port/database?sslmode=…`; `host` as a parameter may be the folder of a socket. */
+function databaseOf(at: URL): DatabaseSettings {
+  const { hostname, port, pathname, username, password, searchParams } = at
+  return {
+    host: searchParams.get('host') ?? hostname,
+    port: Number(port || 5432),
+    database: decodeURIComponent(pathname.slice(1)),
+    user: decodeURIComponent(username),
+    password: decodeURIComponent(password),
+    sslmode: (searchParams.get('sslmode') ?? 'prefer') as DatabaseSettings['sslmode'],
+    ...{ maxConnections: 2, connectionTimeoutMs: 10_000, idleTimeoutMs: 60_000, statementTimeoutMs: 60_000 },
+  }
 }

@@ -14,29 +14,20 @@ export interface Run {
 
 export function aResult({ perSecond, p50 = 1, service, signer, floor, failures = [] }: Run): Result {
   const serverTotal = service === undefined ? undefined : service + (signer ?? 0)
-  const costs = { jwsVerification: 0, csrVerification: 0, signature: 0 }
   return {
     ...{ scenario: 'full-flow', directory: '', challenge: 'http-01', startedAt: '', clients: 4, processes: 1 },
-    ...{ accounts: 4, warmupSeconds: 0, signing: 'precomputed', node: '', processor: '', seconds: 2, succeeded: 1 },
-    ...{ failed: 0, steps: {}, failures, certificatesChecked: 0, checksPassed: true, signedRequests: 0 },
     ...{
-      badNonceRetries: 0,
-      sentBytes: 0,
-      receivedBytes: 0,
-      perSecond,
       load: { kind: 'closed' },
+      accounts: 4,
+      seconds: 2,
+      succeeded: 1,
+      failed: failures.reduce((sum, { count }) => sum + count, 0),
       offered: 0,
       dropped: 0,
     },
-    ...{
-      busiest: undefined,
-      generatorCores: 0,
-      refused: 0,
-      refusals: {},
-      lag: undefined,
-      curves: {},
-      series: { slotSeconds: 1, slots: [], server: [] },
-    },
+    ...{ refused: 0, perSecond, steps: {}, lag: undefined, curves: {}, failures, certificatesChecked: 0 },
+    ...{ signedRequests: 0, badNonceRetries: 0, generatorCores: 0 },
+    series: { slotSeconds: 1, slots: [], server: [] },
     latency: { count: 1, mean: 1, p50, p90: 1, p95: 1, p99: 2, max: 2 },
     cpu: {
       server: { ...(service !== undefined && { service }), ...(signer !== undefined && { signer }) },
@@ -45,13 +36,6 @@ export function aResult({ perSecond, p50 = 1, service, signer, floor, failures =
     floor:
       floor === undefined
         ? undefined
-        : {
-            before: costs,
-            after: costs,
-            beside: undefined,
-            micros: floor,
-            idleMicros: floor,
-            serverRatio: (serverTotal ?? 0) / floor,
-          },
+        : { costs: { verifications: 0, signatures: 0 }, micros: floor, serverRatio: (serverTotal ?? 0) / floor },
   }
 }

@@ -10,7 +10,7 @@ import { Agent, type IncomingHttpHeaders, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { csrMaker } from '../../bench/client/csr.ts'
 import { headerPrefix, signJws, thumbprint } from '../../bench/client/jws.ts'
-import { type EcKey, keyMaker } from '../../bench/client/signer.ts'
+import { type EcKey, newKey } from '../../bench/client/signer.ts'
 
 /** What a client holds in the end. */
 export interface HeldCertificate {
@@ -72,7 +72,6 @@ const LONGEST_POLL_MS = 800
 const REQUEST_TIMEOUT_MS = 10_000
 /** A connection that the service has closed is found out by using it; its requests count as interrupted. */
 const agent = new Agent({ keepAlive: true, maxSockets: 64 })
-const newKey = keyMaker('openssl')
 
 export function createPersistentClient({ directoryUrl, timeoutMs }: PersistentClientOptions): PersistentClient {
   const key: EcKey = newKey()

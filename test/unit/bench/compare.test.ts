@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { parseOptions } from '../../../bench/options/options.ts'
-import { renderSummary } from '../../../bench/report/comparison-text.ts'
-import { isBeyondSpread, median, summarize, type Turn } from '../../../bench/report/summary.ts'
+import { renderSummary } from '../../../bench/report/comparison.ts'
+import { isBeyondSpread, summarize, type Turn } from '../../../bench/report/summary.ts'
 import { flagsIn, serverFlags } from '../../../bench/servers/chancery.ts'
 import { aResult, type Run } from '../../support/bench-result.ts'
 
@@ -78,11 +77,6 @@ describe('the rounds of a comparison', () => {
     assert.equal(differs([more, less]), false, 'one round has no spread')
   })
 
-  test('have a median between the middle two', () => {
-    assert.equal(median([4, 1, 3, 2]), 2.5)
-    assert.equal(median([9, 1, 3]), 3)
-  })
-
   test('read as a table that tells how A stands to B', () => {
     const failures = [{ kind: 'timeout', count: 2, example: 'no answer' }]
     const compared = compare([{ perSecond: 100 }, { perSecond: 80, failures }], [{ perSecond: 100 }, { perSecond: 80 }])
@@ -91,15 +85,6 @@ describe('the rounds of a comparison', () => {
     assert.match(text, /^per second +100 +80\.0 +0\.80 +0\.80–0\.80 +25 % higher$/m)
     assert.match(text, /^B: 2 failed, such as timeout: no answer$/m)
     assert.match(text, /^nonce: no whole round$/m)
-  })
-
-  test('of three servers read as a table for each beside the first', () => {
-    const measured = compare(
-      [{ perSecond: 100 }, { perSecond: 50 }, { perSecond: 10 }],
-      [{ perSecond: 100 }, { perSecond: 50 }, { perSecond: 10 }],
-    )
-    const text = renderSummary([A, B, { ...B, name: 'third' }], [measured])
-    assert.match(text, /A +B +B\/A[\s\S]*2\.0 times[\s\S]*A +C +C\/A[\s\S]*10\.0 times/)
   })
 
   test('of one server read as medians and their range', () => {
@@ -120,52 +105,5 @@ describe('the command line of a build', () => {
     assert.deepEqual(serverFlags({ port: 1, workers: undefined }, flagsIn(help), 'v1'), ['--port', '1'])
     assert.deepEqual(serverFlags({ port: true }, flagsIn(help), 'v1'), ['--port'])
     assert.throws(() => serverFlags({ workers: 2 }, flagsIn(help), 'v1'), /v1 does not know --workers/)
-  })
-})
-
-describe('options of servers', () => {
-  test('stand apart from those of a server that runs already', () => {
-    const { servers } = parseOptions({ compare: 'v1', 'server-cpus': '0-2' })
-    assert.deepEqual(servers, {
-      ...{ start: true, compare: 'v1', beside: [], against: [], repeat: 3, workers: undefined, serverCpus: '0-2' },
-    })
-    assert.deepEqual([parseOptions({}).servers.start, parseOptions({}).servers.repeat], [false, 1])
-    for (const given of [{ directory: 'https://localhost/x' }, { 'server-pid': 1 }, { insecure: true }]) {
-      assert.throws(() => parseOptions({ compare: 'v1', ...given }), /--compare and --start start services themselves/)
-    }
-    assert.throws(() => parseOptions({ workers: 2 }), /--workers and --server-cpus are for/)
-  })
-
-  test('name a commit and processors', () => {
-    assert.throws(() => parseOptions({ compare: true }), /--compare/)
-    assert.throws(() => parseOptions({ compare: '' }), /--compare: name a commit/)
-    assert.throws(() => parseOptions({ compare: 'v1', 'server-cpus': '0;ls' }), /--server-cpus 0;ls: must look like/)
-    assert.throws(() => parseOptions({ compare: 'v1', repeat: 0 }), /--repeat 0/)
-  })
-
-  test('give each server beside this one its clients', () => {
-    assert.deepEqual(parseOptions({ beside: 'pebble=8,caddy' }).servers.beside, [
-      { name: 'pebble', clients: 8 },
-      { name: 'caddy', clients: undefined },
-    ])
-    assert.throws(() => parseOptions({ beside: 'boulder' }), /--beside boulder: not one of pebble, caddy/)
-  })
-
-  test('describe another server that runs, once or several times', () => {
-    const text =
-      'https://localhost:14000/dir?a=1,2,name=Pebble,clients=4,http01=127.0.0.3:80,insecure,pid=0,postgres-pid=7'
-    const [first, second] = parseOptions({ against: [text, 'http://127.0.0.1:1/d'] }).servers.against
-    assert.deepEqual(first, {
-      ...{ name: 'Pebble', directoryUrl: 'https://localhost:14000/dir?a=1,2', clients: 4, challengeType: undefined },
-      ...{
-        http01: { host: '127.0.0.3', http01Port: 80 },
-        caCertificates: undefined,
-        insecure: true,
-        pids: { service: 0, postgres: 7 },
-      },
-    })
-    assert.equal(second?.name, '127.0.0.1:1')
-    for (const wrong of ['ftp://x', 'https://x/,colour=red', 'https://x/,clients=four', 'https://x/,http01=80'])
-      assert.throws(() => parseOptions({ against: wrong }), /--against/)
   })
 })

@@ -1,0 +1,31 @@
+/** What clients have to know of the server they load; plain data. */
+
+export interface Target {
+  directoryUrl: string
+  /** PEM of the roots to trust for TLS; undefined trusts the system's. */
+  caCertificates: string | undefined
+  /** Accept any TLS certificate. */
+  insecure: boolean
+  /** PEM of the root that issued chains must lead to; undefined when unknown. */
+  rootCertificate: string | undefined
+  /** Longest silence while a request is under way, and longest wait for a validation. */
+  timeoutMs: number
+  /** Of the challenge that clients choose. */
+  challengeType: string
+  /** End of the names that are ordered. */
+  domainSuffix: string
+  /** Scenario `renewal`: reads of renewal information before each renewal. */
+  renewalReads: number
+}
+
+/** True for names and addresses that never leave this machine. */
+export function isLoopback(url: string): boolean {
+  const { hostname } = new URL(url)
+  const isName = hostname === 'localhost' || hostname.endsWith('.localhost')
+  return isName || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname)
+}
+
+export function portOf(url: string): number {
+  const { port, protocol } = new URL(url)
+  return Number(port) || (protocol === 'https:' ? 443 : 80)
+}
