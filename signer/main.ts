@@ -184,7 +184,8 @@ async function serveCommand(options: ServeOptions): Promise<number> {
   const [{ loadConfig }, { checkSetup, serve }] = await Promise.all([import('./config.ts'), import('./serve.ts')])
   const config = loadConfig(options.config)
   if (!options['validate-only']) {
-    await serve(config, () => loadConfig(options.config), version, options['with-parent'] ?? false)
+    const withParent = options['with-parent'] ?? false
+    await serve({ config, reread: () => loadConfig(options.config), version, withParent })
     return EXIT.ok
   }
   for (const line of await checkSetup(config)) console.log(line)

@@ -293,15 +293,22 @@ function notRecorded(cause: Error): SignerUnavailable {
   return new SignerUnavailable('the signature could not be recorded, so it is not given out', { cause })
 }
 
+export interface OpenedAudit {
+  chain: AuditChain
+  /** Its newest lines. */
+  lines: readonly AuditLine[]
+  /** After a repair, the file that holds the damaged bytes. */
+  keptAside: string | undefined
+}
+
 /**
  * Opens the chain for appending, making the file (mode 0640) when it is missing, and repairs what a crash left.
- * @returns the chain, its newest lines and, after a repair, the file that holds the damaged bytes.
  * @throws Error in one sentence when the end of the file is no chain.
  */
 export async function openAuditChain(
   { path: file, maxBytes }: AuditFile,
   events: AuditEvents = {},
-): Promise<{ chain: AuditChain; lines: readonly AuditLine[]; keptAside: string | undefined }> {
+): Promise<OpenedAudit> {
   const { fd, tail, damaged, lines } = openAtTail(file)
   const chain = new AuditChain(fd, { path: file, maxBytes }, tail, events)
   if (damaged.length === 0) return { chain, lines, keptAside: undefined }
