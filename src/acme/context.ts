@@ -3,6 +3,7 @@
 import type { AbuseBudget } from '../overload/abuse-budget.ts'
 import type { AccountCache } from '../services/account-cache.ts'
 import type { ChainDownload } from '../services/chain-download.ts'
+import type { Finalization } from '../services/finalization.ts'
 import type { InstanceBoard } from '../services/instance-board.ts'
 import type { Issuance } from '../services/issuance.ts'
 import type { Ordering } from '../services/ordering.ts'
@@ -60,6 +61,7 @@ export interface AcmeContext {
   challenges: ChallengeTriggers
   validationWaits: ValidationWaits
   issuance: Issuance
+  finalization: Finalization
   chains: ChainDownload
   revocation: RevocationService
   renewal: Renewal
