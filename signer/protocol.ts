@@ -40,7 +40,7 @@ export const PIN_REFUSED_EXIT_CODE = 3
 export const DEFAULT_MAX_FRAME_BYTES = 1024 * 1024
 /** Pieces of a TBSCertList. To read and hash one of 64 KiB holds the daemon up for 2 to 3 ms. */
 export const CRL_PIECE_BYTES = 64 * 1024
-/** Before the handshake is through, nobody may make the other end hold more than this. */
+/** Limits what a peer without the secret can make the other end hold. */
 export const HANDSHAKE_MAX_FRAME_BYTES = 256
 
 export const KIND = {
@@ -160,7 +160,7 @@ export class SignerRefusal extends Error {
   override readonly name = 'SignerRefusal'
 }
 
-/** Begins the message of such a refusal, which a front of the release before takes for any other. */
+/** Marks the message of such a refusal; a front of the previous release takes it for any other. */
 const NAME_REFUSAL = 'name not allowed: '
 
 /** The structure is right, and this CA does not certify one of its names. */
@@ -184,7 +184,7 @@ export class SignerProtocolError extends Error {
   override readonly name = 'SignerProtocolError'
 }
 
-/** Two different secrets: asking again does not help before somebody has corrected one. */
+/** The two ends hold different secrets: asking again does not help until one is corrected. */
 export class SecretMismatch extends SignerProtocolError {
   constructor() {
     super(
@@ -321,7 +321,7 @@ const ERROR_KINDS = [
   [SignerProtocolError, KIND.protocolError],
 ] as const
 
-/** The frame that tells a client about `error`. What is none of the three kinds stays inside: the client may ask again. */
+/** The frame that tells a client about `error`. The text of other errors stays here, and the client may ask again. */
 export function encodeError(id: number, error: unknown): Buffer {
   for (const [type, kind] of ERROR_KINDS) {
     if (error instanceof type) return encodeFrame({ kind, id, meta: { message: error.message.slice(0, 1000) } })
@@ -374,7 +374,7 @@ export function encodeProof(secret: Buffer, serverNonce: Buffer, clientNonce: Bu
   return encodeFrame({ kind: KIND.proof, payload: Buffer.concat([clientNonce, mac]) })
 }
 
-/** How a daemon turns a client away, by which the client knows it. */
+/** The daemon's message; a client recognises it and throws SecretMismatch. */
 const WRONG_PROOF = 'handshake failed: the client does not hold the same secret'
 
 /** Checks the client's proof. @returns the client's nonce. @throws SignerProtocolError */

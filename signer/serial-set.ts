@@ -5,7 +5,7 @@ import { randomInt } from 'node:crypto'
 const PARTS = 256
 const FIRST_SLOTS = 8
 
-/** Open addressing; a pair of zeros is free. Many small tables, so that growing one holds nobody up. */
+/** Open addressing; a pair of zeros is free. Many small tables, so that growing one takes little time. */
 interface Part {
   slots: Uint32Array
   count: number

@@ -36,8 +36,8 @@ export async function prepareSocket(socketPath: string): Promise<void> {
 }
 
 /**
- * Listens on the socket, after `prepareSocket`. Whoever may write to it is decided by the file system (directory 0750, socket
- * 0660) and by the shared secret.
+ * Listens on the socket, after `prepareSocket`. File modes (directory 0750, socket 0660) and the shared secret decide who
+ * may use it.
  */
 export async function listen(options: ServerOptions): Promise<SignerServer> {
   const { socketPath, limits, counters, log } = options
@@ -92,7 +92,7 @@ export function requireSocketFolder(socketPath: string): void {
   }
 }
 
-/** Removes a socket that a dead daemon left behind, never one that somebody listens on, and nothing but a socket. */
+/** Removes the socket of a dead daemon, never one with a listener, and nothing but a socket. */
 async function removeStaleSocket(socketPath: string): Promise<void> {
   const existing = lstatSync(socketPath, { throwIfNoEntry: false })
   if (!existing) return

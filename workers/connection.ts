@@ -86,7 +86,7 @@ function opened(
     const finish = (failure: ConnectionFailure | undefined) => {
       stopTimer()
       socket.removeAllListeners(event).removeListener('error', onError).removeListener('close', onClose)
-      // Errors keep coming after we lost interest, and before somebody else takes the socket over.
+      // Errors keep coming after the result is known, and before the next owner listens.
       socket.on('error', () => {})
       if (failure) socket.destroy()
       resolve(failure)

@@ -1,4 +1,4 @@
-/** The thread that encodes CRL entries, seen from the supervisor: one page at a time, nothing of its own but code. */
+/** The thread that encodes CRL entries, seen from the supervisor: one page at a time, without state. */
 
 import { startThreads } from './pool.ts'
 
@@ -10,7 +10,7 @@ export interface CrlEntriesJob {
 }
 
 export interface CrlPool {
-  /** DER of the entries, one behind the other. @throws Error when the thread is lost or a row cannot be expressed */
+  /** DER of the entries, concatenated. @throws Error when the thread is lost or a row cannot be expressed */
   encode(job: CrlEntriesJob): Promise<Buffer>
   close(): Promise<void>
 }

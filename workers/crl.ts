@@ -5,7 +5,7 @@ import { type CrlEntry, encodeCrlEntries } from '../src/shared/pki/tbs-cert-list
 import { parseCrlEntries } from '../src/shared/pki/tbs-cert-list-reader.ts'
 import type { CrlEntriesJob } from './crl-pool.ts'
 
-/** These say nothing in a complete list (§5.3.1); a certificate with one of them is revoked all the same. */
+/** These say nothing in a complete list (§5.3.1); a certificate with one of them is still revoked. */
 const UNWRITTEN_REASONS: ReadonlySet<number> = new Set([7, 8])
 const UNSPECIFIED = 0
 

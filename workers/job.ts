@@ -120,7 +120,7 @@ export interface DnsPersist01Job extends DnsMethodJob {
   leastLabelsAbove?: number
 }
 
-/** A check of CAA records (RFC 8659): who asks, for which names, and what this service is called there. */
+/** A check of CAA records (RFC 8659): the account, the names, and the names of this CA in CAA records. */
 export interface CaaJob {
   subjects: readonly CaaSubject[]
   /** Issuer domain names of this service, lower case. */

@@ -24,7 +24,7 @@ async function checkMailDomain(domain: string, dns: DnsClient, deadline: Deadlin
   if (found.kind === 'failed') return unanswered(domain, found)
   if (found.kind === 'nxdomain') return refused(`${domain} does not exist`)
   if (found.kind !== 'answer') return checkAddresses(domain, dns, deadline)
-  // The root is nobody's mail server, also where it wrongly stands beside others (RFC 7505 §3).
+  // The root is no mail server, also where it wrongly stands beside others (RFC 7505 §3).
   return found.records.some(({ data }) => data.exchange !== '')
     ? { result: 'accepts' }
     : refused(`${domain} accepts no mail (RFC 7505)`)

@@ -1,4 +1,4 @@
-/** How a job ends without an answer; apart from the pool, so that who only hands jobs on does not load it. */
+/** How a job ends without an answer; apart from pool.ts, so that callers do not load Piscina. */
 
 export type WorkerPoolErrorCode = 'full' | 'lost' | 'closed'
 

@@ -102,7 +102,7 @@ function readPem(file: string): PemBlock[] {
   }
 }
 
-/** RFC 5280 §4.2.1.9 and §6.1.4: what does not fit makes a chain that nobody accepts. */
+/** RFC 5280 §4.2.1.9 and §6.1.4: otherwise no client accepts the chain. */
 function checkFit({ pathLength, root }: SigningPlan, { tbs }: Certificate, request: Csr, notAfter: Date): void {
   if (request.subjectText === '') throw new Error('the request has no name for the CA')
   if (request.subjectDer.equals(tbs.subjectDer)) throw new Error('the request has the name of the root')

@@ -1,5 +1,5 @@
 /**
- * Name resolution for validation: who is asked for a name, aliases, and addresses, all within one deadline.
+ * Name resolution for validation: servers for a name, aliases, and addresses, all within one deadline.
  *
  * Not c-ares: it hides the AD bit, its timeouts multiply, and it cannot ask other servers for one zone. Every result is
  * data; nothing a name server sends makes a function here throw. Reasons are written by us alone, so a client may see them.
@@ -77,7 +77,7 @@ export function createDnsClient(settings: DnsSettings, options: DnsClientOptions
       const bound = boundOf(deadline)
       return lookUp(normalName(name), type, {
         ask: (current) => askAuthorities(current, type, bound, { resolver, policy, port, retries }),
-        // Each link may lead into another zone, whose servers are to be found first.
+        // Each link may lead into another zone, which has other servers.
         isSameSource: () => false,
       })
     },
@@ -89,7 +89,7 @@ async function bothFamilies(
   waysWith: (signal: () => AbortSignal) => Ways,
   signal: AbortSignal | undefined,
 ): Promise<AddressResult> {
-  // Made when somebody is asked: fixed addresses need none, and one costs 10 µs.
+  // Made on first use: fixed addresses need none, and one costs 10 µs.
   let made: AbortController | undefined
   const controller = () => {
     made ??= new AbortController()
@@ -148,7 +148,7 @@ async function lookUp<T extends DnsType>(name: string, type: T, ways: Ways): Pro
     const facts: AnswerFacts = { resolver: asked.server, authenticated, aliases }
 
     const asking = current
-    if (isBesideThePoint(asking, asked.response)) {
+    if (answersAnotherName(asking, asked.response)) {
       const reason = 'the name server answered for another name'
       return { kind: 'failed', reason, retryable: true, asked: [asked.server] }
     }
@@ -175,8 +175,8 @@ async function lookUp<T extends DnsType>(name: string, type: T, ways: Ways): Pro
   }
 }
 
-/** Records, and none for the name that was asked for: to read "no such record" out of that would be a guess. */
-function isBesideThePoint(name: string, { answers }: DnsResponse): boolean {
+/** Records, but none for the name that was asked for: that does not say "no such record". */
+function answersAnotherName(name: string, { answers }: DnsResponse): boolean {
   return answers.length > 0 && !answers.some(({ owner }) => owner === name)
 }
 

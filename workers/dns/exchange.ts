@@ -1,9 +1,9 @@
 /**
  * One query to one name server and its response, over UDP and TCP (RFC 1035 §4.2, RFC 7766).
  *
- * Over UDP anybody who can guess can answer, so a datagram counts only if it comes from the server's address and port to
+ * Over UDP an attacker can guess an answer, so a datagram counts only if it comes from the server's address and port to
  * our random source port and repeats our random id and the randomly cased question. Everything else is ignored, and after
- * a few of those (somebody is guessing, or the server does not keep the case) the question is put over TCP instead.
+ * a few of those (a forger guesses, or the server does not keep the case) the question is put over TCP instead.
  */
 
 import { createSocket } from 'node:dgram'
@@ -20,7 +20,7 @@ export type Exchange =
   | { kind: 'response'; response: DnsResponse }
   /** The response did not fit, or UDP cannot be trusted for this question: ask over TCP. */
   | { kind: 'use-tcp' }
-  /** Nothing came in time, or nobody waits any more; asking once more may help. */
+  /** Nothing came in time, or the query was aborted; asking once more may help. */
   | { kind: 'silence' }
   | { kind: 'failed'; reason: string }
 
@@ -42,7 +42,7 @@ export function exchangeUdp(
     const finish = (outcome: Exchange) => {
       stopTimer()
       signal.removeEventListener('abort', cancel)
-      // The socket can still report an error of the past; nobody waits for it any more.
+      // The socket can still report an earlier error; the result is known already.
       socket.removeAllListeners().on('error', () => {})
       socket.close()
       resolve(outcome)

@@ -1,4 +1,4 @@
-/** Several look-ups side by side, where the slow ones must not hold up the result for long. */
+/** Several look-ups side by side: once one is good, the slow ones have a bounded time. */
 
 /**
  * Waits for all results, but once one of them `isGood`, the others get `graceMs` before `giveUp` is called, which must

@@ -14,7 +14,7 @@ export interface DnsData {
   NS: string
   /** RFC 1035 §3.3.9. `exchange` is empty for the root, which is no server (RFC 7505 §3). */
   MX: { preference: number; exchange: string }
-  /** That there is one is all anybody asks: the zone below is signed (RFC 4035 §5.2). */
+  /** Only its presence counts: the zone below is signed (RFC 4035 §5.2). */
   DS: { keyTag: number }
 }
 export type DnsType = keyof DnsData

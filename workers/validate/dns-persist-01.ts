@@ -59,7 +59,7 @@ async function searchNames(attempt: Attempt): Promise<ValidationVerdict> {
   return { ok: false, problem, detail, retryable: failures.some(({ retryable }) => retryable), evidence }
 }
 
-/** A top-level domain speaks for nobody below it. */
+/** A record at a top-level domain does not count for names below it. */
 const LEAST_LABELS_ABOVE = 2
 
 /** The identifier, and the names above it when they may speak for it (draft §6). */

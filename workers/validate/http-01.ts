@@ -22,7 +22,7 @@ import { type ReachContext, reach } from '../reach.ts'
 const MAX_REDIRECTS = 10
 /** Not 303, which points to another resource than the one asked for (RFC 9110 §15.4.4). */
 const REDIRECT_STATUSES = new Set([301, 302, 307, 308])
-/** Room for white space after the key authorization (RFC 8555 §8.3); whoever needs more is not answering us. */
+/** Room for white space after the key authorization (RFC 8555 §8.3); a longer body is no answer to us. */
 const TRAILING_SPACE_BYTES = 1024
 /** Evidence is kept with the challenge, so a Location is cut. */
 const MAX_EVIDENCE_URL = 512

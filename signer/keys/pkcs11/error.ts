@@ -1,4 +1,4 @@
-/** What a PKCS#11 return value (PKCS #11 v2.40 base, §5.1) means for whoever wanted a signature. */
+/** What a PKCS#11 return value (PKCS #11 v2.40 base, §5.1) means for the caller that wanted a signature. */
 
 /**
  * - `session`: this session or its login is gone; another session may do at once.
@@ -15,7 +15,7 @@ const KINDS: Readonly<Record<string, TokenErrorKind>> = {
   // After a session or a token was lost the handle means nothing; the key itself is looked for again.
   CKR_KEY_HANDLE_INVALID: 'session',
   CKR_OBJECT_HANDLE_INVALID: 'session',
-  // An operation that somebody began in this session and that never ended.
+  // An operation that began in this session and never ended.
   CKR_OPERATION_ACTIVE: 'session',
   CKR_OPERATION_NOT_INITIALIZED: 'session',
 
