@@ -1,9 +1,10 @@
 /**
- * What the daemon is willing to sign as a CRL: a TBSCertList that arrives in pieces, a refusal or its facts at the end.
+ * What the daemon is willing to sign as a CRL: a TBSCertList that arrives in pieces, a
+ * refusal or its facts at the end.
  *
- * A front that was taken over can leave revocations out; only the database could tell. It cannot sign for another issuer,
- * for the future or for too long, or use up later CRL numbers. Nor can it bring back an older list: the caller checks
- * `number` against the newest that was ever signed.
+ * A front that was taken over can leave revocations out; only the database could tell. It cannot
+ * sign for another issuer, for the future or for too long, or use up later CRL numbers. Nor can it
+ * bring back an older list: the caller checks `number` against the newest that was ever signed.
  */
 
 import { SIGNATURE_ALGORITHMS } from '../src/shared/pki/algorithms.ts'

@@ -1,6 +1,6 @@
 /**
- * TBSCertLists that are being uploaded: few at a time, each checked and hashed piece by piece. An upload is forgotten when
- * its client is silent for a minute or disconnects.
+ * TBSCertLists that are being uploaded: few at a time, each checked and hashed piece by piece. An
+ * upload is forgotten when its client is silent for a minute or disconnects.
  */
 
 import { createHash, randomBytes } from 'node:crypto'
@@ -14,7 +14,9 @@ import { CRL_PIECE_BYTES, SignerRefusal, SignerUnavailable } from './protocol.ts
 const MAX_UPLOADS = 8
 /** A client reads its next piece from a database; one that takes longer does not come back. */
 const IDLE_MS = 60_000
-/** A client that lost the answer with its connection asks again within this, by its own deadline. */
+/**
+ * A client that lost the answer with its connection asks again within this, by its own deadline.
+ */
 const ANSWERED_MS = 10_000
 const MAX_ANSWERED = 64
 
@@ -125,7 +127,10 @@ export class CrlUploads {
     if (this.#answered.size > MAX_ANSWERED && oldest !== undefined) this.forget(oldest)
   }
 
-  /** The connection is gone. Uploads with a signature stay: the client may ask again on another connection. */
+  /**
+   * The connection is gone. Uploads with a signature stay: the client may
+   * ask again on another connection.
+   */
   forgetUnsigned(gone: object): void {
     for (const [id, { upload, connection }] of this.#uploads)
       if (connection === gone && upload.signature === undefined) this.forget(id)

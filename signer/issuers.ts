@@ -1,4 +1,7 @@
-/** The daemon's issuers: certificate, chain, key and policy, checked against each other before the start. */
+/**
+ * The daemon's issuers: certificate, chain, key and policy, checked against
+ * each other before the start.
+ */
 
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -39,13 +42,18 @@ export interface IssuerOptions {
   keys: KeyLoader
   /** A key went away or came back. */
   onKeyState(issuer: string, state: KeyState): void
-  /** Issuers in use when the configuration is read again. Their keys stay open; none gets another key under its id. */
+  /**
+   * Issuers in use when the configuration is read again. Their keys stay open; none
+   * gets another key under its id.
+   */
   running?: ReadonlyMap<string, Issuer>
 }
 
 /**
- * Loads every issuer and proves, with a test signature each, that key and certificate belong together.
- * @throws Error with one sentence per issuer that cannot be used; PinRefused when a token refused a PIN.
+ * Loads every issuer and proves, with a test signature each, that key and
+ * certificate belong together.
+ * @throws Error with one sentence per issuer that cannot be used;
+ * PinRefused when a token refused a PIN.
  */
 export async function loadIssuers(
   configs: readonly IssuerConfig[],
@@ -53,7 +61,8 @@ export async function loadIssuers(
 ): Promise<Map<string, Issuer>> {
   const issuers = new Map<string, Issuer>()
   const problems: { text: string; error: unknown }[] = []
-  // In turn: secrets may be asked for on the terminal, and a token gets no second PIN after a refusal.
+  // In turn: secrets may be asked for on the terminal, and a token gets no
+  // second PIN after a refusal.
   for (const config of configs) {
     try {
       issuers.set(config.id, await loadIssuer(config, options))
@@ -87,7 +96,10 @@ export async function closeKeys(
   )
 }
 
-/** The PIN must be corrected before the next start: each attempt brings the token nearer to its lock. */
+/**
+ * The PIN must be corrected before the next start: each attempt brings the
+ * token nearer to its lock.
+ */
 class PinRefused extends Error {
   override readonly name = 'PinRefused'
 }
@@ -163,7 +175,10 @@ function makeTestSignature(key: SigningKey, queue: SignQueue | undefined): Promi
   return queue ? queue.run(performance.now() + (key.maxWaitMs ?? Number.POSITIVE_INFINITY), sign) : sign()
 }
 
-/** A leaf names its issuer and its key identifier: both must fit the first certificate of every chain. */
+/**
+ * A leaf names its issuer and its key identifier: both must fit the first
+ * certificate of every chain.
+ */
 function loadAlternateChain(file: string, own: Certificate): Buffer[] {
   const certificates = readCertificates(file)
   const first = certificates[0]!

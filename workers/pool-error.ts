@@ -2,7 +2,10 @@
 
 export type WorkerPoolErrorCode = 'full' | 'lost' | 'closed'
 
-/** No verdict. Says nothing about the target, so it is no ACME problem: retry, or drop at shutdown (`closed`). */
+/**
+ * No verdict. Says nothing about the target, so it is no ACME problem: retry,
+ * or drop at shutdown (`closed`).
+ */
 export class WorkerPoolError extends Error {
   readonly code: WorkerPoolErrorCode
   readonly retryable = true

@@ -1,8 +1,9 @@
 /**
- * Settings that many jobs share cross to the threads once, at their start; a job names them by their place.
+ * Settings that many jobs share cross to the threads once, at their start; a
+ * job names them by their place.
  *
- * Copying a configuration with each job would cost as much as the rest of the hand-over. Only the very same object is
- * recognised, at any depth but not inside lists.
+ * Copying a configuration with each job would cost as much as the rest of the hand-over. Only the
+ * very same object is recognised, at any depth but not inside lists.
  */
 
 interface Place {

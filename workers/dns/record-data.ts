@@ -1,4 +1,7 @@
-/** The data of DNS records, one strict reader a type: all of the octets and none beyond them, or undefined. */
+/**
+ * The data of DNS records, one strict reader a type: all of the octets and
+ * none beyond them, or undefined.
+ */
 
 import { SocketAddress } from 'node:net'
 import { type RawRecord, readName } from './wire.ts'
@@ -19,7 +22,10 @@ export interface DnsData {
 }
 export type DnsType = keyof DnsData
 
-/** RFC 1035 §2.3.4 for legal lengths; printable ASCII without blanks, because a name is also text in logs and URLs. */
+/**
+ * RFC 1035 §2.3.4 for legal lengths; printable ASCII without blanks, because a name
+ * is also text in logs and URLs.
+ */
 export function isQueryableName(name: string): boolean {
   if (name.length === 0 || name.length > 253 || !/^[\x21-\x7e]+$/.test(name)) return false
   return name.split('.').every((label) => label.length >= 1 && label.length <= 63)
