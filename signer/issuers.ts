@@ -3,7 +3,6 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
-import { within } from '../src/shared/lib/time-limit.ts'
 import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../src/shared/pki/algorithms.ts'
 import { type Certificate, parseCertificate, verifyCertificateSignature } from '../src/shared/pki/certificate.ts'
 import { decodePem } from '../src/shared/pki/pem.ts'
@@ -71,7 +70,7 @@ export async function loadIssuers(
 
 /**
  * @param staying issuers whose keys stay open
- * @param idleWithinMs how long a key may be used by those who wait for it already
+ * @param idleWithinMs how long signatures that wait for a key already may still take
  */
 export async function closeKeys(
   issuers: ReadonlyMap<string, Issuer>,
@@ -82,7 +81,7 @@ export async function closeKeys(
   const closing = [...issuers.values()].filter(({ key }) => !open.has(key))
   await Promise.all(
     closing.map(async ({ key, queue }) => {
-      if (queue) await within(queue.idle(), idleWithinMs, undefined)
+      await queue?.idle(idleWithinMs)
       await key.close()
     }),
   )

@@ -63,7 +63,7 @@ function judgeFeatures(config: Config, isSet: IsSet, isSound: (key: string) => b
 
 const matters = (key: string, sections?: readonly string[]) => sections?.includes(key.split('.')[0] ?? '') ?? true
 
-export const absence = (entry: AbsentFeature) => `${entry.feature} not available in this version`
+const absence = (entry: AbsentFeature) => `${entry.feature} not available in this version`
 
 /** @param off Switches whose feature is absent: what depends on them has nothing to warn about. */
 function judgeWarnings(config: Config, isSet: IsSet, off: readonly string[]): Violation[] {

@@ -1,17 +1,28 @@
 /** The manual's table of settings and the JSON Schema for editors, rendered from the schema. Pure. */
 
-import { expectation, type SchemaNode, withoutNull } from '../shared/config-file/schema-node.ts'
-import { ABSENT_FEATURES, keysOfFeature } from './availability.ts'
-import { absence } from './judge.ts'
+import { type SchemaNode, withoutNull } from '../shared/config-file/schema-node.ts'
+import { ABSENT_FEATURES } from './availability.ts'
 import { REFERENCE } from './reference.ts'
+
+/** Stands behind a key that a reload applies. */
+const LIVE = '↻'
+
+const HOLDERS = [...new Set(ABSENT_FEATURES.flatMap(({ keys }) => keys))]
+const isWithin = (key: string, holder: string) => key === holder || key.startsWith(`${holder}.`)
+/** A section of an absent feature stands for all its keys. */
+const ABSENT_KEYS = HOLDERS.filter((key) => !HOLDERS.some((holder) => holder !== key && isWithin(key, holder)))
 
 interface Row {
   key: string
-  /** Undefined for a group of keys, which has a sentence only. */
   node: SchemaNode
-  isGroup: boolean
   isRequired: boolean
   default: unknown
+}
+
+/** Rows of the same key in several groups, such as the time-out of every challenge method, are one row. */
+interface SharedRow extends Row {
+  /** The groups that have the key, by their default. */
+  groups: Map<string, string[]>
 }
 
 const INTRODUCTION = `# Configuration
@@ -24,47 +35,37 @@ at [configuration.schema.json](configuration.schema.json).
 
 - Required are \`server.external_url\`, \`database.database\`, \`database.user\`, and the two paths of \`ca.internal\`, a token in
   \`ca.hsm\` (with \`ca.backend: hsm\`) or \`ca.signer.socket\`. Everything else has a default.
-- An unknown key is an error, so a spelling mistake is never silently ignored. \`_comment\` (a text or a list of texts) may
-  stand at the top, under \`ca\` and in each entry of \`hooks.registered\`. A key that is written twice is an error.
+- A key with ${LIVE} takes effect on SIGHUP; every other key takes effect after a restart.
+- In a key, \`<name>\` stands for a name of your choice, \`[]\` for an entry of a list, \`*\` for each section that *Default* names.
+- An unknown key is an error, and so is a key that is written twice. \`_comment\` (a text or a list of texts) may stand at
+  the top, under \`ca\` and in each entry of \`hooks.registered\`.
 - \`\${VAR}\` and \`\${VAR:-default}\` are replaced by environment variables before anything is checked, where they are the
   whole value. The result is always a text, so numbers, true and false cannot come from a variable. A variable that is
   unset and has no default is an error; a variable that is set but empty counts as set.
-- An optional text that is empty counts as left out.
-- *Reload* says how a change takes effect: \`live\` on SIGHUP, \`restart\` after a restart.
+- An optional text that is empty counts as left out. A path starts with a slash and does not end with one.
 - The values are YAML 1.2: switches are \`true\` and \`false\`; \`yes\` and \`on\` are texts.
 `
 
 export function renderManual(): string {
   const sections = Object.entries(REFERENCE.properties ?? {}).filter(([name]) => name !== '_comment')
-  return [INTRODUCTION, ...sections.map(([name, node]) => renderSection(name, node)), renderAbsent()].join('\n')
+  return [INTRODUCTION, ...sections.flatMap(([name, node]) => renderSection(name, node)), renderAbsent()].join('\n')
 }
 
-function renderSection(name: string, node: SchemaNode): string {
-  const rows = Object.entries(node.properties ?? {}).flatMap(([key, child]) =>
-    rowsOf(`${name}.${key}`, child, node.required?.includes(key) ?? false, undefined),
-  )
-  const table = [
-    '| Key | Type | Default | Unit | Reload | Meaning |',
-    '|---|---|---|---|---|---|',
-    ...rows.map(renderRow),
-  ]
-  return `## ${name}\n\n${node.description ?? ''}\n\n${table.join('\n')}\n`
+function renderSection(name: string, node: SchemaNode): string[] {
+  const rows = childRows(name, node, undefined)
+  if (rows.length === 0) return []
+  const table = ['| Key | Type | Default | Meaning |', '|---|---|---|---|', ...rows.map(renderRow)]
+  return [`## ${name}\n\n${node.description ?? ''}\n\n${table.join('\n')}\n`]
 }
 
 function rowsOf(key: string, raw: SchemaNode, isRequired: boolean, given: unknown): Row[] {
+  if (ABSENT_KEYS.some((holder) => isWithin(key, holder))) return []
   const node = withoutNull(raw)
   const value = node.default ?? given
-  const row: Row = {
-    key,
-    node,
-    isRequired,
-    default: value === undefined ? raw.default : value,
-    isGroup: node.properties !== undefined,
-  }
   const entry = node.items === undefined ? undefined : withoutNull(node.items)
   const named = node.additionalProperties || undefined
   return [
-    row,
+    { key, node, isRequired, default: value === undefined ? raw.default : value },
     ...childRows(key, node, value),
     ...(entry?.properties === undefined ? [] : childRows(`${key}[]`, entry, undefined)),
     ...(named?.properties === undefined ? [] : childRows(`${key}.<name>`, named, undefined)),
@@ -73,41 +74,104 @@ function rowsOf(key: string, raw: SchemaNode, isRequired: boolean, given: unknow
 
 /** A group with a default of its own (a rate limit) passes it on to its keys. */
 function childRows(key: string, node: SchemaNode, values: unknown): Row[] {
-  return Object.entries(node.properties ?? {})
-    .filter(([name]) => name !== '_comment')
-    .flatMap(([name, child]) => {
-      const given = typeof values === 'object' && values !== null ? Reflect.get(values, name) : undefined
-      const isRequired = given === undefined && (node.required?.includes(name) ?? false)
-      return rowsOf(`${key}.${name}`, child, isRequired, given)
-    })
+  const children = Object.entries(node.properties ?? {}).filter(([name]) => name !== '_comment')
+  const rows = children.flatMap(([name, child]) => {
+    const given = typeof values === 'object' && values !== null ? Reflect.get(values, name) : undefined
+    const isRequired = given === undefined && (node.required?.includes(name) ?? false)
+    return rowsOf(`${key}.${name}`, child, isRequired, given)
+  })
+  return unifyRows(key, rows)
 }
 
-function renderRow({ key, node, isGroup, isRequired, default: value }: Row): string {
-  const absent = ABSENT_FEATURES.some((entry) => keysOfFeature(entry).includes(key.replace(/\[].*$/, '')))
-  const sentence = cell(`${node.description ?? ''}${absent && !isGroup ? ' Not in this version.' : ''}`)
-  if (isGroup) return `| \`${key}\` | section | | | | ${sentence} |`
-  const shown = isRequired ? 'required' : (node.defaultText ?? renderDefault(value))
-  return `| \`${key}\` | ${cell(expectation(node))} | ${shown} | ${node.unit ?? ''} | ${node.reload ?? 'restart'} | ${sentence} |`
+/** The keys `key.group.x` that say the same in several groups become `key.*.x`, in front of the first of these groups. */
+function unifyRows(key: string, rows: readonly Row[]): Row[] {
+  const alike = groupBy(rows, (row) => {
+    const [, , name, ...deeper] = row.key.slice(key.length).split('.')
+    const isShared = name !== undefined && deeper.length === 0 && !/[[<*]/.test(row.key)
+    return isShared ? [name, typeOf(row.node), row.node.description].join('\n') : row.key
+  })
+  const shared = [...alike.values()].filter(({ length }) => length > 1)
+  const gone = new Set(shared.flat())
+  const rest = rows.filter((row) => !gone.has(row))
+  const first = shared[0]?.[0]?.key.slice(0, shared[0][0].key.lastIndexOf('.'))
+  const place = rest.findIndex((row) => row.key === first)
+  return place < 0 ? [...rest] : rest.toSpliced(place, 0, ...shared.map((same) => sharedRow(key, same)))
+}
+
+function sharedRow(key: string, rows: readonly Row[]): SharedRow {
+  const [row] = rows as [Row, ...Row[]]
+  const groupOf = (same: Row) => same.key.slice(key.length + 1, same.key.lastIndexOf('.'))
+  const name = row.key.slice(row.key.lastIndexOf('.') + 1)
+  const groups = groupBy(rows, (same) => renderDefault(same.default))
+  return {
+    ...row,
+    key: `${key}.*.${name}`,
+    groups: new Map([...groups].map(([value, same]) => [value, same.map(groupOf)])),
+  }
+}
+
+function renderRow(row: Row | SharedRow): string {
+  const { node } = row
+  const name = `\`${row.key}\`${node.reload === 'live' ? ` ${LIVE}` : ''}`
+  const isGroup = node.properties !== undefined
+  const type = isGroup ? 'section' : typeOf(node)
+  return `| ${name} | ${cell(type)} | ${isGroup ? '' : shownDefault(row)} | ${cell(node.description ?? '')} |`
+}
+
+function shownDefault(row: Row | SharedRow): string {
+  if ('groups' in row) return [...row.groups].map(([value, names]) => `${names.join(', ')}: ${value}`).join('; ')
+  return row.isRequired ? 'required' : (row.node.defaultText ?? renderDefault(row.default))
+}
+
+/** What a key holds, in a few words: `integer ≥ 1 (seconds)`, `list of domain name`. */
+function typeOf(node: SchemaNode): string {
+  const unit = node.unit === undefined ? '' : ` (${node.unit})`
+  return `${plainType(withoutNull(node))}${unit}`
+}
+
+function plainType(node: SchemaNode): string {
+  if (node.expects !== undefined) return node.expects.replace(/^(?:an?|one of) /, '').replace(/,? such as .*$/, '')
+  if (node.enum !== undefined) return node.enum.join(', ')
+  switch (node.type) {
+    case 'string':
+      return 'text'
+    case 'array':
+      return `list${range(node.minItems, node.maxItems)} of ${node.items === undefined ? 'values' : plainType(withoutNull(node.items))}`
+    case 'integer':
+    case 'number':
+      return `${node.type}${range(node.exclusiveMinimum ?? node.minimum, node.maximum)}`
+    default:
+      return node.type === 'boolean' ? 'boolean' : 'section'
+  }
+}
+
+/** The largest safe integers stand in the schema for no bound. */
+function range(minimum = -Infinity, maximum = Infinity): string {
+  const isLow = minimum > Number.MIN_SAFE_INTEGER
+  if (maximum < Number.MAX_SAFE_INTEGER) return isLow ? ` ${minimum}–${maximum}` : ` ≤ ${maximum}`
+  return isLow ? ` ≥ ${minimum}` : ''
 }
 
 function renderDefault(value: unknown): string {
-  if (value === undefined || value === null) return 'none'
-  if (value === '') return 'empty'
-  return `\`${Array.isArray(value) ? JSON.stringify(value).replaceAll(',', ', ') : typeof value === 'object' ? JSON.stringify(value) : String(value)}\``
+  if (value === undefined || value === null || value === '') return '–'
+  if (Array.isArray(value)) return value.length === 0 ? '–' : value.map((entry) => `\`${entry}\``).join(', ')
+  if (typeof value === 'object') return Object.keys(value).length === 0 ? '–' : `\`${JSON.stringify(value)}\``
+  return `\`${value}\``
+}
+
+function groupBy<T>(items: readonly T[], keyOf: (item: T) => string): Map<string, T[]> {
+  const groups = new Map<string, T[]>()
+  for (const item of items) groups.set(keyOf(item), [...(groups.get(keyOf(item)) ?? []), item])
+  return groups
 }
 
 const cell = (text: string) => text.replaceAll('|', '\\|')
 
 function renderAbsent(): string {
-  const rows = ABSENT_FEATURES.map((entry) => `| \`${entry.path}\` | ${absence(entry)} |`)
   return `## Not in this version
 
-Every key above is accepted. To ask for one of the following features is an error. Where the default asks for it, nothing is said,
-but settings of the feature are errors until the file switches it off.
-
-| Key | Error |
-|---|---|
-${rows.join('\n')}
+These keys and sections are accepted, so that the configuration of a later version can be read. To ask for one of their features is an
+error; the JSON Schema describes them: ${ABSENT_KEYS.map((key) => `\`${key}\``).join(', ')}.
 `
 }
 

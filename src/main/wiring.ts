@@ -9,19 +9,20 @@ import { guardBackend } from '../ca/guarded-backend.ts'
 import { createSignerBackend } from '../ca/signer-backend.ts'
 import type { Config } from '../config/schema.ts'
 import type { Metrics } from '../ops/metrics.ts'
-import type { Patience } from '../overload/patience.ts'
+import type { AbuseBudget } from '../overload/abuse-budget.ts'
 import { createAccountCache } from '../services/account-cache.ts'
 import { type AccountRules, createAccountRules } from '../services/account-rules.ts'
-import { type AskForCaa, createCaaFreshness, type RequireFreshCaa } from '../services/caa-freshness.ts'
+import { type AskForCaa, createCaaFreshness } from '../services/caa-freshness.ts'
 import { createChainDownload } from '../services/chain-download.ts'
 import { createExternalAccounts } from '../services/external-accounts.ts'
+import { Finalization } from '../services/finalization.ts'
 import { type InstanceBoard, openInstanceBoard } from '../services/instance-board.ts'
-import { createIssuance, type Issuance, type IssuanceEvents } from '../services/issuance.ts'
+import { Issuance, type IssuanceEvents } from '../services/issuance.ts'
 import { type AskForMailDomains, createMailDomainCheck } from '../services/mail-domains.ts'
-import { createOrdering } from '../services/ordering.ts'
+import { Ordering } from '../services/ordering.ts'
 import { createQuotas } from '../services/quotas.ts'
-import { countedIdentifiers, createRateLimiter, type RateLimiter } from '../services/rate-limiter.ts'
-import { announcingAccounts, createRecent, type Recent } from '../services/recent.ts'
+import { createRateLimiter } from '../services/rate-limiter.ts'
+import { announcingAccounts, createRecent } from '../services/recent.ts'
 import { createRegistration } from '../services/registration.ts'
 import { createRenewal } from '../services/renewal.ts'
 import { createRevocation } from '../services/revocation.ts'
@@ -171,10 +172,7 @@ function createThreadAccountRules({ config, db }: Pick<Shared, 'config' | 'db'>)
 
 export function createThreadIssuance(
   { config, methods, db, stores, ca, instanceId, metrics, log }: Shared,
-  rules = createThreadAccountRules({ config, db }),
-  requireFreshCaa?: RequireFreshCaa,
-  recent?: Recent,
-  limits?: RateLimiter,
+  store = stores.issuance,
 ): Issuance {
   const serialNumber =
     config.ca.serial_source === 'database' ? databaseSerialNumbers(() => nextSerialRange(db)) : randomSerialNumbers()
@@ -206,30 +204,16 @@ export function createThreadIssuance(
       log.fatal({ event: 'alarm', ...facts, cause: shown }, message)
     },
   }
-  const quotas = createThreadQuotas({ config, stores, metrics, log })
-  return createIssuance(
-    {
-      ca,
-      store: recent ? recent.issuance(stores.issuance) : stores.issuance,
-      recent,
-      certificates: stores.certificates,
-      rules,
-      serialNumber,
-      instanceId,
-      quotas,
-      requireFreshCaa,
-      countIdentifiers: limits && ((identifiers) => limits.charge(countedIdentifiers(identifiers))),
-      events,
-    },
-    issuancePolicy(config, methods.enabled),
-  )
+  const { certificates } = stores
+  const policy = issuancePolicy(config, methods.enabled)
+  return new Issuance({ ca, store, certificates, serialNumber, instanceId, policy, events })
 }
 
 export function createAcmeContext(
   shared: Shared,
   { rateTable, board, changes }: Pick<FrontThreadData, 'rateTable' | 'board' | 'changes'>,
   nonces: Nonces,
-  patience: Patience,
+  budget: AbuseBudget,
   dispatch: DispatchValidation,
   waitEvents: WaitEvents,
   askForCaa: AskForCaa,
@@ -244,7 +228,6 @@ export function createAcmeContext(
       : undefined
   const validationWaits = createValidationWaits(waitEvents)
   const accountStore = announcingAccounts(createAccountStore(db), changeCounters)
-  const orderStore = createOrderStore(db)
   const authorizationStore = recent ? recent.authorizations(stores.authorizations) : stores.authorizations
   const accounts = createAccountCache(accountStore.find)
   const rules = createThreadAccountRules(shared)
@@ -262,12 +245,30 @@ export function createAcmeContext(
       log.info({ event: 'rate_limit_exceeded', category, subject }, 'rate limit exceeded')
     },
   })
+  const quotas = createThreadQuotas(shared)
+  const ordering = new Ordering({
+    orders: recent ? recent.orders(createOrderStore(db)) : createOrderStore(db),
+    authorizations: authorizationStore,
+    rules,
+    renewal,
+    quotas,
+    limits,
+    policy: orderingPolicy(config, methods.enabled),
+    events: {
+      ordered: () => metrics.ordersCreated.inc(),
+      approved({ by, ...facts }, { requester: { accountId }, address, requestId }, orderId) {
+        const line = { event: 'identifiers_approved', by, accountId, orderId, ...facts, address, requestId }
+        log.info(line, 'identifiers are valid without a challenge')
+      },
+    },
+  })
+  const issuance = createThreadIssuance(shared, recent?.issuance(stores.issuance))
   return {
     urls: createUrls(urlSettings(config)),
     settings: acmeSettings(config),
     nonces,
     limits,
-    patience,
+    budget,
     board: openInstanceBoard(board),
     accounts,
     registration: createRegistration(
@@ -295,21 +296,7 @@ export function createAcmeContext(
         },
       },
     ),
-    ordering: createOrdering(
-      recent ? recent.orders(orderStore) : orderStore,
-      authorizationStore,
-      rules,
-      renewal,
-      orderingPolicy(config, methods.enabled),
-      createThreadQuotas(shared),
-      {
-        ordered: () => metrics.ordersCreated.inc(),
-        approved({ by, ...facts }, { requester: { accountId }, address, requestId }, orderId) {
-          const line = { event: 'identifiers_approved', by, accountId, orderId, ...facts, address, requestId }
-          log.info(line, 'identifiers are valid without a challenge')
-        },
-      },
-    ),
+    ordering,
     challenges: createChallengeTriggers({
       store: authorizationStore,
       instanceId,
@@ -320,7 +307,19 @@ export function createAcmeContext(
       waits: validationWaits,
     }),
     validationWaits,
-    issuance: createThreadIssuance(shared, rules, requireFreshCaa, recent, limits),
+    issuance,
+    finalization: new Finalization({
+      issuance,
+      orders: ordering,
+      store: stores.issuance,
+      certificates: stores.certificates,
+      rules,
+      quotas,
+      limits,
+      requireFreshCaa,
+      recent,
+      policy: issuancePolicy(config, methods.enabled),
+    }),
     chains: createChainDownload(
       stores.certificates,
       { includeRoot: config.ca.include_root, issuers: shared.ca.issuers },

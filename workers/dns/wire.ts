@@ -1,9 +1,7 @@
 /**
  * The frame of a DNS message (RFC 1035 §4.1): its records, their names, and where each one's data begins and ends.
  *
- * Read by us and not by the codec library, because strangers choose these bytes: a decoder that reads parts of a record
- * past the record's end mixes neighbours up, and one that follows a chain of compression pointers as long as it goes can be
- * kept busy for a second with one message, by thousands of records whose names are thousands of pointers away.
+ * Strangers choose these bytes, so names, pointers and records have bounds (docs/decisions/dns-reader.md).
  */
 
 const HEADER_BYTES = 12

@@ -38,21 +38,21 @@ export const Acme = z
     website_url: setting(optionalText(isHttpUrl), 'Web site named in the directory.', { expects: HTTP_URL }),
     caa_identities: setting(
       list(domainName()),
-      'Issuer domain names of this service: what CAA records that permit it carry (RFC 8659). The directory lists them.',
+      'Issuer domain names of this service in CAA records (RFC 8659). The directory lists them.',
     ),
     caa_enforce: setting(
       flag(true),
-      'Check CAA records at validation, and again at finalize after eight hours. Without `caa_identities` there is nothing to check for, and nothing is checked.',
+      'Check CAA records at validation, and again at finalize after eight hours. Without `caa_identities` nothing is checked.',
     ),
     caa_unreachable_ok: setting(
       list(domainName()),
-      'Zones, with everything below them, where a CAA look-up that fails counts as no records, unless the zone above has a DS record for it. Elsewhere it refuses.',
+      'Zones where a failed CAA look-up counts as no records, unless the zone above has a DS record. Elsewhere it refuses.',
     ),
     eab_required: setting(flag(false), 'New accounts need an external account binding (RFC 8555 §7.3.4).'),
     eab_reusable: setting(flag(false), 'One binding credential may be used by several accounts.'),
     eab_key_file: setting(
       optionalText(),
-      'File with at least 32 random bytes; the HMAC keys of binding credentials are stored encrypted under them. `admin_api.token_secret` serves when there is no such file.',
+      'File with at least 32 random bytes that encrypt the stored HMAC keys of credentials; `admin_api.token_secret` when absent.',
     ),
     orders_page_size: setting(whole(1, 50), 'Orders per page of the orders list of an account.'),
   })
@@ -79,7 +79,7 @@ export const Email = z
     allowed_domains: setting(list(z.string().min(1)), 'Mail domains that contacts may have; empty allows all.'),
     validate_mx: setting(
       flag(false),
-      'Contacts need a mail domain with an MX or address record; a look-up that fails stops nobody.',
+      'Contacts need a mail domain with an MX or address record; a failed look-up is no obstacle.',
     ),
   })
   .prefault({})
@@ -97,7 +97,7 @@ export const Nonce = z
   .strictObject({
     store: setting(
       choice(['memory', 'database'], 'memory'),
-      'Where used nonces are remembered: `memory` for one instance, `database` for several behind one name.',
+      'Where used nonces are kept: `memory` for one instance, `database` for several behind one name.',
     ),
     expiry_seconds: setting(whole(1, 3600), 'Time a nonce stays usable.', { unit: 'seconds' }),
     max_age_seconds: setting(optionalWhole(1), 'A stricter limit on the age of a nonce than `expiry_seconds`.', {
@@ -122,7 +122,7 @@ export const Order = z
     }),
     stale_processing_threshold_seconds: setting(
       whole(1, 600),
-      'Age at which an order in processing is recovered although its instance is running. What a stopped instance has left behind is recovered within seconds.',
+      'Age at which an order in processing is recovered while its instance runs; orders of a stopped instance are recovered within seconds.',
       {
         unit: 'seconds',
       },
@@ -132,7 +132,7 @@ export const Order = z
     }),
     finalize_wait_ms: setting(
       whole(0, 2000),
-      'How long the reply to finalize waits for the certificate before it says `processing`.',
+      'How long finalize waits for the certificate before it answers `processing`.',
       { unit: 'milliseconds' },
     ),
   })
@@ -154,11 +154,11 @@ export const Tos = z
     require_agreement: setting(flag(false), 'New accounts have to agree to the terms.'),
     version: setting(
       optionalText(),
-      'Version of the terms, such as their date. With it, accounts that have not agreed to this very version may not order until they do.',
+      'Version of the terms, such as their date. Accounts that have not agreed to this version may not order.',
     ),
     instructions_url: setting(
       optionalText(isHttpUrl),
-      'Page that tells people how to agree, named to clients that have to; `tos.url` when there is none.',
+      'Page on how to agree, named to clients that must; `tos.url` when absent.',
       { expects: HTTP_URL },
     ),
   })
@@ -171,16 +171,16 @@ export const Ari = z
     path: setting(urlPath('/renewalInfo'), 'Path of the resource.'),
     renewal_percentage: setting(
       z.number().min(0.01).max(1).default(0.6667),
-      'Share of the lifetime of a certificate after which the renewal window opens.',
+      'Share of the lifetime after which the renewal window opens.',
     ),
     revoked_window_seconds: setting(
       optionalWhole(1),
-      'Length of the renewal window of a revoked certificate, which opens at once; without it, the rest of the lifetime, and clients that pick a time at random renew late.',
+      'Length of the renewal window of a revoked certificate, which opens at once; the rest of its lifetime when absent.',
       { unit: 'seconds' },
     ),
     max_retry_after_seconds: setting(
       whole(3600, 21600),
-      'Clients are told to ask again after this time at the latest (the Retry-After header; `retryAfter` of the body is the time until the window opens).',
+      'Upper bound of the Retry-After header. `retryAfter` in the body is the time until the window opens.',
       { unit: 'seconds' },
     ),
   })

@@ -42,7 +42,7 @@ const Profile = z
     description: setting(optionalText(), 'Sentence or URL that the directory shows for the profile.'),
     key_usages: setting(
       list(z.enum(KEY_USAGES)),
-      'Key usages of the certificate, as far as its kind of key can serve them; none leaves the extension out. A signer with a configuration of its own must allow that: `key_usage_required: false`.',
+      'Key usages, as far as the kind of key can serve them. None leaves the extension out; a separate signer must allow that with `key_usage_required: false`.',
     ),
     extended_key_usages: setting(
       list(z.enum(keysOf(EXTENDED_KEY_USAGES))),
@@ -54,14 +54,14 @@ const Profile = z
     }),
     key_types: setting(
       someOf(SUBJECT_KEY_TYPES, ['RSA', 'P-256', 'P-384']),
-      'Kinds of key that a certification request may carry. Root programs take no others than the default ones.',
+      'Kinds of key in certification requests. Root programs accept the default ones only.',
     ),
     issuer: setting(
       z
         .union([z.string().min(1), z.array(z.string().min(1)).min(1)])
         .nullable()
         .default(null),
-      'Issuer that signs, by its name in the signer; the only or first one when absent. Of a list, the first that is within its validity and whose key is of the same kind (RSA or not) as that of the request, else the first that is within its validity.',
+      'Names of issuers in the signer; the first one when absent. Of a list, the first valid issuer whose kind of key (RSA or not) is that of the request signs, else the first valid one.',
     ),
   })
   .meta({ description: 'One certificate profile.' })
@@ -73,9 +73,7 @@ const defaultProfile = () =>
 
 const Signer = z
   .strictObject({
-    socket: path(
-      'Unix socket of a running signer. When absent, the service starts one with `ca.internal` or `ca.hsm`.',
-    ),
+    socket: path('Unix socket of a running signer; when absent, the service starts one.'),
     secret_file: path('File with the secret that the service shows to the signer.'),
     timeout_seconds: setting(whole(1, 10), 'Time one signature may take.', { unit: 'seconds' }),
     audit_file: path('Audit chain of a signer that the service starts itself.'),
@@ -175,7 +173,7 @@ export const Ca = z
         `one of ${BACKENDS.join(', ')}, or ext: and a module`,
         (value) => (BACKENDS as readonly string[]).includes(value) || /^ext:\S+$/.test(value),
       ).default('internal'),
-      'Who signs.',
+      'Who signs; this version has `internal` and `hsm`.',
       { expects: `one of ${BACKENDS.join(', ')}, or ext: and a module` },
     ),
     default_validity_days: setting(whole(1, 90), 'Lifetime of certificates.', { unit: 'days' }),
@@ -184,10 +182,7 @@ export const Ca = z
       unit: 'seconds',
     }),
     include_root: setting(flag(false), 'End the chain with the self-signed root.'),
-    serial_source: setting(
-      choice(SERIAL_SOURCES, 'random'),
-      'Serial numbers: `random`, or `database` for random bits followed by a sequence value.',
-    ),
+    serial_source: setting(choice(SERIAL_SOURCES, 'random'), '`database`: random bits followed by a sequence value.'),
     aia_issuer_urls: setting(list(httpUrl()), 'caIssuers URLs of the authority information access extension.'),
     policy_oids: setting(
       list(
@@ -197,7 +192,7 @@ export const Ca = z
     ),
     crl_url: setting(
       optionalText(isHttpUrl),
-      'CRL distribution point of certificates. When absent and the CRL is enabled: `crl.path` below `server.external_url`, over plain HTTP at `crl.http_port` where that is set, followed by the name of the issuer. `{crl}` in the URL stands for that name.',
+      'CRL distribution point of certificates; `{crl}` stands for the name of the issuer. When absent: where `crl` publishes the list.',
       {
         expects: HTTP_URL,
       },
@@ -234,18 +229,15 @@ export const Crl = z
   .strictObject({
     enabled: setting(flag(false), 'Publish a certificate revocation list.'),
     path: setting(urlPath('/crl'), 'Path of the list.'),
-    http_port: setting(
-      optionalPort(),
-      'Port, beside `server.port`, that serves the lists and nothing else, without TLS. Certificates then name it.',
-    ),
+    http_port: setting(optionalPort(), 'Further port that serves only the lists, without TLS; certificates name it.'),
     rebuild_interval_seconds: setting(
       whole(1, 3600),
-      'Time from one list to the next when nothing is revoked. A revocation brings a new one within seconds.',
+      'Time between two lists. A revocation makes a new one within seconds.',
       { unit: 'seconds' },
     ),
     schedule: setting(
       optionalText(isCronExpression),
-      'Times of new lists in place of the interval, as a cron expression in UTC, such as `0 */6 * * *`.',
+      'Times of new lists in UTC in place of the interval, such as `0 */6 * * *`.',
       { expects: 'a cron expression such as 0 */6 * * *' },
     ),
     next_update_seconds: setting(
@@ -256,7 +248,7 @@ export const Crl = z
     hash_algorithm: hash('the signature of the list'),
     shards: setting(
       z.int().min(1).max(1024).default(1),
-      'Parts that new certificates are spread over, each with a list of its own beside the complete one; 1 is no parts.',
+      'Parts that new certificates are spread over, each with its own list beside the complete one.',
     ),
   })
   .prefault({})

@@ -33,7 +33,7 @@ const maxRetries = (count: number) =>
 const autoValidate = () =>
   setting(
     flag(true),
-    'Validate as soon as the client asks for it. Off: this instance leaves such challenges to the next round of an enabled `challenges.background_worker`, its own or another instance’s.',
+    'Validate as soon as the client asks. Off: an enabled `challenges.background_worker` of any instance does it in its next round.',
   )
 
 /**
@@ -78,14 +78,14 @@ const dnsMethod = () => ({
   timeout_seconds: timeout(30),
   propagation_wait_seconds: setting(
     whole(0, 10),
-    'How long the first attempt looks again for a record that is not there yet; part of timeout_seconds.',
+    'How long the first attempt waits for a record, within timeout_seconds.',
     { unit: 'seconds' },
   ),
   max_retries: maxRetries(5),
   auto_validate: autoValidate(),
   require_dnssec: setting(
     flag(false),
-    'Accept only answers that the resolver, which must be a validating one, marks as authenticated (AD bit).',
+    'Accept only answers that a validating resolver marks as authenticated (AD bit).',
   ),
   require_authoritative: setting(flag(false), 'Ask the name servers of the zone itself; those that answer must agree.'),
 })
@@ -119,11 +119,11 @@ const DnsPersist01 = z
         .max(MAX_ISSUER_DOMAIN_NAMES)
         .default(() => [])
         .transform((names) => names.map(normaliseDomain)),
-      'Names of this service that a published record may carry; empty uses `acme.caa_identities`, or else the host of `server.external_url`.',
+      'Names of this service in published records; empty uses `acme.caa_identities`, or else the host of `server.external_url`.',
     ),
     draft: setting(
       choice(['01', '02'], '01'),
-      'Version of the draft. With `02` the directory and the challenge carry its names too, and a record may carry its hashed account URI as well as the account URL.',
+      'Version of the draft. `02` adds its names to directory and challenge, and permits hashed account URIs in records.',
       { expects: '"01" or "02", in quotes' },
     ),
     ...dnsMethod(),
@@ -163,7 +163,7 @@ const Perspective = z
       'Regional Internet Registry in whose service region it stands.',
     ),
     token: setting(optionalText(), 'Bearer token that it asks for.', { secret: true }),
-    ca_path: setting(optionalText(), 'PEM file with the CAs that may vouch for it, in place of those of the system.'),
+    ca_path: setting(optionalText(), 'PEM file with the CAs to trust instead of those of the system.'),
     client_cert_path: setting(optionalText(), 'PEM file with the certificate that this service shows it.'),
     client_key_path: setting(optionalText(), 'PEM file with the key of that certificate.'),
   })
@@ -180,11 +180,11 @@ const Corroboration = z
     timeout_seconds: setting(whole(1, 30), 'Time that the perspectives have for one check.', { unit: 'seconds' }),
     max_non_corroborations: setting(
       optionalWhole(0),
-      'How many of them may not corroborate; empty is the table of BR 3.2.2.9: none of one, one of two to five, two of six and more.',
+      'How many may fail to corroborate; when absent as in BR 3.2.2.9: none of one, one of two to five, two of more.',
     ),
     min_regions: setting(
       whole(1, 1),
-      'In how many regions those that corroborate must stand; BR 3.2.2.9 asks for 2. Perspectives without a region count as one together.',
+      'Regions in which corroborating perspectives must stand; BR 3.2.2.9 asks for 2. Perspectives without a region count as one.',
     ),
   })
   .prefault({})
@@ -194,12 +194,12 @@ const BackgroundWorker = z
   .strictObject({
     enabled: setting(
       flag(false),
-      'Take up challenges that another instance has in processing without news, and those whose method has `auto_validate` off. What an instance that stopped or died left behind is taken up without it.',
+      'Validate challenges that another instance has had in processing for `stale_seconds`, and those whose method has `auto_validate` off. Challenges of a stopped instance do not need this.',
     ),
     poll_seconds: setting(whole(1, 10), 'Pause between two looks for such challenges.', { unit: 'seconds' }),
     stale_seconds: setting(
       whole(1, 300),
-      'Time without news after which a challenge in processing counts as lost; never less than twice what the longest attempt may take.',
+      'Time without a result after which a challenge in processing counts as lost; at least twice the longest attempt.',
       { unit: 'seconds' },
     ),
   })
@@ -218,7 +218,7 @@ export const Challenges = z
     ),
     auto_accept: setting(
       flag(false),
-      'Accept every identifier without a challenge, at once. Refused unless allowlists of accounts are enforced, or with `--dev`.',
+      'Accept every identifier without a challenge. Needs enforced allowlists of accounts, or `--dev`.',
     ),
     retry_after_seconds: setting(whole(1, 3), 'Retry-After of challenges in processing.', { unit: 'seconds' }),
     backoff_base_seconds: setting(whole(1, 5), 'Wait before the second attempt; doubles with each further one.', {
@@ -226,14 +226,11 @@ export const Challenges = z
     }),
     backoff_max_seconds: setting(whole(1, 300), 'Longest wait between two attempts.', { unit: 'seconds' }),
     max_concurrent: setting(z.int().min(2).max(20_000).default(2000), 'Validations at the same time.'),
-    max_concurrent_per_account: setting(
-      whole(1, 200),
-      'Of these, for one account. Accounts take turns; this is what one with slow targets can occupy.',
-    ),
+    max_concurrent_per_account: setting(whole(1, 200), 'Of these, for one account; accounts take turns.'),
     max_concurrent_per_target: setting(whole(1, 10), 'Of these, of one name or address.'),
     max_waiting: setting(
       z.int().min(16).max(1_000_000).default(20_000),
-      'Challenges that may wait or run in one instance, a quarter of them of one account; more wait in the database.',
+      'Challenges that wait or run in one instance, at most a quarter of them of one account; more wait in the database.',
     ),
     http01: Http01,
     dns01: Dns01,
@@ -246,7 +243,7 @@ export const Challenges = z
     ),
     perspectives: setting(
       list(Perspective),
-      'Remote perspectives that speak the Open MPIC API. Where there are any, what this service saw counts only when enough of them saw it as well (docs/operations/validation.md).',
+      'Remote perspectives with the Open MPIC API, enough of which must corroborate each validation (docs/operations/validation.md).',
     ),
     corroboration: Corroboration,
     background_worker: BackgroundWorker,
@@ -263,7 +260,7 @@ const Zone = z
     resolvers: setting(resolverList(), 'Name servers asked for names of this zone.'),
     addresses: setting(
       list(checkedText('an IP address', (value) => isIP(value) !== 0)),
-      'Fixed addresses of every name of this zone; no name server is asked for them, nor for anything else where `resolvers` is empty.',
+      'Fixed addresses of every name of this zone. With empty `resolvers`, no name server is asked at all.',
     ),
   })
   .meta({ description: 'One zone.' })

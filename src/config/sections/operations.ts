@@ -27,12 +27,12 @@ export const Database = z
     password: setting(optionalText(), 'Password of the role.', { secret: true }),
     sslmode: setting(
       choice(['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full'], 'prefer'),
-      'Encryption of the connection, as in libpq; `allow` means `prefer`. Without TLS no password is given in clear text, but over a Unix socket.',
+      'As in libpq; `allow` means `prefer`. Without TLS, a clear-text password is sent over a Unix socket only.',
       { defaultText: '`prefer` for a Unix socket and loopback, `verify-full` for any other host' },
     ),
     min_connections: setting(
       whole(1, 5),
-      'Connections, once opened, that are kept when they are idle; divided among the front threads, at least one each.',
+      'Idle connections that are kept; divided among the front threads, at least one each.',
     ),
     max_connections: setting(whole(1, 50), 'Most connections of the whole instance, all threads together.'),
     connection_timeout: setting(z.number().positive().default(10), 'Wait for a connection.', { unit: 'seconds' }),
@@ -66,7 +66,7 @@ export const Logging = z
   .strictObject({
     level: setting(
       choice(['DEBUG', 'INFO', 'WARNING', 'ERROR', 'CRITICAL'], 'INFO'),
-      'Least severe line that is written. That the service is ready, stops or has read its configuration again is always written.',
+      'Least severe line that is written. Start, stop and reload are always written.',
       {
         reload: 'live',
       },
@@ -116,11 +116,11 @@ export const Retention = z
     invalid_order_max_age_days: timeAfterEnd(30, 'Time after its expiry at which an invalid order is deleted.'),
     expired_authz_max_age_days: timeAfterEnd(
       30,
-      'Time after its expiry at which an authorization is deleted with its challenges, if no order can count on it.',
+      'The same for an authorization and its challenges, if no order can use it.',
     ),
     invalid_challenge_max_age_days: timeAfterEnd(
       30,
-      'The same for an invalid authorization, where this is less: its invalid challenge is part of it.',
+      'The same for an invalid authorization with its challenge, where this is less.',
     ),
     expiration_notice_max_age_days: age(90, 'records of expiration warnings'),
     cleanup_interval_seconds: setting(whole(1, 86400), 'Pause between two runs of a deletion.', { unit: 'seconds' }),

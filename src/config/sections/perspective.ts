@@ -24,7 +24,7 @@ export const Perspective = z
     ),
     client_ca_path: setting(
       optionalText(),
-      'PEM file with the CAs whose client certificates may ask; with `tokens` as well, a caller needs both.',
+      'PEM file with the CAs of client certificates; with `tokens` as well, a caller needs both.',
     ),
     max_concurrent: setting(whole(1, 500), 'Checks at the same time; as many may wait.'),
   })

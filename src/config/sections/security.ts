@@ -21,7 +21,7 @@ const limit = (requests: number, windowSeconds: number, keyedBy: string) =>
       window_seconds: setting(z.int().min(1), 'Length of the window.', { unit: 'seconds', reload: 'live' }),
     })
     .default(() => ({ requests, window_seconds: windowSeconds }))
-    .meta({ description: `Counted per ${keyedBy}. Both members are needed when the rule is written out.` })
+    .meta({ description: `Counted per ${keyedBy}.` })
 
 const RateLimits = z
   .strictObject({
@@ -33,13 +33,13 @@ const RateLimits = z
     new_order_per_identifier: limit(
       50,
       604800,
-      'identifier, all accounts together; charged by finalize, looked at by new-order',
+      'identifier, all accounts together; finalize counts, new-order only checks',
     ),
     challenge: limit(60, 60, 'client address'),
     challenge_validation: limit(30, 60, 'account'),
     finalize: limit(300, 60, 'account'),
     key_change: limit(10, 86400, 'account'),
-    account_orders: limit(60, 60, 'account; pages of the list of its orders'),
+    account_orders: limit(60, 60, 'account, for pages of the list of its orders'),
     gc_interval_seconds: setting(whole(1, 300), 'Pause between two removals of old counters.', {
       unit: 'seconds',
       reload: 'live',
@@ -50,7 +50,7 @@ const RateLimits = z
     }),
   })
   .prefault({})
-  .meta({ description: 'Request limits of the ACME interface.' })
+  .meta({ description: 'Request limits of the ACME interface. A limit that is set needs both of its keys.' })
 
 /** One that no name can match would forbid nothing, without a word. */
 const NAME_PATTERN = checkedText(
@@ -62,11 +62,11 @@ const IdentifierPolicy = z
   .strictObject({
     allowed_domains: setting(
       list(NAME_PATTERN),
-      'Names that may be ordered; `*.x` is x and everything below it, and the only way to allow wildcard names. Empty allows all.',
+      'Names that may be ordered; `*.x` is x, everything below it, and wildcard names. Empty allows all.',
     ),
     forbidden_domains: setting(
       list(NAME_PATTERN, ['*.localhost']),
-      'Names that may not be ordered, nor wildcard names that cover them; `*.x` is x and everything below it. Names below localhost are every host, and at validation the CA itself.',
+      'Names that may not be ordered, nor wildcard names that cover them; `*.x` is x and everything below it.',
     ),
     allow_wildcards: setting(flag(true), 'Allow `*.` names.'),
     allow_ip: setting(flag(false), 'Allow IP addresses as identifiers (RFC 8738).'),
@@ -77,7 +77,7 @@ const IdentifierPolicy = z
     ),
     public_suffix_list: setting(
       choice(PUBLIC_SUFFIX_LISTS, 'none'),
-      'Refuse wildcard names right below a public suffix, such as `*.co.uk`. `builtin` is the ICANN section of the Public Suffix List that this release carries.',
+      '`builtin` refuses wildcard names right below a public suffix, such as `*.co.uk`, by the ICANN section of the list in this release.',
     ),
     max_identifier_value_length: setting(whole(1, 253), 'Longest identifier.', { unit: 'bytes' }),
     enforce_account_allowlist: setting(
@@ -117,7 +117,7 @@ export const Security = z
     }),
     blocked_keys_file: setting(
       optionalText(),
-      'File of keys that are never accepted, in certification requests and for accounts: one SHA-256 of a SubjectPublicKeyInfo a line, in hexadecimal, `#` begins a comment; at most 1,000,000. Read at the start and at every SIGHUP into the database, where all instances see it; an empty file takes back what a former one listed.',
+      'File of keys that no request and no account may have: one hexadecimal SHA-256 of a SubjectPublicKeyInfo a line, at most 1,000,000; `#` begins a comment. Each reading replaces the list of all instances.',
       { reload: 'live' },
     ),
     hsts_max_age_seconds: setting(

@@ -33,28 +33,28 @@ const Tls = z
     key_path: setting(optionalText(), 'PEM file with the private key of the server certificate.'),
     self_issued_names: setting(
       list(z.string().min(1)),
-      'Names and addresses of a server certificate that the service issues to itself, renews, and keeps in the two files.',
+      'Names and addresses of a server certificate that the service issues to itself and keeps in the two files.',
     ),
   })
   .prefault({})
   .meta({
-    description: 'TLS on the listening port. Without these settings the port speaks plain HTTP, for a proxy in front.',
+    description: 'TLS on the listening port; without it, plain HTTP for a proxy in front.',
   })
 
 const Overload = z
   .strictObject({
     enabled: setting(
       flag(true),
-      'Turn requests away early, with 503 and Retry-After, while others wait too long, and hold back addresses whose signatures keep failing.',
+      'Refuse requests with 503 and Retry-After while others wait too long, and slow addresses whose signatures keep failing.',
     ),
     target_delay_ms: setting(
       whole(10, 100),
-      'Time that requests may wait for processor and database before new orders are turned away; well above what a request takes when nothing else is to do.',
+      'Time that requests may wait for processor and database before new orders are turned away.',
       { unit: 'milliseconds' },
     ),
     max_connections: setting(
       whole(16, 8192),
-      'Most open connections, divided among the front threads; more are closed at once. Needs as many file descriptors.',
+      'Most open connections, divided among the front threads. Needs as many file descriptors.',
     ),
   })
   .prefault({})
@@ -64,7 +64,7 @@ export const Server = z
   .strictObject({
     external_url: setting(
       z.string().min(1).refine(isExternalUrl),
-      'Base of every URL that the service gives out and expects in signed requests; may contain a path.',
+      'Base of every URL of the service; may contain a path.',
       { expects: 'an http:// or https:// URL without user, query or fragment, such as https://acme.example.com' },
     ),
     bind: setting(text('0.0.0.0'), 'Address to listen on.'),
@@ -74,16 +74,13 @@ export const Server = z
         .int()
         .min(1)
         .default(() => Math.min(MAX_DEFAULT_WORKERS, availableParallelism())),
-      'Number of front threads. Where PostgreSQL runs on the same machine, one fewer than there are cores is faster.',
+      'Front threads. With PostgreSQL on the same machine, one fewer than cores is faster.',
       { defaultText: `number of cores, at most ${MAX_DEFAULT_WORKERS}` },
     ),
-    worker_class: setting(
-      z.enum(WORKER_CLASSES).default('thread'),
-      'Kind of front worker. There is one, `thread`; the other names are accepted and mean the same.',
-    ),
+    worker_class: setting(z.enum(WORKER_CLASSES).default('thread'), 'Kind of front worker; all names mean `thread`.'),
     timeout: setting(
       whole(1, 30),
-      'Time a request may take before it is answered with 503, and a statement before PostgreSQL ends it. The reply to finalize comes after half of it at the latest.',
+      'Time a request or an SQL statement may take, then 503. Finalize answers after half of it at the latest.',
       { unit: 'seconds' },
     ),
     graceful_timeout: setting(whole(0, 30), 'Time that running requests get to finish when the service stops.', {
@@ -91,10 +88,10 @@ export const Server = z
     }),
     keepalive: setting(
       optionalWhole(0),
-      '0 closes a connection after each reply. Any other number has no effect: the HTTP library keeps idle connections open for ten seconds.',
+      '0 closes a connection after each reply. Otherwise idle connections close after ten seconds.',
       { unit: 'seconds' },
     ),
-    max_requests: setting(whole(0, 0), 'Requests after which a front thread is replaced by a fresh one; 0 is never.'),
+    max_requests: setting(whole(0, 0), 'Requests after which a front thread is replaced; 0 is never.'),
     max_requests_jitter: setting(whole(0, 0), 'Upper bound of a random number added to `max_requests` per thread.'),
     overload: Overload,
     tls: Tls,
