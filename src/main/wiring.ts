@@ -9,7 +9,7 @@ import { guardBackend } from '../ca/guarded-backend.ts'
 import { createSignerBackend } from '../ca/signer-backend.ts'
 import type { Config } from '../config/schema.ts'
 import type { Metrics } from '../ops/metrics.ts'
-import type { Patience } from '../overload/patience.ts'
+import type { AbuseBudget } from '../overload/abuse-budget.ts'
 import { createAccountCache } from '../services/account-cache.ts'
 import { type AccountRules, createAccountRules } from '../services/account-rules.ts'
 import { type AskForCaa, createCaaFreshness } from '../services/caa-freshness.ts'
@@ -213,7 +213,7 @@ export function createAcmeContext(
   shared: Shared,
   { rateTable, board, changes }: Pick<FrontThreadData, 'rateTable' | 'board' | 'changes'>,
   nonces: Nonces,
-  patience: Patience,
+  budget: AbuseBudget,
   dispatch: DispatchValidation,
   waitEvents: WaitEvents,
   askForCaa: AskForCaa,
@@ -268,7 +268,7 @@ export function createAcmeContext(
     settings: acmeSettings(config),
     nonces,
     limits,
-    patience,
+    budget,
     board: openInstanceBoard(board),
     accounts,
     registration: createRegistration(
