@@ -28,6 +28,8 @@ export interface AccountKeyPolicy {
   minRsaBits: number
   maxRsaBits: number
   curves: readonly EcCurve[]
+  /** The key is compared, and no signature is verified with it. */
+  isNamedOnly?: true
 }
 
 export interface AccountKey {
@@ -79,14 +81,18 @@ export function parseAccountKey(jwk: JsonObject, policy: AccountKeyPolicy): Acco
   }
 }
 
+/** Up to this size an RSA key may have any exponent. */
+const ANY_EXPONENT_BITS = 4096
+
 const EVERY_KEY: AccountKeyPolicy = {
   minRsaBits: 0,
   maxRsaBits: Number.POSITIVE_INFINITY,
   curves: Object.keys(EC_CURVES) as EcCurve[],
+  isNamedOnly: true,
 }
 
 /** Keys that certificates may have (docs/decisions/subject-keys.md); a larger modulus would only cost time. */
-export const CERTIFICATE_KEYS: AccountKeyPolicy = { ...EVERY_KEY, minRsaBits: 2048, maxRsaBits: 8192 }
+export const CERTIFICATE_KEYS: AccountKeyPolicy = { minRsaBits: 2048, maxRsaBits: 8192, curves: EVERY_KEY.curves }
 
 /** Whether a JWK spells this very key. It is not judged: a key that the policy has ruled out since can still be named. */
 export function isSpellingOf(jwk: JsonObject, key: AccountKey): boolean {
@@ -128,6 +134,9 @@ function rsaKey(jwk: JsonObject, policy: AccountKeyPolicy): AccountKey {
   // 65537 to 2^32-1: below is weak, above is a cheap way to make the server compute.
   if (exponent < 65537n || exponent > 0xffff_ffffn || exponent % 2n === 0n)
     throw badKey('the RSA exponent must be odd and between 65537 and 2^32-1')
+  // A signature by 8,192 bits and the exponent 2^32-1 took 3 ms to verify.
+  if (!policy.isNamedOnly && bits > ANY_EXPONENT_BITS && exponent !== 65537n)
+    throw badKey(`the exponent of an RSA key of more than ${ANY_EXPONENT_BITS} bits must be 65537`)
   return importKey({ e: encodeBase64url(e), kty: 'RSA', n: encodeBase64url(n) }, RSA_ALGORITHMS)
 }
 

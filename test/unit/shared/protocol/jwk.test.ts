@@ -6,6 +6,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import {
   type AccountKeyPolicy,
+  CERTIFICATE_KEYS,
   isSpellingOf,
   parseAccountKey,
   restoreAccountKey,
@@ -102,6 +103,18 @@ test('the largest exponent is 2^32-1', () => {
   const { n } = RFC7638_JWK
   parseAccountKey({ kty: 'RSA', n, e: '_____w' }, POLICY)
   assert.throws(() => parseAccountKey({ kty: 'RSA', n, e: 'AQAAAAE' }, POLICY), refusal('badPublicKey'))
+})
+
+test('above 4,096 bits the exponent is 65537: verification time grows with both', () => {
+  const keyOf = (bytes: number, e: string) => {
+    const n = Buffer.alloc(bytes, 0xff)
+    return { kty: 'RSA', n: n.toString('base64url'), e }
+  }
+  parseAccountKey(keyOf(512, '_____w'), POLICY)
+  const accepted = parseAccountKey(keyOf(1024, 'AQAB'), POLICY)
+  assert.equal(isSpellingOf(keyOf(1024, '_____w'), accepted), false)
+  assert.throws(() => parseAccountKey(keyOf(513, '_____w'), POLICY), refusal('badPublicKey'))
+  assert.throws(() => parseAccountKey(keyOf(1024, '_____w'), CERTIFICATE_KEYS), refusal('badPublicKey'))
 })
 
 test('any object is a key or a badPublicKey', () => {
