@@ -1,5 +1,7 @@
 /** Work that is wanted several times and done once: for good, or while it is under way. */
 
+import { CommandDropped } from './batcher.ts'
+
 interface Results<K, V> {
   get(key: K): Promise<V> | undefined
   set(key: K, result: Promise<V>): unknown
@@ -21,21 +23,27 @@ export function oncePerKey<K, V>(work: (key: K) => Promise<V>, results: Results<
 type IsGone = () => boolean
 const STAYS: IsGone = () => false
 
+type SharedRun<V> = (key: string, work: (isGone: IsGone) => Promise<V>, isGone?: IsGone) => Promise<V>
+
 /**
  * For equal requests: who comes while the work is under way shares it, who comes later has it done anew.
- * The work is told whether all who wanted it have gone.
+ * The work is told whether all who wanted it have gone. Who joins it after it was dropped for that has it done anew.
  */
-export function sharedRuns<V>(): (key: string, work: (isGone: IsGone) => Promise<V>, isGone?: IsGone) => Promise<V> {
+export function sharedRuns<V>(): SharedRun<V> {
   const runs = new Map<string, { result: Promise<V>; waiting: IsGone[] }>()
-  return (key, work, isGone = STAYS) => {
+  const share: SharedRun<V> = (key, work, isGone = STAYS) => {
     const known = runs.get(key)
     if (known) {
       known.waiting.push(isGone)
-      return known.result
+      return known.result.catch((error) => {
+        if (!(error instanceof CommandDropped) || isGone()) throw error
+        return share(key, work, isGone)
+      })
     }
     const waiting = [isGone]
     const result = work(() => waiting.every((one) => one())).finally(() => runs.delete(key))
     runs.set(key, { result, waiting })
     return result
   }
+  return share
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { CommandDropped } from '../../../../src/shared/lib/batcher.ts'
 import { oncePerKey, sharedRuns } from '../../../../src/shared/lib/once.ts'
 
 describe('work once per key', () => {
@@ -65,5 +66,26 @@ describe('equal work under way', () => {
     assert.equal(isGone(), false)
     gone[1] = true
     assert.deepEqual(await Promise.all(both), [true, true])
+  })
+
+  test('runs once more for a request that joins a run which is dropped, and stays', async () => {
+    const shared = sharedRuns<string>()
+    let runs = 0
+    const work = async () => {
+      if (++runs > 1) return 'done'
+      await Promise.resolve()
+      throw new CommandDropped()
+    }
+    const results = await Promise.allSettled([
+      shared('a', work, () => true),
+      shared('a', work, () => false),
+      shared('a', work, () => false),
+      shared('a', work, () => true),
+    ])
+    assert.deepEqual(
+      results.map((result) => (result.status === 'fulfilled' ? result.value : result.reason instanceof CommandDropped)),
+      [true, 'done', 'done', true],
+    )
+    assert.equal(runs, 2)
   })
 })
