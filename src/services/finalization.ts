@@ -33,7 +33,7 @@ export interface FinalizationOptions {
   certificates: Pick<CertificateStore, 'isKeyBlocked'>
   rules: AccountRules
   quotas: Quotas
-  limits: Pick<RateLimiter, 'charge'>
+  limits: Pick<RateLimiter, 'charge' | 'giveBack'>
   /** Absent where CAA is not enforced. */
   requireFreshCaa?: RequireFreshCaa | undefined
   /** Answers the reads that follow a finalize from memory. */
@@ -91,13 +91,11 @@ export class Finalization {
 
   /** @returns the order; ready when it changed during the checks */
   async #attempt(known: KnownAccount, request: FinalizeRequest, order: Order): Promise<Order> {
-    const { issuance, flowCache, quotas } = this.#options
+    const { issuance, flowCache } = this.#options
     const { requester } = known
     const built = await this.#build(known, request, order)
     const stamp = flowCache?.stampAccount(requester)
-    const issuing = await quotas.within('certificates', requester.accountId, () =>
-      issuance.begin(built, { id: order.id, requester, csrProfileId: order.csrProfileId }, request.now, request.isGone),
-    )
+    const issuing = await this.#begin(known, request, order, built)
     if (!issuing) return this.#afterLostBegin(known, request, built)
 
     const { outcome, der } = await this.#completion(issuing, built)
@@ -117,7 +115,7 @@ export class Finalization {
 
   /** Steps 1 and 2. */
   async #build(known: KnownAccount, request: FinalizeRequest, order: Order): Promise<BuiltCertificate> {
-    const { issuance, rules, limits, policy } = this.#options
+    const { issuance, rules, policy } = this.#options
     requireReady(order)
     issuance.requireSigning()
     const csr = readCsr(request.csr)
@@ -129,11 +127,34 @@ export class Finalization {
     const caa = this.#options.requireFreshCaa?.(known.requester, order, request.now)
     if (caa) await caa
     const subject = { spki: csr.spki, identifiers: order.identifiers, commonName: commonNameOf(csr) }
-    const built = await issuance.build(subject, profile, order, request.now)
+    return issuance.build(subject, profile, order, request.now)
+  }
+
+  /** Step 3. What it charges is given back unless it has begun. @returns undefined when the order is not ready any more */
+  async #begin(
+    { requester }: KnownAccount,
+    { now, isGone }: FinalizeRequest,
+    { id, csrProfileId, identifiers, isExempt }: Order,
+    built: BuiltCertificate,
+  ): Promise<Issuing | undefined> {
+    const { issuance, quotas, limits } = this.#options
+    const begin = () =>
+      quotas.within('certificates', requester.accountId, () =>
+        issuance.begin(built, { id, requester, csrProfileId }, now, isGone),
+      )
+    if (isExempt) return begin()
     // Charged here and not at new-order: a stranger cannot use up the limit of another's name.
-    const counted = order.isExempt ? undefined : limits.charge(countedIdentifiers(order.identifiers))
-    if (counted) await counted
-    return built
+    const counted = countedIdentifiers(identifiers)
+    const charging = limits.charge(counted)
+    if (charging) await charging
+    let issuing: Issuing | undefined
+    try {
+      issuing = await begin()
+      return issuing
+    } finally {
+      // The reply does not wait for it.
+      if (!issuing) void limits.giveBack(counted)
+    }
   }
 
   /** The order was not ready any more, or the key may not be certified. */

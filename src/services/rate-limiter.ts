@@ -117,6 +117,14 @@ export class RateLimiter {
     return this.#settings.backend === 'database' ? this.#chargeShared(charges) : undefined
   }
 
+  /** Of a request that was charged and not served. Where the database is away the charge there stays. */
+  async giveBack(counted: readonly Counted[]): Promise<void> {
+    if (!this.#settings.enabled) return
+    const charges = counted.map((one) => this.#chargeOf(one))
+    for (const charge of charges) this.#giveBack(charge)
+    if (this.#settings.backend === 'database') await this.#store.giveBack(charges).catch(() => undefined)
+  }
+
   #visit(arrival: Charge): Visit {
     const isShared = this.#settings.backend === 'database'
     const wait = this.#take(arrival, nowMicros())

@@ -18,6 +18,8 @@ export interface Exceeded {
 export interface RateLimitStore {
   /** Charges all keys of a request, or none of them: one statement for all requests of a batch. No key comes twice. */
   charge: Batched<readonly KeyCharge[], Exceeded | undefined>
+  /** Of a request that was charged and not served. */
+  giveBack(charges: readonly KeyCharge[]): Promise<void>
   /** Removes keys that have had everything back for `ageSeconds`. @returns how many */
   sweep(ageSeconds: number): Promise<number>
 }
@@ -116,9 +118,19 @@ export function createRateLimitStore(db: Database): RateLimitStore {
   return {
     async charge(charges) {
       const { exceeded, over } = await chargeKeys(charges)
-      if (over) await refund(db, over)
+      if (over)
+        await refund(
+          db,
+          over.map(([key, { pace, left }]) => ({ key, pace, count: left })),
+        )
       return exceeded
     },
+
+    giveBack: (charges) =>
+      refund(
+        db,
+        charges.map((charge) => ({ ...charge, count: 1 })),
+      ),
 
     async sweep(ageSeconds) {
       for (let removed = 0; ; ) {
@@ -140,10 +152,10 @@ function distribute(charges: readonly KeyCharge[], tallies: ReadonlyMap<string, 
   return undefined
 }
 
-async function refund(db: Database, over: readonly (readonly [string, Tally])[]): Promise<void> {
+async function refund(db: Database, charges: readonly (KeyCharge & { count: number })[]): Promise<void> {
   await db.pipeline.run(REFUND, [
-    over.map(([key]) => key),
-    over.map(([, { pace }]) => pace.interval),
-    over.map(([, { left }]) => left),
+    charges.map(({ key }) => key),
+    charges.map(({ pace }) => pace.interval),
+    charges.map(({ count }) => count),
   ])
 }

@@ -184,7 +184,7 @@ describe('issuance under faults', () => {
         accountRulesPolicy(config),
       ),
       quotas: { within: (_kind, _accountId, work) => work() },
-      limits: limits ?? { charge: () => undefined },
+      limits: limits ?? { charge: () => undefined, giveBack: async () => undefined },
       policy: { ...issuancePolicy(config, ['http-01']), finalizeWaitMs },
     })
     return {
@@ -340,7 +340,7 @@ describe('issuance under faults', () => {
           return store.issuance.begin(intent)
         },
       },
-      limits: { charge: async () => void counted++ },
+      limits: { charge: async () => void counted++, giveBack: async () => undefined },
     })
     const results = await Promise.allSettled(
       Array.from({ length: 3000 }, () => issuance.finalize(known, requestFor(order))),
@@ -360,6 +360,33 @@ describe('issuance under faults', () => {
     assert.equal((await fresh(left)).status, 'ready')
     const both = [gone, {}].map((over) => issuance.finalize(known, requestFor(shared, over)))
     for (const { status } of await Promise.all(both)) assert.equal(status, 'valid')
+  })
+
+  test('what a finalize charged for its identifiers is given back unless it has begun', async () => {
+    let taken: string[] = []
+    const limits: FinalizationOptions['limits'] = {
+      charge: async (counted) => {
+        taken.push(...counted.map(({ subject }) => subject))
+      },
+      giveBack: async (counted) => {
+        taken = taken.filter((one) => !counted.some(({ subject }) => subject === one))
+      },
+    }
+    const failing = anIssuance({
+      limits,
+      store: { ...store.issuance, begin: failingOnce(store.issuance.begin, 'before', LOST) },
+    })
+    const order = await ready()
+    await assert.rejects(finalize(failing, order), /Connection terminated/)
+    assert.deepEqual(taken, [], 'begin failed')
+    await assert.rejects(finalize(failing, order, { isGone: () => true }), CommandDropped)
+    assert.deepEqual(taken, [], 'begin was dropped')
+    await store.sql('INSERT INTO blocked_keys (spki_sha256) VALUES ($1)', [spkiSha256])
+    await assert.rejects(finalize(failing, order), { type: 'badCSR' })
+    assert.deepEqual(taken, [], 'begin lost')
+    await store.sql('DELETE FROM blocked_keys WHERE spki_sha256 = $1', [spkiSha256])
+    assert.equal((await finalize(failing, order)).status, 'valid')
+    assert.deepEqual(taken.toSorted(), names.map((name) => `dns ${name}`).toSorted())
   })
 
   describe('begin', () => {

@@ -47,6 +47,17 @@ describe('rate limits in the database', () => {
     assert.ok(exceeded.wait > 590e6 && exceeded.wait <= 600e6, String(exceeded.wait))
   })
 
+  test('what is given back can be charged again', async () => {
+    const [store, other] = stores()
+    const one = { key: 'given back', pace: pace(1) }
+    const two = { key: 'given back too', pace: pace(1) }
+    await store.charge([one, two])
+    assert.equal((await other.charge([one]))?.key, 'given back')
+    await store.giveBack([one, two])
+    assert.equal(await other.charge([one, two]), undefined)
+    assert.equal((await store.charge([one]))?.key, 'given back')
+  })
+
   test('a request that one key refuses charges none of its other keys', async () => {
     const [store] = stores()
     const empty = { key: 'empty', pace: pace(1) }
