@@ -13,13 +13,18 @@ export const account = acmeEndpoint({
     schema: z.object({ contact: z.array(z.string()).optional(), status: z.string().optional() }),
     orFetch: true,
   },
-  async handle({ signer, id, payload }, { registration, urls }) {
+  async handle({ signer, id, payload }, { registration, urls, limits }) {
     requireOwnAccount(signer, id)
+    const { status, contact } = payload ?? {}
+    const isUpdate = status !== 'deactivated' && contact !== undefined
+    // First of all: an update can cost MX look-ups and a row lock.
+    const counted = isUpdate ? limits.charge([{ category: 'account_update', subject: id }]) : undefined
+    if (counted) await counted
     const changed =
-      payload?.status === 'deactivated'
+      status === 'deactivated'
         ? await registration.deactivate(signer)
-        : payload?.contact !== undefined
-          ? await registration.updateContacts(signer, payload.contact)
+        : contact !== undefined
+          ? await registration.updateContacts(signer, contact)
           : await registration.read(signer)
     return { status: 200, body: renderAccount(changed, urls), location: urls.numbered('account', id) }
   },

@@ -21,6 +21,8 @@ export const RATE_CATEGORIES = {
   finalize: 'account',
   key_change: 'account',
   account_orders: 'account',
+  account_update: 'account',
+  revoke_cert: 'address',
 } as const
 
 export type RateCategory = keyof typeof RATE_CATEGORIES

@@ -92,8 +92,11 @@ const CREATE: Statement = {
 
 const UPDATE_CONTACTS: Statement = {
   name: 'account-update-contacts',
+  // accounts_pkey, one row each
   text: `
-    UPDATE accounts SET contacts = $3 WHERE id = $1 AND key_version = $2 AND status ${account.is('valid')}
+    UPDATE accounts SET contacts = ARRAY(SELECT jsonb_array_elements_text(i.wanted))
+      FROM unnest($1::uuid[], $2::integer[], $3::jsonb[]) AS i (account_id, version, wanted)
+     WHERE id = i.account_id AND key_version = i.version AND status ${account.is('valid')}
     RETURNING ${COLUMNS}`,
 }
 
@@ -124,16 +127,17 @@ const AGREE_ALL_TO_TERMS: Statement = {
 
 const DEACTIVATE: Statement = {
   name: 'account-deactivate',
-  // accounts_pkey, one row; authorizations_reusable for the account's valid authorizations, authorizations_validating for
+  // accounts_pkey, one row each; authorizations_reusable for the account's valid authorizations, authorizations_validating for
   // those with a validation under way, which would make them valid. Its other pending ones need no write: whatever they
   // belong to can only be reached through the account.
   text: `
     WITH gone AS (
       UPDATE accounts SET status = ${account.after('deactivate')}
-       WHERE id = $1 AND key_version = $2 AND status ${account.allows('deactivate')} RETURNING ${COLUMNS}
+        FROM unnest($1::uuid[], $2::integer[]) AS i (account_id, version)
+       WHERE id = i.account_id AND key_version = i.version AND status ${account.allows('deactivate')} RETURNING ${COLUMNS}
     ), authorizations_gone AS (
       UPDATE authorizations SET status = ${authorization.after('deactivate')}, validating_by = NULL, validating_since = NULL
-       WHERE account_id = (SELECT id FROM gone)
+       WHERE account_id = ANY (ARRAY(SELECT id FROM gone))
          AND (status ${authorization.is('valid')} OR status ${authorization.is('pending')} AND validating_by IS NOT NULL)
     )
     SELECT ${COLUMNS} FROM gone`,
@@ -159,7 +163,7 @@ const CHANGE_KEY: Statement = {
 export function createAccountStore(db: Database): AccountStore {
   const find = batched(db, async (ids: readonly string[]) => {
     const rows = await db.pipeline.run<AccountRow>(FIND, [ids])
-    const byId = new Map(rows.map((row) => [row.id, decode(row)]))
+    const byId = decodeById(rows)
     return ids.map((id) => byId.get(id))
   })
 
@@ -183,6 +187,34 @@ export function createAccountStore(db: Database): AccountStore {
     return accounts.map((a) => made.has(a.id))
   })
 
+  // By key: requests of one account wait for its row here, and not each in a statement that others wait behind.
+  const updateContacts = batched(
+    db,
+    async (updates: readonly { requester: Requester; contacts: readonly string[] }[]) => {
+      const rows = await db.pipeline.run<AccountRow>(UPDATE_CONTACTS, [
+        updates.map(({ requester }) => requester.accountId),
+        updates.map(({ requester }) => requester.keyVersion),
+        updates.map(({ contacts }) => JSON.stringify(contacts)),
+      ])
+      const byId = decodeById(rows)
+      return updates.map(({ requester }) => byId.get(requester.accountId))
+    },
+    { keyOf: ({ requester }) => requester.accountId },
+  )
+
+  const deactivate = batched(
+    db,
+    async (requesters: readonly Requester[]) => {
+      const rows = await db.pipeline.run<AccountRow>(DEACTIVATE, [
+        requesters.map(({ accountId }) => accountId),
+        requesters.map(({ keyVersion }) => keyVersion),
+      ])
+      const byId = decodeById(rows)
+      return requesters.map(({ accountId }) => byId.get(accountId))
+    },
+    { keyOf: ({ accountId }) => accountId },
+  )
+
   return {
     find,
     findByThumbprint,
@@ -194,9 +226,7 @@ export function createAccountStore(db: Database): AccountStore {
       if (!existing) throw new Error('an account that blocked an insert by its thumbprint must exist')
       return { created: false, account: existing }
     },
-    async updateContacts({ accountId, keyVersion }, contacts) {
-      return decodeFirst(await db.query<AccountRow>(UPDATE_CONTACTS, [accountId, keyVersion, contacts]))
-    },
+    updateContacts: (requester, contacts) => updateContacts({ requester, contacts }),
     async agreeToTerms(accountId, version) {
       return decodeFirst(await db.query<AccountRow>(AGREE_TO_TERMS, [accountId, version]))
     },
@@ -210,9 +240,7 @@ export function createAccountStore(db: Database): AccountStore {
       }
       return total
     },
-    async deactivate({ accountId, keyVersion }) {
-      return decodeFirst(await db.query<AccountRow>(DEACTIVATE, [accountId, keyVersion]))
-    },
+    deactivate,
     async changeKey({ accountId, keyVersion }, { jwk, thumbprint }) {
       const changed = await db
         .query<AccountRow>(CHANGE_KEY, [accountId, keyVersion, jwk, thumbprint])
@@ -242,6 +270,10 @@ function decode(row: AccountRow): Account {
     ...(row.allowed_profiles && { allowedProfiles: row.allowed_profiles }),
     ...(row.preapproved_networks && { preapprovedNetworks: row.preapproved_networks }),
   }
+}
+
+function decodeById(rows: AccountRow[]): Map<string, Account> {
+  return new Map(rows.map((row) => [row.id, decode(row)]))
 }
 
 function decodeFirst(rows: AccountRow[]): Account | undefined {

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { BatcherFull } from '../../src/shared/lib/batcher.ts'
 import { STALE_ACCOUNT } from '../../src/store/account-store.ts'
 import {
   aNewAccount,
@@ -107,6 +108,50 @@ describe('accounts', () => {
     assert.deepEqual((await store.accounts.updateContacts(requester, []))?.contacts, [])
     await store.accounts.deactivate(requester)
     assert.equal(await store.accounts.updateContacts(requester, ['mailto:late@example.com']), undefined)
+  })
+
+  test('changes of one account at once wait for each other in a short line, and beyond it are refused', async () => {
+    const { requester } = await anAccount(store)
+    const { requester: other } = await anAccount(store)
+    const many = Array.from({ length: 50 }, (_, i) =>
+      store.accounts.updateContacts(requester, [`mailto:${i}@example.com`]),
+    )
+    const beside = store.accounts.updateContacts(other, ['mailto:beside@example.com'])
+    const results = await Promise.allSettled(many)
+    const made = results.filter(({ status }) => status === 'fulfilled').length
+    assert.ok(made >= 1 && made <= 8, `${made} changes were accepted at once`)
+    assert.ok(results.every((result) => result.status === 'fulfilled' || result.reason instanceof BatcherFull))
+    assert.deepEqual((await beside)?.contacts, ['mailto:beside@example.com'])
+    assert.deepEqual((await store.accounts.find(requester.accountId))?.contacts, [`mailto:${made - 1}@example.com`])
+
+    const ends = await Promise.allSettled(Array.from({ length: 50 }, () => store.accounts.deactivate(requester)))
+    assert.equal(ends.filter((end) => end.status === 'fulfilled' && end.value).length, 1)
+    const refused = ends.filter((end) => end.status === 'rejected' && end.reason instanceof BatcherFull)
+    assert.ok(refused.length >= 42, `${refused.length} were refused`)
+  })
+
+  test('changes of several accounts in one batch each get their own answer', async () => {
+    const accounts = await Promise.all(Array.from({ length: 5 }, () => anAccount(store)))
+    const contacts = ['mailto:first@example.com', 'mailto:"a,{}\\"@example.com']
+    const changed = await Promise.all(
+      accounts.map(({ requester }, i) =>
+        store.accounts.updateContacts(i === 2 ? { ...requester, keyVersion: 9 } : requester, contacts.slice(i % 3)),
+      ),
+    )
+    assert.deepEqual(
+      changed.map((account) => account && [account.id, account.contacts]),
+      accounts.map(({ account }, i) => (i === 2 ? undefined : [account.id, contacts.slice(i % 3)])),
+    )
+    const [one, two, three] = accounts as [(typeof accounts)[0], (typeof accounts)[0], (typeof accounts)[0]]
+    const held = await aReadyOrder(store, two.requester)
+    const gone = await Promise.all([one, two].map(({ requester }) => store.accounts.deactivate(requester)))
+    assert.deepEqual(
+      gone.map((account) => account && [account.id, account.status]),
+      [one, two].map(({ account }) => [account.id, 'deactivated']),
+    )
+    assert.equal((await store.accounts.find(three.account.id))?.status, 'valid')
+    const rows = await store.sql('SELECT status FROM authorizations WHERE id = ANY ($1)', [held.authorizationIds])
+    assert.ok(rows.every((row) => row['status'] === 'deactivated'))
   })
 
   test('deactivation takes the valid authorizations along and is final', async () => {

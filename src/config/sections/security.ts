@@ -40,6 +40,8 @@ const RateLimits = z
     finalize: limit(300, 60, 'account'),
     key_change: limit(10, 86400, 'account'),
     account_orders: limit(60, 60, 'account, for pages of the list of its orders'),
+    account_update: limit(20, 3600, 'account, for changes of its contacts'),
+    revoke_cert: limit(60, 60, 'client address, for revocations signed by the key of a certificate'),
     gc_interval_seconds: setting(whole(1, 300), 'Pause between two removals of old counters.', {
       unit: 'seconds',
       reload: 'live',
