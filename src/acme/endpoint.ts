@@ -77,6 +77,8 @@ export interface AcmeEndpoint<P = unknown, S extends SignedBy = SignedBy> {
   payload: PayloadKind<P>
   /** Requests are counted for their client's address; the handler charges the rest. */
   limit?: AddressCategory
+  /** Only requests that bring their key are counted: a stranger chooses it, and needs no account. */
+  limitsOnlyJwk?: true
   /** A payload that may turn out to be exempt from the limit; until its handler has judged, it is counted apart. */
   mayBeExempt?(payload: Buffer): boolean
   /** Refused while the server is in maintenance. */
@@ -124,7 +126,8 @@ export async function runEndpoint(
   const open = () => context.nonces.open(jws.header.nonce, now.getTime())
   const nonce = open() ?? (await context.nonces.ensureCurrent?.().then(open))
   if (!nonce) throw badNonce()
-  const visit = endpoint.limit && context.limits.visit(endpoint.limit, gated.address)
+  const isCounted = !endpoint.limitsOnlyJwk || 'jwk' in jws.header.key
+  const visit = endpoint.limit && isCounted ? context.limits.visit(endpoint.limit, gated.address) : undefined
   visit?.require(jws.payload !== undefined && endpoint.mayBeExempt?.(jws.payload))
 
   // What is there already is not awaited: that would cost every request a turn.
@@ -250,7 +253,11 @@ function requireSigner(
   return requireNewKey(jws, known, refusal, address, context)
 }
 
-function wasteSignature(signer: Signer<SignedBy>, address: string, { budget }: AcmeContext): void {
+export function wasteSignature(
+  signer: Signer<SignedBy>,
+  address: string,
+  { budget }: Pick<AcmeContext, 'budget'>,
+): void {
   budget.charge(address, 1)
   // From there alone: whoever names an account from elsewhere takes nothing from it.
   if (isAccount(signer) && signer.provenFrom === address) signer.provenFrom = undefined

@@ -51,8 +51,10 @@ const UNREAD: HttpReply = { status: 499, headers: [], body: '' }
 /** Of a path, in the log. */
 const LOGGED_CHARACTERS = 1_000
 
-/** What a malformed request has cost, in signatures; failed signatures are charged where they are verified. */
-const FAILURE_COSTS: Readonly<Record<number, number>> = { 400: 0.1, 404: 0.1, 405: 0.1, 413: 1, 414: 0.1, 415: 0.1 }
+/** What a refused request has cost, in signatures; failed signatures are charged where they are verified. */
+const FAILURE_COSTS: Readonly<Record<number, number>> = {
+  ...{ 400: 0.1, 401: 0.1, 403: 0.1, 404: 0.1, 405: 0.1, 413: 1, 414: 0.1, 415: 0.1 },
+}
 
 export class Front {
   readonly #options: FrontOptions

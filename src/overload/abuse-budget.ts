@@ -2,7 +2,7 @@
  * How many failed requests an address has before it is held back (docs/operations/limits.md).
  *
  * Verifying a signature is the most work that a stranger can cause. Each failed one is charged to its address, as are
- * look-ups of unknown accounts, bodies that are too large, and at a tenth other malformed requests.
+ * look-ups of unknown accounts, bodies that are too large, and at a tenth other refused requests.
  * Over the bound no signature from there is verified, unless its account last signed correctly from this very address:
  * neighbours of an abuser go on. Each front thread keeps budgets of its own.
  */

@@ -72,6 +72,8 @@ for (const backend of ['memory', 'database'] as const) {
             finalize: { requests: 3, window_seconds: HOUR },
             key_change: { requests: 2, window_seconds: 24 * HOUR },
             account_orders: { requests: 2, window_seconds: HOUR },
+            account_update: { requests: 2, window_seconds: HOUR },
+            revoke_cert: { requests: 2, window_seconds: HOUR },
           },
           backend,
         ),
@@ -237,6 +239,28 @@ for (const backend of ['memory', 'database'] as const) {
         current = next
       }
       assertLimited(await change(newAccountKey(), current.jwk), 'key_change')
+    })
+
+    test('changes of contacts are counted for the account, its other requests are not (RFC 8555 §7.3.2)', async () => {
+      const client = await aClient()
+      const change = (i: number) => client.post(client.kid, { contact: [`mailto:${i}@example.com`] })
+      for (let i = 0; i < 2; i++) assert.equal((await change(i)).status, 200)
+      assertLimited(await change(2), 'account_update')
+      assert.deepEqual((await client.post(client.kid)).json.contact, ['mailto:1@example.com'])
+      const other = await aClient()
+      assert.equal((await other.post(other.kid, { contact: [] })).status, 200)
+      assert.equal((await client.post(client.kid, { status: 'deactivated' })).status, 200)
+    })
+
+    test('revocations by a key are counted for the address before the key is read, those by an account are not', async () => {
+      const client = await aClient()
+      const url = client.directory['revokeCert'] as string
+      const payload = { certificate: 'AAAA' }
+      const unread = () => client.post(url, payload, { header: { kid: undefined, jwk: { kty: 'none' } } })
+      for (let i = 0; i < 2; i++) assert.equal((await unread()).json.type, 'urn:ietf:params:acme:error:badPublicKey')
+      assertLimited(await unread(), 'revoke_cert')
+      assertLimited(await client.post(url, payload, { withJwk: true }), 'revoke_cert')
+      assert.equal((await client.post(url, payload)).status, 400)
     })
 
     test('pages of the list of orders are counted for the account, wherever it asks from', async () => {

@@ -114,6 +114,15 @@ describe('an answer to an address that has used up its budget', () => {
   })
 })
 
+for (const status of [401, 403])
+  test(`refusals with ${status} are charged to their address at a tenth of a signature`, async () => {
+    const { front, overload } = aFront(0, () => Promise.resolve({ ...REFUSED, status }))
+    for (let i = 0; i < 900; i++) await front.handle(aRequest().http)
+    assert.equal(overload.isHeldBack(ADDRESS), false)
+    for (let i = 0; i < 1000 && !overload.isHeldBack(ADDRESS); i++) await front.handle(aRequest().http)
+    assert.equal(overload.isHeldBack(ADDRESS), true)
+  })
+
 describe('where requests queue', () => {
   const ORDER = '/order/1'
   const NEW_ORDER = '/new-order'
