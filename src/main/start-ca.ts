@@ -2,9 +2,9 @@
 
 import path from 'node:path'
 import type { CaBackend } from '../ca/backend.ts'
+import { announcingAuthorizations } from '../services/flow-cache.ts'
 import { allocateInstanceBoard, type InstanceBoard, openInstanceBoard } from '../services/instance-board.ts'
 import type { Issuance } from '../services/issuance.ts'
-import { announcingAuthorizations } from '../services/recent.ts'
 import { allocateChangeCounters, openChangeCounters } from '../shared/lib/change-counters.ts'
 import { requireTestSignatures } from './signer-check.ts'
 import { type SignerPlace, startSignerProcess } from './signer-process.ts'
