@@ -72,16 +72,20 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       isTrustedProxy,
       events: overloadEvents(log, metrics),
     })
-    const context = createAcmeContext(
-      { config, methods, db, stores: createStores(db), ca, instanceId, metrics, log },
-      data,
+    const context = createAcmeContext({
+      shared: { config, methods, db, stores: createStores(db), ca, instanceId, metrics, log },
+      memory: data,
       nonces,
-      overload.budget,
-      validationsThrough(supervisor, data.front, log, (lost) => context.challenges.ended(lost)),
-      overload.admission,
-      (request) => supervisor.ask('caa', request, caaAnswerDeadlineMs(config)),
-      mailDomainsThrough((domains, deadlineMs) => supervisor.ask('mailDomains', domains, deadlineMs), config, log),
-    )
+      budget: overload.budget,
+      dispatch: validationsThrough(supervisor, data.front, log, (lost) => context.challenges.ended(lost)),
+      waitEvents: overload.admission,
+      askForCaa: (request) => supervisor.ask('caa', request, caaAnswerDeadlineMs(config)),
+      askForMailDomains: mailDomainsThrough(
+        (domains, deadlineMs) => supervisor.ask('mailDomains', domains, deadlineMs),
+        config,
+        log,
+      ),
+    })
     const securityHeaders = createSecurityHeaders(config.security.hsts_max_age_seconds)
     const acme = createAcmeApplication(context, securityHeaders)
     const crls = createFrontCrls(data.crls, crlMaxAgeSeconds(config))

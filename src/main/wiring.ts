@@ -209,16 +209,22 @@ export function createThreadIssuance(
   return new Issuance({ ca, store, certificates, serialNumber, instanceId, policy, events })
 }
 
-export function createAcmeContext(
-  shared: Shared,
-  { rateTable, board, changes }: Pick<FrontThreadData, 'rateTable' | 'board' | 'changes'>,
-  nonces: Nonces,
-  budget: AbuseBudget,
-  dispatch: DispatchValidation,
-  waitEvents: WaitEvents,
-  askForCaa: AskForCaa,
-  askForMailDomains: AskForMailDomains | undefined,
-): AcmeContext {
+/** What a front thread brings to its ACME endpoints. */
+export interface AcmeParts {
+  shared: Shared
+  memory: Pick<FrontThreadData, 'rateTable' | 'board' | 'changes'>
+  nonces: Nonces
+  budget: AbuseBudget
+  dispatch: DispatchValidation
+  waitEvents: WaitEvents
+  askForCaa: AskForCaa
+  /** Undefined where mail domains are not checked. */
+  askForMailDomains: AskForMailDomains | undefined
+}
+
+export function createAcmeContext(parts: AcmeParts): AcmeContext {
+  const { shared, nonces, budget, dispatch, waitEvents, askForCaa, askForMailDomains } = parts
+  const { rateTable, board, changes } = parts.memory
   const { config, methods, db, stores, instanceId, metrics, log } = shared
   const changeCounters = openChangeCounters(changes)
   // Instances do not tell each other what they change. One that keeps its nonces to itself is the only one.
