@@ -24,7 +24,7 @@ import { OverloadControl } from '../overload/overload-control.ts'
 import { type Actor, type ActorRef, spawn } from '../runtime/actor.ts'
 import { runThread } from '../runtime/thread-entry.ts'
 import { type InstanceBoard, openInstanceBoard } from '../services/instance-board.ts'
-import type { AttemptNews, DispatchValidation, ValidationRequest } from '../services/validation.ts'
+import type { AttemptEnded, DispatchValidation, ValidationRequest } from '../services/validation.ts'
 import { gatherTurns } from '../shared/lib/gather.ts'
 import { sharedWork } from '../shared/lib/shared-work.ts'
 import { Problem } from '../shared/protocol/problem.ts'
@@ -209,7 +209,7 @@ function validationsThrough(
   supervisor: ActorRef<SupervisorMessages>,
   front: number,
   log: Logger,
-  onLost: (news: readonly AttemptNews[]) => void,
+  onLost: (news: readonly AttemptEnded[]) => void,
 ): DispatchValidation {
   return gatherTurns<ValidationRequest>((requests) => {
     try {
