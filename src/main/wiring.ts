@@ -31,7 +31,7 @@ import { createValidationWaits, type WaitEvents } from '../services/validation-w
 import { openChangeCounters } from '../shared/lib/change-counters.ts'
 import { openSharedTable } from '../shared/lib/shared-table.ts'
 import type { Nonces } from '../shared/protocol/nonce.ts'
-import { createUrls } from '../shared/protocol/urls.ts'
+import { Urls } from '../shared/protocol/urls.ts'
 import { createAccountStore } from '../store/account-store.ts'
 import { createAllowlistStore } from '../store/allowlist-store.ts'
 import { type AuthorizationStore, createAuthorizationStore } from '../store/authorization-store.ts'
@@ -263,7 +263,7 @@ export function createAcmeContext(
     },
   })
   return {
-    urls: createUrls(urlSettings(config)),
+    urls: new Urls(urlSettings(config)),
     settings: acmeSettings(config),
     nonces,
     limits,
