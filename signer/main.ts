@@ -2,17 +2,12 @@
 /**
  * chancery-signer: the command line of the signer daemon.
  *
- * What the daemon needs is loaded when it is to run: that takes three times as long as the rest.
+ * The modules of the daemon are loaded by `serve` only: that takes three times as long as the rest.
  */
 
-import { once } from 'node:events'
-import { existsSync } from 'node:fs'
 import sade from 'sade'
 import { joinNegativeValues } from '../src/shared/lib/negative-values.ts'
-import { type AuditSelection, describeLine, exportAudit, followLines, lastLines } from './audit/export.ts'
-import type { AuditLine } from './audit/line.ts'
-import { closedSegments } from './audit/segments.ts'
-import { verifyAuditChain } from './audit/verify.ts'
+import { exportCommand, tailCommand, verifyCommand } from './audit/commands.ts'
 import { describeSoftHsm, initSoftHsm } from './ceremony/init-softhsm.ts'
 import { nextSteps, runCeremony } from './ceremony/keygen.ts'
 import {
@@ -159,114 +154,48 @@ program
   .example('init-softhsm ./softhsm')
   .action(run(initSoftHsmCommand))
 
-async function keygenCommand(options: KeygenOptions): Promise<number> {
+async function keygenCommand(options: KeygenOptions): Promise<boolean> {
   const plan = await readPlan(options, `chancery-signer ${version}`)
   await runCeremony(plan, (line) => console.log(line))
   for (const line of nextSteps(plan)) console.log(line)
-  return EXIT.ok
+  return true
 }
 
-async function signRequestCommand(request: string, options: SignRequestOptions): Promise<number> {
+async function signRequestCommand(request: string, options: SignRequestOptions): Promise<boolean> {
   const plan = readSigningPlan(request, options, `chancery-signer ${version}`)
   const { signRequest } = await import('./ceremony/sign-request.ts')
   await signRequest(plan, (line) => console.log(line))
-  return EXIT.ok
+  return true
 }
 
-async function initSoftHsmCommand(folder: string, options: { label: string; library?: string }): Promise<number> {
+async function initSoftHsmCommand(folder: string, options: { label: string; library?: string }): Promise<boolean> {
   const made = await initSoftHsm(folder, options.label, options.library)
   for (const line of describeSoftHsm(made)) console.log(line)
-  return EXIT.ok
+  return true
 }
 
-async function serveCommand(options: ServeOptions): Promise<number> {
+async function serveCommand(options: ServeOptions): Promise<boolean> {
   if (options._.length > 0) throw new Error(`unknown command: ${options._.join(' ')}; see chancery-signer --help`)
   const [{ loadConfig }, { checkSetup, serve }] = await Promise.all([import('./config.ts'), import('./serve.ts')])
   const config = loadConfig(options.config)
   if (!options['validate-only']) {
-    await serve(config, () => loadConfig(options.config), version, options['with-parent'] ?? false)
-    return EXIT.ok
+    const withParent = options['with-parent'] ?? false
+    await serve({ config, reread: () => loadConfig(options.config), version, withParent })
+    return true
   }
   for (const line of await checkSetup(config)) console.log(line)
   console.log(`${options.config}: configuration is valid`)
-  return EXIT.ok
+  return true
 }
 
-async function verifyCommand(file: string): Promise<number> {
-  requireFile(file)
-  const verdict = await verifyAuditChain(file)
-  if (!verdict.ok) {
-    console.error(`${verdict.file}: line ${verdict.line}: ${verdict.reason}`)
-    return EXIT.failed
-  }
-  if (verdict.first > 1) console.log(`${file}: lines before ${verdict.first} are not here`)
-  const repairs = verdict.repairs === 0 ? '' : `, ${verdict.repairs} repaired after a crash`
-  console.log(`${file}: ${verdict.lines} lines, ${verdict.signatures} signatures${repairs}`)
-  console.log(`head ${verdict.head}`)
-  return EXIT.ok
-}
-
-interface TailOptions {
-  lines: number
-  follow?: boolean
-  json?: boolean
-}
-
-async function tailCommand(file: string, { lines: count, follow, json }: TailOptions): Promise<number> {
-  if (!Number.isSafeInteger(count) || count < 0) throw new Error('--lines takes a whole number')
-  const show = (line: AuditLine) => console.log(json ? JSON.stringify(line) : describeLine(line))
-  requireFile(file)
-  const lines = await lastLines(file, count)
-  for (const line of lines) show(line)
-  if (!follow) return EXIT.ok
-
-  const interrupt = new AbortController()
-  process.once('SIGINT', () => interrupt.abort())
-  const newest = (await lastLines(file, 1)).at(-1)?.seq ?? 0
-  for await (const line of followLines(file, lines.at(-1)?.seq ?? newest, interrupt.signal)) show(line)
-  return EXIT.ok
-}
-
-interface ExportOptions {
-  format: string
-  since?: string
-  until?: string
-  issuer?: string
-  serial?: string | number
-}
-
-async function exportCommand(file: string, options: ExportOptions): Promise<number> {
-  const { format } = options
-  if (format !== 'jsonl' && format !== 'csv') throw new Error('--format is jsonl or csv')
-  requireFile(file)
-  const selection: AuditSelection = {
-    since: timeOf('--since', options.since),
-    until: timeOf('--until', options.until),
-    issuer: options.issuer,
-    serial: options.serial === undefined ? undefined : String(options.serial).toLowerCase(),
-  }
-  for await (const text of exportAudit(file, selection, format)) {
-    if (!process.stdout.write(text)) await once(process.stdout, 'drain')
-  }
-  return EXIT.ok
-}
-
-function timeOf(flag: string, text: string | undefined): Date | undefined {
-  if (text === undefined) return undefined
-  const time = new Date(text)
-  if (Number.isNaN(time.getTime())) throw new Error(`${flag} is not a time such as 2026-01-01T00:00:00Z`)
-  return time
-}
-
-function requireFile(file: string): void {
-  if (!existsSync(file) && closedSegments(file).length === 0) throw new Error(`${file}: there is no such audit chain`)
-}
-
-/** Turns what a command returns or throws into an exit code and plain lines on standard error. */
-function run<A extends unknown[]>(command: (...args: A) => Promise<number>): (...args: A) => Promise<void> {
+/**
+ * Turns what a command returns (whether all is well) or throws into an exit
+ * code and lines on standard error.
+ */
+function run<A extends unknown[]>(command: (...args: A) => Promise<boolean>): (...args: A) => Promise<void> {
   return async (...args) => {
     try {
-      process.exitCode = await command(...args)
+      process.exitCode = (await command(...args)) ? EXIT.ok : EXIT.failed
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error)
       for (const line of message.split('\n')) console.error(`chancery-signer: ${line}`)
@@ -275,7 +204,7 @@ function run<A extends unknown[]>(command: (...args: A) => Promise<number>): (..
   }
 }
 
-/** A refused PIN has a code of its own so that whoever restarts the daemon can leave that to people. */
+/** A refused PIN has its own code, so that a supervisor does not restart the daemon. */
 async function exitCodeOf(error: unknown): Promise<number> {
   const [{ isPinRefusal }, { PIN_REFUSED_EXIT_CODE }] = await Promise.all([
     import('./issuers.ts'),

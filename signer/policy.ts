@@ -1,11 +1,11 @@
 /**
- * What the daemon is willing to sign: one TBSCertificate in, a refusal sentence or its facts out. Pure.
+ * What the daemon is willing to sign: one TBSCertificate in, a refusal
+ * sentence or its facts out. Pure.
  *
- * The front checks the same things and more; this is what holds when the front does not. Everything that is not
+ * The front checks the same and more; these checks hold when the front was taken over. What is not
  * allowed here is refused, unknown extensions and name types included.
  */
 
-import { BlockList } from 'node:net'
 import { keysOf } from '../src/shared/lib/keys.ts'
 import { CURVES, type SignatureAlgorithm } from '../src/shared/pki/algorithms.ts'
 import { DerError } from '../src/shared/pki/der.ts'
@@ -22,6 +22,7 @@ import {
 import { checkSubjectKey, type SubjectKeyPolicy } from '../src/shared/pki/weak-key.ts'
 import type { PolicyConfig } from './config.ts'
 import { checkCertificateForms } from './extension-forms.ts'
+import { checkSubtrees, compileSubtrees, type NameBounds } from './subtrees.ts'
 
 const DAY_MS = 86_400_000
 
@@ -36,13 +37,7 @@ export interface IssuerFacts {
   maySignCrls: boolean
 }
 
-interface Subtrees {
-  /** Lower case, without leading dot; undefined when the configuration does not speak of names of this type. */
-  dns: readonly string[] | undefined
-  ip: BlockList | undefined
-}
-
-export interface SigningPolicy {
+export interface SigningPolicy extends NameBounds {
   issuer: IssuerFacts
   maxValidityMs: number
   maxStartOffsetMs: number
@@ -52,19 +47,16 @@ export interface SigningPolicy {
   keyUsageRequired: boolean
   extendedKeyUsages: ReadonlySet<string>
   minSerialOctets: number
-  permitted: Subtrees
-  excluded: Subtrees
   subjectAttributes: ReadonlySet<string>
   extensions: ReadonlySet<string>
   maxCrlValidityMs: number
-  /** What URLs of CRLs begin with; undefined when the configuration does not speak of them. */
+  /** What URLs of CRLs begin with; undefined when the configuration does not bound them. */
   crlUrls: readonly string[] | undefined
 }
 
-/** RFC 8737 §3: acmeIdentifier is for who answers a challenge with a certificate of its own making. */
+/** RFC 8737 §3: acmeIdentifier stands in self-signed answers to challenges only. */
 const LEAF_EXTENSIONS = Object.values(EXTENSION).filter((oid) => oid !== EXTENSION.acmeIdentifier)
 
-/** Brings the configuration into the form in which it is asked. */
 export function compilePolicy(config: PolicyConfig, issuer: IssuerFacts): SigningPolicy {
   return {
     issuer,
@@ -89,18 +81,6 @@ export function compilePolicy(config: PolicyConfig, issuer: IssuerFacts): Signin
     crlUrls: config.crl_urls,
   }
 }
-
-function compileSubtrees({ dns, ip }: PolicyConfig['permitted']): Subtrees {
-  if (!ip) return { dns, ip: undefined }
-  const networks = new BlockList()
-  for (const network of ip) {
-    const [address, prefix] = network.split('/') as [string, string]
-    networks.addSubnet(address, Number(prefix), familyOf(address))
-  }
-  return { dns, ip: networks }
-}
-
-const familyOf = (address: string) => (address.includes(':') ? 'ipv6' : 'ipv4')
 
 /** `isOfName`: the configured subtrees do not allow a name, which any client may have asked for. */
 export type PolicyVerdict =
@@ -130,7 +110,7 @@ export function checkTbsCertificate(der: Buffer, policy: SigningPolicy, now: Dat
   return { serialNumber: serialNumberHex(tbs.serialNumber), names: tbs.subjectAltNames, spki: tbs.spki.der }
 }
 
-/** How names stand in the audit chain: `dns:www.example.org`, `ip:192.0.2.1`. */
+/** The form of names in the audit chain: `dns:www.example.org`, `ip:192.0.2.1`. */
 export function auditNames(names: readonly GeneralName[]): string[] {
   return names.map(({ kind, value }) => `${kind === 'iPAddress' ? 'ip' : 'dns'}:${value}`)
 }
@@ -178,7 +158,10 @@ function checkSerialNumber({ serialNumber }: TbsCertificate, { minSerialOctets }
   return undefined
 }
 
-/** The start is bound to our own clock: certificates for the time after an intrusion cannot be had during it. */
+/**
+ * The start is bound to our own clock: certificates for the time after an
+ * intrusion cannot be had during it.
+ */
 function checkValidity({ notBefore, notAfter }: TbsCertificate, policy: SigningPolicy, now: Date): string | undefined {
   // RFC 5280 §4.1.2.5: both ends belong to the validity period, so the last second counts.
   const validityMs = notAfter.getTime() - notBefore.getTime() + 1000
@@ -225,7 +208,8 @@ function checkExtensions(tbs: TbsCertificate, policy: SigningPolicy): string | u
   const other = tbs.extensions.find(({ oid }) => !policy.extensions.has(oid))
   if (other) return `extension ${other.oid} is not allowed`
   const hasOid = (wanted: string) => tbs.extensions.some(({ oid }) => oid === wanted)
-  // Without it the key is no CA's all the same (RFC 5280 §4.2.1.9); there is software that does not know that.
+  // Without it the key is no CA's all the same (RFC 5280 §4.2.1.9); some
+  // software does not know that.
   if (!hasOid(EXTENSION.basicConstraints)) return 'basicConstraints is missing'
   const purposes = tbs.extensions.find(({ oid }) => oid === EXTENSION.extendedKeyUsage)
   return purposes?.critical ? 'extendedKeyUsage is critical' : undefined
@@ -240,7 +224,11 @@ export function isCrlUrlAllowed(url: string, { crlUrls }: SigningPolicy): boolea
   return crlUrls === undefined || crlUrls.some((start) => url.startsWith(start))
 }
 
-/** The names stand in one audit line, and a chain that ends in a line of more than 256 KiB cannot be opened again. */
+const HOST_NAME = /^(?:\*\.)?[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*$/i
+/**
+ * The names stand in one audit line, and a chain that ends in a line of more than
+ * 256 KiB cannot be opened again.
+ */
 const MAX_NAMES_CHARACTERS = 128 * 1024
 /** `"dns:` and `",`; nothing in a host name or an address needs an escape. */
 const AUDIT_NAME_EXTRA = 7
@@ -257,50 +245,14 @@ function checkNames({ subjectAltNames }: TbsCertificate): string | undefined {
   return undefined
 }
 
-/** Last of all: a certificate that this refuses is right but for its names. */
-function checkSubtrees({ subjectAltNames }: TbsCertificate, policy: SigningPolicy): string | undefined {
-  for (const { kind, value } of subjectAltNames) {
-    const refusal = kind === 'dNSName' ? checkDnsName(value, policy) : checkIpAddress(value, policy)
-    if (refusal !== undefined) return refusal
-  }
-  return undefined
-}
-
-const HOST_NAME = /^(?:\*\.)?[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*$/i
-
-function checkDnsName(value: string, { permitted, excluded }: SigningPolicy): string | undefined {
-  const name = value.toLowerCase()
-  const isWildcard = name.startsWith('*.')
-  const base = isWildcard ? name.slice(2) : name
-  if (excluded.dns?.some((subtree) => isWithin(base, subtree) || (isWildcard && parentOf(subtree) === base))) {
-    return `${value} reaches into an excluded subtree`
-  }
-  if (permitted.dns && !permitted.dns.some((subtree) => isWithin(base, subtree))) {
-    return `${value} is outside the permitted subtrees`
-  }
-  return undefined
-}
-
-const isWithin = (name: string, subtree: string): boolean =>
-  name.endsWith(subtree) && (name.length === subtree.length || name[name.length - subtree.length - 1] === '.')
-
-/** `*.example.org` stands for every name one label below it, an excluded `db.example.org` included. */
-const parentOf = (name: string): string => name.slice(name.indexOf('.') + 1)
-
-function checkIpAddress(value: string, { permitted, excluded }: SigningPolicy): string | undefined {
-  const family = familyOf(value)
-  if (excluded.ip?.check(value, family)) return `${value} is in an excluded network`
-  if (permitted.ip && !permitted.ip.check(value, family)) return `${value} is outside the permitted networks`
-  return undefined
-}
-
 function checkSubject({ subject, subjectAltNames }: TbsCertificate, policy: SigningPolicy): string | undefined {
   if (subject.length === 0) return undefined
   const names = new Set<string | undefined>(subjectAltNames.map(({ value }) => value))
   for (const { oid, value } of subject.flat()) {
     const type = ATTRIBUTE_SHORT_NAMES.get(oid) ?? oid
     if (!policy.subjectAttributes.has(type)) return `subject attribute ${type} is not allowed`
-    // Some clients still read the common name as a host name, so it must have passed the checks of one.
+    // Some clients still read the common name as a host name, so it must
+    // have passed the checks of one.
     if (oid === COMMON_NAME && !names.has(value)) {
       return 'common name is none of the subject alternative names'
     }

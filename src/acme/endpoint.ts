@@ -212,12 +212,12 @@ function authenticate(
       throw new Problem('malformed', 'this resource needs kid, the account URL, and not jwk (RFC 8555 §6.2)')
     const ofCertificate = signedBy === 'either'
     const { accountKeys, algorithms } = context.settings
-    context.patience.require(address)
+    context.budget.require(address)
     const proven = parseAccountKey(key.jwk, ofCertificate ? CERTIFICATE_KEYS : accountKeys)
     try {
       requireSignature(jws, proven, ofCertificate ? EVERY_ALGORITHM : algorithms)
     } catch (error) {
-      context.patience.wasted(address, 1)
+      context.budget.charge(address, 1)
       throw error
     }
     return proven
@@ -238,10 +238,10 @@ function requireSigner(
   address: string,
   context: AcmeContext,
 ): KnownAccount | Promise<KnownAccount> {
-  const { patience, settings } = context
-  patience.require(address, known?.provenFrom)
+  const { budget, settings } = context
+  budget.require(address, known?.provenFrom)
   if (!known) {
-    patience.wasted(address, 1)
+    budget.charge(address, 1)
     throw new Problem('accountDoesNotExist', 'the kid is not the URL of an account of this server')
   }
   const refusal = checkSignature(jws, known.key, settings.algorithms)
@@ -250,8 +250,8 @@ function requireSigner(
   return requireNewKey(jws, known, refusal, address, context)
 }
 
-function wasteSignature(signer: Signer<SignedBy>, address: string, { patience }: AcmeContext): void {
-  patience.wasted(address, 1)
+function wasteSignature(signer: Signer<SignedBy>, address: string, { budget }: AcmeContext): void {
+  budget.charge(address, 1)
   // From there alone: whoever names an account from elsewhere takes nothing from it.
   if (isAccount(signer) && signer.provenFrom === address) signer.provenFrom = undefined
 }

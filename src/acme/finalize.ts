@@ -1,7 +1,6 @@
 /** POST finalize: the CSR of a ready order (RFC 8555 §7.4). */
 
 import { z } from 'zod/v4'
-import type { Order } from '../domain/records.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import { Base64url } from './base64url-member.ts'
 import { acmeEndpoint } from './endpoint.ts'
@@ -14,12 +13,9 @@ export const finalize = acmeEndpoint({
   async handle({ signer, id, payload, now, isGone }, context) {
     const counted = context.limits.charge([{ category: 'finalize', subject: signer.account.id }])
     if (counted) await counted
-    const reread = () => context.ordering.findOrder(signer.requester, id)
-    const settle = (order: Order) => context.issuance.finalize(signer, { order, csr: payload.csr, now, reread, isGone })
     try {
-      const order = await settle(await reread())
-      // What its checks went by has changed meanwhile: once more, by what is true now.
-      return orderReply(order.status === 'ready' ? await settle(order) : order, context)
+      const order = await context.finalization.finalize(signer, { orderId: id, csr: payload.csr, now, isGone })
+      return orderReply(order, context)
     } catch (error) {
       if (error instanceof Problem && error.type === 'orderNotReady')
         throw new Problem(error.type, error.message, { location: context.urls.numbered('order', id) })

@@ -1,7 +1,6 @@
 /** POST new-order (RFC 8555 §7.4; RFC 9773 §5; draft-ietf-acme-profiles). */
 
 import { z } from 'zod/v4'
-import { countedIdentifiers } from '../services/rate-limiter.ts'
 import { parseTimestamp } from '../shared/protocol/timestamp.ts'
 import { acmeEndpoint } from './endpoint.ts'
 import { renderOrder } from './resources.ts'
@@ -29,10 +28,10 @@ export const newOrder = acmeEndpoint({
       replaces: z.string().optional(),
     }),
   },
-  async handle({ signer, payload, visit, address, requestId, now }, { ordering, limits, urls, settings }) {
+  async handle({ signer, payload, visit, address, requestId, now }, { ordering, urls, settings }) {
     const { identifiers, notBefore, notAfter, profile, replaces } = payload
     const order = await ordering.createOrder(
-      { ...signer, address, requestId },
+      { ...signer, address, requestId, visit },
       {
         identifiers,
         ...(notBefore && { notBefore }),
@@ -41,10 +40,6 @@ export const newOrder = acmeEndpoint({
         ...(replaces !== undefined && { replaces }),
       },
       now,
-      (admitted, isExempt) => {
-        if (!isExempt) limits.require(countedIdentifiers(admitted))
-        return visit?.charge([], isExempt)
-      },
     )
     // 201 also for an order that was there already: clients expect it of new-order, and Location says which order it is.
     const location = urls.numbered('order', order.id)

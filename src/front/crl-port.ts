@@ -21,16 +21,16 @@ export async function listenForCrls(
   { match }: Pick<AcmeApplication, 'match'>,
 ): Promise<HttpServer> {
   const refuse = (http: HttpRequest, detail: string, status: number) =>
-    front.refuse(http, new Problem('malformed', detail, { status }))
+    front.answerWith(new Problem('malformed', detail, { status }), http)
   return listen({
     ...options,
     port,
     maxBodyBytes: MAX_BODY_BYTES,
-    admit: front.admit,
+    admit: (http) => front.admit(http),
     handler: (http) =>
       match(http.path)?.resource === 'crl' ? front.handle(http) : refuse(http, 'only CRLs are at this port', 404),
-    onError: front.onError,
-    busy: front.busy,
+    onError: (error, http) => front.onError(error, http),
+    busy: (http) => front.busy(http),
     tooLarge: (http) => refuse(http, 'a CRL is fetched without a body', 413),
   })
 }

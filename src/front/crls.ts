@@ -2,7 +2,7 @@
 
 import type { SharedCrl } from '../main/messages.ts'
 import type { CrlDocument } from '../ops/crl.ts'
-import type { FrontCrls } from './front.ts'
+import type { FrontCrls } from './operations.ts'
 
 export interface ThreadCrls extends FrontCrls {
   /** All lists there are now. */

@@ -1,150 +1,191 @@
-/** One front: from an HTTP request to its reply, through routing, common headers, metrics and the access log. */
+/**
+ * One front: from an HTTP request to its reply.
+ *
+ * 1. `#guard` refuses while the database connections of the instance are under pressure.
+ * 2. `#refuse` refuses while the thread is overloaded; both need the head of the request only.
+ * 3. `OverloadControl.run` begins the work, at once or in its turn.
+ * 4. `#process` routes the request, runs its handler, and waits for the reply until `server.timeout`.
+ * 5. `#finish` counts and logs the reply.
+ * 6. `#deliver` charges a failure to its address, and delays the reply where the address has no budget left.
+ */
 
 import type { Logger } from 'pino'
-import type { AcmeApplication, AcmeExchange } from '../acme/application.ts'
-import { isRefusing, PRESSURE_RETRY_AFTER, type RefusingTier } from '../domain/pool-pressure.ts'
-import { countedAddress } from '../domain/rate-limit.ts'
-import { requestIdFor } from '../http/common-headers.ts'
+import type { AcmeApplication } from '../acme/application.ts'
+import { isRefusing, PRESSURE_RETRY_AFTER } from '../domain/pool-pressure.ts'
 import { createForwarding, type ProxySettings } from '../http/forwarded.ts'
-import type { Header } from '../http/header.ts'
 import type { HttpReply, HttpRequest } from '../http/message.ts'
-import { type CrlDocument, crlReply } from '../ops/crl.ts'
-import { type HealthReport, healthzReply, livezReply, readyzReply } from '../ops/health.ts'
-import { beginAtZero, METRICS_CONTENT_TYPE, type Metrics } from '../ops/metrics.ts'
-import { type Admission, MEASURED } from '../overload/admission.ts'
-import type { HoldingPen } from '../overload/holding-pen.ts'
-import { beginningsBeside, retryAfterSeconds, WORK_CLASS } from '../overload/overload.ts'
-import type { Patience } from '../overload/patience.ts'
-import { aTenth, YieldingQueue } from '../overload/yielding-queue.ts'
-import { ActorError } from '../runtime/errors.ts'
+import { beginAtZero, type Metrics } from '../ops/metrics.ts'
+import type { OverloadControl } from '../overload/overload-control.ts'
 import type { InstanceBoard } from '../services/instance-board.ts'
-import { BatcherFull, CommandDropped } from '../shared/lib/batcher.ts'
-import { TooManyWaiting } from '../shared/lib/shared-work.ts'
-import { Problem } from '../shared/protocol/problem.ts'
-import { isUnavailable } from '../store/database.ts'
+import { CommandDropped } from '../shared/lib/batcher.ts'
+import type { Problem } from '../shared/protocol/problem.ts'
 import type { Deadlines } from './deadlines.ts'
+import { type EffectiveClient, Exchange, isProbe } from './exchange.ts'
+import { crlReplyTo, type OperationsOptions, operationsReply } from './operations.ts'
+import {
+  failureProblem,
+  knownProblem,
+  MAX_URL_BYTES,
+  overloadProblem,
+  PRESSURE_PROBLEMS,
+  URL_TOO_LONG,
+} from './problems.ts'
 
-export interface FrontOptions {
+export interface FrontOptions extends OperationsOptions {
   acme: AcmeApplication
   board: Pick<InstanceBoard, 'admission'>
-  admission: Admission
-  patience: Pick<Patience, 'isExhausted' | 'wasted'>
+  overload: OverloadControl<HttpReply>
   deadlines: Deadlines
-  /** Where refusals of an overloaded thread wait that are not to be prompt. */
-  late: HoldingPen<HttpReply>
-  /** Where answers to an address wait that has wasted too much. */
-  heldBack: HoldingPen<HttpReply>
   metrics: Metrics
   log: Logger
-  version: string
   proxy: ProxySettings
   scheme: 'http' | 'https'
-  /** Of every response, by how the client came. */
-  securityHeaders: Record<'http' | 'https', readonly Header[]>
-  /** Undefined: metrics are off. */
-  metricsPath(): string | undefined
-  health(): Promise<HealthReport>
-  /** Undefined: no CRL is published. */
-  crl: FrontCrls | undefined
-  exposition(): Promise<string>
-}
-
-export interface FrontCrls {
-  /** The list of this name, or the default issuer's for the empty one; undefined where there is none. */
-  find(name: string): CrlDocument | undefined
-  maxAgeSeconds: number
 }
 
 /** Headers the fronts read; the adapter keeps no others. */
 export const KEPT_HEADERS = ['content-type', 'x-request-id', 'accept', 'authorization'] as const
 
-/** A full batcher drains within a second; a database that is away takes longer. */
-const BUSY_RETRY_SECONDS = 1
-const UNAVAILABLE_RETRY_SECONDS = 5
-/** The first list of an issuer takes about a second. */
-const NO_CRL_RETRY_SECONDS = 2
-
-/** Probes must be answered above all when things go wrong. */
-const HEALTH_PATHS = new Set(['/livez', '/healthz', '/readyz'])
-
 /** To a client that has gone away while its request waited. */
 const UNREAD: HttpReply = { status: 499, headers: [], body: '' }
 
-/** RFC 9110 §4.1 recommends to take 8,000 at least; ours have 300 at most. */
-const MOST_URL_BYTES = 8_000
-const URL_TOO_LONG = new Problem('malformed', `a URL may have at most ${MOST_URL_BYTES} bytes`, { status: 414 })
 /** Of a path, in the log. */
 const LOGGED_CHARACTERS = 1_000
 
-/** What a refusal of the request itself has cost, in signatures; those that fail are charged where they do. */
-const WASTE: Readonly<Record<number, number>> = { 400: 0.1, 404: 0.1, 405: 0.1, 413: 1, 414: 0.1, 415: 0.1 }
+/** What a malformed request has cost, in signatures; failed signatures are charged where they are verified. */
+const FAILURE_COSTS: Readonly<Record<number, number>> = { 400: 0.1, 404: 0.1, 405: 0.1, 413: 1, 414: 0.1, 415: 0.1 }
 
-interface Exchange extends AcmeExchange {
-  http: HttpRequest
-  address: string
-  resource: string
-  startedAt: number
-}
+export class Front {
+  readonly #options: FrontOptions
+  readonly #acme: AcmeApplication
+  readonly #overload: OverloadControl<HttpReply>
+  readonly #effectiveClient: (http: HttpRequest) => EffectiveClient
 
-export interface Front {
-  /** @returns the refusal of a request that is turned away by its head. */
-  admit(http: HttpRequest): HttpReply | Promise<HttpReply> | undefined
-  handle(http: HttpRequest): HttpReply | Promise<HttpReply>
-  onError(error: unknown, http: HttpRequest): HttpReply
-  refuse(http: HttpRequest, problem: Problem): HttpReply | Promise<HttpReply>
-  /** The refusal of a body that there is no memory for just now. */
-  busy(http: HttpRequest): HttpReply
-}
-
-function busy(detail: string, retryAfterSeconds: number): Problem {
-  return new Problem('serverInternal', detail, { status: 503, retryAfterSeconds })
-}
-
-export function createFront(options: FrontOptions): Front {
-  const { acme, board, admission, patience, deadlines, late, heldBack, metrics, log, securityHeaders } = options
-  const effectiveClient = createForwarding(options.proxy, options.scheme)
-
-  beginAtZero(metrics.pressureRejections, ...Object.keys(PRESSURE_RETRY_AFTER).map((tier) => ({ tier })))
-  const pressureProblems = Object.fromEntries(
-    Object.entries(PRESSURE_RETRY_AFTER).map(([tier, seconds]) => [
-      tier,
-      busy(`the server's database connections are under pressure; try again in ${seconds} seconds`, seconds),
-    ]),
-  ) as Record<RefusingTier, Problem>
-
-  /** One for each Retry-After: an error costs more to make than the reply that it becomes. */
-  const overloadProblems: Problem[] = []
-  function overloadProblem(seconds: number): Problem {
-    overloadProblems[seconds] ??= busy(
-      `the server has more to do than it can; try again in ${seconds} seconds`,
-      seconds,
-    )
-    return overloadProblems[seconds]
+  constructor(options: FrontOptions) {
+    this.#options = options
+    this.#acme = options.acme
+    this.#overload = options.overload
+    this.#effectiveClient = createForwarding(options.proxy, options.scheme)
+    const tiers = Object.keys(PRESSURE_RETRY_AFTER)
+    beginAtZero(options.metrics.pressureRejections, ...tiers.map((tier) => ({ tier })))
   }
 
-  function begin(http: HttpRequest): Exchange {
-    const client = effectiveClient(http)
-    return {
-      http,
-      now: new Date(),
-      requestId: requestIdFor(http.header('x-request-id')),
-      address: client.address,
-      scheme: client.scheme,
-      accountId: undefined,
-      orderId: undefined,
-      resource: 'none',
-      startedAt: performance.now(),
+  /** @returns the refusal of a request by its head; undefined when it may go on. */
+  admit(http: HttpRequest): HttpReply | Promise<HttpReply> | undefined {
+    return this.#guard(http) ?? this.#refuse(http)
+  }
+
+  handle(http: HttpRequest): HttpReply | Promise<HttpReply> {
+    const exchange = this.#begin(http)
+    return this.#overload.run(exchange, () => this.#process(exchange))
+  }
+
+  onError(error: unknown, http: HttpRequest): HttpReply {
+    return this.#fail(error, this.#begin(http))
+  }
+
+  /** Answers a request that the HTTP server cannot pass on. */
+  answerWith(problem: Problem, http: HttpRequest): HttpReply | Promise<HttpReply> {
+    const exchange = this.#begin(http)
+    return this.#deliver(this.#finish(this.#acme.problem(problem, exchange), exchange), exchange)
+  }
+
+  /** The refusal of a body for which there is no memory at the moment. */
+  busy(http: HttpRequest): HttpReply {
+    this.#options.metrics.requestsShed.inc({ reason: 'body_memory' })
+    return this.#unlogged(overloadProblem(this.#overload.retryAfterSeconds()), this.#begin(http))
+  }
+
+  #begin(http: HttpRequest): Exchange {
+    return new Exchange(http, this.#effectiveClient(http), this.#acme.match)
+  }
+
+  #guard(http: HttpRequest): HttpReply | undefined {
+    const tier = this.#options.board.admission()
+    if (!isRefusing(tier) || isProbe(http.path)) return undefined
+    this.#options.metrics.pressureRejections.inc({ tier })
+    return this.#unlogged(PRESSURE_PROBLEMS[tier], this.#begin(http))
+  }
+
+  #refuse(http: HttpRequest): HttpReply | Promise<HttpReply> | undefined {
+    if (!this.#overload.isWatching) return undefined
+    let exchange: Exchange | undefined
+    const begun = () => (exchange ??= this.#begin(http))
+    const refusal = this.#overload.refuse({
+      address: () => begun().address,
+      resource: () => {
+        if (isProbe(http.path) || http.path === this.#options.metricsPath()) return undefined
+        // An unknown path costs as much as the directory.
+        return begun().target ?? 'directory'
+      },
+    })
+    if (!refusal) return undefined
+    const reply = this.#unlogged(overloadProblem(refusal.retryAfterSeconds), begun())
+    if (!refusal.isLate) return reply
+    http.dropBody()
+    return this.#overload.delayRefusal(reply) ?? { ...reply, closes: true }
+  }
+
+  /** Refusals come in thousands: each is counted by its reason, and the log has one line for all of them. */
+  #unlogged(refusal: Problem, exchange: Exchange): HttpReply {
+    this.#options.metrics.requests.refused(exchange.http.method, refusal.status)
+    return this.#acme.problem(refusal, exchange)
+  }
+
+  #process(exchange: Exchange): HttpReply | Promise<HttpReply> {
+    if (exchange.isGone) return UNREAD
+    try {
+      const reply = this.#route(exchange)
+      if (reply instanceof Promise) return this.#finishLater(reply, exchange)
+      return this.#deliver(this.#finish(reply, exchange), exchange)
+    } catch (error) {
+      return this.#fail(error, exchange)
     }
   }
 
-  function finish(reply: HttpReply, exchange: Exchange): HttpReply {
+  #route(exchange: Exchange): HttpReply | Promise<HttpReply> {
+    const { http } = exchange
+    if (http.path.length + http.query.length > MAX_URL_BYTES) return this.#acme.problem(URL_TOO_LONG, exchange)
+    const { match } = exchange
+    if (!match) return operationsReply(exchange, this.#options) ?? this.#acme.notFound(exchange)
+    exchange.resource = match.resource
+    if (match.resource === 'crl') return crlReplyTo(match.id, exchange, this.#options, this.#acme)
+    return this.#acme.handle(http, match, exchange)
+  }
+
+  #finishLater(reply: Promise<HttpReply>, exchange: Exchange): Promise<HttpReply> {
+    const { resource, startedAt } = exchange
+    this.#overload.began(resource)
+    return this.#options.deadlines.within(reply, startedAt).then(
+      (ready) => {
+        this.#overload.ended(resource)
+        return this.#deliver(this.#finish(ready, exchange), exchange)
+      },
+      (error) => {
+        this.#overload.ended(resource)
+        return error instanceof CommandDropped ? UNREAD : this.#fail(error, exchange)
+      },
+    )
+  }
+
+  #fail(error: unknown, exchange: Exchange): HttpReply {
+    const { requestId, http } = exchange
+    let problem = knownProblem(error)
+    if (!problem) {
+      this.#options.log.error({ requestId, path: http.path, err: error }, 'request failed')
+      problem = failureProblem(error, requestId)
+    }
+    return this.#finish(this.#acme.problem(problem, exchange), exchange)
+  }
+
+  #finish(reply: HttpReply, exchange: Exchange): HttpReply {
+    const { metrics, log } = this.#options
     const { http, requestId, address, accountId, orderId, resource, startedAt } = exchange
     const seconds = (performance.now() - startedAt) / 1000
     metrics.requests.answered(http.method, reply.status, resource, seconds)
-    // Those come in thousands, and a line has said so.
-    const isNoise = reply.status === 429 && patience.isExhausted(address)
+    // They come in thousands, and the log has one line for all of them.
+    if (reply.status === 429 && this.#overload.isHeldBack(address)) return reply
     const level = reply.status >= 500 ? 'error' : reply.status >= 400 ? 'warn' : 'info'
-    if (!isNoise && log.isLevelEnabled(level)) {
+    if (log.isLevelEnabled(level)) {
       const line = {
         requestId,
         address,
@@ -160,198 +201,13 @@ export function createFront(options: FrontOptions): Front {
     return reply
   }
 
-  /** What a fault of the server looks like from outside: a sentence, an id to quote, and when to come back if that helps. */
-  function faultProblem(error: unknown, exchange: Exchange): Problem {
-    if (error instanceof Problem) return error
-    if (error instanceof BatcherFull || error instanceof ActorError || error instanceof TooManyWaiting)
-      return busy('the server is busy; try again soon', BUSY_RETRY_SECONDS)
-    log.error({ requestId: exchange.requestId, path: exchange.http.path, err: error }, 'request failed')
-    if (isUnavailable(error)) return busy('the database is not reachable; try again soon', UNAVAILABLE_RETRY_SECONDS)
-    return new Problem('serverInternal', `the server failed; quote request ${exchange.requestId} to its operator`)
-  }
-
-  function fault(error: unknown, exchange: Exchange): HttpReply {
-    return finish(acme.problem(faultProblem(error, exchange), exchange), exchange)
-  }
-
-  function operations(exchange: Exchange): HttpReply | Promise<HttpReply> | undefined {
-    const { http, requestId } = exchange
-    if (http.method !== 'GET' && http.method !== 'HEAD') return undefined
-    const headers = [['X-Request-ID', requestId] as const, ...securityHeaders[exchange.scheme]]
-    switch (http.path) {
-      case '/livez':
-        return livezReply(options.version, headers)
-      case '/healthz':
-        return options.health().then((report) => healthzReply(report, headers))
-      case '/readyz':
-        return options.health().then((report) => readyzReply(report, headers))
-      case options.metricsPath():
-        return options.exposition().then((body) => ({
-          status: 200,
-          headers: [['Content-Type', METRICS_CONTENT_TYPE], ['Cache-Control', 'no-store'], ...headers],
-          body,
-        }))
-      default:
-        return undefined
-    }
-  }
-
-  function crl(name: string, exchange: Exchange): HttpReply {
-    const { http, requestId, now, scheme } = exchange
-    if (http.method !== 'GET' && http.method !== 'HEAD') {
-      const allow = ['GET', 'HEAD']
-      return acme.problem(new Problem('malformed', 'a CRL is fetched with GET', { status: 405, allow }), exchange)
-    }
-    const found = options.crl?.find(name)
-    if (found) {
-      const headers = [['X-Request-ID', requestId] as const, ...securityHeaders[scheme]]
-      return crlReply(http, found, options.crl?.maxAgeSeconds ?? 0, now, headers)
-    }
-    if (name !== '') return acme.notFound(exchange)
-    const wait = { status: 503, retryAfterSeconds: NO_CRL_RETRY_SECONDS }
-    return acme.problem(new Problem('serverInternal', 'the first CRL is still being built', wait), exchange)
-  }
-
-  /** Doc 1, connection pool pressure guard: everything but the health endpoints, before anything else is done for it. */
-  function guard(http: HttpRequest): HttpReply | undefined {
-    const tier = board.admission()
-    if (!isRefusing(tier) || HEALTH_PATHS.has(http.path)) return undefined
-    metrics.pressureRejections.inc({ tier })
-    return unlogged(pressureProblems[tier], begin(http))
-  }
-
-  /** Refusals of a kind come in thousands: they are counted by their reason, and the log has a line for all of them. */
-  function unlogged(refusal: Problem, exchange: Exchange): HttpReply {
-    metrics.requests.refused(exchange.http.method, refusal.status)
-    return acme.problem(refusal, exchange)
-  }
-
-  function turnAway(http: HttpRequest): HttpReply | Promise<HttpReply> | undefined {
-    if (!admission.isWatching) return undefined
-    if (!admission.isOverloaded) {
-      if (admission.isSample()) admission.saw(effectiveClient(http).address)
-      return undefined
-    }
-    if (HEALTH_PATHS.has(http.path) || http.path === options.metricsPath()) return undefined
-    const exchange = begin(http)
-    // What is not there costs as much as the directory.
-    const refusal = admission.judge(acme.match(http.path)?.resource ?? 'directory', exchange.address)
-    if (!refusal) return undefined
-    const reply = unlogged(overloadProblem(refusal.retryAfterSeconds), exchange)
-    return refusal.isLate ? held(late, reply, http) : reply
-  }
-
-  /** Who cannot be kept waiting any more, since too many are, has to connect anew. */
-  function held(pen: HoldingPen<HttpReply>, reply: HttpReply, http: HttpRequest): HttpReply | Promise<HttpReply> {
-    http.dropBody()
-    return pen.hold(reply, performance.now()) ?? { ...reply, closes: true }
-  }
-
-  /** Refusals to an address that asks for little else go out late: it cannot ask again before it has its answer. */
-  function deliver(reply: HttpReply, { address, http }: Exchange): HttpReply | Promise<HttpReply> {
+  /** Replies to an address without budget are late, so that it cannot ask again at once. */
+  #deliver(reply: HttpReply, { address, http }: Exchange): HttpReply | Promise<HttpReply> {
     if (reply.status < 400 || reply.status >= 500) return reply
-    const waste = WASTE[reply.status]
-    if (waste !== undefined) patience.wasted(address, waste)
-    return patience.isExhausted(address) ? held(heldBack, reply, http) : reply
-  }
-
-  function finishLater(reply: Promise<HttpReply>, exchange: Exchange): Promise<HttpReply> {
-    const isMeasured = MEASURED.has(exchange.resource)
-    if (isMeasured) admission.began()
-    return deadlines.within(reply, exchange.startedAt).then(
-      (ready) => {
-        if (isMeasured) admission.ended()
-        return deliver(finish(ready, exchange), exchange)
-      },
-      (error) => {
-        if (isMeasured) admission.ended()
-        return error instanceof CommandDropped ? UNREAD : fault(error, exchange)
-      },
-    )
-  }
-
-  function answer(exchange: Exchange): HttpReply | Promise<HttpReply> {
-    const { path, query } = exchange.http
-    if (path.length + query.length > MOST_URL_BYTES) return acme.problem(URL_TOO_LONG, exchange)
-    const match = acme.match(exchange.http.path)
-    if (match) {
-      exchange.resource = match.resource
-      if (match.resource === 'crl') return crl(match.id, exchange)
-      return acme.handle(exchange.http, match, exchange)
-    }
-    return operations(exchange) ?? acme.notFound(exchange)
-  }
-
-  function process(exchange: Exchange): HttpReply | Promise<HttpReply> {
-    const reply = answer(exchange)
-    return reply instanceof Promise ? finishLater(reply, exchange) : deliver(finish(reply, exchange), exchange)
-  }
-
-  const yields = ({ address, http }: Exchange) =>
-    (patience.isExhausted(address) || admission.yields(address)) && !HEALTH_PATHS.has(http.path)
-
-  const yielding = new YieldingQueue(aTenth)
-  /** Requests that went on since the last beginnings were let in, or since the first of them waits. */
-  let goneOn = 0
-  const beginnings = new YieldingQueue(() => {
-    const room = beginningsBeside(goneOn)
-    goneOn = 0
-    return room
-  })
-
-  function inTurn(
-    queue: YieldingQueue,
-    owner: string,
-    exchange: Exchange,
-    work: (exchange: Exchange) => HttpReply | Promise<HttpReply>,
-  ): Promise<HttpReply> {
-    return new Promise((resolve) =>
-      queue.push(owner, () => {
-        try {
-          resolve(work(exchange))
-        } catch (error) {
-          resolve(fault(error, exchange))
-        }
-      }),
-    )
-  }
-
-  const beginsSomething = ({ http }: Exchange) => {
-    const resource = acme.match(http.path)?.resource
-    return resource !== undefined && WORK_CLASS[resource] === 'beginning'
-  }
-
-  function enter(exchange: Exchange): HttpReply | Promise<HttpReply> {
-    if (exchange.http.isOver) return UNREAD
-    if (!admission.hasQueue || !beginsSomething(exchange)) {
-      goneOn++
-      return process(exchange)
-    }
-    if (beginnings.isEmpty) goneOn = 0
-    admission.held()
-    // First come, first served: the wait that refusals are judged by is then that of everybody, also of those who share an address.
-    return inTurn(beginnings, '', exchange, letIn)
-  }
-
-  function letIn(exchange: Exchange): HttpReply | Promise<HttpReply> {
-    admission.letIn()
-    return exchange.http.isOver ? UNREAD : process(exchange)
-  }
-
-  return {
-    admit: (http) => guard(http) ?? turnAway(http),
-    handle(http) {
-      const exchange = begin(http)
-      return yields(exchange) ? inTurn(yielding, countedAddress(exchange.address), exchange, enter) : enter(exchange)
-    },
-    onError: (error, http) => fault(error, begin(http)),
-    refuse(http, problem) {
-      const exchange = begin(http)
-      return deliver(finish(acme.problem(problem, exchange), exchange), exchange)
-    },
-    busy(http) {
-      metrics.requestsShed.inc({ reason: 'body_memory' })
-      return unlogged(overloadProblem(retryAfterSeconds(0, Math.random())), begin(http))
-    },
+    const cost = FAILURE_COSTS[reply.status]
+    if (cost !== undefined) this.#overload.failed(address, cost)
+    if (!this.#overload.isHeldBack(address)) return reply
+    http.dropBody()
+    return this.#overload.delayFailure(reply) ?? { ...reply, closes: true }
   }
 }

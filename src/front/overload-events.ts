@@ -1,16 +1,8 @@
-/** What overload leaves in the log and in the metrics: a line when it begins and when it ends, and counters for the rest. */
+/** Overload in the log, a line when it begins and when it ends, and in the metrics. */
 
 import type { Logger } from 'pino'
 import type { Metrics } from '../ops/metrics.ts'
-import type { AdmissionEvents } from '../overload/admission.ts'
-import type { PatienceEvents } from '../overload/patience.ts'
-
-export interface OverloadEvents {
-  admission: AdmissionEvents
-  patience: PatienceEvents
-  /** @param total since the start */
-  connectionsRefused(total: number): void
-}
+import type { OverloadEvents } from '../overload/overload-control.ts'
 
 export function overloadEvents(log: Logger, metrics: Metrics): OverloadEvents {
   let knownConnections = 0
@@ -26,7 +18,7 @@ export function overloadEvents(log: Logger, metrics: Metrics): OverloadEvents {
       },
       turnedAway: (reason, count) => metrics.requestsShed.inc({ reason }, count),
     },
-    patience: {
+    budget: {
       exhausted: (address) =>
         log.warn({ event: 'address_held_back', address }, 'too many requests from an address fail; it is held back'),
       refused: () => metrics.requestsShed.inc({ reason: 'failing_address' }),

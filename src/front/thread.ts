@@ -18,11 +18,9 @@ import { mailDomainsThrough } from '../main/validation/mail-domain-checks.ts'
 import { connectCa, createAcmeContext, createStores } from '../main/wiring.ts'
 import { CRL_REQUEST_HEADERS } from '../ops/crl.ts'
 import { createMetrics, takeSnapshot } from '../ops/metrics.ts'
-import { BUSY, createAdmission } from '../overload/admission.ts'
-import { createConnectionGate } from '../overload/connection-gate.ts'
-import { HoldingPen } from '../overload/holding-pen.ts'
+import { BUSY } from '../overload/admission.ts'
 import { TICK_MS } from '../overload/overload.ts'
-import { createPatience } from '../overload/patience.ts'
+import { OverloadControl } from '../overload/overload-control.ts'
 import { type Actor, type ActorRef, spawn } from '../runtime/actor.ts'
 import { runThread } from '../runtime/thread-entry.ts'
 import { type InstanceBoard, openInstanceBoard } from '../services/instance-board.ts'
@@ -35,7 +33,7 @@ import { GROUP_DISTANCE_MS } from '../store/pipeline.ts'
 import { listenForCrls } from './crl-port.ts'
 import { createFrontCrls } from './crls.ts'
 import { createDeadlines } from './deadlines.ts'
-import { createFront, type FrontOptions, KEPT_HEADERS } from './front.ts'
+import { Front, type FrontOptions, KEPT_HEADERS } from './front.ts'
 import { overloadEvents } from './overload-events.ts'
 
 /** Longer than all probes together may take; a supervisor that does not answer within this is stuck, and health must say so. */
@@ -43,12 +41,13 @@ const SUPERVISOR_DEADLINE_MS = 4_000
 /** Asked for by anybody, and over the port that validations are handed over by. */
 const OPERATIONS = { intervalMs: 0, mostWaiting: 1_024 }
 const POOL_REPORT_MS = 100
-/** This costs a patient client nothing, and makes one that is not a thousand times slower. As many as there can be connections. */
-const LATE = { holdMs: 2_000, capacity: 8_192 }
-/** Half of what the library lets a connection be silent. */
-const HELD_BACK = { holdMs: 5_000, capacity: 8_192 }
 /** For bodies that a thread receives in pieces: 512 of the largest by default, 64 from one address. */
 const MAX_BUFFERED_BYTES = 32 * 1024 * 1024
+
+const AMBIGUOUS_LENGTH = new Problem(
+  'malformed',
+  'it is not certain where the body ends: give one Content-Length, or Transfer-Encoding: chunked',
+)
 
 runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
   async ({ name, data, supervisor, atExit, requestRecycle }) => {
@@ -66,35 +65,31 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
     const { nonces, close: closeNonces } = await openThreadNonces(config, data.nonce, db, (error) =>
       log.debug({ err: error }, 'nonce epochs could not be read'),
     )
-    const { enabled: handlesOverload, targetDelayMs, maxConnections } = overloadSettings(config)
-    const events = overloadEvents(log, metrics)
-    const patience = createPatience(handlesOverload, events.patience)
-    const admission = createAdmission(targetDelayMs, events.admission)
-    const late = new HoldingPen<HttpReply>(LATE)
-    const heldBack = new HoldingPen<HttpReply>(HELD_BACK)
+    const proxy = proxySettings(config)
+    const isTrustedProxy = trustedProxies(proxy)
+    const overload = new OverloadControl<HttpReply>({
+      ...overloadSettings(config),
+      isTrustedProxy,
+      events: overloadEvents(log, metrics),
+    })
     const context = createAcmeContext(
       { config, methods, db, stores: createStores(db), ca, instanceId, metrics, log },
       data,
       nonces,
-      patience,
+      overload.budget,
       validationsThrough(supervisor, data.front, log, (lost) => context.challenges.ended(lost)),
-      admission,
+      overload.admission,
       (request) => supervisor.ask('caa', request, caaAnswerDeadlineMs(config)),
       mailDomainsThrough((domains, deadlineMs) => supervisor.ask('mailDomains', domains, deadlineMs), config, log),
     )
     const securityHeaders = createSecurityHeaders(config.security.hsts_max_age_seconds)
     const acme = createAcmeApplication(context, securityHeaders)
     const crls = createFrontCrls(data.crls, crlMaxAgeSeconds(config))
-    const proxy = proxySettings(config)
-    const isTrustedProxy = trustedProxies(proxy)
     const frontOptions: FrontOptions = {
       acme,
       board,
-      admission,
-      patience,
+      overload,
       deadlines: createDeadlines(config.server.timeout),
-      late,
-      heldBack,
       metrics,
       log,
       version,
@@ -106,8 +101,10 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       crl: config.crl.enabled ? crls : undefined,
       exposition: sharedWork(() => supervisor.ask('metrics', undefined, SUPERVISOR_DEADLINE_MS), OPERATIONS),
     }
-    const front = createFront(frontOptions)
+    const front = new Front(frontOptions)
     const maxBodyBytes = config.security.max_request_body_bytes
+
+    const tooLarge = new Problem('malformed', `a request body may have at most ${maxBodyBytes} bytes`, { status: 413 })
 
     const listenOptions: ListenOptions = {
       host: config.server.bind,
@@ -116,15 +113,9 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       maxBodyBytes,
       maxBufferedBytes: Math.max(MAX_BUFFERED_BYTES, 16 * maxBodyBytes),
       isTrustedProxy,
-      admit: front.admit,
-      accept: createConnectionGate({
-        maxConnections,
-        isTrustedProxy,
-        isBusy: () => admission.isWatching,
-        isOverloaded: () => admission.isOverloaded,
-        isUnwelcome: patience.isExhausted,
-      }),
-      busy: front.busy,
+      admit: (http) => front.admit(http),
+      accept: overload.acceptsConnection,
+      busy: (http) => front.busy(http),
       keptHeaders: [
         ...KEPT_HEADERS,
         ...(config.crl.enabled ? CRL_REQUEST_HEADERS : []),
@@ -132,23 +123,14 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
         proxy.forwardedProtoHeader,
       ],
       listHeaders: [proxy.forwardedForHeader],
-      handler: recycling(closing(front.handle, config.server.keepalive), config.server, () =>
-        requestRecycle('server.max_requests is reached'),
+      handler: recycling(
+        closing((http) => front.handle(http), config.server.keepalive),
+        config.server,
+        () => requestRecycle('server.max_requests is reached'),
       ),
-      onError: front.onError,
-      tooLarge: (http) =>
-        front.refuse(
-          http,
-          new Problem('malformed', `a request body may have at most ${maxBodyBytes} bytes`, { status: 413 }),
-        ),
-      badRequest: (http) =>
-        front.refuse(
-          http,
-          new Problem(
-            'malformed',
-            'it is not certain where the body ends: give one Content-Length, or Transfer-Encoding: chunked',
-          ),
-        ),
+      onError: (error, http) => front.onError(error, http),
+      tooLarge: (http) => front.answerWith(tooLarge, http),
+      badRequest: (http) => front.answerWith(AMBIGUOUS_LENGTH, http),
       onAborted: ({ path, peerAddress }: HttpRequest) => log.debug({ path, peerAddress }, 'client went away'),
     }
     const server = await listen(listenOptions)
@@ -158,17 +140,14 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
     const crlServer =
       crlPort === null
         ? undefined
-        : await listenForCrls(listenOptions, crlPort, createFront({ ...frontOptions, scheme: 'http' }), acme)
+        : await listenForCrls(listenOptions, crlPort, new Front({ ...frontOptions, scheme: 'http' }), acme)
     atExit(() => crlServer?.close())
     const utilization = createUtilization()
     setInterval(() => {
-      const now = performance.now()
       const used = utilization()
-      if (handlesOverload) admission.tick(now, server.counters.requests, used)
+      const { requests, refusedConnections } = server.counters
       db.pipeline.keepDistance(used > BUSY ? GROUP_DISTANCE_MS : 0)
-      late.release(now)
-      heldBack.release(now)
-      events.connectionsRefused(server.counters.refusedConnections)
+      overload.tick(performance.now(), { requests, refusedConnections, utilization: used })
     }, TICK_MS).unref()
 
     const actor: Actor<FrontMessages> = spawn<FrontMessages>({
@@ -196,8 +175,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       actor,
       async drain(deadlineMs) {
         const deadline = performance.now() + deadlineMs
-        late.release()
-        heldBack.release()
+        overload.release()
         context.validationWaits.release()
         await Promise.all([server.drain(deadlineMs), crlServer?.drain(deadlineMs)])
         // A finalize whose reply has gone out as `processing` still records its certificate.

@@ -78,7 +78,7 @@ export function backgroundTasks({
       round: whileSigning(() =>
         recoverIssuances({
           store: stores.issuance,
-          complete: issuance.complete,
+          complete: (issuing) => issuance.recover(issuing),
           instanceId,
           // An intent that its own thread may still be working on is left alone.
           ownAfterSeconds: config.ca.signer.timeout_seconds + 5,

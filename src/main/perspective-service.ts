@@ -7,7 +7,7 @@ import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import type { Logger } from 'pino'
 import type { BuiltInJob, CaaFinding, CaaJob, EvidenceStep, ValidationVerdict } from '../../workers/job.ts'
-import { createWorkerPool } from '../../workers/pool.ts'
+import { WorkerPool } from '../../workers/pool.ts'
 import { WorkerPoolError } from '../../workers/pool-error.ts'
 import type { Config } from '../config/schema.ts'
 import type { CheckOutcome, DcvParameters, MpicRequest } from '../mpic/api.ts'
@@ -42,7 +42,7 @@ export async function startPerspective(config: Config, version: string, log: Log
     client_ca_path === null ? undefined : await textOf(client_ca_path),
   ]
 
-  const pool = createWorkerPool({
+  const pool = new WorkerPool({
     threads: THREADS,
     concurrentTasksPerThread: Math.ceil(max_concurrent / THREADS),
     maxQueue: max_concurrent,

@@ -9,24 +9,25 @@ import { guardBackend } from '../ca/guarded-backend.ts'
 import { createSignerBackend } from '../ca/signer-backend.ts'
 import type { Config } from '../config/schema.ts'
 import type { Metrics } from '../ops/metrics.ts'
-import type { Patience } from '../overload/patience.ts'
+import type { AbuseBudget } from '../overload/abuse-budget.ts'
 import { createAccountCache } from '../services/account-cache.ts'
 import { type AccountRules, createAccountRules } from '../services/account-rules.ts'
-import { type AskForCaa, createCaaFreshness, type RequireFreshCaa } from '../services/caa-freshness.ts'
+import { type AskForCaa, createCaaFreshness } from '../services/caa-freshness.ts'
 import { createChainDownload } from '../services/chain-download.ts'
 import { createExternalAccounts } from '../services/external-accounts.ts'
+import { Finalization } from '../services/finalization.ts'
+import { announcingAccounts, FlowCache } from '../services/flow-cache.ts'
 import { type InstanceBoard, openInstanceBoard } from '../services/instance-board.ts'
-import { createIssuance, type Issuance, type IssuanceEvents } from '../services/issuance.ts'
+import { Issuance, type IssuanceEvents } from '../services/issuance.ts'
 import { type AskForMailDomains, createMailDomainCheck } from '../services/mail-domains.ts'
-import { createOrdering } from '../services/ordering.ts'
+import { Ordering } from '../services/ordering.ts'
 import { createQuotas } from '../services/quotas.ts'
-import { countedIdentifiers, createRateLimiter, type RateLimiter } from '../services/rate-limiter.ts'
-import { announcingAccounts, createRecent, type Recent } from '../services/recent.ts'
-import { createRegistration } from '../services/registration.ts'
+import { RateLimiter } from '../services/rate-limiter.ts'
+import { Registration } from '../services/registration.ts'
 import { createRenewal } from '../services/renewal.ts'
 import { createRevocation } from '../services/revocation.ts'
 import { databaseSerialNumbers, randomSerialNumbers } from '../services/serial-number.ts'
-import { createChallengeTriggers, type DispatchValidation } from '../services/validation.ts'
+import { ChallengeTriggers, type DispatchValidation } from '../services/validation.ts'
 import { createValidationWaits, type WaitEvents } from '../services/validation-waits.ts'
 import { openChangeCounters } from '../shared/lib/change-counters.ts'
 import { openSharedTable } from '../shared/lib/shared-table.ts'
@@ -171,10 +172,7 @@ function createThreadAccountRules({ config, db }: Pick<Shared, 'config' | 'db'>)
 
 export function createThreadIssuance(
   { config, methods, db, stores, ca, instanceId, metrics, log }: Shared,
-  rules = createThreadAccountRules({ config, db }),
-  requireFreshCaa?: RequireFreshCaa,
-  recent?: Recent,
-  limits?: RateLimiter,
+  store = stores.issuance,
 ): Issuance {
   const serialNumber =
     config.ca.serial_source === 'database' ? databaseSerialNumbers(() => nextSerialRange(db)) : randomSerialNumbers()
@@ -206,30 +204,16 @@ export function createThreadIssuance(
       log.fatal({ event: 'alarm', ...facts, cause: shown }, message)
     },
   }
-  const quotas = createThreadQuotas({ config, stores, metrics, log })
-  return createIssuance(
-    {
-      ca,
-      store: recent ? recent.issuance(stores.issuance) : stores.issuance,
-      recent,
-      certificates: stores.certificates,
-      rules,
-      serialNumber,
-      instanceId,
-      quotas,
-      requireFreshCaa,
-      countIdentifiers: limits && ((identifiers) => limits.charge(countedIdentifiers(identifiers))),
-      events,
-    },
-    issuancePolicy(config, methods.enabled),
-  )
+  const { certificates } = stores
+  const policy = issuancePolicy(config, methods.enabled)
+  return new Issuance({ ca, store, certificates, serialNumber, instanceId, policy, events })
 }
 
 export function createAcmeContext(
   shared: Shared,
   { rateTable, board, changes }: Pick<FrontThreadData, 'rateTable' | 'board' | 'changes'>,
   nonces: Nonces,
-  patience: Patience,
+  budget: AbuseBudget,
   dispatch: DispatchValidation,
   waitEvents: WaitEvents,
   askForCaa: AskForCaa,
@@ -238,14 +222,13 @@ export function createAcmeContext(
   const { config, methods, db, stores, instanceId, metrics, log } = shared
   const changeCounters = openChangeCounters(changes)
   // Instances do not tell each other what they change. One that keeps its nonces to itself is the only one.
-  const recent =
+  const flowCache =
     config.nonce.store === 'memory'
-      ? createRecent(changeCounters, !accountRulesPolicy(config).requireCsrProfile)
+      ? new FlowCache(changeCounters, !accountRulesPolicy(config).requireCsrProfile)
       : undefined
   const validationWaits = createValidationWaits(waitEvents)
   const accountStore = announcingAccounts(createAccountStore(db), changeCounters)
-  const orderStore = createOrderStore(db)
-  const authorizationStore = recent ? recent.authorizations(stores.authorizations) : stores.authorizations
+  const authorizationStore = flowCache ? flowCache.authorizations(stores.authorizations) : stores.authorizations
   const accounts = createAccountCache(accountStore.find)
   const rules = createThreadAccountRules(shared)
   const externalAccounts = createExternalAccounts(
@@ -256,28 +239,51 @@ export function createAcmeContext(
   const requireFreshCaa = isCaaEnforced(config) ? createCaaFreshness(authorizationStore, askForCaa) : undefined
   const requireMailDomains = askForMailDomains && createMailDomainCheck(askForMailDomains)
   const renewal = createRenewal(createRenewalStore(db), stores.certificates, renewalPolicy(config))
-  const limits = createRateLimiter(openSharedTable(rateTable), stores.rateLimits, rateLimitSettings(config), {
-    limited(category, subject) {
-      metrics.rateLimited.inc({ category })
-      log.info({ event: 'rate_limit_exceeded', category, subject }, 'rate limit exceeded')
+  const limits = new RateLimiter({
+    table: openSharedTable(rateTable),
+    store: stores.rateLimits,
+    settings: rateLimitSettings(config),
+    events: {
+      limited(category, subject) {
+        metrics.rateLimited.inc({ category })
+        log.info({ event: 'rate_limit_exceeded', category, subject }, 'rate limit exceeded')
+      },
     },
   })
+  const quotas = createThreadQuotas(shared)
+  const ordering = new Ordering({
+    orders: flowCache ? flowCache.orders(createOrderStore(db)) : createOrderStore(db),
+    authorizations: authorizationStore,
+    rules,
+    renewal,
+    quotas,
+    limits,
+    policy: orderingPolicy(config, methods.enabled),
+    events: {
+      ordered: () => metrics.ordersCreated.inc(),
+      approved({ by, ...facts }, { requester: { accountId }, address, requestId }, orderId) {
+        const line = { event: 'identifiers_approved', by, accountId, orderId, ...facts, address, requestId }
+        log.info(line, 'identifiers are valid without a challenge')
+      },
+    },
+  })
+  const issuance = createThreadIssuance(shared, flowCache?.issuance(stores.issuance))
   return {
     urls: new Urls(urlSettings(config)),
     settings: acmeSettings(config),
     nonces,
     limits,
-    patience,
+    budget,
     board: openInstanceBoard(board),
     accounts,
-    registration: createRegistration(
-      accountStore,
+    registration: new Registration({
+      store: accountStore,
       externalAccounts,
-      accounts,
+      cache: accounts,
       requireMailDomains,
-      stores.certificates.isKeyBlocked,
-      registrationPolicy(config),
-      {
+      certificates: stores.certificates,
+      policy: registrationPolicy(config),
+      events: {
         registered(account, eabKid) {
           metrics.accountsCreated.inc()
           const { id: accountId, thumbprint } = account
@@ -287,44 +293,39 @@ export function createAcmeContext(
           metrics.accountsDeactivated.inc()
           log.info({ event: 'account_deactivated', accountId: account.id }, 'account deactivated')
         },
-        keyChanged(account) {
-          log.info(
-            { event: 'key_changed', accountId: account.id, thumbprint: account.thumbprint },
-            'account key changed',
-          )
+        keyChanged({ id: accountId, thumbprint }) {
+          log.info({ event: 'key_changed', accountId, thumbprint }, 'account key changed')
         },
       },
-    ),
-    ordering: createOrdering(
-      recent ? recent.orders(orderStore) : orderStore,
-      authorizationStore,
-      rules,
-      renewal,
-      orderingPolicy(config, methods.enabled),
-      createThreadQuotas(shared),
-      {
-        ordered: () => metrics.ordersCreated.inc(),
-        approved({ by, ...facts }, { requester: { accountId }, address, requestId }, orderId) {
-          const line = { event: 'identifiers_approved', by, accountId, orderId, ...facts, address, requestId }
-          log.info(line, 'identifiers are valid without a challenge')
-        },
-      },
-    ),
-    challenges: createChallengeTriggers({
+    }),
+    ordering,
+    challenges: new ChallengeTriggers({
       store: authorizationStore,
       instanceId,
       isValidatedHere: isValidatedHere(config, methods.extensions),
       dispatch,
-      recall: (requester, authorizationId) => recent?.authorization(requester, authorizationId),
-      remember: (authorizationId, recorded) => recent?.attempted(authorizationId, recorded),
+      recall: (requester, authorizationId) => flowCache?.authorization(requester, authorizationId),
+      remember: (authorizationId, recorded) => flowCache?.attempted(authorizationId, recorded),
       waits: validationWaits,
     }),
     validationWaits,
-    issuance: createThreadIssuance(shared, rules, requireFreshCaa, recent, limits),
+    issuance,
+    finalization: new Finalization({
+      issuance,
+      orders: ordering,
+      store: stores.issuance,
+      certificates: stores.certificates,
+      rules,
+      quotas,
+      limits,
+      requireFreshCaa,
+      flowCache,
+      policy: issuancePolicy(config, methods.enabled),
+    }),
     chains: createChainDownload(
       stores.certificates,
       { includeRoot: config.ca.include_root, issuers: shared.ca.issuers },
-      recent,
+      flowCache,
     ),
     renewal,
     revocation: createRevocation(stores.certificates, {

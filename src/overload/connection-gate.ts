@@ -1,36 +1,34 @@
 /**
  * Which connections a front thread takes.
  *
- * A connection costs little until it asks for something, and the library ends those that say nothing or trickle within some ten seconds. So
- * there is a bound for all, and only where it comes near, or the thread is overloaded, a connection is refused to
- * the address that has opened far more than others lately. It is then refused before TLS, which is the dear part. An address that
- * has made itself unwelcome keeps a few as soon as the thread has no rest: each connection that ends behind a refusal would otherwise come back
+ * The library ends silent connections within some ten seconds, so one bound for all is enough in calm. Where it comes
+ * near, or the thread is overloaded, addresses that open far more connections than others are refused, before TLS.
+ * An address without budget keeps a few on a busy thread: each connection that ends behind a refusal would come back
  * with a handshake.
  */
 
-import { countedAddress } from '../domain/rate-limit.ts'
-import { DecayingSketch, sketchKey } from './decaying-sketch.ts'
-import { isHeavy } from './overload.ts'
+import { addressKey, HeavyAddresses } from './heavy-addresses.ts'
 
 export interface ConnectionGateOptions {
   /** Of this thread. */
   maxConnections: number
-  /** A proxy that speaks for many. */
+  /** A proxy forwards many clients, so it is never refused below the bound. */
   isTrustedProxy(address: string): boolean
-  /** It has no rest, or its queue grows. */
+  /** The thread has no rest, or its queue grows. */
   isBusy(): boolean
   isOverloaded(): boolean
-  /** An address that has made itself unwelcome. */
+  /** The address has used up its budget of failed requests. */
   isUnwelcome(address: string): boolean
   clock?(): number
 }
 
-/** As long as the library lets an idle connection be. */
+/** As long as the library keeps an idle connection. */
 const HALF_LIFE_MS = 10_000
-/** An address with fewer is never taken for a crowd, not even one that is alone. */
+/** An address with fewer is never heavy, not even one that is alone. */
 const FEW = 32
 const LOOK_MS = 50
 
+/** @returns whether a connection is taken, given its address and how many are open. */
 export function createConnectionGate({
   maxConnections,
   isTrustedProxy,
@@ -39,31 +37,24 @@ export function createConnectionGate({
   isUnwelcome,
   clock = () => performance.now(),
 }: ConnectionGateOptions): (peerAddress: string, open: number) => boolean {
-  const opened = new DecayingSketch(HALF_LIFE_MS)
+  const opened = new HeavyAddresses(HALF_LIFE_MS)
   let lookedAt = Number.NEGATIVE_INFINITY
-  let users = 0
-  let total = 0
-
-  function look(now: number): void {
-    if (now - lookedAt < LOOK_MS) return
-    lookedAt = now
-    total = opened.total(now)
-    users = opened.profile(1, now).users
-  }
 
   return (address, open) => {
     if (open > maxConnections) return false
     if (isTrustedProxy(address)) return true
     const now = clock()
-    const key = sketchKey(countedAddress(address))
-    opened.add(key, 1, now)
+    const key = addressKey(address)
+    opened.count(key, 1, now)
     const isScarce = open > maxConnections / 2 || isOverloaded()
     if (!isScarce && !isBusy()) return true
-    const own = opened.amount(key, now)
-    if (own <= FEW) return true
+    if (opened.amount(key, now) <= FEW) return true
     if (isUnwelcome(address)) return false
     if (!isScarce) return true
-    look(now)
-    return !isHeavy(own, total, users)
+    if (now - lookedAt >= LOOK_MS) {
+      lookedAt = now
+      opened.look(now)
+    }
+    return !opened.isHeavy(key, now)
   }
 }

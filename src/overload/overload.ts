@@ -19,12 +19,12 @@
 import type { ResourceName } from '../shared/protocol/urls.ts'
 
 /** `aside` belongs to no order under way; `ongoing` does, or costs no more than the refusal would. */
-export type WorkClass = 'beginning' | 'aside' | 'ongoing'
+export type WorkClass = 'new' | 'aside' | 'ongoing'
 
 export const WORK_CLASS = {
-  newAccount: 'beginning',
-  newOrder: 'beginning',
-  newAuthz: 'beginning',
+  newAccount: 'new',
+  newOrder: 'new',
+  newAuthz: 'new',
   account: 'aside',
   accountOrders: 'aside',
   keyChange: 'aside',
@@ -43,7 +43,7 @@ export const WORK_CLASS = {
 
 /** Pressure from which on requests of a class are refused: to an address that takes its share, and to one that takes far more. */
 const REFUSED_FROM = {
-  beginning: { fair: 1, heavy: 0.5 },
+  new: { fair: 1, heavy: 0.5 },
   aside: { fair: 2, heavy: 0.75 },
   ongoing: { fair: 10, heavy: 1 },
 } as const satisfies Record<WorkClass, { fair: number; heavy: number }>
@@ -52,7 +52,7 @@ const REFUSED_FROM = {
 const REQUESTS_OF_AN_ORDER = 7
 
 /** Of a delay at the beginning, compared with that of every request. */
-export function beginningPressure(delayMs: number, targetDelayMs: number): number {
+export function newOrderPressure(delayMs: number, targetDelayMs: number): number {
   return delayMs / (REQUESTS_OF_AN_ORDER * targetDelayMs)
 }
 
@@ -60,7 +60,7 @@ export function beginningPressure(delayMs: number, targetDelayMs: number): numbe
  * How many may begin, of those that wait, when so many requests that go on have been served. Each brings six of these with it, so those
  * under way become fewer, until turns are short and the one that may begin in any case is what keeps their number.
  */
-export function beginningsBeside(ongoing: number): number {
+export function newOrdersBeside(ongoing: number): number {
   return 1 + Math.floor(ongoing / (REQUESTS_OF_AN_ORDER + 1))
 }
 

@@ -1,7 +1,7 @@
 /**
- * Issuance (RFC 8555 §7.4): from the CSR of a ready order to a recorded certificate.
+ * Issuance (RFC 8555 §7.4): from a checked request to a recorded certificate.
  *
- *   1 check   the CSR, against the order and the policies, and CAA where that is long ago; a refusal leaves the order ready
+ *   1 check   the CSR, against the order and the policies (finalization.ts); a refusal leaves the order ready
  *   2 build   the TBSCertificate of the order's pinned profile, and lint it
  *   3 begin   order ready → processing and the intent (serial number, TBS), one commit
  *   4 sign    the CA backend signs that TBS; one that failed its lint ends the order instead
@@ -11,17 +11,12 @@
  * fails; what it leaves before 3 is a ready order. A certificate that was signed is therefore always known.
  */
 
-import { type CaBackend, CaError, type CaIssuer, type CaOutage } from '../ca/backend.ts'
+import { type CaBackend, CaError, type CaIssuer } from '../ca/backend.ts'
 import { type CertificateProfile, chooseIssuer, DEFAULT_PROFILE } from '../domain/certificate-profile.ts'
-import { type CsrPolicy, checkCsr, commonNameOf } from '../domain/csr-check.ts'
-import { checkIdentifiers, type IdentifierPolicy } from '../domain/identifier-policy.ts'
-import type { Order } from '../domain/records.ts'
 import { certificateValidity, type RequestedValidity, type Validity } from '../domain/validity.ts'
-import { oncePerKey, sharedRuns } from '../shared/lib/once.ts'
-import { within } from '../shared/lib/time-limit.ts'
+import { oncePerKey } from '../shared/lib/once.ts'
 import { uuidv7 } from '../shared/lib/uuid.ts'
 import { fingerprintSha256 } from '../shared/pki/certificate.ts'
-import { type Csr, CsrError, parseCsr } from '../shared/pki/csr.ts'
 import { keyUsagesFor } from '../shared/pki/extensions.ts'
 import { lintTbsCertificate } from '../shared/pki/lint.ts'
 import { hashSpki, type Spki } from '../shared/pki/spki.ts'
@@ -30,29 +25,20 @@ import type { Identifier } from '../shared/protocol/identifier.ts'
 import { Problem, type ProblemDocument, problemDocument } from '../shared/protocol/problem.ts'
 import type { CertificateStore } from '../store/certificate-store.ts'
 import type { IssuanceIntent, IssuanceStore } from '../store/issuance-store.ts'
-import type { KnownAccount } from './account-cache.ts'
-import type { AccountRules } from './account-rules.ts'
-import type { RequireFreshCaa } from './caa-freshness.ts'
 import { isPassing, recordLate } from './late-record.ts'
-import type { Quotas } from './quotas.ts'
-import type { Recent } from './recent.ts'
 import type { SerialNumberSource } from './serial-number.ts'
 
 export interface IssuancePolicy {
-  csr: Omit<CsrPolicy, 'keyTypes'>
-  identifiers: IdentifierPolicy
   profiles: ReadonlyMap<string, CertificateProfile>
   caIssuersUrls: readonly string[]
   policyOids: readonly string[]
   /** The CRL distribution point of a certificate; undefined: none has one. */
   crlUrl: ((issuerId: string, serialNumber: Buffer) => string) | undefined
-  /** How long a finalize reply waits for the certificate before it says `processing`. */
-  finalizeWaitMs: number
   /** How long the backend may take before the intent is left to recovery. */
   signTimeoutMs: number
 }
 
-/** By what an operator finds an issuance; account and order are those of a client, if it was asked for by one. */
+/** Identifies an issuance for operators; without account and order for the service's own certificate. */
 export interface IssuanceFacts {
   certificateId: string
   accountId: string | undefined
@@ -60,9 +46,9 @@ export interface IssuanceFacts {
   serialNumber: string
 }
 
-/** What issuance tells the rest of the service; none of it may throw or wait. */
+/** What issuance reports; none of it may throw or wait. */
 export interface IssuanceEvents {
-  /** By whoever recorded it: a front thread, or recovery. Once; twice when two signed alike (RSA, Ed25519) and an answer got lost. */
+  /** Once per certificate; twice when two equal signatures (RSA, Ed25519) were made and an answer got lost. */
   issued(certificate: {
     id: string
     accountId: string | undefined
@@ -70,32 +56,25 @@ export interface IssuanceEvents {
     serialNumber: string
     names: readonly string[]
   }): void
-  /** The backend did not sign; `order` is failed when the refusal is for good, else left to recovery. */
+  /** The backend did not sign. A final refusal fails the order, anything else is left to recovery. */
   signingFailed(error: CaError, facts: IssuanceFacts): void
-  /** Between its intent and its record, by a fault of the database as a rule; recovery finishes it. */
+  /** Between its intent and its record, usually by a database fault; recovery finishes it. */
   interrupted(error: unknown, facts: IssuanceFacts): void
-  /** An invariant broke: a TBSCertificate that fails its lint or is refused, an issuance that recovery cannot finish. */
+  /** An invariant broke: a TBSCertificate fails its lint or is refused, or recovery cannot finish an issuance. */
   alarm(message: string, cause: unknown, facts: IssuanceFacts): void
 }
 
-export interface IssuanceDependencies {
+export interface IssuanceOptions {
   ca: CaBackend
   store: IssuanceStore
   certificates: CertificateStore
-  rules: AccountRules
   serialNumber: SerialNumberSource
   instanceId: number
-  quotas: Quotas
-  /** Absent where CAA is not enforced, and where nothing is finalized. */
-  requireFreshCaa?: RequireFreshCaa | undefined
-  /** Counts names of which an account has shown control. Absent where nothing is finalized. @throws Problem rateLimited */
-  countIdentifiers?: ((identifiers: readonly Identifier[]) => Promise<void> | undefined) | undefined
-  /** Where the reads that follow a finalize may be answered from memory. */
-  recent?: Recent | undefined
+  policy: IssuancePolicy
   events: IssuanceEvents
 }
 
-/** A certificate on its way; what `complete` and recovery share. */
+/** A certificate that was begun; finalize and recovery complete it alike. */
 export interface Issuing extends Validity, IssuanceFacts {
   issuerId: string
   names: readonly string[]
@@ -106,103 +85,76 @@ export interface Issuing extends Validity, IssuanceFacts {
 export type IssuanceOutcome = 'recorded' | 'failed' | 'left to recovery'
 
 /** `der` only of a certificate that this call has recorded, `error` when the backend did not sign. */
-interface Completion {
+export interface Completion {
   outcome: IssuanceOutcome
   der?: Buffer
   error?: CaError
 }
 
-export interface FinalizeRequest {
-  /** Owned by the account, as just read or remembered. */
-  order: Order
-  /** DER */
-  csr: Buffer
-  now: Date
-  /** The order as it is by then. */
-  reread(): Promise<Order>
-  /** Nobody waits for the answer any more. */
-  isGone(): boolean
+export interface CertificateSubject {
+  spki: Spki
+  identifiers: readonly Identifier[]
+  commonName: string | undefined
+  /** The TLS certificate of this service: it has no CRL URL, because the list is fetched over it (RFC 5280 §8). */
+  isOwn?: true
 }
 
-export interface Issuance {
-  /**
-   * Equal requests share one run while it is under way.
-   * @returns the order: valid, or processing when the certificate is not there within `finalizeWaitMs`; ready, as just read,
-   *   when something that its checks went by has changed meanwhile.
-   * @throws Problem orderNotReady (also when another key has won the order), badCSR, malformed (certificateValidity), rejectedIdentifier, caa, dns, compound,
-   *   rateLimited, serverInternal 503 when no issuer is reachable; StaleAccountError
-   */
-  finalize(known: KnownAccount, request: FinalizeRequest): Promise<Order>
-  /** Who would sign a certificate for the service itself with a key of this kind; undefined when no issuer can at the moment. */
-  issuerForSelf(kind: Spki['kind'], now: Date): CaIssuer | undefined
-  /** A certificate for the service itself, recorded like any other. @returns its DER and its issuer. */
-  issueToSelf(names: readonly Identifier[], spki: Spki, now: Date): Promise<{ der: Buffer; issuer: CaIssuer }>
-  /** Steps 4 and 5; never throws. */
-  complete(issuing: Issuing): Promise<IssuanceOutcome>
-  /** Issuances between steps 3 and 5 in this thread. */
-  inFlight(): number
-}
-
-/** Nothing can be signed for the moment, and the order stays as it is. */
-function requireSigning(outage: CaOutage | undefined): void {
-  if (!outage) return
-  const { reason, retryAfterSeconds } = outage
-  throw new Problem('serverInternal', `${reason}; the order stays ready`, { status: 503, retryAfterSeconds })
+export interface BuiltCertificate {
+  subject: CertificateSubject
+  issuer: CaIssuer
+  serialNumber: Buffer
+  tbs: Buffer
+  validity: Validity
+  /** What the lint found; such a certificate is never signed. */
+  findings: readonly string[]
 }
 
 const ISSUER_RETRY_SECONDS = 5
 const MALFORMED = 'the certificate would not be well-formed; it was not issued'
 
-/** What a look-up says of the order from now on: CAA checks count, and are told, while it is open. */
-export function issuedOrder({ caaCheckedAt: _, ...order }: Order, certificateId: string): Order {
-  return { ...order, status: 'valid', certificateId }
-}
+export class Issuance {
+  readonly #options: IssuanceOptions
+  /** Saves each issuer once per signer connection. Returns its SHA-256 fingerprint in hex. */
+  readonly saveIssuer: (issuer: CaIssuer) => Promise<string>
+  #inFlight = 0
 
-export function createIssuance(dependencies: IssuanceDependencies, policy: IssuancePolicy): Issuance {
-  const { ca, store, certificates, rules, quotas, recent, events, instanceId } = dependencies
-  /**
-   * Gives the fingerprint, hex. Issuers are few and never change under one: once per thread is enough, or rather for each
-   * object that the backend makes of one whenever it connects.
-   */
-  const saveIssuer = oncePerKey(async ({ certificate, chain }: CaIssuer) => {
-    const fingerprint = fingerprintSha256(certificate)
-    await certificates.saveIssuer(Buffer.from(fingerprint, 'hex'), certificate, chain)
-    return fingerprint
-  }, new WeakMap())
-  let inFlight = 0
+  constructor(options: IssuanceOptions) {
+    this.#options = options
+    const { certificates } = options
+    this.saveIssuer = oncePerKey(async ({ certificate, chain }: CaIssuer) => {
+      const fingerprint = fingerprintSha256(certificate)
+      await certificates.saveIssuer(Buffer.from(fingerprint, 'hex'), certificate, chain)
+      return fingerprint
+    }, new WeakMap())
+  }
 
-  function profileOf(name: string): CertificateProfile {
-    const profile = policy.profiles.get(name)
-    // Only an operator can cause it, by removing a profile that open orders are pinned to (draft-ietf-acme-profiles).
+  /** @throws Problem serverInternal 503 while nothing can be signed */
+  requireSigning(): void {
+    const outage = this.#options.ca.outage()
+    if (!outage) return
+    const { reason, retryAfterSeconds } = outage
+    throw new Problem('serverInternal', `${reason}; the order stays ready`, { status: 503, retryAfterSeconds })
+  }
+
+  /** @throws Problem invalidProfile when an operator has removed a profile that open orders are pinned to */
+  requireProfile(name: string): CertificateProfile {
+    const profile = this.#options.policy.profiles.get(name)
     if (!profile)
       throw new Problem('invalidProfile', `this server no longer issues under the profile ${name}; make a new order`)
     return profile
   }
 
-  const issuerOf = ({ issuerIds }: CertificateProfile, kind: Spki['kind'], now: Date) =>
-    chooseIssuer(ca.issuers(), issuerIds, kind, now)
-
-  function requireIssuer(profile: CertificateProfile, { kind }: Spki, now: Date): CaIssuer {
-    const issuer = issuerOf(profile, kind, now)
-    if (issuer) return issuer
-    throw new Problem('serverInternal', 'no issuer is available at the moment; try again soon', {
-      status: 503,
-      retryAfterSeconds: ISSUER_RETRY_SECONDS,
-    })
-  }
-
-  interface Subject {
-    spki: Spki
-    identifiers: readonly Identifier[]
-    commonName: string | undefined
-    /** The TLS certificate of this service: who fetches a list from it cannot have that list yet (RFC 5280 §8). */
-    isOwn?: true
-  }
-
-  async function build(subject: Subject, profile: CertificateProfile, requested: RequestedValidity, now: Date) {
-    const issuer = requireIssuer(profile, subject.spki, now)
+  /** Step 2. @throws Problem serverInternal 503 when no issuer is available */
+  async build(
+    subject: CertificateSubject,
+    profile: CertificateProfile,
+    requested: RequestedValidity,
+    now: Date,
+  ): Promise<BuiltCertificate> {
+    const { policy } = this.#options
+    const issuer = this.#requireIssuer(profile, subject.spki, now)
     const validity = certificateValidity(requested, profile.validity, now, issuer)
-    const serialNumber = await dependencies.serialNumber()
+    const serialNumber = await this.#options.serialNumber()
     const tbs = buildTbsCertificate({
       serialNumber,
       issuerNameDer: issuer.nameDer,
@@ -221,27 +173,31 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       policyOids: policy.policyOids,
       crlDistributionPointUrls: policy.crlUrl && !subject.isOwn ? [policy.crlUrl(issuer.id, serialNumber)] : [],
     })
-    return { issuer, serialNumber, tbs, validity, findings: lintTbsCertificate(parseTbsCertificate(tbs)) }
+    return { subject, issuer, serialNumber, tbs, validity, findings: lintTbsCertificate(parseTbsCertificate(tbs)) }
   }
 
-  async function begin(
-    built: Awaited<ReturnType<typeof build>>,
-    names: readonly string[],
+  /**
+   * Step 3.
+   * @param order undefined for the service's own certificate
+   * @returns undefined when the order was not ready any more, or the key is blocked
+   */
+  async begin(
+    built: BuiltCertificate,
     order: IssuanceIntent['order'],
-    spkiSha256: Buffer,
     now: Date,
     isGone?: () => boolean,
   ): Promise<Issuing | undefined> {
+    const { subject, issuer, serialNumber, tbs, validity } = built
     const certificateId = uuidv7(now.getTime())
-    const begun = await store.begin({
+    const begun = await this.#options.store.begin({
       certificateId,
       order,
-      serialNumber: built.serialNumber,
-      issuerId: built.issuer.id,
-      issuerFingerprint: Buffer.from(await saveIssuer(built.issuer), 'hex'),
-      tbs: built.tbs,
-      spkiSha256,
-      instanceId,
+      serialNumber,
+      issuerId: issuer.id,
+      issuerFingerprint: Buffer.from(await this.saveIssuer(issuer), 'hex'),
+      tbs,
+      spkiSha256: hashSpki(subject.spki),
+      instanceId: this.#options.instanceId,
       isGone,
     })
     if (!begun) return undefined
@@ -249,194 +205,149 @@ export function createIssuance(dependencies: IssuanceDependencies, policy: Issua
       certificateId,
       accountId: order?.requester.accountId,
       orderId: order?.id,
-      issuerId: built.issuer.id,
-      serialNumber: built.serialNumber.toString('hex'),
-      names,
-      tbs: built.tbs,
-      ...built.validity,
+      issuerId: issuer.id,
+      serialNumber: serialNumber.toString('hex'),
+      names: subject.identifiers.map(({ value }) => value),
+      tbs,
+      ...validity,
     }
   }
 
-  /** The error of an order that the backend has refused for good. */
-  function refusalDocument(error: CaError, issuing: Issuing): ProblemDocument {
-    const { nameRefusal } = error
-    // The signer's policy may be the narrower one, and any client can ask for what only it excludes.
-    if (nameRefusal !== undefined)
-      return problemDocument('rejectedIdentifier', `this CA does not certify a name of the order: ${nameRefusal}`)
-    // Both sides lint and check: a refusal means that they disagree, or that this process is not what it was. The names
-    // of the service itself were checked by nobody before; they may simply lie outside the signer's policy.
-    if (issuing.orderId !== undefined)
-      events.alarm('the CA refused for good what this service had built', error, factsOf(issuing))
-    return problemDocument('serverInternal', 'the CA refused to sign this certificate')
+  /** Steps 4 and 5; never throws. An interrupted one is left to recovery. */
+  complete(issuing: Issuing, findings: readonly string[]): Promise<Completion> {
+    const { events } = this.#options
+    return this.#complete(issuing, findings, (error) => events.interrupted(error, factsOf(issuing)))
   }
 
-  /** What fails its lint ends its order: no repetition makes the same bytes any better. */
-  async function signAndRecord(issuing: Issuing, findings: readonly string[]): Promise<Completion> {
-    const { certificateId, orderId } = issuing
-    const recordUntil = performance.now() + policy.signTimeoutMs
-    if (findings.length > 0) {
-      events.alarm('a TBSCertificate failed its lint and was not signed', findings, factsOf(issuing))
-      await store.fail(certificateId, problemDocument('serverInternal', MALFORMED))
-      return { outcome: 'failed' }
+  /** Steps 4 and 5 of an adopted intent; never throws. */
+  async recover(issuing: Issuing): Promise<IssuanceOutcome> {
+    const { events } = this.#options
+    // The intent may come from a process that died between begin and the end of a malformed order.
+    const findings = lintTbsCertificate(parseTbsCertificate(issuing.tbs))
+    const { outcome } = await this.#complete(issuing, findings, (error) => {
+      // An error that is not a passing database fault would interrupt every later round too.
+      if (isPassing(error)) events.interrupted(error, factsOf(issuing))
+      else events.alarm('an interrupted issuance cannot be finished', error, factsOf(issuing))
+    })
+    return outcome
+  }
+
+  /** Who would sign a certificate for the service itself with a key of this kind. */
+  issuerForSelf(kind: Spki['kind'], now: Date): CaIssuer | undefined {
+    return this.#issuerOf(this.requireProfile(DEFAULT_PROFILE), kind, now)
+  }
+
+  /** A certificate for the service itself, recorded like any other. @returns its DER and its issuer. */
+  async issueToSelf(
+    identifiers: readonly Identifier[],
+    spki: Spki,
+    now: Date,
+  ): Promise<{ der: Buffer; issuer: CaIssuer }> {
+    const profile = this.requireProfile(DEFAULT_PROFILE)
+    const built = await this.build({ spki, identifiers, commonName: undefined, isOwn: true }, profile, {}, now)
+    const issuing = await this.begin(built, undefined, now)
+    const { der, error } = issuing ? await this.complete(issuing, built.findings) : {}
+    if (!der) {
+      const reason = error ? `: ${error.message}` : ''
+      throw new CaError(`the CA did not issue the certificate of the service itself${reason}`, { retryable: true })
     }
-    let der: Buffer
+    return { der, issuer: built.issuer }
+  }
+
+  /** Issuances between steps 3 and 5 in this thread. */
+  inFlight(): number {
+    return this.#inFlight
+  }
+
+  #issuerOf({ issuerIds }: CertificateProfile, kind: Spki['kind'], now: Date): CaIssuer | undefined {
+    return chooseIssuer(this.#options.ca.issuers(), issuerIds, kind, now)
+  }
+
+  #requireIssuer(profile: CertificateProfile, { kind }: Spki, now: Date): CaIssuer {
+    const issuer = this.#issuerOf(profile, kind, now)
+    if (issuer) return issuer
+    throw new Problem('serverInternal', 'no issuer is available at the moment; try again soon', {
+      status: 503,
+      retryAfterSeconds: ISSUER_RETRY_SECONDS,
+    })
+  }
+
+  async #complete(
+    issuing: Issuing,
+    findings: readonly string[],
+    onInterrupted: (error: unknown) => void,
+  ): Promise<Completion> {
+    this.#inFlight++
     try {
-      der = await ca.signCertificate(issuing.issuerId, issuing.tbs, {
-        timeoutMs: policy.signTimeoutMs,
-        requester: orderId ? `order ${orderId}` : 'self',
-      })
+      const recordUntil = performance.now() + this.#options.policy.signTimeoutMs
+      if (findings.length > 0) return await this.#failMalformed(issuing, findings)
+      const signed = await this.#sign(issuing)
+      return 'outcome' in signed ? signed : await this.#record(issuing, signed, recordUntil)
+    } catch (error) {
+      onInterrupted(error)
+      return { outcome: 'left to recovery' }
+    } finally {
+      this.#inFlight--
+    }
+  }
+
+  /** A retry would build the same bytes, so the order ends. */
+  async #failMalformed(issuing: Issuing, findings: readonly string[]): Promise<Completion> {
+    const { store, events } = this.#options
+    events.alarm('a TBSCertificate failed its lint and was not signed', findings, factsOf(issuing))
+    await store.fail(issuing.certificateId, problemDocument('serverInternal', MALFORMED))
+    return { outcome: 'failed' }
+  }
+
+  /** Step 4. @returns the certificate, or how the issuance ended without one */
+  async #sign(issuing: Issuing): Promise<Buffer | Completion> {
+    const { ca, store, policy, events } = this.#options
+    const { issuerId, orderId, tbs } = issuing
+    try {
+      const requester = orderId ? `order ${orderId}` : 'self'
+      return await ca.signCertificate(issuerId, tbs, { timeoutMs: policy.signTimeoutMs, requester })
     } catch (cause) {
       const error = cause instanceof CaError ? cause : new CaError('the CA backend failed', { retryable: true, cause })
       events.signingFailed(error, factsOf(issuing))
       if (error.retryable) return { outcome: 'left to recovery', error }
-      await store.fail(certificateId, refusalDocument(error, issuing))
+      await store.fail(issuing.certificateId, this.#refusalDocument(error, issuing))
       return { outcome: 'failed', error }
     }
-    // False: another instance took this for abandoned. It has recorded its own signature over the same TBS, or has failed
-    // the order, which had expired or must not be finished any more.
+  }
+
+  /** The error of an order that the backend has refused for good. */
+  #refusalDocument(error: CaError, issuing: Issuing): ProblemDocument {
+    const { nameRefusal } = error
+    // The signer's policy may be narrower, and any client can order a name that only the signer excludes.
+    if (nameRefusal !== undefined)
+      return problemDocument('rejectedIdentifier', `this CA does not certify a name of the order: ${nameRefusal}`)
+    // Both sides lint and check, so a refusal means that they disagree, or that this process was tampered with.
+    // Not for the service's own names: nobody checked them before, and they may lie outside the signer's policy.
+    if (issuing.orderId !== undefined)
+      this.#options.events.alarm('the CA refused for good what this service had built', error, factsOf(issuing))
+    return problemDocument('serverInternal', 'the CA refused to sign this certificate')
+  }
+
+  /** Step 5. @returns without `der` when another instance recorded its own signature over this TBS, or failed the order */
+  async #record(issuing: Issuing, der: Buffer, recordUntil: number): Promise<Completion> {
+    const { store, certificates } = this.#options
     const issued = { ...issuing, der }
-    const recorded = await store.complete(issued).catch((error) => {
-      void recordLate(store, certificates, issued, recordUntil).then((done) => done && announce(issuing))
+    const isRecorded = await store.complete(issued).catch((error) => {
+      void recordLate(store, certificates, issued, recordUntil).then((done) => done && this.#announce(issuing))
       throw error
     })
-    if (recorded) announce(issuing)
-    return recorded ? { outcome: 'recorded', der } : { outcome: 'recorded' }
+    if (!isRecorded) return { outcome: 'recorded' }
+    this.#announce(issuing)
+    return { outcome: 'recorded', der }
   }
 
-  function announce({ certificateId: id, accountId, orderId, serialNumber, names }: Issuing): void {
-    events.issued({ id, accountId, orderId, serialNumber, names })
-  }
-
-  /** What interrupts a finalize is left to recovery. What interrupts recovery, while the database answers, will do so for ever. */
-  async function completeWithDer(
-    issuing: Issuing,
-    findings: readonly string[],
-    isRecovery = false,
-  ): Promise<Completion> {
-    inFlight++
-    try {
-      return await signAndRecord(issuing, findings)
-    } catch (error) {
-      if (isRecovery && !isPassing(error))
-        events.alarm('an interrupted issuance cannot be finished', error, factsOf(issuing))
-      else events.interrupted(error, factsOf(issuing))
-      return { outcome: 'left to recovery' }
-    } finally {
-      inFlight--
-    }
-  }
-
-  /** @throws Problem what forbids a certificate for this order */
-  async function requireIssuable({ requester }: KnownAccount, csr: Csr, { order, now }: FinalizeRequest) {
-    await rules.checkCsr(csr, order, now)
-    // Last of the checks: the only one that can cost queries.
-    const caa = dependencies.requireFreshCaa?.(requester, order, now)
-    if (caa) await caa
-  }
-
-  /** The order was not ready any more, or the key may not be certified: what is so by now. */
-  async function afterLostBegin(spkiSha256: Buffer, { order, reread }: FinalizeRequest): Promise<Order> {
-    if (await certificates.isKeyBlocked(spkiSha256))
-      throw new Problem('badCSR', 'the key of the CSR was revoked as compromised')
-    const current = await reread()
-    if (current.status === 'ready') return current
-    // Whoever is told "valid" takes the certificate for one of its own key (RFC 8555 §7.4).
-    const winner = await store.findKey(order.id)
-    if (!winner?.equals(spkiSha256)) requireReady(current)
-    return current
-  }
-
-  async function finalize(known: KnownAccount, request: FinalizeRequest, isGone: () => boolean): Promise<Order> {
-    const { key, requester } = known
-    const { order, now } = request
-    requireReady(order)
-    requireSigning(ca.outage())
-    const csr = readCsr(request.csr)
-    const profile = profileOf(order.profile)
-    checkCsr(csr, order.identifiers, key.spki(), { ...policy.csr, keyTypes: profile.keyTypes })
-    checkIdentifiers(order.identifiers, policy.identifiers, await rules.allowlistOf(order.accountId))
-    await requireIssuable(known, csr, request)
-
-    const subject = { spki: csr.spki, identifiers: order.identifiers, commonName: commonNameOf(csr) }
-    const built = await build(subject, profile, order, now)
-    // Here, and not when they were ordered: a stranger cannot use up the limit of somebody else's name.
-    const counted = !order.isExempt && dependencies.countIdentifiers?.(order.identifiers)
-    if (counted) await counted
-    const names = order.identifiers.map(({ value }) => value)
-    const spkiSha256 = hashSpki(csr.spki)
-    const stamp = recent?.stampAccount(requester)
-    const issuing = await quotas.within('certificates', requester.accountId, () =>
-      begin(built, names, { id: order.id, requester, csrProfileId: order.csrProfileId }, spkiSha256, now, isGone),
-    )
-    if (!issuing) return afterLostBegin(spkiSha256, request)
-
-    const completion = completeWithDer(issuing, built.findings)
-    const later: Completion = { outcome: 'left to recovery' }
-    const { outcome, der } = await within(completion, policy.finalizeWaitMs, later)
-    if (outcome === 'left to recovery') return { ...order, status: 'processing' }
-    // Without a certificate in hand somebody else has settled the order, one way or the other.
-    if (!der) return request.reread()
-    const valid = issuedOrder(order, issuing.certificateId)
-    const issuerFingerprint = await saveIssuer(built.issuer)
-    if (stamp) recent?.issued(stamp, valid, { id: issuing.certificateId, der, issuerFingerprint })
-    return valid
-  }
-
-  const shared = sharedRuns<Order>()
-
-  return {
-    finalize(known, request) {
-      const { accountId, keyVersion } = known.requester
-      const key = `${request.order.id} ${accountId} ${keyVersion} ${request.csr.toString('latin1')}`
-      return shared(key, (isGone) => finalize(known, request, isGone), request.isGone)
-    },
-
-    issuerForSelf: (kind, now) => issuerOf(profileOf(DEFAULT_PROFILE), kind, now),
-
-    async issueToSelf(identifiers, spki, now) {
-      const profile = profileOf(DEFAULT_PROFILE)
-      const built = await build({ spki, identifiers, commonName: undefined, isOwn: true }, profile, {}, now)
-      const names = identifiers.map(({ value }) => value)
-      const issuing = await begin(built, names, undefined, hashSpki(spki), now)
-      const { der, error } = issuing ? await completeWithDer(issuing, built.findings) : {}
-      if (!der) {
-        const reason = error ? `: ${error.message}` : ''
-        throw new CaError(`the CA did not issue the certificate of the service itself${reason}`, { retryable: true })
-      }
-      return { der, issuer: built.issuer }
-    },
-
-    async complete(issuing) {
-      // The intent may come from a process that died between begin and the end of a malformed order.
-      return (await completeWithDer(issuing, lintTbsCertificate(parseTbsCertificate(issuing.tbs)), true)).outcome
-    },
-    inFlight: () => inFlight,
+  #announce({ certificateId: id, accountId, orderId, serialNumber, names }: Issuing): void {
+    this.#options.events.issued({ id, accountId, orderId, serialNumber, names })
   }
 }
 
 function factsOf({ certificateId, accountId, orderId, serialNumber }: Issuing): IssuanceFacts {
   return { certificateId, accountId, orderId, serialNumber }
-}
-
-function readCsr(der: Buffer): Csr {
-  try {
-    return parseCsr(der)
-  } catch (error) {
-    if (error instanceof CsrError) throw new Problem('badCSR', error.message, { cause: error })
-    throw error
-  }
-}
-
-const NOT_READY_DETAIL = {
-  pending: 'not all of its authorizations are valid yet',
-  processing: 'it is being issued already',
-  valid: 'its certificate has been issued already',
-  invalid: 'it is invalid; create a new order',
-} as const
-
-function requireReady(order: Order): void {
-  if (order.status !== 'ready')
-    throw new Problem('orderNotReady', `the order is ${order.status}: ${NOT_READY_DETAIL[order.status]}`)
 }
 
 function valuesOf(identifiers: readonly Identifier[], type: Identifier['type']): string[] {

@@ -13,9 +13,16 @@ import { Problem } from '../shared/protocol/problem.ts'
 import type { Requester } from '../store/account-store.ts'
 import type { Approved } from '../store/approval.ts'
 import type { AuthorizationStore } from '../store/authorization-store.ts'
-import { ALREADY_REPLACED, type AuthorizationCandidate, type OrderPage, type OrderStore } from '../store/order-store.ts'
+import {
+  ALREADY_REPLACED,
+  type AuthorizationCandidate,
+  type NewOrder,
+  type OrderPage,
+  type OrderStore,
+} from '../store/order-store.ts'
 import type { AccountRules } from './account-rules.ts'
 import type { Quotas } from './quotas.ts'
+import { countedIdentifiers, type RateLimiter, type Visit } from './rate-limiter.ts'
 import type { Renewal } from './renewal.ts'
 import { unlessStale } from './stale-account.ts'
 
@@ -39,6 +46,11 @@ export interface Client {
   requestId: string
 }
 
+/** new-order charges the visit itself: only it can tell whether the order is exempt (RFC 9773 §5). */
+export interface OrderClient extends Client {
+  visit: Pick<Visit, 'charge'> | undefined
+}
+
 export interface OrderRequest extends RequestedValidity {
   identifiers: readonly RequestedIdentifier[]
   profile?: string
@@ -53,164 +65,189 @@ export interface OrderingEvents {
   approved(approved: Approved, client: Client, orderId: string | undefined): void
 }
 
-/** Charges the limits of an order that is acceptable otherwise. @throws Problem rateLimited */
-export type AdmitOrder = (identifiers: readonly Identifier[], isExempt: boolean) => Promise<void> | undefined
+export interface OrderingOptions {
+  orders: OrderStore
+  authorizations: AuthorizationStore
+  rules: AccountRules
+  renewal: Pick<Renewal, 'requirePredecessor'>
+  quotas: Quotas
+  limits: Pick<RateLimiter, 'require'>
+  policy: OrderingPolicy
+  events: OrderingEvents
+}
 
-export interface Ordering {
+/** An authorization that expires sooner is not reused: the new order could not be finished under it. */
+const REUSE_MARGIN_MS = 3_600_000
+
+export class Ordering {
+  readonly #options: OrderingOptions
+
+  constructor(options: OrderingOptions) {
+    this.#options = options
+  }
+
   /**
-   * A new order, or the account's open one that was asked for in the same way.
+   * A new order, or the account's equal open one.
    * @throws Problem malformed, unsupportedIdentifier, rejectedIdentifier, compound, invalidProfile, alreadyReplaced,
    *   rateLimited, unauthorized when it replaces another account's certificate
    */
-  createOrder(client: Client, request: OrderRequest, now: Date, admit: AdmitOrder): Promise<Order>
+  async createOrder(client: OrderClient, request: OrderRequest, now: Date): Promise<Order> {
+    const { quotas, events } = this.#options
+    const { accountId } = client.requester
+    const checked = await this.#checkOrder(client, request, now)
+    const isExempt = checked.replaces?.isExempt === true
+    await this.#charge(client, checked.identifiers, isExempt)
+    // Only orders that were made count towards the quota. Replacements do not: their certificates have a quota.
+    const make = () => this.#makeOrder(client, checked, now)
+    const { order, isNew } = await (isExempt ? make() : withinQuota(quotas, accountId, make))
+    if (isNew) events.ordered(order)
+    return order
+  }
+
   /** @throws Problem malformed 404, unauthorized when it is another account's */
-  findOrder(requester: Requester, orderId: string): Promise<Order>
-  listOrders(requester: Requester, after: string | undefined, limit: number): Promise<OrderPage>
+  async findOrder(requester: Requester, orderId: string): Promise<Order> {
+    const order = unlessStale(await this.#options.orders.find({ requester, orderId }))
+    if (!order) throw new Problem('malformed', 'there is no such order', { status: 404 })
+    if (order.accountId !== requester.accountId)
+      throw new Problem('unauthorized', 'this order belongs to another account')
+    return order
+  }
+
+  async listOrders(requester: Requester, after: string | undefined, limit: number): Promise<OrderPage> {
+    return unlessStale(await this.#options.orders.list(requester, after, limit))
+  }
+
   /** A new authorization, or the account's valid one. */
-  preAuthorize(
+  async preAuthorize(
     client: Client,
-    identifier: RequestedIdentifier,
+    requested: RequestedIdentifier,
     now: Date,
-  ): Promise<{ authorization: Authorization; isNew: boolean }>
-  findAuthorization(requester: Requester, authorizationId: string): Promise<Authorization>
-  deactivateAuthorization(requester: Requester, authorizationId: string): Promise<Authorization>
-}
-
-/** An authorization with less than this left is not handed to a new order, which could not be finished under it. */
-const REUSE_MARGIN_MS = 3_600_000
-
-export function createOrdering(
-  orders: OrderStore,
-  authorizations: AuthorizationStore,
-  rules: AccountRules,
-  renewal: Pick<Renewal, 'requirePredecessor'>,
-  policy: OrderingPolicy,
-  quotas: Quotas,
-  events: OrderingEvents,
-): Ordering {
-  function candidate(identifier: Identifier, now: Date, lifetimeMs: number): AuthorizationCandidate {
-    return {
-      // The last digit is left to the ids of its challenges (protocol/challenge.ts).
-      id: `${uuidv7(now.getTime()).slice(0, -1)}0`,
-      identifier: authorizedIdentifier(identifier),
-      wildcard: isWildcard(identifier),
-      // RFC 8555 §8: at least 128 bits of entropy; 256 as a client may expect 43 characters.
-      token: randomOctets(32).toString('base64url'),
-      offered: offeredChallengeTypes(identifier, policy.identifiers.enabledChallenges),
-      expiresAt: new Date(now.getTime() + lifetimeMs),
-    }
+  ): Promise<{ authorization: Authorization; isNew: boolean }> {
+    const { authorizations, rules, policy, quotas, events } = this.#options
+    const { requester } = client
+    const allowlist = await rules.allowlistOf(requester.accountId)
+    const [identifier] = checkIdentifiers([requested], policy.identifiers, allowlist) as [Identifier]
+    if (isWildcard(identifier))
+      throw new Problem('malformed', 'a wildcard name cannot be pre-authorized (RFC 8555 §7.4.1)')
+    const candidate = this.#candidate(identifier, now, policy.preAuthorizationLifetimeMs)
+    const reuseUntil = new Date(now.getTime() + REUSE_MARGIN_MS)
+    const approval = this.#approvalFor(client, now)
+    // A row like an order's, so it counts as one. A valid authorization that is reused makes no row.
+    return withinQuota(quotas, requester.accountId, async () => {
+      const result = await authorizations.create({ requester, candidate, reuseUntil, approval })
+      const { authorization, approved } = unlessStale(result)
+      if (approved) events.approved(approved, client, undefined)
+      return { authorization, isNew: authorization.id === candidate.id }
+    })
   }
 
-  function approvalFor({ account, address, requestId }: Client, now: Date): Approval | undefined {
-    const { autoAccept, isTrustedProxy } = policy
-    const networks = account.preapprovedNetworks
-    return approvalOf({ autoAccept, networks, address, isProxy: isTrustedProxy(address), requestId, now })
-  }
-
-  async function findAuthorization(requester: Requester, authorizationId: string): Promise<Authorization> {
-    const authorization = unlessStale(await authorizations.find({ requester, authorizationId }))
+  async findAuthorization(requester: Requester, authorizationId: string): Promise<Authorization> {
+    const authorization = unlessStale(await this.#options.authorizations.find({ requester, authorizationId }))
     if (!authorization) throw new Problem('malformed', 'there is no such authorization', { status: 404 })
     if (authorization.accountId !== requester.accountId)
       throw new Problem('unauthorized', 'this authorization belongs to another account')
     return authorization
   }
 
-  async function findPredecessor(
-    requester: Requester,
-    { replaces }: OrderRequest,
+  async deactivateAuthorization(requester: Requester, authorizationId: string): Promise<Authorization> {
+    const deactivated = await this.#options.authorizations.deactivate(requester, authorizationId)
+    if (deactivated) return deactivated
+    const { status } = await this.findAuthorization(requester, authorizationId)
+    throw new Problem('malformed', `an authorization that is ${status} cannot be deactivated`)
+  }
+
+  async #checkOrder({ requester, account }: Client, request: OrderRequest, now: Date): Promise<CheckedOrder> {
+    const { rules, policy } = this.#options
+    const allowlist = await rules.allowlistOf(requester.accountId)
+    const identifiers = checkIdentifiers(request.identifiers, policy.identifiers, allowlist)
+    const profile = chooseProfile(policy.profiles, request.profile, account.allowedProfiles)
+    const lifetimeEnd = new Date(now.getTime() + policy.orderLifetimeMs)
+    const tooLong = request.profile === undefined ? 'malformed' : 'invalidProfile'
+    checkRequestedValidity(request, profile.validity, now, lifetimeEnd, tooLong)
+    const replaces = await this.#findPredecessor(requester, request.replaces, identifiers, now)
+    return {
+      identifiers,
+      profile: profile.name,
+      notBefore: request.notBefore,
+      notAfter: request.notAfter,
+      expiresAt: orderExpiry(request, lifetimeEnd),
+      ...(replaces && { replaces }),
+    }
+  }
+
+  async #findPredecessor(
+    { accountId }: Requester,
+    certId: string | undefined,
     identifiers: readonly Identifier[],
     now: Date,
   ) {
-    if (replaces === undefined) return undefined
-    const { id, isRenewal } = await renewal.requirePredecessor(requester.accountId, replaces, identifiers, now)
-    return { certId: replaces, certificateId: id, isExempt: isRenewal }
+    if (certId === undefined) return undefined
+    const { id, isRenewal } = await this.#options.renewal.requirePredecessor(accountId, certId, identifiers, now)
+    return { certId, certificateId: id, isExempt: isRenewal }
   }
 
-  return {
-    async createOrder(client, request, now, admit) {
-      const { requester } = client
-      const allowlist = await rules.allowlistOf(requester.accountId)
-      const identifiers = checkIdentifiers(request.identifiers, policy.identifiers, allowlist)
-      const profile = chooseProfile(policy.profiles, request.profile, client.account.allowedProfiles)
-      const lifetimeEnd = new Date(now.getTime() + policy.orderLifetimeMs)
-      const tooLong = request.profile === undefined ? 'malformed' : 'invalidProfile'
-      checkRequestedValidity(request, profile.validity, now, lifetimeEnd, tooLong)
-      const expiresAt = orderExpiry(request, lifetimeEnd)
-      const replaces = await findPredecessor(requester, request, identifiers, now)
-      const isExempt = replaces?.isExempt === true
-      await admit(identifiers, isExempt)
-      const id = uuidv7(now.getTime())
-      const approval = approvalFor(client, now)
-      let equal: Order | undefined
-      const make = async () => {
-        const made = await orders.create({
-          id,
-          requester,
-          identifiers,
-          profile: profile.name,
-          notBefore: request.notBefore,
-          notAfter: request.notAfter,
-          expiresAt,
-          authorizations: identifiers.map((identifier) => candidate(identifier, now, policy.authorizationLifetimeMs)),
-          reuseUntil: new Date(now.getTime() + REUSE_MARGIN_MS),
-          ...(replaces && { replaces }),
-          ...(approval && { approval }),
-        })
-        if (made === ALREADY_REPLACED)
-          throw new Problem('alreadyReplaced', 'another order replaces this certificate already (RFC 9773 §5)')
-        const order = unlessStale(made)
-        if (order.approved) events.approved(order.approved, client, order.id)
-        if (order.id === id) return order
-        // Nothing was made, so nothing counts towards the quota.
-        equal = order
-        return undefined
-      }
-      // Nor do replacements count as new orders for the quota: each spends a certificate, which has a quota of its own.
-      const order = await (isExempt ? make() : quotas.within('orders', requester.accountId, make))
-      if (order === undefined) return equal as Order
-      events.ordered(order)
-      return order
-    },
-
-    async findOrder(requester, orderId) {
-      const order = unlessStale(await orders.find({ requester, orderId }))
-      if (!order) throw new Problem('malformed', 'there is no such order', { status: 404 })
-      if (order.accountId !== requester.accountId)
-        throw new Problem('unauthorized', 'this order belongs to another account')
-      return order
-    },
-
-    listOrders: async (requester, after, limit) => unlessStale(await orders.list(requester, after, limit)),
-
-    async preAuthorize(client, requested, now) {
-      const { requester } = client
-      const allowlist = await rules.allowlistOf(requester.accountId)
-      const [identifier] = checkIdentifiers([requested], policy.identifiers, allowlist) as [Identifier]
-      if (isWildcard(identifier))
-        throw new Problem('malformed', 'a wildcard name cannot be pre-authorized (RFC 8555 §7.4.1)')
-      const wanted = candidate(identifier, now, policy.preAuthorizationLifetimeMs)
-      const reuseUntil = new Date(now.getTime() + REUSE_MARGIN_MS)
-      const approval = approvalFor(client, now)
-      let valid: Authorization | undefined
-      // A row like an order's, so it counts as one; what is valid already makes none.
-      const made = await quotas.within('orders', requester.accountId, async () => {
-        const result = await authorizations.create({ requester, candidate: wanted, reuseUntil, approval })
-        const { authorization, approved } = unlessStale(result)
-        if (approved) events.approved(approved, client, undefined)
-        if (authorization.id === wanted.id) return authorization
-        valid = authorization
-        return undefined
-      })
-      return made ? { authorization: made, isNew: true } : { authorization: valid as Authorization, isNew: false }
-    },
-
-    findAuthorization,
-
-    async deactivateAuthorization(requester, authorizationId) {
-      const deactivated = await authorizations.deactivate(requester, authorizationId)
-      if (deactivated) return deactivated
-      const { status } = await findAuthorization(requester, authorizationId)
-      throw new Problem('malformed', `an authorization that is ${status} cannot be deactivated`)
-    },
+  /** RFC 9773 §5: a renewal is exempt. @throws Problem rateLimited */
+  async #charge({ visit }: OrderClient, identifiers: readonly Identifier[], isExempt: boolean): Promise<void> {
+    if (!isExempt) this.#options.limits.require(countedIdentifiers(identifiers))
+    await visit?.charge([], isExempt)
   }
+
+  async #makeOrder(client: Client, checked: CheckedOrder, now: Date): Promise<{ order: Order; isNew: boolean }> {
+    const { orders, policy, events } = this.#options
+    const id = uuidv7(now.getTime())
+    const approval = this.#approvalFor(client, now)
+    const made = await orders.create({
+      id,
+      requester: client.requester,
+      ...checked,
+      authorizations: checked.identifiers.map((identifier) =>
+        this.#candidate(identifier, now, policy.authorizationLifetimeMs),
+      ),
+      reuseUntil: new Date(now.getTime() + REUSE_MARGIN_MS),
+      ...(approval && { approval }),
+    })
+    if (made === ALREADY_REPLACED)
+      throw new Problem('alreadyReplaced', 'another order replaces this certificate already (RFC 9773 §5)')
+    const order = unlessStale(made)
+    if (order.approved) events.approved(order.approved, client, order.id)
+    return { order, isNew: order.id === id }
+  }
+
+  #candidate(identifier: Identifier, now: Date, lifetimeMs: number): AuthorizationCandidate {
+    return {
+      // Challenge ids differ from it in the last digit (shared/protocol/challenge.ts).
+      id: `${uuidv7(now.getTime()).slice(0, -1)}0`,
+      identifier: authorizedIdentifier(identifier),
+      wildcard: isWildcard(identifier),
+      // RFC 8555 §8: at least 128 bits of entropy; 256 as a client may expect 43 characters.
+      token: randomOctets(32).toString('base64url'),
+      offered: offeredChallengeTypes(identifier, this.#options.policy.identifiers.enabledChallenges),
+      expiresAt: new Date(now.getTime() + lifetimeMs),
+    }
+  }
+
+  #approvalFor({ account, address, requestId }: Client, now: Date): Approval | undefined {
+    const { autoAccept, isTrustedProxy } = this.#options.policy
+    const networks = account.preapprovedNetworks
+    return approvalOf({ autoAccept, networks, address, isProxy: isTrustedProxy(address), requestId, now })
+  }
+}
+
+/** An acceptable order, as the store takes it. */
+type CheckedOrder = Pick<NewOrder, 'identifiers' | 'profile' | 'notBefore' | 'notAfter' | 'expiresAt' | 'replaces'>
+
+/** Counts what `make` made; an existing equal is returned without being counted. */
+async function withinQuota<T extends { isNew: boolean }>(
+  quotas: Quotas,
+  accountId: string,
+  make: () => Promise<T>,
+): Promise<T> {
+  let existing: T | undefined
+  const made = await quotas.within('orders', accountId, async () => {
+    const result = await make()
+    if (result.isNew) return result
+    existing = result
+    return undefined
+  })
+  return made ?? (existing as T)
 }

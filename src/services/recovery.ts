@@ -7,11 +7,11 @@
 import { parseTbsCertificate } from '../shared/pki/tbs-certificate.ts'
 import { type ProblemDocument, problemDocument } from '../shared/protocol/problem.ts'
 import type { IssuanceStore, Lapse, PendingIntent } from '../store/issuance-store.ts'
-import type { Issuance, IssuanceOutcome } from './issuance.ts'
+import type { IssuanceOutcome, Issuing } from './issuance.ts'
 
 export interface RecoveryOptions {
   store: Pick<IssuanceStore, 'adopt' | 'fail'>
-  complete: Issuance['complete']
+  complete(issuing: Issuing): Promise<IssuanceOutcome>
   instanceId: number
   /** Age at which an intent of this instance counts as left behind: beyond any sign timeout. */
   ownAfterSeconds: number

@@ -13,12 +13,11 @@ import { accountRulesPolicy } from '../../src/main/settings/accounts.ts'
 import { issuancePolicy } from '../../src/main/settings/issuance.ts'
 import type { KnownAccount } from '../../src/services/account-cache.ts'
 import { createAccountRules } from '../../src/services/account-rules.ts'
+import { Finalization, type FinalizationOptions, type FinalizeRequest } from '../../src/services/finalization.ts'
 import {
-  createIssuance,
-  type FinalizeRequest,
-  type Issuance,
-  type IssuanceDependencies,
+  Issuance,
   type IssuanceFacts,
+  type IssuanceOptions,
   type IssuanceOutcome,
 } from '../../src/services/issuance.ts'
 import { recoverIssuances } from '../../src/services/recovery.ts'
@@ -149,17 +148,17 @@ describe('issuance under faults', () => {
     close: async () => undefined,
   })
 
-  function anIssuance(over: Partial<IssuanceDependencies> = {}, finalizeWaitMs = 60_000): Issuance {
-    const dependencies: IssuanceDependencies = {
+  type Subject = Pick<Issuance, 'recover' | 'issueToSelf' | 'inFlight'> & Pick<Finalization, 'finalize'>
+
+  function anIssuance(
+    { limits, orders, ...over }: Partial<IssuanceOptions & Pick<FinalizationOptions, 'limits' | 'orders'>> = {},
+    finalizeWaitMs = 60_000,
+  ): Subject {
+    const options: IssuanceOptions = {
       ca: aCa(),
       store: store.issuance,
       certificates: store.certificates,
-      rules: createAccountRules(
-        createAllowlistStore(store.db),
-        createCsrProfileStore(store.db),
-        accountRulesPolicy(config),
-      ),
-      quotas: { within: (_kind, _accountId, work) => work() },
+      policy: issuancePolicy(config, ['http-01']),
       serialNumber: randomSerialNumbers(),
       instanceId: INSTANCE,
       events: {
@@ -173,29 +172,60 @@ describe('issuance under faults', () => {
       },
       ...over,
     }
-    return createIssuance(dependencies, { ...issuancePolicy(config, ['http-01']), finalizeWaitMs })
+    const issuance = new Issuance(options)
+    const finalization = new Finalization({
+      issuance,
+      orders: orders ?? { findOrder: (_requester, id) => fresh({ id }) },
+      store: options.store,
+      certificates: options.certificates,
+      rules: createAccountRules(
+        createAllowlistStore(store.db),
+        createCsrProfileStore(store.db),
+        accountRulesPolicy(config),
+      ),
+      quotas: { within: (_kind, _accountId, work) => work() },
+      limits: limits ?? { charge: () => undefined },
+      policy: { ...issuancePolicy(config, ['http-01']), finalizeWaitMs },
+    })
+    return {
+      finalize: (account, request) => finalization.finalize(account, request),
+      recover: (issuing) => issuance.recover(issuing),
+      issueToSelf: (identifiers, spki, now) => issuance.issueToSelf(identifiers, spki, now),
+      inFlight: () => issuance.inFlight(),
+    }
   }
 
   const ready = () => aReadyOrder(store, requester, {}, names)
-  const fresh = async (order: Order) => {
+  const fresh = async (order: Pick<Order, 'id'>) => {
     const found = await store.orders.find({ requester, orderId: order.id })
     assert.ok(found && typeof found !== 'symbol')
     return found
   }
   const STAYS = () => false
-  const requestFor = (order: Order, read: Order, over: Partial<FinalizeRequest> = {}): FinalizeRequest => ({
-    ...{ order: read, csr, now: new Date(), reread: () => fresh(order), isGone: STAYS },
+  const requestFor = (order: Order, over: Partial<FinalizeRequest> = {}): FinalizeRequest => ({
+    ...{ orderId: order.id, csr, now: new Date(), isGone: STAYS },
     ...over,
   })
-  const finalize = async (issuance: Issuance, order: Order, over: Partial<FinalizeRequest> = {}) =>
-    issuance.finalize(known, requestFor(order, await fresh(order), over))
+  const finalize = async (issuance: Subject, order: Order, over: Partial<FinalizeRequest> = {}) =>
+    issuance.finalize(known, requestFor(order, over))
+  /** The first look-up finds the order as it was read before. */
+  function staleOnce(read: Order): FinalizationOptions['orders'] {
+    let first: Order | undefined = read
+    return {
+      async findOrder() {
+        const found = first ?? (await fresh(read))
+        first = undefined
+        return found
+      },
+    }
+  }
 
   /** Everything left behind is old enough at once. */
-  async function recover(issuance: Issuance, failOver: Partial<StoreFixture['issuance']> = {}) {
+  async function recover(issuance: Subject, failOver: Partial<StoreFixture['issuance']> = {}) {
     const outcomes: (IssuanceOutcome | Lapse)[] = []
     await recoverIssuances({
       store: { ...store.issuance, ...failOver },
-      complete: issuance.complete,
+      complete: (issuing) => issuance.recover(issuing),
       instanceId: INSTANCE,
       ownAfterSeconds: 0,
       onRecovered: (_intent, outcome) => outcomes.push(outcome),
@@ -271,9 +301,10 @@ describe('issuance under faults', () => {
   test('finalizes of one order by two threads issue once, and both get the order', async () => {
     const order = await ready()
     const current = await fresh(order)
-    const attempts = [anIssuance(), anIssuance({ store: store.other.issuance })].map((issuance) =>
-      issuance.finalize(known, requestFor(order, current)),
-    )
+    const attempts = [
+      anIssuance({ orders: staleOnce(current) }),
+      anIssuance({ orders: staleOnce(current), store: store.other.issuance }),
+    ].map((issuance) => issuance.finalize(known, requestFor(order)))
     const results = await Promise.all(attempts)
     assert.ok(results.every(({ status }) => status === 'valid' || status === 'processing'))
     await sleep(50)
@@ -283,11 +314,10 @@ describe('issuance under faults', () => {
 
   test('of finalizes with several keys at once, those with another key than the certificate has are not ready (§7.4)', async () => {
     const order = await ready()
-    const read = await fresh(order)
     const issuances = [anIssuance(), anIssuance({ store: store.other.issuance })]
     const csrs = await Promise.all(Array.from({ length: 6 }, () => aCsr(names)))
     const results = await Promise.allSettled(
-      csrs.map((one, i) => (issuances[i % 2] as Issuance).finalize(known, requestFor(order, read, { csr: one.csr }))),
+      csrs.map((one, i) => (issuances[i % 2] as Subject).finalize(known, requestFor(order, { csr: one.csr }))),
     )
     const [{ der } = { der: Buffer.alloc(0) }] = await recorded(order)
     const certified = createHash('sha256').update(parseCertificate(der).tbs.spki.der).digest()
@@ -299,7 +329,6 @@ describe('issuance under faults', () => {
 
   test('equal finalizes that are under way at the same time are one run, counted once', async () => {
     const order = await ready()
-    const read = await fresh(order)
     await store.sql('INSERT INTO blocked_keys (spki_sha256) VALUES ($1)', [spkiSha256])
     let begun = 0
     let counted = 0
@@ -311,10 +340,10 @@ describe('issuance under faults', () => {
           return store.issuance.begin(intent)
         },
       },
-      countIdentifiers: async () => void counted++,
+      limits: { charge: async () => void counted++ },
     })
     const results = await Promise.allSettled(
-      Array.from({ length: 3000 }, () => issuance.finalize(known, requestFor(order, read))),
+      Array.from({ length: 3000 }, () => issuance.finalize(known, requestFor(order))),
     )
     assert.ok(results.every((result) => result.status === 'rejected' && result.reason.type === 'badCSR'))
     assert.deepEqual([begun, counted], [1, 1])
@@ -329,8 +358,7 @@ describe('issuance under faults', () => {
     const issuance = anIssuance()
     await assert.rejects(finalize(issuance, left, gone), CommandDropped)
     assert.equal((await fresh(left)).status, 'ready')
-    const read = await fresh(shared)
-    const both = [gone, {}].map((over) => issuance.finalize(known, requestFor(shared, read, over)))
+    const both = [gone, {}].map((over) => issuance.finalize(known, requestFor(shared, over)))
     for (const { status } of await Promise.all(both)) assert.equal(status, 'valid')
   })
 
@@ -693,7 +721,9 @@ describe('issuance under faults', () => {
     const order = await ready()
     const read = await fresh(order)
     await store.authorizations.deactivate(requester, order.authorizationIds[0] as string)
-    await assert.rejects(anIssuance().finalize(known, requestFor(order, read)), { type: 'orderNotReady' })
+    await assert.rejects(anIssuance({ orders: staleOnce(read) }).finalize(known, requestFor(order)), {
+      type: 'orderNotReady',
+    })
     assert.equal(signed.length, 0)
   })
 

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ValidationVerdict } from '../../workers/job.ts'
-import { createWorkerPool, type WorkerPool, type WorkerPoolOptions } from '../../workers/pool.ts'
+import { WorkerPool, type WorkerPoolOptions } from '../../workers/pool.ts'
 import { WorkerPoolError } from '../../workers/pool-error.ts'
 import { caaScript } from './scripted-caa.ts'
 import { startDns, zoneScript } from './scripted-dns.ts'
 import { aJob, answering, startRaw, startWeb } from './scripted-web.ts'
 
 function aPool(t: TestContext, options: Partial<WorkerPoolOptions> = {}): WorkerPool {
-  const pool = createWorkerPool({ threads: 1, concurrentTasksPerThread: 2, maxQueue: 1, ...options })
+  const pool = new WorkerPool({ threads: 1, concurrentTasksPerThread: 2, maxQueue: 1, ...options })
   t.after(() => pool.close(0))
   return pool
 }

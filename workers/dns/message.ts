@@ -1,12 +1,12 @@
 /**
- * DNS messages as bytes (RFC 1035 §4, EDNS of RFC 6891): the queries we send and a total reader of what comes back.
+ * DNS messages as bytes (RFC 1035 §4, EDNS of RFC 6891): the queries we send and a
+ * total reader of what comes back.
  *
- * The only file that knows dns-packet, which writes the queries. Answers are read by `wire.ts` and `record-data.ts`: what
- * leaves here has been checked, names are printable ASCII of legal length.
+ * Answers are read by `wire.ts` and `record-data.ts` (docs/decisions/dns-reader.md). What leaves
+ * here has been checked: names are printable ASCII of legal length.
  */
 
 import { randomInt } from 'node:crypto'
-import dnsPacket from 'dns-packet'
 import { type DnsData, type DnsType, readData, readTarget } from './record-data.ts'
 import { type Frame, type RawRecord, readFrame } from './wire.ts'
 
@@ -20,7 +20,9 @@ export interface DnsRecord<T extends DnsType = DnsType> {
 export interface DnsQuery {
   /** Wire form. */
   bytes: Buffer
-  /** The question section inside `bytes`; a response repeats it to the letter, 0x20 case included. */
+  /**
+   * The question section inside `bytes`; a response repeats it to the letter, 0x20 case included.
+   */
   question: Buffer
   type: DnsType
 }
@@ -36,46 +38,81 @@ export interface DnsResponse {
   isReferral: boolean
   /** An SOA stands in the authority section: "no such data" is definite (RFC 2308 §2.2). */
   hasSoa: boolean
-  /** Records of the answer section in its order, of the type asked for or CNAME; owner in lower case. */
+  /**
+   * Records of the answer section in its order, of the type asked for or
+   * CNAME; owner in lower case.
+   */
   answers: readonly ({ owner: string; cname: string; ttlSeconds: number } | { owner: string; record: DnsRecord })[]
 }
+
+/** Numbers of the types that are looked at (IANA's registry of RR types). */
+const TYPES = { A: 1, NS: 2, CNAME: 5, SOA: 6, MX: 15, TXT: 16, AAAA: 28, OPT: 41, DS: 43, CAA: 257 } satisfies Record<
+  DnsType | 'CNAME' | 'SOA' | 'OPT',
+  number
+>
+const CLASS_IN = 1
 
 /** Over UDP: 1232 octets fit every path without fragments, which could be forged. */
 const UDP_PAYLOAD_SIZE = 1232
 const HEADER_BYTES = 12
 
 /**
- * A query with random id and, randomly cased letters (0x20: an off-path forger has to guess those as well) unless
- * `lowerCase` says otherwise. `name` is a queryable name in lower case.
+ * Bits of the header's second word (RFC 1035 §4.1.1, RFC 4035 §3.2.3) and of an
+ * OPT record's flags (RFC 3225 §3).
+ */
+const RECURSION_DESIRED = 0x0100
+const AUTHENTIC_DATA = 0x0020
+const DNSSEC_OK = 0x8000
+
+export interface QueryOptions {
+  edns: boolean
+  dnssec: boolean
+  recursion: boolean
+  lowerCase?: boolean
+}
+
+/**
+ * A query with a random id. Its letters have random case unless `lowerCase` is set: an off-path
+ * forger has to guess those as well (0x20). `name` is a queryable name in lower case.
  */
 export function buildQuery(
   name: string,
   type: DnsType,
-  options: { edns: boolean; dnssec: boolean; recursion: boolean; lowerCase?: boolean },
+  { edns, dnssec, recursion, lowerCase }: QueryOptions,
 ): DnsQuery {
-  const bytes = dnsPacket.encode({
-    type: 'query',
-    id: randomInt(0x10000),
-    flags: (options.recursion ? dnsPacket.RECURSION_DESIRED : 0) | (options.dnssec ? dnsPacket.AUTHENTIC_DATA : 0),
-    questions: [{ type, name: options.lowerCase ? name : randomCase(name), class: 'IN' }],
-    additionals: options.edns ? [optRecord(options.dnssec)] : [],
-  })
-  // Labels with their length octets, the root label, type and class.
-  const questionBytes = name.length + 2 + 4
-  return { bytes, question: bytes.subarray(HEADER_BYTES, HEADER_BYTES + questionBytes), type }
+  const header = Buffer.alloc(HEADER_BYTES)
+  header.writeUInt16BE(randomInt(0x10000), 0)
+  header.writeUInt16BE((recursion ? RECURSION_DESIRED : 0) | (dnssec ? AUTHENTIC_DATA : 0), 2)
+  header.writeUInt16BE(1, 4) // questions
+  header.writeUInt16BE(edns ? 1 : 0, 10) // additional records
+  const question = encodeQuestion(lowerCase ? name : randomCase(name), type)
+  const bytes = Buffer.concat([header, question, ...(edns ? [encodeOpt(dnssec)] : [])])
+  return { bytes, question: bytes.subarray(HEADER_BYTES, HEADER_BYTES + question.length), type }
 }
 
-function optRecord(dnssec: boolean): dnsPacket.OptAnswer {
-  return {
-    type: 'OPT',
-    name: '.',
-    udpPayloadSize: UDP_PAYLOAD_SIZE,
-    extendedRcode: 0,
-    ednsVersion: 0,
-    flags: dnssec ? dnsPacket.DNSSEC_OK : 0,
-    flag_do: dnssec,
-    options: [],
+/** Labels with their length octets, the root label, type and class (RFC 1035 §4.1.2). */
+function encodeQuestion(name: string, type: DnsType): Buffer {
+  const question = Buffer.alloc(name.length + 2 + 4)
+  let at = 0
+  for (const label of name.split('.')) {
+    question[at] = label.length
+    at += 1 + question.write(label, at + 1, 'latin1')
   }
+  question.writeUInt16BE(TYPES[type], at + 1)
+  question.writeUInt16BE(CLASS_IN, at + 3)
+  return question
+}
+
+/**
+ * RFC 6891 §6.1.2: the payload size stands in place of the class, the flags
+ * in the lower half of the TTL.
+ */
+function encodeOpt(dnssec: boolean): Buffer {
+  const record = Buffer.alloc(11)
+  record.writeUInt16BE(TYPES.OPT, 1)
+  record.writeUInt16BE(UDP_PAYLOAD_SIZE, 3)
+  record.writeUInt16BE(dnssec ? DNSSEC_OK : 0, 7)
+  return record
 }
 
 function randomCase(name: string): string {
@@ -93,8 +130,8 @@ function randomCase(name: string): string {
 }
 
 /**
- * How a message relates to a query: `exact` when it is a response with our id and our question byte for byte,
- * `recased` when only the case of the name differs, otherwise `foreign`.
+ * How a message relates to a query: `exact` when it is a response with our id and our question byte
+ * for byte, `recased` when only the case of the name differs, otherwise `foreign`.
  */
 export function matchQuestion(message: Buffer, query: DnsQuery): 'exact' | 'recased' | 'foreign' {
   const end = HEADER_BYTES + query.question.length
@@ -111,14 +148,10 @@ export function matchQuestion(message: Buffer, query: DnsQuery): 'exact' | 'reca
 
 const lowerCase = (bytes: Buffer) => bytes.toString('latin1').toLowerCase()
 
-/** Numbers of the types that are looked at (IANA's registry of RR types). */
-const TYPES = { A: 1, NS: 2, CNAME: 5, SOA: 6, MX: 15, TXT: 16, AAAA: 28, OPT: 41, DS: 43, CAA: 257 } satisfies Record<
-  DnsType | 'CNAME' | 'SOA' | 'OPT',
-  number
->
-const CLASS_IN = 1
-
-/** Undefined for bytes that are not a well-formed message, or that carry a malformed record of the type asked for. */
+/**
+ * Undefined for bytes that are not a well-formed message, or that carry a
+ * malformed record of the type asked for.
+ */
 export function parseResponse(message: Buffer, query: DnsQuery): DnsResponse | undefined {
   const frame = readFrame(message)
   if (!frame) return undefined
@@ -160,7 +193,10 @@ const ttlOf = (ttl: number) => (ttl < 2 ** 31 ? ttl : 0)
 
 const RCODES = ['NOERROR', 'FORMERR', 'SERVFAIL', 'NXDOMAIN', 'NOTIMP', 'REFUSED']
 
-/** With the upper bits that an OPT record has in place of a TTL (RFC 6891 §6.1.3); codes without a name are `RCODE<n>`. */
+/**
+ * With the upper bits that an OPT record has in place of a TTL (RFC 6891 §6.1.3); codes
+ * without a name are `RCODE<n>`.
+ */
 function responseCode(message: Buffer, { additionals }: Frame): string {
   const opt = additionals.find(({ type }) => type === TYPES.OPT)
   const code = (opt ? opt.ttl >>> 24 : 0) * 16 + (message[3]! & 0x0f)

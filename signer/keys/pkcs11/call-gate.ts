@@ -1,13 +1,18 @@
-/** What keeps C_Finalize away from every other call: signatures pass together, a restart of the library alone. */
+/**
+ * Keeps C_Finalize away from every other call: signatures run beside each other,
+ * a restart of the library alone.
+ */
+
+import { IdleSignal } from '../../../src/shared/lib/idle-signal.ts'
 
 export class CallGate {
   #running = 0
   #exclusive: Promise<boolean> | undefined
-  #idle: (() => void) | undefined
-  /** Counts restarts: handles of an earlier generation mean nothing, or something else, to this one. */
+  readonly #idle = new IdleSignal()
+  /** Counts restarts. A handle of an earlier generation is invalid, or names another object now. */
   generation = 0
 
-  /** Runs beside others of its kind, and not while the gate is closed. */
+  /** Runs beside other calls, but not during a restart. */
   async running<T>(task: () => Promise<T>): Promise<T> {
     while (this.#exclusive) await this.settled()
     this.#running += 1
@@ -15,19 +20,20 @@ export class CallGate {
       return await task()
     } finally {
       this.#running -= 1
-      if (this.#running === 0) this.#idle?.()
+      if (this.#running === 0) this.#idle.notify()
     }
   }
 
-  /** When the restart that is under way has ended, however. */
+  /** Resolves when the restart under way has ended or failed. */
   async settled(): Promise<void> {
     await this.#exclusive?.catch(() => undefined)
   }
 
   /**
-   * Runs `task` while nothing else does; what comes meanwhile waits. Whoever asks while another restart is under way has
-   * its result.
-   * @returns whether it was done; not when a call is still under way after `timeoutMs`. @throws what the task throws
+   * Runs `task` while no call runs; new calls wait. A second caller shares the
+   * restart under way and its result.
+   * @returns whether it was done: false when a call is still under way after
+   * `timeoutMs`. @throws what the task throws
    */
   alone(timeoutMs: number, task: () => void): Promise<boolean> {
     this.#exclusive ??= this.#whenIdle(timeoutMs, task).finally(() => {
@@ -37,21 +43,9 @@ export class CallGate {
   }
 
   async #whenIdle(timeoutMs: number, task: () => void): Promise<boolean> {
-    if (!(await this.#untilIdle(timeoutMs))) return false
+    if (this.#running > 0 && !(await this.#idle.wait(timeoutMs))) return false
     this.generation += 1
     task()
     return true
-  }
-
-  #untilIdle(timeoutMs: number): Promise<boolean> {
-    if (this.#running === 0) return Promise.resolve(true)
-    return new Promise((resolve) => {
-      const timer = setTimeout(() => resolve(false), timeoutMs)
-      this.#idle = () => {
-        clearTimeout(timer)
-        this.#idle = undefined
-        resolve(true)
-      }
-    })
   }
 }

@@ -5,6 +5,7 @@ import type { Config } from '../../config/schema.ts'
 import { DEFAULT_PROFILE } from '../../domain/certificate-profile.ts'
 import { crlName, shardOf } from '../../domain/crl-shard.ts'
 import type { CrlPolicy } from '../../services/crl-builder.ts'
+import type { FinalizePolicy } from '../../services/finalization.ts'
 import type { IssuancePolicy } from '../../services/issuance.ts'
 import type { RenewalPolicy } from '../../services/renewal.ts'
 import { keysOf } from '../../shared/lib/keys.ts'
@@ -17,7 +18,7 @@ import { urlSettings } from './server.ts'
 const SECOND_MS = 1000
 const HTTP_PORT = 80
 
-export function issuancePolicy(config: Config, enabled: readonly EnabledMethod[]): IssuancePolicy {
+export function issuancePolicy(config: Config, enabled: readonly EnabledMethod[]): IssuancePolicy & FinalizePolicy {
   const { security, ca, order, server } = config
   return {
     csr: {

@@ -3,7 +3,7 @@
 import { judgedByCaa } from '../../../workers/caa-verdict.ts'
 import { EXTENSION_LIMITS } from '../../../workers/extension/probe.ts'
 import type { ExtensionJob, ValidationJob, ValidationVerdict } from '../../../workers/job.ts'
-import { createWorkerPool, type WorkerPool, type WorkerPoolOptions } from '../../../workers/pool.ts'
+import { WorkerPool, type WorkerPoolOptions } from '../../../workers/pool.ts'
 import { WorkerPoolError } from '../../../workers/pool-error.ts'
 import type { ChallengeMethods } from './extensions.ts'
 
@@ -23,11 +23,11 @@ export function createValidationPools(
   shared: readonly object[],
   onThreadError: (error: Error) => void,
 ): ValidationPools {
-  const builtIn = createWorkerPool({ ...sizes, shared, onThreadError })
+  const builtIn = new WorkerPool({ ...sizes, shared, onThreadError })
   const modules =
     extensions.modules.length === 0
       ? undefined
-      : createWorkerPool({
+      : new WorkerPool({
           ...sizes,
           onThreadError: (error) => onThreadError(new Error(`validator modules: ${error.message}`, { cause: error })),
           taskFile: new URL('../../../workers/extension/task.js', import.meta.url),
@@ -47,8 +47,8 @@ export function createValidationPools(
       const verdict = await decideByModule(modules, alone)
       return verdict.ok && caa ? judgedByCaa(verdict, await builtIn.checkCaa(caa)) : verdict
     },
-    checkCaa: builtIn.checkCaa,
-    checkMailDomains: builtIn.checkMailDomains,
+    checkCaa: (job) => builtIn.checkCaa(job),
+    checkMailDomains: (job) => builtIn.checkMailDomains(job),
     async close(timeoutMs) {
       await Promise.all([builtIn.close(timeoutMs), modules?.close(timeoutMs)])
     },

@@ -5,12 +5,10 @@ import { describe, mock, test } from 'node:test'
 import { pino } from 'pino'
 import type { AcmeApplication } from '../../../src/acme/application.ts'
 import { createDeadlines } from '../../../src/front/deadlines.ts'
-import { createFront } from '../../../src/front/front.ts'
+import { Front } from '../../../src/front/front.ts'
 import type { HttpReply, HttpRequest } from '../../../src/http/message.ts'
 import { createMetrics } from '../../../src/ops/metrics.ts'
-import { createAdmission } from '../../../src/overload/admission.ts'
-import { HoldingPen } from '../../../src/overload/holding-pen.ts'
-import { createPatience } from '../../../src/overload/patience.ts'
+import { OverloadControl } from '../../../src/overload/overload-control.ts'
 
 const ADDRESS = '192.0.2.1'
 const REFUSED: HttpReply = { status: 400, headers: [], body: 'refused' }
@@ -27,17 +25,20 @@ function aFront(
     problem: ({ status }) => ({ ...REFUSED, status }),
     notFound: () => ({ ...REFUSED, status: 404 }),
   }
-  const patience = createPatience(true, { exhausted: nothing, refused: nothing })
-  const heldBack = new HoldingPen<HttpReply>({ holdMs: 5000, capacity })
-  const admission = createAdmission(500, { begun: nothing, ended: nothing, turnedAway: nothing })
-  const front = createFront({
+  const overload = new OverloadControl<HttpReply>({
+    ...{ enabled: true, targetDelayMs: 500, maxConnections: 1000, maxDelayedReplies: capacity },
+    isTrustedProxy: () => false,
+    events: {
+      admission: { begun: nothing, ended: nothing, turnedAway: nothing },
+      budget: { exhausted: nothing, refused: nothing },
+      connectionsRefused: nothing,
+    },
+  })
+  const front = new Front({
     acme,
     board: { admission: () => 'none' },
-    admission,
-    patience,
+    overload,
     deadlines: createDeadlines(0.05),
-    late: new HoldingPen({ holdMs: 2000, capacity }),
-    heldBack,
     metrics: createMetrics(),
     log,
     version: '0',
@@ -49,7 +50,7 @@ function aFront(
     crl: undefined,
     exposition: () => assert.fail('nobody asks'),
   })
-  return { front, patience, heldBack, admission }
+  return { front, overload, admission: overload.admission }
 }
 
 function aRequest(path = '/new-order', peerAddress = ADDRESS) {
@@ -86,27 +87,27 @@ describe('the line of a request', () => {
     })
 })
 
-describe('an answer to an address that has wasted too much', () => {
+describe('an answer to an address that has used up its budget', () => {
   test('waits, and does not keep what it answers', async () => {
-    const { front, patience, heldBack } = aFront(2)
-    patience.wasted(ADDRESS, 1000)
+    const { front, overload } = aFront(2)
+    overload.failed(ADDRESS, 1000)
     const { http, dropBody } = aRequest()
     const reply = front.handle(http)
-    while (heldBack.size === 0) await new Promise(setImmediate)
+    while (overload.delayedReplies === 0) await new Promise(setImmediate)
     assert.equal(dropBody.mock.callCount(), 1)
-    heldBack.release()
+    overload.release()
     assert.deepEqual(await reply, REFUSED)
   })
 
   test('ends the connection where too many wait already', async () => {
-    const { front, patience } = aFront(0)
-    patience.wasted(ADDRESS, 1000)
+    const { front, overload } = aFront(0)
+    overload.failed(ADDRESS, 1000)
     assert.deepEqual(await front.handle(aRequest().http), { ...REFUSED, closes: true })
   })
 
   test('is prompt for others, whose body stays until the reply', async () => {
-    const { front, patience } = aFront(2)
-    patience.wasted('192.0.2.2', 1000)
+    const { front, overload } = aFront(2)
+    overload.failed('192.0.2.2', 1000)
     const { http, dropBody } = aRequest()
     assert.deepEqual(await front.handle(http), REFUSED)
     assert.equal(dropBody.mock.callCount(), 0)
@@ -197,10 +198,10 @@ describe('where requests queue', () => {
 
   test('an address that takes far more than others does not overtake them', async () => {
     const { admission, tick, many, ask, begun, letGo } = aQueue()
-    for (let i = 0; i < 100; i++) admission.saw(HEAVY)
-    for (let i = 0; i < 10; i++) admission.saw(`192.0.2.${i}`)
+    for (let i = 0; i < 100; i++) admission.count(HEAVY)
+    for (let i = 0; i < 10; i++) admission.count(`192.0.2.${i}`)
     tick(1)
-    assert.ok(admission.yields(HEAVY))
+    assert.ok(admission.isServedLast(HEAVY))
     void many(16, ORDER)
     void many(4, NEW_ORDER, HEAVY)
     for (let i = 0; i < 4; i++) void ask(NEW_ORDER, `192.0.2.${i}`)

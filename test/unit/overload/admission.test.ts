@@ -2,8 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { createAdmission, type EpisodeFacts } from '../../../src/overload/admission.ts'
+import { Admission } from '../../../src/overload/admission.ts'
 import { TICK_MS } from '../../../src/overload/overload.ts'
+import type { EpisodeFacts } from '../../../src/overload/overload-episode.ts'
 
 const TARGET_MS = 100
 
@@ -13,7 +14,7 @@ function admission() {
   const began: EpisodeFacts[] = []
   let now = performance.now()
   let requests = 0
-  const subject = createAdmission(TARGET_MS, {
+  const subject = new Admission(TARGET_MS, {
     begun(facts) {
       said.push('begun')
       began.push(facts)
@@ -27,8 +28,8 @@ function admission() {
   const ticks = (count: number, { answered = 0, lateMs = 0, arrived = 0, utilization = 0 } = {}) => {
     for (let i = 0; i < count; i++) {
       for (let n = 0; n < answered; n++) {
-        subject.began()
-        subject.ended()
+        subject.began('order')
+        subject.ended('order')
       }
       now += TICK_MS + lateMs
       requests += arrived
@@ -36,17 +37,17 @@ function admission() {
     }
   }
   const begin = (count: number) => {
-    for (let i = 0; i < count; i++) subject.began()
+    for (let i = 0; i < count; i++) subject.began('order')
   }
   const end = (count: number) => {
-    for (let i = 0; i < count; i++) subject.ended()
+    for (let i = 0; i < count; i++) subject.ended('order')
   }
   /** As a front does. */
   const come = (resource: 'newOrder' | 'order' | 'directory', address: string) => {
     if (subject.isOverloaded) ask(resource, address)
-    else if (subject.isWatching && subject.isSample()) subject.saw(address)
+    else if (subject.isWatching && subject.isSample()) subject.count(address)
   }
-  const ask = (resource: 'newOrder' | 'order' | 'directory', address = '192.0.2.1') => subject.judge(resource, address)
+  const ask = (resource: 'newOrder' | 'order' | 'directory', address = '192.0.2.1') => subject.refuse(resource, address)
   return { subject, ticks, begin, end, ask, come, said, counted, began }
 }
 
@@ -85,10 +86,10 @@ describe('admission', () => {
     assert.equal(subject.hasQueue, false, '25 ms')
     begin(50)
     assert.equal(subject.hasQueue, true, '50 ms')
-    subject.held()
+    subject.newOrderWaits()
     end(100)
     assert.equal(subject.hasQueue, true)
-    subject.letIn()
+    subject.waitingNewOrderBegins()
     assert.equal(subject.hasQueue, false)
   })
 
@@ -101,10 +102,10 @@ describe('admission', () => {
   test('turns new orders away when the wait at their beginning is that of seven requests', () => {
     const { subject, ticks, ask, began } = admission()
     const wait = (count: number) => {
-      for (let i = 0; i < count; i++) subject.held()
+      for (let i = 0; i < count; i++) subject.newOrderWaits()
     }
     const letIn = (count: number) => {
-      for (let i = 0; i < count; i++) subject.letIn()
+      for (let i = 0; i < count; i++) subject.waitingNewOrderBegins()
     }
     // 500 a second are let in: 300 wait for 600 ms, 400 for 800.
     const turns = (count: number) => {
@@ -174,8 +175,8 @@ describe('admission', () => {
       traffic()
       ticks(1, { answered: 2 * TICK_MS, utilization: 1 })
     }
-    assert.equal(subject.yields('192.0.2.66'), true)
-    assert.equal(subject.yields('192.0.2.1'), false)
+    assert.equal(subject.isServedLast('192.0.2.66'), true)
+    assert.equal(subject.isServedLast('192.0.2.1'), false)
     // 120 ms: the fair have only their new orders refused, the heavy one everything.
     begin(240)
     for (let i = 0; i < 10; i++) {
@@ -186,7 +187,7 @@ describe('admission', () => {
     assert.equal(ask('order', '192.0.2.1'), undefined)
     end(240)
     ticks(40)
-    assert.equal(subject.yields('192.0.2.66'), false)
+    assert.equal(subject.isServedLast('192.0.2.66'), false)
   })
 
   test('more refusals than a thread can make in passing go out late', () => {

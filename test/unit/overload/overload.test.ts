@@ -4,12 +4,12 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import {
-  beginningPressure,
-  beginningsBeside,
   CALM,
   expectedDelayMs,
   isHeavy,
   isTurnedAway,
+  newOrderPressure,
+  newOrdersBeside,
   nextRate,
   nextState,
   type OverloadState,
@@ -158,7 +158,7 @@ function simulate(load: number, seconds: number, { crowd = 0, isOrdered = true, 
   const end = seconds * 1000
   const pressure = () => expectedDelayMs(underWay, rate) / targetMs
   const pressureAtBeginning = () =>
-    Math.max(pressure(), beginningPressure(expectedDelayMs(waiting.length, beginningRate), targetMs))
+    Math.max(pressure(), newOrderPressure(expectedDelayMs(waiting.length, beginningRate), targetMs))
 
   const send = (step: number, since: number) => {
     const refused =
@@ -199,7 +199,7 @@ function simulate(load: number, seconds: number, { crowd = 0, isOrdered = true, 
     const turn = came
     came = []
     for (const asked of turn) serve(asked)
-    for (const asked of waiting.splice(0, beginningsBeside(turn.length))) {
+    for (const asked of waiting.splice(0, newOrdersBeside(turn.length))) {
       letIn++
       underWay++
       serve(asked)

@@ -5,6 +5,7 @@ import fc from 'fast-check'
 import {
   buildQuery,
   type DnsRecord,
+  type DnsType,
   isQueryableName,
   matchQuestion,
   parseResponse,
@@ -17,6 +18,14 @@ function reply(query: Buffer, changes: Partial<dnsPacket.Packet> = {}): Buffer {
 }
 
 const questionOf = (query: Buffer) => dnsPacket.decode(query).questions![0]!
+
+function optRecord(dnssec: boolean): dnsPacket.OptAnswer {
+  const flags = dnssec ? dnsPacket.DNSSEC_OK : 0
+  return {
+    ...{ type: 'OPT', name: '.', udpPayloadSize: 1232, extendedRcode: 0, ednsVersion: 0 },
+    ...{ flags, flag_do: dnssec, options: [] },
+  }
+}
 
 describe('DNS queries', () => {
   test('a query carries EDNS with 1232 octets and asks for recursion', () => {
@@ -38,6 +47,29 @@ describe('DNS queries', () => {
     assert.ok(new Set(queries.map(({ bytes }) => bytes.readUInt16BE(0))).size > 40)
     assert.ok(new Set(queries.map(({ question }) => question.toString('latin1'))).size > 45)
     for (const { question } of queries) assert.equal(question.length, name.length + 6)
+  })
+  test('a query is, octet for octet, what dns-packet writes', () => {
+    const label = fc.stringMatching(/^[!-\-/-~]{1,63}$/)
+    const name = fc
+      .array(label, { minLength: 1, maxLength: 8 })
+      .map((labels) => labels.join('.'))
+      .filter(isQueryableName)
+    const type = fc.constantFrom('A', 'AAAA', 'TXT', 'CAA', 'NS', 'MX', 'DS')
+    const options = fc.record({ edns: fc.boolean(), dnssec: fc.boolean(), recursion: fc.boolean() })
+    fc.assert(
+      fc.property(name, type, options, (asked, kind, { edns, dnssec, recursion }) => {
+        const { bytes, question } = buildQuery(asked, kind as DnsType, { edns, dnssec, recursion, lowerCase: true })
+        const expected = dnsPacket.encode({
+          type: 'query',
+          id: bytes.readUInt16BE(0),
+          flags: (recursion ? dnsPacket.RECURSION_DESIRED : 0) | (dnssec ? dnsPacket.AUTHENTIC_DATA : 0),
+          questions: [{ type: kind as DnsType, name: asked, class: 'IN' }],
+          additionals: edns ? [optRecord(dnssec)] : [],
+        })
+        assert.deepEqual(bytes, expected)
+        assert.deepEqual(question, expected.subarray(12, 12 + asked.length + 6))
+      }),
+    )
   })
 })
 

@@ -2,26 +2,30 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { createPatience } from '../../../src/overload/patience.ts'
+import { AbuseBudget } from '../../../src/overload/abuse-budget.ts'
 import { Problem } from '../../../src/shared/protocol/problem.ts'
 
-function patience(isEnabled = true) {
+function budget(isEnabled = true) {
   let now = 1
   const seen = { exhausted: [] as string[], refused: 0 }
-  const subject = createPatience(
+  const subject = new AbuseBudget({
     isEnabled,
-    { exhausted: (address) => void seen.exhausted.push(address), refused: () => void seen.refused++ },
-    () => now,
-  )
+    events: { exhausted: (address) => void seen.exhausted.push(address), refused: () => void seen.refused++ },
+    clock: () => now,
+  })
   const waste = (address: string, times: number, amount = 1) => {
-    for (let i = 0; i < times; i++) subject.wasted(address, amount)
+    for (let i = 0; i < times; i++) subject.charge(address, amount)
   }
-  return { ...subject, waste, seen, pass: (ms: number) => (now += ms) }
+  return {
+    require: (address: string, provenFrom?: string) => subject.require(address, provenFrom),
+    isExhausted: (address: string) => subject.isExhausted(address),
+    ...{ waste, seen, pass: (ms: number) => (now += ms) },
+  }
 }
 
-describe('patience with an address', () => {
+describe('the budget of an address', () => {
   test('ends after a hundred signatures that fail, and the refusal is 429 with Retry-After', () => {
-    const { waste, require, isExhausted, seen } = patience()
+    const { waste, require, isExhausted, seen } = budget()
     waste('192.0.2.1', 100)
     require('192.0.2.1')
     waste('192.0.2.1', 1)
@@ -40,7 +44,7 @@ describe('patience with an address', () => {
   })
 
   test('is kept for other addresses, and for an account that signs well from there', () => {
-    const { waste, require } = patience()
+    const { waste, require } = budget()
     waste('192.0.2.1', 150)
     require('192.0.2.2')
     require('192.0.2.1', '192.0.2.1')
@@ -48,7 +52,7 @@ describe('patience with an address', () => {
   })
 
   test('comes back within ten seconds of the last waste, however much it was', () => {
-    const { waste, isExhausted, pass } = patience()
+    const { waste, isExhausted, pass } = budget()
     waste('192.0.2.1', 100_000)
     pass(5000)
     assert.equal(isExhausted('192.0.2.1'), true)
@@ -57,7 +61,7 @@ describe('patience with an address', () => {
   })
 
   test('never ends with five failures a second', () => {
-    const { waste, isExhausted, pass } = patience()
+    const { waste, isExhausted, pass } = budget()
     for (let second = 0; second < 300; second++) {
       waste('192.0.2.1', 5)
       pass(1000)
@@ -66,14 +70,14 @@ describe('patience with an address', () => {
   })
 
   test('counts the addresses of one IPv6 network as one', () => {
-    const { waste, isExhausted } = patience()
+    const { waste, isExhausted } = budget()
     for (let i = 0; i < 150; i++) waste(`2001:db8::${i.toString(16)}`, 1)
     assert.equal(isExhausted('2001:db8::ffff'), true)
     assert.equal(isExhausted('2001:db8:0:1::1'), false)
   })
 
   test('is announced at most once a second', () => {
-    const { waste, seen, pass } = patience()
+    const { waste, seen, pass } = budget()
     waste('192.0.2.1', 150)
     waste('192.0.2.9', 150)
     assert.deepEqual(seen.exhausted, ['192.0.2.1'])
@@ -83,7 +87,7 @@ describe('patience with an address', () => {
   })
 
   test('has no end where it is switched off', () => {
-    const { waste, require } = patience(false)
+    const { waste, require } = budget(false)
     waste('192.0.2.1', 10_000)
     require('192.0.2.1')
   })

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { aTenth, YieldingQueue } from '../../../src/overload/yielding-queue.ts'
+import { LowPriorityQueue, tenPercentOfTick } from '../../../src/overload/low-priority-queue.ts'
 
 /** @returns how long it took, which is more where the thread has to wait for a processor */
 function spin(ms: number): number {
@@ -11,9 +11,9 @@ function spin(ms: number): number {
   return performance.now() - begunAt
 }
 
-describe('a yielding queue', () => {
+describe('a low-priority queue', () => {
   test('runs everything, in order, with nothing else to do', async () => {
-    const queue = new YieldingQueue(aTenth)
+    const queue = new LowPriorityQueue(tenPercentOfTick)
     const ran: number[] = []
     await new Promise<void>((resolve) => {
       for (let i = 0; i < 500; i++) queue.push('a', () => void ran.push(i))
@@ -26,7 +26,7 @@ describe('a yielding queue', () => {
   })
 
   test('gives owners their turns: a thousand items delay one of another by one', async () => {
-    const queue = new YieldingQueue(aTenth)
+    const queue = new LowPriorityQueue(tenPercentOfTick)
     const ran: string[] = []
     await new Promise<void>((resolve) => {
       for (let i = 0; i < 1000; i++) queue.push('many', () => (ran.push('many') === 1001 ? resolve() : undefined))
@@ -36,7 +36,7 @@ describe('a yielding queue', () => {
   })
 
   test('takes no more than about a tenth of a loop that is busy', async (t) => {
-    const queue = new YieldingQueue(aTenth)
+    const queue = new LowPriorityQueue(tenPercentOfTick)
     let [mine, others] = [0, 0]
     const refill = () => {
       spin(0.05)

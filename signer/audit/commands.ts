@@ -1,0 +1,79 @@
+/** `audit verify`, `audit tail`, `audit export`: what the command line shows of an audit chain. */
+
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { type AuditSelection, describeLine, exportAudit, followLines, lastLines } from './export.ts'
+import type { AuditLine } from './line.ts'
+import { closedSegments } from './segments.ts'
+import { verifyAuditChain } from './verify.ts'
+
+/** @returns whether the chain is whole */
+export async function verifyCommand(file: string): Promise<boolean> {
+  requireFile(file)
+  const verdict = await verifyAuditChain(file)
+  if (!verdict.ok) {
+    console.error(`${verdict.file}: line ${verdict.line}: ${verdict.reason}`)
+    return false
+  }
+  if (verdict.first > 1) console.log(`${file}: lines before ${verdict.first} are not here`)
+  const repairs = verdict.repairs === 0 ? '' : `, ${verdict.repairs} repaired after a crash`
+  console.log(`${file}: ${verdict.lines} lines, ${verdict.signatures} signatures${repairs}`)
+  console.log(`head ${verdict.head}`)
+  return true
+}
+
+interface TailOptions {
+  lines: number
+  follow?: boolean
+  json?: boolean
+}
+
+export async function tailCommand(file: string, { lines: count, follow, json }: TailOptions): Promise<boolean> {
+  if (!Number.isSafeInteger(count) || count < 0) throw new Error('--lines takes a whole number')
+  const show = (line: AuditLine) => console.log(json ? JSON.stringify(line) : describeLine(line))
+  requireFile(file)
+  const lines = await lastLines(file, count)
+  for (const line of lines) show(line)
+  if (!follow) return true
+
+  const interrupt = new AbortController()
+  process.once('SIGINT', () => interrupt.abort())
+  const newest = (await lastLines(file, 1)).at(-1)?.seq ?? 0
+  for await (const line of followLines(file, lines.at(-1)?.seq ?? newest, interrupt.signal)) show(line)
+  return true
+}
+
+interface ExportOptions {
+  format: string
+  since?: string
+  until?: string
+  issuer?: string
+  serial?: string | number
+}
+
+export async function exportCommand(file: string, options: ExportOptions): Promise<boolean> {
+  const { format } = options
+  if (format !== 'jsonl' && format !== 'csv') throw new Error('--format is jsonl or csv')
+  requireFile(file)
+  const selection: AuditSelection = {
+    since: timeOf('--since', options.since),
+    until: timeOf('--until', options.until),
+    issuer: options.issuer,
+    serial: options.serial === undefined ? undefined : String(options.serial).toLowerCase(),
+  }
+  for await (const text of exportAudit(file, selection, format)) {
+    if (!process.stdout.write(text)) await once(process.stdout, 'drain')
+  }
+  return true
+}
+
+function timeOf(flag: string, text: string | undefined): Date | undefined {
+  if (text === undefined) return undefined
+  const time = new Date(text)
+  if (Number.isNaN(time.getTime())) throw new Error(`${flag} is not a time such as 2026-01-01T00:00:00Z`)
+  return time
+}
+
+function requireFile(file: string): void {
+  if (!existsSync(file) && closedSegments(file).length === 0) throw new Error(`${file}: there is no such audit chain`)
+}

@@ -1,0 +1,58 @@
+/** One request on its way through a front: where it comes from, what it is for, and when it began. */
+
+import type { AcmeApplication, AcmeExchange } from '../acme/application.ts'
+import { requestIdFor } from '../http/common-headers.ts'
+import type { HttpRequest } from '../http/message.ts'
+import type { WaitingRequest } from '../overload/overload-control.ts'
+import type { ResourceMatch, ResourceName } from '../shared/protocol/urls.ts'
+
+const PROBES = new Set(['/livez', '/healthz', '/readyz'])
+
+export const isProbe = (path: string): boolean => PROBES.has(path)
+
+export interface EffectiveClient {
+  address: string
+  scheme: 'http' | 'https'
+}
+
+export class Exchange implements AcmeExchange, WaitingRequest {
+  readonly http: HttpRequest
+  readonly now = new Date()
+  readonly startedAt = performance.now()
+  readonly requestId: string
+  /** Of the client, behind trusted proxies. */
+  readonly address: string
+  readonly scheme: 'http' | 'https'
+  accountId: string | undefined
+  orderId: string | undefined
+  /** For the metrics; `none` until the request is routed. */
+  resource = 'none'
+  readonly #matchPath: AcmeApplication['match']
+  /** False: not looked up yet. */
+  #match: ResourceMatch | undefined | false = false
+
+  constructor(http: HttpRequest, { address, scheme }: EffectiveClient, matchPath: AcmeApplication['match']) {
+    this.http = http
+    this.requestId = requestIdFor(http.header('x-request-id'))
+    this.address = address
+    this.scheme = scheme
+    this.#matchPath = matchPath
+  }
+
+  get match(): ResourceMatch | undefined {
+    if (this.#match === false) this.#match = this.#matchPath(this.http.path)
+    return this.#match
+  }
+
+  get target(): ResourceName | undefined {
+    return this.match?.resource
+  }
+
+  get isProbe(): boolean {
+    return isProbe(this.http.path)
+  }
+
+  get isGone(): boolean {
+    return this.http.isOver
+  }
+}

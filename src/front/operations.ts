@@ -1,0 +1,83 @@
+/** What a front answers beside ACME: probes, metrics, and certificate revocation lists. */
+
+import type { AcmeApplication } from '../acme/application.ts'
+import type { Header } from '../http/header.ts'
+import type { HttpReply } from '../http/message.ts'
+import { type CrlDocument, crlReply } from '../ops/crl.ts'
+import { type HealthReport, healthzReply, livezReply, readyzReply } from '../ops/health.ts'
+import { METRICS_CONTENT_TYPE } from '../ops/metrics.ts'
+import { Problem } from '../shared/protocol/problem.ts'
+import type { Exchange } from './exchange.ts'
+
+export interface OperationsOptions {
+  version: string
+  /** Of every response, by how the client came. */
+  securityHeaders: Record<'http' | 'https', readonly Header[]>
+  /** Undefined: metrics are off. */
+  metricsPath(): string | undefined
+  health(): Promise<HealthReport>
+  exposition(): Promise<string>
+  /** Undefined: no CRL is published. */
+  crl: FrontCrls | undefined
+}
+
+export interface FrontCrls {
+  /** The list of this name, or the default issuer's for the empty one; undefined where there is none. */
+  find(name: string): CrlDocument | undefined
+  maxAgeSeconds: number
+}
+
+/** The first list of an issuer takes about a second. */
+const NO_CRL_RETRY_SECONDS = 2
+
+/** @returns undefined: the path is none of these. */
+export function operationsReply(
+  exchange: Exchange,
+  options: OperationsOptions,
+): HttpReply | Promise<HttpReply> | undefined {
+  if (!isRead(exchange)) return undefined
+  const headers = headersOf(exchange, options)
+  switch (exchange.http.path) {
+    case '/livez':
+      return livezReply(options.version, headers)
+    case '/healthz':
+      return options.health().then((report) => healthzReply(report, headers))
+    case '/readyz':
+      return options.health().then((report) => readyzReply(report, headers))
+    case options.metricsPath():
+      return options.exposition().then((body) => ({
+        status: 200,
+        headers: [['Content-Type', METRICS_CONTENT_TYPE], ['Cache-Control', 'no-store'], ...headers],
+        body,
+      }))
+    default:
+      return undefined
+  }
+}
+
+export function crlReplyTo(
+  name: string,
+  exchange: Exchange,
+  options: OperationsOptions,
+  acme: Pick<AcmeApplication, 'problem' | 'notFound'>,
+): HttpReply {
+  if (!isRead(exchange)) {
+    const allow = ['GET', 'HEAD']
+    return acme.problem(new Problem('malformed', 'a CRL is fetched with GET', { status: 405, allow }), exchange)
+  }
+  const found = options.crl?.find(name)
+  if (found) {
+    const { http, now } = exchange
+    return crlReply(http, found, options.crl?.maxAgeSeconds ?? 0, now, headersOf(exchange, options))
+  }
+  if (name !== '') return acme.notFound(exchange)
+  const wait = { status: 503, retryAfterSeconds: NO_CRL_RETRY_SECONDS }
+  return acme.problem(new Problem('serverInternal', 'the first CRL is still being built', wait), exchange)
+}
+
+const isRead = ({ http }: Exchange): boolean => http.method === 'GET' || http.method === 'HEAD'
+
+const headersOf = ({ requestId, scheme }: Exchange, { securityHeaders }: OperationsOptions): Header[] => [
+  ['X-Request-ID', requestId],
+  ...securityHeaders[scheme],
+]

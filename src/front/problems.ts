@@ -1,0 +1,49 @@
+/** The problems of a front: a server that is busy, overloaded or broken, each with when to come back. */
+
+import { PRESSURE_RETRY_AFTER, type RefusingTier } from '../domain/pool-pressure.ts'
+import { ActorError } from '../runtime/errors.ts'
+import { BatcherFull } from '../shared/lib/batcher.ts'
+import { TooManyWaiting } from '../shared/lib/shared-work.ts'
+import { Problem } from '../shared/protocol/problem.ts'
+import { isUnavailable } from '../store/database.ts'
+
+/** A full batcher drains within a second; a database that is away takes longer. */
+const BUSY_RETRY_SECONDS = 1
+const UNAVAILABLE_RETRY_SECONDS = 5
+
+/** RFC 9110 §4.1 recommends to take 8,000 at least; ours have 300 at most. */
+export const MAX_URL_BYTES = 8_000
+export const URL_TOO_LONG = new Problem('malformed', `a URL may have at most ${MAX_URL_BYTES} bytes`, { status: 414 })
+
+export const PRESSURE_PROBLEMS = Object.fromEntries(
+  Object.entries(PRESSURE_RETRY_AFTER).map(([tier, seconds]) => [
+    tier,
+    busy(`the server's database connections are under pressure; try again in ${seconds} seconds`, seconds),
+  ]),
+) as Record<RefusingTier, Problem>
+
+/** By Retry-After: an error costs more to make than the reply that it becomes. */
+const overloadProblems: Problem[] = []
+
+export function overloadProblem(seconds: number): Problem {
+  overloadProblems[seconds] ??= busy(`the server has more to do than it can; try again in ${seconds} seconds`, seconds)
+  return overloadProblems[seconds]
+}
+
+/** @returns undefined: not a busy server but a failure, which belongs in the log. */
+export function knownProblem(error: unknown): Problem | undefined {
+  if (error instanceof Problem) return error
+  if (error instanceof BatcherFull || error instanceof ActorError || error instanceof TooManyWaiting)
+    return busy('the server is busy; try again soon', BUSY_RETRY_SECONDS)
+  return undefined
+}
+
+/** A sentence, an id to quote, and when to come back if that helps; the error itself stays in the log. */
+export function failureProblem(error: unknown, requestId: string): Problem {
+  if (isUnavailable(error)) return busy('the database is not reachable; try again soon', UNAVAILABLE_RETRY_SECONDS)
+  return new Problem('serverInternal', `the server failed; quote request ${requestId} to its operator`)
+}
+
+function busy(detail: string, retryAfterSeconds: number): Problem {
+  return new Problem('serverInternal', detail, { status: 503, retryAfterSeconds })
+}

@@ -1,0 +1,80 @@
+/**
+ * How many failed requests an address has before it is held back (docs/operations/limits.md).
+ *
+ * Verifying a signature is the most work that a stranger can cause. Each failed one is charged to its address, as are
+ * look-ups of unknown accounts, bodies that are too large, and at a tenth other malformed requests.
+ * Over the bound no signature from there is verified, unless its account last signed correctly from this very address:
+ * neighbours of an abuser go on. Each front thread keeps budgets of its own.
+ */
+
+import { Problem } from '../shared/protocol/problem.ts'
+import { DecayingSketch } from './decaying-sketch.ts'
+import { addressKey } from './heavy-addresses.ts'
+
+export interface AbuseBudgetOptions {
+  isEnabled: boolean
+  events: AbuseBudgetEvents
+  clock?(): number
+}
+
+export interface AbuseBudgetEvents {
+  /** At most once a second. */
+  exhausted(address: string): void
+  /** A signature was not verified. */
+  refused(): void
+}
+
+const HALF_LIFE_MS = 10_000
+/** At once; in the long run seven a second stay below it. A hundred clients behind one address may all err once. */
+const BOUND = 100
+/** Debts grow no further, so that an address is under the bound ten seconds after its last failure. */
+const MAX_DEBT = 2 * BOUND
+const ANNOUNCE_MS = 1000
+const RETRY_SPREAD_SECONDS = 10
+
+export class AbuseBudget {
+  readonly #isEnabled: boolean
+  readonly #events: AbuseBudgetEvents
+  readonly #clock: () => number
+  readonly #debts = new DecayingSketch(HALF_LIFE_MS)
+  /** Until then an address can be over the bound; 0 while none can, and nothing is looked up. */
+  #looksUntil = 0
+  #announcedAt = Number.NEGATIVE_INFINITY
+
+  constructor({ isEnabled, events, clock = () => performance.now() }: AbuseBudgetOptions) {
+    this.#isEnabled = isEnabled
+    this.#events = events
+    this.#clock = clock
+  }
+
+  /** Before a signature is verified. @throws Problem rateLimited when the address is held back and `provenFrom` is another one. */
+  require(address: string, provenFrom?: string): void {
+    if (this.#looksUntil === 0 || provenFrom === address || !this.isExhausted(address)) return
+    this.#events.refused()
+    throw new Problem('rateLimited', `too many requests from ${address} have failed; wait a little`, {
+      retryAfterSeconds: 1 + Math.floor(Math.random() * RETRY_SPREAD_SECONDS),
+    })
+  }
+
+  /** @param cost 1 is that of a signature. */
+  charge(address: string, cost: number): void {
+    if (!this.#isEnabled) return
+    const now = this.#clock()
+    const key = addressKey(address)
+    const debt = this.#debts.amount(key, now)
+    if (debt < MAX_DEBT) this.#debts.add(key, cost, now)
+    if (debt + cost <= BOUND) return
+    this.#looksUntil = now + HALF_LIFE_MS
+    if (now - this.#announcedAt < ANNOUNCE_MS) return
+    this.#announcedAt = now
+    this.#events.exhausted(address)
+  }
+
+  isExhausted(address: string): boolean {
+    if (this.#looksUntil === 0) return false
+    const now = this.#clock()
+    if (now <= this.#looksUntil) return this.#debts.amount(addressKey(address), now) > BOUND
+    this.#looksUntil = 0
+    return false
+  }
+}

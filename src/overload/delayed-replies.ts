@@ -1,0 +1,41 @@
+/**
+ * Replies that are sent late, so that their clients cannot ask again at once.
+ *
+ * All are delayed equally long, so they leave in the order in which they came, by a tick of the owner: no timer for each.
+ */
+
+interface DelayedReply<T> {
+  reply: T
+  dueAt: number
+  send(reply: T): void
+}
+
+export class DelayedReplies<T> {
+  readonly #delayMs: number
+  readonly #capacity: number
+  #waiting: DelayedReply<T>[] = []
+
+  constructor({ delayMs, capacity }: { delayMs: number; capacity: number }) {
+    this.#delayMs = delayMs
+    this.#capacity = capacity
+  }
+
+  get size(): number {
+    return this.#waiting.length
+  }
+
+  /** @returns undefined when it is full. */
+  delay(reply: T, now: number): Promise<T> | undefined {
+    if (this.#waiting.length >= this.#capacity) return undefined
+    return new Promise((send) => this.#waiting.push({ reply, dueAt: now + this.#delayMs, send }))
+  }
+
+  /** Sends those that are due; all of them without a time. */
+  release(now = Number.POSITIVE_INFINITY): void {
+    const firstLeft = this.#waiting.findIndex(({ dueAt }) => dueAt > now)
+    const due = firstLeft < 0 ? this.#waiting : this.#waiting.slice(0, firstLeft)
+    if (due.length === 0) return
+    this.#waiting = firstLeft < 0 ? [] : this.#waiting.slice(firstLeft)
+    for (const { reply, send } of due) send(reply)
+  }
+}

@@ -1,0 +1,42 @@
+/** Which addresses use far more of something than the others do, from a sketch of what each has used lately. */
+
+import { countedAddress } from '../domain/rate-limit.ts'
+import { DecayingSketch, type SketchKey, sketchKey } from './decaying-sketch.ts'
+import { isHeavy } from './overload.ts'
+
+export const addressKey = (address: string): SketchKey => sketchKey(countedAddress(address))
+
+export class HeavyAddresses {
+  readonly #usage: DecayingSketch
+  #users = 0
+  #total = 0
+
+  constructor(halfLifeMs: number) {
+    this.#usage = new DecayingSketch(halfLifeMs)
+  }
+
+  count(key: SketchKey, amount: number, now: number): void {
+    this.#usage.add(key, amount, now)
+  }
+
+  amount(key: SketchKey, now: number): number {
+    return this.#usage.amount(key, now)
+  }
+
+  /**
+   * Updates users and total, which `isHeavy` compares with. It walks over the sketch, which takes some µs.
+   * @param leastShare of the total that makes an address a user; at least an amount of one does.
+   * @returns whether any address is heavy.
+   */
+  look(now: number, leastShare = 0): boolean {
+    this.#total = this.#usage.total(now)
+    const { users, largest } = this.#usage.profile(Math.max(1, this.#total * leastShare), now)
+    this.#users = users
+    return isHeavy(largest, this.#total, users)
+  }
+
+  /** Compared with the users of the last look. */
+  isHeavy(key: SketchKey, now: number): boolean {
+    return isHeavy(this.#usage.amount(key, now), this.#total, this.#users)
+  }
+}

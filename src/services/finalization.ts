@@ -1,0 +1,173 @@
+/** Finalize (RFC 8555 §7.4): checks the CSR of a ready order, then has it issued (the steps of issuance.ts). */
+
+import { type CsrPolicy, checkCsr, commonNameOf } from '../domain/csr-check.ts'
+import { checkIdentifiers, type IdentifierPolicy } from '../domain/identifier-policy.ts'
+import type { Order } from '../domain/records.ts'
+import { sharedRuns } from '../shared/lib/once.ts'
+import { within } from '../shared/lib/time-limit.ts'
+import { type Csr, CsrError, parseCsr } from '../shared/pki/csr.ts'
+import { hashSpki } from '../shared/pki/spki.ts'
+import { Problem } from '../shared/protocol/problem.ts'
+import type { CertificateStore } from '../store/certificate-store.ts'
+import type { IssuanceStore } from '../store/issuance-store.ts'
+import type { KnownAccount } from './account-cache.ts'
+import type { AccountRules } from './account-rules.ts'
+import type { RequireFreshCaa } from './caa-freshness.ts'
+import type { FlowCache } from './flow-cache.ts'
+import type { BuiltCertificate, Completion, Issuance, Issuing } from './issuance.ts'
+import type { Ordering } from './ordering.ts'
+import type { Quotas } from './quotas.ts'
+import { countedIdentifiers, type RateLimiter } from './rate-limiter.ts'
+
+export interface FinalizePolicy {
+  csr: Omit<CsrPolicy, 'keyTypes'>
+  identifiers: IdentifierPolicy
+  /** How long a finalize reply waits for the certificate before it says `processing`. */
+  finalizeWaitMs: number
+}
+
+export interface FinalizationOptions {
+  issuance: Issuance
+  orders: Pick<Ordering, 'findOrder'>
+  store: Pick<IssuanceStore, 'findKey'>
+  certificates: Pick<CertificateStore, 'isKeyBlocked'>
+  rules: AccountRules
+  quotas: Quotas
+  limits: Pick<RateLimiter, 'charge'>
+  /** Absent where CAA is not enforced. */
+  requireFreshCaa?: RequireFreshCaa | undefined
+  /** Answers the reads that follow a finalize from memory. */
+  flowCache?: FlowCache | undefined
+  policy: FinalizePolicy
+}
+
+export interface FinalizeRequest {
+  orderId: string
+  /** DER */
+  csr: Buffer
+  now: Date
+  /** Whether the client has disconnected. */
+  isGone(): boolean
+}
+
+/** CAA checks are shown for open orders only. */
+export function issuedOrder({ caaCheckedAt: _, ...order }: Order, certificateId: string): Order {
+  return { ...order, status: 'valid', certificateId }
+}
+
+const LATER: Completion = { outcome: 'left to recovery' }
+
+export class Finalization {
+  readonly #options: FinalizationOptions
+  readonly #runs = sharedRuns<Order>()
+
+  constructor(options: FinalizationOptions) {
+    this.#options = options
+  }
+
+  /**
+   * Equal requests share one run while it is under way.
+   * @returns the order: valid, or processing when the certificate takes longer than `finalizeWaitMs`; ready when it
+   *   changed twice during the checks
+   * @throws Problem malformed 404, unauthorized, orderNotReady (also when another key has won the order), badCSR,
+   *   malformed (certificateValidity), rejectedIdentifier, caa, dns, compound, rateLimited, serverInternal 503 when no
+   *   issuer is reachable; StaleAccountError
+   */
+  finalize(known: KnownAccount, request: FinalizeRequest): Promise<Order> {
+    const { accountId, keyVersion } = known.requester
+    const key = `${request.orderId} ${accountId} ${keyVersion} ${request.csr.toString('latin1')}`
+    return this.#runs(key, (isGone) => this.#run(known, { ...request, isGone }), request.isGone)
+  }
+
+  async #run(known: KnownAccount, request: FinalizeRequest): Promise<Order> {
+    const order = await this.#attempt(known, request, await this.#read(known, request))
+    // The order changed during the checks; retry once with fresh data.
+    return order.status === 'ready' ? this.#attempt(known, request, order) : order
+  }
+
+  #read({ requester }: KnownAccount, { orderId }: FinalizeRequest): Promise<Order> {
+    return this.#options.orders.findOrder(requester, orderId)
+  }
+
+  /** @returns the order; ready when it changed during the checks */
+  async #attempt(known: KnownAccount, request: FinalizeRequest, order: Order): Promise<Order> {
+    const { issuance, flowCache, quotas } = this.#options
+    const { requester } = known
+    const built = await this.#build(known, request, order)
+    const stamp = flowCache?.stampAccount(requester)
+    const issuing = await quotas.within('certificates', requester.accountId, () =>
+      issuance.begin(built, { id: order.id, requester, csrProfileId: order.csrProfileId }, request.now, request.isGone),
+    )
+    if (!issuing) return this.#afterLostBegin(known, request, built)
+
+    const { outcome, der } = await this.#completion(issuing, built)
+    if (outcome === 'left to recovery') return { ...order, status: 'processing' }
+    // Another instance has settled the order, one way or the other.
+    if (!der) return this.#read(known, request)
+    const valid = issuedOrder(order, issuing.certificateId)
+    const issuerFingerprint = await issuance.saveIssuer(built.issuer)
+    if (stamp) flowCache?.issued(stamp, valid, { id: issuing.certificateId, der, issuerFingerprint })
+    return valid
+  }
+
+  #completion(issuing: Issuing, { findings }: BuiltCertificate): Promise<Completion> {
+    const { issuance, policy } = this.#options
+    return within(issuance.complete(issuing, findings), policy.finalizeWaitMs, LATER)
+  }
+
+  /** Steps 1 and 2. */
+  async #build(known: KnownAccount, request: FinalizeRequest, order: Order): Promise<BuiltCertificate> {
+    const { issuance, rules, limits, policy } = this.#options
+    requireReady(order)
+    issuance.requireSigning()
+    const csr = readCsr(request.csr)
+    const profile = issuance.requireProfile(order.profile)
+    checkCsr(csr, order.identifiers, known.key.spki(), { ...policy.csr, keyTypes: profile.keyTypes })
+    checkIdentifiers(order.identifiers, policy.identifiers, await rules.allowlistOf(order.accountId))
+    await rules.checkCsr(csr, order, request.now)
+    // Last of the checks: the only one that can cost DNS queries.
+    const caa = this.#options.requireFreshCaa?.(known.requester, order, request.now)
+    if (caa) await caa
+    const subject = { spki: csr.spki, identifiers: order.identifiers, commonName: commonNameOf(csr) }
+    const built = await issuance.build(subject, profile, order, request.now)
+    // Charged here and not at new-order: a stranger cannot use up the limit of another's name.
+    const counted = order.isExempt ? undefined : limits.charge(countedIdentifiers(order.identifiers))
+    if (counted) await counted
+    return built
+  }
+
+  /** The order was not ready any more, or the key may not be certified. */
+  async #afterLostBegin(known: KnownAccount, request: FinalizeRequest, { subject }: BuiltCertificate): Promise<Order> {
+    const { certificates, store } = this.#options
+    const spkiSha256 = hashSpki(subject.spki)
+    if (await certificates.isKeyBlocked(spkiSha256))
+      throw new Problem('badCSR', 'the key of the CSR was revoked as compromised')
+    const current = await this.#read(known, request)
+    if (current.status === 'ready') return current
+    // A client told "valid" takes the certificate for one of its own key (RFC 8555 §7.4).
+    const winner = await store.findKey(request.orderId)
+    if (!winner?.equals(spkiSha256)) requireReady(current)
+    return current
+  }
+}
+
+function readCsr(der: Buffer): Csr {
+  try {
+    return parseCsr(der)
+  } catch (error) {
+    if (error instanceof CsrError) throw new Problem('badCSR', error.message, { cause: error })
+    throw error
+  }
+}
+
+const NOT_READY_DETAIL = {
+  pending: 'not all of its authorizations are valid yet',
+  processing: 'it is being issued already',
+  valid: 'its certificate has been issued already',
+  invalid: 'it is invalid; create a new order',
+} as const
+
+function requireReady(order: Order): void {
+  if (order.status !== 'ready')
+    throw new Problem('orderNotReady', `the order is ${order.status}: ${NOT_READY_DETAIL[order.status]}`)
+}
