@@ -32,7 +32,7 @@ import { createValidationWaits, type WaitEvents } from '../services/validation-w
 import { openChangeCounters } from '../shared/lib/change-counters.ts'
 import { openSharedTable } from '../shared/lib/shared-table.ts'
 import type { Nonces } from '../shared/protocol/nonce.ts'
-import { createUrls } from '../shared/protocol/urls.ts'
+import { Urls } from '../shared/protocol/urls.ts'
 import { createAccountStore } from '../store/account-store.ts'
 import { createAllowlistStore } from '../store/allowlist-store.ts'
 import { type AuthorizationStore, createAuthorizationStore } from '../store/authorization-store.ts'
@@ -275,7 +275,7 @@ export function createAcmeContext(parts: AcmeParts): AcmeContext {
   })
   const issuance = createThreadIssuance(shared, flowCache?.issuance(stores.issuance))
   return {
-    urls: createUrls(urlSettings(config)),
+    urls: new Urls(urlSettings(config)),
     settings: acmeSettings(config),
     nonces,
     limits,
