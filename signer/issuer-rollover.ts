@@ -1,7 +1,7 @@
 /**
- * New issuers for a running daemon: SIGHUP reads the configuration again and puts its issuers in place of the old ones, all or
- * none. Keys that are configured as before go on without being opened again; requests that are under way end with the
- * issuer they began with.
+ * New issuers for a running daemon: SIGHUP reads the configuration again and puts its issuers in
+ * place of the old ones, all or none. Keys that are configured as before go on without being opened
+ * again; requests that are under way end with the issuer they began with.
  */
 
 import { isDeepStrictEqual } from 'node:util'
@@ -10,7 +10,10 @@ import type { SignerConfig } from './config.ts'
 import { closeKeys, type IssuerOptions, loadIssuers } from './issuers.ts'
 import type { SigningService } from './signing.ts'
 
-/** What waits for a key that is replaced does so until its deadline or for `session_wait`, which is 30 s unless it is set. */
+/**
+ * What waits for a key that is replaced does so until its deadline or for `session_wait`,
+ * which is 30 s unless it is set.
+ */
 const LAST_USE_MS = 30_000
 
 export class IssuerRollover {

@@ -1,4 +1,6 @@
-/** From an accepted request to a signature that may leave: rate, key, audit chain, in this order. */
+/**
+ * From an accepted request to a signature that may leave: rate, key, audit chain, in this order.
+ */
 
 import type { AuditChain } from './audit/chain.ts'
 import type { AuditRecord } from './audit/line.ts'
@@ -40,7 +42,8 @@ export async function signAndRecord(
   }
   const { key, queue } = issuer
   const made = queue ? queue.run(waitUntil(key, deadlineAt), make) : make()
-  // No `await` for what is there already: it would put off the audit line until the whole chunk has been signed.
+  // No `await` for what is there already: it would put off the audit line until
+  // the whole chunk has been signed.
   const signature = Buffer.isBuffer(made) ? made : await made
   await audit.append({ ...record, issuer: issuer.id })
   counters.signatures += 1

@@ -1,5 +1,6 @@
 /**
- * `beginCrl`, `appendCrl`, `signCrl`: signs one TBSCertList (RFC 5280 §5.1.2) with an issuer key, read piece by piece.
+ * `beginCrl`, `appendCrl`, `signCrl`: signs one TBSCertList (RFC 5280 §5.1.2) with an
+ * issuer key, read piece by piece.
  *
  * The number is written down before the key is used, the audit line before the signature leaves.
  */

@@ -1,4 +1,7 @@
-/** `testSign`: a real signature that is good for nothing, to learn whether signing works, audit chain included. */
+/**
+ * `testSign`: a real signature that is good for nothing, to learn whether
+ * signing works, audit chain included.
+ */
 
 import { sha256Hex } from '../audit/line.ts'
 import { TEST_MESSAGE } from '../protocol.ts'

@@ -1,4 +1,6 @@
-/** Life cycle of authorizations, and the statuses of their challenges (RFC 8555 §7.1.6). Pure: no clock, no database. */
+/** Life cycles of authorizations and of their challenges (RFC 8555 §7.1.6). Pure: no clock, no database. */
+
+import { keysOf } from '../shared/lib/keys.ts'
 
 export type AuthorizationStatus = 'pending' | 'valid' | 'invalid' | 'deactivated' | 'expired' | 'revoked'
 
@@ -13,16 +15,19 @@ export const AUTHORIZATION = {
   revoked: {},
 } as const satisfies Record<AuthorizationStatus, Partial<Record<AuthorizationEvent, AuthorizationStatus>>>
 
-export const AUTHORIZATION_STATUSES = Object.keys(AUTHORIZATION) as AuthorizationStatus[]
+export const AUTHORIZATION_STATUSES = keysOf<AuthorizationStatus>(AUTHORIZATION)
 
 export type ChallengeStatus = 'pending' | 'processing' | 'valid' | 'invalid'
 
-/** Statuses in which `event` is allowed: the compare-and-swap guard the store puts in its WHERE. */
-export function authorizationStatusesAllowing(event: AuthorizationEvent): AuthorizationStatus[] {
-  return AUTHORIZATION_STATUSES.filter((status) => event in AUTHORIZATION[status])
-}
+type ChallengeEvent = 'claim' | 'release' | 'validated' | 'failed'
 
-/** Statuses that nothing changes any more. */
-export const FINAL_AUTHORIZATION_STATUSES = AUTHORIZATION_STATUSES.filter(
-  (status) => Object.keys(AUTHORIZATION[status]).length === 0,
-)
+/**
+ * `claim`: a client triggers it, or an instance adopts it; `release`: its instance stops (ARCHITECTURE.md, life of a
+ * challenge). A first attempt without a claim decides a pending one.
+ */
+export const CHALLENGE = {
+  pending: { claim: 'processing', validated: 'valid', failed: 'invalid' },
+  processing: { release: 'pending', validated: 'valid', failed: 'invalid' },
+  valid: {},
+  invalid: {},
+} as const satisfies Record<ChallengeStatus, Partial<Record<ChallengeEvent, ChallengeStatus>>>

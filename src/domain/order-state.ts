@@ -1,5 +1,6 @@
 /** Order life cycle (RFC 8555 §7.1.6). Pure: no clock, no database. */
 
+import { keysOf } from '../shared/lib/keys.ts'
 import type { AuthorizationStatus } from './authorization-state.ts'
 
 export type OrderStatus = 'pending' | 'ready' | 'processing' | 'valid' | 'invalid'
@@ -15,14 +16,22 @@ export const ORDER = {
   invalid: {},
 } as const satisfies Record<OrderStatus, Partial<Record<OrderEvent, OrderStatus>>>
 
-export const ORDER_STATUSES = Object.keys(ORDER) as OrderStatus[]
+export const ORDER_STATUSES = keysOf<OrderStatus>(ORDER)
+
+export type StoredOrderStatus = 'open' | Exclude<OrderStatus, 'pending' | 'ready'>
 
 /**
- * What the database keeps: `open` until finalize, because pending, ready and the invalidity of a rejected or expired
- * order follow from its authorizations and its expiry. One write fewer for each authorization of each order.
+ * What the database keeps: `open` until finalize. Pending, ready and rejected follow from the authorizations, which saves
+ * one write for each authorization of each order.
  */
-export const STORED_ORDER_STATUSES = ['open', 'processing', 'valid', 'invalid'] as const
-export type StoredOrderStatus = (typeof STORED_ORDER_STATUSES)[number]
+export const STORED_ORDER = {
+  open: { finalize: ORDER.ready.finalize, expired: ORDER.ready.expired },
+  processing: ORDER.processing,
+  valid: ORDER.valid,
+  invalid: ORDER.invalid,
+} as const satisfies Record<StoredOrderStatus, Partial<Record<OrderEvent, StoredOrderStatus>>>
+
+export const STORED_ORDER_STATUSES = keysOf<StoredOrderStatus>(STORED_ORDER)
 
 export interface OrderFacts {
   stored: StoredOrderStatus

@@ -21,16 +21,16 @@ export function isPassing(error: unknown): boolean {
  * @returns whether this very signature is recorded, by now or since before; false also when the thread ends.
  */
 export async function recordLate(
-  { complete }: Pick<IssuanceStore, 'complete'>,
-  { findBySerial }: Pick<CertificateStore, 'findBySerial'>,
+  store: Pick<IssuanceStore, 'complete'>,
+  certificates: Pick<CertificateStore, 'findBySerial'>,
   issued: IssuedCertificate & { serialNumber: string },
   recordUntil: number,
 ): Promise<boolean> {
   for (;;) {
     await sleep(PAUSE_MS, undefined, { ref: false })
     try {
-      if (performance.now() < recordUntil && (await complete(issued))) return true
-      const known = await findBySerial(Buffer.from(issued.serialNumber, 'hex'))
+      if (performance.now() < recordUntil && (await store.complete(issued))) return true
+      const known = await certificates.findBySerial(Buffer.from(issued.serialNumber, 'hex'))
       return known?.der.equals(issued.der) ?? false
     } catch (error) {
       if (!isPassing(error)) return false

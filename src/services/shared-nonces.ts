@@ -7,10 +7,10 @@
  */
 
 import { randomBytes } from 'node:crypto'
-import { sharedRuns } from '../shared/lib/once.ts'
+import { sharedWork } from '../shared/lib/shared-work.ts'
 import type { Nonces } from '../shared/protocol/nonce.ts'
 import { createNonceSeal, NONCE_BATCH, type NonceSeal } from '../shared/protocol/nonce-seal.ts'
-import { EPOCH_LEAD_SECONDS, type NonceEpoch, type NonceStore, type Redemption } from '../store/nonce-store.ts'
+import { EPOCH_LEAD_SECONDS, type NonceEpoch, type NonceStore } from '../store/nonce-store.ts'
 
 export interface SharedNonces extends Nonces {
   /** Takes over what the database knows about epochs now. */
@@ -40,8 +40,8 @@ const KEY_BYTES = 32
 
 export const makeNonceKey = () => randomBytes(KEY_BYTES)
 
-/** How old a look at the epochs may be for nonces that no signature vouches for: a flood of them is no flood of statements. */
-const RECENT_LOOK_MS = 50
+/** A flood of nonces that nobody issued is no flood of statements; a client that repeats once waits this long at most. */
+const LOOKS = { intervalMs: 50, mostWaiting: 1_024 }
 
 /** A restore may bring an epoch's number back with another key. */
 const isSame = (one: NonceEpoch, other: NonceEpoch) =>
@@ -55,11 +55,8 @@ export async function openSharedNonces(store: NonceStore, expirySeconds: number)
   let batch: string[] = []
   let batchMadeMs = 0
   let batchSeal: NonceSeal | undefined
-  let lookedAt = Number.NEGATIVE_INFINITY
-  const shared = sharedRuns<void>()
 
   async function refresh(): Promise<void> {
-    const askedAt = performance.now()
     const known = [...epochs.values()]
     const found = (await store.epochs()).map((epoch): [string, OpenEpoch] => {
       const seal =
@@ -67,7 +64,6 @@ export async function openSharedNonces(store: NonceStore, expirySeconds: number)
       return [markOf(epoch.id), { ...epoch, seal }]
     })
     epochs = new Map(found)
-    lookedAt = askedAt
   }
 
   /** After a crash of the database no epoch is left, and nobody needs to wait for the supervisor to make the next. */
@@ -76,13 +72,6 @@ export async function openSharedNonces(store: NonceStore, expirySeconds: number)
     if (epochs.size > 0) return
     await store.renew(makeNonceKey, epochLifeSeconds(expirySeconds))
     await refresh()
-  }
-
-  async function redeem(epochId: number, unsealed: Omit<Redemption, 'epochId'>): Promise<boolean> {
-    const isFirst = await store.redeem({ epochId, ...unsealed })
-    // It was used before, or its epoch is over.
-    if (!isFirst) lookedAt = Number.NEGATIVE_INFINITY
-    return isFirst
   }
 
   /** The newest that has begun; the newest of all if the local clock has none begun. */
@@ -119,10 +108,8 @@ export async function openSharedNonces(store: NonceStore, expirySeconds: number)
     open(nonce, nowMs) {
       const epoch = epochs.get(nonce.charAt(0))
       const unsealed = epoch?.seal.unseal(nonce.slice(1), nowMs)
-      return epoch && unsealed && { redeem: () => redeem(epoch.id, unsealed) }
+      return epoch && unsealed && { redeem: () => store.redeem({ epochId: epoch.id, ...unsealed }) }
     },
-    async ensureCurrent() {
-      if (performance.now() - lookedAt > RECENT_LOOK_MS) await shared('', renew)
-    },
+    ensureCurrent: sharedWork(renew, LOOKS),
   }
 }

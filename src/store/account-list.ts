@@ -4,7 +4,7 @@
  */
 
 import { z } from 'zod/v4'
-import { ACCOUNT_STATUSES, type AccountStatus } from '../domain/records.ts'
+import { ACCOUNT_STATUSES, type AccountStatus } from '../domain/account-state.ts'
 import {
   allOf,
   behind,
@@ -16,7 +16,8 @@ import {
   upTo,
   type Walk,
 } from './list-page.ts'
-import { type DatabasePool, rowsOf, sql } from './slonik.ts'
+import { constantSql, type DatabasePool, rowsOf, sql } from './slonik.ts'
+import { account } from './status-sql.ts'
 
 export interface AccountFilter {
   status?: AccountStatus
@@ -52,7 +53,7 @@ export async function listAccounts(
   const fits: Fragment[] = [
     ...(status === undefined ? [] : [sql.fragment`a.status = ${status}`]),
     // So that the partial index counts for whichever of the two.
-    ...(status === undefined || status === 'valid' ? [] : [sql.fragment`a.status <> 'valid'`]),
+    ...(status === undefined || status === 'valid' ? [] : [constantSql(`a.status ${account.isNot('valid')}`)]),
     ...(contact === undefined ? [] : [sql.fragment`a.contacts @> ${sql.array([contact], 'text')}`]),
     ...(eabKid === undefined
       ? []

@@ -1,9 +1,11 @@
 /** SQL of accounts. Batched where it is on the issuance path. */
 
-import type { Account, AccountStatus } from '../domain/records.ts'
+import type { AccountStatus } from '../domain/account-state.ts'
+import type { Account } from '../domain/records.ts'
 import type { Batched } from '../shared/lib/batcher.ts'
 import type { ExternalAccountBinding } from '../shared/protocol/external-account-binding.ts'
 import { batched, type Database, type Statement } from './database.ts'
+import { account, authorization } from './status-sql.ts'
 
 /** Who makes a request: the account, and which of its keys the signature was checked with. */
 export interface Requester {
@@ -90,14 +92,17 @@ const CREATE: Statement = {
 
 const UPDATE_CONTACTS: Statement = {
   name: 'account-update-contacts',
-  text: `UPDATE accounts SET contacts = $3 WHERE id = $1 AND key_version = $2 AND status = 'valid' RETURNING ${COLUMNS}`,
+  text: `
+    UPDATE accounts SET contacts = $3 WHERE id = $1 AND key_version = $2 AND status ${account.is('valid')}
+    RETURNING ${COLUMNS}`,
 }
 
 const AGREE_TO_TERMS: Statement = {
   name: 'account-agree-to-terms',
   // accounts_pkey, one row
   text: `
-    UPDATE accounts SET terms_agreed = true, terms_version = $2 WHERE id = $1 AND status = 'valid' RETURNING ${COLUMNS}`,
+    UPDATE accounts SET terms_agreed = true, terms_version = $2 WHERE id = $1 AND status ${account.is('valid')}
+    RETURNING ${COLUMNS}`,
 }
 
 /** Rows of one statement of an operator's command: the others wait for milliseconds. */
@@ -111,7 +116,7 @@ const AGREE_ALL_TO_TERMS: Statement = {
       SELECT id FROM accounts WHERE id > $2 ORDER BY id LIMIT ${TERMS_PAGE}
     ), agreed AS (
       UPDATE accounts a SET terms_agreed = true, terms_version = $1
-        FROM page WHERE a.id = page.id AND a.status = 'valid' AND a.terms_version IS DISTINCT FROM $1
+        FROM page WHERE a.id = page.id AND a.status ${account.is('valid')} AND a.terms_version IS DISTINCT FROM $1
       RETURNING a.id
     )
     SELECT (SELECT count(*)::integer FROM agreed) AS agreed, (SELECT id FROM page ORDER BY id DESC LIMIT 1) AS last_id`,
@@ -124,10 +129,12 @@ const DEACTIVATE: Statement = {
   // belong to can only be reached through the account.
   text: `
     WITH gone AS (
-      UPDATE accounts SET status = 'deactivated' WHERE id = $1 AND key_version = $2 AND status = 'valid' RETURNING ${COLUMNS}
+      UPDATE accounts SET status = ${account.after('deactivate')}
+       WHERE id = $1 AND key_version = $2 AND status ${account.allows('deactivate')} RETURNING ${COLUMNS}
     ), authorizations_gone AS (
-      UPDATE authorizations SET status = 'deactivated', validating_by = NULL, validating_since = NULL
-       WHERE account_id = (SELECT id FROM gone) AND (status = 'valid' OR status = 'pending' AND validating_by IS NOT NULL)
+      UPDATE authorizations SET status = ${authorization.after('deactivate')}, validating_by = NULL, validating_since = NULL
+       WHERE account_id = (SELECT id FROM gone)
+         AND (status ${authorization.is('valid')} OR status ${authorization.is('pending')} AND validating_by IS NOT NULL)
     )
     SELECT ${COLUMNS} FROM gone`,
 }
@@ -144,7 +151,7 @@ const CHANGE_KEY: Statement = {
     UPDATE accounts SET jwk = $3, thumbprint = $4, key_version = key_version + 1,
            former_thumbprints =
              (former_thumbprints || thumbprint)[greatest(1, cardinality(former_thumbprints) + 2 - ${MAX_FORMER_KEYS}):]
-     WHERE id = $1 AND key_version = $2 AND status = 'valid'
+     WHERE id = $1 AND key_version = $2 AND status ${account.is('valid')}
        AND NOT EXISTS (SELECT FROM accounts other WHERE other.thumbprint = $4)
     RETURNING ${COLUMNS}`,
 }

@@ -1,25 +1,24 @@
 /** The row of an authorization, whole: for every statement that gives one back. */
 
-import { type AuthorizationStatus, authorizationStatusesAllowing } from '../domain/authorization-state.ts'
+import type { AuthorizationStatus } from '../domain/authorization-state.ts'
 import type { Authorization, ChallengeAttempt } from '../domain/records.ts'
 import type { ChallengeType } from '../shared/protocol/challenge.ts'
 import type { IdentifierType } from '../shared/protocol/identifier.ts'
-
-const MAY_EXPIRE = authorizationStatusesAllowing('expire').map((status) => `'${status}'`)
+import { authorization } from './status-sql.ts'
 
 /** Of the table as `z`. An authorization whose time is over reads as expired, whether or not its row says so already. */
-export const STATUS_NOW = `CASE WHEN z.status IN (${MAY_EXPIRE}) AND z.expires_at <= now() THEN 'expired' ELSE z.status END`
+export const STATUS_NOW = `CASE WHEN z.status ${authorization.allows('expire')} AND z.expires_at <= now() THEN ${authorization.after('expire')} ELSE z.status END`
 
 /** Whether an order `o` has authorizations, all of them there, and each pending or valid. */
 export const ALL_ALIVE = (o: string) => `(
-         (SELECT count(*) FILTER (WHERE z.status IN (${MAY_EXPIRE}) AND z.expires_at > now())
+         (SELECT count(*) FILTER (WHERE z.status ${authorization.allows('expire')} AND z.expires_at > now())
             FROM authorizations z WHERE z.id = ANY (${o}.authorization_ids)) = greatest(cardinality(${o}.authorization_ids), 1))`
 
 /** The account's valid authorization for an identifier `n` that lasts longest, and beyond `i.reuse_until`: authorizations_reusable. */
 export const reusableAuthorization = (columns: string, condition: string) => `
               SELECT ${columns} FROM authorizations r
                WHERE r.account_id = i.account_id AND r.identifier_value = n.value AND r.identifier_type = n.type
-                 AND r.wildcard = n.wildcard AND r.status = 'valid' AND r.expires_at > i.reuse_until
+                 AND r.wildcard = n.wildcard AND r.status ${authorization.is('valid')} AND r.expires_at > i.reuse_until
                  AND ${condition}
                ORDER BY r.expires_at DESC LIMIT 1`
 

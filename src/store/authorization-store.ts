@@ -9,6 +9,7 @@ import { type AuthorizationRow, COLUMNS, decode, reusableAuthorization } from '.
 import { type ChallengeStore, createChallengeStore } from './challenge-store.ts'
 import { batched, type Database, type Statement } from './database.ts'
 import type { AuthorizationCandidate } from './order-store.ts'
+import { account, authorization } from './status-sql.ts'
 
 export interface PreAuthorization {
   requester: Requester
@@ -34,7 +35,7 @@ const FIND: Statement = {
   text: `
     SELECT i.ord::integer, a.id IS NULL AS stale, ${COLUMNS}
       FROM unnest($1::uuid[], $2::uuid[], $3::integer[]) WITH ORDINALITY AS i (id, account_id, key_version, ord)
-      LEFT JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status = 'valid'
+      LEFT JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status ${account.is('valid')}
       LEFT JOIN authorizations z ON z.id = i.id`,
 }
 
@@ -46,7 +47,8 @@ const CREATE: Statement = {
   // accounts_pkey, authorizations_reusable
   text: `
     WITH i AS (
-      SELECT id AS account_id, $10::timestamptz AS reuse_until FROM accounts WHERE id = $1 AND key_version = $2 AND status = 'valid'
+      SELECT id AS account_id, $10::timestamptz AS reuse_until FROM accounts WHERE id = $1 AND key_version = $2
+         AND status ${account.is('valid')}
     ), n AS (
       SELECT $3::uuid AS id, $4::text AS type, $5::text AS value, $6::boolean AS wildcard
     ), reused AS (
@@ -65,7 +67,7 @@ const CREATE_APPROVED: Statement = {
   text: `
     WITH i AS (
       SELECT 1 AS ord, a.id AS account_id, $10::timestamptz AS reuse_until, $11::inet AS address, $12::jsonb AS record
-        FROM accounts a WHERE a.id = $1 AND a.key_version = $2 AND a.status = 'valid'
+        FROM accounts a WHERE a.id = $1 AND a.key_version = $2 AND a.status ${account.is('valid')}
     ), approver AS MATERIALIZED (${approversOf('i')}
     ), n AS (
       SELECT $3::uuid AS id, $4::text AS type, $5::text AS value, $6::boolean AS wildcard
@@ -77,7 +79,8 @@ const CREATE_APPROVED: Statement = {
        CROSS JOIN LATERAL (${reusableAuthorization('r.*', '(NOT r.approved OR i.approvable)')}) r
     ), made AS (
       INSERT INTO authorizations ${CANDIDATE}, status, approved, evidence)
-      SELECT id, account_id, type, value, wildcard, $7, $8, $9, CASE WHEN approvable THEN 'valid' ELSE 'pending' END, approvable,
+      SELECT id, account_id, type, value, wildcard, $7, $8, $9,
+             CASE WHEN approvable THEN ${authorization.of('valid')} ELSE ${authorization.of('pending')} END, approvable,
              CASE WHEN approvable THEN evidence END
         FROM judged WHERE NOT EXISTS (SELECT FROM reused)
       RETURNING *
@@ -89,10 +92,10 @@ const CREATE_APPROVED: Statement = {
 const DEACTIVATE: Statement = {
   name: 'authorization-deactivate',
   text: `
-    UPDATE authorizations z SET status = 'deactivated', validating_by = NULL, validating_since = NULL
+    UPDATE authorizations z SET status = ${authorization.after('deactivate')}, validating_by = NULL, validating_since = NULL
       FROM accounts a
-     WHERE z.id = $3 AND z.account_id = $1 AND a.id = $1 AND a.key_version = $2 AND a.status = 'valid'
-       AND z.status IN ('pending', 'valid') AND z.expires_at > now()
+     WHERE z.id = $3 AND z.account_id = $1 AND a.id = $1 AND a.key_version = $2 AND a.status ${account.is('valid')}
+       AND z.status ${authorization.allows('deactivate')} AND z.expires_at > now()
     RETURNING ${COLUMNS}`,
 }
 

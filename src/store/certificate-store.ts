@@ -4,6 +4,7 @@ import type { Certificate } from '../domain/records.ts'
 import type { Batched } from '../shared/lib/batcher.ts'
 import { type Requester, STALE_ACCOUNT, type StaleAccount } from './account-store.ts'
 import { batched, type Database, type Statement } from './database.ts'
+import { account, authorization } from './status-sql.ts'
 
 export interface Revocation {
   certificateId: string
@@ -38,7 +39,7 @@ const FIND: Statement = {
   text: `
     SELECT i.ord::integer, a.id IS NULL AS stale, ${COLUMNS}
       FROM unnest($1::uuid[], $2::uuid[], $3::integer[]) WITH ORDINALITY AS i (id, account_id, key_version, ord)
-      LEFT JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status = 'valid'
+      LEFT JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status ${account.is('valid')}
       LEFT JOIN certificates c ON c.id = i.id`,
 }
 
@@ -53,7 +54,7 @@ const AUTHORIZED_NAMES: Statement = {
   text: `
     SELECT bool_and(EXISTS (
              SELECT FROM authorizations z
-              WHERE z.account_id = $1 AND z.status = 'valid' AND z.expires_at > now()
+              WHERE z.account_id = $1 AND z.status ${authorization.is('valid')} AND z.expires_at > now()
                 AND z.identifier_value = regexp_replace(name, '^\\*\\.', '') AND z.wildcard = (name LIKE '*.%')
            )) AS all_authorized
       FROM unnest($2::text[]) AS name`,
@@ -64,7 +65,7 @@ const REVOKE: Statement = {
   text: `
     WITH asking AS (
       SELECT WHERE $4::uuid IS NULL
-             OR EXISTS (SELECT FROM accounts a WHERE a.id = $4 AND a.key_version = $5 AND a.status = 'valid')
+             OR EXISTS (SELECT FROM accounts a WHERE a.id = $4 AND a.key_version = $5 AND a.status ${account.is('valid')})
     ), revoked AS (
       UPDATE certificates SET revoked_at = date_trunc('second', now()), revocation_reason = $2
        WHERE id = $1 AND revoked_at IS NULL AND EXISTS (SELECT FROM asking) RETURNING id

@@ -3,7 +3,9 @@
  * (ARCHITECTURE.md, life of a challenge).
  */
 
+import { CHALLENGE } from '../domain/authorization-state.ts'
 import type { Authorization, ChallengeAttempt } from '../domain/records.ts'
+import { type EventOf, statusAfter } from '../domain/state-table.ts'
 import type { ValidationRecord } from '../domain/validation-evidence.ts'
 import type { Batched } from '../shared/lib/batcher.ts'
 import { keysOf } from '../shared/lib/keys.ts'
@@ -16,6 +18,7 @@ import {
 import { type Requester, STALE_ACCOUNT, type StaleAccount } from './account-store.ts'
 import { type AuthorizationRow, COLUMNS, decode } from './authorization-row.ts'
 import { batched, type Database, type Statement } from './database.ts'
+import { account, authorization, challenge } from './status-sql.ts'
 
 /** What became of a triggered challenge after one more attempt. */
 export interface AttemptResult {
@@ -112,14 +115,14 @@ const TRIGGER: Statement = {
   text: `
     UPDATE authorizations z
        SET attempts = z.attempts || jsonb_build_object(
-             ${TRIGGERED}, jsonb_build_object('status', 'processing', 'tries', 0, 'thumbprint', a.thumbprint)),
+             ${TRIGGERED}, jsonb_build_object('status', ${challenge.after('claim')}, 'tries', 0, 'thumbprint', a.thumbprint)),
            validating_by = coalesce(nullif(z.validating_by, ${NOBODY}), i.instance_id), validating_since = now()
       FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[], $5::text[], $6::integer[]) WITH ORDINALITY
         AS i (id, account_id, key_version, instance_id, type, place, ord)
-      JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status = 'valid'
-     WHERE z.id = i.id AND z.account_id = i.account_id AND z.status = 'pending' AND z.expires_at > now()
+      JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status ${account.is('valid')}
+     WHERE z.id = i.id AND z.account_id = i.account_id AND z.status ${authorization.is('pending')} AND z.expires_at > now()
        AND (i.type = ANY (z.offered) OR z.offered[i.place] <> ALL ('{${Object.keys(CHALLENGE_TYPES)}}'::text[]))
-       AND coalesce(z.attempts -> ${TRIGGERED} ->> 'status', 'pending') = 'pending'
+       AND coalesce(z.attempts -> ${TRIGGERED} ->> 'status', ${challenge.of('pending')}) ${challenge.allows('claim')}
     RETURNING i.ord::integer, a.former_thumbprints, z.validating_by = i.instance_id AS mine, ${COLUMNS}`,
 }
 
@@ -132,7 +135,7 @@ const TRIGGERED_BEFORE: Statement = {
            coalesce(z.validating_by = i.instance_id, false) AS mine, ${COLUMNS}
       FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[]) WITH ORDINALITY
         AS i (id, account_id, key_version, instance_id, ord)
-      LEFT JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status = 'valid'
+      LEFT JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status ${account.is('valid')}
       LEFT JOIN authorizations z ON z.id = i.id AND z.account_id = i.account_id`,
 }
 
@@ -154,24 +157,25 @@ const RECORD_ATTEMPT: Statement = {
                   $9::text[])
              WITH ORDINALITY AS i (id, type, attempt, outcome, instance_id, valid_for, retry_in, evidence, thumbprint, ord),
            accounts a
-     WHERE z.id = i.id AND z.status = 'pending' AND z.expires_at > now()
-       AND a.id = z.account_id AND a.status = 'valid'
-       AND CASE coalesce(z.attempts -> i.type ->> 'status', 'pending')
-             WHEN 'processing' THEN z.validating_by = i.instance_id
+     WHERE z.id = i.id AND z.status ${authorization.allows('validated')} AND z.expires_at > now()
+       AND a.id = z.account_id AND a.status ${account.is('valid')}
+       AND CASE coalesce(z.attempts -> i.type ->> 'status', ${challenge.of('pending')})
+             WHEN ${challenge.of('processing')} THEN z.validating_by = i.instance_id
                                     AND coalesce(z.attempts -> i.type ->> 'thumbprint' = i.thumbprint, true)
-             WHEN 'pending' THEN a.thumbprint = i.thumbprint
+             WHEN ${challenge.of('pending')} THEN a.thumbprint = i.thumbprint
                                  AND coalesce(nullif(z.validating_by, ${NOBODY}), i.instance_id) = i.instance_id
              ELSE false END
     RETURNING i.ord::integer`,
 }
 
-/** The attempts of an authorization with those of one status moved to another. */
-const movedAttempts = (from: string, to: string) => `(
-         SELECT jsonb_object_agg(type, CASE attempt ->> 'status' WHEN '${from}' THEN attempt || '{"status": "${to}"}' ELSE attempt END)
+/** The attempts of an authorization `z`, with those moved that `event` may move. */
+const movedAttempts = (event: EventOf<typeof CHALLENGE>) => `(
+         SELECT jsonb_object_agg(type, CASE WHEN attempt ->> 'status' ${challenge.allows(event)}
+                                            THEN attempt || '{"status": "${statusAfter(CHALLENGE, event)}"}' ELSE attempt END)
            FROM jsonb_each(z.attempts) AS t (type, attempt))`
 
-/** What is nobody's or was its dead instance's is pending or processing; with an owner again it is processing. */
-const CLAIM = `validating_by = $1, validating_since = now(), attempts = ${movedAttempts('pending', 'processing')}`
+/** Challenges of a lost claim are pending or processing; with an owner again they are processing. */
+const CLAIM = `validating_by = $1, validating_since = now(), attempts = ${movedAttempts('claim')}`
 
 /** Instances alive are those that hold their presence lock (instance-presence.ts). */
 const ADOPT: Statement = {
@@ -180,13 +184,13 @@ const ADOPT: Statement = {
   text: `
     WITH abandoned AS (
       SELECT id FROM authorizations
-       WHERE validating_by IS NOT NULL AND validating_by <> $1 AND status = 'pending' AND expires_at > now()
+       WHERE validating_by IS NOT NULL AND validating_by <> $1 AND status ${authorization.is('pending')} AND expires_at > now()
          AND attempts ?| $2
          AND (validating_by NOT IN (SELECT live_instances()) OR validating_since < now() - make_interval(secs => $3))
        ORDER BY validating_since LIMIT $4 FOR UPDATE SKIP LOCKED
     )
     UPDATE authorizations z SET ${CLAIM}
-      FROM abandoned, accounts a WHERE z.id = abandoned.id AND a.id = z.account_id AND a.status = 'valid'
+      FROM abandoned, accounts a WHERE z.id = abandoned.id AND a.id = z.account_id AND a.status ${account.is('valid')}
     RETURNING a.thumbprint, a.former_thumbprints, ${COLUMNS}`,
 }
 
@@ -201,7 +205,7 @@ const OVERDUE: Statement = {
   text: `
     SELECT id, attempts FROM authorizations
      WHERE validating_by = $1 AND validating_since < now() - interval '${OVERDUE_SECONDS} seconds'
-       AND status = 'pending' AND expires_at > now()
+       AND status ${authorization.is('pending')} AND expires_at > now()
      ORDER BY validating_since LIMIT ${MAX_OVERDUE}`,
 }
 
@@ -211,8 +215,8 @@ const READOPT: Statement = {
   text: `
     UPDATE authorizations z SET ${CLAIM}
       FROM accounts a
-     WHERE z.id = ANY ($2::uuid[]) AND z.validating_by = $1 AND z.status = 'pending' AND z.expires_at > now()
-       AND a.id = z.account_id AND a.status = 'valid'
+     WHERE z.id = ANY ($2::uuid[]) AND z.validating_by = $1 AND z.status ${authorization.is('pending')} AND z.expires_at > now()
+       AND a.id = z.account_id AND a.status ${account.is('valid')}
     RETURNING a.thumbprint, a.former_thumbprints, ${COLUMNS}`,
 }
 
@@ -222,7 +226,7 @@ const RENEW: Statement = {
   text: `
     UPDATE authorizations z SET validating_since = now()
       FROM unnest($1::uuid[], $2::integer[]) WITH ORDINALITY AS i (id, instance_id, ord)
-     WHERE z.id = i.id AND z.validating_by = i.instance_id AND z.status = 'pending' AND z.expires_at > now()
+     WHERE z.id = i.id AND z.validating_by = i.instance_id AND z.status ${authorization.is('pending')} AND z.expires_at > now()
     RETURNING i.ord::integer`,
 }
 
@@ -231,8 +235,8 @@ const RELEASE: Statement = {
   // authorizations_validating
   text: `
     UPDATE authorizations z
-       SET validating_by = ${NOBODY}, validating_since = now(), attempts = ${movedAttempts('processing', 'pending')}
-     WHERE validating_by = $1 AND status = 'pending'
+       SET validating_by = ${NOBODY}, validating_since = now(), attempts = ${movedAttempts('release')}
+     WHERE validating_by = $1 AND status ${authorization.is('pending')}
     RETURNING z.id`,
 }
 

@@ -9,6 +9,7 @@ import type { Batched } from '../shared/lib/batcher.ts'
 import type { ExternalAccountBinding } from '../shared/protocol/external-account-binding.ts'
 import type { NewAccount } from './account-store.ts'
 import { batched, type Database, type Statement } from './database.ts'
+import { account, authorization, order } from './status-sql.ts'
 
 /** Without its key. */
 export interface EabCredential {
@@ -153,16 +154,18 @@ const REVOKE_ACCOUNTS: Statement = {
   // the account's open orders; a pending pre-authorization keeps its status, as nothing but the account reaches it.
   text: `
     WITH linked AS (
-      SELECT id FROM accounts WHERE eab_credential_id = $1 AND status = 'valid' FOR UPDATE
+      SELECT id FROM accounts WHERE eab_credential_id = $1 AND status ${account.allows('revoke')} FOR UPDATE
     ), revoked AS (
-      UPDATE accounts a SET status = 'revoked' FROM linked WHERE a.id = linked.id AND a.status = 'valid' RETURNING a.id
+      UPDATE accounts a SET status = ${account.after('revoke')} FROM linked
+       WHERE a.id = linked.id AND a.status ${account.allows('revoke')} RETURNING a.id
     ), concerned AS (
-      SELECT z.id FROM authorizations z JOIN revoked ON z.account_id = revoked.id WHERE z.status = 'valid'
+      SELECT z.id FROM authorizations z JOIN revoked ON z.account_id = revoked.id WHERE z.status ${authorization.is('valid')}
       UNION
-      SELECT unnest(o.authorization_ids) FROM orders o JOIN revoked ON o.account_id = revoked.id WHERE o.status = 'open'
+      SELECT unnest(o.authorization_ids) FROM orders o JOIN revoked ON o.account_id = revoked.id
+       WHERE o.status ${order.is('open')}
     ), deactivated AS (
-      UPDATE authorizations z SET status = 'deactivated', validating_by = NULL, validating_since = NULL
-        FROM concerned WHERE z.id = concerned.id AND z.status IN ('pending', 'valid')
+      UPDATE authorizations z SET status = ${authorization.after('deactivate')}, validating_by = NULL, validating_since = NULL
+        FROM concerned WHERE z.id = concerned.id AND z.status ${authorization.allows('deactivate')}
     )
     SELECT linked.id, revoked.id IS NOT NULL AS revoked FROM linked LEFT JOIN revoked USING (id) ORDER BY linked.id`,
 }

@@ -6,9 +6,9 @@
  * order would pay for, and no row is looked at twice.
  */
 
-import { authorizationStatusesAllowing } from '../domain/authorization-state.ts'
 import { lowestUuidv7 } from '../shared/lib/uuid.ts'
 import type { Database, Statement } from './database.ts'
+import { authorization, order } from './status-sql.ts'
 
 export interface ExpiryPage {
   /** Rows that were marked. */
@@ -44,12 +44,12 @@ const PAGE_SIZE = 1000
 /** A row is committed this much after its key was made, at the latest; it bounds what a statement may take. */
 const COMMIT_DELAY_MS = 5_000
 
-const expireStatement = (name: string, table: string, alive: readonly string[], mark: string): Statement => ({
+const expireStatement = (name: string, table: string, isAlive: string, mark: string): Statement => ({
   name,
   // cleanup_progress_pkey, one range of the table's primary key, and updates by key.
   text: `
     WITH page AS (
-      SELECT id, status, status IN (${alive.map((status) => `'${status}'`).join(', ')}) AS open, expires_at <= now() AS over
+      SELECT id, status, status ${isAlive} AS open, expires_at <= now() AS over
         FROM ${table}
        WHERE id > coalesce((SELECT after_id FROM cleanup_progress WHERE task = $1), '00000000-0000-0000-0000-000000000000')
          AND id < $2
@@ -70,10 +70,10 @@ const expireStatement = (name: string, table: string, alive: readonly string[], 
 const EXPIRE_ORDERS = expireStatement(
   'expire-orders',
   'orders',
-  ['open'],
+  order.allows('expired'),
   `marked AS (
-      UPDATE orders o SET status = 'invalid' FROM page
-       WHERE o.id = page.id AND page.open AND o.status = 'open' AND o.expires_at <= now()
+      UPDATE orders o SET status = ${order.after('expired')} FROM page
+       WHERE o.id = page.id AND page.open AND o.status ${order.allows('expired')} AND o.expires_at <= now()
       RETURNING o.id, o.request_key, 0 AS challenges
     ), released AS (
       DELETE FROM order_claims c USING marked WHERE c.request_key = marked.request_key AND c.order_id = marked.id
@@ -83,11 +83,11 @@ const EXPIRE_ORDERS = expireStatement(
 const EXPIRE_AUTHORIZATIONS = expireStatement(
   'expire-authorizations',
   'authorizations',
-  authorizationStatusesAllowing('expire'),
+  authorization.allows('expire'),
   `marked AS (
-      UPDATE authorizations z SET status = 'expired', validating_by = NULL, validating_since = NULL FROM page
-       WHERE z.id = page.id AND page.open AND z.status IN ('pending', 'valid') AND z.expires_at <= now()
-      RETURNING z.id, CASE page.status WHEN 'pending' THEN cardinality(z.offered) END AS challenges
+      UPDATE authorizations z SET status = ${authorization.after('expire')}, validating_by = NULL, validating_since = NULL FROM page
+       WHERE z.id = page.id AND page.open AND z.status ${authorization.allows('expire')} AND z.expires_at <= now()
+      RETURNING z.id, CASE page.status WHEN ${authorization.of('pending')} THEN cardinality(z.offered) END AS challenges
     )`,
 )
 

@@ -6,6 +6,7 @@ import type { Batched } from '../shared/lib/batcher.ts'
 import type { ProblemDocument } from '../shared/protocol/problem.ts'
 import type { Requester } from './account-store.ts'
 import { batched, type Database, type Statement } from './database.ts'
+import { account, authorization, order, quoted } from './status-sql.ts'
 
 /** What is about to be signed. */
 export interface IssuanceIntent {
@@ -83,13 +84,13 @@ const BEGIN: Statement = {
   // account_csr_profiles_pkey, blocked_keys_pkey, order_claims_pkey; one update, one delete, one insert.
   text: `
     WITH moved AS (
-      UPDATE orders o SET status = 'processing'
+      UPDATE orders o SET status = ${order.after('finalize')}
         FROM ${GIVEN_INTENTS}
-        JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status = 'valid'
-       WHERE o.id = i.order_id AND o.account_id = i.account_id AND o.status = 'open' AND o.expires_at > now()
+        JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status ${account.is('valid')}
+       WHERE o.id = i.order_id AND o.account_id = i.account_id AND o.status ${order.allows('finalize')} AND o.expires_at > now()
          -- The status stands outside the WHERE: a plan made on an empty table would take the whole of authorizations_reusable
          -- for a short way to it.
-         AND (SELECT count(*) FILTER (WHERE z.status = 'valid' AND z.expires_at > now()) FROM authorizations z
+         AND (SELECT count(*) FILTER (WHERE z.status ${authorization.is('valid')} AND z.expires_at > now()) FROM authorizations z
                WHERE z.id = ANY (o.authorization_ids)) = greatest(cardinality(o.authorization_ids), 1)
          AND NOT EXISTS (SELECT FROM blocked_keys b WHERE b.spki_sha256 = i.spki_sha256)
          AND (SELECT p.csr_profile_id FROM account_csr_profiles p WHERE p.account_id = a.id) IS NOT DISTINCT FROM i.csr_profile_id
@@ -126,8 +127,8 @@ const COMPLETE: Statement = {
        WHERE n.certificate_id = i.id
       RETURNING i.*, n.account_id, n.order_id, n.serial_number, n.issuer_fingerprint, n.spki_sha256
     ), moved AS (
-      UPDATE orders o SET status = 'valid', certificate_id = intent.id
-        FROM intent WHERE o.id = intent.order_id AND o.status = 'processing'
+      UPDATE orders o SET status = ${order.after('issued')}, certificate_id = intent.id
+        FROM intent WHERE o.id = intent.order_id AND o.status ${order.allows('issued')}
     )
     INSERT INTO certificates (id, account_id, order_id, serial_number, issuer_fingerprint, names, not_before, not_after, der,
                               spki_sha256)
@@ -143,8 +144,8 @@ const FAIL: Statement = {
     WITH intent AS (
       DELETE FROM issuance_intents WHERE certificate_id = $1 RETURNING order_id
     ), moved AS (
-      UPDATE orders o SET status = 'invalid', error = $2
-        FROM intent n WHERE o.id = n.order_id AND o.status = 'processing'
+      UPDATE orders o SET status = ${order.after('failed')}, error = $2
+        FROM intent n WHERE o.id = n.order_id AND o.status ${order.allows('failed')}
     )
     SELECT true FROM intent`,
 }
@@ -164,11 +165,11 @@ const ADOPT: Statement = {
       FROM abandoned WHERE n.certificate_id = abandoned.certificate_id
     RETURNING n.certificate_id, n.account_id, n.order_id, n.issuer_id, n.tbs,
               CASE
-                WHEN (SELECT o.expires_at <= now() FROM orders o WHERE o.id = n.order_id) THEN 'expired'
-                WHEN (SELECT a.status <> 'valid' FROM accounts a WHERE a.id = n.account_id) THEN 'account not valid'
+                WHEN (SELECT o.expires_at <= now() FROM orders o WHERE o.id = n.order_id) THEN ${quoted<Lapse>('expired')}
+                WHEN (SELECT a.status ${account.isNot('valid')} FROM accounts a WHERE a.id = n.account_id) THEN 'account not valid'
                 WHEN EXISTS (SELECT FROM blocked_keys b WHERE b.spki_sha256 = n.spki_sha256) THEN 'key blocked'
                 WHEN EXISTS (SELECT FROM orders o JOIN authorizations z ON z.id = ANY (o.authorization_ids)
-                              WHERE o.id = n.order_id AND z.status IN ('deactivated', 'revoked')) THEN 'authorization withdrawn'
+                              WHERE o.id = n.order_id AND z.status ${authorization.is('deactivated', 'revoked')}) THEN 'authorization withdrawn'
               END AS lapse`,
 }
 

@@ -11,10 +11,11 @@
 import { APPROVAL_EVIDENCE, approversOf, IS_APPROVED } from './approval.ts'
 import { ALL_ALIVE, reusableAuthorization } from './authorization-row.ts'
 import type { Statement } from './database.ts'
+import { account, authorization, order } from './status-sql.ts'
 
 /** An order that is invalid for good, though its row may still say `open` (domain/order-state.ts). */
 const IS_INVALID = `
-  (d.status = 'invalid' OR d.status = 'open' AND (d.expires_at <= now() OR NOT ${ALL_ALIVE('d')}))`
+  (d.status ${order.is('invalid')} OR d.status ${order.is('open')} AND (d.expires_at <= now() OR NOT ${ALL_ALIVE('d')}))`
 
 /** What is put into the statement where authorizations may be made valid. */
 interface Approving {
@@ -62,7 +63,7 @@ const APPROVING: Approving = {
   inserted: [
     ', status, approved, evidence',
     `,
-             CASE WHEN approved THEN 'valid' ELSE 'pending' END, approved, CASE WHEN approved THEN evidence END`,
+             CASE WHEN approved THEN ${authorization.of('valid')} ELSE ${authorization.of('pending')} END, approved, CASE WHEN approved THEN evidence END`,
   ],
   isReady: 'reused IS NOT NULL OR approved',
   linked:
@@ -79,7 +80,7 @@ const createStatement = (name: string, claim: string, approving: Approving): Sta
                     $8::timestamptz[], $9::timestamptz[], $10::uuid[], $11::uuid[], $12::text[], $21::boolean[]${approving.parameters}) WITH ORDINALITY
           AS i (id, account_id, key_version, identifiers, profile, not_before, not_after, expires_at, reuse_until,
                 request_key, replaced, replaces, is_exempt${approving.columns}, ord)
-        JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status = 'valid'
+        JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status ${account.is('valid')}
     ), claim AS (${claim}
     )${approving.approvers}, z AS (
       SELECT n.*, i.account_id, i.id AS order_id,${approving.candidate}
@@ -117,7 +118,7 @@ const CLAIM = `
                       CASE WHEN free THEN excluded.expires_at ELSE c.expires_at END
                  FROM (SELECT c.expires_at <= now() OR EXISTS (
                                 SELECT FROM orders d
-                                 WHERE d.id = c.order_id AND (d.status <> 'open' OR ${IS_INVALID})) AS free) f)
+                                 WHERE d.id = c.order_id AND (d.status ${order.isNot('open')} OR ${IS_INVALID})) AS free) f)
       RETURNING request_key AS claim_key, request_key, order_id`
 
 // As above, with replacements_pkey in place of order_claims_pkey.

@@ -4,7 +4,7 @@
  */
 
 import { z } from 'zod/v4'
-import { ORDER_STATUSES, type OrderStatus, type StoredOrderStatus } from '../domain/order-state.ts'
+import { ORDER, ORDER_STATUSES, type OrderStatus, type StoredOrderStatus } from '../domain/order-state.ts'
 import { lowestUuidv7 } from '../shared/lib/uuid.ts'
 import {
   allOf,
@@ -17,7 +17,8 @@ import {
   upTo,
   type Walk,
 } from './list-page.ts'
-import { type DatabasePool, rowsOf, sql } from './slonik.ts'
+import { constantSql, type DatabasePool, rowsOf, sql } from './slonik.ts'
+import { authorization, order, quoted } from './status-sql.ts'
 
 export interface OrderFilter {
   accountId?: string
@@ -43,18 +44,18 @@ export type ListedOrder = z.infer<typeof Row>
 const Id = z.object({ id: z.string() })
 
 /** `derived.status` of an order `o` (domain/order-state.ts); authorizations are looked at while it is open. */
-export const derivedStatus = sql.fragment`
+export const derivedStatus = constantSql(`
   CROSS JOIN LATERAL (
-    SELECT bool_or(status NOT IN ('pending', 'valid') OR expires_at <= now())
-             OR count(*) < greatest(cardinality(o.authorization_ids), 1) AS failed, bool_or(status = 'pending') AS pending
-      FROM authorizations WHERE o.status = 'open' AND id = ANY (o.authorization_ids)
+    SELECT bool_or(status ${authorization.isNot('pending', 'valid')} OR expires_at <= now())
+             OR count(*) < greatest(cardinality(o.authorization_ids), 1) AS failed, bool_or(status ${authorization.is('pending')}) AS pending
+      FROM authorizations WHERE o.status ${order.is('open')} AND id = ANY (o.authorization_ids)
   ) z
   CROSS JOIN LATERAL (
-    SELECT CASE WHEN o.status <> 'open' THEN o.status
-                WHEN o.expires_at <= now() OR z.failed THEN 'invalid'
-                WHEN z.pending THEN 'pending'
-                ELSE 'ready' END AS status
-  ) derived`
+    SELECT CASE WHEN o.status ${order.isNot('open')} THEN o.status
+                WHEN o.expires_at <= now() OR z.failed THEN ${quoted(ORDER.pending.rejected)}
+                WHEN z.pending THEN ${quoted<OrderStatus>('pending')}
+                ELSE ${quoted(ORDER.pending.authorized)} END AS status
+  ) derived`)
 
 /**
  * Where orders of a status can be: what is in processing has an intent, and what may still be finalized lies behind the place up to which

@@ -16,6 +16,7 @@ import { type Approved, type ApproverRow, approvedBy } from './approval.ts'
 import { ALL_ALIVE, STATUS_NOW } from './authorization-row.ts'
 import { batched, type Database, type Statement } from './database.ts'
 import { CREATE } from './order-create.ts'
+import { account, order } from './status-sql.ts'
 
 /** An authorization to be made unless the account has a valid one for the same identifier. */
 export interface AuthorizationCandidate {
@@ -80,14 +81,14 @@ const FIND: Statement = {
            o.profile, o.not_before, o.not_after, o.expires_at, o.error, o.certificate_id, o.replaces, o.is_exempt, z.statuses,
            z.caa_checked, p.csr_profile_id
       FROM unnest($1::uuid[], $2::uuid[], $3::integer[]) WITH ORDINALITY AS i (order_id, account_id, key_version, ord)
-      LEFT JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status = 'valid'
+      LEFT JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status ${account.is('valid')}
       LEFT JOIN orders o ON o.id = i.order_id
       LEFT JOIN account_csr_profiles p ON p.account_id = a.id
       LEFT JOIN LATERAL (
         SELECT array_agg(${STATUS_NOW}) AS statuses,
                min(coalesce(jsonb_path_query_first(attempts, '$.*.caaChecked') #>> '{}', '')) FILTER (WHERE identifier_type = 'dns')
                  AS caa_checked
-          FROM authorizations z WHERE o.status = 'open' AND id = ANY (o.authorization_ids)
+          FROM authorizations z WHERE o.status ${order.is('open')} AND id = ANY (o.authorization_ids)
       ) z ON true`,
 }
 
@@ -104,17 +105,17 @@ const LIST: Statement = {
   text: `
     WITH RECURSIVE walk AS (
       SELECT a.id AS account_id, coalesce($3, '00000000-0000-0000-0000-000000000000'::uuid) AS id, false AS shown, 0 AS found, 0 AS steps
-        FROM accounts a WHERE a.id = $1 AND a.key_version = $2 AND a.status = 'valid'
+        FROM accounts a WHERE a.id = $1 AND a.key_version = $2 AND a.status ${account.is('valid')}
       UNION ALL
       SELECT o.account_id, o.id, s.shown, w.found + s.shown::integer, w.steps + 1 + CASE WHEN o.alive THEN o.parts ELSE 0 END
         FROM walk w
        CROSS JOIN LATERAL (
-         SELECT account_id, id, status, status = 'open' AND expires_at > now() AS alive, authorization_ids,
+         SELECT account_id, id, status, status ${order.is('open')} AND expires_at > now() AS alive, authorization_ids,
                 cardinality(authorization_ids) AS parts
            FROM orders WHERE (account_id, id) > (w.account_id, w.id) AND account_id <= w.account_id
           ORDER BY account_id, id LIMIT 1) o
        CROSS JOIN LATERAL (
-         SELECT CASE WHEN o.alive THEN ${ALL_ALIVE('o')} ELSE o.status IN ('processing', 'valid') END AS shown OFFSET 0) s
+         SELECT CASE WHEN o.alive THEN ${ALL_ALIVE('o')} ELSE o.status ${order.is('processing', 'valid')} END AS shown OFFSET 0) s
        WHERE w.found < $4 AND w.steps < ${LIST_STEPS}
     )
     SELECT array_agg(id ORDER BY id) FILTER (WHERE shown) AS ids, (array_agg(id ORDER BY id DESC))[1] AS last,

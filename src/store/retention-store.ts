@@ -6,10 +6,12 @@
  * long, and holds its row locks, of rows that nobody else writes, for milliseconds.
  */
 
-import { FINAL_AUTHORIZATION_STATUSES } from '../domain/authorization-state.ts'
+import { AUTHORIZATION } from '../domain/authorization-state.ts'
+import { finalStatuses } from '../domain/state-table.ts'
 import { lowestUuidv7, uuidTime } from '../shared/lib/uuid.ts'
 import { parseCertId } from '../shared/protocol/renewal-info.ts'
 import type { Database, Statement } from './database.ts'
+import { authorization, order } from './status-sql.ts'
 
 export interface RetentionWalk {
   /** Names the place in `cleanup_progress`. */
@@ -108,25 +110,25 @@ const deletion = (name: string, { table, gone, waits, result = '' }: Deletion): 
 
 const DELETE_ORDERS = deletion('retention-delete-orders', {
   table: 'orders',
-  gone: "p.status = 'invalid'",
-  waits: "p.status IN ('open', 'processing') OR p.status = 'invalid' AND p.expires_at >= $3",
+  gone: `p.status ${order.is('invalid')}`,
+  waits: `p.status ${order.is('open', 'processing')} OR p.status ${order.is('invalid')} AND p.expires_at >= $3`,
   result: `,
            array_agg(id) FILTER (WHERE replaces IS NOT NULL) AS replacing,
            array_agg(replaces) FILTER (WHERE replaces IS NOT NULL) AS replaced`,
 })
 
-const FINAL = FINAL_AUTHORIZATION_STATUSES.map((status) => `'${status}'`).join(', ')
+const OVER = finalStatuses(AUTHORIZATION)
 
 const DELETE_AUTHORIZATIONS = deletion('retention-delete-authorizations', {
   table: 'authorizations',
-  gone: `p.status IN (${FINAL})`,
-  waits: `p.status NOT IN (${FINAL}) OR p.expires_at >= $3`,
+  gone: `p.status ${authorization.is(...OVER)}`,
+  waits: `p.status ${authorization.isNot(...OVER)} OR p.expires_at >= $3`,
 })
 
 const DELETE_INVALID_AUTHORIZATIONS = deletion('retention-delete-invalid-authorizations', {
   table: 'authorizations',
-  gone: "p.status = 'invalid'",
-  waits: "p.status = 'invalid' AND p.expires_at >= $3",
+  gone: `p.status ${authorization.is('invalid')}`,
+  waits: `p.status ${authorization.is('invalid')} AND p.expires_at >= $3`,
 })
 
 /** A certificate may be replaced by another order once the one that was to replace it is invalid, and so when it is gone. */

@@ -17,13 +17,13 @@ import {
 } from '../support/acme-client.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
-describe('an issuer that ends in two days', { timeout: 120_000 }, () => {
+describe('an issuer that ends in a day', { timeout: 120_000 }, () => {
   let files: SignerFiles
   let daemon: Daemon
   let service: TestService
   let responder: Responder
   before(async () => {
-    files = writeSignerFiles({ old: makeAuthority('P-256', { daysAhead: 2 }) })
+    files = writeSignerFiles({ old: makeAuthority('P-256', { daysAhead: 1 }) })
     daemon = await startDaemon(files.config)
     const signer = { socket: files.socket, secret_file: path.join(files.folder, 'secret') }
     const quotas = { enabled: true, max_certificates_per_account_per_day: 1 }
@@ -40,7 +40,7 @@ describe('an issuer that ends in two days', { timeout: 120_000 }, () => {
 
   test('refuses a start behind its end; the order stays ready, nothing is counted, and there is no alarm', async () => {
     const client = await registeredClient(service.directoryUrl)
-    const notBefore = new Date(Date.now() + 3 * DAY_MS).toISOString()
+    const notBefore = new Date(Date.now() + 1.5 * DAY_MS).toISOString()
     const order = await client.newOrder(['late.test'], { notBefore })
     assert.equal(order.status, 201, order.text)
     await client.authorize(order, responder)

@@ -4,8 +4,8 @@
  */
 
 import type { Config } from '../../config/schema.ts'
+import { ACCOUNT_STATUSES } from '../../domain/account-state.ts'
 import { ORDER_STATUSES } from '../../domain/order-state.ts'
-import { ACCOUNT_STATUSES } from '../../domain/records.ts'
 import { revocationReasonName } from '../../domain/revocation.ts'
 import { uuidTime } from '../../shared/lib/uuid.ts'
 import { renderTimestamp } from '../../shared/protocol/timestamp.ts'

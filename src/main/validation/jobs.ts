@@ -14,6 +14,7 @@ import type {
 } from '../../../workers/job.ts'
 import { issuerDomainNames } from '../../config/issuer-names.ts'
 import type { Config } from '../../config/schema.ts'
+import { type IsRegistry, publicSuffixes } from '../../domain/public-suffix.ts'
 import type { ValidationRequest } from '../../services/validation.ts'
 import { accountLabel } from '../../shared/protocol/account-label.ts'
 import { type BuiltInType, isChallengeType, keyAuthorization } from '../../shared/protocol/challenge.ts'
@@ -37,6 +38,9 @@ export function createJobFactory(
 ): (request: ValidationRequest) => ValidationJob {
   const { challenges } = config
   const urls = createUrls(urlSettings(config))
+  const isRegistry = challenges.dnspersist01.allow_subdomain_policy
+    ? publicSuffixes(config.security.identifier_policy.public_suffix_list)
+    : undefined
 
   const jobs: Record<BuiltInType, (request: ValidationRequest) => ValidationJob> = {
     'http-01': ({ identifier, token, thumbprint }) =>
@@ -48,7 +52,7 @@ export function createJobFactory(
       return { type: 'dns-account-01', ...job, accountLabel: accountLabel(accountUrl), accountUrl }
     },
     'tls-alpn-01': (request) => tlsAlpn01Job(config, request.identifier, digestOf(request)),
-    'dns-persist-01': (request) => persistJob(config, urls, request),
+    'dns-persist-01': (request) => persistJob({ config, urls, isRegistry }, request),
   }
 
   const moduleTypes = new Set<string>(extensions.modules.map(({ type }) => type))
@@ -126,7 +130,14 @@ export function txtJob(
   return { ...dnsMethodJob(config, method, asked), keyAuthorizationDigest }
 }
 
-function persistJob(config: Config, urls: Urls, request: ValidationRequest): DnsPersist01Job {
+interface PersistSettings {
+  config: Config
+  urls: Urls
+  /** Undefined where no public suffix list is used. */
+  isRegistry: IsRegistry | undefined
+}
+
+function persistJob({ config, urls, isRegistry }: PersistSettings, request: ValidationRequest): DnsPersist01Job {
   const method = config.challenges.dnspersist01
   const thumbprints = [request.thumbprint, ...request.formerThumbprints.toReversed()]
   return {
@@ -138,7 +149,15 @@ function persistJob(config: Config, urls: Urls, request: ValidationRequest): Dns
     issuerDomainNames: issuerDomainNames(config),
     allowWildcardPolicy: method.allow_wildcard_policy,
     allowSubdomainPolicy: method.allow_subdomain_policy,
+    ...(isRegistry && { leastLabelsAbove: registrableLabels(request.identifier, isRegistry) }),
   }
+}
+
+/** Labels of the registrable domain: a name below which strangers register speaks for none of them (BR 3.2.2.6). */
+function registrableLabels({ value }: Identifier, isRegistry: IsRegistry): number {
+  const labels = value.split('.')
+  const cut = labels.findIndex((_, index) => isRegistry(labels.slice(index).join('.')))
+  return cut === -1 ? 0 : labels.length - cut + 1
 }
 
 function dnsMethodJob(

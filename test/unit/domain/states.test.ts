@@ -2,12 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import {
-  AUTHORIZATION,
-  type AuthorizationStatus,
-  authorizationStatusesAllowing,
-} from '../../../src/domain/authorization-state.ts'
-import { ORDER, orderStatus } from '../../../src/domain/order-state.ts'
+import { ACCOUNT } from '../../../src/domain/account-state.ts'
+import { AUTHORIZATION, type AuthorizationStatus, CHALLENGE } from '../../../src/domain/authorization-state.ts'
+import { ORDER, orderStatus, STORED_ORDER } from '../../../src/domain/order-state.ts'
+import { finalStatuses, statusAfter, statusesAllowing } from '../../../src/domain/state-table.ts'
 
 const targets = (table: Record<string, Record<string, string>>) =>
   Object.fromEntries(
@@ -35,11 +33,36 @@ test('an authorization moves as in the picture of §7.1.6', () => {
   })
 })
 
+test('an account that is deactivated or revoked stays so (§7.1.6)', () => {
+  assert.deepEqual(targets(ACCOUNT), { valid: ['deactivated', 'revoked'], deactivated: [], revoked: [] })
+})
+
+test('a challenge that is valid or invalid stays so (§7.1.6)', () => {
+  assert.deepEqual(finalStatuses(CHALLENGE), ['valid', 'invalid'])
+  assert.deepEqual(statusesAllowing(CHALLENGE, 'claim'), ['pending'])
+  assert.equal(statusAfter(CHALLENGE, 'claim'), 'processing')
+  assert.equal(statusAfter(CHALLENGE, 'release'), 'pending')
+})
+
+test('an order is stored as open until finalize, and moves on as in the picture of §7.1.6', () => {
+  assert.deepEqual(targets(STORED_ORDER), {
+    open: ['invalid', 'processing'],
+    processing: ['invalid', 'valid'],
+    valid: [],
+    invalid: [],
+  })
+})
+
+test('an event that leads to no one status is refused', () => {
+  const table = { a: { go: 'b' }, b: { go: 'a' } }
+  assert.throws(() => statusAfter(table, 'go'), /go leads to 2 statuses/)
+})
+
 test('only pending and valid authorizations are deactivated, expire or the like', () => {
-  assert.deepEqual(authorizationStatusesAllowing('validated'), ['pending'])
-  assert.deepEqual(authorizationStatusesAllowing('deactivate'), ['pending', 'valid'])
-  assert.deepEqual(authorizationStatusesAllowing('expire'), ['pending', 'valid'])
-  assert.deepEqual(authorizationStatusesAllowing('revoke'), ['valid'])
+  assert.deepEqual(statusesAllowing(AUTHORIZATION, 'validated'), ['pending'])
+  assert.deepEqual(statusesAllowing(AUTHORIZATION, 'deactivate'), ['pending', 'valid'])
+  assert.deepEqual(statusesAllowing(AUTHORIZATION, 'expire'), ['pending', 'valid'])
+  assert.deepEqual(statusesAllowing(AUTHORIZATION, 'revoke'), ['valid'])
 })
 
 const NOW = new Date('2026-01-01T00:00:00Z')

@@ -87,4 +87,19 @@ describe('jobs of the DNS methods', () => {
     const label = accountLabel(`https://acme.example.com/acme/acct/${ACCOUNT}`)
     assert.equal(job.type === 'dns-account-01' && job.accountLabel, label)
   })
+  for (const [list, name, least] of [
+    ['builtin', 'a.shop.example.co.uk', 3],
+    ['builtin', 'a.shop.example.com', 2],
+    ['builtin', 'a.b.c.kawasaki.jp', 4],
+    ['builtin', 'co.uk', 3],
+    ['none', 'a.shop.example.co.uk', undefined],
+  ] as const) {
+    test(`with the public suffix list ${list}, names above ${name} have ${least ?? 'any number of'} labels or more`, () => {
+      const text = `
+challenges: {dnspersist01: {allow_subdomain_policy: true}}
+security: {identifier_policy: {public_suffix_list: ${list}}}`
+      const job = jobOf(text, 'dns-persist-01', { identifier: { type: 'dns', value: name } })
+      assert.equal(job.type === 'dns-persist-01' && job.leastLabelsAbove, least)
+    })
+  }
 })

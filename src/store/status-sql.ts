@@ -1,0 +1,37 @@
+/**
+ * Statuses in SQL text, by the tables of `src/domain`. Statements take them from here (test/state-literals.test.ts), once,
+ * at load: their texts stay constant, so that they can be prepared.
+ */
+
+import { ACCOUNT } from '../domain/account-state.ts'
+import { AUTHORIZATION, CHALLENGE } from '../domain/authorization-state.ts'
+import { STORED_ORDER } from '../domain/order-state.ts'
+import { type EventOf, type StateTable, type StatusOf, statusAfter, statusesAllowing } from '../domain/state-table.ts'
+
+/** `'valid'`; for statuses that no table of `src/domain` changes, such as those derived for readers. */
+export const quoted = <S extends string>(status: S): `'${S}'` => `'${status}'`
+
+function statusSql<T extends StateTable>(table: T) {
+  type Status = StatusOf<T>
+  /** Follows a column: `= 'valid'`, or `IN ('pending', 'valid')`. */
+  const is = (...statuses: readonly Status[]): string =>
+    statuses.length === 1 ? `= '${statuses[0]}'` : `IN (${statuses.map(quoted).join(', ')})`
+  return {
+    is,
+    /** Follows a column, as `is` does. */
+    isNot: (...statuses: readonly Status[]): string =>
+      statuses.length === 1 ? `<> '${statuses[0]}'` : `NOT ${is(...statuses)}`,
+    /** Guard of a write: the statuses that the table lets `event` change. */
+    allows: (event: EventOf<T>): string => is(...statusesAllowing(table, event)),
+    /** The status that `event` leads to, quoted. */
+    after: (event: EventOf<T>): string => quoted(statusAfter(table, event)),
+    /** A status, quoted. */
+    of: (status: Status): string => quoted(status),
+  }
+}
+
+export const account = statusSql(ACCOUNT)
+/** The stored statuses, without those that are derived (domain/order-state.ts). */
+export const order = statusSql(STORED_ORDER)
+export const authorization = statusSql(AUTHORIZATION)
+export const challenge = statusSql(CHALLENGE)
