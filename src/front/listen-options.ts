@@ -1,6 +1,5 @@
 /** How a front thread listens: limits and headers from the configuration, and what its front answers. */
 
-import type { Config } from '../config/schema.ts'
 import type { HttpHandler, HttpReply } from '../http/message.ts'
 import type { ListenOptions } from '../http/server.ts'
 import type { FrontThreadData } from '../main/messages.ts'
@@ -9,7 +8,7 @@ import { Problem } from '../shared/protocol/problem.ts'
 import { type Front, type FrontOptions, KEPT_HEADERS } from './front.ts'
 
 export interface FrontListenOptions extends Pick<FrontOptions, 'overload' | 'proxy' | 'log'> {
-  config: Config
+  config: FrontThreadData['config']
   tls: FrontThreadData['tls']
   front: Front
   isTrustedProxy(address: string): boolean
