@@ -117,7 +117,7 @@ async function startDaemon(options: ServeOptions, log: Logger): Promise<Daemon> 
     service,
     server,
     keys,
-    rollover: new IssuerRollover(service, issuerOptions, config, log),
+    rollover: new IssuerRollover({ service, issuerOptions, started: config, log }),
   })
 }
 

@@ -24,16 +24,21 @@ export function requireIssuer({ issuers }: SigningService, id: string): Issuer {
   return issuer
 }
 
+export interface Signing {
+  issuer: Issuer
+  make(): Buffer | Promise<Buffer>
+  record: Omit<AuditRecord, 'issuer'>
+  /** In the time of `performance.now()`. */
+  deadlineAt: number
+}
+
 /**
  * Has `make` sign and returns the signature once its line is on disk.
  * @throws SignerUnavailable: too many per second, too late, audit chain down.
  */
 export async function signAndRecord(
   { audit, counters }: SigningService,
-  issuer: Issuer,
-  make: () => Buffer | Promise<Buffer>,
-  record: Omit<AuditRecord, 'issuer'>,
-  deadlineAt: number,
+  { issuer, make, record, deadlineAt }: Signing,
 ): Promise<Buffer> {
   // Before the key is used: with the chain down, signatures would be made that cannot be recorded.
   if (audit.failure) throw new SignerUnavailable(audit.failure.message)

@@ -30,6 +30,7 @@ export function signCertificateMethod(service: SigningService): MethodHandler<'s
       sha256,
       requester,
     }
-    return { meta: {}, payload: await signAndRecord(service, issuer, () => issuer.key.sign(tbs), record, deadlineAt) }
+    const make = () => issuer.key.sign(tbs)
+    return { meta: {}, payload: await signAndRecord(service, { issuer, make, record, deadlineAt }) }
   }
 }

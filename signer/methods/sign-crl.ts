@@ -24,7 +24,7 @@ export function crlMethods(service: SigningService, numbers: CrlNumbers, uploads
       sha256,
       requester,
     }
-    return signAndRecord(service, issuer, make, record, deadlineAt)
+    return signAndRecord(service, { issuer, make, record, deadlineAt })
   }
 
   /** What failed once is over: its number may be used up, and its client begins again. */

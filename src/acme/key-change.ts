@@ -5,7 +5,7 @@ import type { JsonObject } from '../shared/lib/json.ts'
 import { isSpellingOf, parseAccountKey } from '../shared/protocol/jwk.ts'
 import { type InnerJws, parseInnerJws, parsePayload } from '../shared/protocol/jws.ts'
 import { Problem } from '../shared/protocol/problem.ts'
-import { acmeEndpoint, requireSignature, wasteSignature } from './endpoint.ts'
+import { acmeEndpoint, chargeSignature, requireSignature } from './endpoint.ts'
 import { renderAccount } from './resources.ts'
 
 const KeyChange = z.object({ account: z.string(), oldKey: z.record(z.string(), z.unknown()) })
@@ -17,11 +17,13 @@ export const keyChange = acmeEndpoint({
   payload: { schema: z.object({}) },
   async handle({ signer, jws, address }, { registration, urls, settings, limits, budget }) {
     const inner = parseInnerJws(jws.payload as Buffer, settings.algorithms)
+    // Also for an account that signs well from there: the inner key is another one.
+    budget.require(address)
     const newKey = parseAccountKey(inner.header.jwk, settings.accountKeys)
     try {
       requireSignature(inner, newKey, settings.algorithms)
     } catch (error) {
-      wasteSignature(signer, address, { budget })
+      chargeSignature(signer, address, { budget })
       throw error
     }
     if (inner.header.url !== jws.header.url) throw new Problem('malformed', 'the inner and the outer url differ')

@@ -3,7 +3,7 @@
 import { z } from 'zod/v4'
 import { Problem } from '../shared/protocol/problem.ts'
 import { Base64url } from './base64url-member.ts'
-import { acmeEndpoint, isAccount, wasteSignature } from './endpoint.ts'
+import { acmeEndpoint, chargeSignature, isAccount } from './endpoint.ts'
 
 export const revokeCert = acmeEndpoint({
   resource: 'revokeCert',
@@ -18,7 +18,7 @@ export const revokeCert = acmeEndpoint({
     try {
       await revocation.revoke(payload.certificate, payload.reason, revoker)
     } catch (error) {
-      if (error instanceof Problem && error.type === 'unauthorized') wasteSignature(signer, address, { budget })
+      if (error instanceof Problem && error.type === 'unauthorized') chargeSignature(signer, address, { budget })
       throw error
     }
     return { status: 200 }

@@ -32,7 +32,7 @@ import { createValidationWaits, type WaitEvents } from '../services/validation-w
 import { openChangeCounters } from '../shared/lib/change-counters.ts'
 import { openSharedTable } from '../shared/lib/shared-table.ts'
 import type { Nonces } from '../shared/protocol/nonce.ts'
-import { createUrls } from '../shared/protocol/urls.ts'
+import { Urls } from '../shared/protocol/urls.ts'
 import { createAccountStore } from '../store/account-store.ts'
 import { createAllowlistStore } from '../store/allowlist-store.ts'
 import { type AuthorizationStore, createAuthorizationStore } from '../store/authorization-store.ts'
@@ -209,16 +209,22 @@ export function createThreadIssuance(
   return new Issuance({ ca, store, certificates, serialNumber, instanceId, policy, events })
 }
 
-export function createAcmeContext(
-  shared: Shared,
-  { rateTable, board, changes }: Pick<FrontThreadData, 'rateTable' | 'board' | 'changes'>,
-  nonces: Nonces,
-  budget: AbuseBudget,
-  dispatch: DispatchValidation,
-  waitEvents: WaitEvents,
-  askForCaa: AskForCaa,
-  askForMailDomains: AskForMailDomains | undefined,
-): AcmeContext {
+/** What a front thread brings to its ACME endpoints. */
+export interface AcmeParts {
+  shared: Shared
+  memory: Pick<FrontThreadData, 'rateTable' | 'board' | 'changes'>
+  nonces: Nonces
+  budget: AbuseBudget
+  dispatch: DispatchValidation
+  waitEvents: WaitEvents
+  askForCaa: AskForCaa
+  /** Undefined where mail domains are not checked. */
+  askForMailDomains: AskForMailDomains | undefined
+}
+
+export function createAcmeContext(parts: AcmeParts): AcmeContext {
+  const { shared, nonces, budget, dispatch, waitEvents, askForCaa, askForMailDomains } = parts
+  const { rateTable, board, changes } = parts.memory
   const { config, methods, db, stores, instanceId, metrics, log } = shared
   const changeCounters = openChangeCounters(changes)
   // Instances do not tell each other what they change. One that keeps its nonces to itself is the only one.
@@ -269,7 +275,7 @@ export function createAcmeContext(
   })
   const issuance = createThreadIssuance(shared, flowCache?.issuance(stores.issuance))
   return {
-    urls: createUrls(urlSettings(config)),
+    urls: new Urls(urlSettings(config)),
     settings: acmeSettings(config),
     nonces,
     limits,

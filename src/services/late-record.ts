@@ -1,6 +1,6 @@
 /**
- * A certificate that was signed and whose record was interrupted. The commit may have been made and only its answer lost,
- * so whoever has the signature asks again, and learns whether the recorded certificate is its own.
+ * A certificate that was signed and whose record was interrupted. The commit may have been made and only its answer
+ * lost, so the thread that has the signature checks whether the recorded certificate is its own.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -41,14 +41,14 @@ export interface ValidationRequest {
   requestId: string
   /** The claim is older than the request, and what it was made for may be over. */
   isRepeat?: boolean
-  /** Not claimed when it was handed over: the first attempt is recorded if nobody else, and no other key, has the claim. */
+  /** Handed over without a claim: the first attempt is recorded unless another instance or key has the claim. */
   isUnclaimed?: boolean
 }
 
 type AttemptFacts = 'thumbprint' | 'formerThumbprints' | 'tries' | 'requestId' | 'isRepeat' | 'isUnclaimed'
 
 /** What a front thread is told when an attempt that it has handed over has ended. Plain data. */
-export interface AttemptNews {
+export interface AttemptEnded {
   authorizationId: string
   /** Absent when there was nothing to record any more. */
   recorded?: RecordedAttempt
@@ -120,9 +120,9 @@ export class ChallengeTriggers {
   }
 
   /** Attempts that were handed over have ended. */
-  ended(news: readonly AttemptNews[]): void {
+  ended(attempts: readonly AttemptEnded[]): void {
     const { remember, waits } = this.#options
-    for (const { authorizationId, recorded } of news) {
+    for (const { authorizationId, recorded } of attempts) {
       if (recorded) remember(authorizationId, recorded)
       waits.over(authorizationId, recorded ? 'recorded' : 'void')
     }
