@@ -56,6 +56,8 @@ export interface CommandTraits<C> {
   keyOf?: ((command: C) => string) | undefined
   /** A command that nobody waits for is dropped, unless it is under way. */
   isGone?: ((command: C) => boolean) | undefined
+  /** What a command adds to its flush, which has `most` of it at most, or one command alone. */
+  weight?: { of(command: C): number; most: number } | undefined
 }
 
 interface Waiting<C, R> {
@@ -75,7 +77,7 @@ const byKey = (a: { key: string | undefined }, b: typeof a) => ((a.key as string
 export function createBatcher<C, R>(
   flush: Flush<C, R>,
   options: BatcherOptions,
-  { keyOf, isGone }: CommandTraits<C> = {},
+  { keyOf, isGone, weight }: CommandTraits<C> = {},
 ): Batched<C, R> {
   const { whenFree = setImmediate } = options
   let waiting: Waiting<C, R>[] = []
@@ -168,12 +170,25 @@ export function createBatcher<C, R>(
     whenFree(start)
   }
 
+  function nextSize(): number {
+    if (!weight) return options.maxBatch
+    let size = 0
+    let total = 0
+    for (const { command } of waiting) {
+      total += weight.of(command)
+      if (size === options.maxBatch || (size > 0 && total > weight.most)) break
+      size++
+    }
+    return size
+  }
+
   function start(): void {
     asked = false
     if (isGone) dropGone()
     if (waiting.length === 0) return
-    const batch = waiting.length <= options.maxBatch ? waiting : waiting.slice(0, options.maxBatch)
-    waiting = waiting.length <= options.maxBatch ? [] : waiting.slice(options.maxBatch)
+    const size = nextSize()
+    const batch = waiting.length <= size ? waiting : waiting.slice(0, size)
+    waiting = waiting.length <= size ? [] : waiting.slice(size)
     running++
     movedAt = performance.now()
     void run(batch).finally(() => {
