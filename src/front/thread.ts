@@ -6,7 +6,7 @@ import { createAcmeApplication } from '../acme/application.ts'
 import { createSecurityHeaders } from '../http/common-headers.ts'
 import { trustedProxies } from '../http/forwarded.ts'
 import type { HttpHandler, HttpReply, HttpRequest } from '../http/message.ts'
-import type { ListenOptions } from '../http/server.ts'
+import type { HttpServer, ListenOptions } from '../http/server.ts'
 import { listen } from '../http/uws.ts'
 import { createLogger, PINO_LEVELS } from '../main/logging.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from '../main/messages.ts'
@@ -106,6 +106,8 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
 
     const tooLarge = new Problem('malformed', `a request body may have at most ${maxBodyBytes} bytes`, { status: 413 })
 
+    const servers: HttpServer[] = []
+    const total = (of: (server: HttpServer) => number) => servers.reduce((sum, server) => sum + of(server), 0)
     const listenOptions: ListenOptions = {
       host: config.server.bind,
       port: config.server.port,
@@ -114,7 +116,12 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       maxBufferedBytes: Math.max(MAX_BUFFERED_BYTES, 16 * maxBodyBytes),
       isTrustedProxy,
       admit: (http) => front.admit(http),
-      accept: overload.acceptsConnection,
+      // Of both ports, as they share the thread.
+      accept: (address) =>
+        overload.acceptsConnection(
+          address,
+          total(({ openConnections }) => openConnections),
+        ),
       busy: (http) => front.busy(http),
       keptHeaders: [
         ...KEPT_HEADERS,
@@ -133,21 +140,22 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
       badRequest: (http) => front.answerWith(AMBIGUOUS_LENGTH, http),
       onAborted: ({ path, peerAddress }: HttpRequest) => log.debug({ path, peerAddress }, 'client went away'),
     }
-    const server = await listen(listenOptions)
-
-    atExit(() => server.close())
+    atExit(() => {
+      for (const server of servers) server.close()
+    })
+    servers.push(listen(listenOptions))
     const crlPort = config.crl.enabled ? config.crl.http_port : null
-    const crlServer =
-      crlPort === null
-        ? undefined
-        : await listenForCrls(listenOptions, crlPort, new Front({ ...frontOptions, scheme: 'http' }), acme)
-    atExit(() => crlServer?.close())
+    if (crlPort !== null)
+      servers.push(await listenForCrls(listenOptions, crlPort, new Front({ ...frontOptions, scheme: 'http' }), acme))
     const utilization = createUtilization()
     setInterval(() => {
       const used = utilization()
-      const { requests, refusedConnections } = server.counters
       db.pipeline.keepDistance(used > BUSY ? GROUP_DISTANCE_MS : 0)
-      overload.tick(performance.now(), { requests, refusedConnections, utilization: used })
+      overload.tick(performance.now(), {
+        requests: total(({ counters }) => counters.requests),
+        refusedConnections: total(({ counters }) => counters.refusedConnections),
+        utilization: used,
+      })
     }, TICK_MS).unref()
 
     const actor: Actor<FrontMessages> = spawn<FrontMessages>({
@@ -177,7 +185,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(
         const deadline = performance.now() + deadlineMs
         overload.release()
         context.validationWaits.release()
-        await Promise.all([server.drain(deadlineMs), crlServer?.drain(deadlineMs)])
+        await Promise.all(servers.map((server) => server.drain(deadlineMs)))
         // A finalize whose reply has gone out as `processing` still records its certificate.
         while (context.issuance.inFlight() > 0 && performance.now() < deadline)
           await new Promise((resolve) => setTimeout(resolve, 10))
