@@ -1,4 +1,7 @@
-/** The daemon's own configuration file: YAML, strict, every error at once with its place and what would be right. */
+/**
+ * The daemon's own configuration file: YAML, strict, every error at once with its
+ * place and what would be right.
+ */
 
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
@@ -17,7 +20,10 @@ import { DEFAULT_MAX_FRAME_BYTES } from './protocol.ts'
 const KEY_TYPES = ['RSA', 'P-256', 'P-384', 'P-521', 'Ed25519'] as const
 export type KeyType = (typeof KEY_TYPES)[number]
 
-/** Signing certificates and CRLs is for CAs: no configuration can allow it to a subscriber (RFC 5280 §4.2.1.3). */
+/**
+ * Signing certificates and CRLs is for CAs: no configuration can allow it to a
+ * subscriber (RFC 5280 §4.2.1.3).
+ */
 const LEAF_KEY_USAGES = KEY_USAGES.filter((usage) => usage !== 'key_cert_sign' && usage !== 'crl_sign')
 
 /** Each session signs in a thread of its own; see start.cts. */
@@ -35,7 +41,10 @@ const DnsSuffix = z
   .regex(/^([a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$/)
   .meta({ expects: 'a lower-case domain without a leading dot or *' })
 const Network = z.union([z.cidrv4(), z.cidrv6()]).meta({ expects: 'a network such as 10.0.0.0/8 or 2001:db8::/32' })
-/** Who mistakes the key for that of the secret itself writes the secret there: messages do not repeat it. */
+/**
+ * Who mistakes the key for that of the secret itself writes the secret
+ * there: messages do not repeat it.
+ */
 const SecretFile = File.meta({
   secret: true,
   description: 'Mode 600 or 400; a final line break does not belong to it.',

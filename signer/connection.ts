@@ -1,4 +1,7 @@
-/** One client connection: handshake, frames in, replies out, and what happens when the peer misbehaves. */
+/**
+ * One client connection: handshake, frames in, replies out, and what
+ * happens when the peer misbehaves.
+ */
 
 import { randomBytes } from 'node:crypto'
 import type { Socket } from 'node:net'
@@ -181,7 +184,10 @@ export class Connection {
     this.#end()
   }
 
-  /** Closes after the replies that this turn has queued, and does not wait for a peer that will not read them. */
+  /**
+   * Closes after the replies that this turn has queued, and does not wait for
+   * a peer that will not read them.
+   */
   #end(): void {
     queueMicrotask(() => this.#socket.end(() => this.#socket.destroy()))
     setTimeout(() => this.#socket.destroy(), LINGER_MS).unref()

@@ -1,4 +1,4 @@
-/** Live counters of the daemon: what `health` tells. Plain data; each number has one writer. */
+/** Live counters of the daemon, which `health` reports. Plain data; each number has one writer. */
 
 export interface Counters {
   readonly startedAt: number
@@ -15,7 +15,7 @@ export function createCounters(): Counters {
   return { startedAt: performance.now(), signatures: 0, refusals: 0, inFlight: 0, connections: 0, lastError: undefined }
 }
 
-/** A message may quote what a client sent; `health` has to fit into its frame all the same. */
+/** A message may quote what a client sent; `health` must still fit into its frame. */
 const MAX_MESSAGE_CHARACTERS = 500
 
 /** Remembers the newest failure that was no refusal. */

@@ -1,6 +1,6 @@
 /**
- * The number of the newest CRL that each key has signed, on disk before the signature leaves: whatever the front asks
- * for, before and after a restart, numbers only rise (RFC 5280 §5.2.3).
+ * The number of the newest CRL that each key has signed, on disk before the signature leaves:
+ * whatever the front asks for, before and after a restart, numbers only rise (RFC 5280 §5.2.3).
  *
  * A small JSON file, replaced as a whole: written beside, synced, renamed, its folder synced.
  */
@@ -17,7 +17,8 @@ const Numbers = z.record(z.string().regex(/^(?:[0-9a-f]{2})+$/), z.string().rege
 export interface CrlNumbers {
   /**
    * Takes `number` for a list of this key; it is used up then, whatever becomes of the list.
-   * @throws SignerRefusal when it is not above the newest, SignerUnavailable when it cannot be written down
+   * @throws SignerRefusal when it is not above the newest, SignerUnavailable
+   * when it cannot be written down
    */
   take(keyIdentifier: Buffer, number: bigint): Promise<void>
 }

@@ -1,9 +1,10 @@
 /**
- * What the daemon is willing to sign as a CRL: a TBSCertList that arrives in pieces, a refusal or its facts at the end.
+ * What the daemon is willing to sign as a CRL: a TBSCertList that arrives in pieces, a
+ * refusal or its facts at the end.
  *
- * A front that is fully taken over can leave revocations out, which nobody but the database could notice here. It cannot
- * sign for another issuer, put a list into the future, let a list live longer than allowed, use up the numbers of lists to
- * come, or bring back an older list: the caller has `number` checked against the newest that was ever signed.
+ * A front that was taken over can leave revocations out; only the database could tell. It cannot
+ * sign for another issuer, for the future or for too long, or use up later CRL numbers. Nor can it
+ * bring back an older list: the caller checks `number` against the newest that was ever signed.
  */
 
 import { SIGNATURE_ALGORITHMS } from '../src/shared/pki/algorithms.ts'
@@ -18,7 +19,7 @@ import { SerialSet } from './serial-set.ts'
 
 /** A list of millions of entries takes minutes from its thisUpdate to here. */
 const MAX_AGE_MS = 3_600_000
-/** What clocks of two hosts may differ. */
+/** How far the clocks of two hosts may differ. */
 const MAX_AHEAD_MS = 300_000
 
 export interface CrlFacts {

@@ -1,4 +1,7 @@
-/** TBSCertLists on their way in: few at a time, each checked and hashed as it comes, forgotten when its client falls silent or is gone. */
+/**
+ * TBSCertLists that are being uploaded: few at a time, each checked and hashed piece by piece. An
+ * upload is forgotten when its client is silent for a minute or disconnects.
+ */
 
 import { createHash, randomBytes } from 'node:crypto'
 import type { SignatureAlgorithm } from '../src/shared/pki/algorithms.ts'
@@ -9,9 +12,11 @@ import { CRL_PIECE_BYTES, SignerRefusal, SignerUnavailable } from './protocol.ts
 
 /** Each instance builds one list at a time; two overlap when one of them has just lost its lead. */
 const MAX_UPLOADS = 8
-/** A client reads its next piece from a database; nobody takes longer and comes back. */
+/** A client reads its next piece from a database; one that takes longer does not come back. */
 const IDLE_MS = 60_000
-/** Within this a client that lost the answer with its connection has asked again, by its own deadline. */
+/**
+ * A client that lost the answer with its connection asks again within this, by its own deadline.
+ */
 const ANSWERED_MS = 10_000
 const MAX_ANSWERED = 64
 
@@ -24,7 +29,7 @@ export class CrlUpload {
   readonly #examination: CrlExamination
   readonly #digest = createHash('sha256')
   #received = 0
-  /** What has arrived before the header was complete, which says how to hash for the signature. */
+  /** Bytes from before the end of the header, which names the hash of the signature. */
   #early: Buffer[] = []
   #signing: StreamedSignature | undefined
 
@@ -61,7 +66,7 @@ export class CrlUpload {
   finish(): { facts: CrlFacts; sha256: string; sign(): Buffer | Promise<Buffer> } {
     const facts = this.#examination.finish()
     const signing = this.#signing
-    // What it holds is not needed once it has signed, though the answer stays.
+    // Frees what it holds; the answer stays.
     this.#signing = undefined
     // The examination ends only behind a header, and with that the signature has begun.
     if (!signing) throw new SignerRefusal('the CRL has no header')
@@ -83,7 +88,7 @@ function beginSignature({ key, policy }: Issuer, algorithm: SignatureAlgorithm):
 export class CrlUploads {
   readonly #maxBytes: number
   readonly #uploads = new Map<string, { upload: CrlUpload; connection: object; timer: NodeJS.Timeout }>()
-  /** Signed, and kept for a repeated question; oldest first. */
+  /** Signed, and kept for a repeated request; oldest first. */
   readonly #answered = new Set<string>()
 
   constructor(maxBytes: number) {
@@ -111,7 +116,7 @@ export class CrlUploads {
     return known.upload
   }
 
-  /** Its signature is made: it no longer counts as one on its way in. */
+  /** Its signature is made: it no longer counts as an open upload. */
   answer(id: string): void {
     const known = this.#uploads.get(id)
     if (!known || this.#answered.has(id)) return
@@ -122,7 +127,10 @@ export class CrlUploads {
     if (this.#answered.size > MAX_ANSWERED && oldest !== undefined) this.forget(oldest)
   }
 
-  /** The connection is gone. What is being signed or has been stays for a client that asks again by another one. */
+  /**
+   * The connection is gone. Uploads with a signature stay: the client may
+   * ask again on another connection.
+   */
   forgetUnsigned(gone: object): void {
     for (const [id, { upload, connection }] of this.#uploads)
       if (connection === gone && upload.signature === undefined) this.forget(id)

@@ -1,6 +1,6 @@
 /**
- * Extensions have to stand as this program writes them. What else they could say (reasons, further points, qualifiers) was
- * read by nobody here, so a front that was taken over could have it signed.
+ * Extensions have to stand as this program writes them. What else they could say (reasons, further
+ * points, qualifiers) was read by nobody here, so a front that was taken over could have it signed.
  */
 
 import { DerReader } from '../src/shared/pki/der.ts'

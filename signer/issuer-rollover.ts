@@ -1,7 +1,7 @@
 /**
- * New issuers for a running daemon: SIGHUP reads the configuration again and puts its issuers in place of the old ones, all or
- * none. Keys that are configured as before go on without being opened again; requests that are under way end with the
- * issuer they began with.
+ * New issuers for a running daemon: SIGHUP reads the configuration again and puts its issuers in
+ * place of the old ones, all or none. Keys that are configured as before go on without being opened
+ * again; requests that are under way end with the issuer they began with.
  */
 
 import { isDeepStrictEqual } from 'node:util'
@@ -10,20 +10,27 @@ import type { SignerConfig } from './config.ts'
 import { closeKeys, type IssuerOptions, loadIssuers } from './issuers.ts'
 import type { SigningService } from './signing.ts'
 
-/** What waits for a key that is replaced does so until its deadline or for `session_wait`, which is 30 s unless it is set. */
+/** A signature waits for a replaced key until its deadline or for `session_wait`, by default 30 s. */
 const LAST_USE_MS = 30_000
+
+export interface RolloverOptions {
+  service: SigningService
+  issuerOptions: Omit<IssuerOptions, 'running'>
+  /** The configuration that the daemon was started with. */
+  started: SignerConfig
+  log: Logger
+}
 
 export class IssuerRollover {
   readonly #service: SigningService
-  readonly #options: Omit<IssuerOptions, 'running'>
+  readonly #issuerOptions: Omit<IssuerOptions, 'running'>
   readonly #started: SignerConfig
   readonly #log: Logger
   #last: Promise<void> = Promise.resolve()
 
-  /** @param started the configuration that the daemon was started with. */
-  constructor(service: SigningService, options: Omit<IssuerOptions, 'running'>, started: SignerConfig, log: Logger) {
+  constructor({ service, issuerOptions, started, log }: RolloverOptions) {
     this.#service = service
-    this.#options = options
+    this.#issuerOptions = issuerOptions
     this.#started = started
     this.#log = log
   }
@@ -42,7 +49,7 @@ export class IssuerRollover {
 
   async #replace(config: SignerConfig): Promise<void> {
     const running = this.#service.issuers
-    const issuers = await loadIssuers(config.issuers, { ...this.#options, running })
+    const issuers = await loadIssuers(config.issuers, { ...this.#issuerOptions, running })
     this.#service.issuers = issuers
 
     const { issuers: _, ...rest } = config

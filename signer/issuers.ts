@@ -1,4 +1,7 @@
-/** Issuers as the daemon holds them: certificate, chain, key and policy, checked against each other before the start. */
+/**
+ * The daemon's issuers: certificate, chain, key and policy, checked against
+ * each other before the start.
+ */
 
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -24,7 +27,7 @@ export interface Issuer {
   /** Chains to other roots; each begins with a certificate of the same name and key. */
   alternateChains: readonly (readonly Buffer[])[]
   key: SigningKey
-  /** What `key` was loaded by; the same again needs no second loading. */
+  /** How `key` was loaded; an equal configuration keeps the key open. */
   keyConfig: KeyConfig
   /** DER of the SubjectPublicKeyInfo. */
   spki: Buffer
@@ -39,13 +42,18 @@ export interface IssuerOptions {
   keys: KeyLoader
   /** A key went away or came back. */
   onKeyState(issuer: string, state: KeyState): void
-  /** Issuers that are at work when the configuration is read again. Their keys go on; none gets another key under its id. */
+  /**
+   * Issuers in use when the configuration is read again. Their keys stay open; none
+   * gets another key under its id.
+   */
   running?: ReadonlyMap<string, Issuer>
 }
 
 /**
- * Loads every issuer and proves, with a test signature each, that key and certificate belong together.
- * @throws Error with one sentence per issuer that cannot be used; PinRefused when a token refused a PIN.
+ * Loads every issuer and proves, with a test signature each, that key and
+ * certificate belong together.
+ * @throws Error with one sentence per issuer that cannot be used;
+ * PinRefused when a token refused a PIN.
  */
 export async function loadIssuers(
   configs: readonly IssuerConfig[],
@@ -53,7 +61,8 @@ export async function loadIssuers(
 ): Promise<Map<string, Issuer>> {
   const issuers = new Map<string, Issuer>()
   const problems: { text: string; error: unknown }[] = []
-  // One after the other: secrets may be asked for on the terminal, and a token that refused a PIN once is not asked again.
+  // In turn: secrets may be asked for on the terminal, and a token gets no
+  // second PIN after a refusal.
   for (const config of configs) {
     try {
       issuers.set(config.id, await loadIssuer(config, options))
@@ -87,12 +96,15 @@ export async function closeKeys(
   )
 }
 
-/** A start that must not be repeated before somebody has corrected the PIN: each attempt brings the token nearer to its lock. */
+/**
+ * The PIN must be corrected before the next start: each attempt brings the
+ * token nearer to its lock.
+ */
 class PinRefused extends Error {
   override readonly name = 'PinRefused'
 }
 
-/** Of one issuer, or of the whole start. */
+/** Whether a token refused its PIN, at one issuer or at the start of all. */
 export const isPinRefusal = (error: unknown): boolean =>
   error instanceof PinRefused || (error instanceof TokenError && error.kind === 'pin')
 
@@ -109,23 +121,17 @@ async function loadIssuer(config: IssuerConfig, { keys, onKeyState, running }: I
 
   const publicKey = createPublicKey({ key: own.tbs.spki.der, format: 'der', type: 'spki' })
   const algorithm = findAlgorithm(publicKey, config.hash)
-  const before = running?.get(config.id)
   const spki = own.tbs.spki.der
-  // What was built for the old key, and waits for its signature, names this id.
+  const before = running?.get(config.id)
+  // TBSCertificates that wait for a signature were built for the old key and name this id.
   if (before && !before.spki.equals(spki))
     throw new Error(
       'it has another key now; give the new issuer an id of its own, and keep this one until it has run out',
     )
-  const key =
-    before && isDeepStrictEqual(before.keyConfig, config.key)
-      ? before.key
-      : await keys.load(config.key, await readKeySecret(config.key), {
-          algorithm,
-          spki,
-          onStateChange: (state) => onKeyState(config.id, state),
-        })
-  // A key that goes on has as many sessions as before, for the old and the new together.
-  const queue = key === before?.key ? before.queue : key.concurrency > 0 ? new SignQueue(key.concurrency) : undefined
+  const facts = { algorithm, spki, onStateChange: (state: KeyState) => onKeyState(config.id, state) }
+  const { key, queue } = await openKey(config.key, before, async () =>
+    keys.load(config.key, await readKeySecret(config.key), facts),
+  )
   if (!verifySignature(algorithm, TEST_MESSAGE, publicKey, await makeTestSignature(key, queue))) {
     throw new Error(`${config.key.file ?? 'the key in the token'} is not the key of ${config.certificate}`)
   }
@@ -152,13 +158,27 @@ async function loadIssuer(config: IssuerConfig, { keys, onKeyState, running }: I
   }
 }
 
-/** A key that is at work already may have no session free: the test waits for its turn like a client. */
+/** A key that stays open keeps its queue: old and new issuer share its sessions. */
+async function openKey(
+  config: KeyConfig,
+  before: Issuer | undefined,
+  load: () => Promise<SigningKey>,
+): Promise<Pick<Issuer, 'key' | 'queue'>> {
+  if (before && isDeepStrictEqual(before.keyConfig, config)) return before
+  const key = await load()
+  return { key, queue: key.concurrency > 0 ? new SignQueue(key.concurrency) : undefined }
+}
+
+/** A key in use may have no free session: the test waits in its queue like a client. */
 function makeTestSignature(key: SigningKey, queue: SignQueue | undefined): Promise<Buffer> | Buffer {
   const sign = () => key.sign(TEST_MESSAGE)
   return queue ? queue.run(performance.now() + (key.maxWaitMs ?? Number.POSITIVE_INFINITY), sign) : sign()
 }
 
-/** What the leaf says of its issuer (name, key identifier) has to fit the first certificate of every chain. */
+/**
+ * A leaf names its issuer and its key identifier: both must fit the first
+ * certificate of every chain.
+ */
 function loadAlternateChain(file: string, own: Certificate): Buffer[] {
   const certificates = readCertificates(file)
   const first = certificates[0]!

@@ -188,7 +188,10 @@ async function serveCommand(options: ServeOptions): Promise<boolean> {
   return true
 }
 
-/** Turns what a command returns (whether all is well) or throws into an exit code and lines on standard error. */
+/**
+ * Turns what a command returns (whether all is well) or throws into an exit
+ * code and lines on standard error.
+ */
 function run<A extends unknown[]>(command: (...args: A) => Promise<boolean>): (...args: A) => Promise<void> {
   return async (...args) => {
     try {

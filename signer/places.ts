@@ -1,4 +1,7 @@
-/** The daemon's files and its socket: checks before the start, and failures named by their configuration key. */
+/**
+ * The daemon's files and its socket: checks before the start, and failures
+ * named by their configuration key.
+ */
 
 import { accessSync, constants, existsSync } from 'node:fs'
 import path from 'node:path'
@@ -9,8 +12,10 @@ import { requireShortPath, requireSocketFolder } from './server.ts'
 const { R_OK, W_OK, X_OK } = constants
 
 /**
- * Looks at every place without making any (`--validate-only`). A missing folder is no fault: systemd may make it.
- * @returns what the start will need and is not there yet. @throws Error in one sentence: why it would not start
+ * Looks at every place without making any (`--validate-only`). A missing folder is
+ * no fault: systemd may make it.
+ * @returns what the start will need and is not there yet. @throws Error in one
+ * sentence: why it would not start
  */
 export async function inspectPlaces(config: SignerConfig): Promise<string[]> {
   const { socket, audit } = config

@@ -1,8 +1,9 @@
 /**
- * What the daemon is willing to sign: one TBSCertificate in, a refusal sentence or its facts out. Pure.
+ * What the daemon is willing to sign: one TBSCertificate in, a refusal
+ * sentence or its facts out. Pure.
  *
- * The front checks the same and more; these checks hold when the front was taken over. What is not allowed here is refused,
- * unknown extensions and name types included.
+ * The front checks the same and more; these checks hold when the front was taken over. What is not
+ * allowed here is refused, unknown extensions and name types included.
  */
 
 import { keysOf } from '../src/shared/lib/keys.ts'
@@ -157,7 +158,10 @@ function checkSerialNumber({ serialNumber }: TbsCertificate, { minSerialOctets }
   return undefined
 }
 
-/** The start is bound to our own clock: certificates for the time after an intrusion cannot be had during it. */
+/**
+ * The start is bound to our own clock: certificates for the time after an
+ * intrusion cannot be had during it.
+ */
 function checkValidity({ notBefore, notAfter }: TbsCertificate, policy: SigningPolicy, now: Date): string | undefined {
   // RFC 5280 §4.1.2.5: both ends belong to the validity period, so the last second counts.
   const validityMs = notAfter.getTime() - notBefore.getTime() + 1000
@@ -204,7 +208,8 @@ function checkExtensions(tbs: TbsCertificate, policy: SigningPolicy): string | u
   const other = tbs.extensions.find(({ oid }) => !policy.extensions.has(oid))
   if (other) return `extension ${other.oid} is not allowed`
   const hasOid = (wanted: string) => tbs.extensions.some(({ oid }) => oid === wanted)
-  // Without it the key is no CA's all the same (RFC 5280 §4.2.1.9); some software does not know that.
+  // Without it the key is no CA's all the same (RFC 5280 §4.2.1.9); some
+  // software does not know that.
   if (!hasOid(EXTENSION.basicConstraints)) return 'basicConstraints is missing'
   const purposes = tbs.extensions.find(({ oid }) => oid === EXTENSION.extendedKeyUsage)
   return purposes?.critical ? 'extendedKeyUsage is critical' : undefined
@@ -220,7 +225,10 @@ export function isCrlUrlAllowed(url: string, { crlUrls }: SigningPolicy): boolea
 }
 
 const HOST_NAME = /^(?:\*\.)?[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*$/i
-/** The names stand in one audit line, and a chain that ends in a line of more than 256 KiB cannot be opened again. */
+/**
+ * The names stand in one audit line, and a chain that ends in a line of more than
+ * 256 KiB cannot be opened again.
+ */
 const MAX_NAMES_CHARACTERS = 128 * 1024
 /** `"dns:` and `",`; nothing in a host name or an address needs an escape. */
 const AUDIT_NAME_EXTRA = 7
@@ -243,7 +251,8 @@ function checkSubject({ subject, subjectAltNames }: TbsCertificate, policy: Sign
   for (const { oid, value } of subject.flat()) {
     const type = ATTRIBUTE_SHORT_NAMES.get(oid) ?? oid
     if (!policy.subjectAttributes.has(type)) return `subject attribute ${type} is not allowed`
-    // Some clients still read the common name as a host name, so it must have passed the checks of one.
+    // Some clients still read the common name as a host name, so it must
+    // have passed the checks of one.
     if (oid === COMMON_NAME && !names.has(value)) {
       return 'common name is none of the subject alternative names'
     }

@@ -1,6 +1,7 @@
 /**
- * Giving up root: a daemon that was started as root reads secret and keys with its rights, becomes the configured user for
- * good, and only then opens its audit chain and its socket. The kernel drops all capabilities with the last root id.
+ * Giving up root: a daemon that was started as root reads secret and keys with its rights, becomes
+ * the configured user for good, and only then opens its audit chain and its socket. The kernel
+ * drops all capabilities with the last root id.
  */
 
 import { userInfo } from 'node:os'
@@ -23,8 +24,8 @@ export function dropPrivileges({ user, group }: Pick<SignerConfig, 'user' | 'gro
     throw new Error(`user: the signer runs as ${username} and cannot become ${user}; start it as root or as ${user}`)
   }
   try {
-    // In this order: the user may not change its groups any more. A token's daemon often wants a group of its own, so those
-    // of the user's are kept.
+    // In this order: the user may not change its groups any more. A token's daemon often wants a
+    // group of its own, so those of the user's are kept.
     posix.initgroups(user, group)
     process.setgid?.(group)
     process.setuid?.(user)

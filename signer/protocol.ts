@@ -1,5 +1,6 @@
 /**
- * The signer protocol: frames, handshake, methods and errors. The one file that the daemon and its clients share.
+ * The signer protocol: frames, handshake, methods and errors. The one file that
+ * the daemon and its clients share.
  *
  * A connection is a Unix stream socket that carries frames, all of one form (integers big-endian):
  *
@@ -12,15 +13,17 @@
  *     meta           JSON object in UTF-8, described by a strict schema of the method
  *     payload        bytes: a TBSCertificate, a signature, certificates
  *
- * JSON for the few small facts and plain bytes for the structure: to encode a request costs 2 µs, to cut it from
- * the stream 1 µs, to parse and check its meta part 2 µs, and nothing is ever base64.
+ * JSON for the few small facts and plain bytes for the structure: to encode a
+ * request costs 2 µs, to cut it from the stream 1 µs, to parse and check its meta
+ * part 2 µs, and nothing is ever base64.
  *
- * Handshake: the server sends `hello` with a nonce; the client answers `proof` with its own nonce and an HMAC-SHA-256
- * over both under the shared secret; the server answers `welcome` with an HMAC of its own. The two MACs have different
- * labels, so neither can be reflected, and the secret itself never crosses the socket. Nothing else is accepted before.
- * Then requests may be pipelined; replies come in any order. Every reply is a result or one of three errors:
- * `refused` (the content is out of policy; asking again is pointless), `unavailable` (busy, draining, too late, audit
- * log down; asking again is right) and `protocolError` (the two ends disagree about the protocol).
+ * Handshake: the server sends `hello` with a nonce; the client answers `proof` with its own nonce
+ * and an HMAC-SHA-256 over both under the shared secret; the server answers `welcome` with an HMAC
+ * of its own. The two MACs have different labels, so neither can be reflected, and the secret
+ * itself never crosses the socket. Nothing else is accepted before. Then requests may be pipelined;
+ * replies come in any order. Every reply is a result or one of three errors: `refused` (the content
+ * is out of policy; asking again is pointless), `unavailable` (busy, draining, too late, audit log
+ * down; asking again is right) and `protocolError` (the two ends disagree about the protocol).
  */
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
@@ -30,17 +33,24 @@ import { describeFileError } from '../src/shared/lib/file-error.ts'
 
 const PROTOCOL_VERSION = 1
 
-/** `sun_path` of Linux without its final zero (unix(7)); a longer path would be cut off silently. */
+/**
+ * `sun_path` of Linux without its final zero (unix(7)); a longer path would be cut off silently.
+ */
 export const MAX_SOCKET_PATH_BYTES = 107
 
-/** The daemon ends with this code when a token refused its PIN: a parent must not start it again by itself. */
+/**
+ * The daemon ends with this code when a token refused its PIN: a parent
+ * must not start it again by itself.
+ */
 export const PIN_REFUSED_EXIT_CODE = 3
 
-/** Bytes of a frame after its length field. A TBSCertificate with 100 long names has about 30 KiB. */
+/**
+ * Bytes of a frame after its length field. A TBSCertificate with 100 long names has about 30 KiB.
+ */
 export const DEFAULT_MAX_FRAME_BYTES = 1024 * 1024
 /** Pieces of a TBSCertList. To read and hash one of 64 KiB holds the daemon up for 2 to 3 ms. */
 export const CRL_PIECE_BYTES = 64 * 1024
-/** Before the handshake is through, nobody may make the other end hold more than this. */
+/** Limits what a peer without the secret can make the other end hold. */
 export const HANDSHAKE_MAX_FRAME_BYTES = 256
 
 export const KIND = {
@@ -56,7 +66,10 @@ export const KIND = {
 export type FrameKind = (typeof KIND)[keyof typeof KIND]
 const KINDS: ReadonlySet<number> = new Set(Object.values(KIND))
 
-/** What `testSign` signs. A TBSCertificate, like every X.509 structure, starts with 0x30; this starts with a letter. */
+/**
+ * What `testSign` signs. A TBSCertificate, like every X.509 structure, starts with
+ * 0x30; this starts with a letter.
+ */
 export const TEST_MESSAGE: Buffer = Buffer.from('chancery-signer test signature; not a certificate, not a CRL', 'ascii')
 
 // Names go into log lines and audit lines: short, and without control characters.
@@ -67,13 +80,14 @@ const Nothing = z.strictObject({})
 const Count = z.int().min(0)
 
 /**
- * Every method with its code on the wire and the strict schemas of its meta parts. Payloads: `signCertificate` takes
- * the DER of a TBSCertificate and returns the signature value. A TBSCertList can have hundreds of megabytes: `beginCrl`
- * announces it, `appendCrl` carries its next piece, and `signCrl` returns the signature value. Pieces are answered one by
- * one when they have been read and hashed, so that requests of other kinds get their turn between them; to send a piece
- * or `signCrl` again changes nothing. `testSign` returns a signature over TEST_MESSAGE;
- * `describe` returns the certificates of all issuers one after the other, `chain` giving the length of each, and after it
- * `alternates` those of its further chains.
+ * Every method with its code on the wire and the strict schemas of its meta parts. Payloads:
+ * `signCertificate` takes the DER of a TBSCertificate and returns the signature value. A
+ * TBSCertList can have hundreds of megabytes: `beginCrl` announces it, `appendCrl` carries its next
+ * piece, and `signCrl` returns the signature value. Pieces are answered one by one when they have
+ * been read and hashed, so that requests of other kinds get their turn between them; to send a
+ * piece or `signCrl` again changes nothing. `testSign` returns a signature over TEST_MESSAGE;
+ * `describe` returns the certificates of all issuers one after the other, `chain` giving the length
+ * of each, and after it `alternates` those of its further chains.
  */
 export const METHODS = {
   describe: {
@@ -160,7 +174,7 @@ export class SignerRefusal extends Error {
   override readonly name = 'SignerRefusal'
 }
 
-/** Begins the message of such a refusal, which a front of the release before takes for any other. */
+/** Marks the message of such a refusal; a front of the previous release takes it for any other. */
 const NAME_REFUSAL = 'name not allowed: '
 
 /** The structure is right, and this CA does not certify one of its names. */
@@ -184,7 +198,7 @@ export class SignerProtocolError extends Error {
   override readonly name = 'SignerProtocolError'
 }
 
-/** Two different secrets: asking again does not help before somebody has corrected one. */
+/** The two ends hold different secrets: asking again does not help until one is corrected. */
 export class SecretMismatch extends SignerProtocolError {
   constructor() {
     super(
@@ -219,7 +233,9 @@ export interface FrameFields {
   payload?: Uint8Array | undefined
 }
 
-/** @throws RangeError when a field does not fit its place; callers hold themselves to the schemas. */
+/**
+ * @throws RangeError when a field does not fit its place; callers hold themselves to the schemas.
+ */
 export function encodeFrame({ kind, id = 0, method = 0, timeoutMs = 0, meta, payload = EMPTY }: FrameFields): Buffer {
   const text = meta === undefined ? NO_META : JSON.stringify(meta)
   const metaLength = Buffer.byteLength(text)
@@ -253,8 +269,8 @@ function decodeFrame(body: Buffer): Frame {
 }
 
 /**
- * Cuts a byte stream into frames. Bytes of an unfinished frame are joined once, when the frame is complete, so that
- * a peer that sends single bytes costs no more than one that does not.
+ * Cuts a byte stream into frames. Bytes of an unfinished frame are joined once, when the frame is
+ * complete, so that a peer that sends single bytes costs no more than one that does not.
  */
 export class FrameReader {
   maxFrameBytes: number
@@ -267,7 +283,8 @@ export class FrameReader {
   }
 
   /**
-   * Calls `onFrame` for each frame that `chunk` completes. The frames are views: copy what must outlive the turn.
+   * Calls `onFrame` for each frame that `chunk` completes. The frames are views:
+   * copy what must outlive the turn.
    * @throws SignerProtocolError; the stream is then out of step and must be closed.
    */
   push(chunk: Buffer, onFrame: (frame: Frame) => void): void {
@@ -321,7 +338,10 @@ const ERROR_KINDS = [
   [SignerProtocolError, KIND.protocolError],
 ] as const
 
-/** The frame that tells a client about `error`. What is none of the three kinds stays inside: the client may ask again. */
+/**
+ * The frame that tells a client about `error`. The text of other errors stays
+ * here, and the client may ask again.
+ */
 export function encodeError(id: number, error: unknown): Buffer {
   for (const [type, kind] of ERROR_KINDS) {
     if (error instanceof type) return encodeFrame({ kind, id, meta: { message: error.message.slice(0, 1000) } })
@@ -329,7 +349,10 @@ export function encodeError(id: number, error: unknown): Buffer {
   return encodeFrame({ kind: KIND.unavailable, id, meta: { message: 'internal error of the signer; see its log' } })
 }
 
-/** The error that a reply carries, or undefined for a frame of another kind. @throws SignerProtocolError */
+/**
+ * The error that a reply carries, or undefined for a frame of another kind.
+ * @throws SignerProtocolError
+ */
 export function decodeError(frame: Frame): Error | undefined {
   const type = ERROR_KINDS.find(([, kind]) => kind === frame.kind)?.[0]
   if (!type) return undefined
@@ -363,7 +386,10 @@ export function decodeHello(frame: Frame): Buffer {
 
 export type Side = 'client' | 'server'
 
-/** Proof of knowing the shared secret, bound to both nonces, to the side that makes it and to the version. */
+/**
+ * Proof of knowing the shared secret, bound to both nonces, to the side
+ * that makes it and to the version.
+ */
 function handshakeMac(secret: Buffer, side: Side, serverNonce: Buffer, clientNonce: Buffer): Buffer {
   const label = `chancery-signer handshake v${PROTOCOL_VERSION} ${side}\0`
   return createHmac('sha256', secret).update(label).update(serverNonce).update(clientNonce).digest()
@@ -374,7 +400,7 @@ export function encodeProof(secret: Buffer, serverNonce: Buffer, clientNonce: Bu
   return encodeFrame({ kind: KIND.proof, payload: Buffer.concat([clientNonce, mac]) })
 }
 
-/** How a daemon turns a client away, by which the client knows it. */
+/** The daemon's message; a client recognises it and throws SecretMismatch. */
 const WRONG_PROOF = 'handshake failed: the client does not hold the same secret'
 
 /** Checks the client's proof. @returns the client's nonce. @throws SignerProtocolError */
@@ -404,8 +430,10 @@ export function checkWelcome(secret: Buffer, serverNonce: Buffer, clientNonce: B
 }
 
 /**
- * Reads the shared secret. The two programs may run as two users with a group in common, so the group may read it.
- * @throws Error in one sentence when it cannot be read, is short, or open to others than owner and group.
+ * Reads the shared secret. The two programs may run as two users with a group in
+ * common, so the group may read it.
+ * @throws Error in one sentence when it cannot be read, is short, or open
+ * to others than owner and group.
  */
 export function readSharedSecret(file: string): Buffer {
   let fd: number

@@ -1,17 +1,25 @@
-/** Which serial numbers a list has had so far, in less memory than the list itself: 64 bits of each. */
+/**
+ * Which serial numbers a list has had so far, in less memory than the list itself: 64 bits of each.
+ */
 
 import { randomInt } from 'node:crypto'
 
 const PARTS = 256
 const FIRST_SLOTS = 8
 
-/** Open addressing; a pair of zeros is free. Many small tables, so that growing one holds nobody up. */
+/**
+ * Open addressing; a pair of zeros is free. Many small tables, so that
+ * growing one takes little time.
+ */
 interface Part {
   slots: Uint32Array
   count: number
 }
 
-/** Two serial numbers are taken for one with a chance of 10⁻⁶ in a list of six million, and by another chance in the next attempt. */
+/**
+ * Two serial numbers are taken for one with a chance of 10⁻⁶ in a list of six million, and by
+ * another chance in the next attempt.
+ */
 export class SerialSet {
   readonly #seeds = [randomInt(2 ** 32), randomInt(2 ** 32)] as const
   readonly #parts: Part[] = Array.from({ length: PARTS }, () => ({ slots: new Uint32Array(2 * FIRST_SLOTS), count: 0 }))

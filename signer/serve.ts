@@ -1,4 +1,7 @@
-/** Puts the daemon together from its configuration, runs it until a signal, and takes it apart in order. */
+/**
+ * Puts the daemon together from its configuration, runs it until a signal,
+ * and takes it apart in order.
+ */
 
 import pino, { type Logger } from 'pino'
 import { ignoreUserSignals, RELOAD_OR_STOP } from '../src/shared/lib/user-signals.ts'
@@ -53,11 +56,16 @@ export interface ServeOptions {
   /** Reads the configuration again, at SIGHUP. */
   reread(): SignerConfig
   version: string
-  /** Stops too when standard input ends, which it does when the parent that holds its other end dies. */
+  /**
+   * Stops too when standard input ends, which it does when the parent that
+   * holds its other end dies.
+   */
   withParent: boolean
 }
 
-/** Runs until SIGTERM or SIGINT and resolves after the drain. @throws Error when it cannot start. */
+/**
+ * Runs until SIGTERM or SIGINT and resolves after the drain. @throws Error when it cannot start.
+ */
 export async function serve(options: ServeOptions): Promise<void> {
   const log = createLog(options.config)
   ignoreUserSignals(RELOAD_OR_STOP, (sentence) => log.warn(sentence))
@@ -92,7 +100,8 @@ async function startDaemon(options: ServeOptions, log: Logger): Promise<Daemon> 
   dropPrivileges(config)
   // A child runs as its parent's user, and the parent warns of root itself.
   if (isRoot() && !withParent) log.warn('the signer runs as root; set user and group, or start it as a user of its own')
-  // Before the audit chain: a start that fails here makes none, and touches none of a signer that runs.
+  // Before the audit chain: a start that fails here makes none, and touches
+  // none of a signer that runs.
   await atKey('socket', () => prepareSocket(config.socket))
   const crlNumbers = await openNumbers(config)
   const { chain: audit, lines } = await openAudit(config, log)
@@ -108,7 +117,7 @@ async function startDaemon(options: ServeOptions, log: Logger): Promise<Daemon> 
     service,
     server,
     keys,
-    rollover: new IssuerRollover(service, issuerOptions, config, log),
+    rollover: new IssuerRollover({ service, issuerOptions, started: config, log }),
   })
 }
 

@@ -20,7 +20,10 @@ export interface ServerOptions extends ConnectionContext {
 }
 
 export interface SignerServer {
-  /** Stops listening, removes the socket, answers what is in flight; what is left after the graceful timeout is cut. */
+  /**
+   * Stops listening, removes the socket, answers what is in flight; what is left
+   * after the graceful timeout is cut.
+   */
   drain(): Promise<void>
 }
 
@@ -36,8 +39,8 @@ export async function prepareSocket(socketPath: string): Promise<void> {
 }
 
 /**
- * Listens on the socket, after `prepareSocket`. Whoever may write to it is decided by the file system (directory 0750, socket
- * 0660) and by the shared secret.
+ * Listens on the socket, after `prepareSocket`. File modes (directory 0750, socket 0660) and the
+ * shared secret decide who may use it.
  */
 export async function listen(options: ServerOptions): Promise<SignerServer> {
   const { socketPath, limits, counters, log } = options
@@ -67,7 +70,10 @@ export async function listen(options: ServerOptions): Promise<SignerServer> {
   return { drain: () => drain(server, connections, limits.gracefulTimeoutMs) }
 }
 
-/** A client that holds the secret is through its handshake within milliseconds: one that is silent loses little. */
+/**
+ * A client that holds the secret is through its handshake within milliseconds:
+ * one that is silent loses little.
+ */
 function oldestSilent(connections: ReadonlySet<Connection>): Connection | undefined {
   for (const connection of connections) if (!connection.isAuthenticated) return connection
   return undefined
@@ -92,7 +98,7 @@ export function requireSocketFolder(socketPath: string): void {
   }
 }
 
-/** Removes a socket that a dead daemon left behind, never one that somebody listens on, and nothing but a socket. */
+/** Removes the socket of a dead daemon, never one with a listener, and nothing but a socket. */
 async function removeStaleSocket(socketPath: string): Promise<void> {
   const existing = lstatSync(socketPath, { throwIfNoEntry: false })
   if (!existing) return

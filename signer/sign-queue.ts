@@ -12,8 +12,9 @@ interface Waiting {
 }
 
 /**
- * Runs at most `slots` tasks at once, first come, first served. A task that waits beyond its time fails without a start, so
- * that requests do not pile up behind a key that hangs. The server's limit of requests in flight bounds the queue.
+ * Runs at most `slots` tasks at once, first come, first served. A task that waits beyond its time
+ * fails without a start, so that requests do not pile up behind a key that hangs. The server's
+ * limit of requests in flight bounds the queue.
  */
 export class SignQueue {
   readonly #slots: number
@@ -26,7 +27,10 @@ export class SignQueue {
     this.#free = slots
   }
 
-  /** @param startBefore in the time of `performance.now()`. @throws SignerUnavailable when it passed before the start. */
+  /**
+   * @param startBefore in the time of `performance.now()`. @throws SignerUnavailable
+   * when it passed before the start.
+   */
   async run<T>(startBefore: number, task: () => Promise<T> | T): Promise<T> {
     if (this.#free > 0) this.#free -= 1
     else await this.#turn(startBefore)

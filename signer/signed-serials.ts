@@ -1,4 +1,7 @@
-/** Serial numbers of the newest certificates, so that none is signed with two contents; see docs/decisions/serial-numbers-the-signer-remembers.md. */
+/**
+ * Serial numbers of the newest certificates, so that none is signed with two contents; see
+ * docs/decisions/serial-numbers-the-signer-remembers.md.
+ */
 
 import { LruMap } from '../src/shared/lib/lru.ts'
 import type { AuditLine } from './audit/line.ts'

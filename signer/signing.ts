@@ -1,4 +1,6 @@
-/** From an accepted request to a signature that may leave: rate, key, audit chain, in this order. */
+/**
+ * From an accepted request to a signature that may leave: rate, key, audit chain, in this order.
+ */
 
 import type { AuditChain } from './audit/chain.ts'
 import type { AuditRecord } from './audit/line.ts'
@@ -22,16 +24,21 @@ export function requireIssuer({ issuers }: SigningService, id: string): Issuer {
   return issuer
 }
 
+export interface Signing {
+  issuer: Issuer
+  make(): Buffer | Promise<Buffer>
+  record: Omit<AuditRecord, 'issuer'>
+  /** In the time of `performance.now()`. */
+  deadlineAt: number
+}
+
 /**
  * Has `make` sign and returns the signature once its line is on disk.
  * @throws SignerUnavailable: too many per second, too late, audit chain down.
  */
 export async function signAndRecord(
   { audit, counters }: SigningService,
-  issuer: Issuer,
-  make: () => Buffer | Promise<Buffer>,
-  record: Omit<AuditRecord, 'issuer'>,
-  deadlineAt: number,
+  { issuer, make, record, deadlineAt }: Signing,
 ): Promise<Buffer> {
   // Before the key is used: with the chain down, signatures would be made that cannot be recorded.
   if (audit.failure) throw new SignerUnavailable(audit.failure.message)
@@ -40,7 +47,8 @@ export async function signAndRecord(
   }
   const { key, queue } = issuer
   const made = queue ? queue.run(waitUntil(key, deadlineAt), make) : make()
-  // No `await` for what is there already: it would put off the audit line until the whole chunk has been signed.
+  // No `await` for what is there already: it would put off the audit line until
+  // the whole chunk has been signed.
   const signature = Buffer.isBuffer(made) ? made : await made
   await audit.append({ ...record, issuer: issuer.id })
   counters.signatures += 1

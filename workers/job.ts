@@ -1,15 +1,21 @@
-/** What the front asks of a worker and what it gets back: plain data, so that it crosses threads unchanged. */
+/**
+ * What the front asks of a worker and what it gets back: plain data, so
+ * that it crosses threads unchanged.
+ */
 
 import type { IdentifierType } from '../src/shared/protocol/identifier.ts'
 import type { ProblemType } from '../src/shared/protocol/problem.ts'
 
-/** Settings of name resolution: the method's resolvers or `dns.resolvers`, overridden by `dns.zones` (docs/decisions/dns-settings.md). */
+/**
+ * Settings of name resolution: the method's resolvers or `dns.resolvers`, overridden by `dns.zones`
+ * (docs/decisions/dns-settings.md).
+ */
 export interface DnsSettings {
   /** `ip`, `ip:port` or `[v6]:port`; empty means the system's resolvers (/etc/resolv.conf). */
   resolvers: readonly string[]
   /**
-   * Longest matching zone wins. A zone has resolvers of its own, or fixed addresses that answer without a query, or both:
-   * then the resolvers are asked for everything but addresses.
+   * Longest matching zone wins. A zone has resolvers of its own, or fixed addresses that answer
+   * without a query, or both: then the resolvers are asked for everything but addresses.
    */
   zones: readonly { zone: string; resolvers?: readonly string[]; addresses?: readonly string[] }[]
   /** Bound of one look-up, with its aliases and retries. */
@@ -23,7 +29,10 @@ export interface Http01Job {
   identifier: { type: IdentifierType; value: string }
   token: string
   keyAuthorization: string
-  /** One bound for the whole attempt, redirects and look-ups included; milliseconds from the start of the task. */
+  /**
+   * One bound for the whole attempt, redirects and look-ups included;
+   * milliseconds from the start of the task.
+   */
   timeoutMs: number
   /** Of the first request, and allowed in redirects to http beside 80. */
   port: number
@@ -60,7 +69,10 @@ export interface TlsAlpn01Job {
   identifier: { type: IdentifierType; value: string }
   /** SHA-256 of the key authorization, base64url. */
   keyAuthorizationDigest: string
-  /** One bound for the whole attempt, look-ups and all addresses included; milliseconds from the start of the task. */
+  /**
+   * One bound for the whole attempt, look-ups and all addresses included;
+   * milliseconds from the start of the task.
+   */
   timeoutMs: number
   port: number
   /** CIDR list; an address inside it is never connected to. */
@@ -72,9 +84,15 @@ export interface TlsAlpn01Job {
 export interface DnsMethodJob {
   /** A DNS name; for a wildcard the name without `*.`. */
   identifier: { type: IdentifierType; value: string }
-  /** One bound for the whole attempt, waits and aliases included; milliseconds from the start of the task. */
+  /**
+   * One bound for the whole attempt, waits and aliases included;
+   * milliseconds from the start of the task.
+   */
   timeoutMs: number
-  /** How long after the start a record that is not there yet is looked for again; part of `timeoutMs`. */
+  /**
+   * How long after the start a record that is not there yet is looked for
+   * again; part of `timeoutMs`.
+   */
   propagationWaitMs: number
   /** The resolvers have to set the AD bit. */
   requireDnssec: boolean
@@ -82,7 +100,10 @@ export interface DnsMethodJob {
   requireAuthoritative: boolean
   /** Of those servers; absent means 53. */
   authoritativePort?: number
-  /** CIDR list; a zone's own name server inside it is not asked. Resolvers are the operator's choice. */
+  /**
+   * CIDR list; a zone's own name server inside it is not asked. Resolvers
+   * are the operator's choice.
+   */
   blockedNetworks: readonly string[]
   dns: DnsSettings
 }
@@ -116,11 +137,17 @@ export interface DnsPersist01Job extends DnsMethodJob {
   allowWildcardPolicy: boolean
   /** Names above the identifier are asked too. */
   allowSubdomainPolicy: boolean
-  /** Names above with fewer labels are not asked: those of the registrable domain, where the caller knows it; absent means 2. */
+  /**
+   * Names above with fewer labels are not asked: those of the registrable domain, where the
+   * caller knows it; absent means 2.
+   */
   leastLabelsAbove?: number
 }
 
-/** A check of CAA records (RFC 8659): who asks, for which names, and what this service is called there. */
+/**
+ * A check of CAA records (RFC 8659): the account, the names, and the names
+ * of this CA in CAA records.
+ */
 export interface CaaJob {
   subjects: readonly CaaSubject[]
   /** Issuer domain names of this service, lower case. */
@@ -162,7 +189,9 @@ export interface MailDomainJob {
   dns: DnsSettings
 }
 
-/** `reason` may reach the client: it never holds bytes of a record. `failed`: nothing was learned. */
+/**
+ * `reason` may reach the client: it never holds bytes of a record. `failed`: nothing was learned.
+ */
 export type MailDomainFinding = { result: 'accepts' } | { result: 'refused' | 'failed'; reason: string }
 
 /** What `validate.ts` does itself. */

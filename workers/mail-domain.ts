@@ -1,6 +1,7 @@
 /**
- * Whether mail to a domain can be delivered at all: MX, in their absence an address (RFC 5321 §5.1), and the null MX
- * by which a domain says that it takes none (RFC 7505). No mail server is asked anything.
+ * Whether mail to a domain can be delivered at all: MX, in their absence an address (RFC
+ * 5321 §5.1), and the null MX by which a domain says that it takes none (RFC 7505). No
+ * mail server is asked anything.
  */
 
 import { type Deadline, startDeadline } from './deadline.ts'
@@ -10,8 +11,10 @@ import type { DnsClient } from './dns/result.ts'
 import type { MailDomainFinding, MailDomainJob } from './job.ts'
 
 /**
- * One finding for each domain, in their order. Total for anything that name servers can send; ends within `job.timeoutMs`.
- * @throws RangeError for a job whose settings do not parse (they were checked when the configuration was loaded).
+ * One finding for each domain, in their order. Total for anything that name servers can
+ * send; ends within `job.timeoutMs`.
+ * @throws RangeError for a job whose settings do not parse (they were checked when
+ * the configuration was loaded).
  */
 export async function checkMailDomains({ domains, timeoutMs, dns }: MailDomainJob): Promise<MailDomainFinding[]> {
   const client = createDnsClient(dns)
@@ -24,7 +27,7 @@ async function checkMailDomain(domain: string, dns: DnsClient, deadline: Deadlin
   if (found.kind === 'failed') return unanswered(domain, found)
   if (found.kind === 'nxdomain') return refused(`${domain} does not exist`)
   if (found.kind !== 'answer') return checkAddresses(domain, dns, deadline)
-  // The root is nobody's mail server, also where it wrongly stands beside others (RFC 7505 §3).
+  // The root is no mail server, also where it wrongly stands beside others (RFC 7505 §3).
   return found.records.some(({ data }) => data.exchange !== '')
     ? { result: 'accepts' }
     : refused(`${domain} accepts no mail (RFC 7505)`)

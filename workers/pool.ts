@@ -1,9 +1,10 @@
 /**
  * The threads that validate, seen from the supervisor: bounded, and never waiting for ever.
  *
- * Jobs wait here, so that the bound is exact and a job's clock starts when a thread gets it (worker-thread.ts). A task
- * bounds itself (`job.timeoutMs`). A thread that is silent after a grace is stuck, and the pool replaces it. Jobs of a
- * lost thread end as `lost`: they say nothing about the target.
+ * Jobs wait here, so that the bound is exact and a job's clock starts when a thread gets
+ * it (worker-thread.ts). A task bounds itself (`job.timeoutMs`). A thread that is silent
+ * after a grace is stuck, and the pool replaces it. Jobs of a lost thread end as `lost`:
+ * they say nothing about the target.
  */
 
 import { Piscina } from 'piscina'
@@ -48,7 +49,10 @@ interface Waiter {
 const GRACE_MS = 5000
 /** How often overdue jobs are looked for, at least. */
 const SWEEP_MS = 1000
-/** Jobs of one turn that one thread gets before another is chosen: shares a burst, and wakes no thread for one job. */
+/**
+ * Jobs of one turn that one thread gets before another is chosen: shares a burst,
+ * and wakes no thread for one job.
+ */
 const IN_A_ROW = 8
 
 export class WorkerPool {
@@ -92,7 +96,10 @@ export class WorkerPool {
     return this.#enqueue({ job, timeoutMs: job.timeoutMs + (job.caa?.timeoutMs ?? 0), task: 'default' })
   }
 
-  /** CAA records alone, for names whose control was shown before; one finding a subject. @throws WorkerPoolError */
+  /**
+   * CAA records alone, for names whose control was shown before; one finding a
+   * subject. @throws WorkerPoolError
+   */
   checkCaa(job: CaaJob): Promise<CaaFinding[]> {
     return this.#enqueue({ job, timeoutMs: job.timeoutMs, task: 'checkCaa' })
   }
@@ -102,7 +109,9 @@ export class WorkerPool {
     return this.#enqueue({ job, timeoutMs: job.timeoutMs, task: 'checkMailDomains' })
   }
 
-  /** Refuses new and waiting jobs, lets running ones finish for `timeoutMs`, then stops the threads. */
+  /**
+   * Refuses new and waiting jobs, lets running ones finish for `timeoutMs`, then stops the threads.
+   */
   close(timeoutMs: number): Promise<void> {
     this.#closing ??= this.#finish(timeoutMs)
     return this.#closing
@@ -188,7 +197,8 @@ export function startThreads(
     minThreads: options.threads,
     maxThreads: options.threads,
     workerData: options.threadData ?? options.shared ?? [],
-    // Otherwise an idle thread sleeps in Atomics.wait with its event loop stopped, and what is still closing stays open.
+    // Otherwise an idle thread sleeps in Atomics.wait with its event loop stopped, and
+    // what is still closing stays open.
     atomics: 'disabled',
     recordTiming: false,
     // The zone that strangers' bytes come into sees none of the service's environment.

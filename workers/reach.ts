@@ -1,8 +1,10 @@
 /**
- * From the host that a challenge names to an open connection: look the name up, drop blocked addresses, connect to one
- * of what is left. What http-01 (every hop of it) and tls-alpn-01 have in common.
+ * From the host that a challenge names to an open connection: look the name up, drop
+ * blocked addresses, connect to one of what is left. What http-01 (every hop of it)
+ * and tls-alpn-01 have in common.
  *
- * Nothing is looked up twice, so a name that changes its address between the check and the connection gains nothing.
+ * Nothing is looked up twice, so a name that changes its address between the check
+ * and the connection gains nothing.
  */
 
 import { isIP, isIPv4, type Socket } from 'node:net'
@@ -35,9 +37,15 @@ export interface Unreached {
   retryable: boolean
 }
 
-/** One of IPv6 and a few of IPv4, or a few of the only family; each gets its share of the time that is left. */
+/**
+ * One of IPv6 and a few of IPv4, or a few of the only family; each gets its
+ * share of the time that is left.
+ */
 const MAX_CONNECT_ATTEMPTS = 4
-/** Of each family. An answer has up to a thousand, and each would be compared with every blocked network. */
+/**
+ * Of each family. An answer has up to a thousand, and each would be
+ * compared with every blocked network.
+ */
 const MAX_ADDRESSES = 32
 
 /** Total; ends within the deadline. The socket has no listener but one that swallows errors. */
@@ -71,7 +79,10 @@ async function addressesOf(host: string, { dns, deadline, evidence }: ReachConte
 
 const NO_ADDRESS = { nxdomain: 'the name does not exist (NXDOMAIN)', nodata: 'the name has no A or AAAA record' }
 
-/** RFC 8555 §8.3 leaves the choice; one IPv6 address, then IPv4, because half-configured IPv6 is common. */
+/**
+ * RFC 8555 §8.3 leaves the choice; one IPv6 address, then IPv4, because
+ * half-configured IPv6 is common.
+ */
 function connectOrder(addresses: readonly string[]): string[] {
   const ipv6 = addresses.filter((address) => !isIPv4(address))
   const ipv4 = addresses.filter((address) => isIPv4(address))

@@ -1,8 +1,9 @@
 /**
- * Settings that stand in many jobs cross to the threads once, when these start; a job names them by their place.
+ * Settings that many jobs share cross to the threads once, at their start; a
+ * job names them by their place.
  *
- * Copying a configuration with each job would cost as much as the rest of the hand-over, and more the more zones it has.
- * What is recognised is the very same object, at any depth but not inside lists.
+ * Copying a configuration with each job would cost as much as the rest of the hand-over. Only the
+ * very same object is recognised, at any depth but not inside lists.
  */
 
 interface Place {

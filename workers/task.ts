@@ -1,4 +1,7 @@
-/** The tasks that the pool's threads run: one job in, with the settings that all jobs share put back, one answer out. */
+/**
+ * The tasks that the pool's threads run: one job in, with the settings that all jobs
+ * share put back, one answer out.
+ */
 
 import { workerData } from 'node:worker_threads'
 import { checkCaa as check } from './caa.ts'

@@ -1,11 +1,16 @@
-/** Runs inside a validation thread: takes messages with jobs from worker-thread.ts and posts their answers back. */
+/**
+ * Runs inside a validation thread: takes messages with jobs from
+ * worker-thread.ts and posts their answers back.
+ */
 
 import type { MessagePort } from 'node:worker_threads'
 import type { PostedAnswer, PostedJob, ThreadStart } from './worker-thread.ts'
 
 type Tasks = Record<string, (job: object) => unknown>
 
-/** Answers of one turn travel together. A turn that takes longer than this posts those that it has. */
+/**
+ * Answers of one turn travel together. A turn that takes longer than this posts those that it has.
+ */
 const MAX_TURN_MS = 2
 
 /** The Piscina task. It ends when the pool closes its port. */

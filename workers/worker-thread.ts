@@ -1,9 +1,10 @@
 /**
  * One validation thread, seen from the supervisor: its open jobs, and the messages that carry them.
  *
- * Waking a sleeping thread costs several times what copying a job does. So a thread runs one Piscina task for its life
- * (worker-thread-task.ts) and gets a port: the jobs of one turn of the event loop go as one message, and so do answers.
- * Piscina starts the threads, notices when one dies, and replaces it.
+ * Waking a sleeping thread costs several times what copying a job does. So a thread runs one
+ * Piscina task for its life (worker-thread-task.ts) and gets a port: the jobs of one turn of
+ * the event loop go as one message, and so do answers. Piscina starts the threads, notices
+ * when one dies, and replaces it.
  */
 
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
@@ -58,7 +59,10 @@ export class WorkerThread {
     return this.#open.size
   }
 
-  /** Rejects with what the task threw, or with the reason why the thread was lost. @param overdueAt `performance.now()` */
+  /**
+   * Rejects with what the task threw, or with the reason why the thread was lost.
+   * @param overdueAt `performance.now()`
+   */
   run(task: string, job: object, overdueAt: number): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const id = ++this.#lastId

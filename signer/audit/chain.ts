@@ -1,20 +1,24 @@
 /**
- * The audit chain: one JSON line for every signature, each holding the SHA-256 of the line before it.
+ * The audit chain: one JSON line for every signature, each holding the
+ * SHA-256 of the line before it.
  *
- * 1. Group. Lines that arrive in one turn of the event loop, or during the write before, become a group: at most 512 lines
- *    or 256 KiB. Groups begin at least 4 ms apart, because each costs 110 to 150 µs of CPU: two P-256 signatures.
- * 2. Write. The file is open with O_DSYNC, so one write is also its fdatasync. A crash can tear the last line; a loss of
- *    power can leave anything in the blocks of the last group.
- * 3. Release. Only now do the signatures of the group leave. A crash before this loses signatures that nobody has.
- * 4. Rotate. A file of `maxBytes` is renamed to a segment (segments.ts), and a new file continues the chain. A crash
- *    between the two leaves no file; the next start goes on from the newest segment.
+ * 1. Group. Lines that arrive in one turn of the event loop, or during the write before, become a
+ *    group: at most 512 lines or 256 KiB. Groups begin at least 4 ms apart, because each costs 110
+ *    to 150 µs of CPU: two P-256 signatures.
+ * 2. Write. The file is open with O_DSYNC, so one write is also its fdatasync. A crash can tear the
+ *    last line; a loss of power can leave anything in the blocks of the last group.
+ * 3. Release. Only now do the signatures of the group leave. A crash before this loses signatures
+ *    that nobody has.
+ * 4. Rotate. A file of `maxBytes` is renamed to a segment (segments.ts), and a new file continues
+ *    the chain. A crash between the two leaves no file; the next start goes on from the newest
+ *    segment.
  *
- * The start reads back the end of the file (tail.ts). It moves damaged bytes to `<file>.torn-<seq>` and records that by a
- * line with method `auditRepair`.
+ * The start reads back the end of the file (tail.ts). It moves damaged bytes to `<file>.torn-<seq>`
+ * and records that by a line with method `auditRepair`.
  *
- * Fail closed: no line is accepted after a failed write, a failed rotation, or a change of the file by somebody else. So
- * nothing is signed until the next start. A full disk is the exception: the last group is cut off, and the chain goes on
- * when there is room.
+ * Fail closed: no line is accepted after a failed write, a failed rotation, or a change of the file
+ * by somebody else. So nothing is signed until the next start. A full disk is the exception: the
+ * last group is cut off, and the chain goes on when there is room.
  */
 
 import { closeSync, fstatSync, fsyncSync, ftruncateSync, renameSync, type Stats, statSync, write } from 'node:fs'
@@ -27,7 +31,9 @@ import { segmentName } from './segments.ts'
 import { keepAside, MAX_GROUP_BYTES, openAtTail, openForAppending, syncDirectory, type Tail } from './tail.ts'
 
 const MAX_GROUP_LINES = 512
-/** At 1,000 signatures a second a group has four lines, and a client waits two milliseconds longer. */
+/**
+ * At 1,000 signatures a second a group has four lines, and a client waits two milliseconds longer.
+ */
 const GROUP_INTERVAL_MS = 4
 const ROOM_CHECK_MS = 1000
 
@@ -101,7 +107,9 @@ export class AuditChain {
     return this.#failure
   }
 
-  /** Resolves when the record is on disk. @throws SignerUnavailable when it could not be put there. */
+  /**
+   * Resolves when the record is on disk. @throws SignerUnavailable when it could not be put there.
+   */
   append(record: AuditRecord): Promise<void> {
     if (this.#failure) return Promise.reject(notRecorded(this.#failure))
     const line = JSON.stringify({
@@ -272,8 +280,8 @@ export class AuditChain {
 }
 
 /**
- * @throws Error when somebody else moved, removed or wrote the file, or when that cannot be told. A line written then would
- * break the chain or be lost.
+ * @throws Error when somebody else moved, removed or wrote the file, or when that cannot be told. A
+ * line written then would break the chain or be lost.
  */
 function requireOurs(file: string, { ino, dev }: FileIdentity, length: number): void {
   const there = statSync(file, { throwIfNoEntry: false })
@@ -295,7 +303,8 @@ export interface OpenedAudit {
 }
 
 /**
- * Opens the chain for appending, making the file (mode 0640) when it is missing, and repairs what a crash left.
+ * Opens the chain for appending, making the file (mode 0640) when it is missing,
+ * and repairs what a crash left.
  * @throws Error in one sentence when the end of the file is no chain.
  */
 export async function openAuditChain(

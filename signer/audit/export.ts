@@ -1,4 +1,6 @@
-/** Reading an audit chain for people and programs: `chancery-signer audit tail` and `audit export`. */
+/**
+ * Reading an audit chain for people and programs: `chancery-signer audit tail` and `audit export`.
+ */
 
 import { existsSync, statSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -6,9 +6,15 @@ import { hash } from 'node:crypto'
 export interface AuditRecord {
   method: 'signCertificate' | 'signCrl' | 'testSign' | 'auditRepair'
   issuer: string
-  /** Serial number of a certificate or number of a CRL, lower-case hex; empty where nothing with a number was signed. */
+  /**
+   * Serial number of a certificate or number of a CRL, lower-case hex; empty where
+   * nothing with a number was signed.
+   */
   serial: string
-  /** `dns:…` and `ip:…` of the certificate; of a CRL `entries:…`, and `url:…` when it covers one distribution point only. */
+  /**
+   * `dns:…` and `ip:…` of the certificate; of a CRL `entries:…`, and `url:…` when it
+   * covers one distribution point only.
+   */
   names: readonly string[]
   /** Hex SHA-256 of the bytes that were signed (for auditRepair: that were kept aside). */
   sha256: string

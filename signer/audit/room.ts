@@ -3,7 +3,7 @@
 import { open, rm } from 'node:fs/promises'
 import { MAX_GROUP_BYTES } from './tail.ts'
 
-/** A disk that is full (ENOSPC), and a user who has all that he may have (EDQUOT). Both pass. */
+/** A disk that is full (ENOSPC), and a quota that is used up (EDQUOT). Both pass. */
 const NO_ROOM: readonly unknown[] = ['ENOSPC', 'EDQUOT']
 
 export const isWantOfRoom = (error: unknown): boolean => NO_ROOM.includes((error as NodeJS.ErrnoException).code)

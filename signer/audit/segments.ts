@@ -1,6 +1,7 @@
 /**
- * The files of one audit chain: `audit.jsonl` is written to, and `audit.jsonl.<first>-<last>` hold the lines before it, by
- * their sequence numbers. The newest segment and the current file link like two lines of one file.
+ * The files of one audit chain: `audit.jsonl` is written to, and `audit.jsonl.<first>-<last>`
+ * hold the lines before it, by their sequence numbers. The newest segment and the current file
+ * link like two lines of one file.
  */
 
 import { createReadStream, existsSync, readdirSync } from 'node:fs'
@@ -41,7 +42,10 @@ export interface LocatedLine {
   number: number
 }
 
-/** All lines that are here, oldest first; `from` leaves out segments that end before that sequence number. */
+/**
+ * All lines that are here, oldest first; `from` leaves out segments that
+ * end before that sequence number.
+ */
 export async function* auditLines(file: string, from = 0): AsyncGenerator<LocatedLine> {
   const closed = closedSegments(file).filter(({ last }) => last >= from)
   for (const name of [...closed.map((segment) => segment.file), ...(existsSync(file) ? [file] : [])]) {

@@ -1,8 +1,10 @@
 /**
- * The end of an audit chain as the start finds it: where the chain goes on, and what a crash left behind it.
+ * The end of an audit chain as the start finds it: where the chain goes on,
+ * and what a crash left behind it.
  *
- * What a crash can leave (bytes at the end, no more than one group, that are not whole JSON lines) is told apart here from
- * what it cannot: whole lines that do not link. The chain keeps the former aside and goes on; of the latter the start dies.
+ * What a crash can leave (bytes at the end, no more than one group, that are not whole JSON lines)
+ * is told apart here from what it cannot: whole lines that do not link. The chain keeps the former
+ * aside and goes on; of the latter the start dies.
  */
 
 import { closeSync, constants, fstatSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs'
@@ -31,11 +33,15 @@ interface End {
   lines: AuditLine[]
 }
 
-/** The current file, made (mode 0640) when it is missing. Each write is on disk when it has returned. */
+/**
+ * The current file, made (mode 0640) when it is missing. Each write is on
+ * disk when it has returned.
+ */
 export const openForAppending = (file: string) => openSync(file, O_RDWR | O_APPEND | O_CREAT | O_DSYNC, 0o640)
 
 /**
- * Opens the current file for appending, with the place behind its last whole line and what stands behind that.
+ * Opens the current file for appending, with the place behind its last whole
+ * line and what stands behind that.
  * @throws Error in one sentence when the end of the file is no chain
  */
 export function openAtTail(file: string): { fd: number } & End {
@@ -113,7 +119,10 @@ function firstSequence(fd: number): number | undefined {
   return seq === undefined ? undefined : Number(seq)
 }
 
-/** Writes the damaged bytes to a new file, durably, before they leave the chain; `name` with a number where there is one. */
+/**
+ * Writes the damaged bytes to a new file, durably, before they leave the chain; `name`
+ * with a number where there is one.
+ */
 export function keepAside(name: string, damaged: Buffer): string {
   const { file, fd } = openNew(name)
   try {
@@ -126,7 +135,10 @@ export function keepAside(name: string, damaged: Buffer): string {
   return file
 }
 
-/** A crash may have come behind the bytes of an earlier repair and before its line: those stay as they are. */
+/**
+ * A crash may have come behind the bytes of an earlier repair and before
+ * its line: those stay as they are.
+ */
 function openNew(name: string): { file: string; fd: number } {
   for (let number = 1; ; number++) {
     const file = number === 1 ? name : `${name}.${number}`

@@ -1,4 +1,6 @@
-/** Checks an audit chain from its first line to its last, as `chancery-signer audit verify` does. */
+/**
+ * Checks an audit chain from its first line to its last, as `chancery-signer audit verify` does.
+ */
 
 import { NO_PREVIOUS, parseAuditLine, sha256Hex } from './line.ts'
 import { auditLines } from './segments.ts'
@@ -10,17 +12,24 @@ export type AuditVerdict =
       signatures: number
       /** Crashes after which bytes were kept aside. */
       repairs: number
-      /** Sequence number of the first line that is here; above 1 when older segments were moved elsewhere. */
+      /**
+       * Sequence number of the first line that is here; above 1 when older
+       * segments were moved elsewhere.
+       */
       first: number
-      /** Hash of the newest line. Noted elsewhere, it lets a later check notice that lines were cut off the end. */
+      /**
+       * Hash of the newest line. Noted elsewhere, it lets a later check notice
+       * that lines were cut off the end.
+       */
       head: string
     }
   | { ok: false; file: string; line: number; reason: string }
 
 /**
- * Reads the file and the closed segments beside it as one stream. The chain shows any change inside it; that its end was
- * cut off shows only against a `head` noted earlier, and what the first line follows only where that line is. A file being
- * written to may end in an unfinished line: check a copy, or accept the verdict.
+ * Reads the file and the closed segments beside it as one stream. The chain shows any change
+ * inside it; that its end was cut off shows only against a `head` noted earlier, and what the
+ * first line follows only where that line is. A file being written to may end in an unfinished
+ * line: check a copy, or accept the verdict.
  */
 export async function verifyAuditChain(file: string): Promise<AuditVerdict> {
   const counts = { lines: 0, signatures: 0, repairs: 0 }

@@ -1,7 +1,7 @@
 /**
- * Encryption of a new key file: EncryptedPrivateKeyInfo (RFC 5958 §3) by PBES2 (RFC 8018 §6.2) with PBKDF2 (§5.2) and
- * AES-256-CBC. Node's own export does the same with 2,048 iterations; a root key lies offline for ten years, and its
- * passphrase is all that its finder lacks.
+ * Encryption of a new key file: EncryptedPrivateKeyInfo (RFC 5958 §3) by PBES2 (RFC 8018 §6.2) with
+ * PBKDF2 (§5.2) and AES-256-CBC. Node's own export does the same with 2,048 iterations; a root key
+ * lies offline for ten years, and its passphrase is all that its finder lacks.
  */
 
 import { createCipheriv, type KeyObject, pbkdf2, randomBytes } from 'node:crypto'
@@ -10,7 +10,10 @@ import { TAG } from '../../src/shared/pki/der.ts'
 import { encodeDer } from '../../src/shared/pki/der-writer.ts'
 import { encodePem } from '../../src/shared/pki/pem.ts'
 
-/** What OWASP's Password Storage Cheat Sheet asks of PBKDF2 with HMAC-SHA-256; the signer pays it once, when it starts. */
+/**
+ * What OWASP's Password Storage Cheat Sheet asks of PBKDF2 with HMAC-SHA-256; the
+ * signer pays it once, when it starts.
+ */
 const ITERATIONS = 600_000
 const SALT_BYTES = 16
 const KEY_BYTES = 32
@@ -26,7 +29,10 @@ const OID = {
 const NOTHING = Buffer.alloc(0)
 const deriveKey = promisify(pbkdf2)
 
-/** PEM. What lay open of the key in buffers of this function is wiped; the KeyObject is the caller's. */
+/**
+ * PEM. What lay open of the key in buffers of this function is wiped; the
+ * KeyObject is the caller's.
+ */
 export async function encryptKey(privateKey: KeyObject, passphrase: string): Promise<string> {
   const salt = randomBytes(SALT_BYTES)
   const iv = randomBytes(IV_BYTES)

@@ -1,4 +1,7 @@
-/** `chancery-signer init-softhsm`: a SoftHSM token of its own for development, in one folder that can be thrown away. */
+/**
+ * `chancery-signer init-softhsm`: a SoftHSM token of its own for development, in one
+ * folder that can be thrown away.
+ */
 
 import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync } from 'node:fs'

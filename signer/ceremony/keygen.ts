@@ -1,8 +1,10 @@
 /**
- * `chancery-signer keygen`: a key in a token or a file, and with it a self-signed root or a request for a CA certificate.
+ * `chancery-signer keygen`: a key in a token or a file, and with it a self-signed root or
+ * a request for a CA certificate.
  *
- * Everything that can be refused is checked before the key is made: a key in a token cannot be taken back by whoever has
- * no right to delete it. What was signed is read back and verified before it is written.
+ * Everything that can be refused is checked before the key is made: a key in a token cannot
+ * be taken back by whoever has no right to delete it. What was signed is read back and
+ * verified before it is written.
  */
 
 import { createHash, randomBytes } from 'node:crypto'
@@ -52,7 +54,10 @@ export const BACKDATE_MS = 3_600_000
 /** 128 random bits behind an octet that keeps the INTEGER positive and its length the same. */
 export const newSerialNumber = (): Buffer => Buffer.concat([Buffer.of(1), randomBytes(16)])
 
-/** @param show gets every line of the log as it is written. @throws Error in one sentence; what was done until then is in the log */
+/**
+ * @param show gets every line of the log as it is written. @throws Error in one sentence; what
+ * was done until then is in the log
+ */
 export async function runCeremony(plan: CeremonyPlan, show: (line: string) => void): Promise<void> {
   const nameDer = encodeNameText(plan.subject)
   const files = ceremonyFiles(plan)

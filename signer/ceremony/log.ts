@@ -1,8 +1,14 @@
-/** The log of a key ceremony: what was done when, with the fingerprints by which it can be checked later. */
+/**
+ * The log of a key ceremony: what was done when, with the fingerprints by
+ * which it can be checked later.
+ */
 
 import { appendFileSync } from 'node:fs'
 
-/** Lines are shown as they come, and written to the file at the end together with what went wrong, if anything did. */
+/**
+ * Lines are shown as they come, and written to the file at the end together with
+ * what went wrong, if anything did.
+ */
 export class CeremonyLog {
   readonly #lines: string[] = []
   readonly #show: (line: string) => void

@@ -1,4 +1,7 @@
-/** A new key pair, in a token or in a file, and the means to sign with it once: for a root or a request. */
+/**
+ * A new key pair, in a token or in a file, and the means to sign with it
+ * once: for a root or a request.
+ */
 
 import { createPublicKey, generateKeyPair, type KeyObject, sign } from 'node:crypto'
 import { closeSync, fsyncSync, openSync, writeFileSync } from 'node:fs'
@@ -113,8 +116,9 @@ function rsaJwk({ modulus, exponent }: { modulus: Buffer; exponent: Buffer }): P
 }
 
 /**
- * @param value CKA_EC_POINT: the DER OCTET STRING of the uncompressed point (PKCS #11 v2.40 mechanisms, §2.3.3), which older
- * tokens give bare. Importing the key checks that the point lies on the curve.
+ * @param value CKA_EC_POINT: the DER OCTET STRING of the uncompressed point (PKCS #11
+ * v2.40 mechanisms, §2.3.3), which older tokens give bare. Importing the key checks
+ * that the point lies on the curve.
  */
 function ecJwk(curve: Curve, value: Buffer): PublicJwk {
   const { fieldOctets } = CURVES[curve]
@@ -125,7 +129,10 @@ function ecJwk(curve: Curve, value: Buffer): PublicJwk {
   return { kty: 'EC', crv: curve, x: x.toString('base64url'), y: y.toString('base64url') }
 }
 
-/** On disk before it returns. @throws Error when the file exists: a key or a log is never written over. */
+/**
+ * On disk before it returns. @throws Error when the file exists: a key or a
+ * log is never written over.
+ */
 export function writeNewFile(file: string, text: string, mode: number): void {
   let fd: number
   try {
@@ -135,7 +142,8 @@ export function writeNewFile(file: string, text: string, mode: number): void {
     throw new Error(`${file}: ${code === 'EEXIST' ? 'exists already' : `cannot be written (${code})`}`, { cause })
   }
   try {
-    // All of it: of a disk that fills up, a single write takes a part and says so only in its result.
+    // All of it: of a disk that fills up, a single write takes a part and
+    // says so only in its result.
     writeFileSync(fd, text)
     fsyncSync(fd)
   } finally {

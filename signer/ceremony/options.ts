@@ -1,4 +1,7 @@
-/** The command lines of `keygen` and `sign-request`: what each option means, and what of it goes together. */
+/**
+ * The command lines of `keygen` and `sign-request`: what each option means,
+ * and what of it goes together.
+ */
 
 import { randomBytes } from 'node:crypto'
 import type { KeyConfig } from '../config.ts'
@@ -50,10 +53,13 @@ const FILE_OPTIONS = ['passphrase-file', 'passphrase-env', 'passphrase-prompt'] 
 const RSA_BITS = [2048, 3072, 4096, 8192]
 const MAX_ROOT_DAYS = 36_525
 const MAX_PATH_LENGTH = 127
-/** For one signature, from a token that nobody else uses. */
+/** For one signature, from a token without other users. */
 const SESSION_WAIT_SECONDS = 30
 
-/** Reads the PIN or the passphrase last, when nothing else can be wrong. @throws Error in one sentence */
+/**
+ * Reads the PIN or the passphrase last, when nothing else can be wrong.
+ * @throws Error in one sentence
+ */
 export async function readPlan(options: KeygenOptions, program: string): Promise<CeremonyPlan> {
   refuseTwice(options)
   const { subject, out } = options

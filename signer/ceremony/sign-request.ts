@@ -1,8 +1,10 @@
 /**
- * `chancery-signer sign-request`: the key of a root, in a file or a token, certifies the CA that asks in a request.
+ * `chancery-signer sign-request`: the key of a root, in a file or a token, certifies
+ * the CA that asks in a request.
  *
- * What the request wants is not copied, but for its name and its key: extensions, path length and validity are those of the
- * command. So the daemon will accept the certificate as an issuer, whoever made the request.
+ * What the request wants is not copied, but for its name and its key: extensions, path length
+ * and validity are those of the command. So the daemon will accept the certificate as an
+ * issuer, whoever made the request.
  */
 
 import { createPublicKey } from 'node:crypto'
@@ -80,7 +82,10 @@ export async function signRequest(plan: SigningPlan, show: (line: string) => voi
   }
 }
 
-/** Checked before it is verified, which a hostile key could make expensive. @throws Error in one sentence */
+/**
+ * Checked before it is verified, which a hostile key could make expensive.
+ * @throws Error in one sentence
+ */
 function readRequest(file: string): Csr {
   const [block, ...more] = readPem(file)
   if (block?.label !== 'CERTIFICATE REQUEST' || more.length > 0) throw new Error(`${file}: is not one request in PEM`)
@@ -102,7 +107,7 @@ function readPem(file: string): PemBlock[] {
   }
 }
 
-/** RFC 5280 §4.2.1.9 and §6.1.4: what does not fit makes a chain that nobody accepts. */
+/** RFC 5280 §4.2.1.9 and §6.1.4: otherwise no client accepts the chain. */
 function checkFit({ pathLength, root }: SigningPlan, { tbs }: Certificate, request: Csr, notAfter: Date): void {
   if (request.subjectText === '') throw new Error('the request has no name for the CA')
   if (request.subjectDer.equals(tbs.subjectDer)) throw new Error('the request has the name of the root')

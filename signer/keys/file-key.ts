@@ -17,8 +17,9 @@ export interface FileKeyOptions {
 const MIN_RSA_BITS = 2048
 
 /**
- * Signatures this fast are made in place: P-256 46 µs and Ed25519 57 µs, where the thread pool would add about 30.
- * The others block for long (P-384 1.2 ms, RSA-2048 0.9 ms, RSA-4096 5 ms) and go to the pool.
+ * Signatures this fast are made in place: P-256 46 µs and Ed25519 57 µs, where the thread
+ * pool would add about 30. The others block for long (P-384 1.2 ms, RSA-2048 0.9 ms,
+ * RSA-4096 5 ms) and go to the pool.
  */
 const isFast = (key: KeyObject): boolean =>
   key.asymmetricKeyType === 'ed25519' || key.asymmetricKeyDetails?.namedCurve === 'prime256v1'
@@ -49,7 +50,8 @@ function beginSignature(key: KeyObject, algorithm: SignatureAlgorithm): Streamed
   const signing = createSign(hash)
   return {
     update: (piece) => void signing.update(piece),
-    // In place, whatever the key: a CRL is signed now and then, and the slowest key takes a few milliseconds.
+    // In place, whatever the key: a CRL is signed now and then, and the
+    // slowest key takes a few milliseconds.
     finish: () => signing.sign(key),
   }
 }

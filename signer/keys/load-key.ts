@@ -17,7 +17,9 @@ export interface IssuerKeyFacts {
   onStateChange(state: KeyState): void
 }
 
-/** Keys of one process; it loads each PKCS #11 library once, however many keys are in its tokens. */
+/**
+ * Keys of one process; it loads each PKCS #11 library once, however many keys are in its tokens.
+ */
 export class KeyLoader {
   readonly #libraries = new Map<string, Promise<Pkcs11Library>>()
   readonly #library = oncePerKey(loadLibrary, this.#libraries)
@@ -47,7 +49,10 @@ export class KeyLoader {
   }
 }
 
-/** Reads passphrase or PIN; one after the other, since each may be asked for on the terminal. @throws Error */
+/**
+ * Reads passphrase or PIN; one after the other, since each may be asked for
+ * on the terminal. @throws Error
+ */
 export function readKeySecret(config: KeyConfig): Promise<string | undefined> {
   const [source, what] = secretOf(config)
   return readSecret(source, what)

@@ -1,4 +1,7 @@
-/** Passphrases and PINs: from a closed file, from the environment or from the terminal, never from a command line. */
+/**
+ * Passphrases and PINs: from a closed file, from the environment or from the
+ * terminal, never from a command line.
+ */
 
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs'
 import { ReadStream, WriteStream } from 'node:tty'
@@ -34,7 +37,8 @@ export async function readSecret({ file, env, prompt }: SecretSource, what: stri
 }
 
 /**
- * Reads a file that only its owner may read. It is opened once, so that what was checked is what is read.
+ * Reads a file that only its owner may read. It is opened once, so that
+ * what was checked is what is read.
  * @throws Error in one sentence when it is open to others, or not a file
  */
 export function readPrivateFile(file: string): Buffer {

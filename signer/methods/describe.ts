@@ -1,4 +1,7 @@
-/** `describe`: which issuers there are, with their certificates, so that the front needs no copy of them. */
+/**
+ * `describe`: which issuers there are, with their certificates, so that the
+ * front needs no copy of them.
+ */
 
 import type { Issuer } from '../issuers.ts'
 import type { SigningService } from '../signing.ts'
@@ -17,7 +20,8 @@ function describeIssuers(version: string, all: readonly Issuer[]) {
         id,
         algorithm,
         chain: lengths(chain),
-        // Left out when there are none, so that a front of the previous release understands the reply.
+        // Left out when there are none, so that a front of the previous
+        // release understands the reply.
         ...(alternateChains.length > 0 && { alternates: alternateChains.map(lengths) }),
       })),
     },

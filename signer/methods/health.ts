@@ -1,4 +1,7 @@
-/** `health`: the live counters and where the tokens are. Whether a key really signs is what `testSign` is for. */
+/**
+ * `health`: the live counters and where the tokens are. Whether a key really
+ * signs is what `testSign` is for.
+ */
 
 import type { Issuer } from '../issuers.ts'
 import type { MethodResult } from '../protocol.ts'
@@ -20,7 +23,8 @@ export function healthMethod(service: SigningService): MethodHandler<'health'> {
         auditSequence: audit.sequence,
         auditSyncs: audit.syncs,
         ...(counters.lastError && { lastError: counters.lastError }),
-        // Left out when there are none, so that a front of the previous release understands the reply.
+        // Left out when there are none, so that a front of the previous
+        // release understands the reply.
         ...(tokens.length > 0 && { tokens }),
       },
     }

@@ -1,8 +1,8 @@
 /**
  * `signCertificate`: signs one TBSCertificate (RFC 5280 §4.1.2) with an issuer key.
  *
- * The daemon never signs an opaque digest: it reads the structure back and refuses what no subscriber certificate may
- * say, whatever the front asked for.
+ * The daemon never signs an opaque digest: it reads the structure back and refuses what no
+ * subscriber certificate may say, whatever the front asked for.
  */
 
 import { sha256Hex } from '../audit/line.ts'
@@ -22,11 +22,6 @@ export function signCertificateMethod(service: SigningService): MethodHandler<'s
     for (const { id: other, spki: own } of service.issuers.values())
       if (own.equals(spki)) throw new SignerRefusal(`the subject key is that of issuer ${other}`)
     const sha256 = sha256Hex(tbs)
-    // A request that is refused for the rate leaves no serial number behind, so a flood of them makes the set forget nothing.
-    const make = () => {
-      service.serials.claim(id, serialNumber, sha256)
-      return issuer.key.sign(tbs)
-    }
     const record = {
       method: 'signCertificate' as const,
       serial: serialNumber,
@@ -34,6 +29,11 @@ export function signCertificateMethod(service: SigningService): MethodHandler<'s
       sha256,
       requester,
     }
-    return { meta: {}, payload: await signAndRecord(service, issuer, make, record, deadlineAt) }
+    // A request that is refused for the rate leaves no serial number behind, so a flood of them makes the set forget nothing.
+    const make = () => {
+      service.serials.claim(id, serialNumber, sha256)
+      return issuer.key.sign(tbs)
+    }
+    return { meta: {}, payload: await signAndRecord(service, { issuer, make, record, deadlineAt }) }
   }
 }

@@ -1,5 +1,6 @@
 /**
- * `beginCrl`, `appendCrl`, `signCrl`: signs one TBSCertList (RFC 5280 §5.1.2) with an issuer key, read piece by piece.
+ * `beginCrl`, `appendCrl`, `signCrl`: signs one TBSCertList (RFC 5280 §5.1.2) with an
+ * issuer key, read piece by piece.
  *
  * The number is written down before the key is used, the audit line before the signature leaves.
  */
@@ -23,7 +24,7 @@ export function crlMethods(service: SigningService, numbers: CrlNumbers, uploads
       sha256,
       requester,
     }
-    return signAndRecord(service, issuer, make, record, deadlineAt)
+    return signAndRecord(service, { issuer, make, record, deadlineAt })
   }
 
   /** What failed once is over: its number may be used up, and its client begins again. */

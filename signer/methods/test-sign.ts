@@ -1,4 +1,7 @@
-/** `testSign`: a real signature that is good for nothing, to learn whether signing works, audit chain included. */
+/**
+ * `testSign`: a real signature that is good for nothing, to learn whether
+ * signing works, audit chain included.
+ */
 
 import { sha256Hex } from '../audit/line.ts'
 import { TEST_MESSAGE } from '../protocol.ts'
@@ -12,7 +15,8 @@ export function testSignMethod(service: SigningService): MethodHandler<'testSign
     const issuer = requireIssuer(service, id)
     const startedAt = performance.now()
     const record = { method: 'testSign' as const, serial: '', names: [], sha256: TEST_MESSAGE_SHA256, requester }
-    const payload = await signAndRecord(service, issuer, () => issuer.key.sign(TEST_MESSAGE), record, deadlineAt)
+    const make = () => issuer.key.sign(TEST_MESSAGE)
+    const payload = await signAndRecord(service, { issuer, make, record, deadlineAt })
     return { meta: { durationMs: performance.now() - startedAt }, payload }
   }
 }

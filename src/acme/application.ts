@@ -107,7 +107,7 @@ export function createAcmeApplication(
   }
 
   return {
-    match: urls.match,
+    match: (path) => urls.match(path),
     problem,
     notFound: (exchange) => problem(noSuchResource(), exchange),
     handle(http, match, exchange) {

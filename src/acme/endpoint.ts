@@ -55,7 +55,7 @@ export interface AcmeRequest<P, S extends SignedBy> {
   /** Of the client, behind trusted proxies. */
   address: string
   now: Date
-  /** Nobody waits for the answer any more. */
+  /** The client has gone away. */
   isGone(): boolean
 }
 
@@ -94,9 +94,9 @@ export function acmeEndpoint<P, S extends SignedBy>(endpoint: AcmeEndpoint<P, S>
 /** Seconds (docs/decisions/maintenance.md). */
 const MAINTENANCE_RETRY_SECONDS = 60
 
-/** Who asks, and for what: for the request's line in the log, as far as it is known. */
+/** Account and order of a request for its line in the log, as far as they are known. */
 export interface Concerned {
-  /** Whose key has signed, or whose account was just made. */
+  /** The signer's account, or the one just made. */
   accountId?: string | undefined
   orderId?: string | undefined
 }
@@ -116,26 +116,23 @@ export async function runEndpoint(
   gated: GatedRequest,
   context: AcmeContext,
 ): Promise<AcmeReply> {
-  const { http, match, now } = gated
-  requireMediaType(http)
-  if (match.id !== '' && !isUuid(match.id)) throw noSuchResource()
-  const jws = readJws(http.body, endpoint.signedBy, context)
-  requireUrl(jws, http.query === '' ? match.url : `${match.url}?${http.query}`)
+  const { match, address, now } = gated
+  const jws = readRequest(endpoint, gated, context)
   const open = () => context.nonces.open(jws.header.nonce, now.getTime())
   const nonce = open() ?? (await context.nonces.ensureCurrent?.().then(open))
   if (!nonce) throw badNonce()
-  const visit = endpoint.limit && context.limits.visit(endpoint.limit, gated.address)
+  const visit = endpoint.limit && context.limits.visit(endpoint.limit, address)
   visit?.require(jws.payload !== undefined && endpoint.mayBeExempt?.(jws.payload))
 
   // What is there already is not awaited: that would cost every request a turn.
-  const authentic = authenticate(jws, endpoint.signedBy, gated.address, context)
+  const authentic = authenticate(jws, endpoint.signedBy, address, context)
   const signer = authentic instanceof Promise ? await authentic : authentic
   if (isAccount(signer)) gated.concerned.accountId = signer.account.id
   if (match.resource === 'order' || match.resource === 'finalize') gated.concerned.orderId = match.id
   const redeemed = nonce.redeem()
   if (!(redeemed instanceof Promise ? await redeemed : redeemed)) {
-    // A request that was sent before: whoever replays it has a signature looked at for nothing.
-    wasteSignature(signer, gated.address, context)
+    // A replayed request has cost a verification as well.
+    chargeSignature(signer, address, context)
     await context.nonces.ensureCurrent?.()
     throw badNonce()
   }
@@ -146,8 +143,25 @@ export async function runEndpoint(
     const looking = context.registration.requireCurrentTerms(signer)
     if (looking) await looking
   }
+  return handle(endpoint, requestOf(gated, { signer, payload, jws, visit }), context)
+}
 
-  const request = {
+/** The checks that need neither state nor a key. */
+function readRequest(endpoint: AcmeEndpoint, { http, match }: GatedRequest, context: AcmeContext): FlattenedJws {
+  requireMediaType(http)
+  if (match.id !== '' && !isUuid(match.id)) throw noSuchResource()
+  const jws = readJws(http.body, endpoint.signedBy, context)
+  requireUrl(jws, http.query === '' ? match.url : `${match.url}?${http.query}`)
+  return jws
+}
+
+type AnyRequest = AcmeRequest<unknown, SignedBy>
+
+function requestOf(
+  { http, match, requestId, address, now }: GatedRequest,
+  { signer, payload, jws, visit }: Pick<AnyRequest, 'signer' | 'payload' | 'jws' | 'visit'>,
+): AnyRequest {
+  return {
     signer,
     id: match.id,
     chain: match.chain ?? 0,
@@ -156,18 +170,22 @@ export async function runEndpoint(
     payload,
     jws,
     visit,
-    requestId: gated.requestId,
-    address: gated.address,
+    requestId,
+    address,
     now,
     isGone: () => http.isOver,
   }
+}
+
+async function handle(endpoint: AcmeEndpoint, request: AnyRequest, context: AcmeContext): Promise<AcmeReply> {
+  const { signer, jws, address } = request
   try {
     return await endpoint.handle(request, context)
   } catch (error) {
     if (!(error instanceof StaleAccountError) || !isAccount(signer)) throw error
-    // The cache was wrong about this account: read it again, and let the same request prove itself to what is there now.
+    // The cached account was out of date, perhaps with another key: the signature is verified again.
     context.accounts.forget(signer.account.id)
-    const current = await authenticate(jws, endpoint.signedBy, gated.address, context)
+    const current = await authenticate(jws, endpoint.signedBy, address, context)
     requireValid(current, context)
     return await endpoint.handle({ ...request, signer: current }, context)
   }
@@ -246,13 +264,13 @@ function requireSigner(
   }
   const refusal = checkSignature(jws, known.key, settings.algorithms)
   if (!refusal) return proved(known, address)
-  wasteSignature(known, address, context)
+  chargeSignature(known, address, context)
   return requireNewKey(jws, known, refusal, address, context)
 }
 
-function wasteSignature(signer: Signer<SignedBy>, address: string, { budget }: AcmeContext): void {
+function chargeSignature(signer: Signer<SignedBy>, address: string, { budget }: AcmeContext): void {
   budget.charge(address, 1)
-  // From there alone: whoever names an account from elsewhere takes nothing from it.
+  // Only at this address: failures from elsewhere must take nothing from the account.
   if (isAccount(signer) && signer.provenFrom === address) signer.provenFrom = undefined
 }
 

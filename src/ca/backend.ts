@@ -1,7 +1,7 @@
 /**
- * The CA backend: what issuance needs of whoever holds the signing key.
+ * The CA backend: what issuance needs of the holder of the signing key.
  *
- * A backend is given a finished TBSCertificate and gives back a certificate; it never sees a database.
+ * A backend takes a finished TBSCertificate and returns a certificate; it never sees a database.
  */
 
 import type { SignatureAlgorithm } from '../shared/pki/algorithms.ts'

@@ -3,7 +3,7 @@
  * everything below it, an IP address, or a network in CIDR notation. Pure.
  *
  * An exact name does not allow the wildcard name above it: `example.com` allows no `*.example.com`, because such a
- * certificate speaks for names that nobody wrote down.
+ * certificate covers names that the operator did not list.
  */
 
 import { parseIpAddress } from '../shared/pki/ip-address.ts'

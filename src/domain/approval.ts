@@ -28,7 +28,7 @@ export interface ApprovalFacts {
   networks: readonly string[] | undefined
   /** Text of the client's address, behind trusted proxies. */
   address: string
-  /** The address is a trusted proxy's: who asks through it is not known, so no network approves it. */
+  /** The address is a trusted proxy's: the client behind it is unknown, so no network approves it. */
   isProxy: boolean
   requestId: string
   now: Date

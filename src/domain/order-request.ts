@@ -18,8 +18,8 @@ export interface OrderRequestFacts {
 /**
  * A key that equal requests share, in the form of a UUID: the identifiers count as a set, everything else as it is.
  *
- * 128 bits of SHA-256 over a text that begins with the account: whoever finds a collision has found it among requests of
- * their own, and gets an order of their own that they did not ask for.
+ * 128 bits of SHA-256 over a text that begins with the account. A collision concerns only requests of one account,
+ * which then gets another of its own orders.
  */
 export function orderRequestKey(request: OrderRequestFacts): string {
   const names = request.identifiers.map(({ type, value }) => `${type}:${value}`).sort()

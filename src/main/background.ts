@@ -187,3 +187,25 @@ export function backgroundEvents(log: Logger, metrics: Metrics): BackgroundEvent
     recovered: failures.recovered,
   }
 }
+
+/** What recovery, expiry and retention did, as metrics and log lines. */
+export function workEvents(
+  log: Logger,
+  metrics: Metrics,
+): Pick<BackgroundParts, 'onRecovered' | 'onExpired' | 'onDeleted'> {
+  return {
+    onRecovered({ certificateId, accountId, orderId }, outcome) {
+      metrics.issuancesRecovered.inc({ outcome })
+      log.warn({ certificateId, accountId, orderId, outcome }, 'interrupted issuance recovered')
+    },
+    onExpired(kind, { expired, challenges }) {
+      const counter = { order: metrics.ordersExpired, authorization: metrics.authorizationsExpired }[kind]
+      counter.inc(expired)
+      metrics.challengesExpired.inc(challenges)
+    },
+    onDeleted(table, { deleted }, seconds) {
+      metrics.retentionDeleted.inc({ table }, deleted)
+      metrics.retentionPageSeconds.observe({ table }, seconds)
+    },
+  }
+}

@@ -6,7 +6,7 @@ import type { HealthReport } from '../ops/health.ts'
 import type { ThreadAnswer } from '../ops/thread-metrics.ts'
 import type { CaaCheckRequest } from '../services/caa-freshness.ts'
 import type { ServedCrl } from '../services/crl-cache.ts'
-import type { AttemptNews, ValidationRequest } from '../services/validation.ts'
+import type { AttemptEnded, ValidationRequest } from '../services/validation.ts'
 import type { LiveSettings } from './settings/server.ts'
 import type { ChallengeMethods } from './validation/extensions.ts'
 
@@ -31,7 +31,7 @@ export type FrontMessages = {
   live: { message: LiveSettings; reply: undefined }
   crls: { message: readonly SharedCrl[]; reply: undefined }
   /** How attempts have ended that the thread has handed over. */
-  attempts: { message: readonly AttemptNews[]; reply: undefined }
+  attempts: { message: readonly AttemptEnded[]; reply: undefined }
 }
 
 /** Worker data of a front thread; the shared memory stays shared. */

@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import { beginAtZero, type Metrics } from '../ops/metrics.ts'
 import type { ActorRef } from '../runtime/actor.ts'
 import type { ThreadEvent } from '../runtime/thread.ts'
-import type { AttemptNews, ValidationRequest } from '../services/validation.ts'
+import type { AttemptEnded, ValidationRequest } from '../services/validation.ts'
 import type { DispatcherEvents } from '../services/validation-dispatcher.ts'
 import { gatherTurns } from '../shared/lib/gather.ts'
 import type { FrontMessages } from './messages.ts'
@@ -41,7 +41,7 @@ export function attemptNews(
   log: Logger,
 ): DispatcherEvents['news'] {
   const tellers = Array.from({ length: fronts }, (_, front) =>
-    gatherTurns<AttemptNews>((news) => {
+    gatherTurns<AttemptEnded>((news) => {
       try {
         refOf(front)?.tell('attempts', news)
       } catch (error) {

@@ -16,23 +16,23 @@ import { type AskForCaa, createCaaFreshness } from '../services/caa-freshness.ts
 import { createChainDownload } from '../services/chain-download.ts'
 import { createExternalAccounts } from '../services/external-accounts.ts'
 import { Finalization } from '../services/finalization.ts'
+import { announcingAccounts, FlowCache } from '../services/flow-cache.ts'
 import { type InstanceBoard, openInstanceBoard } from '../services/instance-board.ts'
 import { Issuance, type IssuanceEvents } from '../services/issuance.ts'
 import { type AskForMailDomains, createMailDomainCheck } from '../services/mail-domains.ts'
 import { Ordering } from '../services/ordering.ts'
 import { createQuotas } from '../services/quotas.ts'
-import { createRateLimiter } from '../services/rate-limiter.ts'
-import { announcingAccounts, createRecent } from '../services/recent.ts'
-import { createRegistration } from '../services/registration.ts'
+import { RateLimiter } from '../services/rate-limiter.ts'
+import { Registration } from '../services/registration.ts'
 import { createRenewal } from '../services/renewal.ts'
 import { createRevocation } from '../services/revocation.ts'
 import { databaseSerialNumbers, randomSerialNumbers } from '../services/serial-number.ts'
-import { createChallengeTriggers, type DispatchValidation } from '../services/validation.ts'
+import { ChallengeTriggers, type DispatchValidation } from '../services/validation.ts'
 import { createValidationWaits, type WaitEvents } from '../services/validation-waits.ts'
 import { openChangeCounters } from '../shared/lib/change-counters.ts'
 import { openSharedTable } from '../shared/lib/shared-table.ts'
 import type { Nonces } from '../shared/protocol/nonce.ts'
-import { createUrls } from '../shared/protocol/urls.ts'
+import { Urls } from '../shared/protocol/urls.ts'
 import { createAccountStore } from '../store/account-store.ts'
 import { createAllowlistStore } from '../store/allowlist-store.ts'
 import { type AuthorizationStore, createAuthorizationStore } from '../store/authorization-store.ts'
@@ -209,26 +209,32 @@ export function createThreadIssuance(
   return new Issuance({ ca, store, certificates, serialNumber, instanceId, policy, events })
 }
 
-export function createAcmeContext(
-  shared: Shared,
-  { rateTable, board, changes }: Pick<FrontThreadData, 'rateTable' | 'board' | 'changes'>,
-  nonces: Nonces,
-  budget: AbuseBudget,
-  dispatch: DispatchValidation,
-  waitEvents: WaitEvents,
-  askForCaa: AskForCaa,
-  askForMailDomains: AskForMailDomains | undefined,
-): AcmeContext {
+/** What a front thread brings to its ACME endpoints. */
+export interface AcmeParts {
+  shared: Shared
+  memory: Pick<FrontThreadData, 'rateTable' | 'board' | 'changes'>
+  nonces: Nonces
+  budget: AbuseBudget
+  dispatch: DispatchValidation
+  waitEvents: WaitEvents
+  askForCaa: AskForCaa
+  /** Undefined where mail domains are not checked. */
+  askForMailDomains: AskForMailDomains | undefined
+}
+
+export function createAcmeContext(parts: AcmeParts): AcmeContext {
+  const { shared, nonces, budget, dispatch, waitEvents, askForCaa, askForMailDomains } = parts
+  const { rateTable, board, changes } = parts.memory
   const { config, methods, db, stores, instanceId, metrics, log } = shared
   const changeCounters = openChangeCounters(changes)
   // Instances do not tell each other what they change. One that keeps its nonces to itself is the only one.
-  const recent =
+  const flowCache =
     config.nonce.store === 'memory'
-      ? createRecent(changeCounters, !accountRulesPolicy(config).requireCsrProfile)
+      ? new FlowCache(changeCounters, !accountRulesPolicy(config).requireCsrProfile)
       : undefined
   const validationWaits = createValidationWaits(waitEvents)
   const accountStore = announcingAccounts(createAccountStore(db), changeCounters)
-  const authorizationStore = recent ? recent.authorizations(stores.authorizations) : stores.authorizations
+  const authorizationStore = flowCache ? flowCache.authorizations(stores.authorizations) : stores.authorizations
   const accounts = createAccountCache(accountStore.find)
   const rules = createThreadAccountRules(shared)
   const externalAccounts = createExternalAccounts(
@@ -239,15 +245,20 @@ export function createAcmeContext(
   const requireFreshCaa = isCaaEnforced(config) ? createCaaFreshness(authorizationStore, askForCaa) : undefined
   const requireMailDomains = askForMailDomains && createMailDomainCheck(askForMailDomains)
   const renewal = createRenewal(createRenewalStore(db), stores.certificates, renewalPolicy(config))
-  const limits = createRateLimiter(openSharedTable(rateTable), stores.rateLimits, rateLimitSettings(config), {
-    limited(category, subject) {
-      metrics.rateLimited.inc({ category })
-      log.info({ event: 'rate_limit_exceeded', category, subject }, 'rate limit exceeded')
+  const limits = new RateLimiter({
+    table: openSharedTable(rateTable),
+    store: stores.rateLimits,
+    settings: rateLimitSettings(config),
+    events: {
+      limited(category, subject) {
+        metrics.rateLimited.inc({ category })
+        log.info({ event: 'rate_limit_exceeded', category, subject }, 'rate limit exceeded')
+      },
     },
   })
   const quotas = createThreadQuotas(shared)
   const ordering = new Ordering({
-    orders: recent ? recent.orders(createOrderStore(db)) : createOrderStore(db),
+    orders: flowCache ? flowCache.orders(createOrderStore(db)) : createOrderStore(db),
     authorizations: authorizationStore,
     rules,
     renewal,
@@ -262,23 +273,23 @@ export function createAcmeContext(
       },
     },
   })
-  const issuance = createThreadIssuance(shared, recent?.issuance(stores.issuance))
+  const issuance = createThreadIssuance(shared, flowCache?.issuance(stores.issuance))
   return {
-    urls: createUrls(urlSettings(config)),
+    urls: new Urls(urlSettings(config)),
     settings: acmeSettings(config),
     nonces,
     limits,
     budget,
     board: openInstanceBoard(board),
     accounts,
-    registration: createRegistration(
-      accountStore,
+    registration: new Registration({
+      store: accountStore,
       externalAccounts,
-      accounts,
+      cache: accounts,
       requireMailDomains,
-      stores.certificates.isKeyBlocked,
-      registrationPolicy(config),
-      {
+      certificates: stores.certificates,
+      policy: registrationPolicy(config),
+      events: {
         registered(account, eabKid) {
           metrics.accountsCreated.inc()
           const { id: accountId, thumbprint } = account
@@ -288,22 +299,19 @@ export function createAcmeContext(
           metrics.accountsDeactivated.inc()
           log.info({ event: 'account_deactivated', accountId: account.id }, 'account deactivated')
         },
-        keyChanged(account) {
-          log.info(
-            { event: 'key_changed', accountId: account.id, thumbprint: account.thumbprint },
-            'account key changed',
-          )
+        keyChanged({ id: accountId, thumbprint }) {
+          log.info({ event: 'key_changed', accountId, thumbprint }, 'account key changed')
         },
       },
-    ),
+    }),
     ordering,
-    challenges: createChallengeTriggers({
+    challenges: new ChallengeTriggers({
       store: authorizationStore,
       instanceId,
       isValidatedHere: isValidatedHere(config, methods.extensions),
       dispatch,
-      recall: (requester, authorizationId) => recent?.authorization(requester, authorizationId),
-      remember: (authorizationId, recorded) => recent?.attempted(authorizationId, recorded),
+      recall: (requester, authorizationId) => flowCache?.authorization(requester, authorizationId),
+      remember: (authorizationId, recorded) => flowCache?.attempted(authorizationId, recorded),
       waits: validationWaits,
     }),
     validationWaits,
@@ -317,13 +325,13 @@ export function createAcmeContext(
       quotas,
       limits,
       requireFreshCaa,
-      recent,
+      flowCache,
       policy: issuancePolicy(config, methods.enabled),
     }),
     chains: createChainDownload(
       stores.certificates,
       { includeRoot: config.ca.include_root, issuers: shared.ca.issuers },
-      recent,
+      flowCache,
     ),
     renewal,
     revocation: createRevocation(stores.certificates, {

@@ -1,8 +1,8 @@
 /**
  * Accounts by id with their imported keys, in memory of one front thread.
  *
- * A cached account is a hint, never an authority: importing a JWK costs as much as checking a signature with it, so the
- * key is kept; but every statement that acts for the account also checks that it is still valid and its key unchanged.
+ * Importing a JWK costs as much as checking a signature, so keys are kept. A cached account is only a hint: every
+ * statement that acts for it checks that it is still valid and its key unchanged.
  */
 
 import type { Account } from '../domain/records.ts'
@@ -28,8 +28,8 @@ export interface AccountCache {
 }
 
 /**
- * 3.6 KiB each with its key object, so 470 MB for a thread that is full; it fills only where so many accounts are active. A miss
- * is a look-up and an import, about as much as the signature it is for.
+ * 3.6 KiB each with its key object: 470 MB for a full thread, reached only with as many active accounts. A miss costs a
+ * look-up and an import, about as much as the signature.
  */
 const CAPACITY = 131_072
 

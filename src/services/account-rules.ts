@@ -1,7 +1,7 @@
 /**
  * What operators have tied to single accounts: the identifiers they may ask for, and the CSR profile of their requests.
  *
- * Nothing of it is kept between requests but compiled profiles, by their very text: the rows decide.
+ * Only compiled profiles are cached, by their text; the rows are read for each request.
  */
 
 import type { Allowlist } from '../domain/allowlist.ts'

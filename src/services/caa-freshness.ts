@@ -1,6 +1,6 @@
 /**
- * CAA at finalize (RFC 8659 §3, BR 3.2.2.8): the records were asked when control of a name was shown; where that is eight
- * hours ago, or never happened, they are asked again before anything is signed.
+ * CAA at finalize (RFC 8659 §3, BR 3.2.2.8): the records were asked when control of a name was shown.
+ * A check that is missing or older than eight hours is repeated before anything is signed.
  */
 
 import type { CaaFinding, CaaSubject } from '../../workers/job.ts'
@@ -19,7 +19,7 @@ export interface CaaCheckRequest {
   subjects: readonly CaaSubject[]
 }
 
-/** One finding a subject, in their order; undefined when nobody has time for it now. */
+/** One finding per subject, in their order; undefined when the checkers are busy. */
 export type AskForCaa = (request: CaaCheckRequest) => Promise<readonly CaaFinding[] | undefined>
 
 /**

@@ -8,7 +8,7 @@ import { encodePem } from '../shared/pki/pem.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import type { Requester } from '../store/account-store.ts'
 import type { CertificateStore } from '../store/certificate-store.ts'
-import type { Recent } from './recent.ts'
+import type { FlowCache } from './flow-cache.ts'
 import { unlessStale } from './stale-account.ts'
 
 export interface ChainDownload {
@@ -31,7 +31,7 @@ const LABEL = 'CERTIFICATE'
 export function createChainDownload(
   store: CertificateStore,
   settings: ChainSettings,
-  recent: Pick<Recent, 'certificate'> | undefined,
+  flowCache: Pick<FlowCache, 'certificate'> | undefined,
 ): ChainDownload {
   /** By issuer fingerprint; an issuer's chain never changes under it. */
   const issuerChain = oncePerKey(async (fingerprint: string) => {
@@ -69,7 +69,7 @@ export function createChainDownload(
   return {
     async download(requester, certificateId, chain) {
       const { der, issuerFingerprint } =
-        recent?.certificate(requester, certificateId) ?? (await find(requester, certificateId))
+        flowCache?.certificate(requester, certificateId) ?? (await find(requester, certificateId))
       const others = alternateChains(issuerFingerprint)
       const issuers = chain === 0 ? await issuerChain(issuerFingerprint) : others[chain - 1]
       if (issuers === undefined)

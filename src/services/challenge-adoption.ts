@@ -1,10 +1,9 @@
 /**
- * The challenge worker's round: takes up challenges that nobody works on any more.
+ * The challenge worker's round takes up challenges that no instance works on any more:
  *
- * Three ways lead there. The instance is gone: killed, or stopped and its challenges pending again; then any other takes
- * them, and a lone instance does when it starts. The hand-over got lost between the commit and the dispatcher: the same
- * instance takes it up again. And, where the challenge worker is enabled, an instance that lives and is silent for
- * `stale_seconds`, and the challenges of methods that are not validated where they are triggered (`auto_validate`).
+ * - The instance is gone. Any other takes them, and a lone instance does at its next start.
+ * - The hand-over got lost between commit and dispatcher. The same instance takes them up again.
+ * - Where the worker is enabled: an instance was silent for `stale_seconds`, or the method has no `auto_validate`.
  */
 
 import { uuidv7 } from '../shared/lib/uuid.ts'
@@ -22,8 +21,8 @@ export interface ChallengeWorkerOptions {
 
 const BATCH = 256
 /**
- * After a restart of the database every instance looks dead until it is connected again, which takes about as long for all:
- * whoever is back first does not judge the others at once.
+ * After a restart of the database every instance looks dead until it has connected again.
+ * The first one back therefore waits before it takes over from the others.
  */
 const JUDGE_AFTER_MS = 2_000
 

@@ -1,6 +1,5 @@
 /**
- * The published lists in memory, as every instance serves them: read from the database once for each new number, into
- * memory that all front threads share.
+ * The published lists, in memory that all front threads share. Each new number is read from the database once.
  */
 
 import { crlName } from '../domain/crl-shard.ts'
@@ -76,7 +75,7 @@ export function createCrlCache(
     served: () => served,
     published: () => published,
     refresh() {
-      // One look after the other, so that an older one cannot overwrite a newer; whoever asked for one is told of its failure.
+      // One read after the other, so that an older result cannot overwrite a newer one.
       last = last.catch(() => undefined).then(look)
       return last
     },

@@ -66,12 +66,12 @@ export function createExternalAccounts(
       if (!box || !decoy) return undefined
       const binding = parseExternalAccountBinding(value, { ...request, accountKeys: policy.accountKeys })
       const credential = await store.findForVerification(binding.kid)
-      // A kid that is not there is tried against a key of its own, so that it takes as long as one that is.
+      // An unknown kid is checked against a decoy key, so that it takes as long as a known one.
       const { id, sealedKey } = credential ?? decoy
       const macKey = box.open(sealedKey, id)
       if (!macKey) throw new Error(`the key of binding credential ${id} was sealed under another secret`)
       const proven = verifyBindingMac(binding, macKey)
-      // One sentence for both: which kids there are is not told either.
+      // One message for both: it must not tell which kids exist.
       if (!credential || !proven) throw refused('no credential has this kid and this HMAC key')
       if (credential.revoked) throw refused('the credential has been revoked')
       if (credential.used && !policy.reusable) throw refused('the credential has been used by another account')

@@ -13,11 +13,11 @@ import type { IssuanceStore } from '../store/issuance-store.ts'
 import type { KnownAccount } from './account-cache.ts'
 import type { AccountRules } from './account-rules.ts'
 import type { RequireFreshCaa } from './caa-freshness.ts'
+import type { FlowCache } from './flow-cache.ts'
 import type { BuiltCertificate, Completion, Issuance, Issuing } from './issuance.ts'
 import type { Ordering } from './ordering.ts'
 import type { Quotas } from './quotas.ts'
 import { countedIdentifiers, type RateLimiter } from './rate-limiter.ts'
-import type { Recent } from './recent.ts'
 
 export interface FinalizePolicy {
   csr: Omit<CsrPolicy, 'keyTypes'>
@@ -37,7 +37,7 @@ export interface FinalizationOptions {
   /** Absent where CAA is not enforced. */
   requireFreshCaa?: RequireFreshCaa | undefined
   /** Answers the reads that follow a finalize from memory. */
-  recent?: Recent | undefined
+  flowCache?: FlowCache | undefined
   policy: FinalizePolicy
 }
 
@@ -91,10 +91,10 @@ export class Finalization {
 
   /** @returns the order; ready when it changed during the checks */
   async #attempt(known: KnownAccount, request: FinalizeRequest, order: Order): Promise<Order> {
-    const { issuance, recent, quotas } = this.#options
+    const { issuance, flowCache, quotas } = this.#options
     const { requester } = known
     const built = await this.#build(known, request, order)
-    const stamp = recent?.stampAccount(requester)
+    const stamp = flowCache?.stampAccount(requester)
     const issuing = await quotas.within('certificates', requester.accountId, () =>
       issuance.begin(built, { id: order.id, requester, csrProfileId: order.csrProfileId }, request.now, request.isGone),
     )
@@ -106,7 +106,7 @@ export class Finalization {
     if (!der) return this.#read(known, request)
     const valid = issuedOrder(order, issuing.certificateId)
     const issuerFingerprint = await issuance.saveIssuer(built.issuer)
-    if (stamp) recent?.issued(stamp, valid, { id: issuing.certificateId, der, issuerFingerprint })
+    if (stamp) flowCache?.issued(stamp, valid, { id: issuing.certificateId, der, issuerFingerprint })
     return valid
   }
 

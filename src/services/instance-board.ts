@@ -2,8 +2,8 @@
  * What the threads of an instance tell each other through shared memory: the numbers of their connection pools, the last
  * recovery probe of the pressure guard, and the operator's switches.
  *
- * Each front writes its own row of numbers a few times a second; whoever asks adds the rows up. A row that is a tenth of
- * a second old, or torn between two of its numbers, moves a guess, not a decision that matters.
+ * Each front writes its own row of numbers a few times a second, and a reader adds the rows up. A row may be a tenth of
+ * a second old or half written: the sums are estimates.
  */
 
 import { type PoolNumbers, type PressureTier, pressureTier, RECOVERY_PROBE_MS } from '../domain/pool-pressure.ts'

@@ -1,6 +1,6 @@
 /**
- * A certificate that was signed and whose record was interrupted. The commit may have been made and only its answer lost,
- * so whoever has the signature asks again, and learns whether the recorded certificate is its own.
+ * A certificate that was signed and whose record was interrupted. The commit may have been made and only its answer
+ * lost, so the thread that has the signature checks whether the recorded certificate is its own.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -21,16 +21,16 @@ export function isPassing(error: unknown): boolean {
  * @returns whether this very signature is recorded, by now or since before; false also when the thread ends.
  */
 export async function recordLate(
-  { complete }: Pick<IssuanceStore, 'complete'>,
-  { findBySerial }: Pick<CertificateStore, 'findBySerial'>,
+  store: Pick<IssuanceStore, 'complete'>,
+  certificates: Pick<CertificateStore, 'findBySerial'>,
   issued: IssuedCertificate & { serialNumber: string },
   recordUntil: number,
 ): Promise<boolean> {
   for (;;) {
     await sleep(PAUSE_MS, undefined, { ref: false })
     try {
-      if (performance.now() < recordUntil && (await complete(issued))) return true
-      const known = await findBySerial(Buffer.from(issued.serialNumber, 'hex'))
+      if (performance.now() < recordUntil && (await store.complete(issued))) return true
+      const known = await certificates.findBySerial(Buffer.from(issued.serialNumber, 'hex'))
       return known?.der.equals(issued.der) ?? false
     } catch (error) {
       if (!isPassing(error)) return false

@@ -1,14 +1,13 @@
 /**
  * Mail domains of contacts (`email.validate_mx`): a contact whose domain takes no mail is refused (RFC 8555 §7.3).
  *
- * A domain that nothing could be learned about is let through. No certificate depends on a contact, and name servers that
- * are away must not keep anybody from an account.
+ * A domain whose name servers do not answer is accepted: no certificate depends on a contact.
  */
 
 import type { MailDomainFinding } from '../../workers/job.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 
-/** One finding a domain, in their order; undefined when nobody has time for it now. */
+/** One finding per domain, in their order; undefined when the checkers are busy. */
 export type AskForMailDomains = (domains: readonly string[]) => Promise<readonly MailDomainFinding[] | undefined>
 
 /** @param contacts mailto URLs of one address each. Rejects with Problem invalidContact. */

@@ -9,8 +9,8 @@ export type QuotaPolicy = Record<UsageKind, number>
 
 export interface Quotas {
   /**
-   * Runs `work` within the account's quota. What was counted is taken back when `work` throws or gives undefined, and its outcome
-   * stands whether that succeeds or not.
+   * Runs `work` within the account's quota. The count is taken back when `work` throws or returns undefined.
+   * A failure to take it back does not change the outcome.
    * @throws Problem rateLimited when the day is full
    */
   within<T>(kind: UsageKind, accountId: string, work: () => Promise<T>): Promise<T>

@@ -1,15 +1,12 @@
 /**
  * Rate limits of requests (docs/decisions/rate-limits.md): counted by client address, account and identifier.
  *
- * A request is first counted for its address, in this instance's memory and before it has proved anything: that costs a
- * few microseconds, and the only limit that a stranger can use up is his own address's. An account is charged when
- * signature and nonce have been checked. An identifier is looked at when it is ordered, and charged when its certificate is
- * asked for by who has shown control of it: all names of an order or none.
+ * A request is counted for its address before it has proved anything, in this instance's memory (a few microseconds).
+ * An account is charged after signature and nonce were checked. Identifiers are looked at when they are ordered and
+ * charged at finalize, all or none, so that a stranger cannot use up their limit.
  *
- * `memory` stops there: exact for all threads of the instance. `database` then charges the same keys once more, the
- * address among them, in the shared table; the memory in front of it keeps a flood from becoming database work, and
- * remembers what the database has refused. When the database cannot be asked the request fails with it (503): a CA
- * that has lost count does not go on without counting.
+ * `memory` stops there. `database` charges the same keys again in the shared table, and the memory remembers its
+ * refusals. When the database cannot be asked, the request fails with it (503).
  */
 
 import {
@@ -42,7 +39,7 @@ export interface Counted {
   subject: string
 }
 
-/** One request's dealings with the limit of its address. */
+/** One request and the limit of its address. */
 export interface Visit {
   /**
    * @param mayBeExempt counts what is over the limit once more, apart and by the same limit: nothing has been proved yet
@@ -55,16 +52,6 @@ export interface Visit {
    * @returns undefined when nothing has to be waited for. @throws Problem rateLimited
    */
   charge(counted?: readonly Counted[], exempt?: boolean): Promise<void> | undefined
-}
-
-export interface RateLimiter {
-  visit(category: AddressCategory, address: string): Visit
-  /** Charges nothing. @throws Problem rateLimited when one of them has nothing left, as far as this instance knows */
-  require(counted: readonly Counted[]): void
-  /** Whoever asks, from wherever: all or none. @returns undefined when nothing has to be waited for. @throws Problem rateLimited */
-  charge(counted: readonly Counted[]): Promise<void> | undefined
-  /** Takes effect with the next request; a limit that has changed counts anew. */
-  apply(settings: RateLimitSettings): void
 }
 
 export interface RateLimitEvents {
@@ -82,25 +69,93 @@ interface Charge extends Counted {
 
 const NO_LIMITS: Visit = { require() {}, charge: () => undefined }
 
-export function createRateLimiter(
-  table: SharedTable,
-  store: RateLimitStore,
-  initial: RateLimitSettings,
-  events: RateLimitEvents,
-): RateLimiter {
-  let settings = initial
-  let paces = pacesOf(initial)
+export interface RateLimiterOptions {
+  table: SharedTable
+  store: RateLimitStore
+  settings: RateLimitSettings
+  events: RateLimitEvents
+}
 
-  /** The limit is part of the key: a debt is measured in time, and under another limit it would mean something else. */
-  function chargeOf({ category, subject }: Counted): Charge {
-    const { requests, windowSeconds } = settings.limits[category]
-    return { category, subject, key: `${category} ${requests}/${windowSeconds} ${subject}`, pace: paces[category] }
+export class RateLimiter {
+  readonly #table: SharedTable
+  readonly #store: RateLimitStore
+  readonly #events: RateLimitEvents
+  #settings: RateLimitSettings
+  #paces: Record<RateCategory, Pace>
+
+  constructor({ table, store, settings, events }: RateLimiterOptions) {
+    this.#table = table
+    this.#store = store
+    this.#events = events
+    this.#settings = settings
+    this.#paces = pacesOf(settings)
   }
 
-  /** @returns microseconds to wait when the key has nothing left; undefined when it was charged. */
-  function take({ key, pace }: Charge, now: number): number | undefined {
+  /** Takes effect with the next request; a limit that has changed counts anew. */
+  apply(settings: RateLimitSettings): void {
+    this.#settings = settings
+    this.#paces = pacesOf(settings)
+  }
+
+  visit(category: AddressCategory, address: string): Visit {
+    if (!this.#settings.enabled) return NO_LIMITS
+    return this.#visit(this.#chargeOf({ category, subject: countedAddress(address) }))
+  }
+
+  /** Charges nothing. @throws Problem rateLimited when one of them has nothing left, as far as this instance knows */
+  require(counted: readonly Counted[]): void {
+    if (!this.#settings.enabled) return
+    const now = nowMicros()
+    for (const one of counted) this.#requireOne(this.#chargeOf(one), now)
+  }
+
+  /** From any address, all or none. @returns undefined when nothing has to be awaited. @throws Problem rateLimited */
+  charge(counted: readonly Counted[]): Promise<void> | undefined {
+    if (!this.#settings.enabled) return undefined
+    const charges = counted.map((one) => this.#chargeOf(one))
+    this.#takeAll(charges)
+    return this.#settings.backend === 'database' ? this.#chargeShared(charges) : undefined
+  }
+
+  #visit(arrival: Charge): Visit {
+    const isShared = this.#settings.backend === 'database'
+    const wait = this.#take(arrival, nowMicros())
+    /** What an exempt request is given back. */
+    let taken = wait === undefined ? arrival : undefined
+    let isCharged = false
+    return {
+      require: (mayBeExempt = false) => {
+        if (wait === undefined) return
+        const apart = { ...arrival, key: `${arrival.key} exempt?` }
+        if (!mayBeExempt || this.#take(apart, nowMicros()) !== undefined) throw this.#refusal(arrival, wait)
+        taken = apart
+      },
+      charge: (counted = [], exempt = false) => {
+        if (isCharged) return undefined
+        isCharged = true
+        if (exempt) {
+          if (taken) this.#giveBack(taken)
+          return undefined
+        }
+        if (wait !== undefined) throw this.#refusal(arrival, wait)
+        const more = counted.map((one) => this.#chargeOf(one))
+        this.#takeAll(more)
+        return isShared ? this.#chargeShared([arrival, ...more]) : undefined
+      },
+    }
+  }
+
+  /** The limit is part of the key: what is used up is measured in time, which another limit would misread. */
+  #chargeOf({ category, subject }: Counted): Charge {
+    const { requests, windowSeconds } = this.#settings.limits[category]
+    const pace = this.#paces[category]
+    return { category, subject, key: `${category} ${requests}/${windowSeconds} ${subject}`, pace }
+  }
+
+  /** @returns microseconds to wait when the key has nothing left; undefined when it was charged */
+  #take({ key, pace }: Charge, now: number): number | undefined {
     let wait: number | undefined
-    table.update(key, (tat) => {
+    this.#table.update(key, (tat) => {
       if (fitting(tat, pace, now) > 0) return charged(tat, pace, now)
       wait = waitOf(tat, pace, now)
       return tat
@@ -108,39 +163,39 @@ export function createRateLimiter(
     return wait
   }
 
-  function requireOne(charge: Charge, now: number): void {
-    const tat = table.get(charge.key)
-    if (fitting(tat, charge.pace, now) === 0) throw refusal(charge, waitOf(tat, charge.pace, now))
+  #requireOne(charge: Charge, now: number): void {
+    const tat = this.#table.get(charge.key)
+    if (fitting(tat, charge.pace, now) === 0) throw this.#refusal(charge, waitOf(tat, charge.pace, now))
   }
 
-  function giveBack({ key, pace }: Charge): void {
-    table.update(key, (tat) => refunded(tat, pace))
+  #giveBack({ key, pace }: Charge): void {
+    this.#table.update(key, (tat) => refunded(tat, pace))
   }
 
   /** @throws Problem, with nothing charged */
-  function takeAll(charges: readonly Charge[]): void {
+  #takeAll(charges: readonly Charge[]): void {
     const now = nowMicros()
     for (const [i, charge] of charges.entries()) {
-      const wait = take(charge, now)
+      const wait = this.#take(charge, now)
       if (wait === undefined) continue
-      for (const taken of charges.slice(0, i)) giveBack(taken)
-      throw refusal(charge, wait)
+      for (const taken of charges.slice(0, i)) this.#giveBack(taken)
+      throw this.#refusal(charge, wait)
     }
   }
 
-  async function chargeShared(charges: readonly Charge[]): Promise<void> {
-    const exceeded = await store.charge(charges)
+  async #chargeShared(charges: readonly Charge[]): Promise<void> {
+    const exceeded = await this.#store.charge(charges)
     if (!exceeded) return
     const charge = charges.find(({ key }) => key === exceeded.key) as Charge
-    // Until then this instance refuses by itself.
+    // Until then this instance refuses without asking the database.
     const tat = nowMicros() + charge.pace.tolerance + exceeded.wait
-    table.update(charge.key, (known) => Math.max(known, tat))
-    throw refusal(charge, exceeded.wait)
+    this.#table.update(charge.key, (known) => Math.max(known, tat))
+    throw this.#refusal(charge, exceeded.wait)
   }
 
-  function refusal({ category, subject }: Charge, waitMicros: number): Problem {
-    events.limited(category, subject)
-    const { requests, windowSeconds } = settings.limits[category]
+  #refusal({ category, subject }: Charge, waitMicros: number): Problem {
+    this.#events.limited(category, subject)
+    const { requests, windowSeconds } = this.#settings.limits[category]
     const retryAfterSeconds = Math.max(1, Math.ceil(waitMicros / 1e6))
     const until = renderTimestamp(new Date(Date.now() + retryAfterSeconds * 1000))
     return new Problem(
@@ -148,56 +203,6 @@ export function createRateLimiter(
       `rate limit ${category}: ${requests} requests in ${windowSeconds} seconds for ${subject}; come back in ${retryAfterSeconds} seconds, at ${until}`,
       { retryAfterSeconds },
     )
-  }
-
-  function visitOf(arrival: Charge): Visit {
-    const isShared = settings.backend === 'database'
-    const wait = take(arrival, nowMicros())
-    /** What an exempt request is given back. */
-    let taken = wait === undefined ? arrival : undefined
-    let isCharged = false
-    return {
-      require(mayBeExempt = false) {
-        if (wait === undefined) return
-        const apart = { ...arrival, key: `${arrival.key} exempt?` }
-        if (!mayBeExempt || take(apart, nowMicros()) !== undefined) throw refusal(arrival, wait)
-        taken = apart
-      },
-      charge(counted = [], exempt = false) {
-        if (isCharged) return undefined
-        isCharged = true
-        if (exempt) {
-          if (taken) giveBack(taken)
-          return undefined
-        }
-        if (wait !== undefined) throw refusal(arrival, wait)
-        const more = counted.map(chargeOf)
-        takeAll(more)
-        return isShared ? chargeShared([arrival, ...more]) : undefined
-      },
-    }
-  }
-
-  return {
-    visit(category, address) {
-      if (!settings.enabled) return NO_LIMITS
-      return visitOf(chargeOf({ category, subject: countedAddress(address) }))
-    },
-    require(counted) {
-      if (!settings.enabled) return
-      const now = nowMicros()
-      for (const one of counted) requireOne(chargeOf(one), now)
-    },
-    charge(counted) {
-      if (!settings.enabled) return undefined
-      const charges = counted.map(chargeOf)
-      takeAll(charges)
-      return settings.backend === 'database' ? chargeShared(charges) : undefined
-    },
-    apply(next) {
-      settings = next
-      paces = pacesOf(next)
-    },
   }
 }
 

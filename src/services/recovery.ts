@@ -1,7 +1,7 @@
 /**
  * Recovery of interrupted issuances (ARCHITECTURE.md, life of an issuance): intents whose instance is gone, and this
- * instance's own that were left because the backend was away. That may have been for days, so what an order was begun by is
- * asked again. A signature that an intent has already, in the signer's audit chain, is dropped with it: nobody has seen it.
+ * instance's own that were left because the backend was away. That may take days, so account, key and authorizations
+ * are checked again. A signature made before is dropped: it is in the signer's audit chain, and no client has seen it.
  */
 
 import { parseTbsCertificate } from '../shared/pki/tbs-certificate.ts'

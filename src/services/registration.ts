@@ -43,72 +43,127 @@ export interface RegistrationEvents {
   keyChanged(account: Account): void
 }
 
-export interface Registration {
+export interface RegistrationOptions {
+  store: AccountStore
+  externalAccounts: ExternalAccounts
+  cache: AccountCache
+  /** Undefined where `email.validate_mx` is off. */
+  requireMailDomains: RequireMailDomains | undefined
+  certificates: Pick<CertificateStore, 'isKeyBlocked'>
+  policy: RegistrationPolicy
+  events: RegistrationEvents
+}
+
+interface Admitted {
+  contacts: readonly string[]
+  termsAgreed: boolean
+  binding: ProvenBinding | undefined
+}
+
+export class Registration {
+  readonly #options: RegistrationOptions
+
+  constructor(options: RegistrationOptions) {
+    this.#options = options
+  }
+
   /**
    * @throws Problem accountDoesNotExist, userActionRequired, invalidContact, unsupportedContact, externalAccountRequired,
    *   badPublicKey, unauthorized 401, and what is wrong with the external account binding
    */
-  register(request: RegistrationRequest, now: Date): Promise<{ created: boolean; account: Account }>
-  /**
-   * Whether the account has agreed to the terms that are in force (RFC 8555 §7.3.3). Undefined, without a wait, for one
-   * that has as far as the cache knows.
-   * @throws Problem userActionRequired
-   */
-  requireCurrentTerms(known: KnownAccount): Promise<void> | undefined
-  /** As it is now, which another thread may have changed since it was cached. @throws StaleAccountError */
-  read(known: KnownAccount): Promise<Account>
-  updateContacts(known: KnownAccount, contacts: readonly string[]): Promise<Account>
-  deactivate(known: KnownAccount): Promise<Account>
-  /** @returns the account with its new key, or the id of the account that has that key already. @throws Problem badPublicKey */
-  changeKey(known: KnownAccount, key: AccountKey): Promise<Account | { taken: string }>
-}
+  async register(request: RegistrationRequest, now: Date): Promise<{ created: boolean; account: Account }> {
+    const { store, cache, events } = this.#options
+    const { key } = request
+    if (request.onlyReturnExisting) {
+      const existing = await store.findByThumbprint(key.thumbprint)
+      if (!existing) throw new Problem('accountDoesNotExist', 'there is no account with this key')
+      return { created: false, account: requireValid(existing) }
+    }
+    let admitted: Admitted
+    try {
+      admitted = await this.#admit(request)
+    } catch (refusal) {
+      // What is refused to a new account does not concern one that exists (RFC 8555 §7.3.1).
+      const existing = refusal instanceof Problem && (await store.findByThumbprint(key.thumbprint))
+      if (!existing) throw refusal
+      return { created: false, account: await this.#renewAgreement(requireValid(existing), request) }
+    }
+    const { created, account } = await this.#create(key, admitted, now)
+    cache.remember(requireValid(account), key)
+    if (!created) return { created, account: await this.#renewAgreement(account, request) }
+    events.registered(account, admitted.binding?.kid)
+    return { created, account }
+  }
 
-export function createRegistration(
-  store: AccountStore,
-  externalAccounts: ExternalAccounts,
-  cache: AccountCache,
-  /** Undefined where `email.validate_mx` is off. */
-  requireMailDomains: RequireMailDomains | undefined,
-  isKeyBlocked: CertificateStore['isKeyBlocked'],
-  policy: RegistrationPolicy,
-  events: RegistrationEvents,
-): Registration {
-  /** An update that found nothing to update: either the cached account was wrong, or the store lost a race. */
-  function updated(account: Account | undefined): Account {
-    if (!account) throw new StaleAccountError()
-    cache.forget(account.id)
+  /**
+   * Whether the account has agreed to the terms in force (RFC 8555 §7.3.3).
+   * @returns undefined when the cached account has. @throws Problem userActionRequired
+   */
+  requireCurrentTerms(known: KnownAccount): Promise<void> | undefined {
+    return this.#hasAgreed(known.account) ? undefined : this.#requireAgreement(known)
+  }
+
+  /** As it is now; another thread may have changed it since it was cached. @throws StaleAccountError */
+  async read({ requester }: KnownAccount): Promise<Account> {
+    const account = await this.#options.store.find(requester.accountId)
+    if (account?.status !== 'valid' || account.keyVersion !== requester.keyVersion) throw new StaleAccountError()
     return account
   }
 
-  interface Admitted {
-    contacts: readonly string[]
-    termsAgreed: boolean
-    binding: ProvenBinding | undefined
+  async updateContacts({ requester }: KnownAccount, contacts: readonly string[]): Promise<Account> {
+    const { store, policy, requireMailDomains } = this.#options
+    if (!policy.allowContactUpdate) throw new Problem('unauthorized', 'contacts cannot be changed on this server')
+    const checked = checkContacts(contacts, policy.contacts)
+    if (requireMailDomains) await requireMailDomains(checked)
+    return this.#updated(await store.updateContacts(requester, checked))
+  }
+
+  async deactivate({ requester }: KnownAccount): Promise<Account> {
+    const { store, policy, events } = this.#options
+    if (!policy.allowDeactivation)
+      throw new Problem('unauthorized', 'accounts cannot be deactivated by their holders on this server')
+    const account = this.#updated(await store.deactivate(requester))
+    events.deactivated(account)
+    return account
+  }
+
+  /** @returns the account with its new key, or the id of the account that has that key. @throws Problem badPublicKey */
+  async changeKey({ requester }: KnownAccount, key: AccountKey): Promise<Account | { taken: string }> {
+    await this.#requireUnblocked(key)
+    const { jwk, thumbprint } = key
+    const result = await this.#options.store.changeKey(requester, { jwk, thumbprint })
+    if (result && 'taken' in result) return result
+    const account = this.#updated(result)
+    this.#options.events.keyChanged(account)
+    return account
+  }
+
+  /** An update found no row: the cached account was wrong, or another request was faster. */
+  #updated(account: Account | undefined): Account {
+    if (!account) throw new StaleAccountError()
+    this.#options.cache.forget(account.id)
+    return account
   }
 
   /** What a new account must bring. @throws Problem */
-  async function admit({
-    contacts,
-    termsAgreed,
-    externalAccountBinding,
-    key,
-    url,
-  }: RegistrationRequest): Promise<Admitted> {
+  async #admit({ contacts, termsAgreed, externalAccountBinding, key, url }: RegistrationRequest): Promise<Admitted> {
+    const { policy, externalAccounts, requireMailDomains } = this.#options
     requireTerms(termsAgreed, policy)
     const checked = checkContacts(contacts, policy.contacts)
     const binding = await externalAccounts.prove(externalAccountBinding, { url, key })
-    await requireUnblocked(key)
-    // Last of all: who would be refused anyway has nobody asked.
+    await this.#requireUnblocked(key)
+    // Last, so that refused requests cause no DNS look-ups.
     if (requireMailDomains) await requireMailDomains(checked)
     return { contacts: checked, termsAgreed, binding }
   }
 
-  async function requireUnblocked(key: AccountKey): Promise<void> {
-    if (await isKeyBlocked(hashSpki({ der: key.spki() })))
+  async #requireUnblocked(key: AccountKey): Promise<void> {
+    if (await this.#options.certificates.isKeyBlocked(hashSpki({ der: key.spki() })))
       throw new Problem('badPublicKey', 'this key is known to be compromised; make another one')
   }
 
-  async function create({ thumbprint, jwk }: AccountKey, { contacts, termsAgreed, binding }: Admitted, now: Date) {
+  async #create({ thumbprint, jwk }: AccountKey, { contacts, termsAgreed, binding }: Admitted, now: Date) {
+    const { store, externalAccounts, policy } = this.#options
     const { termsVersion } = policy
     const agreed = { termsAgreed, ...(termsAgreed && termsVersion !== undefined && { termsVersion }) }
     const account = { id: uuidv7(now.getTime()), thumbprint, jwk, contacts, ...agreed }
@@ -119,82 +174,26 @@ export function createRegistration(
     return { created, account: found }
   }
 
-  const hasAgreed = ({ termsVersion }: Account) =>
-    policy.termsVersion === undefined || termsVersion === policy.termsVersion
+  #hasAgreed({ termsVersion }: Account): boolean {
+    const { policy } = this.#options
+    return policy.termsVersion === undefined || termsVersion === policy.termsVersion
+  }
 
-  /** Registering again is the protocol's one way to say yes to new terms; an update cannot (RFC 8555 §7.3.2). */
-  async function renewAgreement(account: Account, { termsAgreed }: RegistrationRequest): Promise<Account> {
-    if (!termsAgreed || policy.termsVersion === undefined || hasAgreed(account)) return account
+  /** Only registering again agrees to new terms; an account update cannot (RFC 8555 §7.3.2). */
+  async #renewAgreement(account: Account, { termsAgreed }: RegistrationRequest): Promise<Account> {
+    const { store, cache, policy } = this.#options
+    if (!termsAgreed || policy.termsVersion === undefined || this.#hasAgreed(account)) return account
     const agreed = await store.agreeToTerms(account.id, policy.termsVersion)
     cache.forget(account.id)
     return agreed ?? account
   }
 
   /** The cached account has not agreed; it may have done so through another thread since. */
-  async function requireAgreement({ account: { id } }: KnownAccount): Promise<void> {
+  async #requireAgreement({ account: { id } }: KnownAccount): Promise<void> {
+    const { store, cache, policy } = this.#options
     const current = await store.find(id)
-    if (!current || !hasAgreed(current)) throw termsProblem('the terms of service have changed', policy)
+    if (!current || !this.#hasAgreed(current)) throw termsProblem('the terms of service have changed', policy)
     cache.forget(id)
-  }
-
-  return {
-    async register(request, now) {
-      const { key } = request
-      if (request.onlyReturnExisting) {
-        const existing = await store.findByThumbprint(key.thumbprint)
-        if (!existing) throw new Problem('accountDoesNotExist', 'there is no account with this key')
-        return { created: false, account: requireValid(existing) }
-      }
-      let admitted: Admitted
-      try {
-        admitted = await admit(request)
-      } catch (refusal) {
-        // What is refused to a new account does not concern one that exists (RFC 8555 §7.3.1).
-        const existing = refusal instanceof Problem && (await store.findByThumbprint(key.thumbprint))
-        if (!existing) throw refusal
-        return { created: false, account: await renewAgreement(requireValid(existing), request) }
-      }
-      const { created, account } = await create(key, admitted, now)
-      cache.remember(requireValid(account), key)
-      if (!created) return { created, account: await renewAgreement(account, request) }
-      events.registered(account, admitted.binding?.kid)
-      return { created, account }
-    },
-
-    requireCurrentTerms(known) {
-      return hasAgreed(known.account) ? undefined : requireAgreement(known)
-    },
-
-    async read({ requester }) {
-      const account = await store.find(requester.accountId)
-      if (account?.status !== 'valid' || account.keyVersion !== requester.keyVersion) throw new StaleAccountError()
-      return account
-    },
-
-    async updateContacts({ requester }, contacts) {
-      if (!policy.allowContactUpdate) throw new Problem('unauthorized', 'contacts cannot be changed on this server')
-      const checked = checkContacts(contacts, policy.contacts)
-      if (requireMailDomains) await requireMailDomains(checked)
-      return updated(await store.updateContacts(requester, checked))
-    },
-
-    async deactivate({ requester }) {
-      if (!policy.allowDeactivation)
-        throw new Problem('unauthorized', 'accounts cannot be deactivated by their holders on this server')
-      const account = updated(await store.deactivate(requester))
-      events.deactivated(account)
-      return account
-    },
-
-    async changeKey({ requester }, key) {
-      await requireUnblocked(key)
-      const { jwk, thumbprint } = key
-      const result = await store.changeKey(requester, { jwk, thumbprint })
-      if (result && 'taken' in result) return result
-      const account = updated(result)
-      events.keyChanged(account)
-      return account
-    },
   }
 }
 

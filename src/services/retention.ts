@@ -1,12 +1,10 @@
 /**
- * Retention (lock 712004): what is over and needed by nobody is deleted after some time, page by page.
+ * Retention (lock 712004) deletes old rows page by page: invalid orders, and ended authorizations with their challenges
+ * once no open order can depend on them. Certificates, their orders and accounts are never deleted.
  *
- * Deleted are invalid orders, and authorizations that are over, once no order that might count on one of them is open. A challenge is a
- * member of its authorization and goes with it. Never deleted: certificates, the orders they came from, accounts.
- *
- * A first round over a large database takes a quarter of an hour for each ten million rows. It rests after each page for three times as long as the page
- * took, so that it never has more than a quarter of one connection, and it goes on where it stopped, on whatever instance. It leads
- * under a lock of its own: the rest of the clean-up does not wait for it.
+ * A first round takes a quarter of an hour for each ten million rows, and any instance continues where it stopped. It
+ * pauses after each page for three times the page's duration: at most a quarter of one connection. Its lock is its own,
+ * so that the rest of the clean-up does not wait for it.
  */
 
 import type { RetentionPage, RetentionStore, RetentionWalk } from '../store/retention-store.ts'

@@ -11,7 +11,7 @@ import type { Requester } from '../store/account-store.ts'
 import type { CertificateStore } from '../store/certificate-store.ts'
 import { unlessStale } from './stale-account.ts'
 
-/** Who asks: an account, or whoever holds the certificate's own key. */
+/** An account, or the holder of the certificate's own key. */
 export type Revoker = { requester: Requester } | { certificateKey: AccountKey }
 
 export interface RevocationEvents {

@@ -66,7 +66,7 @@ export async function openSharedNonces(store: NonceStore, expirySeconds: number)
     epochs = new Map(found)
   }
 
-  /** After a crash of the database no epoch is left, and nobody needs to wait for the supervisor to make the next. */
+  /** A crash of the database leaves no epoch; a front makes the next without waiting for the supervisor. */
   async function renew(): Promise<void> {
     await refresh()
     if (epochs.size > 0) return
@@ -99,7 +99,7 @@ export async function openSharedNonces(store: NonceStore, expirySeconds: number)
     refresh,
     issue(nowMs) {
       const epoch = issuing(nowMs)
-      // Between the loss of an epoch and the next: a nonce that nobody accepts; the badNonce that follows brings one that works.
+      // No epoch yet: this nonce is refused, and the badNonce reply brings one that works.
       if (!epoch) return markOf(0) + 'A'.repeat(22)
       if (batch.length === 0 || batchSeal !== epoch.seal || nowMs - batchMadeMs > epoch.seal.batchLifeMs)
         makeBatch(nowMs, epoch)

@@ -13,7 +13,7 @@ import type { ValidationPolicy } from '../domain/validation-policy.ts'
 import { RecentSet } from '../shared/lib/recent-set.ts'
 import type { ChallengeStore } from '../store/challenge-store.ts'
 import { attemptResult } from './attempt-result.ts'
-import type { AttemptNews, RecordedAttempt, ValidationRequest } from './validation.ts'
+import type { AttemptEnded, RecordedAttempt, ValidationRequest } from './validation.ts'
 import { ValidationQueue } from './validation-queue.ts'
 
 export interface DispatcherEvents {
@@ -24,7 +24,7 @@ export interface DispatcherEvents {
   /** No verdict, or it could not be recorded; it is tried again while the challenge is claimed. */
   interrupted(request: ValidationRequest, error: unknown): void
   /** For a front thread that has handed over: after each attempt, recorded or superseded. */
-  news(front: number, news: AttemptNews): void
+  news(front: number, news: AttemptEnded): void
 }
 
 /** Numbers of the moment, for metrics. */

@@ -1,6 +1,6 @@
 /** Validations that wait for their turn: whatever may run is started at once (docs/decisions/validation-queue.md). */
 
-import { createFairQueue, type FairQueue, type FairQueueOptions, type WaitReason } from '../shared/lib/fair-queue.ts'
+import { FairQueue, type FairQueueOptions, type WaitReason } from '../shared/lib/fair-queue.ts'
 
 export interface ValidationQueueOptions<T> extends FairQueueOptions<T> {
   concurrency: number
@@ -14,7 +14,7 @@ export class ValidationQueue<T> {
   #isStopped = false
 
   constructor(options: ValidationQueueOptions<T>) {
-    this.#fair = createFairQueue(options)
+    this.#fair = new FairQueue(options)
     this.#options = options
   }
 

@@ -4,7 +4,7 @@
  *
  * Most validations take some dozen milliseconds, and a client that is told `pending` comes back after Retry-After, which is
  * seconds. So the poll of an authorization or a challenge is answered when the attempt is over, or a second later as things
- * stand. That it is over the supervisor says (`AttemptNews`); news that gets lost costs the wait.
+ * stand. The supervisor says when it is over (`AttemptEnded`); a lost message costs the wait.
  */
 
 import { LruMap } from '../shared/lib/lru.ts'

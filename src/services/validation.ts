@@ -1,9 +1,9 @@
 /**
- * Triggering challenges (RFC 8555 §7.5.1): the claim in the database, then the hand-over to whoever validates.
+ * Triggering challenges (RFC 8555 §7.5.1): the claim in the database, then the hand-over to the dispatcher.
  *
- * An authorization that this thread has just made, and that nobody has touched since, is handed over first. Most attempts are over
- * and recorded within `AT_ONCE_MS`, and then there is nothing to claim: the response says how it ended. The others are
- * claimed then, before anything is answered, so that what a client was told to be processing is in the database.
+ * An authorization that this thread has just made, and nobody has changed since, is handed over first. Most attempts
+ * are recorded within `AT_ONCE_MS` and need no claim. The others are claimed before the response, so that a challenge
+ * that a client was told to be processing is `processing` in the database.
  */
 
 import type { Authorization, ChallengeAttempt } from '../domain/records.ts'
@@ -41,14 +41,14 @@ export interface ValidationRequest {
   requestId: string
   /** The claim is older than the request, and what it was made for may be over. */
   isRepeat?: boolean
-  /** Not claimed when it was handed over: the first attempt is recorded if nobody else, and no other key, has the claim. */
+  /** Handed over without a claim: the first attempt is recorded unless another instance or key has the claim. */
   isUnclaimed?: boolean
 }
 
 type AttemptFacts = 'thumbprint' | 'formerThumbprints' | 'tries' | 'requestId' | 'isRepeat' | 'isUnclaimed'
 
 /** What a front thread is told when an attempt that it has handed over has ended. Plain data. */
-export interface AttemptNews {
+export interface AttemptEnded {
   authorizationId: string
   /** Absent when there was nothing to record any more. */
   recorded?: RecordedAttempt
@@ -66,20 +66,6 @@ export interface RecordedAttempt {
 /** Hands over without waiting and without throwing: what gets lost and is claimed is adopted by the challenge worker. */
 export type DispatchValidation = (request: ValidationRequest) => void
 
-export interface ChallengeTriggers {
-  /** @throws Problem malformed 404 */
-  find(requester: Requester, challengeId: string): Promise<{ authorization: Authorization; type: ChallengeType }>
-  /** Starts validation; a repeat returns the challenge as it is and asks for the next attempt (RFC 8555 §8.2). */
-  trigger(
-    requester: Requester,
-    challengeId: string,
-    thumbprint: string,
-    requestId: string,
-  ): Promise<{ authorization: Authorization; type: ChallengeType }>
-  /** What became of attempts that were handed over. */
-  ended(news: readonly AttemptNews[]): void
-}
-
 export interface ChallengeTriggerOptions {
   store: AuthorizationStore
   instanceId: number
@@ -88,7 +74,7 @@ export interface ChallengeTriggerOptions {
   dispatch: DispatchValidation
   /** An authorization as this thread remembers it; undefined where it does not. */
   recall(requester: Requester, authorizationId: string): Authorization | undefined
-  /** What it remembers is so now. */
+  /** Updates the cached authorization with this result. */
   remember(authorizationId: string, recorded: RecordedAttempt): void
   waits: ValidationWaits
 }
@@ -96,104 +82,128 @@ export interface ChallengeTriggerOptions {
 /** A client may answer a challenge from the thread that waits for this response, so it must be short beside a time-out. */
 const AT_ONCE_MS = 100
 
-export function createChallengeTriggers(options: ChallengeTriggerOptions): ChallengeTriggers {
-  const { store, waits } = options
+interface Challenge {
+  authorization: Authorization
+  type: ChallengeType
+}
 
-  function locate(challengeId: string) {
-    const located = parseChallengeId(challengeId)
-    if (!located) throw noSuchChallenge()
-    return located
+/** What a request to trigger says of its sender. */
+interface TriggeredBy {
+  requester: Requester
+  thumbprint: string
+  requestId: string
+}
+
+export class ChallengeTriggers {
+  readonly #options: ChallengeTriggerOptions
+  /** Equal requests at once would only queue for the same row. */
+  readonly #runs = sharedRuns<Challenge>()
+
+  constructor(options: ChallengeTriggerOptions) {
+    this.#options = options
   }
 
-  function offered(authorization: Authorization | undefined, key: BuiltInType | OfferedPlace) {
-    const type = authorization && keyedType(key, authorization.offered)
-    if (!authorization || type === undefined) throw noSuchChallenge()
-    return { authorization, type }
-  }
-
-  async function find(requester: Requester, challengeId: string) {
+  /** @throws Problem malformed 404 */
+  async find(requester: Requester, challengeId: string): Promise<Challenge> {
     const { authorizationId, key } = locate(challengeId)
-    const found = offered(unlessStale(await store.find({ requester, authorizationId })), key)
+    const found = offered(unlessStale(await this.#options.store.find({ requester, authorizationId })), key)
     if (found.authorization.accountId !== requester.accountId)
       throw new Problem('unauthorized', 'this challenge belongs to another account')
     return found
   }
 
+  /** Starts validation; a repeat returns the challenge as it is and asks for the next attempt (RFC 8555 §8.2). */
+  trigger(requester: Requester, challengeId: string, thumbprint: string, requestId: string): Promise<Challenge> {
+    return this.#runs(`${challengeId} ${requester.accountId} ${requester.keyVersion}`, () =>
+      this.#trigger(challengeId, { requester, thumbprint, requestId }),
+    )
+  }
+
+  /** Attempts that were handed over have ended. */
+  ended(attempts: readonly AttemptEnded[]): void {
+    const { remember, waits } = this.#options
+    for (const { authorizationId, recorded } of attempts) {
+      if (recorded) remember(authorizationId, recorded)
+      waits.over(authorizationId, recorded ? 'recorded' : 'void')
+    }
+  }
+
+  async #trigger(challengeId: string, by: TriggeredBy): Promise<Challenge> {
+    const { isValidatedHere } = this.#options
+    const { authorizationId, key } = locate(challengeId)
+    // A key that is a number is a module's own method, which is always validated in this instance.
+    const isHere = typeof key === 'number' || isValidatedHere(key)
+    const first = isHere ? this.#untouched(by.requester, authorizationId, key) : undefined
+    if (first && (await this.#attemptAtOnce(first, by)) === 'recorded') {
+      const found = await this.find(by.requester, challengeId)
+      const { authorization, type } = found
+      // The record may be that of another type, which will be tried again, while this one is under way.
+      if (authorization.status !== 'pending' || authorization.attempts[type]) return found
+    }
+    return (await this.#claim(authorizationId, key, isHere, by)) ?? this.find(by.requester, challengeId)
+  }
+
+  /** @returns undefined when it does not exist or is another account's; the plain look-up tells which */
+  async #claim(
+    authorizationId: string,
+    key: BuiltInType | OfferedPlace,
+    isHere: boolean,
+    { requester, thumbprint: current, requestId }: TriggeredBy,
+  ): Promise<Challenge | undefined> {
+    const { store } = this.#options
+    const instanceId = isHere ? this.#options.instanceId : NOBODY
+    const triggered = unlessStale(await store.trigger({ requester, authorizationId, type: key, instanceId }))
+    if (!triggered) return undefined
+    const { authorization, type } = offered(triggered.authorization, key)
+    const attempt = authorization.attempts[type]
+    const isOpen = triggered.mine && authorization.status === 'pending' && attempt?.status === 'processing'
+    // Also on a repeat, which asks for a retry (RFC 8555 §8.2), and after a first attempt that was given up.
+    // The dispatcher does not take a challenge twice.
+    if (isHere && isOpen) {
+      const { tries, thumbprint = current } = attempt
+      const { formerThumbprints, moved } = triggered
+      this.#handOver(authorization, type, { thumbprint, formerThumbprints, tries, requestId, isRepeat: !moved })
+    }
+    return { authorization, type }
+  }
+
   /** What an attempt needs of an authorization of which nothing has been tried. */
-  function untouched(requester: Requester, authorizationId: string, key: BuiltInType | OfferedPlace) {
-    const authorization = options.recall(requester, authorizationId)
+  #untouched(requester: Requester, authorizationId: string, key: BuiltInType | OfferedPlace): Challenge | undefined {
+    const authorization = this.#options.recall(requester, authorizationId)
     if (authorization?.status !== 'pending' || Object.keys(authorization.attempts).length > 0) return undefined
     const type = keyedType(key, authorization.offered)
-    // This method alone looks at the keys that the account had before, and only the claim tells them.
+    // dns-persist-01 also accepts former account keys, and only the claim returns them.
     return type === undefined || type === 'dns-persist-01' ? undefined : { authorization, type }
   }
 
-  function handOver(
+  /** @returns undefined while the attempt is under way */
+  async #attemptAtOnce({ authorization, type }: Challenge, by: TriggeredBy): Promise<AttemptEnd | undefined> {
+    const { thumbprint, requestId } = by
+    this.#handOver(authorization, type, { thumbprint, formerThumbprints: [], tries: 0, requestId, isUnclaimed: true })
+    return this.#options.waits.untilOver(authorization.id, authorization.accountId, AT_ONCE_MS)
+  }
+
+  #handOver(
     { id, accountId, identifier, wildcard, token }: Authorization,
     type: ChallengeType,
     attempt: Pick<ValidationRequest, AttemptFacts>,
   ): void {
+    const { waits, dispatch } = this.#options
     waits.began(id, accountId)
-    options.dispatch({ authorizationId: id, accountId, type, identifier, wildcard, token, ...attempt })
+    dispatch({ authorizationId: id, accountId, type, identifier, wildcard, token, ...attempt })
   }
+}
 
-  /** @returns undefined while the attempt is under way */
-  async function attemptAtOnce(
-    { authorization, type }: { authorization: Authorization; type: ChallengeType },
-    thumbprint: string,
-    requestId: string,
-  ): Promise<AttemptEnd | undefined> {
-    handOver(authorization, type, { thumbprint, formerThumbprints: [], tries: 0, requestId, isUnclaimed: true })
-    return waits.untilOver(authorization.id, authorization.accountId, AT_ONCE_MS)
-  }
+function locate(challengeId: string) {
+  const located = parseChallengeId(challengeId)
+  if (!located) throw noSuchChallenge()
+  return located
+}
 
-  const triggers: ChallengeTriggers = {
-    find,
-    async trigger(requester, challengeId, requesterThumbprint, requestId) {
-      const { authorizationId, key } = locate(challengeId)
-      // A module's own methods, which have a place for a key, are always validated where they are asked for.
-      const isHere = typeof key === 'number' || options.isValidatedHere(key)
-      const first = isHere ? untouched(requester, authorizationId, key) : undefined
-      if (first && (await attemptAtOnce(first, requesterThumbprint, requestId)) === 'recorded') {
-        const found = await find(requester, challengeId)
-        const { authorization, type } = found
-        // Or it was that of another type, which will be tried again, and this one is under way.
-        if (authorization.status !== 'pending' || authorization.attempts[type]) return found
-      }
-
-      const instanceId = isHere ? options.instanceId : NOBODY
-      const triggered = unlessStale(await store.trigger({ requester, authorizationId, type: key, instanceId }))
-      // Not this account's, or not there: the plain look-up tells which.
-      if (!triggered) return find(requester, challengeId)
-      const { authorization, type } = offered(triggered.authorization, key)
-      const attempt = authorization.attempts[type]
-      const isOpen = triggered.mine && authorization.status === 'pending' && attempt?.status === 'processing'
-      // Also on a repeat: the client asks for a retry (RFC 8555 §8.2), or it was told of a failure when the claim stood. And
-      // after a first attempt: where that is under way it is known, and where it was given up nobody else would begin another.
-      if (isHere && isOpen) {
-        const { tries, thumbprint = requesterThumbprint } = attempt
-        const { formerThumbprints, moved } = triggered
-        handOver(authorization, type, { thumbprint, formerThumbprints, tries, requestId, isRepeat: !moved })
-      }
-      return { authorization, type }
-    },
-    ended(news) {
-      for (const { authorizationId, recorded } of news) {
-        if (recorded) options.remember(authorizationId, recorded)
-        waits.over(authorizationId, recorded ? 'recorded' : 'void')
-      }
-    },
-  }
-
-  const shared = sharedRuns<Awaited<ReturnType<ChallengeTriggers['trigger']>>>()
-  return {
-    ...triggers,
-    // Equal ones at once would only stand in line for the same row.
-    trigger: (requester, challengeId, ...words) =>
-      shared(`${challengeId} ${requester.accountId} ${requester.keyVersion}`, () =>
-        triggers.trigger(requester, challengeId, ...words),
-      ),
-  }
+function offered(authorization: Authorization | undefined, key: BuiltInType | OfferedPlace): Challenge {
+  const type = authorization && keyedType(key, authorization.offered)
+  if (!authorization || type === undefined) throw noSuchChallenge()
+  return { authorization, type }
 }
 
 function noSuchChallenge(): Problem {

@@ -6,6 +6,7 @@ import type { Batched } from '../shared/lib/batcher.ts'
 import { type Requester, STALE_ACCOUNT, type StaleAccount } from './account-store.ts'
 import { APPROVAL_EVIDENCE, type Approved, type ApproverRow, approvedBy, approversOf, IS_APPROVED } from './approval.ts'
 import { type AuthorizationRow, COLUMNS, decode, reusableAuthorization } from './authorization-row.ts'
+import { resultsByOrd, unlessStale } from './batch-results.ts'
 import { type ChallengeStore, createChallengeStore } from './challenge-store.ts'
 import { batched, type Database, type Statement } from './database.ts'
 import type { AuthorizationCandidate } from './order-store.ts'
@@ -108,9 +109,7 @@ export function createAuthorizationStore(db: Database): AuthorizationStore {
       commands.map((c) => c.requester.accountId),
       commands.map((c) => c.requester.keyVersion),
     ])
-    const results: (Authorization | StaleAccount | undefined)[] = commands.map(() => undefined)
-    for (const row of rows) results[row.ord - 1] = row.stale ? STALE_ACCOUNT : row.id === null ? undefined : decode(row)
-    return results
+    return resultsByOrd(rows, commands, unlessStale(decode))
   })
 
   return {

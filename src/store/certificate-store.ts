@@ -3,6 +3,7 @@
 import type { Certificate } from '../domain/records.ts'
 import type { Batched } from '../shared/lib/batcher.ts'
 import { type Requester, STALE_ACCOUNT, type StaleAccount } from './account-store.ts'
+import { resultsByOrd, unlessStale } from './batch-results.ts'
 import { batched, type Database, type Statement } from './database.ts'
 import { account, authorization } from './status-sql.ts'
 
@@ -118,10 +119,7 @@ export function createCertificateStore(db: Database): CertificateStore {
         commands.map((c) => c.requester.accountId),
         commands.map((c) => c.requester.keyVersion),
       ])
-      const results: (Certificate | StaleAccount | undefined)[] = commands.map(() => undefined)
-      for (const row of rows)
-        results[row.ord - 1] = row.stale ? STALE_ACCOUNT : row.id === null ? undefined : decode(row)
-      return results
+      return resultsByOrd(rows, commands, unlessStale(decode))
     }),
     async findBySerial(serialNumber) {
       const rows = await db.query<CertificateRow>(FIND_BY_SERIAL, [serialNumber])

@@ -15,8 +15,9 @@ import {
   type ChallengeType,
   type OfferedPlace,
 } from '../shared/protocol/challenge.ts'
-import { type Requester, STALE_ACCOUNT, type StaleAccount } from './account-store.ts'
+import type { Requester, StaleAccount } from './account-store.ts'
 import { type AuthorizationRow, COLUMNS, decode } from './authorization-row.ts'
+import { movedByOrd, resultsByOrd, unlessStale } from './batch-results.ts'
 import { batched, type Database, type Statement } from './database.ts'
 import { account, authorization, challenge } from './status-sql.ts'
 
@@ -249,19 +250,15 @@ export function createChallengeStore(db: Database): ChallengeStore {
         commands.map((c) => (typeof c.type === 'string' ? c.type : null)),
         commands.map((c) => (typeof c.type === 'number' ? c.type : null)),
       ])
-      const results: (Triggered | undefined)[] = commands.map(() => undefined)
-      for (const row of rows) results[row.ord - 1] = decodeTriggered(row, true)
-      return results
+      return resultsByOrd(rows, commands, (row) => decodeTriggered(row, true))
     },
     { keyOf: (command) => command.authorizationId },
   )
 
   const findUnmoved = batched(db, async (commands: readonly Trigger[]) => {
     const rows = await db.pipeline.run<TriggeredRow & { stale: boolean }>(TRIGGERED_BEFORE, triggerParameters(commands))
-    const results: (Triggered | StaleAccount | undefined)[] = commands.map(() => undefined)
-    for (const row of rows)
-      results[row.ord - 1] = row.stale ? STALE_ACCOUNT : row.id === null ? undefined : decodeTriggered(row, false)
-    return results
+    const decodeUnmoved = (row: TriggeredRow) => decodeTriggered(row, false)
+    return resultsByOrd(rows, commands, unlessStale(decodeUnmoved))
   })
 
   return {
@@ -281,8 +278,7 @@ export function createChallengeStore(db: Database): ChallengeStore {
           commands.map((c) => (c.evidence ? JSON.stringify(c.evidence) : null)),
           commands.map((c) => c.unclaimed?.thumbprint ?? null),
         ])
-        const moved = new Set(rows.map((row) => row.ord))
-        return commands.map((_, i) => moved.has(i + 1))
+        return movedByOrd(rows, commands)
       },
       { keyOf: (command) => command.authorizationId },
     ),
@@ -294,8 +290,7 @@ export function createChallengeStore(db: Database): ChallengeStore {
           commands.map((c) => c.authorizationId),
           commands.map((c) => c.instanceId),
         ])
-        const moved = new Set(rows.map((row) => row.ord))
-        return commands.map((_, i) => moved.has(i + 1))
+        return movedByOrd(rows, commands)
       },
       { keyOf: (command) => command.authorizationId },
     ),

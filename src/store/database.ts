@@ -5,7 +5,7 @@
  */
 
 import type { PoolNumbers } from '../domain/pool-pressure.ts'
-import { type Batched, type CommandTraits, createBatcher } from '../shared/lib/batcher.ts'
+import { type Batched, Batcher, type CommandTraits } from '../shared/lib/batcher.ts'
 import { awaitDiskAtCommit } from './durability.ts'
 import pg from './pg.ts'
 import { type SslMode, tlsOptions } from './pg-tls.ts'
@@ -208,5 +208,6 @@ export function batched<C, R>(
     maxStandstillMs: MAX_STANDSTILL_MS,
     retryable: isWorthSplitting,
   }
-  return createBatcher(flush, options, traits)
+  const batcher = new Batcher(flush, { ...options, ...traits })
+  return (command) => batcher.run(command)
 }

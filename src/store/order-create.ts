@@ -1,11 +1,10 @@
 /**
- * The statement that makes orders with the authorizations they lack, in its four forms: with or without a predecessor (RFC
- * 9773 §5), with or without the chance that authorizations are valid at once (approval.ts).
+ * The statements that make orders with the authorizations they lack: with or without a predecessor (RFC 9773 §5), with or
+ * without the chance that authorizations are valid at once (approval.ts).
  *
- * Orders are made only under a claim: a row that says which order answers this request. Of several that arrive at once, on
- * whatever threads and instances, one inserts the row, and the others get its order id, even where their snapshot is older
- * than that order: an order that cannot be seen yet does not count as gone. Rows are claimed in the order of their keys, so
- * that two batches cannot wait for each other.
+ * An order is made only under a claim, a row that says which order answers this request. Of equal requests one inserts it;
+ * the others get its order id, even where their snapshot does not show that order. Rows are claimed in the order of their
+ * keys, so that two batches cannot wait for each other.
  */
 
 import { APPROVAL_EVIDENCE, approversOf, IS_APPROVED } from './approval.ts'
@@ -16,96 +15,6 @@ import { account, authorization, order } from './status-sql.ts'
 /** An order that is invalid for good, though its row may still say `open` (domain/order-state.ts). */
 const IS_INVALID = `
   (d.status ${order.is('invalid')} OR d.status ${order.is('open')} AND (d.expires_at <= now() OR NOT ${ALL_ALIVE('d')}))`
-
-/** What is put into the statement where authorizations may be made valid. */
-interface Approving {
-  parameters: string
-  columns: string
-  address: string
-  approvers: string
-  /** Columns of an authorization to be made, and where they come from. */
-  candidate: string
-  join: string
-  reusable: string
-  /** Columns and values of the rows inserted. */
-  inserted: readonly [string, string]
-  isReady: string
-  linked: string
-  result: string
-}
-
-/** What is valid without a challenge is not handed on to an order that would have needed one. */
-const ORDINARY: Approving = {
-  parameters: '',
-  columns: '',
-  address: '',
-  approvers: '',
-  candidate: '',
-  join: '',
-  reusable: 'NOT r.approved',
-  inserted: ['', ''],
-  isReady: 'reused IS NOT NULL',
-  linked: '',
-  result: '',
-}
-
-const APPROVING: Approving = {
-  parameters: ', $22::text[], $23::jsonb[]',
-  columns: ', address_text, record',
-  address: ', address_text::inet AS address',
-  approvers: `, approver AS MATERIALIZED (${approversOf('(SELECT o.* FROM o JOIN claim ON claim.order_id = o.id)')}
-    )`,
-  candidate: `
-             ${IS_APPROVED} AS approved,
-             ${APPROVAL_EVIDENCE} AS evidence,`,
-  join: 'LEFT JOIN approver p USING (ord)',
-  reusable: `(NOT r.approved OR ${IS_APPROVED})`,
-  inserted: [
-    ', status, approved, evidence',
-    `,
-             CASE WHEN approved THEN ${authorization.of('valid')} ELSE ${authorization.of('pending')} END, approved, CASE WHEN approved THEN evidence END`,
-  ],
-  isReady: 'reused IS NOT NULL OR approved',
-  linked:
-    ", array_agg(CASE WHEN wildcard THEN '*.' || value ELSE value END) FILTER (WHERE reused IS NULL AND approved) AS approved_values",
-  result: ', approved_values, p.kid, p.network::text',
-}
-
-const createStatement = (name: string, claim: string, approving: Approving): Statement => ({
-  name,
-  text: `
-    WITH o AS (
-      SELECT i.*, coalesce(replaced, request_key) AS claim_key${approving.address}
-        FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::jsonb[], $5::text[], $6::timestamptz[], $7::timestamptz[],
-                    $8::timestamptz[], $9::timestamptz[], $10::uuid[], $11::uuid[], $12::text[], $21::boolean[]${approving.parameters}) WITH ORDINALITY
-          AS i (id, account_id, key_version, identifiers, profile, not_before, not_after, expires_at, reuse_until,
-                request_key, replaced, replaces, is_exempt${approving.columns}, ord)
-        JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status ${account.is('valid')}
-    ), claim AS (${claim}
-    )${approving.approvers}, z AS (
-      SELECT n.*, i.account_id, i.id AS order_id,${approving.candidate}
-             (${reusableAuthorization('r.id', approving.reusable)}) AS reused
-        FROM unnest($13::integer[], $14::uuid[], $15::text[], $16::text[], $17::boolean[], $18::text[], $19::text[],
-                    $20::timestamptz[]) WITH ORDINALITY
-          AS n (ord, id, type, value, wildcard, token, offered, expires_at, position)
-        JOIN o i USING (ord) JOIN claim ON claim.order_id = i.id ${approving.join}
-    ), made AS (
-      INSERT INTO authorizations
-             (id, account_id, identifier_type, identifier_value, wildcard, expires_at, token, offered${approving.inserted[0]})
-      SELECT id, account_id, type, value, wildcard, expires_at, token, string_to_array(offered, ' ')${approving.inserted[1]}
-        FROM z WHERE reused IS NULL
-    ), linked AS (
-      SELECT ord, order_id, array_agg(coalesce(reused, id) ORDER BY position) AS ids, bool_and(${approving.isReady}) AS ready${approving.linked}
-        FROM z GROUP BY ord, order_id
-    ), orders_made AS (
-      INSERT INTO orders (id, account_id, identifiers, authorization_ids, profile, not_before, not_after, expires_at,
-                          request_key, replaces, is_exempt)
-      SELECT id, account_id, identifiers, ids, profile, not_before, not_after, expires_at, request_key, replaces, is_exempt
-        FROM linked JOIN o USING (ord)
-    )
-    SELECT claim_key, order_id, request_key, ids, ready${approving.result}
-      FROM claim LEFT JOIN linked USING (order_id) ${approving.join}`,
-})
 
 // accounts_pkey, order_claims_pkey and, for each identifier, authorizations_reusable; then the inserts. Where a claim is
 // met, orders_pkey, and authorizations_pkey for each of its identifiers.
@@ -132,10 +41,87 @@ const CLAIM_REPLACEMENT = `
                  FROM (SELECT EXISTS (SELECT FROM orders d WHERE d.id = c.order_id AND ${IS_INVALID}) AS free) f)
       RETURNING certificate_id AS claim_key, request_key, order_id`
 
+/** Parameters 1 to 12 and 21, in the order of `createParameters` (order-store.ts): the orders that were asked for. */
+const ORDER_ARRAYS = `$1::uuid[], $2::uuid[], $3::integer[], $4::jsonb[], $5::text[], $6::timestamptz[], $7::timestamptz[],
+                    $8::timestamptz[], $9::timestamptz[], $10::uuid[], $11::uuid[], $12::text[], $21::boolean[]`
+const ORDER_COLUMNS = `id, account_id, key_version, identifiers, profile, not_before, not_after, expires_at, reuse_until,
+                request_key, replaced, replaces, is_exempt`
+const OF_ITS_ACCOUNT = `
+        JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status ${account.is('valid')}`
+
+/** Parameters 13 to 20: the authorizations to be made, each `n` with its order `i`, where that has the claim. */
+const CANDIDATES = `
+        FROM unnest($13::integer[], $14::uuid[], $15::text[], $16::text[], $17::boolean[], $18::text[], $19::text[],
+                    $20::timestamptz[]) WITH ORDINALITY
+          AS n (ord, id, type, value, wildcard, token, offered, expires_at, position)
+        JOIN o i USING (ord) JOIN claim ON claim.order_id = i.id`
+
+const AUTHORIZATION_COLUMNS = 'id, account_id, identifier_type, identifier_value, wildcard, expires_at, token, offered'
+const AUTHORIZATION_VALUES = "id, account_id, type, value, wildcard, expires_at, token, string_to_array(offered, ' ')"
+
+/** Of `linked`: the authorizations of each order, made or reused, in the order of its identifiers. */
+const LINKED_IDS = 'ord, order_id, array_agg(coalesce(reused, id) ORDER BY position) AS ids'
+
+const ORDERS_MADE = `orders_made AS (
+      INSERT INTO orders (id, account_id, identifiers, authorization_ids, profile, not_before, not_after, expires_at,
+                          request_key, replaces, is_exempt)
+      SELECT id, account_id, identifiers, ids, profile, not_before, not_after, expires_at, request_key, replaces, is_exempt
+        FROM linked JOIN o USING (ord)
+    )`
+
+/** An authorization that is valid without a challenge is not reused: this order would have needed one. */
+const createOrders = (name: string, claim: string): Statement => ({
+  name,
+  text: `
+    WITH o AS (
+      SELECT i.*, coalesce(replaced, request_key) AS claim_key
+        FROM unnest(${ORDER_ARRAYS}) WITH ORDINALITY AS i (${ORDER_COLUMNS}, ord) ${OF_ITS_ACCOUNT}
+    ), claim AS (${claim}
+    ), z AS (
+      SELECT n.*, i.account_id, i.id AS order_id, (${reusableAuthorization('r.id', 'NOT r.approved')}) AS reused ${CANDIDATES}
+    ), made AS (
+      INSERT INTO authorizations (${AUTHORIZATION_COLUMNS})
+      SELECT ${AUTHORIZATION_VALUES} FROM z WHERE reused IS NULL
+    ), linked AS (
+      SELECT ${LINKED_IDS}, bool_and(reused IS NOT NULL) AS ready FROM z GROUP BY ord, order_id
+    ), ${ORDERS_MADE}
+    SELECT claim_key, order_id, request_key, ids, ready FROM claim LEFT JOIN linked USING (order_id)`,
+})
+
+/** The same with parameters 22 and 23, by which authorizations may be valid at once (approval.ts). */
+const createApprovedOrders = (name: string, claim: string): Statement => ({
+  name,
+  text: `
+    WITH o AS (
+      SELECT i.*, coalesce(replaced, request_key) AS claim_key, address_text::inet AS address
+        FROM unnest(${ORDER_ARRAYS}, $22::text[], $23::jsonb[])
+             WITH ORDINALITY AS i (${ORDER_COLUMNS}, address_text, record, ord) ${OF_ITS_ACCOUNT}
+    ), claim AS (${claim}
+    ), approver AS MATERIALIZED (${approversOf('(SELECT o.* FROM o JOIN claim ON claim.order_id = o.id)')}
+    ), z AS (
+      SELECT n.*, i.account_id, i.id AS order_id, ${IS_APPROVED} AS approved, ${APPROVAL_EVIDENCE} AS evidence,
+             (${reusableAuthorization('r.id', `(NOT r.approved OR ${IS_APPROVED})`)}) AS reused ${CANDIDATES}
+        LEFT JOIN approver p USING (ord)
+    ), made AS (
+      INSERT INTO authorizations (${AUTHORIZATION_COLUMNS}, status, approved, evidence)
+      SELECT ${AUTHORIZATION_VALUES},
+             CASE WHEN approved THEN ${authorization.of('valid')} ELSE ${authorization.of('pending')} END, approved,
+             CASE WHEN approved THEN evidence END
+        FROM z WHERE reused IS NULL
+    ), linked AS (
+      SELECT ${LINKED_IDS}, bool_and(reused IS NOT NULL OR approved) AS ready,
+             array_agg(CASE WHEN wildcard THEN '*.' || value ELSE value END) FILTER (WHERE reused IS NULL AND approved)
+               AS approved_values
+        FROM z GROUP BY ord, order_id
+    ), ${ORDERS_MADE}
+    SELECT claim_key, order_id, request_key, ids, ready, approved_values, p.kid, p.network::text
+      FROM claim LEFT JOIN linked USING (order_id) LEFT JOIN approver p USING (ord)`,
+})
+
 /** With approval, eab_credentials_pkey and the credential's allowlist besides. */
 export const CREATE = {
-  original: createStatement('order-create', CLAIM, ORDINARY),
-  replacement: createStatement('order-create-replacement', CLAIM_REPLACEMENT, ORDINARY),
-  approvedOriginal: createStatement('order-create-approved', CLAIM, APPROVING),
-  approvedReplacement: createStatement('order-create-approved-replacement', CLAIM_REPLACEMENT, APPROVING),
+  original: createOrders('order-create', CLAIM),
+  replacement: createOrders('order-create-replacement', CLAIM_REPLACEMENT),
+  approvedOriginal: createApprovedOrders('order-create-approved', CLAIM),
+  approvedReplacement: createApprovedOrders('order-create-approved-replacement', CLAIM_REPLACEMENT),
 }

@@ -14,6 +14,7 @@ import type { ProblemDocument } from '../shared/protocol/problem.ts'
 import { type Requester, STALE_ACCOUNT, type StaleAccount } from './account-store.ts'
 import { type Approved, type ApproverRow, approvedBy } from './approval.ts'
 import { ALL_ALIVE, STATUS_NOW } from './authorization-row.ts'
+import { resultsByOrd, unlessStale } from './batch-results.ts'
 import { batched, type Database, type Statement } from './database.ts'
 import { CREATE } from './order-create.ts'
 import { account, order } from './status-sql.ts'
@@ -223,10 +224,8 @@ export function createOrderStore(db: Database): OrderStore {
         commands.map((c) => c.requester.keyVersion),
       ])
       const now = new Date()
-      const results: (Order | StaleAccount | undefined)[] = commands.map(() => undefined)
-      for (const row of rows)
-        results[row.ord - 1] = row.stale ? STALE_ACCOUNT : row.id === null ? undefined : decode(row, now)
-      return results
+      const decodeNow = (row: OrderRow) => decode(row, now)
+      return resultsByOrd(rows, commands, unlessStale(decodeNow))
     }),
 
     async list({ accountId, keyVersion }, after, limit) {

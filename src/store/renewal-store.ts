@@ -2,6 +2,7 @@
 
 import type { RenewalAdvice, RenewalWindow } from '../domain/renewal-window.ts'
 import type { Batched } from '../shared/lib/batcher.ts'
+import { resultsByOrd } from './batch-results.ts'
 import { batched, type Database, type Statement } from './database.ts'
 
 export interface RenewableCertificate {
@@ -150,9 +151,7 @@ export function createRenewalStore(db: Database): RenewalStore {
   return {
     findBySerial: batched(db, async (serialNumbers: readonly Buffer[]) => {
       const rows = await db.pipeline.run<Row>(FIND, [serialNumbers])
-      const results: (RenewableCertificate | undefined)[] = serialNumbers.map(() => undefined)
-      for (const row of rows) results[row.ord - 1] = decode(row)
-      return results
+      return resultsByOrd(rows, serialNumbers, decode)
     }),
     advise: (selection, { window, explanationUrl }) =>
       change({ live: ADVISE, named: ADVISE_NAMED }, selection, [window.start, window.end, explanationUrl ?? null]),

@@ -1407,7 +1407,7 @@ const TABLES: Record<string, Row[]> = {
   'authorization and challenge (§7.5)': AUTHORIZATIONS,
 }
 
-/** What another process writes is seen after this time (services/recent.ts); a finalize until then loses a race and gets the order, not a refusal. */
+/** What another process writes is seen after this time (services/flow-cache.ts); a finalize until then loses a race and gets the order, not a refusal. */
 const SEEN_AFTER_MS = 2_100
 
 /** Sends an order of Alice's to `processing` as if its certificate were being signed for ever. */

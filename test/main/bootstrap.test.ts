@@ -34,7 +34,7 @@ describe('npm scripts', { timeout: 120_000 }, () => {
 
   beforeEach(() => {
     root = mkdtempSync(path.join(tmpdir(), 'bootstrap-test-'))
-    mkdirSync(path.join(root, 'src/main'), { recursive: true })
+    mkdirSync(path.join(root, 'src/dev'), { recursive: true })
     copyFileSync(path.join(TREE, 'src/dev/bootstrap.mjs'), path.join(root, 'src/dev/bootstrap.mjs'))
     mkdirSync(path.join(root, 'node_modules'))
     symlinkSync(path.join(TREE, 'node_modules/typescript'), path.join(root, 'node_modules/typescript'))

@@ -1,8 +1,10 @@
 /**
- * One question to a list of name servers, until one of them answers: turns, repeats and transports within one deadline.
+ * One question to a list of name servers, until one of them answers: turns, repeats and
+ * transports within one deadline.
  *
- * Only silence is worth a repeat. A server that answered with an error, or could not be reached, would say the same a
- * moment later (RFC 9520 has resolvers remember it), so it is not asked twice; the next attempt of the challenge asks anew.
+ * Only silence is worth a repeat. A server that answered with an error, or could not be reached,
+ * would say the same a moment later (RFC 9520 has resolvers remember it), so it is not asked twice;
+ * the next attempt of the challenge asks anew.
  */
 
 import { isIPv6 } from 'node:net'
@@ -17,7 +19,10 @@ export interface AskOptions {
   recursion: boolean
   /** Rounds after the first through the servers that were silent. */
   retries: number
-  /** Nothing found in random letter case is asked for again in lower case (docs/decisions/dns-lower-case.md). */
+  /**
+   * Nothing found in random letter case is asked for again in lower case
+   * (docs/decisions/dns-lower-case.md).
+   */
   bothCases: boolean
   deadline: Deadline
   signal: AbortSignal
@@ -71,8 +76,8 @@ export async function askServers(
 }
 
 /**
- * How long to wait for one server: each round takes twice as long as the one before, and what servers that failed at
- * once have left over goes to the others. The last wait is all that is left.
+ * How long to wait for one server: each round takes twice as long as the one before, and what
+ * servers that failed at once have left over goes to the others. The last wait is all that is left.
  * @param silent servers of this round that will be asked again, if `laterRounds` is above 0
  */
 function share(leftMs: number, stillInRound: number, silent: number, laterRounds: number): number {
@@ -86,7 +91,8 @@ function refusalOf(exchange: Exchange, recursion: boolean): string | undefined {
   if (exchange.kind !== 'response') return undefined
   const { rcode, isReferral, authoritative } = exchange.response
   if (rcode !== 'NOERROR' && rcode !== 'NXDOMAIN') return `the name server answered ${rcode}`
-  // Such a server knows nothing about the name; to read "no such record" out of its answer would be wrong (RFC 2308 §2.2).
+  // Such a server knows nothing about the name; to read "no such record" out of its answer
+  // would be wrong (RFC 2308 §2.2).
   if (recursion ? isReferral : !authoritative) return 'the name server does not serve the zone'
   return undefined
 }
@@ -111,7 +117,10 @@ async function ask(
   return askInCases(server, { name, type, edns: false }, waitMs, options)
 }
 
-/** In random letter case; a server that compares names by octets finds nothing then, against RFC 4343. */
+/**
+ * In random letter case; a server that compares names by octets finds
+ * nothing then, against RFC 4343.
+ */
 async function askInCases(
   server: NameServer,
   { name, type, edns }: Question,

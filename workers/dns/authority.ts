@@ -1,10 +1,12 @@
 /**
- * A question to the name servers that a zone itself names (`require_authoritative`), past every cache.
+ * A question to the name servers that a zone itself names
+ * (`require_authoritative`), past every cache.
  *
- * The zone is found by looking NS records up, from the name upwards; then every server of it is asked. They have to agree:
- * while a change spreads they do not, and a server that says something else than its peers is no witness either. A server
- * that is silent or lame is left out, as long as one answers. What these servers' names and addresses are is up to the
- * zone, so the address policy of validation applies to them, unlike to resolvers, which the operator chose.
+ * The zone is found by looking NS records up, from the name upwards; then every server of it is
+ * asked. They have to agree: while a change spreads they do not, and a server that says something
+ * else than its peers is no witness either. A server that is silent or lame is left out, as long as
+ * one answers. What these servers' names and addresses are is up to the zone, so the address policy
+ * of validation applies to them, unlike to resolvers, which the operator chose.
  */
 
 import { isIPv4 } from 'node:net'
@@ -62,7 +64,9 @@ export async function askAuthorities(
 
 type ServerNames = { kind: 'found'; serverNames: readonly string[] } | DnsFailure
 
-/** The closest enclosing zone: the first name, from `name` upwards, that has NS records of its own. */
+/**
+ * The closest enclosing zone: the first name, from `name` upwards, that has NS records of its own.
+ */
 async function findServerNames(name: string, deadline: Deadline, resolver: DnsClient): Promise<ServerNames> {
   for (let zone = name; zone !== ''; zone = parentOf(zone)) {
     const found = await resolver.query(zone, 'NS', deadline)
@@ -77,7 +81,9 @@ async function findServerNames(name: string, deadline: Deadline, resolver: DnsCl
 
 const parentOf = (name: string) => (name.includes('.') ? name.slice(name.indexOf('.') + 1) : '')
 
-/** Empty when there is none, or none that may be asked. IPv4 first: half-configured IPv6 is common. */
+/**
+ * Empty when there is none, or none that may be asked. IPv4 first: half-configured IPv6 is common.
+ */
 async function addressesOf(
   serverName: string,
   deadline: Deadline,

@@ -1,8 +1,10 @@
 /**
- * Name resolution for validation: who is asked for a name, aliases, and addresses, all within one deadline.
+ * Name resolution for validation: servers for a name, aliases, and
+ * addresses, all within one deadline.
  *
- * Not c-ares: it hides the AD bit, its timeouts multiply, and it cannot ask other servers for one zone. Every result is
- * data; nothing a name server sends makes a function here throw. Reasons are written by us alone, so a client may see them.
+ * Not c-ares: it hides the AD bit, its timeouts multiply, and it cannot ask other servers for one
+ * zone. Every result is data; nothing a name server sends makes a function here throw. Reasons are
+ * written by us alone, so a client may see them.
  */
 
 import type { AddressPolicy } from '../address-policy.ts'
@@ -17,7 +19,9 @@ import { createSourceFinder, type NameSource, normalName } from './servers.ts'
 
 /** Chains of honest zones are shorter than this; every link costs a query at worst. */
 const MAX_ALIASES = 8
-/** Once one family has addresses, how long the other may still take: some servers never answer AAAA. */
+/**
+ * Once one family has addresses, how long the other may still take: some servers never answer AAAA.
+ */
 const RESOLUTION_GRACE_MS = 1000
 /** More addresses than that are noise for a single connection. */
 const MAX_ADDRESSES = 16
@@ -25,7 +29,9 @@ const MAX_ADDRESSES = 16
 export interface DnsClientOptions {
   /** Asks for DNSSEC records and the AD bit (RFC 6840 §5.7). */
   dnssec?: boolean
-  /** `query` goes to the name servers of the zone instead of a resolver; they never set the AD bit. */
+  /**
+   * `query` goes to the name servers of the zone instead of a resolver; they never set the AD bit.
+   */
   authoritative?: {
     /** Those servers' addresses are the zone's choice. */
     policy: AddressPolicy
@@ -77,7 +83,7 @@ export function createDnsClient(settings: DnsSettings, options: DnsClientOptions
       const bound = boundOf(deadline)
       return lookUp(normalName(name), type, {
         ask: (current) => askAuthorities(current, type, bound, { resolver, policy, port, retries }),
-        // Each link may lead into another zone, whose servers are to be found first.
+        // Each link may lead into another zone, which has other servers.
         isSameSource: () => false,
       })
     },
@@ -89,7 +95,7 @@ async function bothFamilies(
   waysWith: (signal: () => AbortSignal) => Ways,
   signal: AbortSignal | undefined,
 ): Promise<AddressResult> {
-  // Made when somebody is asked: fixed addresses need none, and one costs 10 µs.
+  // Made on first use: fixed addresses need none, and one costs 10 µs.
   let made: AbortController | undefined
   const controller = () => {
     made ??= new AbortController()
@@ -148,7 +154,7 @@ async function lookUp<T extends DnsType>(name: string, type: T, ways: Ways): Pro
     const facts: AnswerFacts = { resolver: asked.server, authenticated, aliases }
 
     const asking = current
-    if (isBesideThePoint(asking, asked.response)) {
+    if (answersAnotherName(asking, asked.response)) {
       const reason = 'the name server answered for another name'
       return { kind: 'failed', reason, retryable: true, asked: [asked.server] }
     }
@@ -175,8 +181,8 @@ async function lookUp<T extends DnsType>(name: string, type: T, ways: Ways): Pro
   }
 }
 
-/** Records, and none for the name that was asked for: to read "no such record" out of that would be a guess. */
-function isBesideThePoint(name: string, { answers }: DnsResponse): boolean {
+/** Records, but none for the name that was asked for: that does not say "no such record". */
+function answersAnotherName(name: string, { answers }: DnsResponse): boolean {
   return answers.length > 0 && !answers.some(({ owner }) => owner === name)
 }
 
@@ -192,8 +198,8 @@ interface AliasWalk {
 }
 
 /**
- * Reads one response: the chain from `name` and the records at its end. A link into another zone's servers ends the
- * walk, because what these servers say about that name does not count.
+ * Reads one response: the chain from `name` and the records at its end. A link into another zone's
+ * servers ends the walk, because what these servers say about that name does not count.
  */
 function walkAliases(name: string, response: DnsResponse, isSameSource: (alias: string) => boolean): AliasWalk {
   const aliases: string[] = []
@@ -212,7 +218,8 @@ function walkAliases(name: string, response: DnsResponse, isSameSource: (alias: 
     end = link.cname
     if (!isSameSource(end)) return { aliases, ttlSeconds, end, records: [], isOver: false }
   }
-  // A resolver that followed the chain says so with NXDOMAIN or the zone's SOA; an authoritative server may stop half way.
+  // A resolver that followed the chain says so with NXDOMAIN or the zone's SOA; an
+  // authoritative server may stop half way.
   const isOver = aliases.length === 0 || response.rcode === 'NXDOMAIN' || response.hasSoa
   return { aliases, ttlSeconds, end, records: [], isOver }
 }

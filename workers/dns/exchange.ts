@@ -1,9 +1,10 @@
 /**
  * One query to one name server and its response, over UDP and TCP (RFC 1035 §4.2, RFC 7766).
  *
- * Over UDP anybody who can guess can answer, so a datagram counts only if it comes from the server's address and port to
- * our random source port and repeats our random id and the randomly cased question. Everything else is ignored, and after
- * a few of those (somebody is guessing, or the server does not keep the case) the question is put over TCP instead.
+ * Over UDP an attacker can guess an answer, so a datagram counts only if it comes from the server's
+ * address and port to our random source port and repeats our random id and the randomly cased
+ * question. Everything else is ignored, and after a few of those (a forger guesses, or the server
+ * does not keep the case) the question is put over TCP instead.
  */
 
 import { createSocket } from 'node:dgram'
@@ -20,11 +21,14 @@ export type Exchange =
   | { kind: 'response'; response: DnsResponse }
   /** The response did not fit, or UDP cannot be trusted for this question: ask over TCP. */
   | { kind: 'use-tcp' }
-  /** Nothing came in time, or nobody waits any more; asking once more may help. */
+  /** Nothing came in time, or the query was aborted; asking once more may help. */
   | { kind: 'silence' }
   | { kind: 'failed'; reason: string }
 
-/** A forger needs about 2^30 tries at 16 bits of port, 16 of id and some of case; this many are all it gets. */
+/**
+ * A forger needs about 2^30 tries at 16 bits of port, 16 of id and some of
+ * case; this many are all it gets.
+ */
 const MAX_IGNORED_DATAGRAMS = 8
 
 /** Total: every failure is a result. Ends within `timeoutMs`, or at once when `signal` aborts. */
@@ -42,7 +46,7 @@ export function exchangeUdp(
     const finish = (outcome: Exchange) => {
       stopTimer()
       signal.removeEventListener('abort', cancel)
-      // The socket can still report an error of the past; nobody waits for it any more.
+      // The socket can still report an earlier error; the result is known already.
       socket.removeAllListeners().on('error', () => {})
       socket.close()
       resolve(outcome)
@@ -105,7 +109,8 @@ export function exchangeTcp(
     socket.on('error', (error) => finish({ kind: 'failed', reason: errorReason(error) }))
     socket.on('close', () => finish({ kind: 'failed', reason: 'the name server closed the connection' }))
     socket.on('data', (chunk) => {
-      // Put together twice at most, however small the pieces are: octet by octet, 64 KiB would be copied 32,000 times.
+      // Put together twice at most, however small the pieces are: octet by octet, 64
+      // KiB would be copied 32,000 times.
       chunks.push(chunk)
       received += chunk.length
       if (expected === undefined && received >= 2) expected = 2 + Buffer.concat(chunks).readUInt16BE(0)

@@ -1,8 +1,8 @@
-/** Several look-ups side by side, where the slow ones must not hold up the result for long. */
+/** Several look-ups side by side: once one is good, the slow ones have a bounded time. */
 
 /**
- * Waits for all results, but once one of them `isGood`, the others get `graceMs` before `giveUp` is called, which must
- * make them end.
+ * Waits for all results, but once one of them `isGood`, the others get `graceMs` before `giveUp` is
+ * called, which must make them end.
  */
 export async function allWithGrace<R>(
   results: readonly Promise<R>[],

@@ -1,8 +1,9 @@
 /**
- * DNS messages as bytes (RFC 1035 §4, EDNS of RFC 6891): the queries we send and a total reader of what comes back.
+ * DNS messages as bytes (RFC 1035 §4, EDNS of RFC 6891): the queries we send and a
+ * total reader of what comes back.
  *
- * Answers are read by `wire.ts` and `record-data.ts` (docs/decisions/dns-reader.md). What leaves here has been checked:
- * names are printable ASCII of legal length.
+ * Answers are read by `wire.ts` and `record-data.ts` (docs/decisions/dns-reader.md). What leaves
+ * here has been checked: names are printable ASCII of legal length.
  */
 
 import { randomInt } from 'node:crypto'
@@ -19,7 +20,9 @@ export interface DnsRecord<T extends DnsType = DnsType> {
 export interface DnsQuery {
   /** Wire form. */
   bytes: Buffer
-  /** The question section inside `bytes`; a response repeats it to the letter, 0x20 case included. */
+  /**
+   * The question section inside `bytes`; a response repeats it to the letter, 0x20 case included.
+   */
   question: Buffer
   type: DnsType
 }
@@ -35,7 +38,10 @@ export interface DnsResponse {
   isReferral: boolean
   /** An SOA stands in the authority section: "no such data" is definite (RFC 2308 §2.2). */
   hasSoa: boolean
-  /** Records of the answer section in its order, of the type asked for or CNAME; owner in lower case. */
+  /**
+   * Records of the answer section in its order, of the type asked for or
+   * CNAME; owner in lower case.
+   */
   answers: readonly ({ owner: string; cname: string; ttlSeconds: number } | { owner: string; record: DnsRecord })[]
 }
 
@@ -50,7 +56,10 @@ const CLASS_IN = 1
 const UDP_PAYLOAD_SIZE = 1232
 const HEADER_BYTES = 12
 
-/** Bits of the header's second word (RFC 1035 §4.1.1, RFC 4035 §3.2.3) and of an OPT record's flags (RFC 3225 §3). */
+/**
+ * Bits of the header's second word (RFC 1035 §4.1.1, RFC 4035 §3.2.3) and of an
+ * OPT record's flags (RFC 3225 §3).
+ */
 const RECURSION_DESIRED = 0x0100
 const AUTHENTIC_DATA = 0x0020
 const DNSSEC_OK = 0x8000
@@ -63,8 +72,8 @@ export interface QueryOptions {
 }
 
 /**
- * A query with a random id. Its letters have random case unless `lowerCase` is set: an off-path forger has to guess those
- * as well (0x20). `name` is a queryable name in lower case.
+ * A query with a random id. Its letters have random case unless `lowerCase` is set: an off-path
+ * forger has to guess those as well (0x20). `name` is a queryable name in lower case.
  */
 export function buildQuery(
   name: string,
@@ -94,7 +103,10 @@ function encodeQuestion(name: string, type: DnsType): Buffer {
   return question
 }
 
-/** RFC 6891 §6.1.2: the payload size stands in place of the class, the flags in the lower half of the TTL. */
+/**
+ * RFC 6891 §6.1.2: the payload size stands in place of the class, the flags
+ * in the lower half of the TTL.
+ */
 function encodeOpt(dnssec: boolean): Buffer {
   const record = Buffer.alloc(11)
   record.writeUInt16BE(TYPES.OPT, 1)
@@ -118,8 +130,8 @@ function randomCase(name: string): string {
 }
 
 /**
- * How a message relates to a query: `exact` when it is a response with our id and our question byte for byte,
- * `recased` when only the case of the name differs, otherwise `foreign`.
+ * How a message relates to a query: `exact` when it is a response with our id and our question byte
+ * for byte, `recased` when only the case of the name differs, otherwise `foreign`.
  */
 export function matchQuestion(message: Buffer, query: DnsQuery): 'exact' | 'recased' | 'foreign' {
   const end = HEADER_BYTES + query.question.length
@@ -136,7 +148,10 @@ export function matchQuestion(message: Buffer, query: DnsQuery): 'exact' | 'reca
 
 const lowerCase = (bytes: Buffer) => bytes.toString('latin1').toLowerCase()
 
-/** Undefined for bytes that are not a well-formed message, or that carry a malformed record of the type asked for. */
+/**
+ * Undefined for bytes that are not a well-formed message, or that carry a
+ * malformed record of the type asked for.
+ */
 export function parseResponse(message: Buffer, query: DnsQuery): DnsResponse | undefined {
   const frame = readFrame(message)
   if (!frame) return undefined
@@ -178,7 +193,10 @@ const ttlOf = (ttl: number) => (ttl < 2 ** 31 ? ttl : 0)
 
 const RCODES = ['NOERROR', 'FORMERR', 'SERVFAIL', 'NXDOMAIN', 'NOTIMP', 'REFUSED']
 
-/** With the upper bits that an OPT record has in place of a TTL (RFC 6891 §6.1.3); codes without a name are `RCODE<n>`. */
+/**
+ * With the upper bits that an OPT record has in place of a TTL (RFC 6891 §6.1.3); codes
+ * without a name are `RCODE<n>`.
+ */
 function responseCode(message: Buffer, { additionals }: Frame): string {
   const opt = additionals.find(({ type }) => type === TYPES.OPT)
   const code = (opt ? opt.ttl >>> 24 : 0) * 16 + (message[3]! & 0x0f)

@@ -1,4 +1,7 @@
-/** What the DNS challenges share: by which ways a TXT record is looked up, and how long one is waited for. */
+/**
+ * What the DNS challenges share: by which ways a TXT record is looked up,
+ * and how long one is waited for.
+ */
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createAddressPolicy } from '../address-policy.ts'
@@ -33,7 +36,10 @@ export function waysOf({ dns, blockedNetworks, requireDnssec, requireAuthoritati
   return ways
 }
 
-/** While the wait lasts, a failure that may pass is followed by another look; the last one comes when the wait is over. */
+/**
+ * While the wait lasts, a failure that may pass is followed by another look; the last
+ * one comes when the wait is over.
+ */
 export async function lookUntilFound(
   look: () => Promise<ValidationVerdict>,
   deadline: Deadline,

@@ -1,4 +1,7 @@
-/** The data of DNS records, one strict reader a type: all of the octets and none beyond them, or undefined. */
+/**
+ * The data of DNS records, one strict reader a type: all of the octets and
+ * none beyond them, or undefined.
+ */
 
 import { SocketAddress } from 'node:net'
 import { type RawRecord, readName } from './wire.ts'
@@ -14,12 +17,15 @@ export interface DnsData {
   NS: string
   /** RFC 1035 §3.3.9. `exchange` is empty for the root, which is no server (RFC 7505 §3). */
   MX: { preference: number; exchange: string }
-  /** That there is one is all anybody asks: the zone below is signed (RFC 4035 §5.2). */
+  /** Only its presence counts: the zone below is signed (RFC 4035 §5.2). */
   DS: { keyTag: number }
 }
 export type DnsType = keyof DnsData
 
-/** RFC 1035 §2.3.4 for legal lengths; printable ASCII without blanks, because a name is also text in logs and URLs. */
+/**
+ * RFC 1035 §2.3.4 for legal lengths; printable ASCII without blanks, because a name
+ * is also text in logs and URLs.
+ */
 export function isQueryableName(name: string): boolean {
   if (name.length === 0 || name.length > 253 || !/^[\x21-\x7e]+$/.test(name)) return false
   return name.split('.').every((label) => label.length >= 1 && label.length <= 63)

@@ -1,4 +1,7 @@
-/** What a look-up comes to, and the client that does one: shared by the client and by what it is made of. */
+/**
+ * What a look-up comes to, and the client that does one: shared by the
+ * client and by what it is made of.
+ */
 
 import type { Deadline } from '../deadline.ts'
 import type { DnsFailure } from './ask.ts'
@@ -6,9 +9,15 @@ import type { DnsRecord, DnsType } from './message.ts'
 
 /** What every definite answer carries, for evidence and for `require_dnssec`. */
 export interface AnswerFacts {
-  /** `address:port` of the server that gave the last word (of all, comma-separated, for zone servers that were asked). */
+  /**
+   * `address:port` of the server that gave the last word (of all, comma-separated, for
+   * zone servers that were asked).
+   */
   resolver: string
-  /** AD bit of every response on the way (RFC 4035 §3.2.3); only as good as the path to the resolver. */
+  /**
+   * AD bit of every response on the way (RFC 4035 §3.2.3); only as good as
+   * the path to the resolver.
+   */
   authenticated: boolean
   /** Aliases that were followed, in order. */
   aliases: readonly string[]
@@ -29,6 +38,9 @@ export type AddressResult =
 export interface DnsClient {
   /** `signal` ends it early where resolvers are asked. */
   query<T extends DnsType>(name: string, type: T, deadline: Deadline, signal?: AbortSignal): Promise<DnsResult<T>>
-  /** A and AAAA side by side, from resolvers. One family is enough; see RESOLUTION_GRACE_MS. `signal` ends it early. */
+  /**
+   * A and AAAA side by side, from resolvers. One family is enough; see
+   * RESOLUTION_GRACE_MS. `signal` ends it early.
+   */
   resolveAddresses(name: string, deadline: Deadline, signal?: AbortSignal): Promise<AddressResult>
 }

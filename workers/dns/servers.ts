@@ -1,11 +1,17 @@
-/** Which name servers answer for a name: `dns.resolvers`, the zones that override them, or the system's configuration. */
+/**
+ * Which name servers answer for a name: `dns.resolvers`, the zones that override them,
+ * or the system's configuration.
+ */
 
 import { readFileSync } from 'node:fs'
 import { isIP, isIPv4 } from 'node:net'
 import type { DnsSettings } from '../job.ts'
 import type { NameServer } from './exchange.ts'
 
-/** Where to ask, and the fixed addresses of a zone that has some. Compare by identity: one zone, one source. */
+/**
+ * Where to ask, and the fixed addresses of a zone that has some. Compare by
+ * identity: one zone, one source.
+ */
 export interface NameSource {
   /** Empty for a zone with addresses alone: it has no other records. */
   servers: readonly NameServer[]
@@ -27,7 +33,10 @@ export function parseNameServer(text: string): NameServer | undefined {
   return isRightForm && port >= 1 && port <= 65535 ? { address, port } : undefined
 }
 
-/** `nameserver` lines of resolv.conf(5); without any, the resolver on this host, as the C library does. */
+/**
+ * `nameserver` lines of resolv.conf(5); without any, the resolver on this
+ * host, as the C library does.
+ */
 export function parseResolvConf(text: string): NameServer[] {
   const servers = text
     .split('\n')
@@ -73,7 +82,9 @@ function configuredSources(settings: DnsSettings): ConfiguredSources {
   return sources
 }
 
-/** Undefined for a zone without resolvers and addresses: it only takes names out of a wider zone. */
+/**
+ * Undefined for a zone without resolvers and addresses: it only takes names out of a wider zone.
+ */
 function zoneSource(entry: DnsSettings['zones'][number]): NameSource | undefined {
   const source = serverSource(entry.resolvers ?? [])
   if (!entry.addresses) return source.servers.length > 0 ? source : undefined

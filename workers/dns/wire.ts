@@ -1,13 +1,18 @@
 /**
- * The frame of a DNS message (RFC 1035 §4.1): its records, their names, and where each one's data begins and ends.
+ * The frame of a DNS message (RFC 1035 §4.1): its records, their names, and where
+ * each one's data begins and ends.
  *
- * Strangers choose these bytes, so names, pointers and records have bounds (docs/decisions/dns-reader.md).
+ * Strangers choose these bytes, so names, pointers and records have bounds
+ * (docs/decisions/dns-reader.md).
  */
 
 const HEADER_BYTES = 12
 /** Type, class, time to live and length, which stand between a record's name and its data. */
 const RECORD_HEAD_BYTES = 10
-/** An honest answer has some tens, a zone of decoys some hundreds; 64 KiB hold five thousand empty ones. */
+/**
+ * An honest answer has some tens, a zone of decoys some hundreds; 64 KiB
+ * hold five thousand empty ones.
+ */
 const MAX_RECORDS = 1024
 /** An honest name has one pointer, now and then two; every step costs as much as a label. */
 const MAX_POINTERS = 16
@@ -32,7 +37,9 @@ export interface Frame {
   additionals: RawRecord[]
 }
 
-/** Undefined for bytes that do not add up to a message. What follows the last record is left alone. */
+/**
+ * Undefined for bytes that do not add up to a message. What follows the last record is left alone.
+ */
 export function readFrame(message: Buffer): Frame | undefined {
   if (message.length < HEADER_BYTES) return undefined
   const [questions, ...sections] = [4, 6, 8, 10].map((at) => message.readUInt16BE(at)) as [number, ...number[]]
@@ -82,8 +89,9 @@ export interface WireName {
 }
 
 /**
- * The name at `start` (RFC 1035 §4.1.4), in lower case. A dot inside a label comes out as NUL, so that such a name is no
- * queryable name and equals none. Undefined when it has no end, or one that takes too many pointers to reach.
+ * The name at `start` (RFC 1035 §4.1.4), in lower case. A dot inside a label comes out as NUL, so
+ * that such a name is no queryable name and equals none. Undefined when it has no end, or one that
+ * takes too many pointers to reach.
  */
 export function readName(message: Buffer, start: number): WireName | undefined {
   const labels: string[] = []

@@ -1,10 +1,12 @@
 /**
- * The contract of validator modules (`ext:` in `challenges.enabled`; docs/decisions/module-references.md), checked: what a module exports, and
- * what its validator answers. Whatever does not keep the contract is refused at start, or is no success.
+ * The contract of validator modules (`ext:` in `challenges.enabled`;
+ * docs/decisions/module-references.md), checked: what a module exports, and what its validator
+ * answers. Whatever does not keep the contract is refused at start, or is no success.
  *
- * A module exports a class: `static type`, the method's name on the wire; `static wildcard` and `static ip`, true where it can
- * validate wildcard names and addresses; a constructor that is given the settings and throws when they are wrong; and
- * `validate(challenge, { signal })`, whose answer is `{ ok: true }` or `{ ok: false, detail }` (docs/validators.md).
+ * A module exports a class: `static type`, the method's name on the wire; `static wildcard` and
+ * `static ip`, true where it can validate wildcard names and addresses; a constructor that is given
+ * the settings and throws when they are wrong; and `validate(challenge, { signal })`, whose answer
+ * is `{ ok: true }` or `{ ok: false, detail }` (docs/validators.md).
  */
 
 import type { ProblemType } from '../../src/shared/protocol/problem.ts'
@@ -39,7 +41,10 @@ export function requireValidatorClass(exported: unknown): ValidatorClass {
   return { type, wildcard, ip, create: (settings) => new Validator(settings) }
 }
 
-/** What a failed validation may be for the client (RFC 8555 §6.7); a fault of the server is not the module's to report. */
+/**
+ * What a failed validation may be for the client (RFC 8555 §6.7); a fault of the server
+ * is not the module's to report.
+ */
 const VERDICT_PROBLEMS: readonly ProblemType[] = [
   'connection',
   'dns',

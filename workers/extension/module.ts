@@ -17,7 +17,10 @@ export interface LoadedValidator {
   validator: Validator
 }
 
-/** @throws Error, the end of a sentence that starts with the reference of the module; or what the module throws */
+/**
+ * @throws Error, the end of a sentence that starts with the reference of the
+ * module; or what the module throws
+ */
 export async function loadValidator(module: ValidatorModule, settings: ValidatorSettings): Promise<LoadedValidator> {
   const exports = (await import(module.url)) as Record<string, unknown>
   if (!Object.hasOwn(exports, module.exportName)) throw new Error(`exports no ${module.exportName}`)

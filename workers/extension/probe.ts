@@ -1,4 +1,7 @@
-/** Loads validator modules in a thread of its own, once, so that a broken one refuses the start and does nothing else. */
+/**
+ * Loads validator modules in a thread of its own, once, so that a broken one refuses
+ * the start and does nothing else.
+ */
 
 import { Worker } from 'node:worker_threads'
 import type { LoadedValidator, ValidatorModule, ValidatorSettings } from './module.ts'
@@ -30,7 +33,10 @@ export class BrokenValidator extends Error {
   }
 }
 
-/** @throws BrokenValidator for the first module that does not load, does not keep the contract, or does not finish */
+/**
+ * @throws BrokenValidator for the first module that does not load, does not keep
+ * the contract, or does not finish
+ */
 export async function probeValidators(data: ProbeData, timeoutMs: number): Promise<ValidatorDescription[]> {
   const thread = new Worker(new URL('./probe-thread.js', import.meta.url), {
     workerData: data,

@@ -1,8 +1,10 @@
 /**
- * The task of the threads that run validator modules: one job in, one verdict out, whatever the module does.
+ * The task of the threads that run validator modules: one job in, one verdict
+ * out, whatever the module does.
  *
- * Modules are the operator's code, so they get threads of their own: one that never gives its thread back, or uses up
- * its heap, costs the jobs beside it on these threads, and none of the built-in methods.
+ * Modules are the operator's code, so they get threads of their own: one that never
+ * gives its thread back, or uses up its heap, costs the jobs beside it on these threads,
+ * and none of the built-in methods.
  */
 
 import { workerData } from 'node:worker_threads'
@@ -20,7 +22,10 @@ export interface ExtensionThreadData {
 const { modules, settings } = workerData as ExtensionThreadData
 const loaded = new Map<string, Validator>()
 
-/** Once a thread; a module that fails here was changed after the start, and is tried again by the next job. */
+/**
+ * Once a thread; a module that fails here was changed after the start, and
+ * is tried again by the next job.
+ */
 const load = oncePerKey(async (type: string): Promise<void> => {
   const module = modules.find((one) => one.type === type)
   if (!module) throw new Error(`these threads were started without ${type}`)
@@ -98,7 +103,10 @@ function judged(job: ExtensionJob, answer: unknown): ValidationVerdict {
   }
 }
 
-/** What a module is told of its time; the signal is made when it is asked for, which most modules never do. */
+/**
+ * What a module is told of its time; the signal is made when it is asked
+ * for, which most modules never do.
+ */
 class Bound {
   #isOver = false
   #controller: AbortController | undefined
@@ -115,7 +123,10 @@ class Bound {
   }
 }
 
-/** Nothing is known about the identifier then. The client is told that much; the reason is for the log. */
+/**
+ * Nothing is known about the identifier then. The client is told that much;
+ * the reason is for the log.
+ */
 function noVerdict({ challenge }: ExtensionJob, what: string, reason?: string): ValidationVerdict {
   return {
     ok: false,

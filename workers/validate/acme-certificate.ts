@@ -1,6 +1,7 @@
 /**
- * The certificate that answers a tls-alpn-01 challenge (RFC 8737 §3, RFC 8738 §6): what it must say, and that it is
- * self-signed. Pure. Its validity period, subject and key usage mean nothing here, and neither RFC asks about them.
+ * The certificate that answers a tls-alpn-01 challenge (RFC 8737 §3, RFC 8738 §6): what it must
+ * say, and that it is self-signed. Pure. Its validity period, subject and key usage mean nothing
+ * here, and neither RFC asks about them.
  */
 
 import { timingSafeEqual } from 'node:crypto'
@@ -49,7 +50,10 @@ function readCertificate(der: Buffer): Certificate | undefined {
   }
 }
 
-/** RFC 8737 §3: dNSName without regard to case, A-labels. RFC 8738 §6: iPAddress; its text is canonical on both sides. */
+/**
+ * RFC 8737 §3: dNSName without regard to case, A-labels. RFC 8738 §6: iPAddress; its
+ * text is canonical on both sides.
+ */
 function isName({ kind, value }: Certificate['tbs']['subjectAltNames'][number], identifier: Identifier): boolean {
   if (identifier.type === 'ip') return kind === 'iPAddress' && value === identifier.value
   return kind === 'dNSName' && value.toLowerCase() === identifier.value
@@ -68,7 +72,10 @@ function readAuthorization(value: Buffer): Buffer | undefined {
   }
 }
 
-/** RFC 5280 §3.2: issuer and subject are the same, and the key in the certificate made the signature. */
+/**
+ * RFC 5280 §3.2: issuer and subject are the same, and the key in the
+ * certificate made the signature.
+ */
 function isSelfSigned(certificate: Certificate): boolean {
   const { issuerDer, subjectDer, spki } = certificate.tbs
   return issuerDer.equals(subjectDer) && verifyCertificateSignature(certificate, spki.der)

@@ -1,10 +1,12 @@
 /**
- * The challenges whose answer is a digest in a TXT record: dns-01 (RFC 8555 §8.4), and dns-account-01, which only has
- * another name for the record (draft-ietf-acme-dns-account-label-03 §3).
+ * The challenges whose answer is a digest in a TXT record: dns-01 (RFC 8555 §8.4), and
+ * dns-account-01, which only has another name for the record
+ * (draft-ietf-acme-dns-account-label-03 §3).
  *
- * Any record may be the right one, since several clients and several orders share the name. While the records may still
- * be on their way, the attempt looks again within its own time; an immediate answer costs nobody a wait. What the client is
- * told names the record that was looked for and our own words: no alias, no record, no name server.
+ * Any record may be the right one, since several clients and several orders share the name. While
+ * the records may still be on their way, the attempt looks again within its own time; an immediate
+ * answer costs nobody a wait. What the client is told names the record that was looked for and our
+ * own words: no alias, no record, no name server.
  */
 
 import { type Deadline, startDeadline } from '../deadline.ts'
@@ -17,7 +19,10 @@ type Failure = Extract<ValidationVerdict, { ok: false }>
 interface Attempt {
   /** Of the TXT record. */
   name: string
-  /** Said where the record is missing: what the name was made from, if the client could have got that wrong. */
+  /**
+   * Said where the record is missing: what the name was made from, if the
+   * client could have got that wrong.
+   */
   origin: string
   expected: Buffer
   requireDnssec: boolean
@@ -39,7 +44,8 @@ export function validateDnsAccount01(job: DnsAccount01Job): Promise<ValidationVe
 
 /**
  * Total for anything that DNS can send; ends within `job.timeoutMs`.
- * @throws RangeError for a job whose settings do not parse (they were checked when the configuration was loaded).
+ * @throws RangeError for a job whose settings do not parse (they were checked when
+ * the configuration was loaded).
  */
 async function validateTxt(name: string, job: DnsTxtJob, origin = ''): Promise<ValidationVerdict> {
   const attempt: Attempt = {

@@ -1,9 +1,11 @@
 /**
- * The dns-persist-01 challenge (draft-ietf-acme-dns-persist): TXT records at `_validation-persist.<name>`.
+ * The dns-persist-01 challenge (draft-ietf-acme-dns-persist): TXT records
+ * at `_validation-persist.<name>`.
  *
- * Where the policy allows it, the names above are asked as well, the closest first; the first that authorizes ends the
- * search. What the records mean is decided in dns-persist-record.ts. The client is told of the closest name that has a
- * record for this server, otherwise of the identifier itself.
+ * Where the policy allows it, the names above are asked as well, the closest first; the
+ * first that authorizes ends the search. What the records mean is decided in
+ * dns-persist-record.ts. The client is told of the closest name that has a record for this
+ * server, otherwise of the identifier itself.
  */
 
 import { type Deadline, startDeadline } from '../deadline.ts'
@@ -14,7 +16,10 @@ import type { DnsPersist01Job, EvidenceStep, ValidationVerdict } from '../job.ts
 import { evaluateRecords, namesUs, type TxtRecord } from './dns-persist-record.ts'
 
 const LABEL = '_validation-persist'
-/** Evidence is kept with the challenge: only records that name this server, and not whole kilobytes of them. */
+/**
+ * Evidence is kept with the challenge: only records that name this server,
+ * and not whole kilobytes of them.
+ */
 const MAX_EVIDENCE_RECORDS = 10
 const MAX_EVIDENCE_TEXT = 512
 
@@ -33,7 +38,8 @@ interface Attempt {
 
 /**
  * Total for anything that DNS can send; ends within `job.timeoutMs`.
- * @throws RangeError for a job whose settings do not parse (they were checked when the configuration was loaded).
+ * @throws RangeError for a job whose settings do not parse (they were checked when
+ * the configuration was loaded).
  */
 export async function validateDnsPersist01(job: DnsPersist01Job): Promise<ValidationVerdict> {
   const attempt: Attempt = { job, ways: waysOf(job), deadline: startDeadline(job.timeoutMs), evidence: [] }
@@ -59,7 +65,7 @@ async function searchNames(attempt: Attempt): Promise<ValidationVerdict> {
   return { ok: false, problem, detail, retryable: failures.some(({ retryable }) => retryable), evidence }
 }
 
-/** A top-level domain speaks for nobody below it. */
+/** A record at a top-level domain does not count for names below it. */
 const LEAST_LABELS_ABOVE = 2
 
 /** The identifier, and the names above it when they may speak for it (draft §6). */
@@ -149,7 +155,10 @@ function failed(
   return { authorized: false, problem, detail: `TXT ${owner}: ${what}`, retryable, isAboutUs }
 }
 
-/** RFC 1035 §3.3.14: a text longer than 255 octets is written as several strings, which are one text. */
+/**
+ * RFC 1035 §3.3.14: a text longer than 255 octets is written as several
+ * strings, which are one text.
+ */
 function readRecord({ data, ttlSeconds }: DnsRecord<'TXT'>): TxtRecord {
   return { text: Buffer.concat(data).toString('latin1'), ttlSeconds }
 }

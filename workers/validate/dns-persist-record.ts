@@ -1,9 +1,10 @@
 /**
- * What the records of dns-persist-01 say (draft-ietf-acme-dns-persist §4, §5, §6): pure, one name's TXT records in, one
- * verdict out.
+ * What the records of dns-persist-01 say (draft-ietf-acme-dns-persist §4, §5, §6): pure, one name's
+ * TXT records in, one verdict out.
  *
- * Each record stands for itself: one that is right suffices, whatever stands beside it, and one that does not name this
- * server is none of its business. Where no record suffices, the client is told of the one that came closest.
+ * Each record stands for itself: one that is right suffices, whatever stands beside it, and one
+ * that does not name this server is none of its business. Where no record suffices, the client is
+ * told of the one that came closest.
  */
 
 import { ANY_DOMAIN, hashedAccountUri, isHashedAccountUri } from '../../src/shared/protocol/account-hash.ts'
@@ -17,7 +18,9 @@ export interface TxtRecord {
 
 /** Who asks for what, and what this server's policy grants. */
 export interface PersistSubject {
-  /** The name the records belong to: the identifier, or one above it. Without `_validation-persist`. */
+  /**
+   * The name the records belong to: the identifier, or one above it. Without `_validation-persist`.
+   */
   recordName: string
   /** The identifier lies below `recordName`. */
   below: boolean
@@ -28,7 +31,10 @@ export interface PersistSubject {
   accountUrl: string
   /** Draft -02: hashed account URIs count as well. */
   hashed?: { prefix: string; thumbprints: readonly string[] }
-  /** Off: no record authorizes a wildcard. That records authorize names below theirs is for the caller to ask. */
+  /**
+   * Off: no record authorizes a wildcard. That records authorize names below
+   * theirs is for the caller to ask.
+   */
   allowWildcardPolicy: boolean
 }
 
@@ -47,11 +53,15 @@ export interface Refusal {
 }
 
 /**
- * The lifetime that a TTL leaves is at least this: the order that is waiting for it has to be finalized. Far below the
- * hour that a new order asks of an authorization it reuses, so a TTL of zero allows no reuse (draft -01 §7.8).
+ * The lifetime that a TTL leaves is at least this: the order that is waiting for it has to be
+ * finalized. Far below the hour that a new order asks of an authorization it reuses, so a TTL of
+ * zero allows no reuse (draft -01 §7.8).
  */
 export const MIN_LIFETIME_SECONDS = 60
-/** 9999-12-31T23:59:59Z, the last instant that RFC 3339 can write. More is a mistake, such as milliseconds. */
+/**
+ * 9999-12-31T23:59:59Z, the last instant that RFC 3339 can write. More is a
+ * mistake, such as milliseconds.
+ */
 const MAX_TIMESTAMP = 253_402_300_799
 /** RFC 2181 §8: a TTL with the upper bit set counts as zero. */
 const MAX_TTL = 0x7fff_ffff
@@ -122,7 +132,8 @@ function judge({ text, ttlSeconds }: TxtRecord, { subject, hashedUris, now }: Co
   const missing = missingPolicy(hasWildcardPolicy, subject)
   if (missing !== undefined) return insufficient(missing)
 
-  // Draft -01 §7.8 has the TTL bound the reuse, draft -02 §7.9 forbids just that: each record follows the draft of its form.
+  // Draft -01 §7.8 has the TTL bound the reuse, draft -02 §7.9 forbids just that: each record
+  // follows the draft of its form.
   const ttlBound = account === 'url' ? ttlLifetime(ttlSeconds) : undefined
   const untilBound = until === undefined ? undefined : Math.floor(until - nowSeconds)
   return { authorized: true, text, validForSeconds: smaller(ttlBound, untilBound) }
@@ -140,7 +151,10 @@ function identifyAccount(
   return hashedUris().has(uri) ? 'hash' : 'another'
 }
 
-/** Made when the first record asks for them, and once: an account can have had many keys, and a name have many records. */
+/**
+ * Made when the first record asks for them, and once: an account can have had many
+ * keys, and a name have many records.
+ */
 function hashedUrisOf({ accountUrl, hashed, recordName }: PersistSubject): () => ReadonlySet<string> {
   let made: Set<string> | undefined
   return () => {
@@ -180,7 +194,10 @@ function smaller(a: number | undefined, b: number | undefined): number | undefin
   return a === undefined || b === undefined ? (a ?? b) : Math.min(a, b)
 }
 
-/** Another account's record says nothing about ours, which may still be on its way to the name servers. */
+/**
+ * Another account's record says nothing about ours, which may still be on
+ * its way to the name servers.
+ */
 function anotherAccount({ accountUrl }: PersistSubject): Judged {
   const reason = `is for another account than ${accountUrl}`
   return {

@@ -1,12 +1,13 @@
 /**
  * The http-01 challenge (RFC 8555 §8.3; RFC 8738 §5 for IP identifiers).
  *
- * Each hop is: reach the host (`../reach.ts`: look-up, address policy, connection), ask once. Redirects are followed to
- * http and https on the ports below. What the client is told names the first URL and our own words, never the body or
- * a Location. Once a redirect has led to another host or path it is one sentence whatever happened, since a client can
- * redirect into the network of this server: which host is there, which port is open and which path exists would make the
- * validator a probe for others. The evidence has the reason. The step from http to https, which most sites make and which
- * leads nowhere that the name itself does not, says what failed.
+ * Each hop is: reach the host (`../reach.ts`: look-up, address policy, connection), ask once.
+ * Redirects are followed to http and https on the ports below. What the client is told names the
+ * first URL and our own words, never the body or a Location. Once a redirect has led to another
+ * host or path it is one sentence whatever happened, since a client can redirect into the network
+ * of this server: which host is there, which port is open and which path exists would make the
+ * validator a probe for others. The evidence has the reason. The step from http to https, which
+ * most sites make and which leads nowhere that the name itself does not, says what failed.
  */
 
 import { timingSafeEqual } from 'node:crypto'
@@ -22,7 +23,10 @@ import { type ReachContext, reach } from '../reach.ts'
 const MAX_REDIRECTS = 10
 /** Not 303, which points to another resource than the one asked for (RFC 9110 §15.4.4). */
 const REDIRECT_STATUSES = new Set([301, 302, 307, 308])
-/** Room for white space after the key authorization (RFC 8555 §8.3); whoever needs more is not answering us. */
+/**
+ * Room for white space after the key authorization (RFC 8555 §8.3); a
+ * longer body is no answer to us.
+ */
 const TRAILING_SPACE_BYTES = 1024
 /** Evidence is kept with the challenge, so a Location is cut. */
 const MAX_EVIDENCE_URL = 512
@@ -39,7 +43,8 @@ interface Attempt extends ReachContext {
 
 /**
  * Total for anything that DNS and the web server can send; ends within `job.timeoutMs`.
- * @throws RangeError for a job whose settings do not parse (they were checked when the configuration was loaded).
+ * @throws RangeError for a job whose settings do not parse (they were checked when
+ * the configuration was loaded).
  */
 export async function validateHttp01(job: Http01Job): Promise<ValidationVerdict> {
   const attempt: Attempt = {
@@ -85,7 +90,10 @@ function challengeUrl({ identifier, port, token }: Http01Job): string {
   return `http://${host}${port === 80 ? '' : `:${port}`}/.well-known/acme-challenge/${token}`
 }
 
-/** Undefined when URL would read another host out of the name, as it makes 10.0.0.1 of the DNS name `10.0x1`. */
+/**
+ * Undefined when URL would read another host out of the name, as it makes
+ * 10.0.0.1 of the DNS name `10.0x1`.
+ */
 function firstUrl(job: Http01Job): URL | undefined {
   const url = parseUrl(challengeUrl(job))
   return url === undefined || job.identifier.type === 'ip' || hostOf(url) === job.identifier.value ? url : undefined
@@ -133,8 +141,8 @@ const portOf = (url: URL) => (url.port === '' ? DEFAULT_PORTS[url.protocol as 'h
 const DEFAULT_PORTS = { 'http:': 80, 'https:': 443 }
 
 /**
- * http may go to 80 or the port of the challenge, https to 443 or `httpsPort`: a redirect is for moving a web site, not
- * for reaching other services of the network that this server sits in.
+ * http may go to 80 or the port of the challenge, https to 443 or `httpsPort`: a redirect is for
+ * moving a web site, not for reaching other services of the network that this server sits in.
  */
 function redirectTarget(from: URL, location: string | undefined, attempt: Attempt): URL | Failure {
   if (location === undefined) return fail(attempt, 'incorrectResponse', 'redirect without a Location', true)
@@ -154,7 +162,9 @@ function redirectTarget(from: URL, location: string | undefined, attempt: Attemp
   return to
 }
 
-/** The last response: status 200 and the key authorization, with nothing but white space after it. */
+/**
+ * The last response: status 200 and the key authorization, with nothing but white space after it.
+ */
 function judge(response: HttpResponse, attempt: Attempt): ValidationVerdict {
   if (response.status !== 200) return fail(attempt, 'unauthorized', `status ${response.status} instead of 200`, true)
   if (response.isTooLong) {
@@ -190,8 +200,9 @@ function fail(attempt: Attempt, problem: Failure['problem'], reason: string, ret
 }
 
 /**
- * Type and further attempts would tell causes apart as the sentence would. The response that did not do is the redirect
- * itself. Final, so that a chain is followed once (docs/decisions/bounded-attempts.md).
+ * Type and further attempts would tell causes apart as the sentence would. The response that did
+ * not do is the redirect itself. Final, so that a chain is followed once
+ * (docs/decisions/bounded-attempts.md).
  */
 const BEHIND_REDIRECT = {
   problem: 'incorrectResponse',

@@ -1,9 +1,10 @@
 /**
  * The tls-alpn-01 challenge (RFC 8737 §3; RFC 8738 §6 for IP identifiers).
  *
- * One TLS handshake with the host, offering `acme-tls/1` and nothing else, in which the server shows a certificate made
- * for the occasion; the connection is closed as soon as that is there. What the certificate must look like stands in
- * `acme-certificate.ts`. The client is told the identifier, the port and our own words.
+ * One TLS handshake with the host, offering `acme-tls/1` and nothing else, in which the server
+ * shows a certificate made for the occasion; the connection is closed as soon as that is there.
+ * What the certificate must look like stands in `acme-certificate.ts`. The client is told the
+ * identifier, the port and our own words.
  */
 
 import { hash } from 'node:crypto'
@@ -24,7 +25,8 @@ type Failure = Extract<ValidationVerdict, { ok: false }>
 
 /**
  * Total for anything that DNS and the TLS server can send; ends within `job.timeoutMs`.
- * @throws RangeError for a job whose settings do not parse (they were checked when the configuration was loaded).
+ * @throws RangeError for a job whose settings do not parse (they were checked when
+ * the configuration was loaded).
  */
 export async function validateTlsAlpn01(job: TlsAlpn01Job): Promise<ValidationVerdict> {
   const context: ReachContext = {
@@ -52,7 +54,8 @@ async function findFailure(
   const isAddress = isIP(identifier.value) !== 0
   if (isAddress !== (identifier.type === 'ip')) return fail('dns', 'not a host name that can be looked up', false)
   if (identifier.value.startsWith('*.')) {
-    // RFC 8737 §3: one host answers for itself, never for all names of a domain. Such a challenge is not offered.
+    // RFC 8737 §3: one host answers for itself, never for all names of a domain.
+    // Such a challenge is not offered.
     return fail('unauthorized', 'tls-alpn-01 does not prove control of a wildcard name', false)
   }
 
@@ -99,7 +102,9 @@ function handshakeStep({ version, protocol, certificate }: Handshake): EvidenceS
   }
 }
 
-/** RFC 8738 §6: an address goes by the name of its reverse mapping (RFC 1034 §5.2.1, RFC 3596 §2.5). */
+/**
+ * RFC 8738 §6: an address goes by the name of its reverse mapping (RFC 1034 §5.2.1, RFC 3596 §2.5).
+ */
 export function serverNameOf({ type, value }: TlsAlpn01Job['identifier']): string {
   if (type === 'dns') return value
   const octets = parseIpAddress(value)

@@ -1,4 +1,7 @@
-/** Keeps C_Finalize away from every other call: signatures run beside each other, a restart of the library alone. */
+/**
+ * Keeps C_Finalize away from every other call: signatures run beside each other,
+ * a restart of the library alone.
+ */
 
 import { IdleSignal } from '../../../src/shared/lib/idle-signal.ts'
 
@@ -27,8 +30,10 @@ export class CallGate {
   }
 
   /**
-   * Runs `task` while no call runs; new calls wait. A second caller shares the restart under way and its result.
-   * @returns whether it was done: false when a call is still under way after `timeoutMs`. @throws what the task throws
+   * Runs `task` while no call runs; new calls wait. A second caller shares the
+   * restart under way and its result.
+   * @returns whether it was done: false when a call is still under way after
+   * `timeoutMs`. @throws what the task throws
    */
   alone(timeoutMs: number, task: () => void): Promise<boolean> {
     this.#exclusive ??= this.#whenIdle(timeoutMs, task).finally(() => {

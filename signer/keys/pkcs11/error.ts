@@ -1,4 +1,7 @@
-/** What a PKCS#11 return value (PKCS #11 v2.40 base, §5.1) means for whoever wanted a signature. */
+/**
+ * What a PKCS#11 return value (PKCS #11 v2.40 base, §5.1) means for the
+ * caller that wanted a signature.
+ */
 
 /**
  * - `session`: this session or its login is gone; another session may do at once.
@@ -12,10 +15,11 @@ const KINDS: Readonly<Record<string, TokenErrorKind>> = {
   CKR_SESSION_HANDLE_INVALID: 'session',
   CKR_SESSION_CLOSED: 'session',
   CKR_USER_NOT_LOGGED_IN: 'session',
-  // After a session or a token was lost the handle means nothing; the key itself is looked for again.
+  // After a session or a token was lost the handle means nothing; the key
+  // itself is looked for again.
   CKR_KEY_HANDLE_INVALID: 'session',
   CKR_OBJECT_HANDLE_INVALID: 'session',
-  // An operation that somebody began in this session and that never ended.
+  // An operation that began in this session and never ended.
   CKR_OPERATION_ACTIVE: 'session',
   CKR_OPERATION_NOT_INITIALIZED: 'session',
 
@@ -45,7 +49,9 @@ const KINDS: Readonly<Record<string, TokenErrorKind>> = {
   CKR_SESSION_READ_ONLY: 'request',
 }
 
-/** Carries the name of the return value, such as CKR_DEVICE_REMOVED, and never a PIN or a handle. */
+/**
+ * Carries the name of the return value, such as CKR_DEVICE_REMOVED, and never a PIN or a handle.
+ */
 export class TokenError extends Error {
   override readonly name = 'TokenError'
   readonly kind: TokenErrorKind
@@ -59,7 +65,10 @@ export class TokenError extends Error {
   }
 }
 
-/** Vendors have codes of their own; like every code that is not in the table they count as a failing token. */
+/**
+ * Vendors have codes of their own; like every code that is not in the table
+ * they count as a failing token.
+ */
 export function kindOfCode(code: string): TokenErrorKind {
   return KINDS[code] ?? 'token'
 }

@@ -1,10 +1,14 @@
 /**
- * The part of graphene-pk11 that this folder uses. Declared here because the package is optional: where its native half
- * could not be built npm leaves it out altogether, and the program has to compile all the same.
+ * The part of graphene-pk11 that this folder uses. Declared here because the package is
+ * optional: where its native half could not be built npm leaves it out altogether, and the
+ * program has to compile all the same.
  */
 
 declare module 'graphene-pk11' {
-  /** Names and numbers of PKCS#11 (`ECDSA`, `SHA256_RSA_PKCS`), or an object handle in native byte order. */
+  /**
+   * Names and numbers of PKCS#11 (`ECDSA`, `SHA256_RSA_PKCS`), or an object
+   * handle in native byte order.
+   */
   type Handle = Buffer
 
   interface Template {

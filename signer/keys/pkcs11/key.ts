@@ -1,10 +1,12 @@
 /**
- * A private key in a PKCS #11 token: sessions with the key at hand, and the way back when they, or the token, are lost.
+ * A private key in a PKCS #11 token: sessions with the key at hand, and the way back
+ * when they, or the token, are lost.
  *
- * A connection is the token as it was found, its login and its sessions. A signature whose session was lost gets another
- * session, once; any failure of the token ends the connection. While there is none, signatures fail at once with the
- * reason, and a timer looks for the token until it is back: same label, same key, proven by a signature. A token that
- * refuses the PIN is left alone until the daemon is started again, because each attempt may be the last.
+ * A connection is the token as it was found, its login and its sessions. A signature whose session
+ * was lost gets another session, once; any failure of the token ends the connection. While there is
+ * none, signatures fail at once with the reason, and a timer looks for the token until it is back:
+ * same label, same key, proven by a signature. A token that refuses the PIN is left alone until the
+ * daemon is started again, because each attempt may be the last.
  */
 
 import { createHash } from 'node:crypto'
@@ -47,10 +49,15 @@ interface PooledSession {
 
 const FIRST_RETRY_MS = 250
 const MAX_RETRY_MS = 5000
-/** The library is started anew only when nothing is under way in it; signatures of its other tokens wait so long at most. */
+/**
+ * The library is started anew only when nothing is under way in it; signatures of its
+ * other tokens wait so long at most.
+ */
 const IDLE_TIMEOUT_MS = 500
 
-/** @throws Error in one sentence: no such token, PIN refused, no such key, not the certificate's key */
+/**
+ * @throws Error in one sentence: no such token, PIN refused, no such key, not the certificate's key
+ */
 export async function openTokenKey(options: TokenKeyOptions): Promise<SigningKey> {
   const key = new TokenKey(options)
   await key.connect()
@@ -104,7 +111,8 @@ class TokenKey implements SigningKey {
   }
 
   async #run(operation: TokenOperation, input: TokenInput): Promise<Buffer> {
-    // Each attempt replaces the session it found lost, so at the latest the one after all of them has a good one.
+    // Each attempt replaces the session it found lost, so at the latest the one
+    // after all of them has a good one.
     for (let lost = 0; ; lost++) {
       try {
         return operation.finish(await this.#signOnce(input))
@@ -226,7 +234,10 @@ class TokenKey implements SigningKey {
   }
 }
 
-/** The process logs in with its first session; for the others the token says that it is logged in already. */
+/**
+ * The process logs in with its first session; for the others the token says
+ * that it is logged in already.
+ */
 function openSession(token: Token, { key, pin }: TokenKeyOptions): PooledSession {
   const session = token.openSession('read')
   try {

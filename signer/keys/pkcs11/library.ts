@@ -1,4 +1,6 @@
-/** A PKCS #11 library in this process: loading and restarting it, and finding tokens in its slots. */
+/**
+ * A PKCS #11 library in this process: loading and restarting it, and finding tokens in its slots.
+ */
 
 import path from 'node:path'
 import { CallGate } from './call-gate.ts'
@@ -31,7 +33,10 @@ export async function loadLibrary(file: string): Promise<Pkcs11Library> {
   }
 }
 
-/** SoftHSM has one code for a configuration that it cannot read, which is the usual reason not to start. */
+/**
+ * SoftHSM has one code for a configuration that it cannot read, which is
+ * the usual reason not to start.
+ */
 function softHsmHint(file: string): string | undefined {
   if (!path.basename(file).includes('softhsm')) return undefined
   const configuration = process.env['SOFTHSM2_CONF']
@@ -106,8 +111,9 @@ export class Pkcs11Library {
   }
 
   /**
-   * C_Finalize and C_Initialize: many libraries look for tokens only then. Ends every session and login of the process;
-   * other keys find theirs lost at their next signature and open new ones. New signatures wait meanwhile.
+   * C_Finalize and C_Initialize: many libraries look for tokens only then. Ends every session and
+   * login of the process; other keys find theirs lost at their next signature and open new ones.
+   * New signatures wait meanwhile.
    * @returns whether it was done; not when a call is still under way after `timeoutMs`
    */
   restart(timeoutMs: number): Promise<boolean> {

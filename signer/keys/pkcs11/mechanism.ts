@@ -1,4 +1,7 @@
-/** From the bytes to be signed to what a token is given, and from what it gives back to the signature in a certificate. */
+/**
+ * From the bytes to be signed to what a token is given, and from what it gives back to
+ * the signature in a certificate.
+ */
 
 import { hash } from 'node:crypto'
 import { encodeEcdsaSignature } from '../../../src/shared/lib/ecdsa-signature.ts'
@@ -23,7 +26,9 @@ export interface TokenOperation {
   prepare(data: Buffer): TokenInput
   /** For bytes that were hashed already; absent when the token wants to hash them itself. */
   prepareDigest?(digest: Buffer): TokenInput
-  /** The signature value of X.509. @throws Error when the token gave something else than a signature */
+  /**
+   * The signature value of X.509. @throws Error when the token gave something else than a signature
+   */
   finish(raw: Buffer): Buffer
 }
 
@@ -62,7 +67,8 @@ function requireMechanism(mechanisms: ReadonlySet<string>, name: string, more = 
 }
 
 function ecdsa(hashName: HashName, fieldOctets: number): TokenOperation {
-  // FIPS 186-4 §6.4: of a digest longer than the order its leftmost bits. Some tokens refuse to cut it themselves.
+  // FIPS 186-4 §6.4: of a digest longer than the order its leftmost bits. Some
+  // tokens refuse to cut it themselves.
   const prepareDigest = (digest: Buffer) => ({ mechanism: 'ECDSA', input: digest.subarray(0, fieldOctets) })
   return {
     hash: hashName,
@@ -74,8 +80,9 @@ function ecdsa(hashName: HashName, fieldOctets: number): TokenOperation {
 }
 
 /**
- * The mechanism that hashes comes first, since tokens in FIPS mode have it where they refuse to sign a foreign digest; but
- * not for a CRL, which many are too long for, and which a token behind a network would have to be sent.
+ * The mechanism that hashes comes first, since tokens in FIPS mode have it where they refuse to
+ * sign a foreign digest; but not for a CRL, which many are too long for, and which a token behind a
+ * network would have to be sent.
  */
 function rsa(hashName: HashName, modulusOctets: number, mechanisms: ReadonlySet<string>): TokenOperation {
   const hashing = `${hashName.toUpperCase()}_RSA_PKCS`

@@ -1,8 +1,9 @@
 /**
  * One session with a token: finding keys, signing, making keys.
  *
- * C_Sign runs in a thread of libuv's pool, everything else in place. The native half keeps the two Buffers of C_Sign alive
- * no longer than the call that starts it, so they are held here until its callback.
+ * C_Sign runs in a thread of libuv's pool, everything else in place. The native half
+ * keeps the two Buffers of C_Sign alive no longer than the call that starts it, so they
+ * are held here until its callback.
  */
 
 import { encodeDer } from '../../../src/shared/pki/der-writer.ts'
@@ -61,7 +62,10 @@ export class Session {
     }
   }
 
-  /** @throws TokenError of kind `request` when there is no such private key, or more than one; it lists what there is */
+  /**
+   * @throws TokenError of kind `request` when there is no such private key, or more
+   * than one; it lists what there is
+   */
   findKey(place: KeyPlace): NativeKey {
     const found = this.#privateKeys(place)
     if (found.length === 1) return found[0]!
@@ -137,7 +141,10 @@ export class Session {
     )
   }
 
-  /** Makes a key pair in the token, in a thread of the pool. @param id hexadecimal. @throws TokenError */
+  /**
+   * Makes a key pair in the token, in a thread of the pool. @param id
+   * hexadecimal. @throws TokenError
+   */
   async generate(wanted: NewTokenKey, { label, id }: { label: string; id: string }): Promise<GeneratedKey> {
     const common = { label, id: Buffer.from(id, 'hex'), token: true }
     const { KeyType, KeyGenMechanism } = this.#api
@@ -182,7 +189,10 @@ function readPublicKey(key: NativeKey, kind: 'rsa' | 'ec'): TokenPublicKey {
     : { kind, point: key.getAttribute('pointEC') }
 }
 
-/** A Buffer with memory of its own: one from Node's pool shares it with others, and the pool may move on. */
+/**
+ * A Buffer with memory of its own: one from Node's pool shares it with
+ * others, and the pool may move on.
+ */
 function pinned(bytes: number): Buffer<ArrayBuffer> {
   return Buffer.from(new ArrayBuffer(bytes))
 }

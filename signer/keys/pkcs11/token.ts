@@ -54,8 +54,8 @@ export class Token {
   }
 
   /**
-   * Logs in the process, which all its sessions share. A token that says that one more wrong PIN will lock it is not
-   * tried: a process that is started again and again must not lock it.
+   * Logs in the process, which all its sessions share. A token that says that one more wrong PIN
+   * will lock it is not tried: a process that is started again and again must not lock it.
    * @throws TokenError of kind `pin` when the PIN is wrong or must not be tried
    */
   login(session: Session, pin: string | undefined): void {

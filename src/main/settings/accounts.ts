@@ -9,7 +9,7 @@ import type { ExternalAccountPolicy } from '../../services/external-accounts.ts'
 import type { QuotaPolicy } from '../../services/quotas.ts'
 import type { RegistrationPolicy } from '../../services/registration.ts'
 import type { AccountKeyPolicy } from '../../shared/protocol/jwk.ts'
-import { createUrls } from '../../shared/protocol/urls.ts'
+import { Urls } from '../../shared/protocol/urls.ts'
 import { urlSettings } from './server.ts'
 
 export function acmeSettings(config: Config): AcmeSettings {
@@ -51,7 +51,7 @@ function directoryMeta(config: Config): DirectoryMeta {
 function persistMeta(config: Config): Pick<DirectoryMeta, 'issuerDomainNames' | 'accountHashPrefix'> {
   const { enabled, dnspersist01 } = config.challenges
   if (!enabled.includes('dns-persist-01') || dnspersist01.draft === '01') return {}
-  const { accountHashPrefix } = createUrls(urlSettings(config))
+  const { accountHashPrefix } = new Urls(urlSettings(config))
   return { issuerDomainNames: issuerDomainNames(config), accountHashPrefix }
 }
 

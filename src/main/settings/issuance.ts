@@ -11,7 +11,7 @@ import type { RenewalPolicy } from '../../services/renewal.ts'
 import { keysOf } from '../../shared/lib/keys.ts'
 import { CURVES } from '../../shared/pki/algorithms.ts'
 import type { EnabledMethod } from '../../shared/protocol/challenge.ts'
-import { createUrls } from '../../shared/protocol/urls.ts'
+import { Urls } from '../../shared/protocol/urls.ts'
 import { certificateProfiles, identifierPolicy, issuerIdsOf } from './orders.ts'
 import { urlSettings } from './server.ts'
 
@@ -79,7 +79,7 @@ export function defaultIssuerId({ ca: { profiles } }: Config, ca: Pick<CaBackend
 /** The name of a list in its URL: where we serve it, or where the operator says that it can be fetched. */
 function crlUrls(config: Config): CrlPolicy['urlOf'] {
   const { crl_url: elsewhere } = config.ca
-  const urls = createUrls(urlSettings(config))
+  const urls = new Urls(urlSettings(config))
   return (issuerId, shards, shard) => {
     const name = crlName(issuerId, { shards, shard })
     return elsewhere?.replaceAll('{crl}', name) ?? overHttp(urls.crl(name) ?? '', config.crl.http_port)

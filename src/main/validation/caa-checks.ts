@@ -10,7 +10,7 @@ import { boundSteps } from '../../domain/validation-evidence.ts'
 import type { Metrics } from '../../ops/metrics.ts'
 import type { AskForCaa, CaaCheckRequest } from '../../services/caa-freshness.ts'
 import { LruMap } from '../../shared/lib/lru.ts'
-import { createUrls } from '../../shared/protocol/urls.ts'
+import { Urls } from '../../shared/protocol/urls.ts'
 import { normalPattern } from '../settings/orders.ts'
 import { urlSettings } from '../settings/server.ts'
 import { caaTimeoutMs, corroborationMs, isCaaEnforced } from '../settings/validation.ts'
@@ -38,7 +38,7 @@ const QUEUE_MS = 5_000
 /** Undefined where CAA is not enforced. */
 export function createCaaJobFactory(config: Config): CaaJobFactory | undefined {
   if (!isCaaEnforced(config)) return undefined
-  const urls = createUrls(urlSettings(config))
+  const urls = new Urls(urlSettings(config))
   const settings = caaSettings(config)
   return (accountId, subjects) => ({ ...settings, subjects, accountUri: urls.numbered('account', accountId) })
 }

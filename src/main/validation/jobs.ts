@@ -19,7 +19,7 @@ import type { ValidationRequest } from '../../services/validation.ts'
 import { accountLabel } from '../../shared/protocol/account-label.ts'
 import { type BuiltInType, isChallengeType, keyAuthorization } from '../../shared/protocol/challenge.ts'
 import type { Identifier } from '../../shared/protocol/identifier.ts'
-import { createUrls, type Urls } from '../../shared/protocol/urls.ts'
+import { Urls } from '../../shared/protocol/urls.ts'
 import { urlSettings } from '../settings/server.ts'
 import { extensionSettings } from '../settings/validation.ts'
 import type { ChallengeMethods } from './extensions.ts'
@@ -37,7 +37,7 @@ export function createJobFactory(
   caaJob: CaaJobFactory | undefined,
 ): (request: ValidationRequest) => ValidationJob {
   const { challenges } = config
-  const urls = createUrls(urlSettings(config))
+  const urls = new Urls(urlSettings(config))
   const isRegistry = challenges.dnspersist01.allow_subdomain_policy
     ? publicSuffixes(config.security.identifier_policy.public_suffix_list)
     : undefined

@@ -1,29 +1,25 @@
 /** The key that somebody meant: nearest known name by edit distance. */
 
-/** Insertions, deletions, replacements and swaps of neighbours that turn one text into the other. */
-export function editDistance(a: string, b: string): number {
-  let beforeLast: number[] = []
-  let last = Array.from({ length: b.length + 1 }, (_, index) => index)
-  for (let i = 1; i <= a.length; i++) {
-    const row = [i]
-    for (let j = 1; j <= b.length; j++) {
-      const replaced = (last[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
-      const swapped = a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1] ? (beforeLast[j - 2] ?? Infinity) + 1 : Infinity
-      row.push(Math.min((last[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1, replaced, swapped))
-    }
-    beforeLast = last
-    last = row
-  }
-  return last[b.length] ?? 0
-}
+import { distance } from 'fastest-levenshtein'
 
 /** Undefined when nothing is near: one edit per three characters is what a slip explains. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
-  const plain = (text: string) => text.toLowerCase().replaceAll('-', '_')
-  let best: { name: string; distance: number } | undefined
+  const typed = plain(word)
+  const candidates = [typed, ...withSwappedNeighbours(typed)]
+  let best: { name: string; edits: number } | undefined
   for (const name of known) {
-    const distance = editDistance(plain(word), plain(name))
-    if (best === undefined || distance < best.distance) best = { name, distance }
+    const meant = plain(name)
+    const edits = Math.min(...candidates.map((text, index) => distance(text, meant) + Math.sign(index)))
+    if (best === undefined || edits < best.edits) best = { name, edits }
   }
-  return best !== undefined && best.distance <= Math.max(1, Math.floor(word.length / 3)) ? best.name : undefined
+  return best !== undefined && best.edits <= Math.max(1, Math.floor(word.length / 3)) ? best.name : undefined
+}
+
+const plain = (text: string) => text.toLowerCase().replaceAll('-', '_')
+
+/** `prot` for `port` is one slip, which the package counts as two edits. */
+function withSwappedNeighbours(text: string): string[] {
+  return Array.from({ length: Math.max(0, text.length - 1) }, (_, i) => {
+    return text.slice(0, i) + text[i + 1] + text[i] + text.slice(i + 2)
+  })
 }

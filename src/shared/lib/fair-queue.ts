@@ -1,10 +1,10 @@
 /**
- * Work that waits, taken in fair turns.
+ * Waiting items, taken in fair turns.
  *
- * Each item belongs to an owner and is about a target. Owners take turns, and so do the targets of one owner: somebody
- * with ten thousand items waiting delays another's first item by one turn. An owner and a target each have a bound on how
- * many of their items are taken and not yet given back; what is over it waits without being looked at again, so taking and
- * giving back cost the same however much waits.
+ * Each item has an owner and a target. Owners take turns, and so do the targets of one owner: ten thousand items of one
+ * owner delay the first item of another by one turn. Owner and target each have a bound on items that are taken and not
+ * given back. A lane over a bound is not looked at again until an item comes back, so the cost of `take` and `giveBack`
+ * does not depend on the number of items.
  */
 
 export interface FairQueueOptions<T> {
@@ -15,30 +15,16 @@ export interface FairQueueOptions<T> {
   perTarget: number
 }
 
-export interface FairQueue<T> {
-  push(item: T): void
-  /** The next item, now out; undefined when nothing waits or all that waits is over a bound. */
-  take(): T | undefined
-  /** An item that was taken is done with. */
-  giveBack(item: T): void
-  readonly waiting: number
-  readonly out: number
-  /** How much waits for which bound; `turn` is what only waits for the taker. Costs a walk over the lanes. */
-  waitingFor(): Record<WaitReason, number>
-  /** Items that are first in their lane; the one that waits longest is among them. */
-  heads(): Iterable<T>
-}
-
 export type WaitReason = 'turn' | 'owner' | 'target'
 
-/** One owner's items about one target, first come first served. */
+/** One owner's items about one target, in the order of arrival. */
 interface Lane<T> {
   owner: Owner<T>
   target: Party<T>
   items: T[]
 }
 
-/** Of an owner the lanes that may be taken from, in turn; of a target the lanes that wait for it. */
+/** An owner or a target. `lanes`: those of an owner that may be taken from; those that wait for a target. */
 interface Party<T> {
   name: string
   out: number
@@ -51,115 +37,129 @@ interface Owner<T> extends Party<T> {
   byTarget: Map<string, Lane<T>>
 }
 
-export function createFairQueue<T>({ ownerOf, targetOf, perOwner, perTarget }: FairQueueOptions<T>): FairQueue<T> {
-  const owners = new Map<string, Owner<T>>()
-  const targets = new Map<string, Party<T>>()
-  /** Owners whose turn may come: below their bound, with a lane to take from. A set keeps the order of entry. */
-  const turns = new Set<Owner<T>>()
-  let waiting = 0
-  let out = 0
+export class FairQueue<T> {
+  readonly #options: FairQueueOptions<T>
+  readonly #owners = new Map<string, Owner<T>>()
+  readonly #targets = new Map<string, Party<T>>()
+  /** Owners below their bound that have a lane to take from, in the order of their turns. */
+  readonly #turns = new Set<Owner<T>>()
+  #waiting = 0
+  #out = 0
 
-  function laneOf(item: T): Lane<T> {
-    const [ownerName, targetName] = [ownerOf(item), targetOf(item)]
+  constructor(options: FairQueueOptions<T>) {
+    this.#options = options
+  }
+
+  get waiting(): number {
+    return this.#waiting
+  }
+
+  /** Number of items that are taken and not given back. */
+  get out(): number {
+    return this.#out
+  }
+
+  push(item: T): void {
+    const lane = this.#laneOf(item)
+    this.#waiting++
+    lane.owner.waiting++
+    lane.target.waiting++
+    if (lane.items.push(item) === 1) this.#enter(lane)
+  }
+
+  /** The next item, now out; undefined when no item waits or every one is over a bound. */
+  take(): T | undefined {
+    for (const owner of this.#turns) {
+      this.#turns.delete(owner)
+      const lane = this.#nextLane(owner)
+      if (lane) return this.#takeFrom(lane)
+    }
+    return undefined
+  }
+
+  /** Ends the use of an item that was taken. */
+  giveBack(item: T): void {
+    const owner = this.#owners.get(this.#options.ownerOf(item))
+    const target = this.#targets.get(this.#options.targetOf(item))
+    if (!owner || !target) throw new Error('an item is given back that was not taken')
+    this.#out--
+    owner.out--
+    target.out--
+    const woken = [...target.lanes]
+    target.lanes.clear()
+    for (const lane of woken) this.#enter(lane)
+    if (owner.lanes.size > 0) this.#turns.add(owner)
+    forgetIdle(this.#owners, owner)
+    forgetIdle(this.#targets, target)
+  }
+
+  /** Waiting items by what they wait for; `turn` is no bound. Walks over all lanes. */
+  waitingFor(): Record<WaitReason, number> {
+    const { perOwner, perTarget } = this.#options
+    const counts = { turn: 0, owner: 0, target: 0 }
+    for (const { owner, target, items } of this.#lanes()) {
+      const reason = target.out >= perTarget ? 'target' : owner.out >= perOwner ? 'owner' : 'turn'
+      counts[reason] += items.length
+    }
+    return counts
+  }
+
+  /** The first item of each lane; the one that waits longest is among them. */
+  *heads(): Iterable<T> {
+    for (const { items } of this.#lanes()) if (items[0] !== undefined) yield items[0]
+  }
+
+  *#lanes(): Iterable<Lane<T>> {
+    for (const { byTarget } of this.#owners.values()) yield* byTarget.values()
+  }
+
+  #laneOf(item: T): Lane<T> {
+    const [ownerName, targetName] = [this.#options.ownerOf(item), this.#options.targetOf(item)]
     const party = (name: string): Party<T> => ({ name, out: 0, waiting: 0, lanes: new Set() })
-    const owner = foundOrMade(owners, ownerName, () => ({ ...party(ownerName), byTarget: new Map() }))
-    return foundOrMade(owner.byTarget, targetName, () => {
-      return { owner, target: foundOrMade(targets, targetName, () => party(targetName)), items: [] }
+    const owner = getOrCreate(this.#owners, ownerName, () => ({ ...party(ownerName), byTarget: new Map() }))
+    return getOrCreate(owner.byTarget, targetName, () => {
+      return { owner, target: getOrCreate(this.#targets, targetName, () => party(targetName)), items: [] }
     })
   }
 
-  function* allLanes(): Iterable<Lane<T>> {
-    for (const { byTarget } of owners.values()) yield* byTarget.values()
-  }
-
-  function enter(lane: Lane<T>): void {
+  #enter(lane: Lane<T>): void {
     lane.owner.lanes.add(lane)
-    if (lane.owner.out < perOwner) turns.add(lane.owner)
+    if (lane.owner.out < this.#options.perOwner) this.#turns.add(lane.owner)
   }
 
-  function nextLane(owner: Owner<T>): Lane<T> | undefined {
+  #nextLane(owner: Owner<T>): Lane<T> | undefined {
     for (const lane of owner.lanes) {
       owner.lanes.delete(lane)
-      if (lane.target.out < perTarget) return lane
+      if (lane.target.out < this.#options.perTarget) return lane
       lane.target.lanes.add(lane)
     }
     return undefined
   }
 
-  function forgetIdle(parties: Map<string, unknown>, party: Party<T>): void {
-    if (party.out === 0 && party.waiting === 0) parties.delete(party.name)
-  }
-
-  return {
-    push(item) {
-      const lane = laneOf(item)
-      waiting++
-      lane.owner.waiting++
-      lane.target.waiting++
-      if (lane.items.push(item) === 1) enter(lane)
-    },
-
-    take() {
-      for (const owner of turns) {
-        turns.delete(owner)
-        const lane = nextLane(owner)
-        if (!lane) continue
-        const item = lane.items.shift() as T
-        waiting--
-        owner.waiting--
-        lane.target.waiting--
-        out++
-        owner.out++
-        lane.target.out++
-        if (lane.items.length > 0) owner.lanes.add(lane)
-        else owner.byTarget.delete(lane.target.name)
-        if (owner.lanes.size > 0 && owner.out < perOwner) turns.add(owner)
-        return item
-      }
-      return undefined
-    },
-
-    giveBack(item) {
-      const owner = owners.get(ownerOf(item))
-      const target = targets.get(targetOf(item))
-      if (!owner || !target) throw new Error('an item is given back that was not taken')
-      out--
-      owner.out--
-      target.out--
-      const woken = [...target.lanes]
-      target.lanes.clear()
-      for (const lane of woken) enter(lane)
-      if (owner.lanes.size > 0) turns.add(owner)
-      forgetIdle(owners, owner)
-      forgetIdle(targets, target)
-    },
-
-    get waiting() {
-      return waiting
-    },
-    get out() {
-      return out
-    },
-
-    waitingFor() {
-      const counts = { turn: 0, owner: 0, target: 0 }
-      for (const { owner, target, items } of allLanes()) {
-        const reason = target.out >= perTarget ? 'target' : owner.out >= perOwner ? 'owner' : 'turn'
-        counts[reason] += items.length
-      }
-      return counts
-    },
-
-    *heads() {
-      for (const { items } of allLanes()) if (items[0] !== undefined) yield items[0]
-    },
+  #takeFrom(lane: Lane<T>): T {
+    const { owner, target, items } = lane
+    const item = items.shift() as T
+    this.#waiting--
+    owner.waiting--
+    target.waiting--
+    this.#out++
+    owner.out++
+    target.out++
+    if (items.length > 0) owner.lanes.add(lane)
+    else owner.byTarget.delete(target.name)
+    if (owner.lanes.size > 0 && owner.out < this.#options.perOwner) this.#turns.add(owner)
+    return item
   }
 }
 
-function foundOrMade<V>(map: Map<string, V>, key: string, make: () => V): V {
+function forgetIdle<P extends { name: string; out: number; waiting: number }>(parties: Map<string, P>, party: P): void {
+  if (party.out === 0 && party.waiting === 0) parties.delete(party.name)
+}
+
+function getOrCreate<V>(map: Map<string, V>, key: string, create: () => V): V {
   const found = map.get(key)
   if (found !== undefined) return found
-  const made = make()
-  map.set(key, made)
-  return made
+  const created = create()
+  map.set(key, created)
+  return created
 }

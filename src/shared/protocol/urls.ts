@@ -52,49 +52,100 @@ export interface ResourceMatch {
   url: string
 }
 
-export interface Urls {
-  fixed(resource: FixedResource): string
-  numbered(resource: NumberedResource, id: string): string
-  /** A certificate with one of its chains (RFC 8555 §7.4.2); 0 is the certificate's own URL. */
-  certificateChain(id: string, chain: number): string
+const ID_LENGTH = 36
+
+/** Stands behind the id of a certificate; no issuer has a hundred chains. */
+const CHAIN_NUMBER = /^\/([1-9][0-9]?)$/
+
+/** Where the ids of one kind of resource begin in a path, and what its URLs begin with. */
+interface Prefix {
+  resource: NumberedResource
+  suffix: string
+  mounted: string
+  advertised: string
+}
+
+export class Urls {
+  readonly #root: string
+  readonly #paths: UrlSettings['paths']
+  /** What stands in front of the paths of requests. */
+  readonly #mounts: readonly string[]
+  readonly #fixed = new Map<string, ResourceMatch>()
+  readonly #prefixes: readonly Prefix[]
+  readonly #accountPrefix: string
   /** What hashed account URIs begin with (draft-ietf-acme-dns-persist-02 §4.1); nothing is served below it. */
   readonly accountHashPrefix: string
   /** Where certIDs are appended to (RFC 9773 §4.1); undefined where renewal information is off. */
   readonly renewalInfo: string | undefined
-  /** Where a CRL is published: the path of its name. Undefined where none is. */
-  crl(name: string): string | undefined
-  /** The account id inside a kid, if the kid is an account URL of this service. */
-  accountIdOf(kid: string): string | undefined
-  match(path: string): ResourceMatch | undefined
-}
 
-const ID_LENGTH = 36
-
-/** Behind the id of a certificate; no issuer has a hundred chains. */
-const CHAIN_NUMBER = /^\/([1-9][0-9]?)$/
-
-export function createUrls(settings: UrlSettings): Urls {
-  const root = settings.externalUrl + settings.basePath
-  const { renewalInfo, crl, ...paths } = settings.paths
-  const externalPath = new URL(settings.externalUrl).pathname.replace(/\/$/, '')
-  // A proxy in front may strip the path of external_url or leave it; both arrive at the same resource.
-  const mounts = [...new Set([externalPath + settings.basePath, settings.basePath])]
-
-  const fixed = new Map<string, ResourceMatch>()
-  for (const mount of mounts) {
-    for (const [resource, path] of Object.entries(paths) as [FixedResource, string][]) {
-      fixed.set(mount + path, { resource, id: '', url: root + path })
+  constructor({ externalUrl, basePath, paths }: UrlSettings) {
+    const root = externalUrl + basePath
+    const externalPath = new URL(externalUrl).pathname.replace(/\/$/, '')
+    this.#root = root
+    this.#paths = paths
+    // A proxy may strip the path of external_url or leave it; both name the same resource.
+    this.#mounts = [...new Set([externalPath + basePath, basePath])]
+    const { renewalInfo, crl: _, ...fixed } = paths
+    for (const mount of this.#mounts) {
+      for (const [resource, path] of Object.entries(fixed) as [FixedResource, string][]) {
+        this.#fixed.set(mount + path, { resource, id: '', url: root + path })
+      }
     }
+    this.#prefixes = this.#mounts.flatMap((mount) => prefixesBelow(mount, root))
+    this.#accountPrefix = root + NUMBERED_RESOURCES.account.prefix
+    this.accountHashPrefix = `${root}/account-hash/`
+    this.renewalInfo = renewalInfo === undefined ? undefined : root + renewalInfo
   }
 
-  const numbered = mounts.flatMap((mount) =>
-    (Object.entries(NUMBERED_RESOURCES) as [NumberedResource, { prefix: string; suffix: string }][]).map(
-      ([resource, { prefix, suffix }]) => ({ resource, suffix, mounted: mount + prefix, advertised: root + prefix }),
-    ),
-  )
+  fixed(resource: FixedResource): string {
+    return this.#root + this.#paths[resource]
+  }
 
-  function matchChain(path: string): ResourceMatch | undefined {
-    for (const { resource, mounted, advertised } of numbered) {
+  numbered(resource: NumberedResource, id: string): string {
+    const { prefix, suffix } = NUMBERED_RESOURCES[resource]
+    return this.#root + prefix + id + suffix
+  }
+
+  /** A certificate with one of its chains (RFC 8555 §7.4.2); 0 is the certificate's own URL. */
+  certificateChain(id: string, chain: number): string {
+    const url = this.numbered('certificate', id)
+    return chain === 0 ? url : `${url}/${chain}`
+  }
+
+  /** The URL of the CRL with this name; undefined where none is published. */
+  crl(name: string): string | undefined {
+    const { crl } = this.#paths
+    return crl === undefined ? undefined : `${this.#root}${crl}/${name}`
+  }
+
+  /** The account id inside a kid, if the kid is an account URL of this service. */
+  accountIdOf(kid: string): string | undefined {
+    const prefix = this.#accountPrefix
+    return kid.length === prefix.length + ID_LENGTH && kid.startsWith(prefix) ? kid.slice(prefix.length) : undefined
+  }
+
+  match(path: string): ResourceMatch | undefined {
+    return (
+      this.#fixed.get(path) ??
+      this.#matchNumbered(path) ??
+      this.#matchChain(path) ??
+      this.#matchRenewalInfo(path) ??
+      this.#matchCrl(path)
+    )
+  }
+
+  #matchNumbered(path: string): ResourceMatch | undefined {
+    for (const { resource, suffix, mounted, advertised } of this.#prefixes) {
+      if (path.length !== mounted.length + ID_LENGTH + suffix.length) continue
+      if (!path.startsWith(mounted) || !path.endsWith(suffix)) continue
+      const id = path.slice(mounted.length, mounted.length + ID_LENGTH)
+      return { resource, id, url: advertised + id + suffix }
+    }
+    return undefined
+  }
+
+  #matchChain(path: string): ResourceMatch | undefined {
+    for (const { resource, mounted, advertised } of this.#prefixes) {
       if (resource !== 'certificate' || !path.startsWith(mounted)) continue
       const id = path.slice(mounted.length, mounted.length + ID_LENGTH)
       const [tail, number] = CHAIN_NUMBER.exec(path.slice(mounted.length + ID_LENGTH)) ?? []
@@ -103,57 +154,34 @@ export function createUrls(settings: UrlSettings): Urls {
     return undefined
   }
 
-  function matchRenewalInfo(path: string): ResourceMatch | undefined {
+  #matchRenewalInfo(path: string): ResourceMatch | undefined {
+    const { renewalInfo } = this.#paths
     if (renewalInfo === undefined) return undefined
-    for (const mount of mounts) {
+    for (const mount of this.#mounts) {
       const prefix = `${mount}${renewalInfo}/`
       if (!path.startsWith(prefix)) continue
       const id = path.slice(prefix.length)
-      return { resource: 'renewalInfo', id, url: `${root}${renewalInfo}/${id}` }
+      return { resource: 'renewalInfo', id, url: `${this.#root}${renewalInfo}/${id}` }
     }
     return undefined
   }
 
-  function matchCrl(path: string): ResourceMatch | undefined {
+  #matchCrl(path: string): ResourceMatch | undefined {
+    const { crl } = this.#paths
     if (crl === undefined) return undefined
-    for (const mount of mounts) {
+    for (const mount of this.#mounts) {
       const prefix = mount + crl
       if (!path.startsWith(prefix)) continue
       const rest = path.slice(prefix.length)
-      if (rest === '' || rest.startsWith('/')) return { resource: 'crl', id: rest.slice(1), url: root + crl + rest }
+      if (rest === '' || rest.startsWith('/'))
+        return { resource: 'crl', id: rest.slice(1), url: this.#root + crl + rest }
     }
     return undefined
   }
+}
 
-  const accountPrefix = root + NUMBERED_RESOURCES.account.prefix
-
-  return {
-    fixed: (resource) => root + paths[resource],
-    accountHashPrefix: `${root}/account-hash/`,
-    renewalInfo: renewalInfo === undefined ? undefined : root + renewalInfo,
-    crl: (name) => (crl === undefined ? undefined : `${root}${crl}/${name}`),
-    numbered(resource, id) {
-      const { prefix, suffix } = NUMBERED_RESOURCES[resource]
-      return root + prefix + id + suffix
-    },
-    certificateChain(id, chain) {
-      const { prefix } = NUMBERED_RESOURCES.certificate
-      return chain === 0 ? root + prefix + id : `${root}${prefix}${id}/${chain}`
-    },
-    accountIdOf: (kid) =>
-      kid.length === accountPrefix.length + ID_LENGTH && kid.startsWith(accountPrefix)
-        ? kid.slice(accountPrefix.length)
-        : undefined,
-    match(path) {
-      const exact = fixed.get(path)
-      if (exact) return exact
-      for (const { resource, suffix, mounted, advertised } of numbered) {
-        if (path.length !== mounted.length + ID_LENGTH + suffix.length) continue
-        if (!path.startsWith(mounted) || !path.endsWith(suffix)) continue
-        const id = path.slice(mounted.length, mounted.length + ID_LENGTH)
-        return { resource, id, url: advertised + id + suffix }
-      }
-      return matchChain(path) ?? matchRenewalInfo(path) ?? matchCrl(path)
-    },
-  }
+function prefixesBelow(mount: string, root: string): Prefix[] {
+  return Object.entries(NUMBERED_RESOURCES).map(([resource, { prefix, suffix }]) => {
+    return { resource: resource as NumberedResource, suffix, mounted: mount + prefix, advertised: root + prefix }
+  })
 }

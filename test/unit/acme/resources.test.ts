@@ -4,9 +4,9 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { renderAuthorization, renderChallenge, renderOrder } from '../../../src/acme/resources.ts'
 import type { Authorization, Order } from '../../../src/domain/records.ts'
-import { createUrls } from '../../../src/shared/protocol/urls.ts'
+import { Urls } from '../../../src/shared/protocol/urls.ts'
 
-const urls = createUrls({
+const urls = new Urls({
   externalUrl: 'https://ca.example',
   basePath: '',
   paths: {

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { ValidationRecord } from '../../../src/domain/validation-evidence.ts'
-import type { AttemptNews, ValidationRequest } from '../../../src/services/validation.ts'
+import type { AttemptEnded, ValidationRequest } from '../../../src/services/validation.ts'
 import { type DispatcherOptions, ValidationDispatcher } from '../../../src/services/validation-dispatcher.ts'
 import type { ChallengeType } from '../../../src/shared/protocol/challenge.ts'
 import type { AttemptResult } from '../../../src/store/challenge-store.ts'
@@ -45,7 +45,7 @@ function aDispatcher(
   const recorded: AttemptResult[] = []
   const results: string[] = []
   const interruptions: unknown[] = []
-  const news: [number, AttemptNews][] = []
+  const news: [number, AttemptEnded][] = []
   const startedAt: number[] = []
   const everyType = (tries: number) =>
     Object.fromEntries(

@@ -3,12 +3,7 @@
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
 import type { Authorization, ChallengeAttempt } from '../../../src/domain/records.ts'
-import {
-  type ChallengeTriggers,
-  createChallengeTriggers,
-  type RecordedAttempt,
-  type ValidationRequest,
-} from '../../../src/services/validation.ts'
+import { ChallengeTriggers, type RecordedAttempt, type ValidationRequest } from '../../../src/services/validation.ts'
 import { createValidationWaits } from '../../../src/services/validation-waits.ts'
 import { type BuiltInType, CHALLENGE_TYPES, type ChallengeType } from '../../../src/shared/protocol/challenge.ts'
 import type { AuthorizationStore } from '../../../src/store/authorization-store.ts'
@@ -73,7 +68,7 @@ describe('a challenge that is triggered', () => {
       },
     }
     const waits = createValidationWaits({ paused: () => undefined, resumed: () => undefined })
-    triggers = createChallengeTriggers({
+    triggers = new ChallengeTriggers({
       store: store as AuthorizationStore,
       instanceId: 7,
       isValidatedHere: (type) => type !== 'dns-01',

@@ -3,7 +3,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { BatcherFull, type BatcherOptions, CommandDropped, createBatcher } from '../../../../src/shared/lib/batcher.ts'
+import {
+  Batcher,
+  BatcherFull,
+  type BatcherOptions,
+  CommandDropped,
+  type CommandTraits,
+  type Flush,
+} from '../../../../src/shared/lib/batcher.ts'
 
 const OPTIONS: BatcherOptions = {
   maxBatch: 4,
@@ -13,11 +20,15 @@ const OPTIONS: BatcherOptions = {
   maxStandstillMs: 60_000,
   retryable: () => true,
 }
+function batchedBy<C, R>(flush: Flush<C, R>, options: BatcherOptions, traits: CommandTraits<C> = {}) {
+  const batcher = new Batcher(flush, { ...options, ...traits })
+  return (command: C) => batcher.run(command)
+}
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 test('commands of one turn of the event loop travel together, and each gets its own result', async () => {
   const batches: number[][] = []
-  const square = createBatcher<number, number>(async (commands) => {
+  const square = batchedBy<number, number>(async (commands) => {
     batches.push([...commands])
     return commands.map((n) => n * n)
   }, OPTIONS)
@@ -29,7 +40,7 @@ test('neither a batch nor the number of flushes at once exceeds its bound', asyn
   let running = 0
   let peak = 0
   let largest = 0
-  const batched = createBatcher<number, number>(async (commands) => {
+  const batched = batchedBy<number, number>(async (commands) => {
     peak = Math.max(peak, ++running)
     largest = Math.max(largest, commands.length)
     await turn()
@@ -43,7 +54,7 @@ test('neither a batch nor the number of flushes at once exceeds its bound', asyn
 
 test('a batch weighs no more than its bound, and one command that weighs more goes alone', async () => {
   const batches: number[][] = []
-  const batched = createBatcher<number, number>(
+  const batched = batchedBy<number, number>(
     async (commands) => {
       batches.push([...commands])
       return [...commands]
@@ -57,7 +68,7 @@ test('a batch weighs no more than its bound, and one command that weighs more go
 })
 
 test('one poisonous command fails alone', async () => {
-  const batched = createBatcher<number, string>(async (commands) => {
+  const batched = batchedBy<number, string>(async (commands) => {
     if (commands.includes(13)) throw new Error('13')
     return commands.map(String)
   }, OPTIONS)
@@ -70,7 +81,7 @@ test('one poisonous command fails alone', async () => {
 
 test('an error that a second try cannot mend fails the batch at once', async () => {
   let flushes = 0
-  const batched = createBatcher<number, number>(
+  const batched = batchedBy<number, number>(
     async () => {
       flushes++
       throw new Error('connection lost')
@@ -84,7 +95,7 @@ test('an error that a second try cannot mend fails the batch at once', async () 
 
 test('commands tried one by one fail together once the database is away', async () => {
   const flushes: number[][] = []
-  const batched = createBatcher<number, number>(
+  const batched = batchedBy<number, number>(
     async (commands) => {
       flushes.push([...commands])
       if (commands.length > 1) throw new Error('a value was refused')
@@ -102,7 +113,7 @@ test('commands tried one by one fail together once the database is away', async 
 })
 
 test('a flush that loses a result fails instead of answering the wrong caller', async () => {
-  const batched = createBatcher<number, number>(async (commands) => commands.slice(1), {
+  const batched = batchedBy<number, number>(async (commands) => commands.slice(1), {
     ...OPTIONS,
     retryable: () => false,
   })
@@ -115,7 +126,7 @@ test('what is over the bound of waiting commands is refused, and the rest is not
   const gate = new Promise<void>((resolve) => {
     open = resolve
   })
-  const batched = createBatcher<number, number>(
+  const batched = batchedBy<number, number>(
     async (commands) => {
       await gate
       return [...commands]
@@ -133,7 +144,7 @@ test('what is over the bound of waiting commands is refused, and the rest is not
 test('whatever fails and however it is grouped, every caller gets its own answer', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.record({ bad: fc.boolean(), wait: fc.nat(2) }), { maxLength: 30 }), async (plan) => {
-      const batched = createBatcher<number, number>(async (commands) => {
+      const batched = batchedBy<number, number>(async (commands) => {
         await turn()
         if (commands.some((i) => plan[i]?.bad)) throw new Error('bad')
         return commands.map((i) => i * 2)
@@ -154,7 +165,7 @@ test('whatever fails and however it is grouped, every caller gets its own answer
 
 test('what waits is bounded in time as well: nothing joins a queue that does not move', async () => {
   const held: (() => void)[] = []
-  const batched = createBatcher<number, number>(
+  const batched = batchedBy<number, number>(
     (commands) => new Promise((resolve) => held.push(() => resolve([...commands]))),
     { ...OPTIONS, maxConcurrent: 1, maxStandstillMs: 30 },
   )
@@ -180,7 +191,7 @@ test('what waits is bounded in time as well: nothing joins a queue that does not
 })
 
 test('commands after a long rest are not taken for a queue that does not move', async () => {
-  const batched = createBatcher<number, number>(async (commands) => [...commands], { ...OPTIONS, maxStandstillMs: 20 })
+  const batched = batchedBy<number, number>(async (commands) => [...commands], { ...OPTIONS, maxStandstillMs: 20 })
   assert.equal(await batched(0), 0)
   await new Promise((resolve) => setTimeout(resolve, 30))
   assert.deepEqual(await Promise.all([1, 2, 3].map(batched)), [1, 2, 3])
@@ -195,7 +206,7 @@ const keyed = (text: string): Keyed[] => [...text].map((key, n) => ({ key, n }))
 
 test('commands of one key go one after the other in the order they came, and those of others do not wait for them', async () => {
   const batches: string[] = []
-  const batched = createBatcher<Keyed, number>(
+  const batched = batchedBy<Keyed, number>(
     async (commands) => {
       batches.push(commands.map(({ key, n }) => `${key}${n}`).join(' '))
       await turn()
@@ -210,7 +221,7 @@ test('commands of one key go one after the other in the order they came, and tho
 
 test('a key that is stuck holds up only its own: others neither wait nor take it for a queue that does not move', async () => {
   let release: () => void = () => undefined
-  const batched = createBatcher<Keyed, number>(
+  const batched = batchedBy<Keyed, number>(
     async (commands) => {
       if (commands.some(({ n }) => n === 0))
         await new Promise<void>((resolve) => {
@@ -230,7 +241,7 @@ test('a key that is stuck holds up only its own: others neither wait nor take it
 })
 
 test('what lines up behind its key is bounded by itself, and takes up no room of others', async () => {
-  const batched = createBatcher<Keyed, number>(
+  const batched = batchedBy<Keyed, number>(
     async (commands) => {
       await turn()
       return commands.map(({ n }) => n)
@@ -249,7 +260,7 @@ test('what lines up behind its key is bounded by itself, and takes up no room of
 test('what nobody waits for any more is dropped, in line and at its head, and what comes behind it is done', async () => {
   const gone = new Set([1, 2, 4])
   const batches: string[] = []
-  const batched = createBatcher<Keyed, number>(
+  const batched = batchedBy<Keyed, number>(
     async (commands) => {
       batches.push(commands.map(({ key, n }) => `${key}${n}`).join(' '))
       await turn()
@@ -279,7 +290,7 @@ test('whatever repeats and whatever fails, what was done is told as done, once a
     fc.asyncProperty(fc.array(command, { maxLength: 40 }), failures, async (plan, injected) => {
       const rows = new Map<string, number[]>()
       const inFlight = new Set<string>()
-      const batched = createBatcher<number, number>(
+      const batched = batchedBy<number, number>(
         async (commands) => {
           const keys = commands.map((i) => plan[i]?.key as string)
           for (const key of keys) {

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { createFairQueue } from '../../../../src/shared/lib/fair-queue.ts'
+import { FairQueue } from '../../../../src/shared/lib/fair-queue.ts'
 
 interface Item {
   owner: string
@@ -12,7 +12,7 @@ interface Item {
 }
 
 const aQueue = (perOwner = 100, perTarget = 100) =>
-  createFairQueue<Item>({ ownerOf: ({ owner }) => owner, targetOf: ({ target }) => target, perOwner, perTarget })
+  new FairQueue<Item>({ ownerOf: ({ owner }) => owner, targetOf: ({ target }) => target, perOwner, perTarget })
 
 let count = 0
 const anItem = (owner: string, target = `${owner}.example`): Item => ({ owner, target, number: ++count })

@@ -4,11 +4,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import {
-  createUrls,
   type FixedResource,
   NUMBERED_RESOURCES,
   type NumberedResource,
   type UrlSettings,
+  Urls,
 } from '../../../../src/shared/protocol/urls.ts'
 
 const segment = fc.stringMatching(/^[a-z0-9][a-z0-9-]{0,8}$/)
@@ -40,7 +40,7 @@ const ID = '0190c4b2-0000-7000-8000-00000000abc0'
 test('every advertised URL is recognised as the resource it names, with that very URL', () => {
   fc.assert(
     fc.property(settings, fc.uuid(), (configured, id) => {
-      const urls = createUrls(configured)
+      const urls = new Urls(configured)
       for (const resource of FIXED) {
         const url = urls.fixed(resource)
         assert.deepEqual(urls.match(new URL(url).pathname), { resource, id: '', url })
@@ -56,7 +56,7 @@ test('every advertised URL is recognised as the resource it names, with that ver
 test('a proxy may take the path of external_url away', () => {
   fc.assert(
     fc.property(settings, (configured) => {
-      const urls = createUrls(configured)
+      const urls = new Urls(configured)
       const externalPath = new URL(configured.externalUrl).pathname.replace(/\/$/, '')
       const url = urls.fixed('newOrder')
       assert.equal(urls.match(new URL(url).pathname.slice(externalPath.length))?.url, url)
@@ -67,7 +67,7 @@ test('a proxy may take the path of external_url away', () => {
 test('only the exact URL of an account is a kid', () => {
   fc.assert(
     fc.property(settings, fc.uuid(), (configured, id) => {
-      const urls = createUrls(configured)
+      const urls = new Urls(configured)
       const kid = urls.numbered('account', id)
       assert.equal(urls.accountIdOf(kid), id)
       for (const other of [
@@ -86,7 +86,7 @@ test('only the exact URL of an account is a kid', () => {
 })
 
 test('no other path is a resource', () => {
-  const urls = createUrls({
+  const urls = new Urls({
     externalUrl: 'https://ca.example',
     basePath: '/acme',
     paths: {
@@ -119,7 +119,7 @@ test('no other path is a resource', () => {
 })
 
 test('any text is a resource or none, without failing', () => {
-  const urls = createUrls({
+  const urls = new Urls({
     externalUrl: 'https://ca.example',
     basePath: '',
     paths: {
@@ -143,7 +143,7 @@ test('any text is a resource or none, without failing', () => {
 test('a CRL is found at its path, by the name of its issuer or without one', () => {
   fc.assert(
     fc.property(settings, (configured) => {
-      const urls = createUrls({ ...configured, paths: { ...configured.paths, crl: '/lists/crl' } })
+      const urls = new Urls({ ...configured, paths: { ...configured.paths, crl: '/lists/crl' } })
       const root = configured.externalUrl + configured.basePath
       assert.equal(urls.crl('default'), `${root}/lists/crl/default`)
       for (const rest of ['', '/default', '/default/16-3']) {
@@ -151,7 +151,7 @@ test('a CRL is found at its path, by the name of its issuer or without one', () 
         assert.deepEqual(urls.match(new URL(url).pathname), { resource: 'crl', id: rest.slice(1), url })
       }
       assert.equal(urls.match(new URL(`${root}/lists/crlx`).pathname), undefined)
-      assert.equal(createUrls(configured).crl('default'), undefined)
+      assert.equal(new Urls(configured).crl('default'), undefined)
     }),
   )
 })

@@ -6,7 +6,7 @@ import { after, afterEach, before, beforeEach, describe, mock, test } from 'node
 import fc from 'fast-check'
 import type { Order } from '../../src/domain/records.ts'
 import { issuedOrder } from '../../src/services/finalization.ts'
-import { announcingAccounts, announcingAuthorizations, createRecent, type Recent } from '../../src/services/recent.ts'
+import { announcingAccounts, announcingAuthorizations, FlowCache } from '../../src/services/flow-cache.ts'
 import type { RecordedAttempt } from '../../src/services/validation.ts'
 import { allocateChangeCounters, openChangeCounters } from '../../src/shared/lib/change-counters.ts'
 import { type Requester, STALE_ACCOUNT } from '../../src/store/account-store.ts'
@@ -32,7 +32,7 @@ before(async () => {
 after(() => store.close())
 
 interface Front extends Stores {
-  recent: Recent
+  recent: FlowCache
 }
 
 /** Front threads of one instance and its supervisor, as wiring.ts makes them. */
@@ -40,7 +40,7 @@ function instance(fronts: number, keepsOpenOrders = true) {
   const memory = allocateChangeCounters()
   const open = (): Front => {
     const changes = openChangeCounters(memory)
-    const recent = createRecent(changes, keepsOpenOrders)
+    const recent = new FlowCache(changes, keepsOpenOrders)
     const { orders, authorizations } = store
     const counted = <A extends unknown[], R>(find: (...given: A) => R) => {
       return (...given: A): R => {

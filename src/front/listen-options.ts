@@ -1,0 +1,81 @@
+/** How a front thread listens: limits and headers from the configuration, and what its front answers. */
+
+import type { HttpHandler, HttpReply } from '../http/message.ts'
+import type { ListenOptions } from '../http/server.ts'
+import type { FrontThreadData } from '../main/messages.ts'
+import { CRL_REQUEST_HEADERS } from '../ops/crl.ts'
+import { Problem } from '../shared/protocol/problem.ts'
+import { type Front, type FrontOptions, KEPT_HEADERS } from './front.ts'
+
+export interface FrontListenOptions extends Pick<FrontOptions, 'overload' | 'proxy' | 'log'> {
+  config: FrontThreadData['config']
+  tls: FrontThreadData['tls']
+  front: Front
+  isTrustedProxy(address: string): boolean
+  /** Of all ports of the thread. */
+  openConnections(): number
+  /** `server.max_requests` is reached. */
+  recycle(): void
+}
+
+/** For bodies that a thread receives in pieces: 512 of the largest by default, 64 from one address. */
+const MAX_BUFFERED_BYTES = 32 * 1024 * 1024
+
+const AMBIGUOUS_LENGTH = new Problem(
+  'malformed',
+  'it is not certain where the body ends: give one Content-Length, or Transfer-Encoding: chunked',
+)
+
+export function frontListenOptions(options: FrontListenOptions): ListenOptions {
+  const { config, tls, front, overload, proxy, isTrustedProxy, log } = options
+  const maxBodyBytes = config.security.max_request_body_bytes
+  const tooLarge = new Problem('malformed', `a request body may have at most ${maxBodyBytes} bytes`, { status: 413 })
+  const handler = closing((http) => front.handle(http), config.server.keepalive)
+  return {
+    host: config.server.bind,
+    port: config.server.port,
+    ...(tls && { tls }),
+    maxBodyBytes,
+    maxBufferedBytes: Math.max(MAX_BUFFERED_BYTES, 16 * maxBodyBytes),
+    isTrustedProxy,
+    admit: (http) => front.admit(http),
+    accept: (address) => overload.acceptsConnection(address, options.openConnections()),
+    busy: (http) => front.busy(http),
+    keptHeaders: [
+      ...KEPT_HEADERS,
+      ...(config.crl.enabled ? CRL_REQUEST_HEADERS : []),
+      proxy.forwardedForHeader,
+      proxy.forwardedProtoHeader,
+    ],
+    listHeaders: [proxy.forwardedForHeader],
+    handler: recycling(handler, config.server, options.recycle),
+    onError: (error, http) => front.onError(error, http),
+    tooLarge: (http) => front.answerWith(tooLarge, http),
+    badRequest: (http) => front.answerWith(AMBIGUOUS_LENGTH, http),
+    onAborted: ({ path, peerAddress }) => log.debug({ path, peerAddress }, 'client went away'),
+  }
+}
+
+/** `server.keepalive: 0`. */
+function closing(handler: HttpHandler, keepalive: number | null): HttpHandler {
+  if (keepalive !== 0) return handler
+  const close = (reply: HttpReply): HttpReply => ({ ...reply, closes: true })
+  return (http) => {
+    const reply = handler(http)
+    return reply instanceof Promise ? reply.then(close) : close(reply)
+  }
+}
+
+/** Counts requests towards `server.max_requests`, with the jitter that keeps threads from being replaced together. */
+function recycling(
+  handler: HttpHandler,
+  settings: { max_requests: number; max_requests_jitter: number },
+  recycle: () => void,
+): HttpHandler {
+  if (settings.max_requests === 0) return handler
+  let left = settings.max_requests + Math.floor(Math.random() * (settings.max_requests_jitter + 1))
+  return (http) => {
+    if (--left === 0) recycle()
+    return handler(http)
+  }
+}

@@ -1,0 +1,65 @@
+/** The database of the service: its schema, the pool, this instance's presence, and the nonces' home. */
+
+import type { Logger } from 'pino'
+import type { Config } from '../config/schema.ts'
+import { type Database, openDatabase } from '../store/database.ts'
+import { durabilityWarnings } from '../store/durability.ts'
+import { announceInstance, type InstancePresence } from '../store/instance-presence.ts'
+import { migrate, requireCurrentSchema } from '../store/migrate.ts'
+import { GROUP_DISTANCE_MS } from '../store/pipeline.ts'
+import { loadBlockedKeys } from './blocked-keys.ts'
+import { keepNonceEpochs } from './nonces.ts'
+import { databaseSettings } from './settings/server.ts'
+import type { StartContext } from './start-context.ts'
+
+/** How long a predecessor's presence may outlast it: PostgreSQL notices the closed socket within this. */
+const PREDECESSOR_GRACE_MS = 5_000
+
+export interface DatabasePart {
+  db: Database
+  presence: InstancePresence
+}
+
+/** Runs while the database may still be away. */
+export async function prepareSchema(config: Config, log: Logger): Promise<void> {
+  if (!config.database.auto_setup) return requireCurrentSchema(databaseSettings(config))
+  for (const { name } of await migrate(databaseSettings(config))) log.info({ migration: name }, 'database migrated')
+}
+
+export async function startDatabase({ config, log, teardown, now }: StartContext): Promise<DatabasePart> {
+  const db = openDatabase(databaseSettings(config), (error) =>
+    log.warn({ reason: error.message }, 'database connection lost'),
+  )
+  // Validations end one by one, and share statements when they wait (docs/decisions/statement-groups.md).
+  db.pipeline.keepDistance(GROUP_DISTANCE_MS)
+  teardown.add(() => db.close())
+  for (const warning of await durabilityWarnings(db)) log.warn({ event: 'database_durability' }, warning)
+  await loadBlockedKeys(config, db, log)
+  const presence = await announceInstance(databaseSettings(config), (error) => {
+    if (!now.stopping) log.warn({ reason: error.message }, 'presence connection lost')
+  })
+  teardown.add(() => presence.close())
+  if (config.nonce.store === 'memory') await requireNonceOwnership(presence)
+  else {
+    const epochs = await keepNonceEpochs(config, db, (error) =>
+      log.warn({ reason: (error as Error).message }, 'the key epoch of nonces could not be renewed'),
+    )
+    teardown.add(() => epochs.stop())
+  }
+  return { db, presence }
+}
+
+/**
+ * `nonce.store: memory` keeps the used nonces in this process. Beside another instance that would refuse most requests
+ * that reach it with the other's nonce, so the second one does not start.
+ */
+async function requireNonceOwnership(presence: InstancePresence): Promise<void> {
+  const deadline = Date.now() + PREDECESSOR_GRACE_MS
+  while ((await presence.liveInstances()).length > 1) {
+    if (Date.now() > deadline)
+      throw new Error(
+        'another instance is running on this database, and nonce.store is memory: nonces of one instance mean nothing to the other; stop it first',
+      )
+    await new Promise((resolve) => setTimeout(resolve, 200))
+  }
+}

@@ -1,0 +1,106 @@
+/** The front threads: what they are started with, how they are replaced, and what reaches them while they run. */
+
+import { randomBytes } from 'node:crypto'
+import type { Config } from '../config/schema.ts'
+import type { ActorRef } from '../runtime/actor.ts'
+import { superviseThread } from '../runtime/thread.ts'
+import { allocateReplayWindow } from '../shared/lib/replay-window.ts'
+import { allocateSharedTable } from '../shared/lib/shared-table.ts'
+import type { Crls } from './crl.ts'
+import type { FrontMessages, FrontThreadData, SupervisorMessages } from './messages.ts'
+import { threadEvents } from './service-events.ts'
+import { liveSettings } from './settings/server.ts'
+import type { EarlierParts } from './start-background.ts'
+import type { StartContext } from './start-context.ts'
+import { renewServerCertificate, tlsFiles } from './tls.ts'
+
+const THREAD_READY_TIMEOUT_MS = 30_000
+const FRONT_APPLY_MS = 2_000
+const FRONT_RESTART = { initialDelayMs: 50, maxDelayMs: 5_000, maxRestarts: 20, windowMs: 60_000 }
+
+export interface Fronts {
+  /** Puts live settings into effect in every thread, and in those that are started later. */
+  apply(config: Config): Promise<void>
+}
+
+export async function startFronts(
+  context: StartContext,
+  parts: EarlierParts,
+  crl: Crls | undefined,
+  supervisor: ActorRef<SupervisorMessages>,
+): Promise<Fronts> {
+  const { config, fronts, now, teardown } = context
+  // The HTTP library reads it when the first thread loads it: room for a proxy's headers beside a client's.
+  process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= '16384'
+  const threads = threadData(context, parts, crl)
+  // For running threads, and for those that will be started in their place.
+  crl?.follow((crls) => {
+    for (const data of threads) data.crls = crls
+    // A thread that is just being replaced gets them with its start, or the next time.
+    void Promise.allSettled(fronts.map(({ ref }) => ref.ask('crls', crls, FRONT_APPLY_MS)))
+  })
+  const gracefulMs = config.server.graceful_timeout * 1000
+  for (const data of threads) fronts.push(superviseFront(context, data, supervisor))
+  teardown.add(async () => {
+    now.stopping = true
+    await Promise.all(fronts.map((front) => front.stop(gracefulMs)))
+  })
+  await Promise.all(fronts.map((front) => front.start()))
+  followServerCertificate(context, parts)
+  return {
+    async apply(next) {
+      for (const data of threads) data.config = next
+      // A thread that is just being replaced reads the new configuration when it starts.
+      await Promise.allSettled(fronts.map(({ ref }) => ref.ask('live', liveSettings(next), FRONT_APPLY_MS)))
+    },
+  }
+}
+
+function threadData(
+  { config, version }: StartContext,
+  { methods, database, ca: { signer, boardMemory }, issuance: { changes } }: EarlierParts,
+  crl: Crls | undefined,
+): FrontThreadData[] {
+  const shared: Omit<FrontThreadData, 'front'> = {
+    config,
+    methods,
+    version,
+    instanceId: database.presence.instanceId,
+    signer: { socketPath: signer.socketPath, secretFile: signer.secretFile },
+    nonce: { key: randomBytes(32), epochMs: Date.now(), window: allocateReplayWindow() },
+    changes,
+    rateTable: allocateSharedTable(),
+    board: boardMemory,
+    crls: crl?.shared() ?? [],
+    tls: tlsFiles(config),
+  }
+  return Array.from({ length: config.server.workers }, (_, front) => ({ ...shared, front }))
+}
+
+function superviseFront(
+  { config, log, onBroken }: StartContext,
+  data: FrontThreadData,
+  supervisor: ActorRef<SupervisorMessages>,
+) {
+  return superviseThread<FrontMessages, SupervisorMessages>({
+    name: `front-${data.front + 1}`,
+    entry: new URL('../front/thread.js', import.meta.url),
+    data,
+    supervisor,
+    mailboxLimit: 4096,
+    readyTimeoutMs: THREAD_READY_TIMEOUT_MS,
+    stopTimeoutMs: config.server.graceful_timeout * 1000,
+    restart: FRONT_RESTART,
+    onEvent: threadEvents(log, onBroken),
+  })
+}
+
+/** A front reads its certificate when it starts, so a renewed one replaces the threads one by one. */
+function followServerCertificate({ config, fronts, log, teardown }: StartContext, { issuance }: EarlierParts): void {
+  if (!tlsFiles(config)) return
+  const recycleFronts = async () => {
+    for (const front of fronts) await front.recycle('server certificate renewed')
+  }
+  const renewal = renewServerCertificate(issuance.refreshCertificate, recycleFronts, log)
+  teardown.add(() => renewal.stop())
+}

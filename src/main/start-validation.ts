@@ -1,0 +1,77 @@
+/** Validation in the supervisor: the pools, the remote perspectives, and the dispatcher with its queue. */
+
+import type { AskForCaa } from '../services/caa-freshness.ts'
+import type { AskForMailDomains } from '../services/mail-domains.ts'
+import { type DispatcherEvents, ValidationDispatcher } from '../services/validation-dispatcher.ts'
+import { attemptNews, dispatcherEvents } from './service-events.ts'
+import { dispatchLimits, staleSeconds, validationPolicy } from './settings/validation.ts'
+import type { IssuancePart } from './start-ca.ts'
+import type { StartContext } from './start-context.ts'
+import type { DatabasePart } from './start-database.ts'
+import { createCaaChecks, createCaaJobFactory } from './validation/caa-checks.ts'
+import type { ChallengeMethods } from './validation/extensions.ts'
+import { createJobFactory, sharedSettings } from './validation/jobs.ts'
+import { createMailDomainChecks } from './validation/mail-domain-checks.ts'
+import { corroborated } from './validation/perspectives.ts'
+import { createValidationPools } from './validation/pools.ts'
+
+/** A validation takes half a millisecond of CPU and up to seconds of waiting: few threads, many at once. */
+const VALIDATION_THREADS = 2
+
+/** For attempts that outlast `server.graceful_timeout`. */
+const VALIDATION_STOP_MS = 1_000
+
+export interface ValidationPart {
+  dispatcher: ValidationDispatcher
+  tellNews: DispatcherEvents['news']
+  checkCaa: AskForCaa
+  checkMailDomains: AskForMailDomains
+}
+
+export async function startValidation(
+  context: StartContext,
+  { presence: { instanceId, presentSince } }: DatabasePart,
+  { stores }: IssuancePart,
+  methods: ChallengeMethods,
+): Promise<ValidationPart> {
+  const { config, version, metrics, log, teardown, fronts } = context
+  const limits = dispatchLimits(config)
+  const pool = startPools(context, methods, limits.total)
+  const validators = await corroborated(pool, config, metrics)
+  teardown.add(async () => validators.stop())
+  const caaJob = createCaaJobFactory(config)
+  const tellNews = attemptNews(config.server.workers, (front) => fronts[front]?.ref, log)
+  const dispatcher = new ValidationDispatcher({
+    validate: validators.validate,
+    jobFor: createJobFactory(config, methods, version, caaJob),
+    store: stores.authorizations,
+    policy: validationPolicy(config, methods.extensions),
+    instanceId,
+    presentSince,
+    limits,
+    claimFreshMs: (staleSeconds(config, methods.extensions) / 2) * 1000,
+    events: { ...dispatcherEvents(log, metrics), news: tellNews },
+  })
+  return {
+    dispatcher,
+    tellNews,
+    checkCaa: createCaaChecks({ jobFor: caaJob, checkCaa: validators.checkCaa, metrics, log }),
+    checkMailDomains: createMailDomainChecks({ config, checkMailDomains: pool.checkMailDomains, log }),
+  }
+}
+
+function startPools({ config, log, teardown }: StartContext, methods: ChallengeMethods, total: number) {
+  const pool = createValidationPools(
+    methods,
+    config.challenges.auto_accept,
+    {
+      threads: VALIDATION_THREADS,
+      concurrentTasksPerThread: Math.ceil(total / VALIDATION_THREADS),
+      maxQueue: total,
+    },
+    sharedSettings(config),
+    (error) => log.error({ err: error }, 'validation thread failed'),
+  )
+  teardown.add(() => pool.close(VALIDATION_STOP_MS))
+  return pool
+}
