@@ -22,7 +22,6 @@ export function signCertificateMethod(service: SigningService): MethodHandler<'s
     for (const { id: other, spki: own } of service.issuers.values())
       if (own.equals(spki)) throw new SignerRefusal(`the subject key is that of issuer ${other}`)
     const sha256 = sha256Hex(tbs)
-    service.serials.claim(id, serialNumber, sha256)
     const record = {
       method: 'signCertificate' as const,
       serial: serialNumber,
@@ -30,7 +29,11 @@ export function signCertificateMethod(service: SigningService): MethodHandler<'s
       sha256,
       requester,
     }
-    const make = () => issuer.key.sign(tbs)
+    // A request that is refused for the rate leaves no serial number behind, so a flood of them makes the set forget nothing.
+    const make = () => {
+      service.serials.claim(id, serialNumber, sha256)
+      return issuer.key.sign(tbs)
+    }
     return { meta: {}, payload: await signAndRecord(service, { issuer, make, record, deadlineAt }) }
   }
 }

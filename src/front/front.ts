@@ -115,7 +115,7 @@ export class Front {
     const refusal = this.#overload.refuse({
       address: () => begun().address,
       resource: () => {
-        if (isProbe(http.path) || http.path === this.#options.metricsPath()) return undefined
+        if (isProbe(http.path) || http.path === this.#options.metricsPath()) return 'probe'
         // An unknown path costs as much as the directory.
         return begun().target ?? 'directory'
       },

@@ -12,6 +12,8 @@ export interface FrontListenOptions extends Pick<FrontOptions, 'overload' | 'pro
   tls: FrontThreadData['tls']
   front: Front
   isTrustedProxy(address: string): boolean
+  /** Of all ports of the thread. */
+  openConnections(): number
   /** `server.max_requests` is reached. */
   recycle(): void
 }
@@ -37,7 +39,7 @@ export function frontListenOptions(options: FrontListenOptions): ListenOptions {
     maxBufferedBytes: Math.max(MAX_BUFFERED_BYTES, 16 * maxBodyBytes),
     isTrustedProxy,
     admit: (http) => front.admit(http),
-    accept: overload.acceptsConnection,
+    accept: (address) => overload.acceptsConnection(address, options.openConnections()),
     busy: (http) => front.busy(http),
     keptHeaders: [
       ...KEPT_HEADERS,

@@ -46,7 +46,7 @@ type Parts = Awaited<ReturnType<typeof assemble>>
 runThread<FrontThreadData, FrontMessages, SupervisorMessages>(async (thread) => {
   const parts = await assemble(thread)
   const servers = await startServers(thread, parts)
-  startTicks(parts, servers.main)
+  startTicks(parts, servers)
   return { actor: spawnActor(thread.name, parts), drain: (deadlineMs) => drain(parts, servers, deadlineMs) }
 })
 
@@ -92,13 +92,14 @@ async function assemble({ name, data, supervisor, atExit }: Context) {
   return { log, metrics, db, board, ca, closeNonces, proxy, isTrustedProxy, overload, context, crls, live }
 }
 
-interface Servers {
-  main: HttpServer
-  /** Undefined without `crl.http_port`. */
-  crl: HttpServer | undefined
-}
+const sumOf = (servers: readonly HttpServer[], value: (server: HttpServer) => number): number =>
+  servers.reduce((sum, server) => sum + value(server), 0)
 
-async function startServers({ data, supervisor, atExit, requestRecycle }: Context, parts: Parts): Promise<Servers> {
+/** @returns the server of the service, and that of `crl.http_port` where there is one */
+async function startServers(
+  { data, supervisor, atExit, requestRecycle }: Context,
+  parts: Parts,
+): Promise<HttpServer[]> {
   const { config, version, tls } = data
   const { board, overload, metrics, log, proxy, isTrustedProxy, context, crls, live } = parts
   const securityHeaders = createSecurityHeaders(config.security.hsts_max_age_seconds)
@@ -112,25 +113,29 @@ async function startServers({ data, supervisor, atExit, requestRecycle }: Contex
     crl: config.crl.enabled ? crls : undefined,
     exposition: sharedWork(() => supervisor.ask('metrics', undefined, SUPERVISOR_DEADLINE_MS), OPERATIONS),
   }
+  const servers: HttpServer[] = []
   const listenOptions = frontListenOptions({
     ...{ config, tls, overload, proxy, isTrustedProxy, log },
     front: new Front(frontOptions),
+    openConnections: () => sumOf(servers, (server) => server.openConnections),
     recycle: () => requestRecycle('server.max_requests is reached'),
   })
-  const main = await listen(listenOptions)
-  atExit(() => main.close())
+  atExit(() => {
+    for (const server of servers) server.close()
+  })
+  servers.push(listen(listenOptions))
   const crlPort = config.crl.enabled ? config.crl.http_port : null
-  if (crlPort === null) return { main, crl: undefined }
-  const crl = await listenForCrls(listenOptions, crlPort, new Front({ ...frontOptions, scheme: 'http' }), acme)
-  atExit(() => crl.close())
-  return { main, crl }
+  if (crlPort !== null)
+    servers.push(await listenForCrls(listenOptions, crlPort, new Front({ ...frontOptions, scheme: 'http' }), acme))
+  return servers
 }
 
-function startTicks({ db, overload }: Parts, { counters }: HttpServer): void {
+function startTicks({ db, overload }: Parts, servers: readonly HttpServer[]): void {
   const utilizationSinceTick = createUtilization()
   setInterval(() => {
     const utilization = utilizationSinceTick()
-    const { requests, refusedConnections } = counters
+    const requests = sumOf(servers, ({ counters }) => counters.requests)
+    const refusedConnections = sumOf(servers, ({ counters }) => counters.refusedConnections)
     db.pipeline.keepDistance(utilization > BUSY ? GROUP_DISTANCE_MS : 0)
     overload.tick(performance.now(), { requests, refusedConnections, utilization })
   }, TICK_MS).unref()
@@ -160,12 +165,12 @@ function spawnActor(name: string, { log, metrics, context, crls, live }: Parts):
   })
 }
 
-async function drain(parts: Parts, servers: Servers, deadlineMs: number): Promise<void> {
+async function drain(parts: Parts, servers: readonly HttpServer[], deadlineMs: number): Promise<void> {
   const { overload, context, closeNonces, ca, db } = parts
   const deadline = performance.now() + deadlineMs
   overload.release()
   context.validationWaits.release()
-  await Promise.all([servers.main.drain(deadlineMs), servers.crl?.drain(deadlineMs)])
+  await Promise.all(servers.map((server) => server.drain(deadlineMs)))
   // A finalize whose reply has gone out as `processing` still records its certificate.
   while (context.issuance.inFlight() > 0 && performance.now() < deadline)
     await new Promise((resolve) => setTimeout(resolve, 10))

@@ -102,7 +102,9 @@ function logAnswered(log: Logger, { request, outcome, ...facts }: Answered): voi
     ...(request.check_type === 'dcv' && { method: request.dcv_check_parameters.validation_method }),
   }
   const found = outcome && { passed: outcome.passed, completed: outcome.completed, reason: outcome.error?.message }
-  log.info({ event: 'perspective_check', ...facts, ...asked, ...found }, 'request answered')
+  // Strangers come in thousands.
+  const level = facts.status === 401 ? 'debug' : 'info'
+  log[level]({ event: 'perspective_check', ...facts, ...asked, ...found }, 'request answered')
 }
 
 /** Undefined for what is no name or address that can be validated. */

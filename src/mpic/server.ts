@@ -9,7 +9,9 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer, type Server } from 'node:https'
+import type { Socket } from 'node:net'
 import { type CheckOutcome, MPIC_PATH, MpicRequest, renderResponse } from './api.ts'
+import { StrangerGate } from './stranger-gate.ts'
 
 export interface PerspectiveServerOptions {
   bind: string
@@ -81,6 +83,8 @@ export async function startPerspectiveServer(options: PerspectiveServerOptions):
     (request, response) => void respond(request, response),
   )
   server.maxConnections = MAX_CONNECTIONS
+  const strangers = new StrangerGate()
+  server.on('connection', (socket: Socket) => strangers.opened(socket))
   server.on('tlsClientError', () => {})
 
   async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -112,6 +116,7 @@ export async function startPerspectiveServer(options: PerspectiveServerOptions):
 
   async function answer(request: IncomingMessage, facts: Answered): Promise<unknown> {
     requireToken(request, digests)
+    strangers.known(request.socket)
     if (request.url?.split('?')[0] !== MPIC_PATH) throw new Refusal(404, `there is only ${MPIC_PATH}`)
     if (request.method !== 'POST') throw new Refusal(405, 'the method must be POST')
     if (!/^application\/json(?:\s*;|$)/i.test(request.headers['content-type'] ?? ''))

@@ -7,11 +7,13 @@
  */
 
 import type { ResourceName } from '../shared/protocol/urls.ts'
+import { DecayingSketch, type SketchKey } from './decaying-sketch.ts'
 import { addressKey, HeavyAddresses } from './heavy-addresses.ts'
 import {
   CALM,
   expectedDelayMs,
   isTurnedAway,
+  type LimitedResource,
   newOrderPressure,
   nextRate,
   nextState,
@@ -46,6 +48,8 @@ const WAITED = 3
 const SAMPLING = 8
 /** Usage of the last second or two decides which address is heavy. */
 const USAGE_HALF_LIFE_MS = 1000
+/** Probes of the last second or two that no prober sends: its address is never heavy for them. */
+const PROBES_OF_A_PROBER = 100
 /** Smaller shares are left out when users are counted. */
 const LEAST_SHARE = 1 / 1000
 /** Refusals of a tick that are sent at once: at 20 µs each, a twelfth of a thread's time. */
@@ -54,6 +58,7 @@ const PROMPT_REFUSALS = 200
 export class Admission {
   readonly #targetDelayMs: number
   readonly #addresses = new HeavyAddresses(USAGE_HALF_LIFE_MS)
+  readonly #probes = new DecayingSketch(USAGE_HALF_LIFE_MS)
   readonly #episode: OverloadEpisode
   #now = performance.now()
   #hasTicked = false
@@ -99,16 +104,28 @@ export class Admission {
     return this.#sampled === 0
   }
 
-  count(address: string): void {
-    this.#addresses.count(addressKey(address), SAMPLING, this.#now)
+  count(address: string, isProbe = false): void {
+    this.#count(addressKey(address), SAMPLING, isProbe)
+  }
+
+  #count(key: SketchKey, amount: number, isProbe: boolean): void {
+    this.#addresses.count(key, amount, this.#now)
+    if (isProbe) this.#probes.add(key, amount, this.#now)
+  }
+
+  /** A client behind the address of a prober must not cost the prober its answer. */
+  #isHeavy(key: SketchKey, isProbe: boolean): boolean {
+    if (!this.#hasHeavy || !this.#addresses.isHeavy(key, this.#now)) return false
+    return !isProbe || this.#probes.amount(key, this.#now) > PROBES_OF_A_PROBER
   }
 
   /** Counts the request as well. @returns undefined: it may go on. */
-  refuse(resource: ResourceName, address: string): Refusal | undefined {
+  refuse(resource: LimitedResource, address: string): Refusal | undefined {
     if (!this.#state.isOverloaded) return undefined
     const key = addressKey(address)
-    this.#addresses.count(key, 1, this.#now)
-    const isHeavy = this.#hasHeavy && this.#addresses.isHeavy(key, this.#now)
+    const isProbe = resource === 'probe'
+    this.#count(key, 1, isProbe)
+    const isHeavy = this.#isHeavy(key, isProbe)
     const pressure = WORK_CLASS[resource] === 'new' ? this.#pressureOnNewOrders() : this.#pressure()
     if (!isTurnedAway(pressure, resource, isHeavy)) return undefined
     const reason = isHeavy ? 'heavy_address' : 'delay'
@@ -121,10 +138,10 @@ export class Admission {
   }
 
   /** Whether requests of this address are served behind others. Counts the wait as well. */
-  isServedLast(address: string): boolean {
+  isServedLast(address: string, isProbe = false): boolean {
     if (!this.#hasHeavy) return false
     const key = addressKey(address)
-    if (!this.#addresses.isHeavy(key, this.#now)) return false
+    if (!this.#isHeavy(key, isProbe)) return false
     this.#addresses.count(key, WAITED, this.#now)
     return true
   }

@@ -14,7 +14,7 @@ import { Admission, type Refusal } from './admission.ts'
 import { createConnectionGate } from './connection-gate.ts'
 import { DelayedReplies } from './delayed-replies.ts'
 import { LowPriorityQueue, tenPercentOfTick } from './low-priority-queue.ts'
-import { newOrdersBeside, retryAfterSeconds, WORK_CLASS } from './overload.ts'
+import { type LimitedResource, newOrdersBeside, retryAfterSeconds, WORK_CLASS } from './overload.ts'
 import type { EpisodeEvents } from './overload-episode.ts'
 
 export interface OverloadEvents {
@@ -39,15 +39,14 @@ export interface OverloadOptions {
 /** The head of a request; both are computed only while the thread is busy. */
 export interface RequestHead {
   address(): string
-  /** Undefined: never refused. */
-  resource(): ResourceName | undefined
+  resource(): LimitedResource
 }
 
 export interface WaitingRequest {
   readonly address: string
   /** Undefined outside of ACME. */
   readonly target: ResourceName | undefined
-  /** Never behind requests of others: probes must be answered above all when things go wrong. */
+  /** Not behind requests of others, unless in a flood: probes must be answered above all when things go wrong. */
   readonly isProbe: boolean
   /** Its client has gone away. */
   readonly isGone: boolean
@@ -115,11 +114,10 @@ export class OverloadControl<Reply> {
   refuse(head: RequestHead): Refusal | undefined {
     const { admission } = this
     if (!admission.isOverloaded) {
-      if (admission.isWatching && admission.isSample()) admission.count(head.address())
+      if (admission.isWatching && admission.isSample()) admission.count(head.address(), head.resource() === 'probe')
       return undefined
     }
-    const resource = head.resource()
-    return resource && admission.refuse(resource, head.address())
+    return admission.refuse(head.resource(), head.address())
   }
 
   /**
@@ -128,7 +126,7 @@ export class OverloadControl<Reply> {
    */
   run(request: WaitingRequest, work: () => Reply | Promise<Reply>): Reply | Promise<Reply> {
     const { address, isProbe } = request
-    const isServedLast = (this.budget.isExhausted(address) || this.admission.isServedLast(address)) && !isProbe
+    const isServedLast = (this.budget.isExhausted(address) && !isProbe) || this.admission.isServedLast(address, isProbe)
     if (!isServedLast) return this.#begin(request, work)
     return inTurn(this.#servedLast, countedAddress(address), () => this.#begin(request, work))
   }

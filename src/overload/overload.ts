@@ -19,7 +19,10 @@
 import type { ResourceName } from '../shared/protocol/urls.ts'
 
 /** `aside` belongs to no order under way; `ongoing` does, or costs no more than the refusal would. */
-export type WorkClass = 'new' | 'aside' | 'ongoing'
+export type WorkClass = 'new' | 'aside' | 'ongoing' | 'probe'
+
+/** Beside ACME there are health and metrics: `probe`. */
+export type LimitedResource = ResourceName | 'probe'
 
 export const WORK_CLASS = {
   newAccount: 'new',
@@ -39,13 +42,15 @@ export const WORK_CLASS = {
   // A key that is in the wrong hands does not wait.
   revokeCert: 'ongoing',
   crl: 'ongoing',
-} as const satisfies Record<ResourceName, WorkClass>
+  probe: 'probe',
+} as const satisfies Record<LimitedResource, WorkClass>
 
 /** Pressure from which on requests of a class are refused: to an address that takes its share, and to one that takes far more. */
 const REFUSED_FROM = {
   new: { fair: 1, heavy: 0.5 },
   aside: { fair: 2, heavy: 0.75 },
   ongoing: { fair: 10, heavy: 1 },
+  probe: { fair: Number.POSITIVE_INFINITY, heavy: 0.5 },
 } as const satisfies Record<WorkClass, { fair: number; heavy: number }>
 
 /** Requests of an order from its beginning to its certificate, when nothing is polled twice. */
@@ -64,7 +69,7 @@ export function newOrdersBeside(ongoing: number): number {
   return 1 + Math.floor(ongoing / (REQUESTS_OF_AN_ORDER + 1))
 }
 
-export function isTurnedAway(pressure: number, resource: ResourceName, isHeavy: boolean): boolean {
+export function isTurnedAway(pressure: number, resource: LimitedResource, isHeavy: boolean): boolean {
   const { fair, heavy } = REFUSED_FROM[WORK_CLASS[resource]]
   return pressure > (isHeavy ? heavy : fair)
 }

@@ -31,16 +31,20 @@ export type RequireFreshCaa = (requester: Requester, order: Order, now: Date) =>
 /** A name server that is away is often back within a minute, and an order lives for days. */
 const LOOKUP_RETRY_SECONDS = 60
 const BUSY_RETRY_SECONDS = 5
+/** Reads of all requests share a queue, which one order of many names must not fill. */
+const READ_AT_ONCE = 8
 
 export function createCaaFreshness(authorizations: Pick<AuthorizationStore, 'find'>, ask: AskForCaa): RequireFreshCaa {
   async function recheck(requester: Requester, order: Order, now: Date): Promise<void> {
-    const found = await Promise.all(
-      order.authorizationIds.map((authorizationId) => authorizations.find({ requester, authorizationId })),
-    )
-    const subjects = found.flatMap((result) => {
-      const authorization = unlessStale(result)
-      return authorization ? staleSubject(authorization, now) : []
-    })
+    const subjects: CaaSubject[] = []
+    for (let begin = 0; begin < order.authorizationIds.length; begin += READ_AT_ONCE) {
+      const ids = order.authorizationIds.slice(begin, begin + READ_AT_ONCE)
+      const found = await Promise.all(ids.map((authorizationId) => authorizations.find({ requester, authorizationId })))
+      for (const result of found) {
+        const authorization = unlessStale(result)
+        if (authorization) subjects.push(...staleSubject(authorization, now))
+      }
+    }
     if (subjects.length === 0) return
     const findings = await ask({ accountId: order.accountId, orderId: order.id, subjects })
     if (!findings)

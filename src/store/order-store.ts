@@ -156,6 +156,9 @@ type Created = MadeOrder | { equal: string } | StaleAccount | typeof ALREADY_REP
 
 type CreateResult = MadeOrder | StaleAccount | typeof ALREADY_REPLACED
 
+/** Of one flush: ten orders of a hundred names write a thousand rows. */
+const MAX_BATCH_AUTHORIZATIONS = 1_000
+
 /** An equal order that is finalized between the two look-ups gives up its claim, so one more try makes a new one. */
 const CREATE_ATTEMPTS = 3
 
@@ -171,7 +174,10 @@ export function createOrderStore(db: Database): OrderStore {
         return commands.map((command) => created(command, claims.get(claimKeyOf(command))))
       },
       // Commands with one claim go one after the other: a statement can insert or update a row only once.
-      { keyOf: claimKeyOf },
+      {
+        keyOf: claimKeyOf,
+        weight: { of: ({ authorizations }) => authorizations.length, most: MAX_BATCH_AUTHORIZATIONS },
+      },
     )
   const make = {
     original: createWith(CREATE.original, false),

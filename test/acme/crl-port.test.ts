@@ -2,10 +2,13 @@
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
+import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { parseCertificate } from '../../src/shared/pki/certificate.ts'
 import { closeConnections, type Responder, registeredClient, send, startResponder } from '../support/acme-client.ts'
 import { startEmbedded } from '../support/embedded.ts'
@@ -60,6 +63,38 @@ describe('crl.http_port', { timeout: 120_000 }, () => {
       new RegExp(`cannot listen on 127.0.0.1:${port}: it is in use`),
     )
   })
+})
+
+test('the connections of both ports are bounded together, and those refused are counted', {
+  timeout: 120_000,
+}, async () => {
+  const port = await freePort()
+  const overload = { max_connections: 40 }
+  const service = await startTestService({
+    config: { server: { overload, workers: 1 }, crl: { enabled: true, http_port: port } },
+  })
+  const mainPort = Number(new URL(service.baseUrl).port)
+  const sockets: Socket[] = []
+  let closed = 0
+  try {
+    for (const to of [mainPort, port])
+      for (let i = 0; i < 30; i++) {
+        const socket = connect({ host: '127.0.0.1', port: to }).on('error', () => undefined)
+        socket.resume().on('close', () => closed++)
+        sockets.push(socket)
+        await once(socket, 'connect')
+      }
+    await sleep(500)
+    assert.ok(closed >= 20, `${closed} of 60 were closed`)
+    for (const socket of sockets) socket.destroy()
+    await sleep(500)
+    const { text } = await send({ method: 'GET', url: `${service.baseUrl}/metrics` })
+    const [, refused] = /requests_shed_total\{reason="connections"\} (\d+)/.exec(text) ?? []
+    assert.ok(Number(refused) >= 20, `${refused} are reported`)
+  } finally {
+    closeConnections()
+    await service.dispose()
+  }
 })
 
 test('the TLS certificate of the service itself names no CRL', { timeout: 120_000 }, async () => {

@@ -258,6 +258,18 @@ describe('a perspective refuses', () => {
       assert.ok(!JSON.stringify(json).includes(BEARER))
     })
   }
+  test('a stranger without a line in the log, unless it shows everything', async (t) => {
+    const lines: string[] = []
+    const log = pino({ level: 'info' }, { write: (line) => void lines.push(line) })
+    const logged = await startPerspective(configOf({}), '1.0', log)
+    t.after(() => logged.stop(0))
+    await ask(logged, good, { token: 'wrong' })
+    await ask(logged, good, { path: '/' })
+    assert.deepEqual(
+      lines.map((line) => (JSON.parse(line) as { status: number }).status),
+      [404],
+    )
+  })
   const rows: [string, Asked, number][] = [
     ['another path', { path: '/' }, 404],
     ['another method', { method: 'PUT' }, 405],

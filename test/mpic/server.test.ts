@@ -2,7 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import type { IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
+import { connect as connectTcp, type Socket } from 'node:net'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { connect } from 'node:tls'
@@ -48,6 +50,42 @@ describe('the server of a perspective', () => {
         .end(body)
     })
   }
+
+  test('takes 64 connections of an address that has shown no token, and any number once it has', async (t) => {
+    const guarded = await startPerspectiveServer({
+      ...{ bind: '127.0.0.1', port: 0, cert: certificate.cert, key: certificate.key },
+      ...{ clientCa: undefined, tokens: ['known'], code: 'here' },
+      check: () => Promise.reject(new Busy('no room')),
+      onAnswered: () => undefined,
+      onFault: (error) => faults.push(error),
+    })
+    const sockets: Socket[] = []
+    t.after(async () => {
+      for (const socket of sockets) socket.destroy()
+      await guarded.close(0)
+    })
+    let closed = 0
+    const opened = async (count: number) => {
+      for (let i = 0; i < count; i++) {
+        const socket = connectTcp({ host: '127.0.0.1', port: guarded.port }).on('error', () => undefined)
+        socket.resume().on('close', () => closed++)
+        sockets.push(socket)
+        await once(socket, 'connect')
+      }
+      await sleep(200)
+    }
+    await opened(80)
+    assert.equal(closed, 16)
+    sockets[0]?.destroy()
+    await sleep(200)
+    const headers = { authorization: 'Bearer known' }
+    const where = { host: '127.0.0.1', port: guarded.port, ca: certificate.cert, agent: false, path: '/', headers }
+    const [response] = (await once(httpsRequest(where).end(), 'response')) as [IncomingMessage]
+    assert.equal(response.resume().statusCode, 404)
+    closed = 0
+    await opened(80)
+    assert.equal(closed, 0)
+  })
 
   test('answers what fails behind a whole body, and reports what is its own fault', async () => {
     failure = new Busy('no room')

@@ -6,6 +6,7 @@ import { appendFileSync, chmodSync, existsSync, readFileSync, rmSync, statSync, 
 import { createServer } from 'node:net'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { verifyAuditChain } from '../../signer/audit/verify.ts'
 import type { CaBackend } from '../../src/ca/backend.ts'
@@ -357,6 +358,33 @@ describe('starting and stopping', () => {
     await backend.close()
     await daemon.stop()
     rmSync(files.folder, { recursive: true })
+  })
+
+  test('a certificate refused for the rate leaves its serial number free', async () => {
+    const files = writeSignerFiles({ default: authority }, '', '{ max_signatures_per_second: 1 }')
+    const daemon = await startDaemon(files.config)
+    const backend = createSignerBackend({ socketPath: files.socket, secret: files.secret })
+    const sign = (tbs: Buffer) => backend.signCertificate('default', tbs, { timeoutMs, requester: 'x' })
+    const serialNumber = Buffer.from('4123456789abcdef0123456789abcdef', 'hex')
+    const other = leafTbs(authority, { serialNumber, dnsNames: ['other.example.org'] })
+    const isSigned = () =>
+      sign(other).then(
+        () => true,
+        (error: CaError) => {
+          assert.ok(error.retryable, error.message)
+          return false
+        },
+      )
+    try {
+      const many = Array.from({ length: 30 }, () => sign(leafTbs(authority)))
+      const outcomes = await Promise.allSettled([...many, sign(leafTbs(authority, { serialNumber }))])
+      assert.equal(outcomes.at(-1)?.status, 'rejected')
+      while (!(await isSigned())) await sleep(100)
+    } finally {
+      await backend.close()
+      await daemon.stop()
+      rmSync(files.folder, { recursive: true })
+    }
   })
 
   test('names the key that leads to a folder that is not there', () =>

@@ -50,6 +50,8 @@ export interface CommandTraits<C> {
   keyOf?: ((command: C) => string) | undefined
   /** Whether the caller no longer waits. Such a command is dropped unless it is under way. */
   isGone?: ((command: C) => boolean) | undefined
+  /** What a command adds to its flush, which has `most` of it at most, or one command alone. */
+  weight?: { of(command: C): number; most: number } | undefined
 }
 
 interface Waiting<C, R> {
@@ -123,9 +125,9 @@ export class Batcher<C, R> {
     this.#isAsked = false
     if (this.#options.isGone) this.#dropGone(this.#options.isGone)
     if (this.#waiting.length === 0) return
-    const { maxBatch } = this.#options
-    const batch = this.#waiting.length <= maxBatch ? this.#waiting : this.#waiting.slice(0, maxBatch)
-    this.#waiting = this.#waiting.length <= maxBatch ? [] : this.#waiting.slice(maxBatch)
+    const size = this.#nextSize()
+    const batch = this.#waiting.length <= size ? this.#waiting : this.#waiting.slice(0, size)
+    this.#waiting = this.#waiting.length <= size ? [] : this.#waiting.slice(size)
     this.#running++
     this.#movedAt = performance.now()
     void this.#execute(batch).finally(() => {
@@ -134,6 +136,19 @@ export class Batcher<C, R> {
       this.#ask()
     })
     this.#ask()
+  }
+
+  #nextSize(): number {
+    const { weight, maxBatch } = this.#options
+    if (!weight) return maxBatch
+    let size = 0
+    let total = 0
+    for (const { command } of this.#waiting) {
+      total += weight.of(command)
+      if (size === maxBatch || (size > 0 && total > weight.most)) break
+      size++
+    }
+    return size
   }
 
   #dropGone(isGone: (command: C) => boolean): void {

@@ -45,7 +45,7 @@ function aFront(
     proxy: { enabled: false, trustedProxies: [], forwardedForHeader: '', forwardedProtoHeader: '' },
     scheme: 'http',
     securityHeaders: { http: [], https: [] },
-    metricsPath: nothing,
+    metricsPath: () => '/metrics',
     health: () => assert.fail('nobody asks'),
     crl: undefined,
     exposition: () => assert.fail('nobody asks'),
@@ -122,6 +122,26 @@ for (const status of [401, 403])
     for (let i = 0; i < 1000 && !overload.isHeldBack(ADDRESS); i++) await front.handle(aRequest().http)
     assert.equal(overload.isHeldBack(ADDRESS), true)
   })
+
+describe('a flood of probes', () => {
+  for (const path of ['/livez', '/metrics'])
+    test(`${path}: it is refused on an overloaded thread, and an ordinary prober is answered`, () => {
+      const { front, admission } = aFront(1000)
+      let now = performance.now()
+      for (let i = 0; i < 50; i++) admission.began('order')
+      const tick = () => {
+        now += 50
+        admission.tick(now, 0, 1)
+      }
+      for (let i = 0; i < 60; i++) tick()
+      const asked = (from: string) => front.admit(aRequest(path, from).http)
+      for (let i = 0; i < 1000; i++) asked(ADDRESS)
+      for (let i = 0; i < 80; i++) assert.equal(asked(`192.0.2.${2 + (i % 8)}`), undefined)
+      tick()
+      assert.notEqual(asked(ADDRESS), undefined)
+      assert.equal(asked('192.0.2.2'), undefined)
+    })
+})
 
 describe('where requests queue', () => {
   const ORDER = '/order/1'

@@ -8,6 +8,8 @@ import type { EpisodeFacts } from '../../../src/overload/overload-episode.ts'
 
 const TARGET_MS = 100
 
+type Asked = 'newOrder' | 'order' | 'directory' | 'probe'
+
 function admission() {
   const said: string[] = []
   const counted: Record<string, number> = {}
@@ -43,11 +45,11 @@ function admission() {
     for (let i = 0; i < count; i++) subject.ended('order')
   }
   /** As a front does. */
-  const come = (resource: 'newOrder' | 'order' | 'directory', address: string) => {
+  const come = (resource: Asked, address: string) => {
     if (subject.isOverloaded) ask(resource, address)
-    else if (subject.isWatching && subject.isSample()) subject.count(address)
+    else if (subject.isWatching && subject.isSample()) subject.count(address, resource === 'probe')
   }
-  const ask = (resource: 'newOrder' | 'order' | 'directory', address = '192.0.2.1') => subject.refuse(resource, address)
+  const ask = (resource: Asked, address = '192.0.2.1') => subject.refuse(resource, address)
   return { subject, ticks, begin, end, ask, come, said, counted, began }
 }
 
@@ -188,6 +190,32 @@ describe('admission', () => {
     end(240)
     ticks(40)
     assert.equal(subject.isServedLast('192.0.2.66'), false)
+  })
+
+  test('a flood of probes is refused, and neither an ordinary prober nor an address that is heavy by other requests', () => {
+    const { ticks, begin, come, ask } = admission()
+    const tick = () => {
+      for (let i = 0; i < 100; i++) come('probe', '192.0.2.66')
+      for (let i = 0; i < 100; i++) come('directory', '192.0.2.77')
+      for (let other = 1; other <= 8; other++) for (let i = 0; i < 5; i++) come('order', `192.0.2.${other}`)
+      ticks(1, { answered: 2 * TICK_MS, utilization: 1 })
+    }
+    begin(240)
+    for (let i = 0; i < 20; i++) tick()
+    assert.deepEqual([ask('probe', '192.0.2.66')?.reason, ask('probe', '192.0.2.66')?.isLate], ['heavy_address', true])
+    assert.equal(ask('order', '192.0.2.77')?.reason, 'heavy_address')
+    for (const prober of ['192.0.2.1', '192.0.2.77', '192.0.2.99']) assert.equal(ask('probe', prober), undefined)
+  })
+
+  test('probes of all are answered when nothing comes back from the database', () => {
+    const { ticks, begin, come, ask } = admission()
+    begin(50)
+    for (let i = 0; i < 60; i++) {
+      if (i % 20 === 0) for (const prober of ['192.0.2.1', '192.0.2.2']) come('probe', prober)
+      ticks(1)
+    }
+    assert.equal(ask('order')?.reason, 'delay')
+    for (let i = 0; i < 20; i++) assert.equal(ask('probe'), undefined)
   })
 
   test('more refusals than a thread can make in passing go out late', () => {

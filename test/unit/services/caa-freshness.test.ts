@@ -74,6 +74,23 @@ describe('CAA at finalize', () => {
     const { check } = setUp([anAuthorization('192.0.2.1')], undefined)
     assert.equal(check(), undefined)
   })
+  test('authorizations of a long order are read eight at a time', async () => {
+    const names = Array.from({ length: 100 }, (_, i) => anAuthorization(`${i}.example`, { attempts: checked(1) }))
+    let reading = 0
+    let most = 0
+    const find = async ({ authorizationId }: { authorizationId: string }) => {
+      most = Math.max(most, ++reading)
+      await new Promise(setImmediate)
+      reading--
+      return names.find(({ id }) => id === authorizationId)
+    }
+    const order = {
+      identifiers: names.map(({ identifier }) => identifier),
+      authorizationIds: names.map(({ id }) => id),
+    }
+    await createCaaFreshness({ find }, () => assert.fail('all are fresh'))(REQUESTER, order as unknown as Order, NOW)
+    assert.equal(most, 8)
+  })
   test('a challenge that was accepted unseen met no method', async () => {
     const attempts = { 'http-01': { status: 'valid', tries: 0, accepted: true } } as const
     const { asked, check } = setUp([anAuthorization('a.example', { attempts })], [GOOD])

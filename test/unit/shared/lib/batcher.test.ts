@@ -52,6 +52,21 @@ test('neither a batch nor the number of flushes at once exceeds its bound', asyn
   assert.ok(peak <= 2 && largest <= 4, `${peak} flushes of up to ${largest}`)
 })
 
+test('a batch weighs no more than its bound, and one command that weighs more goes alone', async () => {
+  const batches: number[][] = []
+  const batched = batchedBy<number, number>(
+    async (commands) => {
+      batches.push([...commands])
+      return [...commands]
+    },
+    OPTIONS,
+    { weight: { of: (command) => command, most: 10 } },
+  )
+  const weights = [6, 4, 1, 12, 5, 1, 1, 1, 1]
+  assert.deepEqual(await Promise.all(weights.map(batched)), weights)
+  assert.deepEqual(batches, [[6, 4], [1], [12], [5, 1, 1, 1], [1]])
+})
+
 test('one poisonous command fails alone', async () => {
   const batched = batchedBy<number, string>(async (commands) => {
     if (commands.includes(13)) throw new Error('13')
