@@ -6,8 +6,8 @@ import { complain, EXIT_USAGE } from './commands/run.ts'
 import { LIST_TEXTS, LONE_FLAGS, program } from './program.ts'
 
 /**
- * Flags may stand before the command (`chancery -c FILE --debug db status`), where the parser would take the word
- * behind a flag without a value for that value. Such flags are moved to the end.
+ * Flags may stand before the command (`chancery -c FILE --debug db status`), where the parser would
+ * take the word behind a flag without a value for that value. Such flags are moved to the end.
  */
 function flagsLast(argv: readonly string[]): string[] {
   return [...argv.filter((word) => !LONE_FLAGS.has(word)), ...argv.filter((word) => LONE_FLAGS.has(word))]

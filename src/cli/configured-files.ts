@@ -1,6 +1,7 @@
 /**
- * The files that a configuration names, looked at before anything is begun: whether they are there, can be read, and hold
- * what they should. Every message begins with the key. The CA key is for the signer alone and is not opened here.
+ * The files that a configuration names, looked at before anything is begun: whether they are there,
+ * can be read, and hold what they should. Every message begins with the key. The CA key is for the
+ * signer alone and is not opened here.
  */
 
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
@@ -17,7 +18,10 @@ export interface FileFindings {
   warnings: ConfigNotice[]
 }
 
-/** A key and its file; absent keys are null. `look` gives warnings, and throws what is wrong, in one sentence. */
+/**
+ * A key and its file; absent keys are null. `look` gives warnings, and throws what is wrong, in one
+ * sentence.
+ */
 interface NamedFile {
   key: string
   file: string | null

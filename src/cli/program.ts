@@ -1,7 +1,9 @@
 /**
- * The commands of chancery: names, options and examples as `--help` shows them, and the function behind each.
+ * The commands of chancery: names, options and examples as `--help` shows them, and the function
+ * behind each.
  *
- * A command's module is loaded when it is run: all of them and their libraries take ten times as long as help needs.
+ * A command's module is loaded when it is run: all of them and their libraries take ten times as
+ * long as help needs.
  */
 
 import sade, { type Sade } from 'sade'
@@ -14,7 +16,10 @@ import { type AdviceFlags, ANY, AT_ONCE, NO_EXPLANATION, type SelectionFlags } f
 import { run, runWithConfig } from './commands/run.ts'
 import type { DevFlags } from './commands/serve.ts'
 
-/** Flags without a value: where one stands before a word, the parser would take that word for its value (command-line.ts). */
+/**
+ * Flags without a value: where one stands before a word, the parser would take that word for its
+ * value (command-line.ts).
+ */
 export const LONE_FLAGS = new Set(['-v', '--version', '-h', '--help'])
 
 function lone(flag: string): string {
@@ -145,7 +150,10 @@ program
   .example('-c config.yaml crl rebuild')
   .action(runWithConfig(async (config) => (await import('./commands/crl.ts')).rebuildCrls(config)))
 
-/** Switches of the whole installation: the word that turns each on, the one that turns it off, and what `status` says. */
+/**
+ * Switches of the whole installation: the word that turns each on, the one that turns it off, and
+ * what `status` says.
+ */
 const SWITCHES = {
   maintenance: {
     stored: 'maintenance',
@@ -393,7 +401,10 @@ program
     ),
   )
 
-/** Words behind --allow. Where another flag takes several values, too, it is not said whose they are. */
+/**
+ * Words behind --allow. Where another flag takes several values, too, it is not said whose they
+ * are.
+ */
 function furtherIdentifiers({ _: words, profile, preapprove }: CredentialFlags & FurtherWords): string[] {
   if (words.length > 0 && (profile !== undefined || preapprove !== undefined))
     throw new UsageError(

@@ -10,7 +10,8 @@ const PERMISSIONS = 0o777
 
 /**
  * @param root values of the file, its variables replaced
- * @param variables variable behind a value, by formatted path: such a value does not stand in the file
+ * @param variables variable behind a value, by formatted path: such a value does not stand in the
+ *   file
  */
 export function openSecrets(root: unknown, variables: ReadonlyMap<string, string>, mode: number): Violation[] {
   if ((mode & READABLE_BY_OTHERS) === 0) return []

@@ -1,4 +1,6 @@
-/** The manual's table of settings and the JSON Schema for editors, rendered from the schema. Pure. */
+/**
+ * The manual's table of settings and the JSON Schema for editors, rendered from the schema. Pure.
+ */
 
 import { type SchemaNode, withoutNull } from '../shared/config-file/schema-node.ts'
 import { ABSENT_FEATURES } from './availability.ts'
@@ -19,7 +21,10 @@ interface Row {
   default: unknown
 }
 
-/** Rows of the same key in several groups, such as the time-out of every challenge method, are one row. */
+/**
+ * Rows of the same key in several groups, such as the time-out of every challenge method, are one
+ * row.
+ */
 interface SharedRow extends Row {
   /** The groups that have the key, by their default. */
   groups: Map<string, string[]>
@@ -83,7 +88,10 @@ function childRows(key: string, node: SchemaNode, values: unknown): Row[] {
   return unifyRows(key, rows)
 }
 
-/** The keys `key.group.x` that say the same in several groups become `key.*.x`, in front of the first of these groups. */
+/**
+ * The keys `key.group.x` that say the same in several groups become `key.*.x`, in front of the
+ * first of these groups.
+ */
 function unifyRows(key: string, rows: readonly Row[]): Row[] {
   const alike = groupBy(rows, (row) => {
     const [, , name, ...deeper] = row.key.slice(key.length).split('.')

@@ -1,11 +1,17 @@
-/** The parsed file brought into the shape that the schema checks, and the same without what is wrong with it. */
+/**
+ * The parsed file brought into the shape that the schema checks, and the same without what is wrong
+ * with it.
+ */
 
 import type { Path } from '../shared/config-file/notice.ts'
 import { isSection, type Section, withSections } from '../shared/config-file/sections.ts'
 import { REFERENCE } from './reference.ts'
 import { ConfigSchema } from './schema.ts'
 
-/** Stand-ins for required keys, so that the other keys can be judged when one of these is wrong or missing. */
+/**
+ * Stand-ins for required keys, so that the other keys can be judged when one of these is wrong or
+ * missing.
+ */
 const STAND_INS: readonly [Path, string][] = [
   [['server', 'external_url'], 'https://acme.invalid'],
   [['database', 'database'], 'stand-in'],
@@ -19,7 +25,10 @@ export function arrange(root: Section): Section {
   return filled
 }
 
-/** The reference lets anything stand under `ca` for plug-ins to read; here only an `ext:` backend gets that. */
+/**
+ * The reference lets anything stand under `ca` for plug-ins to read; here only an `ext:` backend
+ * gets that.
+ */
 function gatherExtensionSettings(ca: Section): Section {
   const { _comment, ...rest } = ca
   if (typeof rest['backend'] !== 'string' || !rest['backend'].startsWith('ext:')) return rest
@@ -34,7 +43,10 @@ function gatherExtensionSettings(ca: Section): Section {
 /** Upper bound of rounds below: each takes out at least one key or goes one level up. */
 const MAX_ROUNDS = 20
 
-/** A copy that the schema accepts: keys with an error are taken out, whole lists for an entry, stand-ins put in. */
+/**
+ * A copy that the schema accepts: keys with an error are taken out, whole lists for an entry,
+ * stand-ins put in.
+ */
 export function withoutFaults(raw: Section): Section {
   let value = raw
   for (let round = 0; round < MAX_ROUNDS; round++) {
@@ -53,7 +65,10 @@ export function withoutFaults(raw: Section): Section {
 export const withStandIns = (root: Section): Section =>
   STAND_INS.reduce((value, [path, standIn]) => withDefault(value, path, standIn), root)
 
-/** Takes out the key, the list around an entry, or, when the key is not there, the section around it. */
+/**
+ * Takes out the key, the list around an entry, or, when the key is not there, the section around
+ * it.
+ */
 function without(root: Section, path: Path): Section {
   const [head, ...rest] = path
   if (typeof head !== 'string' || !Object.hasOwn(root, head)) return root

@@ -1,4 +1,6 @@
-/** `chancery account allow`, `disallow` and `allowed`: the identifiers that one account may ask for. */
+/**
+ * `chancery account allow`, `disallow` and `allowed`: the identifiers that one account may ask for.
+ */
 
 import type { Config } from '../../config/schema.ts'
 import { type AllowedIdentifier, parseAllowedIdentifier } from '../../domain/allowlist.ts'

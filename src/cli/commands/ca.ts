@@ -15,7 +15,10 @@ import type { GlobalOptions } from './option-values.ts'
 const TIMEOUT_MS = 5_000
 const STOP_TIMEOUT_MS = 15_000
 
-/** @returns 0: every issuer has signed. @throws Error in a plain sentence when the signer does not start or sign */
+/**
+ * @returns 0: every issuer has signed. @throws Error in a plain sentence when the signer does not
+ *   start or sign
+ */
 export async function testSign(options: GlobalOptions): Promise<number> {
   const config = await signerConfig(options)
   const { log } = createLogger({ ...config.logging, level: 'CRITICAL' }, 'main', false)
@@ -25,7 +28,8 @@ export async function testSign(options: GlobalOptions): Promise<number> {
     console.log(`signer: ${socket}`)
     return 0
   }
-  // A signer of its own must not write to the audit chain of one that may be running with the same files.
+  // A signer of its own must not write to the audit chain of one that may be running with the same
+  // files.
   const scratch = mkdtempSync(path.join(tmpdir(), 'chancery-test-sign-'))
   try {
     const signer = { ...config.ca.signer, audit_file: path.join(scratch, 'audit.jsonl') }

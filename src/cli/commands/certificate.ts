@@ -1,11 +1,13 @@
 /**
- * `chancery certificate import`: records certificates that the database has forgotten, from the certificates themselves.
+ * `chancery certificate import`: records certificates that the database has forgotten, from the
+ * certificates themselves.
  *
- * A database that was restored to an earlier time lacks what was issued since. Such a certificate is valid all the same, and
- * the audit chain of the signer holds its serial number and its names, but not the certificate; whoever uses it has it. What one
- * of our issuers has signed was issued here: its signature is all the proof that is needed, and all that a row says, but
- * for the account, stands in it. From then on its holder, and an account that it is given to, can revoke it, and it has its
- * CRL entry and its renewal information.
+ * A database that was restored to an earlier time lacks what was issued since. Such a certificate
+ * is valid all the same, and the audit chain of the signer holds its serial number and its names,
+ * but not the certificate; whoever uses it has it. What one of our issuers has signed was issued
+ * here: its signature is all the proof that is needed, and all that a row says, but for the
+ * account, stands in it. From then on its holder, and an account that it is given to, can revoke
+ * it, and it has its CRL entry and its renewal information.
  */
 
 import { readFileSync } from 'node:fs'
@@ -20,7 +22,10 @@ import { createIssuanceStore, type IssuanceStore } from '../../store/issuance-st
 import { CommandError, UsageError } from './errors.ts'
 import { withDatabase } from './operator-database.ts'
 
-/** @param accountId whose they are; undefined: nobody's, and revoked with their own keys or by who controls their names */
+/**
+ * @param accountId whose they are; undefined: nobody's, and revoked with their own keys or by who
+ *   controls their names
+ */
 export async function importCertificates(
   config: Config,
   files: readonly string[],
@@ -59,7 +64,10 @@ interface Stores {
   certificates: Pick<ReturnType<typeof createCertificateStore>, 'findBySerial'>
 }
 
-/** @returns what became of it, in a word. @throws CommandError when another certificate has its serial number */
+/**
+ * @returns what became of it, in a word. @throws CommandError when another certificate has its
+ *   serial number
+ */
 async function importOne(
   { store, issuance, certificates }: Stores,
   { der, tbs, tbsDer }: Certificate,

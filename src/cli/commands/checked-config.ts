@@ -1,4 +1,7 @@
-/** A configuration with the files it names, as a command that runs until a signal needs it; and `--validate-only`, which ends there. */
+/**
+ * A configuration with the files it names, as a command that runs until a signal needs it; and
+ * `--validate-only`, which ends there.
+ */
 
 import type { Config } from '../../config/schema.ts'
 import { PERSPECTIVE_SECTIONS } from '../../main/perspective-service.ts'
@@ -33,7 +36,10 @@ export async function signerConfig(options: GlobalOptions): Promise<Config> {
   return config
 }
 
-/** Prints what the configuration says in short. @returns the exit code. @throws CommandError with every fault */
+/**
+ * Prints what the configuration says in short. @returns the exit code. @throws CommandError with
+ * every fault
+ */
 export async function validateOnly(options: GlobalOptions, scope: Scope): Promise<number> {
   if (scope === 'perspective') {
     await perspectiveConfig(options)

@@ -11,8 +11,10 @@ export async function loadConfigFile(file: string | undefined, development = fal
 }
 
 /**
- * @param development `--dev`: rules that only keep a service from starting do not hold; nor do they for those others.
- * @param warnings `said` on standard error, for commands that are about the configuration; the others have their own matter.
+ * @param development `--dev`: rules that only keep a service from starting do not hold; nor do they
+ *   for those others.
+ * @param warnings `said` on standard error, for commands that are about the configuration; the
+ *   others have their own matter.
  * @throws CommandError with every fault of the file, one a line
  */
 export async function readConfigFile(
@@ -39,7 +41,10 @@ function warn(warnings: readonly ConfigWarning[]): void {
   if (warnings.length > 0) process.stderr.write(`${formatErrors(warnings).replace(/^/gm, 'warning: ')}\n`)
 }
 
-/** @param sections that the command reads; the others may be missing. @throws CommandError with every fault in them */
+/**
+ * @param sections that the command reads; the others may be missing. @throws CommandError with
+ *   every fault in them
+ */
 export async function readConfigSections(file: string | undefined, sections: readonly string[]): Promise<Config> {
   const loaded = await loadConfig(nameOf(file), process.env, { sections })
   if (!loaded.ok) throw new CommandError(complaint(nameOf(file), loaded.errors))

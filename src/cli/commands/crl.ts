@@ -1,4 +1,7 @@
-/** `chancery crl rebuild`: asks the running service for new lists and waits until they are published. */
+/**
+ * `chancery crl rebuild`: asks the running service for new lists and waits until they are
+ * published.
+ */
 
 import type { Config } from '../../config/schema.ts'
 import { crlName } from '../../domain/crl-shard.ts'
@@ -7,7 +10,9 @@ import type { Statement } from '../../store/database.ts'
 import { withDatabase } from './operator-database.ts'
 
 const LIVE: Statement = { name: 'live-instances', text: 'SELECT id FROM live_instances() AS id LIMIT 1' }
-/** A list of millions of entries takes a minute, and one that is being built comes to its end first. */
+/**
+ * A list of millions of entries takes a minute, and one that is being built comes to its end first.
+ */
 const WAIT_MS = 300_000
 const LOOK_MS = 200
 /** A short list is there before anybody wonders. */
@@ -30,7 +35,9 @@ export async function rebuildCrls(config: Config): Promise<number> {
   })
 }
 
-/** Of every list that is still kept up: one whose time is over belongs to an issuer that is gone. */
+/**
+ * Of every list that is still kept up: one whose time is over belongs to an issuer that is gone.
+ */
 async function newLists(store: CrlStore, requestedAt: Date): Promise<PublishedCrl[]> {
   const startedAt = performance.now()
   const told = createStory()

@@ -18,7 +18,9 @@ interface ProfileFile {
   profile: CsrProfile
 }
 
-/** @param file YAML or JSON, an object with `name`, `profile_data` and, when wanted, `description` */
+/**
+ * @param file YAML or JSON, an object with `name`, `profile_data` and, when wanted, `description`
+ */
 export async function createProfile(config: Config, file: string): Promise<number> {
   const { name, description, data, profile } = await readProfileFile(file)
   return withDatabase(config, async (db) => {

@@ -1,4 +1,6 @@
-/** `chancery eab list`: pages of the credentials of external account binding, a line each or JSON. */
+/**
+ * `chancery eab list`: pages of the credentials of external account binding, a line each or JSON.
+ */
 
 import type { Config } from '../../config/schema.ts'
 import { renderTimestamp } from '../../shared/protocol/timestamp.ts'

@@ -1,4 +1,6 @@
-/** `chancery eab create` and `revoke`: credentials of external account binding (RFC 8555 §7.3.4). */
+/**
+ * `chancery eab create` and `revoke`: credentials of external account binding (RFC 8555 §7.3.4).
+ */
 
 import type { Config } from '../../config/schema.ts'
 import { normalizeAllowedIdentifier } from '../../domain/allowlist.ts'

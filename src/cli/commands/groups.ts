@@ -1,4 +1,6 @@
-/** Commands of two words (`db status`): what is said when the second word is missing, or is none. */
+/**
+ * Commands of two words (`db status`): what is said when the second word is missing, or is none.
+ */
 
 export interface IncompleteCommand {
   group: string

@@ -1,6 +1,8 @@
 /**
- * `chancery inspect certificates | orders | accounts`: pages of what the database holds, by filters, as a table or JSON. The next
- * page is asked for with `--after`, by what the page before ends with.
+ * `chancery inspect certificates
+ * orders
+ * accounts`: pages of what the database holds, by filters, as a table or JSON. The next page is
+ * asked for with `--after`, by what the page before ends with.
  */
 
 import type { Config } from '../../config/schema.ts'

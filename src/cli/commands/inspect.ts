@@ -1,4 +1,8 @@
-/** `chancery inspect order | certificate | account`: what the database knows of one of them, as text or JSON. */
+/**
+ * `chancery inspect order
+ * certificate
+ * account`: what the database knows of one of them, as text or JSON.
+ */
 
 import { createHash } from 'node:crypto'
 import type { Config } from '../../config/schema.ts'
@@ -188,7 +192,10 @@ async function reportAccount(store: InspectStore, id: string): Promise<Report | 
   }
 }
 
-/** `name  value` lines; members of a list and of an object stand indented below their name. What is absent is left out. */
+/**
+ * `name  value` lines; members of a list and of an object stand indented below their name. What is
+ * absent is left out.
+ */
 function renderText(report: Report, indent = ''): string {
   const members = Object.entries(report).filter(([, value]) => value !== null && value !== undefined)
   const width = Math.max(...members.map(([name]) => name.length))

@@ -1,5 +1,6 @@
 /**
- * How the commands show a page of a long list: as lines or JSON, with the next page's `--after` on standard error.
+ * How the commands show a page of a long list: as lines or JSON, with the next page's `--after` on
+ * standard error.
  */
 
 import type { Config } from '../../config/schema.ts'
@@ -62,7 +63,9 @@ export async function printPage<T>(config: Config, flags: PageFlags, list: List<
 /** 128 and the number of SIGINT, as shells have it. */
 const INTERRUPTED = 130
 
-/** As far as the list goes, or until Ctrl-C; how far it has come stands in one line of a terminal. */
+/**
+ * As far as the list goes, or until Ctrl-C; how far it has come stands in one line of a terminal.
+ */
 async function search<T>(
   read: ReadPage<T>,
   after: string | undefined,

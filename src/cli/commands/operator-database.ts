@@ -1,4 +1,7 @@
-/** The database as the operator's commands use it: one connection, no hurry, closed whatever happens. */
+/**
+ * The database as the operator's commands use it: one connection, no hurry, closed whatever
+ * happens.
+ */
 
 import type { Config } from '../../config/schema.ts'
 import { databaseSettings } from '../../main/settings/server.ts'

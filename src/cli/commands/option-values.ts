@@ -1,4 +1,7 @@
-/** Options that several commands take, and what they may hold: checked, with the flag in every complaint. */
+/**
+ * Options that several commands take, and what they may hold: checked, with the flag in every
+ * complaint.
+ */
 
 import { isUuid } from '../../shared/lib/uuid.ts'
 import { parseTimestamp } from '../../shared/protocol/timestamp.ts'

@@ -1,6 +1,9 @@
 /** The options of `chancery renewal advise` and `renewal clear`. */
 
-/** What an option says when it is not given; an empty text would be a shell variable that was not set. */
+/**
+ * What an option says when it is not given; an empty text would be a shell variable that was not
+ * set.
+ */
 export const ANY = 'any'
 export const AT_ONCE = 'at once'
 export const NO_EXPLANATION = 'none'

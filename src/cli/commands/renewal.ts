@@ -1,4 +1,7 @@
-/** `chancery renewal advise` and `renewal clear`: "renew now" for a set of certificates (RFC 9773 §4.2). */
+/**
+ * `chancery renewal advise` and `renewal clear`: "renew now" for a set of certificates (RFC 9773
+ * §4.2).
+ */
 
 import type { Config } from '../../config/schema.ts'
 import { advisedWindow } from '../../domain/renewal-window.ts'

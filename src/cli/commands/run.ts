@@ -1,4 +1,7 @@
-/** How a command ends: what it returns or throws becomes an exit code and plain lines on standard error. */
+/**
+ * How a command ends: what it returns or throws becomes an exit code and plain lines on standard
+ * error.
+ */
 
 import type { Config } from '../../config/schema.ts'
 import type { Scope } from './checked-config.ts'
@@ -10,8 +13,8 @@ export const EXIT_USAGE = 2
 
 /**
  * A command as the parser calls it.
- * @param words `further`: the command reads what stands behind the arguments it names; otherwise a flag that such a word may have
- *   been meant for, or `named`.
+ * @param words `further`: the command reads what stands behind the arguments it names; otherwise a
+ *   flag that such a word may have been meant for, or `named`.
  * @param scope what of the configuration the command reads
  */
 export function run<A extends [...string[], GlobalOptions]>(
@@ -44,7 +47,8 @@ export function run<A extends [...string[], GlobalOptions]>(
 
 /**
  * The same for a command that begins with the configuration, whose warnings are left to `serve`.
- * @param command gets it before what the parser gives: the arguments that the command names, and the options.
+ * @param command gets it before what the parser gives: the arguments that the command names, and
+ *   the options.
  */
 export function runWithConfig<A extends (string | GlobalOptions)[]>(
   command: (config: Config, ...args: A) => Promise<number>,

@@ -1,4 +1,7 @@
-/** `chancery db search-indexes`: the indexes that lists by name, issuer and contact go along, made or dropped while the service runs. */
+/**
+ * `chancery db search-indexes`: the indexes that lists by name, issuer and contact go along, made
+ * or dropped while the service runs.
+ */
 
 import type { Config } from '../../config/schema.ts'
 import { createCsrProfileStore } from '../../store/csr-profile-store.ts'

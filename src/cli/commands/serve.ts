@@ -1,4 +1,7 @@
-/** `chancery serve`: the service of a configuration, or with --dev and without one the embedded mode. */
+/**
+ * `chancery serve`: the service of a configuration, or with --dev and without one the embedded
+ * mode.
+ */
 
 import path from 'node:path'
 import type { Config } from '../../config/schema.ts'

@@ -1,4 +1,7 @@
-/** `chancery maintenance …` and `chancery signing …`: the switches that every instance on this database follows. */
+/**
+ * `chancery maintenance …` and `chancery signing …`: the switches that every instance on this
+ * database follows.
+ */
 
 import type { Config } from '../../config/schema.ts'
 import type { ServerSwitch } from '../../domain/server-switch.ts'
@@ -28,7 +31,8 @@ const WORDS: Record<ServerSwitch, SwitchWords> = {
 
 /** @param on undefined only tells how it stands */
 export async function throwSwitch(config: Config, name: ServerSwitch, on: boolean | undefined): Promise<number> {
-  // Not withDatabase: whoever has to stop signing can, also between two releases and their schemas, and knows soon whether he has.
+  // Not withDatabase: whoever has to stop signing can, also between two releases and their schemas,
+  // and knows soon whether he has.
   const db = openDatabase(databaseSettings(config, 1), () => {})
   try {
     const settings = createServerSettings(db)

@@ -1,4 +1,7 @@
-/** `chancery terms accept`: agreements to the terms of service that were given by another way than the protocol. */
+/**
+ * `chancery terms accept`: agreements to the terms of service that were given by another way than
+ * the protocol.
+ */
 
 import type { Config } from '../../config/schema.ts'
 import { isUuid } from '../../shared/lib/uuid.ts'

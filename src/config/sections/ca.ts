@@ -1,4 +1,7 @@
-/** The certificate authority: backends, signer, profiles and content of certificates (`ca`), and `crl`. */
+/**
+ * The certificate authority: backends, signer, profiles and content of certificates (`ca`), and
+ * `crl`.
+ */
 
 import { z } from 'zod/v4'
 import { SUBJECT_KEY_TYPES } from '../../domain/subject-key.ts'

@@ -21,7 +21,10 @@ import {
   whole,
 } from '../field.ts'
 
-/** Most issuer domain names that a dns-persist-01 challenge may list (draft-ietf-acme-dns-persist §3.1). */
+/**
+ * Most issuer domain names that a dns-persist-01 challenge may list (draft-ietf-acme-dns-persist
+ * §3.1).
+ */
 export const MAX_ISSUER_DOMAIN_NAMES = 10
 
 const isMethod = (value: string) =>
@@ -37,8 +40,9 @@ const autoValidate = () =>
   )
 
 /**
- * Loopback and link-local addresses, where cloud machines find their metadata, and the places outside those where some clouds
- * have it (AWS over IPv6, Azure, Alibaba). Other private addresses are what an internal CA serves.
+ * Loopback and link-local addresses, where cloud machines find their metadata, and the places
+ * outside those where some clouds have it (AWS over IPv6, Azure, Alibaba). Other private addresses
+ * are what an internal CA serves.
  */
 const blockedNetworks = () =>
   setting(
@@ -108,7 +112,10 @@ const TlsAlpn01 = z
   .prefault({})
   .meta({ description: 'tls-alpn-01 (RFC 8737).' })
 
-/** One spelling of a name: trimmed, no final dot, A-labels, lower case; empty when it is no domain name. */
+/**
+ * One spelling of a name: trimmed, no final dot, A-labels, lower case; empty when it is no domain
+ * name.
+ */
 const normaliseDomain = (value: string) => domainToASCII(value.trim().replace(/\.$/, '')).toLowerCase()
 
 const DnsPersist01 = z
@@ -145,7 +152,9 @@ const Extension = z.strictObject({
 /** Of a module that has no entry. */
 export const EXTENSION_DEFAULTS = Extension.parse({})
 
-/** Where Regional Internet Registries serve (BR 3.2.2.9 asks for corroboration from two of them). */
+/**
+ * Where Regional Internet Registries serve (BR 3.2.2.9 asks for corroboration from two of them).
+ */
 const REGIONS = ['afrinic', 'apnic', 'arin', 'lacnic', 'ripe'] as const
 
 const Perspective = z

@@ -1,4 +1,7 @@
-/** What the service accepts from clients: `security` with its algorithms, limits and identifier policy. */
+/**
+ * What the service accepts from clients: `security` with its algorithms, limits and identifier
+ * policy.
+ */
 
 import { z } from 'zod/v4'
 import { PUBLIC_SUFFIX_LISTS } from '../../domain/public-suffix.ts'
@@ -10,10 +13,16 @@ import { EC_CURVES } from '../../shared/protocol/jwk.ts'
 import { JWS_ALGORITHMS } from '../../shared/protocol/jws-algorithms.ts'
 import { checkedText, choice, flag, list, optionalText, setting, someOf, whole } from '../field.ts'
 
-/** Verification time of an RSA signature grows with the key; 16384 bits is where the reference implementation stops. */
+/**
+ * Verification time of an RSA signature grows with the key; 16384 bits is where the reference
+ * implementation stops.
+ */
 const MAX_RSA_BITS = 16384
 
-/** One rule of the rate limiter. A rule that is written out needs both members: half a rule says nothing. */
+/**
+ * One rule of the rate limiter. A rule that is written out needs both members: half a rule says
+ * nothing.
+ */
 const limit = (requests: number, windowSeconds: number, keyedBy: string) =>
   z
     .strictObject({

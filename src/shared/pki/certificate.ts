@@ -1,4 +1,7 @@
-/** Certificate (RFC 5280 §4.1): putting TBSCertificate and signature together, reading, verifying and naming the result. */
+/**
+ * Certificate (RFC 5280 §4.1): putting TBSCertificate and signature together, reading, verifying
+ * and naming the result.
+ */
 
 import { hash, KeyObject } from 'node:crypto'
 import { readAlgorithmIdentifier, SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from './algorithms.ts'
@@ -47,8 +50,9 @@ export function parseCertificate(der: Buffer): Certificate {
 }
 
 /**
- * Whether the issuer's key made the signature. A key in DER (SubjectPublicKeyInfo) is imported each time; callers that
- * verify often pass a KeyObject. @throws DerError when `issuerKey` is no SubjectPublicKeyInfo
+ * Whether the issuer's key made the signature. A key in DER (SubjectPublicKeyInfo) is imported each
+ * time; callers that verify often pass a KeyObject. @throws DerError when `issuerKey` is no
+ * SubjectPublicKeyInfo
  */
 export function verifyCertificateSignature(certificate: Certificate, issuerKey: KeyObject | Buffer): boolean {
   const key = issuerKey instanceof KeyObject ? issuerKey : parseSpki(issuerKey)

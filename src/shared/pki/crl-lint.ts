@@ -1,6 +1,7 @@
 /**
- * What must hold for any TBSCertList before a key signs it (RFC 5280 §5), part by part, since a long list never lies in
- * one piece. Each function gives the first finding as a sentence, or undefined.
+ * What must hold for any TBSCertList before a key signs it (RFC 5280 §5), part by part, since a
+ * long list never lies in one piece. Each function gives the first finding as a sentence, or
+ * undefined.
  */
 
 import { CRL_EXTENSION } from './oids.ts'
@@ -23,7 +24,9 @@ export function lintCrlHeader(header: CrlHeader): string | undefined {
   return undefined
 }
 
-/** `unspecified` is to be left out and `removeFromCRL` is for delta CRLs (§5.3.1); 7 is not used. */
+/**
+ * `unspecified` is to be left out and `removeFromCRL` is for delta CRLs (§5.3.1); 7 is not used.
+ */
 const REASONS: ReadonlySet<number> = new Set([1, 2, 3, 4, 5, 6, 9, 10])
 
 export function lintCrlEntry(entry: ReadCrlEntry, thisUpdate: Date): string | undefined {

@@ -1,4 +1,7 @@
-/** PKCS#10 certification requests (RFC 2986) with requested extensions (RFC 2985 §5.4.2): reading and proof of possession. */
+/**
+ * PKCS#10 certification requests (RFC 2986) with requested extensions (RFC 2985 §5.4.2): reading
+ * and proof of possession.
+ */
 
 import { readAlgorithmIdentifier, type SignatureAlgorithm } from './algorithms.ts'
 import { contextConstructedTag, DerError, type DerReader, readSingle, TAG } from './der.ts'
@@ -48,18 +51,25 @@ export interface Csr {
   sanTypes: GeneralNameKind[]
   /** Kinds that occur besides dNSName and iPAddress. */
   otherSanTypes: GeneralNameKind[]
-  /** Names that stand more than once (dNSName compared without case); whether that matters is the caller's rule. */
+  /**
+   * Names that stand more than once (dNSName compared without case); whether that matters is the
+   * caller's rule.
+   */
   duplicateSans: string[]
   /** Undefined when the extension is not requested. */
   keyUsages: KeyUsage[] | undefined
-  /** Configuration names, dotted OIDs where there is none; undefined when the extension is not requested. */
+  /**
+   * Configuration names, dotted OIDs where there is none; undefined when the extension is not
+   * requested.
+   */
   extendedKeyUsages: string[] | undefined
   extensionOids: string[]
 }
 
 /**
- * Reads a request that fills the whole Buffer. Neither the signature nor the strength of the key is checked here:
- * `checkSubjectKey` comes first, because it bounds what `verifyCsrSignature` may cost.
+ * Reads a request that fills the whole Buffer. Neither the signature nor the strength of the key is
+ * checked here: `checkSubjectKey` comes first, because it bounds what `verifyCsrSignature` may
+ * cost.
  *
  * @throws CsrError
  */
@@ -118,8 +128,8 @@ function readCsr(der: Buffer): Csr {
 /**
  * The requested extensions among the attributes; other attributes are passed over.
  *
- * The order of the attributes is not checked: they form a SET OF, some clients write it unsorted, and nothing is
- * ever taken from its bytes.
+ * The order of the attributes is not checked: they form a SET OF, some clients write it unsorted,
+ * and nothing is ever taken from its bytes.
  */
 function readAttributes(attributes: DerReader): Extension[] {
   let extensions: Extension[] | undefined

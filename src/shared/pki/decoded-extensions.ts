@@ -15,7 +15,10 @@ import {
 import { type GeneralName, valuesOfKind } from './general-names.ts'
 import { EXTENSION, type KeyUsage } from './oids.ts'
 
-/** Lists are empty and optional members undefined where an extension is absent. Buffers view the parsed bytes. */
+/**
+ * Lists are empty and optional members undefined where an extension is absent. Buffers view the
+ * parsed bytes.
+ */
 export interface DecodedExtensions {
   /** OIDs of critical extensions that are not decoded here. */
   unknownCriticalExtensions: readonly string[]

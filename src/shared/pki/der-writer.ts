@@ -1,8 +1,9 @@
 /**
  * DER writing (X.690): one growing Buffer, written front to back.
  *
- * The content of a constructed value is written first behind a one-octet length and moved when it turns out longer
- * than 127 octets: a certificate needs about ten such moves of a few hundred octets, cheaper than joining Buffers.
+ * The content of a constructed value is written first behind a one-octet length and moved when it
+ * turns out longer than 127 octets: a certificate needs about ten such moves of a few hundred
+ * octets, cheaper than joining Buffers.
  */
 
 import { TAG } from './der.ts'
@@ -151,7 +152,9 @@ export class DerWriter {
   }
 }
 
-/** Tag and length of a value whose content comes from elsewhere, because it is too long to be held. */
+/**
+ * Tag and length of a value whose content comes from elsewhere, because it is too long to be held.
+ */
 export function encodeHeader(tag: number, length: number): Buffer {
   if (length < 0x80) return Buffer.of(tag, length)
   const octets = lengthOctets(length)

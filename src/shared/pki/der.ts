@@ -1,9 +1,10 @@
 /**
  * Strict DER reading (X.690 §8, §10, §11): the one place where untrusted ASN.1 bytes are walked.
  *
- * A reader is a cursor over a Buffer, not a tree: callers say what they expect, values come back as views of the same
- * memory, and nothing is copied. Accepted is only what DER spells in one way: definite minimal lengths, minimal
- * INTEGERs, TRUE as 0xff, zero padding bits, no trailing bytes. So two different inputs never read as the same value.
+ * A reader is a cursor over a Buffer, not a tree: callers say what they expect, values come back as
+ * views of the same memory, and nothing is copied. Accepted is only what DER spells in one way:
+ * definite minimal lengths, minimal INTEGERs, TRUE as 0xff, zero padding bits, no trailing bytes.
+ * So two different inputs never read as the same value.
  */
 
 export const TAG = {
@@ -30,19 +31,32 @@ export const TAG = {
 
 /** Tag octet of `[number]` with primitive content (implicit tagging of a primitive type). */
 export const contextTag = (number: number): number => 0x80 | number
-/** Tag octet of `[number]` with constructed content (explicit tagging, or implicit tagging of a constructed type). */
+/**
+ * Tag octet of `[number]` with constructed content (explicit tagging, or implicit tagging of a
+ * constructed type).
+ */
 export const contextConstructedTag = (number: number): number => 0xa0 | number
 
-/** X.509 structures nest about ten levels; the bound keeps a hostile input from using up the stack. */
+/**
+ * X.509 structures nest about ten levels; the bound keeps a hostile input from using up the stack.
+ */
 const MAX_DEPTH = 24
 
-/** Room for `2.25.<128-bit UUID>` many times over; keeps the text form of an OID cheap to compute. */
+/**
+ * Room for `2.25.<128-bit UUID>` many times over; keeps the text form of an OID cheap to compute.
+ */
 const MAX_OID_OCTETS = 64
 
-/** Names, extensions, policies and the like: an order has at most as many names (`max_identifiers_per_order`). */
+/**
+ * Names, extensions, policies and the like: an order has at most as many names
+ * (`max_identifiers_per_order`).
+ */
 export const MAX_LIST_LENGTH = 1000
 
-/** What is wrong with the bytes and where; the message is fit for a client, `offset` counts from the start of the Buffer. */
+/**
+ * What is wrong with the bytes and where; the message is fit for a client, `offset` counts from the
+ * start of the Buffer.
+ */
 export class DerError extends Error {
   readonly offset: number
 
@@ -256,7 +270,8 @@ export class DerReader {
     if ((tag & 0x1f) === 0x1f) throw new DerError('tag numbers above 30 are not used here', at)
     const isConstructed = (tag & 0x20) !== 0
     const isUniversal = tag < 0x40
-    // Of the universal types in use, SEQUENCE and SET are constructed and all others are not (X.690 §10.2).
+    // Of the universal types in use, SEQUENCE and SET are constructed and all others are not (X.690
+    // §10.2).
     if (isUniversal && isConstructed !== ((tag | 0x20) === TAG.sequence || (tag | 0x20) === TAG.set)) {
       throw new DerError(`tag ${hexOctet(tag)} is not DER`, at)
     }
@@ -284,8 +299,8 @@ export function readSingle(bytes: Buffer, tag: number, what: string): DerReader 
 }
 
 /**
- * OIDs that were read before, each in the slot that its octets choose: a certificate holds a dozen, nearly always the
- * same ones, and to compare octets takes a tenth of the time that the text takes.
+ * OIDs that were read before, each in the slot that its octets choose: a certificate holds a dozen,
+ * nearly always the same ones, and to compare octets takes a tenth of the time that the text takes.
  */
 const RECENT_OIDS: ({ content: Buffer; text: string } | undefined)[] = new Array(256).fill(undefined)
 
@@ -304,7 +319,10 @@ function holds(bytes: Buffer, start: number, end: number, content: Buffer): bool
   return true
 }
 
-/** Dotted text of the OID content between two offsets (X.690 §8.19): minimal arcs, the last one complete. */
+/**
+ * Dotted text of the OID content between two offsets (X.690 §8.19): minimal arcs, the last one
+ * complete.
+ */
 function decodeOid(bytes: Buffer, start: number, end: number): string {
   if (start === end) throw new DerError('OBJECT IDENTIFIER is empty', start)
   if (end - start > MAX_OID_OCTETS) throw new DerError('OBJECT IDENTIFIER is too long', start)
@@ -316,7 +334,8 @@ function decodeOid(bytes: Buffer, start: number, end: number): string {
     if (bytes[arcStart] === 0x80) throw new DerError('OBJECT IDENTIFIER is not minimal', arcStart)
     const arc = decodeArc(bytes, arcStart, at)
     if (text === '') {
-      // X.690 §8.19.4: the first two arcs share one number, 40 * first + second, first being 0, 1 or 2.
+      // X.690 §8.19.4: the first two arcs share one number, 40 * first + second, first being 0, 1
+      // or 2.
       const first = arc < 80 ? Math.floor(Number(arc) / 40) : 2
       text = `${first}.${typeof arc === 'bigint' ? arc - 80n : arc - 40 * first}`
     } else {

@@ -29,7 +29,9 @@ export interface Extension {
   value: Buffer
 }
 
-/** Extensions up to the end of `reader`: at least one, none twice (RFC 5280 §4.2). @throws DerError */
+/**
+ * Extensions up to the end of `reader`: at least one, none twice (RFC 5280 §4.2). @throws DerError
+ */
 export function readExtensions(reader: DerReader): Extension[] {
   if (reader.done) throw new DerError('Extensions is empty', reader.offset)
   const seen = new Set<string>()
@@ -81,7 +83,10 @@ export function writeLeafBasicConstraints(writer: DerWriter): void {
   writeExtension(writer, EXTENSION.basicConstraints, true, () => writer.sequence(() => {}))
 }
 
-/** RFC 5280 §4.2.1.3: at least one bit, named bits without trailing zeros, none beyond the nine. @throws DerError */
+/**
+ * RFC 5280 §4.2.1.3: at least one bit, named bits without trailing zeros, none beyond the nine.
+ * @throws DerError
+ */
 export function parseKeyUsage(value: Buffer): KeyUsage[] {
   const reader = new DerReader(value)
   const { unusedBits, bytes } = reader.bitString()
@@ -106,12 +111,18 @@ const LEAF_USAGES: Record<KeyKind, readonly KeyUsage[]> = {
   ed25519: ['digital_signature', 'content_commitment'],
 }
 
-/** Those of `usages` that a leaf key of this kind can serve: a profile lists usages for all key types at once. */
+/**
+ * Those of `usages` that a leaf key of this kind can serve: a profile lists usages for all key
+ * types at once.
+ */
 export function keyUsagesFor(keyKind: KeyKind, usages: readonly KeyUsage[]): KeyUsage[] {
   return usages.filter((usage) => LEAF_USAGES[keyKind].includes(usage))
 }
 
-/** Configuration names of the purposes, dotted OIDs where there is none (RFC 5280 §4.2.1.12). @throws DerError */
+/**
+ * Configuration names of the purposes, dotted OIDs where there is none (RFC 5280 §4.2.1.12).
+ * @throws DerError
+ */
 export function parseExtendedKeyUsage(value: Buffer): string[] {
   const reader = readSingle(value, TAG.sequence, 'ExtKeyUsageSyntax')
   if (reader.done) throw new DerError('ExtKeyUsageSyntax is empty', 0)
@@ -156,7 +167,10 @@ export function writeSubjectKeyIdentifier(writer: DerWriter, identifier: Buffer)
   writeExtension(writer, EXTENSION.subjectKeyIdentifier, false, () => writer.octetString(identifier))
 }
 
-/** The keyIdentifier of RFC 5280 §4.2.1.1; undefined when issuer and serial alone name the key. @throws DerError */
+/**
+ * The keyIdentifier of RFC 5280 §4.2.1.1; undefined when issuer and serial alone name the key.
+ * @throws DerError
+ */
 export function parseAuthorityKeyIdentifier(value: Buffer): Buffer | undefined {
   const reader = readSingle(value, TAG.sequence, 'AuthorityKeyIdentifier')
   const keyIdentifier = reader.peek() === contextTag(0) ? reader.content(contextTag(0)) : undefined
@@ -173,14 +187,20 @@ export function writeAuthorityKeyIdentifier(writer: DerWriter, keyIdentifier: Bu
   )
 }
 
-/** URIs of all distribution points (RFC 5280 §4.2.1.13); points named in other ways add none. @throws DerError */
+/**
+ * URIs of all distribution points (RFC 5280 §4.2.1.13); points named in other ways add none.
+ * @throws DerError
+ */
 export function parseCrlDistributionPoints(value: Buffer): string[] {
   const points = readSingle(value, TAG.sequence, 'CRLDistributionPoints')
   if (points.done) throw new DerError('CRLDistributionPoints is empty', 0)
   return points.list('CRLDistributionPoints', () => readDistributionPoint(points.sequence())).flat()
 }
 
-/** The URIs of an optional DistributionPointName at the start of `reader`; a name relative to the issuer adds none. @throws DerError */
+/**
+ * The URIs of an optional DistributionPointName at the start of `reader`; a name relative to the
+ * issuer adds none. @throws DerError
+ */
 export function readDistributionPointName(reader: DerReader): string[] {
   const name = reader.enterOptional(contextConstructedTag(0))
   const fullName = name?.enterOptional(contextConstructedTag(0))
@@ -206,7 +226,10 @@ export function writeCrlDistributionPoints(writer: DerWriter, urls: readonly str
   )
 }
 
-/** `distributionPoint` of a DistributionPoint (§4.2.1.13) and of an IssuingDistributionPoint (§5.2.5): its full names. */
+/**
+ * `distributionPoint` of a DistributionPoint (§4.2.1.13) and of an IssuingDistributionPoint
+ * (§5.2.5): its full names.
+ */
 export function writeDistributionPointName(writer: DerWriter, urls: readonly string[]): void {
   writer.constructed(contextConstructedTag(0), () =>
     writer.constructed(contextConstructedTag(0), () => {
@@ -220,7 +243,9 @@ export interface AuthorityInfoAccess {
   caIssuersUrls: string[]
 }
 
-/** RFC 5280 §4.2.2.1; other methods and locations that are no URI are left aside. @throws DerError */
+/**
+ * RFC 5280 §4.2.2.1; other methods and locations that are no URI are left aside. @throws DerError
+ */
 export function parseAuthorityInfoAccess(value: Buffer): AuthorityInfoAccess {
   const descriptions = readSingle(value, TAG.sequence, 'AuthorityInfoAccess')
   if (descriptions.done) throw new DerError('AuthorityInfoAccess is empty', 0)
@@ -254,7 +279,10 @@ export function writeAuthorityInfoAccess(
   )
 }
 
-/** OIDs of the policies (RFC 5280 §4.2.1.4), none twice; qualifiers are checked for form only. @throws DerError */
+/**
+ * OIDs of the policies (RFC 5280 §4.2.1.4), none twice; qualifiers are checked for form only.
+ * @throws DerError
+ */
 export function parseCertificatePolicies(value: Buffer): string[] {
   const policies = readSingle(value, TAG.sequence, 'CertificatePolicies')
   if (policies.done) throw new DerError('CertificatePolicies is empty', 0)

@@ -1,6 +1,10 @@
-/** IP addresses between octets and text: dotted decimal, and IPv6 in the one spelling of RFC 5952. */
+/**
+ * IP addresses between octets and text: dotted decimal, and IPv6 in the one spelling of RFC 5952.
+ */
 
-/** Eight groups, the last two in dotted decimal. Whoever sends a longer text pays for no look at it. */
+/**
+ * Eight groups, the last two in dotted decimal. Whoever sends a longer text pays for no look at it.
+ */
 const MAX_TEXT_LENGTH = 45
 
 /** Canonical text of 4 or 16 octets. @throws RangeError for any other length */
@@ -17,7 +21,10 @@ export function formatIpAddress(octets: Buffer): string {
   return `${hex.slice(0, start).join(':')}::${hex.slice(start + length).join(':')}`
 }
 
-/** Octets of an address in text, in any spelling of RFC 4291 §2.2; undefined when it is none. No zone, no prefix length. */
+/**
+ * Octets of an address in text, in any spelling of RFC 4291 §2.2; undefined when it is none. No
+ * zone, no prefix length.
+ */
 export function parseIpAddress(text: string): Buffer | undefined {
   if (text.length > MAX_TEXT_LENGTH) return undefined
   return text.includes(':') ? parseIpv6(text) : parseIpv4(text)

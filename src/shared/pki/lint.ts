@@ -1,8 +1,9 @@
 /**
- * What must hold for any leaf certificate before a key signs it: RFC 5280 and those rules of the CA/Browser Forum
- * Baseline Requirements that are about form rather than about public trust.
+ * What must hold for any leaf certificate before a key signs it: RFC 5280 and those rules of the
+ * CA/Browser Forum Baseline Requirements that are about form rather than about public trust.
  *
- * Works on what was parsed back from the bytes, so it sees what a client would see, not what the builder meant.
+ * Works on what was parsed back from the bytes, so it sees what a client would see, not what the
+ * builder meant.
  */
 
 import { CURVES } from './algorithms.ts'
@@ -15,7 +16,10 @@ import type { Spki } from './spki.ts'
 import { MAX_SERIAL_OCTETS, type TbsCertificate } from './tbs-certificate.ts'
 import { timeFormOf } from './time.ts'
 
-/** Adds its findings; almost every certificate has none, so nothing is made before something is wrong. */
+/**
+ * Adds its findings; almost every certificate has none, so nothing is made before something is
+ * wrong.
+ */
 type Rule = (tbs: TbsCertificate, findings: string[]) => void
 
 /** Findings as sentences; an empty list means none. */
@@ -92,7 +96,10 @@ function duplicatesOf(names: readonly GeneralName[]): Iterable<string> {
 
 const HOST_NAME = /^(?:\*\.)?[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$/i
 
-/** Preferred name syntax (RFC 1034 §3.5 with RFC 1123 §2.1), a wildcard only as the whole first label (RFC 9525 §6.3). */
+/**
+ * Preferred name syntax (RFC 1034 §3.5 with RFC 1123 §2.1), a wildcard only as the whole first
+ * label (RFC 9525 §6.3).
+ */
 function lintDnsName(name: string, findings: string[]): void {
   if (name.length > 253) findings.push(`dNSName ${name} is longer than 253 characters`)
   if (!HOST_NAME.test(name)) findings.push(`dNSName ${JSON.stringify(name)} is not a host name`)

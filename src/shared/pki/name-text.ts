@@ -15,8 +15,8 @@ const MAX_CHARACTERS: Readonly<Record<string, number>> = { CN: 64, O: 64, OU: 64
 const OID_BY_SHORT_NAME = new Map([...ATTRIBUTE_SHORT_NAMES].map(([oid, shortName]) => [shortName, oid]))
 
 /**
- * DER of a Name. The text begins with the last RDN (`CN=Root CA,O=Example,C=DE`); a backslash takes the next character
- * as it stands. One attribute an RDN, types by their short names.
+ * DER of a Name. The text begins with the last RDN (`CN=Root CA,O=Example,C=DE`); a backslash takes
+ * the next character as it stands. One attribute an RDN, types by their short names.
  *
  * @throws RangeError in one sentence
  */
@@ -37,7 +37,10 @@ export function encodeNameText(text: string): Buffer {
   )
 }
 
-/** RFC 5280 §A.1 and RFC 4519 §2.4 fix two of the types; for the others UTF8String is the one to use (§4.1.2.4). */
+/**
+ * RFC 5280 §A.1 and RFC 4519 §2.4 fix two of the types; for the others UTF8String is the one to use
+ * (§4.1.2.4).
+ */
 function stringTagOf(shortName: string): number {
   if (shortName === 'C') return TAG.printableString
   return shortName === 'DC' ? TAG.ia5String : TAG.utf8String

@@ -44,7 +44,10 @@ export function commonNamesOf(name: Name): string[] {
   )
 }
 
-/** A Name of one commonName, as UTF8String (RFC 5280 §4.1.2.4 prefers it; PrintableString has no `*`). @throws RangeError */
+/**
+ * A Name of one commonName, as UTF8String (RFC 5280 §4.1.2.4 prefers it; PrintableString has no
+ * `*`). @throws RangeError
+ */
 export function encodeCommonName(commonName: string): Buffer {
   const characters = [...commonName].length
   if (characters === 0 || characters > MAX_COMMON_NAME_CHARACTERS) {
@@ -62,7 +65,10 @@ export function encodeCommonName(commonName: string): Buffer {
   )
 }
 
-/** Text of a Name (RFC 4514 §2): last RDN first; types without a short name are written as OID and hexadecimal DER. */
+/**
+ * Text of a Name (RFC 4514 §2): last RDN first; types without a short name are written as OID and
+ * hexadecimal DER.
+ */
 export function formatName(name: Name): string {
   return name
     .map((rdn) => rdn.map(formatAttribute).join('+'))
@@ -125,7 +131,8 @@ type TextDecode = (content: Buffer) => string | undefined
 const TEXT_DECODERS: Readonly<Record<number, TextDecode>> = {
   [TAG.utf8String]: decodeUtf8,
   [TAG.numericString]: (content) => decodeAscii(content, /^[0-9 ]*$/),
-  // `*`, `@`, `_` and `&` are outside PrintableString but common in the field, so only ASCII is asked for.
+  // `*`, `@`, `_` and `&` are outside PrintableString but common in the field, so only ASCII is
+  // asked for.
   [TAG.printableString]: (content) => decodeAscii(content),
   [TAG.ia5String]: (content) => decodeAscii(content),
   [TAG.visibleString]: (content) => decodeAscii(content, /^[ -~]*$/),

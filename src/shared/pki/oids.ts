@@ -1,4 +1,7 @@
-/** Object identifiers of names, extensions, key purposes and access methods, with the names they go by. */
+/**
+ * Object identifiers of names, extensions, key purposes and access methods, with the names they go
+ * by.
+ */
 
 export const EXTENSION = {
   subjectKeyIdentifier: '2.5.29.14',
@@ -14,7 +17,10 @@ export const EXTENSION = {
   acmeIdentifier: '1.3.6.1.5.5.7.1.31',
 } as const
 
-/** Extensions of a CRL (RFC 5280 §5.2) and of its entries (§5.3); apart, because no certificate has them. */
+/**
+ * Extensions of a CRL (RFC 5280 §5.2) and of its entries (§5.3); apart, because no certificate has
+ * them.
+ */
 export const CRL_EXTENSION = {
   authorityKeyIdentifier: EXTENSION.authorityKeyIdentifier,
   crlNumber: '2.5.29.20',
@@ -45,7 +51,10 @@ export const ATTRIBUTE_SHORT_NAMES: ReadonlyMap<string, string> = new Map([
   ['0.9.2342.19200300.100.1.1', 'UID'],
 ])
 
-/** Key usages in the order of their bits (RFC 5280 §4.2.1.3), spelled as configuration and CSR profiles do. */
+/**
+ * Key usages in the order of their bits (RFC 5280 §4.2.1.3), spelled as configuration and CSR
+ * profiles do.
+ */
 export const KEY_USAGES = [
   'digital_signature',
   'content_commitment',
@@ -59,7 +68,10 @@ export const KEY_USAGES = [
 ] as const
 export type KeyUsage = (typeof KEY_USAGES)[number]
 
-/** Key purposes (RFC 5280 §4.2.1.12) by configuration name; `rfcName` is the spelling of CSR profiles. */
+/**
+ * Key purposes (RFC 5280 §4.2.1.12) by configuration name; `rfcName` is the spelling of CSR
+ * profiles.
+ */
 export const EXTENDED_KEY_USAGES = {
   server_auth: { oid: '1.3.6.1.5.5.7.3.1', rfcName: 'serverAuth' },
   client_auth: { oid: '1.3.6.1.5.5.7.3.2', rfcName: 'clientAuth' },

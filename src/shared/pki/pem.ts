@@ -1,4 +1,7 @@
-/** PEM text (RFC 7468), strict form: 64 characters per line, nothing but PEM blocks and empty lines in between. */
+/**
+ * PEM text (RFC 7468), strict form: 64 characters per line, nothing but PEM blocks and empty lines
+ * in between.
+ */
 
 export interface PemBlock {
   label: string
@@ -27,8 +30,8 @@ export function encodePem(label: string, der: Buffer): string {
 /**
  * All blocks of a text, in order; none is not an error. Lines end in LF or CRLF.
  *
- * Refused: text outside blocks, headers inside, lines of another length than 64 characters (the last one may be
- * shorter), and base64 with a second spelling.
+ * Refused: text outside blocks, headers inside, lines of another length than 64 characters (the
+ * last one may be shorter), and base64 with a second spelling.
  *
  * @throws PemError
  */

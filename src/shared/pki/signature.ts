@@ -1,12 +1,16 @@
-/** Importing public keys and verifying the signatures of certificates and certification requests with node:crypto. */
+/**
+ * Importing public keys and verifying the signatures of certificates and certification requests
+ * with node:crypto.
+ */
 
 import { createPublicKey, type JsonWebKey, KeyObject, verify } from 'node:crypto'
 import { CURVES, SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from './algorithms.ts'
 import type { Spki } from './spki.ts'
 
 /**
- * Verifies a signature of X.509 or PKCS#10 form. False, not an exception, for a key that cannot be imported (such as
- * a point off its curve), that does not fit the algorithm, or an algorithm that is none of ours.
+ * Verifies a signature of X.509 or PKCS#10 form. False, not an exception, for a key that cannot be
+ * imported (such as a point off its curve), that does not fit the algorithm, or an algorithm that
+ * is none of ours.
  */
 export function verifySignature(
   signatureAlgorithm: SignatureAlgorithm | undefined,
@@ -24,7 +28,8 @@ export function verifySignature(
 /** The key as node:crypto has it; undefined when OpenSSL refuses it. */
 export function importPublicKey(spki: Spki): KeyObject | undefined {
   const jwk = fastImportForm(spki)
-  // Node.js 24 finds out by four exceptions of its own what it was given; without their stacks that takes half the time.
+  // Node.js 24 finds out by four exceptions of its own what it was given; without their stacks that
+  // takes half the time.
   const { stackTraceLimit } = Error
   Error.stackTraceLimit = 0
   try {
@@ -38,10 +43,11 @@ export function importPublicKey(spki: Spki): KeyObject | undefined {
 }
 
 /**
- * The key as a JWK where that is the faster way in: OpenSSL 3 searches its decoders for every DER key. Measured on
- * Node 20 the JWK way takes a third of the time for P-256, an eighth for Ed25519 and a thirtieth for RSA-2048. For
- * P-384 it takes three times as long, because the point is multiplied by the group order. WebCrypto's raw import, which
- * checks the point without that, takes as long for P-256 (84 and 86 µs), and is asynchronous.
+ * The key as a JWK where that is the faster way in: OpenSSL 3 searches its decoders for every DER
+ * key. Measured on Node 20 the JWK way takes a third of the time for P-256, an eighth for Ed25519
+ * and a thirtieth for RSA-2048. For P-384 it takes three times as long, because the point is
+ * multiplied by the group order. WebCrypto's raw import, which checks the point without that, takes
+ * as long for P-256 (84 and 86 µs), and is asynchronous.
  */
 function fastImportForm(spki: Spki): JsonWebKey | undefined {
   if (spki.kind === 'rsa') {

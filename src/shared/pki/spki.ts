@@ -1,17 +1,26 @@
-/** SubjectPublicKeyInfo (RFC 5280 §4.1.2.7): what kind of key it holds, and whether it is spelled as its RFC says. */
+/**
+ * SubjectPublicKeyInfo (RFC 5280 §4.1.2.7): what kind of key it holds, and whether it is spelled as
+ * its RFC says.
+ */
 
 import { hash } from 'node:crypto'
 import { CURVES, type Curve, findCurve, KEY_ALGORITHM } from './algorithms.ts'
 import { DerError, DerReader, readSingle, TAG } from './der.ts'
 
-/** `modulus` is the big-endian magnitude; `oid` of an unsupported key is its algorithm, or its curve when that is unknown. */
+/**
+ * `modulus` is the big-endian magnitude; `oid` of an unsupported key is its algorithm, or its curve
+ * when that is unknown.
+ */
 export type PublicKeyFacts =
   | { kind: 'rsa'; bits: number; exponent: bigint; modulus: Buffer }
   | { kind: 'ec'; curve: Curve }
   | { kind: 'ed25519' }
   | { kind: 'unsupported'; oid: string }
 
-/** `der` is the whole SubjectPublicKeyInfo, `keyBits` the content of its BIT STRING. Both view the parsed Buffer. */
+/**
+ * `der` is the whole SubjectPublicKeyInfo, `keyBits` the content of its BIT STRING. Both view the
+ * parsed Buffer.
+ */
 export type Spki = PublicKeyFacts & { der: Buffer; keyBits: Buffer }
 
 /** SHA-256 of the whole SubjectPublicKeyInfo: under what the database knows a key. */
@@ -31,8 +40,9 @@ export function parseSpki(der: Buffer): Spki {
 /**
  * Reads the next value of `reader` as SubjectPublicKeyInfo.
  *
- * Checks parameters and form of the key (RFC 3279 §2.3.1, RFC 5480 §2, RFC 8410 §4), not its strength, and not
- * whether a point lies on its curve: node:crypto does that when it imports the key to verify a signature.
+ * Checks parameters and form of the key (RFC 3279 §2.3.1, RFC 5480 §2, RFC 8410 §4), not its
+ * strength, and not whether a point lies on its curve: node:crypto does that when it imports the
+ * key to verify a signature.
  *
  * @throws DerError
  */
@@ -45,7 +55,8 @@ export function readSpki(reader: DerReader): Spki {
   const keyBits = outer.bitStringOctets()
   outer.finish('SubjectPublicKeyInfo')
   const facts = readFacts(oid, algorithm, keyBits, keyAt)
-  // Object.assign on the fresh object: spreading a union is slow in V8, and every CSR and certificate comes by here.
+  // Object.assign on the fresh object: spreading a union is slow in V8, and every CSR and
+  // certificate comes by here.
   return Object.assign(facts, { der: reader.bytes.subarray(start, reader.offset), keyBits })
 }
 

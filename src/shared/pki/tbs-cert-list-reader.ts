@@ -1,8 +1,9 @@
 /**
- * TBSCertList (RFC 5280 §5.1), read strictly and in pieces: a list of any length costs the memory of one value of it.
+ * TBSCertList (RFC 5280 §5.1), read strictly and in pieces: a list of any length costs the memory
+ * of one value of it.
  *
- * Values may be cut anywhere by the pieces they arrive in. Nothing is believed about the length of a single value: one
- * that is longer than any CRL needs is refused before it is gathered.
+ * Values may be cut anywhere by the pieces they arrive in. Nothing is believed about the length of
+ * a single value: one that is longer than any CRL needs is refused before it is gathered.
  */
 
 import { type AlgorithmIdentifier, readAlgorithmIdentifier } from './algorithms.ts'
@@ -56,7 +57,9 @@ export interface CrlHandlers {
   entry(entry: ReadCrlEntry): void
 }
 
-/** A Name of some attributes and a few extensions have hundreds of octets, an entry less than fifty. */
+/**
+ * A Name of some attributes and a few extensions have hundreds of octets, an entry less than fifty.
+ */
 const MAX_VALUE_OCTETS = 16 * 1024
 const TIMES: readonly number[] = [TAG.utcTime, TAG.generalizedTime]
 const EXTENSIONS_TAG = contextConstructedTag(0)
@@ -67,7 +70,10 @@ interface Tlv {
   end: number
 }
 
-/** `push` and `finish` throw DerError, and what the handlers throw; a reader that has thrown must not be used again. */
+/**
+ * `push` and `finish` throw DerError, and what the handlers throw; a reader that has thrown must
+ * not be used again.
+ */
 export class TbsCertListReader {
   readonly #handlers: CrlHandlers
   #step: 'header' | 'entries' | 'extensions' | 'end' = 'header'
@@ -166,7 +172,8 @@ function measureHeader(bytes: Buffer) {
   if (outer.tag !== TAG.sequence) throw new DerError('TBSCertList is not a SEQUENCE', 0)
   const { contentAt: start, end: total } = outer
   let at = start
-  // Version (optional), signature, issuer, thisUpdate, nextUpdate (optional): what they are is checked when all are there.
+  // Version (optional), signature, issuer, thisUpdate, nextUpdate (optional): what they are is
+  // checked when all are there.
   for (let member = 0; member < 5; member++) {
     const isOptionalAbsent =
       (member === 0 && bytes[at] !== TAG.integer) || (member === 4 && !TIMES.includes(bytes[at] ?? TAG.utcTime))
@@ -189,7 +196,10 @@ function measureHeader(bytes: Buffer) {
   return { start, end: at, behind: entries.contentAt, entriesLength: entries.end - entries.contentAt, total }
 }
 
-/** Tag and length at `at`; undefined while they are incomplete. @throws DerError when the value goes beyond `limit` or is too long */
+/**
+ * Tag and length at `at`; undefined while they are incomplete. @throws DerError when the value goes
+ * beyond `limit` or is too long
+ */
 function readTlv(bytes: Buffer, at: number, limit: number, maxOctets = MAX_VALUE_OCTETS): Tlv | undefined {
   if (at >= limit) throw new DerError('a value is missing', at)
   if (bytes.length < at + 2) return undefined
@@ -210,21 +220,28 @@ function readTlv(bytes: Buffer, at: number, limit: number, maxOctets = MAX_VALUE
   return { tag: bytes[at]!, contentAt, end: contentAt + length }
 }
 
-/** crlEntryExtensions with a reason and nothing else, without the octet of the reason: what nearly every entry has. */
+/**
+ * crlEntryExtensions with a reason and nothing else, without the octet of the reason: what nearly
+ * every entry has.
+ */
 const REASON_ONLY = encodeCrlEntries([{ serialNumber: Buffer.of(1), revokedAt: new Date(0), reason: 1 }]).subarray(
   -14,
   -1,
 )
 
 const DAY_MS = 86_400_000
-/** Milliseconds of midnight by `YYMMDD` as a number: a list of a million entries knows some hundreds of days. */
+/**
+ * Milliseconds of midnight by `YYMMDD` as a number: a list of a million entries knows some hundreds
+ * of days.
+ */
 const MIDNIGHTS = new Map<number, number>()
 const MAX_MIDNIGHTS = 4096
 
 /**
- * An entry of the shape that nearly all have: a serial number of less than 128 octets, a UTCTime, and a reason or nothing.
- * Undefined for every other, which is then read the general way. 0.7 µs, its lint included, against 3 µs for the general way,
- * in which a million entries would keep the signer busy for seconds.
+ * An entry of the shape that nearly all have: a serial number of less than 128 octets, a UTCTime,
+ * and a reason or nothing. Undefined for every other, which is then read the general way. 0.7 µs,
+ * its lint included, against 3 µs for the general way, in which a million entries would keep the
+ * signer busy for seconds.
  */
 function readPlainEntry(bytes: Buffer, { tag, contentAt, end }: Tlv): ReadCrlEntry | undefined {
   if (tag !== TAG.sequence || bytes[contentAt] !== TAG.integer) return undefined
@@ -250,7 +267,9 @@ function readPlainEntry(bytes: Buffer, { tag, contentAt, end }: Tlv): ReadCrlEnt
 
 const NO_EXTENSIONS: readonly string[] = []
 
-/** A UTCTime of the one right length, in milliseconds; undefined for whatever is not obviously one. */
+/**
+ * A UTCTime of the one right length, in milliseconds; undefined for whatever is not obviously one.
+ */
 function readPlainTime(bytes: Buffer, at: number): number | undefined {
   if (bytes[at] !== TAG.utcTime || bytes[at + 1] !== 13 || bytes[at + 14] !== 0x5a) return undefined
   const day = twoDigits(bytes, at + 2) * 10_000 + twoDigits(bytes, at + 4) * 100 + twoDigits(bytes, at + 6)

@@ -1,8 +1,9 @@
 /**
- * TBSCertList (RFC 5280 §5.1): writing one in pieces, so that a list of any length needs the memory of one piece.
+ * TBSCertList (RFC 5280 §5.1): writing one in pieces, so that a list of any length needs the memory
+ * of one piece.
  *
- * DER puts lengths in front: entries are encoded first, piece by piece, and kept wherever there is room; once their
- * total length is known, what stands before and behind them follows from it.
+ * DER puts lengths in front: entries are encoded first, piece by piece, and kept wherever there is
+ * room; once their total length is known, what stands before and behind them follows from it.
  */
 
 import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from './algorithms.ts'
@@ -13,7 +14,10 @@ import { CRL_EXTENSION } from './oids.ts'
 import { MAX_SERIAL_OCTETS } from './tbs-certificate.ts'
 import { writeTime } from './time.ts'
 
-/** CRLReason (RFC 5280 §5.3.1) that may stand in a complete list: `unspecified` is left out, `removeFromCRL` is for delta CRLs. */
+/**
+ * CRLReason (RFC 5280 §5.3.1) that may stand in a complete list: `unspecified` is left out,
+ * `removeFromCRL` is for delta CRLs.
+ */
 const WRITTEN_REASONS: ReadonlySet<number> = new Set([1, 2, 3, 4, 5, 6, 9, 10])
 
 export interface CrlEntry {
@@ -34,7 +38,10 @@ export interface TbsCertListInput {
   thisUpdate: Date
   nextUpdate: Date
   number: bigint
-  /** Of a list that covers a part of the certificates: the CRLDP of just these. A complete list has none. */
+  /**
+   * Of a list that covers a part of the certificates: the CRLDP of just these. A complete list has
+   * none.
+   */
   distributionPointUrl?: string | undefined
 }
 
@@ -86,7 +93,10 @@ function reasonExtensions(reason: number): Buffer {
   throw new RangeError(`reason ${reason} has no place in a complete CRL`)
 }
 
-/** What surrounds entries of the given total length. Version 2, because there are always extensions (§5.1.2.1). */
+/**
+ * What surrounds entries of the given total length. Version 2, because there are always extensions
+ * (§5.1.2.1).
+ */
 export function frameTbsCertList(input: TbsCertListInput, entriesLength: number): DerFrame {
   const head = encodeDer((writer) => {
     writer.smallInteger(1)

@@ -1,4 +1,7 @@
-/** TBSCertificate (RFC 5280 §4.1): building the one of a leaf, and reading any back with every known extension decoded. */
+/**
+ * TBSCertificate (RFC 5280 §4.1): building the one of a leaf, and reading any back with every known
+ * extension decoded.
+ */
 
 import { hash } from 'node:crypto'
 import {
@@ -53,7 +56,10 @@ export interface TbsCertificateInput extends TbsFields {
   commonName?: string | undefined
   dnsNames: readonly string[]
   ipAddresses: readonly string[]
-  /** Taken as given: `keyUsagesFor` narrows a profile's list to the key. Empty leaves the extension out. */
+  /**
+   * Taken as given: `keyUsagesFor` narrows a profile's list to the key. Empty leaves the extension
+   * out.
+   */
   keyUsages: readonly KeyUsage[]
   /** Empty leaves the extension out. */
   extendedKeyUsages: readonly ExtendedKeyUsage[]
@@ -66,7 +72,8 @@ export interface TbsCertificateInput extends TbsFields {
 /**
  * DER of a leaf TBSCertificate.
  *
- * @throws RangeError for input no certificate can express, DerError when `spki` is not a SubjectPublicKeyInfo
+ * @throws RangeError for input no certificate can express, DerError when `spki` is not a
+ *   SubjectPublicKeyInfo
  */
 export function buildTbsCertificate(input: TbsCertificateInput): Buffer {
   if (input.dnsNames.length + input.ipAddresses.length === 0) throw new RangeError('a certificate needs a name')
@@ -81,7 +88,10 @@ export function buildTbsCertificate(input: TbsCertificateInput): Buffer {
   )
 }
 
-/** The members of a v3 TBSCertificate from version to subjectPublicKeyInfo, in the order of RFC 5280 §4.1. */
+/**
+ * The members of a v3 TBSCertificate from version to subjectPublicKeyInfo, in the order of RFC 5280
+ * §4.1.
+ */
 export function writeUpToExtensions(writer: DerWriter, fields: TbsFields, subjectDer: Buffer): void {
   writer.constructed(contextConstructedTag(0), () => writer.smallInteger(2))
   writer.unsignedInteger(fields.serialNumber)
@@ -96,10 +106,12 @@ export function writeUpToExtensions(writer: DerWriter, fields: TbsFields, subjec
 }
 
 /**
- * subjectKeyIdentifier of a key: the leftmost 160 bits of the SHA-256 of its BIT STRING (RFC 7093 §2, method 1).
+ * subjectKeyIdentifier of a key: the leftmost 160 bits of the SHA-256 of its BIT STRING (RFC 7093
+ * §2, method 1).
  *
- * RFC 5280's own method is SHA-1; relying parties compare the octets and never compute them, so a hash that is still
- * allowed everywhere (FIPS builds drop SHA-1) gives the same length and the same use.
+ * RFC 5280's own method is SHA-1; relying parties compare the octets and never compute them, so a
+ * hash that is still allowed everywhere (FIPS builds drop SHA-1) gives the same length and the same
+ * use.
  */
 export function subjectKeyIdentifier(keyBits: Buffer): Buffer {
   // As text, since a Buffer from `hash` takes twice the time.
@@ -113,7 +125,10 @@ function checkSerialNumber(serialNumber: Buffer): void {
   if (octets > MAX_SERIAL_OCTETS) throw new RangeError(`a serial number has at most ${MAX_SERIAL_OCTETS} octets`)
 }
 
-/** In the order in which they stand; only three of them differ from one certificate of a profile to the next. */
+/**
+ * In the order in which they stand; only three of them differ from one certificate of a profile to
+ * the next.
+ */
 function writeExtensions(writer: DerWriter, input: TbsCertificateInput, keyBits: Buffer): void {
   const { keyUsages, extendedKeyUsages, authorityKeyIdentifier } = input
   const { crlDistributionPointUrls = [], caIssuersUrls = [], ocspUrls = [], policyOids = [] } = input
@@ -143,7 +158,10 @@ function writeExtensions(writer: DerWriter, input: TbsCertificateInput, keyBits:
     )
 }
 
-/** Extensions that certificates have in common, encoded, by what they say. Few: profiles × issuers × CRL shards. */
+/**
+ * Extensions that certificates have in common, encoded, by what they say. Few: profiles × issuers ×
+ * CRL shards.
+ */
 const SHARED_EXTENSIONS = new Map<string, Buffer>()
 const MAX_SHARED_EXTENSIONS = 1024
 
@@ -159,7 +177,10 @@ function writeShared(writer: DerWriter, key: string, write: (writer: DerWriter) 
 /** Buffers are views of the parsed bytes. */
 export interface TbsCertificate extends DecodedExtensions {
   version: number
-  /** Content octets of the INTEGER: big-endian two's complement, a sign octet in front where the magnitude needs it. */
+  /**
+   * Content octets of the INTEGER: big-endian two's complement, a sign octet in front where the
+   * magnitude needs it.
+   */
   serialNumber: Buffer
   signatureAlgorithm: AlgorithmIdentifier
   issuerDer: Buffer
@@ -231,7 +252,10 @@ export function readTbsCertificate(outer: DerReader): TbsCertificate {
   }
 }
 
-/** Hexadecimal serial number, lower case, without the sign octet: how databases and logs name a certificate. */
+/**
+ * Hexadecimal serial number, lower case, without the sign octet: how databases and logs name a
+ * certificate.
+ */
 export function serialNumberHex(serialNumber: Buffer): string {
   const hex = serialNumber.toString('hex')
   return serialNumber.length > 1 && serialNumber[0] === 0 ? hex.slice(2) : hex

@@ -1,9 +1,15 @@
-/** Validity times (RFC 5280 §4.1.2.5): UTCTime through 2049, GeneralizedTime from 2050, whole seconds, always `Z`. */
+/**
+ * Validity times (RFC 5280 §4.1.2.5): UTCTime through 2049, GeneralizedTime from 2050, whole
+ * seconds, always `Z`.
+ */
 
 import { DerError, type DerReader, TAG } from './der.ts'
 import type { DerWriter } from './der-writer.ts'
 
-/** `form` is what stood in the bytes; whether it is the right one for the year is a finding of the lint. */
+/**
+ * `form` is what stood in the bytes; whether it is the right one for the year is a finding of the
+ * lint.
+ */
 export interface Time {
   at: Date
   form: 'UTCTime' | 'GeneralizedTime'
@@ -18,7 +24,10 @@ export function timeFormOf(at: Date): Time['form'] {
   return year >= 1950 && year < GENERALIZED_FROM ? 'UTCTime' : 'GeneralizedTime'
 }
 
-/** Reads `YYMMDDHHMMSSZ` or `YYYYMMDDHHMMSSZ`; no fractions, no offsets, only dates of the calendar. @throws DerError */
+/**
+ * Reads `YYMMDDHHMMSSZ` or `YYYYMMDDHHMMSSZ`; no fractions, no offsets, only dates of the calendar.
+ * @throws DerError
+ */
 export function readTime(reader: DerReader): Time {
   const start = reader.offset
   const form = reader.peek() === TAG.generalizedTime ? 'GeneralizedTime' : 'UTCTime'
@@ -35,7 +44,10 @@ export function readTime(reader: DerReader): Time {
   return { at: calendarDate(year, field(0), field(1), field(2), field(3), field(4), start), form }
 }
 
-/** Writes an instant in the form its year asks for; fractions of a second are cut off. @throws RangeError */
+/**
+ * Writes an instant in the form its year asks for; fractions of a second are cut off. @throws
+ * RangeError
+ */
 export function writeTime(writer: DerWriter, at: Date): void {
   const year = at.getUTCFullYear()
   if (!(year >= 1950 && year <= 9999)) throw new RangeError(`a certificate cannot express ${String(at)}`)
@@ -71,7 +83,8 @@ function calendarDate(
     month >= 1 && month <= 12 && day >= 1 && day <= daysOf(month, year) && hour < 24 && minute < 60 && second < 60
   if (!exists) throw new DerError('time is not a date of the calendar', at)
   const date = new Date(Date.UTC(year, month - 1, day, hour, minute, second))
-  // Date.UTC takes years below 100 for those of the twentieth century. Go writes the year 1 where nobody gave a date.
+  // Date.UTC takes years below 100 for those of the twentieth century. Go writes the year 1 where
+  // nobody gave a date.
   if (year < 100) date.setUTCFullYear(year, month - 1, day)
   return date
 }
