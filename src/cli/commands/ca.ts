@@ -16,8 +16,8 @@ const TIMEOUT_MS = 5_000
 const STOP_TIMEOUT_MS = 15_000
 
 /**
- * @returns 0: every issuer has signed. @throws Error in a plain sentence when the signer does not
- *   start or sign
+ * @returns 0: every issuer has signed.
+ * @throws Error in a plain sentence when the signer does not start or sign
  */
 export async function testSign(options: GlobalOptions): Promise<number> {
   const config = await signerConfig(options)

@@ -65,8 +65,8 @@ interface Stores {
 }
 
 /**
- * @returns what became of it, in a word. @throws CommandError when another certificate has its
- *   serial number
+ * @returns what became of it, in a word.
+ * @throws CommandError when another certificate has its serial number
  */
 async function importOne(
   { store, issuance, certificates }: Stores,

@@ -37,8 +37,9 @@ export async function signerConfig(options: GlobalOptions): Promise<Config> {
 }
 
 /**
- * Prints what the configuration says in short. @returns the exit code. @throws CommandError with
- * every fault
+ * Prints what the configuration says in short.
+ * @returns the exit code.
+ * @throws CommandError with every fault
  */
 export async function validateOnly(options: GlobalOptions, scope: Scope): Promise<number> {
   if (scope === 'perspective') {

@@ -42,8 +42,8 @@ function warn(warnings: readonly ConfigWarning[]): void {
 }
 
 /**
- * @param sections that the command reads; the others may be missing. @throws CommandError with
- *   every fault in them
+ * @param sections that the command reads; the others may be missing.
+ * @throws CommandError with every fault in them
  */
 export async function readConfigSections(file: string | undefined, sections: readonly string[]): Promise<Config> {
   const loaded = await loadConfig(nameOf(file), process.env, { sections })

@@ -1,4 +1,4 @@
-/** The extensions of a certificate as plain values (RFC 5280 §4.2): what each known OID adds. */
+/** Certificate extensions as plain values (RFC 5280 §4.2), by OID. */
 
 import {
   type Extension,
@@ -25,10 +25,10 @@ export interface DecodedExtensions {
   isCa: boolean
   pathLength: number | undefined
   keyUsages: readonly KeyUsage[]
-  /** Configuration names; dotted OIDs where there is none. */
+  /** Configuration names, or dotted OIDs for purposes without one. */
   extendedKeyUsages: readonly string[]
   subjectAltNames: readonly GeneralName[]
-  /** The dNSName entries of `subjectAltNames`, as they stand. */
+  /** The dNSName entries of `subjectAltNames`, unchanged. */
   dnsNames: readonly string[]
   /** The iPAddress entries, canonical text. */
   ipAddresses: readonly string[]
@@ -43,7 +43,7 @@ export interface DecodedExtensions {
 type Decode = (decoded: Writable<DecodedExtensions>, value: Buffer) => void
 type Writable<T> = { -readonly [K in keyof T]: T[K] }
 
-/** Each writes its members in place: merging objects would cost as much as the parsing. */
+/** Each writes its members in place: merging objects would cost as much as parsing. */
 const DECODERS: ReadonlyMap<string, Decode> = new Map<string, Decode>([
   [EXTENSION.basicConstraints, decodeBasicConstraints],
   [EXTENSION.keyUsage, into('keyUsages', parseKeyUsage)],

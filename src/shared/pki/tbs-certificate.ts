@@ -1,6 +1,6 @@
 /**
- * TBSCertificate (RFC 5280 §4.1): building the one of a leaf, and reading any back with every known
- * extension decoded.
+ * TBSCertificate (RFC 5280 §4.1): builds that of a leaf, and reads any with its known extensions
+ * decoded.
  */
 
 import { hash } from 'node:crypto'
@@ -31,10 +31,10 @@ import type { ExtendedKeyUsage, KeyUsage } from './oids.ts'
 import { parseSpki, readSpki, type Spki } from './spki.ts'
 import { readTime, type Time, writeTime } from './time.ts'
 
-/** RFC 5280 §4.1.2.2: at most 20 octets, the sign octet included. */
+/** RFC 5280 §4.1.2.2: at most 20 octets, including the sign octet. */
 export const MAX_SERIAL_OCTETS = 20
 
-/** What a TBSCertificate says before its extensions, whoever it is for. */
+/** The members before the extensions, for leaf and CA certificates. */
 export interface TbsFields {
   /** Big-endian magnitude, positive. */
   serialNumber: Buffer
@@ -43,7 +43,7 @@ export interface TbsFields {
   /** The issuer's subject, copied byte for byte. */
   issuerNameDer: Buffer
   notBefore: Date
-  /** Inclusive: the last second of validity. */
+  /** Inclusive: the last valid second. */
   notAfter: Date
   /** DER of the SubjectPublicKeyInfo, copied byte for byte. */
   spki: Buffer
@@ -52,16 +52,15 @@ export interface TbsFields {
 export interface TbsCertificateInput extends TbsFields {
   /** The issuer's subjectKeyIdentifier. */
   authorityKeyIdentifier: Buffer
-  /** Without it the subject is empty and the SAN critical. */
+  /** Without it the subject is empty and the SAN is critical. */
   commonName?: string | undefined
   dnsNames: readonly string[]
   ipAddresses: readonly string[]
   /**
-   * Taken as given: `keyUsagesFor` narrows a profile's list to the key. Empty leaves the extension
-   * out.
+   * Used as given; `keyUsagesFor` narrows a profile's list to the key. Empty omits the extension.
    */
   keyUsages: readonly KeyUsage[]
-  /** Empty leaves the extension out. */
+  /** Empty omits the extension. */
   extendedKeyUsages: readonly ExtendedKeyUsage[]
   crlDistributionPointUrls?: readonly string[] | undefined
   caIssuersUrls?: readonly string[] | undefined
@@ -71,8 +70,7 @@ export interface TbsCertificateInput extends TbsFields {
 
 /**
  * DER of a leaf TBSCertificate.
- *
- * @throws RangeError for input no certificate can express, DerError when `spki` is not a
+ * @throws RangeError for input that no certificate can express, DerError when `spki` is no
  *   SubjectPublicKeyInfo
  */
 export function buildTbsCertificate(input: TbsCertificateInput): Buffer {
@@ -106,15 +104,12 @@ export function writeUpToExtensions(writer: DerWriter, fields: TbsFields, subjec
 }
 
 /**
- * subjectKeyIdentifier of a key: the leftmost 160 bits of the SHA-256 of its BIT STRING (RFC 7093
- * §2, method 1).
- *
- * RFC 5280's own method is SHA-1; relying parties compare the octets and never compute them, so a
- * hash that is still allowed everywhere (FIPS builds drop SHA-1) gives the same length and the same
- * use.
+ * subjectKeyIdentifier: the leftmost 160 bits of the SHA-256 of the key's BIT STRING (RFC 7093 §2,
+ * method 1).
+ * RFC 5280 uses SHA-1, which FIPS builds drop. Relying parties only compare the octets.
  */
 export function subjectKeyIdentifier(keyBits: Buffer): Buffer {
-  // As text, since a Buffer from `hash` takes twice the time.
+  // Through text: a Buffer from `hash` takes twice the time.
   return Buffer.from(hash('sha256', keyBits, 'hex').slice(0, 40), 'hex')
 }
 
@@ -125,10 +120,7 @@ function checkSerialNumber(serialNumber: Buffer): void {
   if (octets > MAX_SERIAL_OCTETS) throw new RangeError(`a serial number has at most ${MAX_SERIAL_OCTETS} octets`)
 }
 
-/**
- * In the order in which they stand; only three of them differ from one certificate of a profile to
- * the next.
- */
+/** In their order in the certificate. Only three differ between certificates of one profile. */
 function writeExtensions(writer: DerWriter, input: TbsCertificateInput, keyBits: Buffer): void {
   const { keyUsages, extendedKeyUsages, authorityKeyIdentifier } = input
   const { crlDistributionPointUrls = [], caIssuersUrls = [], ocspUrls = [], policyOids = [] } = input
@@ -146,7 +138,7 @@ function writeExtensions(writer: DerWriter, input: TbsCertificateInput, keyBits:
       if (ocspUrls.length + caIssuersUrls.length > 0) writeAuthorityInfoAccess(shared, ocspUrls, caIssuersUrls)
     },
   )
-  // RFC 5280 §4.2.1.6: critical exactly when the subject says nothing.
+  // RFC 5280 §4.2.1.6: critical exactly when the subject is empty.
   writeSubjectAltName(writer, input, input.commonName === undefined)
   if (policyOids.length > 0)
     writeShared(writer, `policies ${JSON.stringify(policyOids)}`, (shared) =>
@@ -159,8 +151,7 @@ function writeExtensions(writer: DerWriter, input: TbsCertificateInput, keyBits:
 }
 
 /**
- * Extensions that certificates have in common, encoded, by what they say. Few: profiles × issuers ×
- * CRL shards.
+ * Encoded extensions that certificates share, by their input. Few: profiles × issuers × CRL shards.
  */
 const SHARED_EXTENSIONS = new Map<string, Buffer>()
 const MAX_SHARED_EXTENSIONS = 1024
@@ -220,7 +211,7 @@ export function readTbsCertificate(outer: DerReader): TbsCertificate {
   const extensions = readExtensionList(reader, version)
   reader.finish('TBSCertificate')
   const decoded = decodeExtensions(extensions)
-  // Member by member: a spread of so many is slow in V8.
+  // One by one: a spread of so many members is slow in V8.
   return {
     version,
     serialNumber,
@@ -252,10 +243,7 @@ export function readTbsCertificate(outer: DerReader): TbsCertificate {
   }
 }
 
-/**
- * Hexadecimal serial number, lower case, without the sign octet: how databases and logs name a
- * certificate.
- */
+/** Hexadecimal serial number, lower case, without the sign octet, as in databases and logs. */
 export function serialNumberHex(serialNumber: Buffer): string {
   const hex = serialNumber.toString('hex')
   return serialNumber.length > 1 && serialNumber[0] === 0 ? hex.slice(2) : hex
@@ -274,7 +262,7 @@ function readVersion(reader: DerReader): number {
 
 function refuseUniqueIdentifiers(reader: DerReader): void {
   const tag = reader.peek()
-  // RFC 5280 §4.1.2.8: conforming CAs never generate them.
+  // RFC 5280 §4.1.2.8: conforming CAs never write unique identifiers.
   if (tag === contextTag(1) || tag === contextTag(2)) {
     throw new DerError('unique identifiers are not used in certificates', reader.offset)
   }
