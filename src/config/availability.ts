@@ -32,7 +32,7 @@ const when = (
   keys,
 })
 
-/** Without `token_secret`, which encrypts the keys of account bindings. */
+/** Without `token_secret`: bindings are encrypted under it. */
 const ADMIN_KEYS = [
   'enabled',
   'base_path',

@@ -1,13 +1,11 @@
 /**
- * `chancery certificate import`: records certificates that the database has forgotten, from the
- * certificates themselves.
+ * `chancery certificate import`: records certificates that the database has lost.
  *
- * A database that was restored to an earlier time lacks what was issued since. Such a certificate
- * is valid all the same, and the audit chain of the signer holds its serial number and its names,
- * but not the certificate; whoever uses it has it. What one of our issuers has signed was issued
- * here: its signature is all the proof that is needed, and all that a row says, but for the
- * account, stands in it. From then on its holder, and an account that it is given to, can revoke
- * it, and it has its CRL entry and its renewal information.
+ * A database restored from a backup lacks later certificates, which are still valid. The signer's
+ * audit chain has their serial numbers and names only; their users have the certificates. Our
+ * issuer's signature proves issuance here, and all of a row but the account is in the certificate.
+ * After the import it has a CRL entry and renewal information. Its key holder and its account can
+ * revoke it.
  */
 
 import { readFileSync } from 'node:fs'
@@ -23,8 +21,8 @@ import { CommandError, UsageError } from './errors.ts'
 import { withDatabase } from './operator-database.ts'
 
 /**
- * @param accountId whose they are; undefined: nobody's, and revoked with their own keys or by who
- *   controls their names
+ * @param accountId the owner; without one, only the certificate's key or control of its names can
+ *   revoke it
  */
 export async function importCertificates(
   config: Config,
@@ -65,7 +63,7 @@ interface Stores {
 }
 
 /**
- * @returns what became of it, in a word.
+ * @returns the outcome in a word
  * @throws CommandError when another certificate has its serial number
  */
 async function importOne(
@@ -77,7 +75,7 @@ async function importOne(
   const { serialNumber, notBefore, notAfter } = tbs
   const names = [...tbs.dnsNames, ...tbs.ipAddresses]
   const intent = await store.findIntent(serialNumber)
-  // The backup knows order and account, and would have it signed once more, to other bytes.
+  // The backup has the pending order, which would be signed again with other bytes.
   if (intent?.tbs.equals(tbsDer)) {
     const { certificateId } = intent
     if (await issuance.complete({ certificateId, der, names, notBefore, notAfter })) return 'completed'
@@ -93,7 +91,7 @@ async function importOne(
   return 'known'
 }
 
-/** The first certificate of a file: a chain begins with it. */
+/** The first certificate of a file, which is the leaf of a chain. */
 function readCertificate(file: string): { file: string; certificate: Certificate } {
   try {
     const [block] = decodePem(readFileSync(file, 'utf8'))

@@ -35,7 +35,7 @@ export async function clearAdvice(config: Config, flags: SelectionFlags): Promis
   })
 }
 
-/** @returns the exit code: 1 when no certificate was concerned, which is hardly what was meant */
+/** @returns the exit code; 1 when no certificate matches, which is probably a mistake */
 async function withStore(config: Config, work: (store: RenewalStore) => Promise<number>): Promise<number> {
   return withDatabase(config, async (db) => ((await work(createRenewalStore(db))) > 0 ? 0 : 1))
 }

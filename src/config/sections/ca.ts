@@ -225,7 +225,7 @@ export const Ca = z
   .prefault({})
   .meta({ description: 'The certificate authority.' })
 
-/** No signer can be told to sign a list for longer. */
+/** The longest validity of a list that a signer can be configured to sign. */
 const MAX_NEXT_UPDATE_SECONDS = 3660 * 86_400
 
 export const Crl = z

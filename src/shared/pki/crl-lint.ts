@@ -1,7 +1,6 @@
 /**
- * Rules for any TBSCertList before it is signed (RFC 5280 §5), part by part, because long lists are
- * read in pieces.
- * Each function returns the first finding as a sentence, or undefined.
+ * Rules for any TBSCertList before it is signed (RFC 5280 §5). Long lists are read in pieces, so
+ * each part has its own function. It returns the first finding as a sentence, or undefined.
  */
 
 import { CRL_EXTENSION } from './oids.ts'

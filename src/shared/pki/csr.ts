@@ -125,8 +125,8 @@ function readCsr(der: Buffer): Csr {
 
 /**
  * The requested extensions among the attributes; other attributes are ignored.
- * The order of the SET OF is not checked: some clients write it unsorted, and its bytes are never
- * copied.
+ * The order of the SET OF is not checked: some clients write it unsorted, and none of its bytes are
+ * reused.
  */
 function readAttributes(attributes: DerReader): Extension[] {
   let extensions: Extension[] | undefined

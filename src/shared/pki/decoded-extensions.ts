@@ -1,4 +1,4 @@
-/** Certificate extensions as plain values (RFC 5280 §4.2), by OID. */
+/** Certificate extensions as plain values (RFC 5280 §4.2), with a decoder for each known OID. */
 
 import {
   type Extension,

@@ -29,8 +29,8 @@ export function encodePem(label: string, der: Buffer): string {
 
 /**
  * All blocks of a text, in order, perhaps none. Lines end in LF or CRLF.
- * Refused: text outside blocks, headers, non-canonical base64, and lines of other than 64
- * characters before the last.
+ * Refused: text outside blocks, headers, non-canonical base64, and lines not of 64 characters (the
+ * last may be shorter).
  * @throws PemError
  */
 export function decodePem(text: string): PemBlock[] {

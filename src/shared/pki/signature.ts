@@ -6,8 +6,8 @@ import type { Spki } from './spki.ts'
 
 /**
  * Verifies a signature in X.509 or PKCS#10 form.
- * False, not an exception, for a key that cannot be imported, or an algorithm that is unknown or
- * does not fit.
+ * False, not an exception, for a refused key, an unknown algorithm, or one that does not fit the
+ * key.
  */
 export function verifySignature(
   signatureAlgorithm: SignatureAlgorithm | undefined,
@@ -42,9 +42,9 @@ export function importPublicKey(spki: Spki): KeyObject | undefined {
 /**
  * The key as a JWK where that is faster: OpenSSL 3 searches its decoders for every DER key.
  *
- * Measured on Node 20, a JWK takes a third of the time for P-256, an eighth for Ed25519, a
- * thirtieth for RSA-2048. P-384 takes three times as long: the point is multiplied by the group
- * order. WebCrypto's raw import takes as long for P-256 (84 and 86 µs) and is asynchronous.
+ * Measured on Node 20: a third of the time for P-256, an eighth for Ed25519, a thirtieth for
+ * RSA-2048. P-384 takes three times as long: the point is multiplied by the group order.
+ * WebCrypto's raw import takes as long for P-256 (84 and 86 µs) and is asynchronous.
  */
 function fastImportForm(spki: Spki): JsonWebKey | undefined {
   if (spki.kind === 'rsa') {

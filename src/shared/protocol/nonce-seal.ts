@@ -15,10 +15,7 @@ const SEALED_CHARACTERS = 22
 /** Nonces sealed in one call: one block alone costs nearly as much. */
 export const NONCE_BATCH = 32
 
-/**
- * A sealed batch is handed out no longer than this, and no longer than the share below of a nonce's
- * life.
- */
+/** Longest use of a sealed batch, in milliseconds and as a share of a nonce's life. */
 const BATCH_LIFE_MS = 5_000
 const BATCH_LIFE_SHARE = 0.2
 
