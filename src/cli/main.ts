@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * The entry point. It takes the signals that open Node's debugger before it loads the rest.
+ * Takes the signals that open Node's debugger before the rest is loaded.
  * Loading takes most of the start, and no key has been read by then.
  */
 

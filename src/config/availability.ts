@@ -16,7 +16,7 @@ export interface AbsentFeature {
   feature: string
   /** Keys that use the feature; empty when it is off. */
   uses(config: Config): readonly string[]
-  /** Keys that only the feature reads; a section stands for all its keys. */
+  /** Keys that only the feature reads; a section means all its keys. */
   keys: readonly string[]
 }
 

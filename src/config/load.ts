@@ -41,10 +41,7 @@ export type LoadedConfig =
 
 const FORMATS: Record<string, Format> = { '.yaml': 'yaml', '.yml': 'yaml', '.json': 'json' }
 
-/**
- * Reads, substitutes and checks a configuration file. The extension selects the format. Does not
- * throw.
- */
+/** Reads, substitutes and checks a file, whose extension selects the format. Does not throw. */
 export async function loadConfig(file: string, env: Environment, reading: Reading = {}): Promise<LoadedConfig> {
   const format = FORMATS[path.extname(file).toLowerCase()]
   if (format === undefined) return refuse('its name ends in neither .yaml, .yml nor .json, which chooses the format')

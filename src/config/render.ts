@@ -9,7 +9,7 @@ const LIVE = '↻'
 
 const HOLDERS = [...new Set(ABSENT_FEATURES.flatMap(({ keys }) => keys))]
 const isWithin = (key: string, holder: string) => key === holder || key.startsWith(`${holder}.`)
-/** Without keys below another: a section of an absent feature stands for all its keys. */
+/** Without keys below another: a section of an absent feature means all its keys. */
 const ABSENT_KEYS = HOLDERS.filter((key) => !HOLDERS.some((holder) => holder !== key && isWithin(key, holder)))
 
 interface Row {

@@ -1,8 +1,6 @@
 /**
- * `chancery inspect certificates
- * orders
- * accounts`: filtered pages of the database, as a table or JSON. `--after` continues behind the
- * last row of a page.
+ * `chancery inspect certificates | orders | accounts`: filtered pages of the database, as a table
+ * or JSON. `--after` continues behind the last row of a page.
  */
 
 import type { Config } from '../../config/schema.ts'

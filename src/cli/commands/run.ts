@@ -12,8 +12,8 @@ export const EXIT_USAGE = 2
 
 /**
  * Wraps a command for the parser.
- * @param words whether words behind the named arguments are allowed (`further`) or an error; a flag
- *   is suggested in the error
+ * @param words `further` allows words behind the named arguments; a flag is suggested in their
+ *   error
  * @param scope the part of the configuration that the command reads
  */
 export function run<A extends [...string[], GlobalOptions]>(

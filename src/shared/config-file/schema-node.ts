@@ -70,7 +70,7 @@ export const findNode = (schema: SchemaNode, path: Path): SchemaNode | undefined
 export const isSecret = (schema: SchemaNode, path: Path): boolean =>
   path.some((_, index) => findNode(schema, path.slice(0, index + 1))?.secret)
 
-/** The largest safe integer stands in the schema for "no upper bound". */
+/** The largest safe integer in the schema means "no upper bound". */
 const bounded = (maximum: number | undefined) => maximum !== undefined && maximum < Number.MAX_SAFE_INTEGER
 
 function range(node: SchemaNode): string {

@@ -8,7 +8,7 @@ export const isSection = (value: unknown): value is Section =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /**
- * Copies the value. A heading without keys becomes an empty section.
+ * A copy where a heading without keys is an empty section.
  * An absent required section is added empty, so that the check names its missing keys.
  */
 export function withSections(root: Section, schema: SchemaNode): Section {

@@ -5,9 +5,9 @@
  * one list a second moves the numbers ahead of the clock. The signer refuses numbers too far ahead:
  * after the highest possible number there is no next one.
  *
- * 30 days: 1,024 parts (`crl.shards`) rebuilt without a pause at 15 ms each need ten hours; then
- * one list a second follows. The signer's default validity of a list is as long. Signing the
- * highest number thus gains no more than signing an empty list.
+ * 30 days: 1,024 parts (`crl.shards`), rebuilt at 15 ms each without a pause, get there in ten
+ * hours. After that one list a second is possible. A list may be valid as long by the signer's
+ * defaults. So a signed highest number does no more harm than a signed empty list.
  */
 
 export const MAX_CRL_NUMBER_LEAD_DAYS = 30

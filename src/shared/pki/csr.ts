@@ -67,7 +67,7 @@ export interface Csr {
 }
 
 /**
- * Reads a request that fills the whole Buffer. Signature and strength of the key are not checked.
+ * Reads a request that fills the whole Buffer, without a check of the signature or the key.
  * Call `checkSubjectKey` first: it bounds the cost of `verifyCsrSignature`.
  * @throws CsrError
  */
@@ -125,8 +125,7 @@ function readCsr(der: Buffer): Csr {
 
 /**
  * The requested extensions among the attributes; other attributes are ignored.
- * The order of the SET OF is not checked: some clients write it unsorted, and none of its bytes are
- * reused.
+ * The order of the SET OF is not checked: some clients write it unsorted.
  */
 function readAttributes(attributes: DerReader): Extension[] {
   let extensions: Extension[] | undefined

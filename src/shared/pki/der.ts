@@ -293,7 +293,7 @@ export function readSingle(bytes: Buffer, tag: number, what: string): DerReader 
 }
 
 /**
- * OIDs read before, in slots chosen by their octets. A certificate has a dozen, mostly the same.
+ * OIDs read before, in slots chosen by their octets; a certificate has a dozen, mostly the same.
  * Comparing octets takes a tenth of the time of making the text.
  */
 const RECENT_OIDS: ({ content: Buffer; text: string } | undefined)[] = new Array(256).fill(undefined)

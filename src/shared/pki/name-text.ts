@@ -16,7 +16,7 @@ const OID_BY_SHORT_NAME = new Map([...ATTRIBUTE_SHORT_NAMES].map(([oid, shortNam
 
 /**
  * DER of a Name from text that begins with the last RDN (`CN=Root CA,O=Example,C=DE`).
- * A backslash escapes the next character. One attribute for each RDN, types by short name.
+ * A backslash escapes a character; each RDN has one attribute, with a short name as type.
  * @throws RangeError in one sentence
  */
 export function encodeNameText(text: string): Buffer {

@@ -28,7 +28,7 @@ export function encodePem(label: string, der: Buffer): string {
 }
 
 /**
- * All blocks of a text, in order, perhaps none. Lines end in LF or CRLF.
+ * All blocks of a text, in order, perhaps none; lines end in LF or CRLF.
  * Refused: text outside blocks, headers, non-canonical base64, and lines not of 64 characters (the
  * last may be shorter).
  * @throws PemError

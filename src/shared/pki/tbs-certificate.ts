@@ -104,9 +104,8 @@ export function writeUpToExtensions(writer: DerWriter, fields: TbsFields, subjec
 }
 
 /**
- * subjectKeyIdentifier: the leftmost 160 bits of the SHA-256 of the key's BIT STRING (RFC 7093 §2,
- * method 1).
- * RFC 5280 uses SHA-1, which FIPS builds drop. Relying parties only compare the octets.
+ * The leftmost 160 bits of the SHA-256 of the key's BIT STRING (RFC 7093 §2, method 1).
+ * RFC 5280 uses SHA-1, which FIPS builds drop; relying parties only compare the octets.
  */
 export function subjectKeyIdentifier(keyBits: Buffer): Buffer {
   // Through text: a Buffer from `hash` takes twice the time.

@@ -16,7 +16,7 @@ export interface CaaProperty {
 }
 
 export interface CaaRequest {
-  /** Whether the order asks for `*.` in front of the name. */
+  /** Whether the order is for a wildcard name. */
   wildcard: boolean
   /** Issuer domain names of this service, lower case. */
   identities: readonly string[]
@@ -37,7 +37,7 @@ export interface CaaRequest {
 export type CaaDecision = { permitted: true } | { permitted: false; reason: string }
 
 /**
- * Properties that may be critical. `iodef` asks for optional reports (RFC 8659 §4.4).
+ * Properties that may be critical: `iodef` requests optional reports (RFC 8659 §4.4).
  * `issuemail` is about certificates for mail, not for servers (RFC 9495 §3).
  */
 const UNDERSTOOD = new Set(['issue', 'issuewild', 'iodef', 'issuemail'])

@@ -6,8 +6,8 @@
 import type { Identifier } from './identifier.ts'
 
 /**
- * One row for each type. `digit` replaces the last digit of the authorization's id, which is 0, in
- * the challenge's id.
+ * One row for each type. A challenge's id is its authorization's id with `digit` in place of the
+ * last digit, 0.
  * So a challenge needs neither a row nor an index of its own.
  */
 export const CHALLENGE_TYPES = {

@@ -1,6 +1,6 @@
 /**
- * Account keys: canonical JSON Web Keys (RFC 7517, RFC 7518 §6, RFC 8037), their thumbprint (RFC
- * 7638) and their signature algorithms.
+ * Account keys as canonical JSON Web Keys (RFC 7517, RFC 7518 §6, RFC 8037). Also their thumbprint
+ * (RFC 7638) and signature algorithms.
  */
 
 import { createHash, createPublicKey, type KeyObject } from 'node:crypto'

@@ -75,8 +75,7 @@ function decodeMembers(encoded: Encoded): DecodedParts | keyof Encoded {
 }
 
 /**
- * The three members in any order, with white space between. Their strings are checked once, by the
- * decoder.
+ * The three members in any order, with white space between; the decoder checks their strings.
  * Undefined sends the body to the JSON parser, which accepts unusual spellings and explains errors.
  */
 function usualMembers(text: string): Encoded | undefined {
@@ -126,7 +125,7 @@ function afterSpace(text: string, at: number): number {
   }
 }
 
-/** Parses legal JSON in an unusual spelling, or explains what is wrong. */
+/** Parses legal JSON in an unusual spelling. @returns the members @throws Problem malformed */
 function splitUnusual(body: Buffer): Encoded {
   const object = parseJsonObject(body)
   if (typeof object === 'string') throw malformed(`the request body ${object}; send a flattened JWS`)

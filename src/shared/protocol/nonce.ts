@@ -26,7 +26,7 @@ export interface Nonces {
   open(nonce: string, nowMs: number): OpenNonce | undefined
   /**
    * Runs before a badNonce answer, so that nonces issued afterwards are accepted (RFC 8555 §6.5).
-   * An unreadable nonce may be readable after it. Absent where there is no state to refresh.
+   * An unreadable nonce may become readable; absent where there is no state to refresh.
    */
   ensureCurrent?(): Promise<void>
 }

@@ -22,8 +22,8 @@ const MAX_KEY_IDENTIFIER_OCTETS = 64
 const MAX_LENGTH = 128
 
 /**
- * Strict: each certificate has one text. No padding, no second dot, and the serial number as in
- * DER: positive, and without a leading zero unless it carries the sign.
+ * Strict: each certificate has one text, without padding or a second dot.
+ * The serial number is that of DER: positive, with a leading zero only for the sign.
  */
 export function parseCertId(text: string): CertificateIdentity | undefined {
   if (text.length > MAX_LENGTH) return undefined

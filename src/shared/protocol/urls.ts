@@ -1,6 +1,6 @@
 /**
- * All URLs of the service from one table: for advertising, for routing and for comparing the `url`
- * of a JWS (RFC 8555 §6.4, §7.1).
+ * All URLs of the service from one table (RFC 8555 §6.4, §7.1). It serves advertising, routing and
+ * the check of a JWS `url`.
  */
 
 export interface UrlSettings {
@@ -27,7 +27,7 @@ export interface UrlSettings {
 /** Resources with a path of their own. */
 export type FixedResource = Exclude<keyof UrlSettings['paths'], 'renewalInfo' | 'crl'>
 
-/** Resources with an id, which stands between `prefix` and `suffix`. */
+/** Resources with an id, placed between `prefix` and `suffix`. */
 export const NUMBERED_RESOURCES = {
   account: { prefix: '/acct/', suffix: '' },
   accountOrders: { prefix: '/acct/', suffix: '/orders' },
