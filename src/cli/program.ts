@@ -399,10 +399,7 @@ program
     ),
   )
 
-/**
- * Words behind --allow. With another flag of several values it is unclear which flag they belong
- * to.
- */
+/** Words behind --allow. Beside another flag with several values their flag would be ambiguous. */
 function furtherIdentifiers({ _: words, profile, preapprove }: CredentialFlags & FurtherWords): string[] {
   if (words.length > 0 && (profile !== undefined || preapprove !== undefined))
     throw new UsageError(

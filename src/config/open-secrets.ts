@@ -20,7 +20,7 @@ export function openSecrets(root: unknown, variables: ReadonlyMap<string, string
   return secretsIn(root, [], variables).map((path) => ({ path, message }))
 }
 
-/** A secret key counts once, even when it holds a section or a list. */
+/** A key marked as secret counts once, even when it holds a section or a list. */
 function secretsIn(value: unknown, path: Path, variables: ReadonlyMap<string, string>): Path[] {
   if (isSecret(REFERENCE, path)) return holdsText(value, path, variables) ? [path] : []
   return childrenOf(value, path).flatMap(([child, at]) => secretsIn(child, at, variables))

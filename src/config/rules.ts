@@ -133,7 +133,7 @@ const ACME: Rule[] = [
   {
     path: 'challenges.dnspersist01.issuer_domain_names',
     reads: ['challenges.enabled', 'challenges.dnspersist01.draft', 'acme.caa_identities'],
-    // draft-ietf-acme-dns-persist-02 §3.2: clients must refuse such a challenge.
+    // draft-ietf-acme-dns-persist-02 §3.2: clients refuse such a challenge.
     check(c) {
       const identities = caaIdentities(c.acme.caa_identities)
       if (!persists(c) || c.challenges.dnspersist01.draft === '01' || identities.length === 0) return undefined

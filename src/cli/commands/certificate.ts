@@ -1,11 +1,10 @@
 /**
  * `chancery certificate import`: records certificates that the database has lost.
  *
- * A database restored from a backup lacks later certificates, which are still valid. The signer's
- * audit chain has their serial numbers and names only; their users have the certificates. Our
- * issuer's signature proves issuance here, and all of a row but the account is in the certificate.
- * After the import it has a CRL entry and renewal information. Its key holder and its account can
- * revoke it.
+ * A restored database lacks the certificates issued after its backup, which are still valid. The
+ * signer's audit chain has only their serial numbers and names. Our issuer's signature proves that
+ * they were issued here. After the import they have a CRL entry and renewal information. The key
+ * holder and the given account can revoke them.
  */
 
 import { readFileSync } from 'node:fs'

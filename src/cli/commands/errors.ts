@@ -1,5 +1,5 @@
 /** Ends a command with sentences for the operator instead of a stack. */
 export class CommandError extends Error {}
 
-/** The command line itself is wrong: has its own exit code. */
+/** The command line itself is wrong. The exit code is 2 instead of 1. */
 export class UsageError extends CommandError {}

@@ -38,9 +38,9 @@ export function parseSpki(der: Buffer): Spki {
 }
 
 /**
- * Reads the next value of `reader` and checks its parameters and form (RFC 3279 §2.3.1, RFC 5480
- * §2, RFC 8410 §4).
- * The strength is not checked here, and node:crypto checks at import that a point is on its curve.
+ * Reads the next value of `reader` and checks its parameters and form.
+ * RFC 3279 §2.3.1, RFC 5480 §2, RFC 8410 §4; node:crypto checks at import that a point is on its
+ * curve.
  * @throws DerError
  */
 export function readSpki(reader: DerReader): Spki {

@@ -2,7 +2,7 @@
  * Hashed account URIs (draft-ietf-acme-dns-persist-02 §4.1): they name an account in public DNS
  * without revealing it.
  *
- *   <prefix>sha-256/<base64url of SHA-256(length octet || domain name || thumbprint || account URL)>
+ *  <prefix>sha-256/<base64url of SHA-256(length octet || domain name || thumbprint || account URL)>
  *
  * The domain name is that of the record, or `*` for one value on many domains. The thumbprint binds
  * the account's key: account URLs alone do not suffice for guessing.
