@@ -1,6 +1,6 @@
 /**
- * The issuer domain names of this service for dns-persist-01 records (draft-ietf-acme-dns-persist
- * §3.1).
+ * The issuer domain names of this service for dns-persist-01 records
+ * (draft-ietf-acme-dns-persist §3.1).
  */
 
 import { normalizeDnsName } from '../shared/protocol/identifier.ts'

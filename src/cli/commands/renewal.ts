@@ -1,6 +1,6 @@
 /**
- * `chancery renewal advise` and `renewal clear`: "renew now" for a set of certificates (RFC 9773
- * §4.2).
+ * `chancery renewal advise` and `renewal clear`: "renew now" for a set of certificates
+ * (RFC 9773 §4.2).
  */
 
 import type { Config } from '../../config/schema.ts'

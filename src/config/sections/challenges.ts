@@ -22,8 +22,8 @@ import {
 } from '../field.ts'
 
 /**
- * Most issuer domain names that a dns-persist-01 challenge may list (draft-ietf-acme-dns-persist
- * §3.1).
+ * Most issuer domain names that a dns-persist-01 challenge may list
+ * (draft-ietf-acme-dns-persist §3.1).
  */
 export const MAX_ISSUER_DOMAIN_NAMES = 10
 

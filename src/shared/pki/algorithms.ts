@@ -1,7 +1,7 @@
 /**
- * Signature algorithms of certificates and requests: names, OIDs and AlgorithmIdentifier bytes (RFC
- * 4055 §5, RFC 5758 §3.2, RFC 8410 §3). Also the elliptic curves of subject keys (RFC 5480
- * §2.1.1.1).
+ * Signature algorithms of certificates and requests: names, OIDs and AlgorithmIdentifier bytes
+ * (RFC 4055 §5, RFC 5758 §3.2, RFC 8410 §3). Also the elliptic curves of subject keys
+ * (RFC 5480 §2.1.1.1).
  */
 
 import { DerReader } from './der.ts'

@@ -1,6 +1,6 @@
 /**
- * The contents that are signed for a new CA key: TBSCertificate of a root or intermediate CA (RFC
- * 5280 §4.2.1). Also the PKCS#10 request (RFC 2986).
+ * The contents that are signed for a new CA key: TBSCertificate of a root or intermediate CA
+ * (RFC 5280 §4.2.1). Also the PKCS#10 request (RFC 2986).
  */
 
 import { contextConstructedTag, TAG } from './der.ts'

@@ -97,8 +97,8 @@ function duplicatesOf(names: readonly GeneralName[]): Iterable<string> {
 const HOST_NAME = /^(?:\*\.)?[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$/i
 
 /**
- * Preferred name syntax (RFC 1034 §3.5, RFC 1123 §2.1). A wildcard is the whole first label (RFC
- * 9525 §6.3).
+ * Preferred name syntax (RFC 1034 §3.5, RFC 1123 §2.1). A wildcard is the whole first label
+ * (RFC 9525 §6.3).
  */
 function lintDnsName(name: string, findings: string[]): void {
   if (name.length > 253) findings.push(`dNSName ${name} is longer than 253 characters`)

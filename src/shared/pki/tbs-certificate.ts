@@ -87,8 +87,8 @@ export function buildTbsCertificate(input: TbsCertificateInput): Buffer {
 }
 
 /**
- * The members of a v3 TBSCertificate from version to subjectPublicKeyInfo, in the order of RFC 5280
- * §4.1.
+ * The members of a v3 TBSCertificate from version to subjectPublicKeyInfo, in the order of
+ * RFC 5280 §4.1.
  */
 export function writeUpToExtensions(writer: DerWriter, fields: TbsFields, subjectDer: Buffer): void {
   writer.constructed(contextConstructedTag(0), () => writer.smallInteger(2))
