@@ -36,7 +36,7 @@ export async function rebuildCrls(config: Config): Promise<number> {
   })
 }
 
-/** Of the lists still maintained: an expired one belongs to a removed issuer. */
+/** Waits for all lists with a current validity; an expired list belongs to a removed issuer. */
 async function newLists(store: CrlStore, requestedAt: Date): Promise<PublishedCrl[]> {
   const startedAt = performance.now()
   const told = createStory()

@@ -4,7 +4,7 @@ import { isUtf8 } from 'node:buffer'
 
 export type JsonObject = { readonly [member: string]: unknown }
 
-/** Why a text is not such an object; the sentence fits after "the payload …". */
+/** Why a text is refused; the sentence fits after "the payload …". */
 export type JsonObjectFailure =
   | 'is not UTF-8'
   | 'is not valid JSON'

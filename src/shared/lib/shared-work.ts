@@ -2,7 +2,8 @@
  * Shares one run of work between all callers that asked before it began.
  *
  * Runs never overlap and begin at least an interval apart. A result always includes what happened
- * before the call; a cached one would be older. A call waits one interval at most.
+ * before the call; a cached one would be older. A call waits one interval at most, or for the end
+ * of the run under way.
  */
 
 export interface SharedWorkOptions {

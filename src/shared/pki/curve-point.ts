@@ -56,7 +56,7 @@ const SMALL_ORDER: ReadonlySet<string> = new Set([
   'c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a',
 ])
 
-/** Under such a key signatures verify that no private key has made (RFC 8032 §5.1.7). */
+/** Signatures verify under such a key although no private key made them (RFC 8032 §5.1.7). */
 export function isOfSmallOrder(ed25519Key: Buffer): boolean {
   const withoutSign = Buffer.from(ed25519Key)
   withoutSign[31]! &= 0x7f
