@@ -6,8 +6,8 @@ import { complain, EXIT_USAGE } from './commands/run.ts'
 import { LIST_TEXTS, LONE_FLAGS, program } from './program.ts'
 
 /**
- * Flags may stand before the command (`chancery -c FILE --debug db status`), where the parser would take the word
- * behind a flag without a value for that value. Such flags are moved to the end.
+ * Moves flags without a value to the end. Before a command (`chancery -c FILE --debug db status`)
+ * the parser would take the next word for their value.
  */
 function flagsLast(argv: readonly string[]): string[] {
   return [...argv.filter((word) => !LONE_FLAGS.has(word)), ...argv.filter((word) => LONE_FLAGS.has(word))]
@@ -21,14 +21,14 @@ const parsing = {
     process.exit()
   },
   lazy: true as const,
-  // Values that stay as typed, where the parser would make a number of 007.
+  // Options that stay text: the parser would turn 007 into a number.
   string: ['validator', 'kid', 'label', 'allow', 'csr-profile', 'profile', 'preapprove', ...LIST_TEXTS],
 }
 const { tree } = program as unknown as { tree: Record<string, { describe?: readonly string[] }> }
 const incomplete = incompleteCommand(Object.keys(tree), wordsOf(words))
 
 async function parseAndRun(): Promise<void> {
-  // An argument that is missing makes the parser say so and end the process with 1.
+  // For a missing argument the parser prints a message and ends the process with 1.
   const wrongUsage = () => {
     process.exitCode = EXIT_USAGE
   }

@@ -1,6 +1,8 @@
 /**
- * The files that a configuration names, looked at before anything is begun: whether they are there, can be read, and hold
- * what they should. Every message begins with the key. The CA key is for the signer alone and is not opened here.
+ * Checks the files that a configuration names before a start: they exist, are readable, and have
+ * the right content.
+ *
+ * Every message begins with the key. Only the signer opens the CA key.
  */
 
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
@@ -17,14 +19,17 @@ export interface FileFindings {
   warnings: ConfigNotice[]
 }
 
-/** A key and its file; absent keys are null. `look` gives warnings, and throws what is wrong, in one sentence. */
+/**
+ * A key and its file, null for an absent key. `look` returns warnings and throws errors, each in
+ * one sentence.
+ */
 interface NamedFile {
   key: string
   file: string | null
   look(file: string): string[]
 }
 
-/** What `chancery serve` needs. */
+/** Checks the files for `chancery serve`. */
 export function inspectServiceFiles(config: Config): FileFindings {
   const { tls } = config.server
   const own = tls.self_issued_names.length > 0
@@ -47,7 +52,7 @@ export function inspectServiceFiles(config: Config): FileFindings {
   ])
 }
 
-/** What a connection to the signer needs, or the signer that the service starts itself. */
+/** Checks the files for the connection to a signer, or for the signer that the service starts. */
 export function inspectSignerFiles({ ca }: Config): FileFindings {
   if (ca.signer.socket !== null)
     return inspect([{ key: 'ca.signer.secret_file', file: ca.signer.secret_file, look: sharedSecret }])
@@ -56,7 +61,7 @@ export function inspectSignerFiles({ ca }: Config): FileFindings {
     return inspect([
       { key: 'ca.hsm.issuer_cert_path', file: ca.hsm.issuer_cert_path, look: certificates },
       { key: 'ca.hsm.chain_path', file: ca.hsm.chain_path, look: certificates },
-      // A name without a slash is looked for where the system keeps libraries.
+      // The system searches its own folders for a library name without a slash.
       { key: 'ca.hsm.pkcs11_library', file: library?.includes('/') ? library : null, look: readable },
     ])
   }
@@ -67,7 +72,7 @@ export function inspectSignerFiles({ ca }: Config): FileFindings {
   ])
 }
 
-/** What `chancery perspective` needs. */
+/** Checks the files for `chancery perspective`. */
 export function inspectPerspectiveFiles({ perspective }: Config): FileFindings {
   return together([
     inspectPair('perspective.cert_path', perspective.cert_path, 'perspective.key_path', perspective.key_path),
@@ -95,7 +100,7 @@ function inspect(files: readonly NamedFile[]): FileFindings {
   return findings
 }
 
-/** A certificate and its private key, which have to belong together. */
+/** Checks that a certificate and its private key belong together. */
 function inspectPair(certKey: string, certFile: string | null, keyKey: string, keyFile: string | null): FileFindings {
   const findings = inspect([
     { key: certKey, file: certFile, look: certificates },
@@ -129,7 +134,7 @@ function readable(file: string): string[] {
 
 const CERTIFICATE = /-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----[^-]*-----END (?:TRUSTED |X509 )?CERTIFICATE-----/g
 
-/** Text around the blocks is usual, and no fault. */
+/** Text around the blocks is common and allowed. */
 function certificates(file: string): string[] {
   const blocks = read(file).toString('latin1').match(CERTIFICATE)
   if (!blocks) throw new Error(`${file}: holds no certificate in PEM form`)
@@ -169,7 +174,7 @@ function eabSecret(file: string): string[] {
   return openToOthers(file)
 }
 
-/** As the signer wants it. */
+/** A key file that only its owner can read, as the signer requires. */
 function closedKey(file: string): string[] {
   readable(file)
   const mode = permissionsOf(file)
@@ -184,7 +189,7 @@ function openToOthers(file: string): string[] {
 
 const permissionsOf = (file: string): number => statSync(file).mode & 0o777
 
-/** A file that the service writes and replaces itself (`server.tls.self_issued_names`). */
+/** A file that the service itself writes and replaces (`server.tls.self_issued_names`). */
 function kept(key: string, file: string | null): NamedFile {
   return {
     key,
@@ -201,7 +206,7 @@ function kept(key: string, file: string | null): NamedFile {
   }
 }
 
-/** The folder, or the one that it will be made in. */
+/** Checks the folder, or the nearest existing folder above it. */
 function writeProblem(folder: string): string | undefined {
   try {
     if (!statSync(folder).isDirectory()) return `cannot be written: ${folder} is no folder`

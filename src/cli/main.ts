@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
- * Where chancery starts: the signals that Node would answer with its debugger are taken before the rest is loaded, which takes
- * most of the start, and long before any command has read a key.
+ * Takes the signals that open Node's debugger before the rest is loaded.
+ * Loading takes most of the start, and no key has been read by then.
  */
 
 import { ignoreUserSignals, RELOAD_OR_STOP } from '../shared/lib/user-signals.ts'

@@ -1,7 +1,8 @@
 /**
- * The commands of chancery: names, options and examples as `--help` shows them, and the function behind each.
+ * The commands of chancery: names, options, examples and functions.
  *
- * A command's module is loaded when it is run: all of them and their libraries take ten times as long as help needs.
+ * A command's module is loaded when the command runs. Loading all of them would take ten times as
+ * long as `--help` needs.
  */
 
 import sade, { type Sade } from 'sade'
@@ -14,7 +15,9 @@ import { type AdviceFlags, ANY, AT_ONCE, NO_EXPLANATION, type SelectionFlags } f
 import { run, runWithConfig } from './commands/run.ts'
 import type { DevFlags } from './commands/serve.ts'
 
-/** Flags without a value: where one stands before a word, the parser would take that word for its value (command-line.ts). */
+/**
+ * Flags without a value. The parser would take a word behind one for its value (command-line.ts).
+ */
 export const LONE_FLAGS = new Set(['-v', '--version', '-h', '--help'])
 
 function lone(flag: string): string {
@@ -94,7 +97,7 @@ program
   .example('-c config.yaml ca test-sign')
   .action(run(async (options: GlobalOptions) => (await import('./commands/ca.ts')).testSign(options)))
 
-/** Defaults are texts, so that digits stay digits: a serial number is no number. */
+/** Defaults are texts, so that the parser does not turn serial numbers into numbers. */
 function withSelection(command: Sade): Sade {
   return command
     .option('--serial', 'Serial number in hexadecimal; may be given several times', ANY)
@@ -145,7 +148,10 @@ program
   .example('-c config.yaml crl rebuild')
   .action(runWithConfig(async (config) => (await import('./commands/crl.ts')).rebuildCrls(config)))
 
-/** Switches of the whole installation: the word that turns each on, the one that turns it off, and what `status` says. */
+/**
+ * Switches of the whole installation: the words that turn each on and off, and the text of
+ * `status`.
+ */
 const SWITCHES = {
   maintenance: {
     stored: 'maintenance',
@@ -248,13 +254,13 @@ for (const [name, { inspect, options, example }] of Object.entries(LISTS)) {
     )
 }
 
-/** Flags of lists that have a text for a value. */
+/** Flags of lists with a text as value. */
 export const LIST_TEXTS = [
   ...Object.values(LISTS).flatMap(({ options }) => options.map(([flag]) => flag)),
   'after',
 ] as const
 
-/** Each once, as typed. */
+/** Flags as typed, none of them twice. */
 function listFlags(flags: GlobalOptions & ListFlags): ListFlags {
   for (const flag of LIST_TEXTS) textOf(flags[flag] as Text | undefined, `--${flag}`)
   return flags
@@ -274,7 +280,7 @@ interface AssignmentFlags {
   eab?: Text
 }
 
-/** Words beyond those that a command names. */
+/** Words behind those that a command names. */
 interface FurtherWords {
   _: string[]
 }
@@ -393,7 +399,7 @@ program
     ),
   )
 
-/** Words behind --allow. Where another flag takes several values, too, it is not said whose they are. */
+/** Words behind --allow. Beside another flag with several values their flag would be ambiguous. */
 function furtherIdentifiers({ _: words, profile, preapprove }: CredentialFlags & FurtherWords): string[] {
   if (words.length > 0 && (profile !== undefined || preapprove !== undefined))
     throw new UsageError(

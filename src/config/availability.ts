@@ -1,7 +1,9 @@
 /**
- * What this version accepts and does nothing with. The key tree is complete from the start, so that the configuration of a
- * later version is read by this one: a feature that is asked for and not there is an error, and so is a setting of it
- * while it counts as on. A feature that arrives takes its row away; `test/unit/config/effect.test.ts` finds keys that belong here.
+ * Features and keys that this version accepts but does not implement.
+ *
+ * The key tree is complete, so the configuration of a later version can be read. Enabling an absent
+ * feature is an error, and so is any setting of it while enabled. A new feature removes its row;
+ * `test/unit/config/effect.test.ts` finds keys that belong here.
  */
 
 import { formatPath, type Path } from '../shared/config-file/notice.ts'
@@ -12,9 +14,9 @@ export interface AbsentFeature {
   /** The key that switches the feature on. */
   path: string
   feature: string
-  /** The keys that make use of it; empty when it is off. */
+  /** Keys that use the feature; empty when it is off. */
   uses(config: Config): readonly string[]
-  /** Keys that nothing else would read; a section stands for all its keys. */
+  /** Keys that only the feature reads; a section means all its keys. */
   keys: readonly string[]
 }
 
@@ -30,7 +32,7 @@ const when = (
   keys,
 })
 
-/** `token_secret` is not among them: bindings are encrypted under it. */
+/** Without `token_secret`: bindings are encrypted under it. */
 const ADMIN_KEYS = [
   'enabled',
   'base_path',
@@ -67,11 +69,11 @@ export const ABSENT_FEATURES: readonly AbsentFeature[] = [
 
 export interface Inert {
   path: string
-  /** Why it has no effect; undefined for a value that asks for nothing. Said where the file sets the key. */
+  /** Why the key has no effect; undefined for a value that requests none. Reported at the key. */
   because(config: Config): string | undefined
 }
 
-/** Keys of existing configurations that mean nothing here and never mislead: a start says so and goes on. */
+/** Keys of existing configurations without any effect here. Each is a warning, not an error. */
 export const WITHOUT_EFFECT: readonly Inert[] = [
   {
     path: 'server.worker_class',
@@ -97,11 +99,11 @@ export const WITHOUT_EFFECT: readonly Inert[] = [
 
 const isWithin = (key: string, holder: string) => key === holder || key.startsWith(`${holder}.`)
 
-/** Every key of the feature that could be written in a file. */
+/** Every key of the feature that a file can set. */
 export const keysOfFeature = ({ keys }: AbsentFeature): string[] =>
   LEAVES.map(({ path }) => formatPath(path)).filter((key) => keys.some((holder) => isWithin(key, holder)))
 
-/** Whether nothing of this version reads the key. */
+/** Whether no code of this version reads the key. */
 export function isInert(path: Path): boolean {
   const key = formatPath(path)
   return (

@@ -1,13 +1,13 @@
 /**
- * Building blocks of the configuration schema: every setting is one call that carries type, default, bounds,
- * unit, reload class and the sentence for the manual.
+ * Building blocks of the configuration schema. One call makes a setting: type, default, bounds,
+ * unit, reload class and the manual's sentence.
  */
 
 import { isIP } from 'node:net'
 import { z } from 'zod/v4'
 import type { FieldNotes } from '../shared/config-file/schema-node.ts'
 
-/** Adds the sentence of the manual and the notes to a schema. */
+/** Adds the manual's sentence and the notes to a schema. */
 export function setting<T extends z.ZodType>(schema: T, description: string, notes: FieldNotes = {}): T {
   return schema.meta({ description, ...notes })
 }
@@ -22,8 +22,8 @@ export const choice = <const T extends readonly [string, ...string[]]>(values: T
   z.enum(values).default(value as z.output<z.ZodEnum<{ [K in T[number]]: K }>>)
 
 /**
- * A text that may be left out. Empty means left out, because a variable that a deployment leaves empty arrives
- * as an empty text; the configuration then holds null.
+ * A text that may be omitted, then null. An empty text counts as omitted, because an empty variable
+ * yields one.
  */
 export function optionalText(test: (value: string) => boolean = () => true) {
   return z
@@ -37,7 +37,7 @@ export function optionalText(test: (value: string) => boolean = () => true) {
 export const optionalWhole = (min: number, max?: number) =>
   (max === undefined ? z.int().min(min) : z.int().min(min).max(max)).nullable().default(null)
 
-/** A list with a default; each entry is checked by itself, so that an error names the entry. */
+/** A list with a default. Entries are checked one by one, so that an error names the entry. */
 export const list = <T extends z.ZodType>(entry: T, value: z.output<T>[] = []) =>
   z.array(entry).default(() => [...value])
 
@@ -48,7 +48,7 @@ export const someOf = <const T extends readonly [string, ...string[]]>(values: T
     .min(1)
     .default(() => [...defaults] as z.output<z.ZodEnum<{ [K in T[number]]: K }>>[])
 
-/** A text checked by a predicate; `expects` says what passes. */
+/** A text checked by a predicate; `expects` describes a right text. */
 export const checkedText = (expects: string, test: (value: string) => boolean) =>
   z.string().refine(test).meta({ expects })
 
@@ -84,16 +84,16 @@ export function isResolver(value: string): boolean {
 
 export const resolverList = () => list(checkedText('an IP address, ip:port or [ipv6]:port', isResolver))
 
-/** A path inside the URL space: `/` first, no `/` last, nothing that would need escaping. */
+/** A path inside the URL space: leading `/`, no trailing `/`, no character that needs escaping. */
 export const isUrlPath = (value: string) => /^(?:\/[A-Za-z0-9._~-]+)+$/.test(value)
 export const urlPath = (value: string) =>
   z.string().refine(isUrlPath).default(value).meta({ expects: 'a path such as /acme: a slash first, none last' })
 
-/** Not a check that mail arrives: one `@` with something on both sides. */
+/** One `@` with text on both sides; not a check that mail arrives. */
 export const isEmail = (value: string) => /^[^\s@]+@[^\s@]+$/.test(value)
 export const EMAIL = 'an e-mail address'
 
-/** LDH labels separated by dots; an optional leading dot is left to the sections that know one. */
+/** LDH labels separated by dots. Sections that allow a leading dot handle it themselves. */
 export const isDomain = (value: string) =>
   value.length <= 253 &&
   /^[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?)*$/.test(value)

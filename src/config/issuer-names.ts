@@ -1,12 +1,16 @@
-/** The names of this service in the records of dns-persist-01 (draft-ietf-acme-dns-persist §3.1). */
+/**
+ * The issuer domain names of this service for dns-persist-01 records
+ * (draft-ietf-acme-dns-persist §3.1).
+ */
 
 import { normalizeDnsName } from '../shared/protocol/identifier.ts'
 import type { Config } from './schema.ts'
 import { MAX_ISSUER_DOMAIN_NAMES } from './sections/challenges.ts'
 
 /**
- * What is configured; else the identities of CAA, which clients may publish before they have seen a challenge (draft -01
- * §4.5); else the host of `server.external_url`. Empty when that is no domain name.
+ * The configured names, or else the CAA identities, which clients may publish before any challenge
+ * (draft -01 §4.5).
+ * The last resort is the host of `server.external_url`; empty when that is no domain name.
  */
 export function issuerDomainNames({ challenges, acme, server }: Config): string[] {
   const configured = challenges.dnspersist01.issuer_domain_names
@@ -17,7 +21,7 @@ export function issuerDomainNames({ challenges, acme, server }: Config): string[
     : normalNames([new URL(server.external_url).hostname])
 }
 
-/** Those that are domain names, in the form that names are compared in. */
+/** The identities that are domain names, in normal form for comparison. */
 export function caaIdentities(identities: readonly string[]): string[] {
   return normalNames(identities.map((name) => name.trim().replace(/\.$/, '')))
 }

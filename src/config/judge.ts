@@ -1,4 +1,4 @@
-/** The stages after the schema: rules between keys, features of this version, warnings. */
+/** The stages after the schema: rules between keys, features of this version, and warnings. */
 
 import { formatPath, splitPath, type Violation } from '../shared/config-file/notice.ts'
 import { ABSENT_FEATURES, type AbsentFeature, keysOfFeature } from './availability.ts'
@@ -6,11 +6,14 @@ import { type IsSet, RULES } from './rules.ts'
 import type { Config } from './schema.ts'
 import { WARNINGS } from './warnings.ts'
 
-/** What a file is read for. */
+/** The purpose for which a file is read. */
 export interface Reading {
   /** `--dev` */
   development?: boolean
-  /** Only these sections matter; what is wrong between keys elsewhere is not said, and required keys may be missing. */
+  /**
+   * Only these sections are judged. Rules about others are skipped, and their required keys may be
+   * missing.
+   */
   sections?: readonly string[]
 }
 
@@ -20,8 +23,8 @@ export interface Verdict {
 }
 
 /**
- * @param config Finished values; defaults stand in for the keys in `violations`.
- * @param violations What the schema found. Rules that would read one of these keys are skipped.
+ * @param config finished values; keys in `violations` have their defaults
+ * @param violations of the schema; rules that read one of these keys are skipped
  */
 export function judge(config: Config, isSet: IsSet, violations: readonly Violation[], reading: Reading): Verdict {
   const broken = violations.map(({ path }) => formatPath(path))
@@ -50,7 +53,7 @@ function judgeRules(
     })
 }
 
-/** A feature that is on by default and absent is passed over in silence, until the file says something of it. */
+/** An absent feature that is on by default is reported only when the file sets one of its keys. */
 function judgeFeatures(config: Config, isSet: IsSet, isSound: (key: string) => boolean) {
   const sound = ABSENT_FEATURES.filter((entry) => isSound(entry.path))
   const used = sound.flatMap((entry) => entry.uses(config).map((key) => ({ key, entry })))
@@ -65,7 +68,7 @@ const matters = (key: string, sections?: readonly string[]) => sections?.include
 
 const absence = (entry: AbsentFeature) => `${entry.feature} not available in this version`
 
-/** @param off Switches whose feature is absent: what depends on them has nothing to warn about. */
+/** @param off switches of absent features; warnings that depend on them are skipped */
 function judgeWarnings(config: Config, isSet: IsSet, off: readonly string[]): Violation[] {
   return WARNINGS.filter((rule) => !rule.features?.some((feature) => off.includes(feature))).flatMap((rule) =>
     [rule.check(config, isSet) ?? []].flat().map((message) => ({ path: splitPath(rule.path), message })),

@@ -1,9 +1,9 @@
 /**
- * Text to configuration: parse, `${VAR}`, schema, rules between keys, features of this version.
+ * Text to configuration: parse, `${VAR}`, schema, rules between keys, features of this version,
+ * warnings.
  *
- * Every stage runs whatever the one before found, so that one start shows all errors. The rules need finished
- * values, so the schema stage takes out what is wrong, lets the defaults stand in, and the rules that would
- * have read one of those keys are skipped.
+ * Every stage runs whatever the earlier ones found, so that one start shows all errors. Faulty keys
+ * get their defaults, and rules that read such a key are skipped.
  */
 
 import { readFile, stat } from 'node:fs/promises'
@@ -41,14 +41,14 @@ export type LoadedConfig =
 
 const FORMATS: Record<string, Format> = { '.yaml': 'yaml', '.yml': 'yaml', '.json': 'json' }
 
-/** Reads, substitutes and checks a configuration file; the file's extension chooses the format. Does not throw. */
+/** Reads, substitutes and checks a file, whose extension selects the format. Does not throw. */
 export async function loadConfig(file: string, env: Environment, reading: Reading = {}): Promise<LoadedConfig> {
   const format = FORMATS[path.extname(file).toLowerCase()]
   if (format === undefined) return refuse('its name ends in neither .yaml, .yml nor .json, which chooses the format')
   let text: string
   let mode: number
   try {
-    // Editors on Windows put a byte order mark first; JSON does not know it.
+    // Editors on Windows write a byte order mark, which JSON does not allow.
     text = (await readFile(file, 'utf8')).replace(/^\uFEFF/, '')
     mode = (await stat(file)).mode
   } catch (error) {
@@ -61,8 +61,8 @@ export async function loadConfig(file: string, env: Environment, reading: Readin
 const refuse = (message: string): LoadedConfig => ({ ok: false, errors: [{ path: '', message }] })
 
 /**
- * The same for text in hand. Errors come in the order of the file, warnings too.
- * @param options `mode` of the file, where it is one
+ * The same for a text. Errors and warnings come in the order of the file.
+ * @param options `mode` of the file, if there is one
  */
 export function parseConfigText(
   text: string,
@@ -95,7 +95,7 @@ export function parseConfigText(
 
 const refuseWhole = (message: string): ParsedConfig => ({ ok: false, errors: [{ path: '', line: 1, message }] })
 
-/** The values as far as they are right, and everything that is not. */
+/** The values that are right, and all violations. */
 function validate(
   substitution: Substitution,
   isPartial: boolean,
@@ -117,7 +117,7 @@ function validate(
   return { config: finish(parsed, raw), violations, raw }
 }
 
-/** Settles what one key says for another. */
+/** Derives keys from other keys. */
 function finish({ ca, database, ...rest }: Config, raw: Section): Config {
   const given = (section: string, key: string) => valueAt(raw, [section, key]) !== undefined
   const older = ca.backend === 'hsm' ? ca.hsm.serial_source : ca.internal.serial_source
@@ -126,5 +126,5 @@ function finish({ ca, database, ...rest }: Config, raw: Section): Config {
   return { ...rest, ca: { ...ca, serial_source }, database: { ...database, sslmode } }
 }
 
-/** A warning about a default. */
+/** A warning about a default has no line. */
 const placeless = ({ path: place, message }: Violation): Located => ({ path: formatPath(place), message, offset: -1 })

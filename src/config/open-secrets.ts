@@ -1,4 +1,4 @@
-/** Secrets that stand in a file which every user of the machine may read. */
+/** Finds secrets in a configuration file that every user of the machine can read. */
 
 import { formatPath, type Path, type Violation } from '../shared/config-file/notice.ts'
 import { isSecret } from '../shared/config-file/schema-node.ts'
@@ -10,7 +10,8 @@ const PERMISSIONS = 0o777
 
 /**
  * @param root values of the file, its variables replaced
- * @param variables variable behind a value, by formatted path: such a value does not stand in the file
+ * @param variables variable behind a value, by formatted path; such a value is not in the file
+ *   itself
  */
 export function openSecrets(root: unknown, variables: ReadonlyMap<string, string>, mode: number): Violation[] {
   if ((mode & READABLE_BY_OTHERS) === 0) return []
@@ -19,7 +20,7 @@ export function openSecrets(root: unknown, variables: ReadonlyMap<string, string
   return secretsIn(root, [], variables).map((path) => ({ path, message }))
 }
 
-/** A key that is marked counts once, whatever it holds. */
+/** A key marked as secret counts once, even when it holds a section or a list. */
 function secretsIn(value: unknown, path: Path, variables: ReadonlyMap<string, string>): Path[] {
   if (isSecret(REFERENCE, path)) return holdsText(value, path, variables) ? [path] : []
   return childrenOf(value, path).flatMap(([child, at]) => secretsIn(child, at, variables))

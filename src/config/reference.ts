@@ -11,7 +11,7 @@ export interface Leaf {
   node: SchemaNode
 }
 
-/** Lists and tables of names count as one key. */
+/** Lists and tables of names count as one key each. */
 export const LEAVES: readonly Leaf[] = leavesOf(REFERENCE, [])
 
 function leavesOf(node: SchemaNode, path: Path): Leaf[] {

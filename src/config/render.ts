@@ -1,15 +1,15 @@
-/** The manual's table of settings and the JSON Schema for editors, rendered from the schema. Pure. */
+/** Renders the manual's table of settings and the editors' JSON Schema from the schema. Pure. */
 
 import { type SchemaNode, withoutNull } from '../shared/config-file/schema-node.ts'
 import { ABSENT_FEATURES } from './availability.ts'
 import { REFERENCE } from './reference.ts'
 
-/** Stands behind a key that a reload applies. */
+/** Marks a key that a reload applies. */
 const LIVE = '↻'
 
 const HOLDERS = [...new Set(ABSENT_FEATURES.flatMap(({ keys }) => keys))]
 const isWithin = (key: string, holder: string) => key === holder || key.startsWith(`${holder}.`)
-/** A section of an absent feature stands for all its keys. */
+/** Without keys below another: a section of an absent feature means all its keys. */
 const ABSENT_KEYS = HOLDERS.filter((key) => !HOLDERS.some((holder) => holder !== key && isWithin(key, holder)))
 
 interface Row {
@@ -19,9 +19,9 @@ interface Row {
   default: unknown
 }
 
-/** Rows of the same key in several groups, such as the time-out of every challenge method, are one row. */
+/** One row for a key that several groups share, such as the time-out of every challenge method. */
 interface SharedRow extends Row {
-  /** The groups that have the key, by their default. */
+  /** The groups with the key, by their default. */
   groups: Map<string, string[]>
 }
 
@@ -72,7 +72,7 @@ function rowsOf(key: string, raw: SchemaNode, isRequired: boolean, given: unknow
   ]
 }
 
-/** A group with a default of its own (a rate limit) passes it on to its keys. */
+/** A group with its own default (a rate limit) passes it on to its keys. */
 function childRows(key: string, node: SchemaNode, values: unknown): Row[] {
   const children = Object.entries(node.properties ?? {}).filter(([name]) => name !== '_comment')
   const rows = children.flatMap(([name, child]) => {
@@ -83,7 +83,7 @@ function childRows(key: string, node: SchemaNode, values: unknown): Row[] {
   return unifyRows(key, rows)
 }
 
-/** The keys `key.group.x` that say the same in several groups become `key.*.x`, in front of the first of these groups. */
+/** Equal keys `key.group.x` of several groups become `key.*.x`, placed before the first group. */
 function unifyRows(key: string, rows: readonly Row[]): Row[] {
   const alike = groupBy(rows, (row) => {
     const [, , name, ...deeper] = row.key.slice(key.length).split('.')
@@ -123,7 +123,7 @@ function shownDefault(row: Row | SharedRow): string {
   return row.isRequired ? 'required' : (row.node.defaultText ?? renderDefault(row.default))
 }
 
-/** What a key holds, in a few words: `integer ≥ 1 (seconds)`, `list of domain name`. */
+/** The type of a key in a few words: `integer ≥ 1 (seconds)`, `list of domain name`. */
 function typeOf(node: SchemaNode): string {
   const unit = node.unit === undefined ? '' : ` (${node.unit})`
   return `${plainType(withoutNull(node))}${unit}`
@@ -145,7 +145,7 @@ function plainType(node: SchemaNode): string {
   }
 }
 
-/** The largest safe integers stand in the schema for no bound. */
+/** The largest safe integers in the schema mean that there is no bound. */
 function range(minimum = -Infinity, maximum = Infinity): string {
   const isLow = minimum > Number.MIN_SAFE_INTEGER
   if (maximum < Number.MAX_SAFE_INTEGER) return isLow ? ` ${minimum}–${maximum}` : ` ≤ ${maximum}`
@@ -175,7 +175,7 @@ error; the JSON Schema describes them: ${ABSENT_KEYS.map((key) => `\`${key}\``).
 `
 }
 
-/** JSON Schema (draft 2020-12) of the file before `${VAR}` is replaced. */
+/** JSON Schema (draft 2020-12) of the file before substitution of `${VAR}`. */
 export function renderEditorSchema(): string {
   const schema = { ...forEditors(REFERENCE), title: 'Chancery configuration' }
   return `${JSON.stringify(schema, null, 2)}\n`
@@ -208,7 +208,7 @@ function forEditors(node: SchemaNode): SchemaNode {
   return mapped
 }
 
-/** An enumerated text may also come from a variable, which the editor cannot see into. */
+/** An enumerated text may also be a variable, whose value the editor does not know. */
 const orVariable = (values: unknown[]): SchemaNode => ({ anyOf: [{ enum: values }, { pattern: '^\\$\\{.+\\}$' }] })
 
 const mapValues = (record: Record<string, SchemaNode>, map: (node: SchemaNode) => SchemaNode) =>

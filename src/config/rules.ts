@@ -1,19 +1,19 @@
-/** Errors that need more than one key to see: a table of pure functions over the finished values. */
+/** Errors between several keys: a table of pure functions over the finished values. */
 
 import { caaIdentities, issuerDomainNames } from './issuer-names.ts'
 import type { Config } from './schema.ts'
 
-/** Whether the file itself gives the key a value; null and an empty text do not count. */
+/** Whether the file sets the key; null and an empty text do not count. */
 export type IsSet = (path: string) => boolean
 
 export interface Rule {
-  /** The place that the message is about. */
+  /** The key that the message names. */
   path: string
-  /** Further keys that the rule reads. It is skipped while one of its keys has an error of its own. */
+  /** Further keys that the rule reads. A rule is skipped while one of its keys has an error. */
   reads?: readonly string[]
-  /** What it forbids is accepted with --dev. */
+  /** Whether the rule is suspended with --dev. */
   inDevelopment?: true
-  /** What is wrong and what would be right; undefined when all is well. */
+  /** @returns a sentence with the error and its remedy; undefined without an error */
   check(config: Config, isSet: IsSet): string | undefined
 }
 
@@ -45,7 +45,7 @@ const not = (
 const withoutSlash = (path: string) => path.replace(/\/+$/, '')
 const ownKey = (c: Config) => c.ca.backend === 'internal' && c.ca.signer.socket === null
 const proxied = (c: Config) => c.ca.backend === 'acme_proxy'
-/** A signer that runs by itself has the token in its own configuration. */
+/** A separate signer has the token in its own configuration. */
 const token = (c: Config) => c.ca.backend === 'hsm' && c.ca.signer.socket === null
 const TOKEN_READS = ['ca.backend', 'ca.signer.socket']
 const persists = (c: Config) => c.challenges.enabled.includes('dns-persist-01')
@@ -133,7 +133,7 @@ const ACME: Rule[] = [
   {
     path: 'challenges.dnspersist01.issuer_domain_names',
     reads: ['challenges.enabled', 'challenges.dnspersist01.draft', 'acme.caa_identities'],
-    // draft-ietf-acme-dns-persist-02 §3.2: its clients refuse such a challenge.
+    // draft-ietf-acme-dns-persist-02 §3.2: clients refuse such a challenge.
     check(c) {
       const identities = caaIdentities(c.acme.caa_identities)
       if (!persists(c) || c.challenges.dnspersist01.draft === '01' || identities.length === 0) return undefined
@@ -396,7 +396,9 @@ const AROUND: Rule[] = [
   ),
 ]
 
-/** Where two URLs lead to one place they are one text: host in lower case, no default port, no dot or slash at an end. */
+/**
+ * Normalizes a URL for comparison: host in lower case, no default port, no dot or slash at an end.
+ */
 function perspectiveUrl(text: string): string {
   const { host, pathname } = new URL(text)
   return host.replace(/\.(?=:|$)/, '') + pathname.replace(/\/+$/, '')

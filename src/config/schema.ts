@@ -1,6 +1,8 @@
 /**
- * The configuration as one schema: type, default, bounds, unit, reload class and sentence of every key.
- * The loader, the manual (`docs/configuration.md`) and the JSON Schema for editors all derive from it.
+ * The configuration as one schema: type, default, bounds, unit, reload class and sentence of every
+ * key.
+ *
+ * The loader, the manual (`docs/configuration.md`) and the editors' JSON Schema derive from it.
  */
 
 import { z } from 'zod/v4'

@@ -1,25 +1,28 @@
-/** The parsed file brought into the shape that the schema checks, and the same without what is wrong with it. */
+/** Brings the parsed file into the shape that the schema checks, and removes faulty keys. */
 
 import type { Path } from '../shared/config-file/notice.ts'
 import { isSection, type Section, withSections } from '../shared/config-file/sections.ts'
 import { REFERENCE } from './reference.ts'
 import { ConfigSchema } from './schema.ts'
 
-/** Stand-ins for required keys, so that the other keys can be judged when one of these is wrong or missing. */
+/** Values for required keys that are wrong or missing, so that the other keys can be checked. */
 const STAND_INS: readonly [Path, string][] = [
   [['server', 'external_url'], 'https://acme.invalid'],
   [['database', 'database'], 'stand-in'],
   [['database', 'user'], 'stand-in'],
 ]
 
-/** A copy with its sections in place, and the open part of `ca` in its own key. */
+/** A copy with its sections in place, and with the settings of an extension gathered in one key. */
 export function arrange(root: Section): Section {
   const filled = withSections(root, REFERENCE)
   if (isSection(filled['ca'])) filled['ca'] = gatherExtensionSettings(filled['ca'])
   return filled
 }
 
-/** The reference lets anything stand under `ca` for plug-ins to read; here only an `ext:` backend gets that. */
+/**
+ * The reference implementation allows any keys under `ca` for plug-ins; here only an `ext:` backend
+ * gets them.
+ */
 function gatherExtensionSettings(ca: Section): Section {
   const { _comment, ...rest } = ca
   if (typeof rest['backend'] !== 'string' || !rest['backend'].startsWith('ext:')) return rest
@@ -31,10 +34,13 @@ function gatherExtensionSettings(ca: Section): Section {
   return { ...Object.fromEntries(own), extension_settings: { ...Object.fromEntries(extra), ...settings } }
 }
 
-/** Upper bound of rounds below: each takes out at least one key or goes one level up. */
+/** Bound of the rounds below: each removes at least one key or goes one level up. */
 const MAX_ROUNDS = 20
 
-/** A copy that the schema accepts: keys with an error are taken out, whole lists for an entry, stand-ins put in. */
+/**
+ * A copy that the schema accepts: faulty keys are removed, and stand-ins added. A faulty entry
+ * removes its list.
+ */
 export function withoutFaults(raw: Section): Section {
   let value = raw
   for (let round = 0; round < MAX_ROUNDS; round++) {
@@ -53,7 +59,7 @@ export function withoutFaults(raw: Section): Section {
 export const withStandIns = (root: Section): Section =>
   STAND_INS.reduce((value, [path, standIn]) => withDefault(value, path, standIn), root)
 
-/** Takes out the key, the list around an entry, or, when the key is not there, the section around it. */
+/** Removes the key, the list around an entry, or the section around an absent key. */
 function without(root: Section, path: Path): Section {
   const [head, ...rest] = path
   if (typeof head !== 'string' || !Object.hasOwn(root, head)) return root

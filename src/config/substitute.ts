@@ -1,8 +1,9 @@
 /**
- * `${VAR}` and `${VAR:-default}` on the parsed file, before validation.
+ * `${VAR}` and `${VAR:-default}` in the parsed file, before validation.
  *
- * Only a text that is one reference as a whole is replaced, and by a text, so numbers and switches cannot come
- * from a variable. A variable that is set but empty counts as set. Replaced texts are not looked at again.
+ * Only a text that is one whole reference is replaced, always by a text. Numbers and switches
+ * therefore cannot come from a variable. An empty variable counts as set. Replaced texts are not
+ * substituted again.
  */
 
 import { formatPath, type Path } from '../shared/config-file/notice.ts'
@@ -13,9 +14,11 @@ export interface Substitution {
   value: unknown
   /** Places whose variable is unset and has no default. */
   unset: { path: Path; variable: string }[]
-  /** Places with a reference inside a longer text, which stays as it is. */
+  /** Places with a reference inside a longer text, which is not replaced. */
   partial: Path[]
-  /** Variable behind a value, by formatted path; messages name it instead of showing what it holds. */
+  /**
+   * Variable behind a value, by formatted path. Messages name the variable instead of its value.
+   */
   variables: Map<string, string>
 }
 

@@ -1,4 +1,7 @@
-/** What starts, but is probably not meant: a table of pure functions over the finished values. */
+/**
+ * Settings that start but are probably unintended: a table of pure functions over the finished
+ * values.
+ */
 
 import { WITHOUT_EFFECT } from './availability.ts'
 import type { IsSet } from './rules.ts'
@@ -7,12 +10,12 @@ import { NOTIFICATION_TYPES } from './sections/events.ts'
 
 export interface WarningRule {
   path: string
-  /** Switches of features without which the warning says nothing; it is left out while one of them is absent. */
+  /** Switches of features that the warning needs; it is skipped while one of them is absent. */
   features?: readonly string[]
   check(config: Config, isSet: IsSet): string | readonly string[] | undefined
 }
 
-/** Connections that are not a front thread's: leader locks, background work, health. */
+/** Connections outside the front threads: leader locks, background work, health. */
 const SPARE_CONNECTIONS = 5
 const FEW_CONNECTIONS = 10
 const LONG_CONNECTION_TIMEOUT_SECONDS = 15
@@ -29,7 +32,7 @@ const warn = (
   check: (c, isSet) => (applies(c, isSet) ? message : undefined),
 })
 
-/** The sections of the methods that look TXT records up. */
+/** The sections of the methods that look up TXT records. */
 const DNS_METHODS = { 'dns-01': 'dns01', 'dns-persist-01': 'dnspersist01', 'dns-account-01': 'dnsaccount01' } as const
 
 const dnsMethodWarnings = Object.entries(DNS_METHODS).flatMap(([type, section]) => {

@@ -1,4 +1,6 @@
-/** `chancery account allow`, `disallow` and `allowed`: the identifiers that one account may ask for. */
+/**
+ * `chancery account allow`, `disallow` and `allowed`: the identifiers that one account may request.
+ */
 
 import type { Config } from '../../config/schema.ts'
 import { type AllowedIdentifier, parseAllowedIdentifier } from '../../domain/allowlist.ts'
@@ -19,7 +21,7 @@ export async function allowToAccount(config: Config, accountId: string, patterns
   })
 }
 
-/** @returns 1 when some of the identifiers were not allowed in the first place */
+/** @returns 1 when some of the identifiers were not allowed before */
 export async function disallowToAccount(
   config: Config,
   accountId: string,
@@ -52,12 +54,12 @@ function requireAccountId(text: string): void {
     throw new UsageError(`${JSON.stringify(text)} is no account id; it is the last part of the account URL`)
 }
 
-/** @throws UsageError for the first pattern that is none */
+/** @throws UsageError for the first invalid pattern */
 export function newIdentifiersOf(patterns: readonly string[]): NewAllowedIdentifier[] {
   return identifiersOf(patterns).map((identifier) => ({ id: uuidv7(Date.now()), ...identifier }))
 }
 
-/** Each once, in normal form. */
+/** The identifiers in normal form, without duplicates. */
 function identifiersOf(patterns: readonly string[]): AllowedIdentifier[] {
   const identifiers = patterns.map((pattern) => {
     const parsed = parseAllowedIdentifier(pattern)

@@ -11,11 +11,14 @@ import { connectSigner } from '../../main/wiring.ts'
 import { signerConfig } from './checked-config.ts'
 import type { GlobalOptions } from './option-values.ts'
 
-/** A signer that runs answers within milliseconds, with keys in a slow HSM within a second. */
+/** A running signer answers within milliseconds, or within a second with keys in a slow HSM. */
 const TIMEOUT_MS = 5_000
 const STOP_TIMEOUT_MS = 15_000
 
-/** @returns 0: every issuer has signed. @throws Error in a plain sentence when the signer does not start or sign */
+/**
+ * @returns 0: every issuer has signed
+ * @throws Error in a plain sentence when the signer does not start or sign
+ */
 export async function testSign(options: GlobalOptions): Promise<number> {
   const config = await signerConfig(options)
   const { log } = createLogger({ ...config.logging, level: 'CRITICAL' }, 'main', false)
@@ -25,7 +28,7 @@ export async function testSign(options: GlobalOptions): Promise<number> {
     console.log(`signer: ${socket}`)
     return 0
   }
-  // A signer of its own must not write to the audit chain of one that may be running with the same files.
+  // A scratch folder, so that this signer does not write to the audit chain of a running one.
   const scratch = mkdtempSync(path.join(tmpdir(), 'chancery-test-sign-'))
   try {
     const signer = { ...config.ca.signer, audit_file: path.join(scratch, 'audit.jsonl') }

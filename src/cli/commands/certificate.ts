@@ -1,11 +1,10 @@
 /**
- * `chancery certificate import`: records certificates that the database has forgotten, from the certificates themselves.
+ * `chancery certificate import`: records certificates that the database has lost.
  *
- * A database that was restored to an earlier time lacks what was issued since. Such a certificate is valid all the same, and
- * the audit chain of the signer holds its serial number and its names, but not the certificate; whoever uses it has it. What one
- * of our issuers has signed was issued here: its signature is all the proof that is needed, and all that a row says, but
- * for the account, stands in it. From then on its holder, and an account that it is given to, can revoke it, and it has its
- * CRL entry and its renewal information.
+ * A restored database lacks the certificates issued after its backup, which are still valid. The
+ * signer's audit chain has only their serial numbers and names. Our issuer's signature proves that
+ * they were issued here. After the import they have a CRL entry and renewal information. The key
+ * holder and the given account can revoke them.
  */
 
 import { readFileSync } from 'node:fs'
@@ -20,7 +19,10 @@ import { createIssuanceStore, type IssuanceStore } from '../../store/issuance-st
 import { CommandError, UsageError } from './errors.ts'
 import { withDatabase } from './operator-database.ts'
 
-/** @param accountId whose they are; undefined: nobody's, and revoked with their own keys or by who controls their names */
+/**
+ * @param accountId the owner; without one, only the certificate's key or control of its names can
+ *   revoke it
+ */
 export async function importCertificates(
   config: Config,
   files: readonly string[],
@@ -59,7 +61,10 @@ interface Stores {
   certificates: Pick<ReturnType<typeof createCertificateStore>, 'findBySerial'>
 }
 
-/** @returns what became of it, in a word. @throws CommandError when another certificate has its serial number */
+/**
+ * @returns the outcome in a word
+ * @throws CommandError when another certificate has its serial number
+ */
 async function importOne(
   { store, issuance, certificates }: Stores,
   { der, tbs, tbsDer }: Certificate,
@@ -69,7 +74,7 @@ async function importOne(
   const { serialNumber, notBefore, notAfter } = tbs
   const names = [...tbs.dnsNames, ...tbs.ipAddresses]
   const intent = await store.findIntent(serialNumber)
-  // The backup knows order and account, and would have it signed once more, to other bytes.
+  // The backup has the pending order, which would be signed again with other bytes.
   if (intent?.tbs.equals(tbsDer)) {
     const { certificateId } = intent
     if (await issuance.complete({ certificateId, der, names, notBefore, notAfter })) return 'completed'
@@ -85,7 +90,7 @@ async function importOne(
   return 'known'
 }
 
-/** The first certificate of a file: a chain begins with it. */
+/** The first certificate of a file, which is the leaf of a chain. */
 function readCertificate(file: string): { file: string; certificate: Certificate } {
   try {
     const [block] = decodePem(readFileSync(file, 'utf8'))

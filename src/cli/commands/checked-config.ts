@@ -1,4 +1,7 @@
-/** A configuration with the files it names, as a command that runs until a signal needs it; and `--validate-only`, which ends there. */
+/**
+ * Loads and checks a configuration and its files, for commands that run until a signal. Also
+ * `--validate-only`, which stops after the check.
+ */
 
 import type { Config } from '../../config/schema.ts'
 import { PERSPECTIVE_SECTIONS } from '../../main/perspective-service.ts'
@@ -9,10 +12,10 @@ import { inspectPerspectiveFiles, inspectServiceFiles, inspectSignerFiles } from
 import { readConfigFile, readConfigSections, requireFiles } from './config-file.ts'
 import { configOf, type GlobalOptions } from './option-values.ts'
 
-/** What of the configuration a command reads. */
+/** The part of the configuration that a command reads. */
 export type Scope = 'service' | 'perspective'
 
-/** Every warning is said. @throws CommandError */
+/** Prints all warnings. @throws CommandError */
 export async function serviceConfig(options: GlobalOptions): Promise<Config> {
   const config = await readConfigFile(configOf(options), 'said', options.dev)
   requireFiles(configOf(options), inspectServiceFiles(config))
@@ -26,14 +29,18 @@ export async function perspectiveConfig(options: GlobalOptions): Promise<Config>
   return config
 }
 
-/** For a command that asks the signer for a signature. @throws CommandError */
+/** For a command that requests a signature from the signer. @throws CommandError */
 export async function signerConfig(options: GlobalOptions): Promise<Config> {
   const config = await readConfigFile(configOf(options))
   requireFiles(configOf(options), inspectSignerFiles(config))
   return config
 }
 
-/** Prints what the configuration says in short. @returns the exit code. @throws CommandError with every fault */
+/**
+ * Prints a summary of the configuration.
+ * @returns the exit code
+ * @throws CommandError with every error
+ */
 export async function validateOnly(options: GlobalOptions, scope: Scope): Promise<number> {
   if (scope === 'perspective') {
     await perspectiveConfig(options)

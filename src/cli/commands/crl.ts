@@ -1,4 +1,7 @@
-/** `chancery crl rebuild`: asks the running service for new lists and waits until they are published. */
+/**
+ * `chancery crl rebuild`: requests new lists from the running service and waits for their
+ * publication.
+ */
 
 import type { Config } from '../../config/schema.ts'
 import { crlName } from '../../domain/crl-shard.ts'
@@ -7,13 +10,16 @@ import type { Statement } from '../../store/database.ts'
 import { withDatabase } from './operator-database.ts'
 
 const LIVE: Statement = { name: 'live-instances', text: 'SELECT id FROM live_instances() AS id LIMIT 1' }
-/** A list of millions of entries takes a minute, and one that is being built comes to its end first. */
+/** A list of millions of entries takes a minute, and a build under way ends first. */
 const WAIT_MS = 300_000
 const LOOK_MS = 200
-/** A short list is there before anybody wonders. */
+/** Short lists are ready before this, so no message is needed. */
 const PATIENCE_MS = 2_000
 
-/** @returns 0 when all lists are new. @throws Error in a plain sentence when nobody builds them */
+/**
+ * @returns 0 when all lists are new
+ * @throws Error in a plain sentence when no service builds them
+ */
 export async function rebuildCrls(config: Config): Promise<number> {
   if (!config.crl.enabled) throw new Error('crl.enabled is false: there is no CRL to rebuild')
   return withDatabase(config, async (db) => {
@@ -30,7 +36,7 @@ export async function rebuildCrls(config: Config): Promise<number> {
   })
 }
 
-/** Of every list that is still kept up: one whose time is over belongs to an issuer that is gone. */
+/** Waits for all lists with a current validity; an expired list belongs to a removed issuer. */
 async function newLists(store: CrlStore, requestedAt: Date): Promise<PublishedCrl[]> {
   const startedAt = performance.now()
   const told = createStory()
@@ -47,7 +53,7 @@ async function newLists(store: CrlStore, requestedAt: Date): Promise<PublishedCr
   }
 }
 
-/** What whoever waits is told, on standard error: each thing when it is new. */
+/** Messages for the operator on standard error, each printed once. */
 function createStory() {
   let isWaitingTold = false
   let toldObstacle: string | undefined

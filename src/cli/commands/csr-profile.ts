@@ -18,7 +18,7 @@ interface ProfileFile {
   profile: CsrProfile
 }
 
-/** @param file YAML or JSON, an object with `name`, `profile_data` and, when wanted, `description` */
+/** @param file YAML or JSON: an object with `name`, `profile_data` and an optional `description` */
 export async function createProfile(config: Config, file: string): Promise<number> {
   const { name, description, data, profile } = await readProfileFile(file)
   return withDatabase(config, async (db) => {
@@ -47,7 +47,7 @@ export interface AssignmentTarget {
   eab: string | undefined
 }
 
-/** To an account by id, or to a binding credential by kid. */
+/** Assigns to an account by id, or to a binding credential by kid. */
 export async function assignProfile(config: Config, name: string, { account, eab }: AssignmentTarget): Promise<number> {
   if ((account === undefined) === (eab === undefined)) throw new UsageError('give either --account ID or --eab KID')
   if (account !== undefined && !isUuid(account)) throw new UsageError('--account takes the last part of an account URL')

@@ -6,7 +6,7 @@ import { openDatabase } from '../../store/database.ts'
 import { durabilityWarnings } from '../../store/durability.ts'
 import { migrate, readSchemaState } from '../../store/migrate.ts'
 
-/** @returns 0 when the schema is the one of this release, else 1 */
+/** @returns 0 when the schema matches this release, else 1 */
 export async function databaseStatus(config: Config): Promise<number> {
   const settings = databaseSettings(config)
   console.log(`database ${settings.database} at ${settings.host}:${settings.port}`)

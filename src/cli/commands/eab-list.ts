@@ -1,4 +1,4 @@
-/** `chancery eab list`: pages of the credentials of external account binding, a line each or JSON. */
+/** `chancery eab list`: pages of credentials for external account binding, as lines or JSON. */
 
 import type { Config } from '../../config/schema.ts'
 import { renderTimestamp } from '../../shared/protocol/timestamp.ts'

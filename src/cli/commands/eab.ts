@@ -1,4 +1,6 @@
-/** `chancery eab create` and `revoke`: credentials of external account binding (RFC 8555 §7.3.4). */
+/**
+ * `chancery eab create` and `revoke`: credentials for external account binding (RFC 8555 §7.3.4).
+ */
 
 import type { Config } from '../../config/schema.ts'
 import { normalizeAllowedIdentifier } from '../../domain/allowlist.ts'
@@ -27,7 +29,7 @@ export interface NewCredentialOptions {
 
 const MAX_LABEL = 255
 
-/** Prints the HMAC key: the one time that it can be read. */
+/** Prints the HMAC key, which cannot be read again later. */
 export async function createCredential(config: Config, options: NewCredentialOptions): Promise<number> {
   const kid = (options.kid ?? '').trim()
   if (!isKid(kid)) throw new UsageError('--kid takes a key id of 1 to 255 characters')

@@ -1,5 +1,5 @@
-/** What ends a command with sentences for the operator instead of a stack. */
+/** Ends a command with sentences for the operator instead of a stack. */
 export class CommandError extends Error {}
 
-/** The command line itself is wrong, whatever the database holds: an exit code of its own. */
+/** The command line itself is wrong. The exit code is 2 instead of 1. */
 export class UsageError extends CommandError {}

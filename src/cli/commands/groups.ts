@@ -1,16 +1,16 @@
-/** Commands of two words (`db status`): what is said when the second word is missing, or is none. */
+/** Commands of two words (`db status`): messages for a missing or unknown second word. */
 
 export interface IncompleteCommand {
   group: string
-  /** The word that is none of `members`; undefined when there is none at all. */
+  /** The unknown word; undefined when it is missing. */
   second: string | undefined
   members: readonly string[]
 }
 
 /**
- * @param commands all there are, their words joined by spaces
+ * @param commands all commands, their words joined by spaces
  * @param words of the command line, without flags and their values
- * @returns undefined unless the first word begins commands and the second completes none of them
+ * @returns undefined unless the first word is a group and the second none of its members
  */
 export function incompleteCommand(
   commands: readonly string[],
@@ -25,7 +25,7 @@ export function incompleteCommand(
     : { group, second, members }
 }
 
-/** @param argv with every flag that takes no value at its end */
+/** @param argv with all flags without a value at its end */
 export function wordsOf(argv: readonly string[]): string[] {
   const words: string[] = []
   for (let i = 0; i < argv.length; i++) {
@@ -42,7 +42,7 @@ export function groupComplaint({ group, second, members }: IncompleteCommand): s
     : `unknown command: ${group} ${second}; there are ${members.map((member) => `${group} ${member}`).join(', ')}`
 }
 
-/** @param describe what a command does, in a sentence */
+/** @param describe returns a sentence about a command */
 export function renderGroupHelp({ group, members }: IncompleteCommand, describe: (command: string) => string): string {
   const width = Math.max(...members.map((member) => `${group} ${member}`.length))
   const lines = members.map(

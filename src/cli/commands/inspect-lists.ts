@@ -1,6 +1,6 @@
 /**
- * `chancery inspect certificates | orders | accounts`: pages of what the database holds, by filters, as a table or JSON. The next
- * page is asked for with `--after`, by what the page before ends with.
+ * `chancery inspect certificates | orders | accounts`: filtered pages of the database, as a table
+ * or JSON. `--after` continues behind the last row of a page.
  */
 
 import type { Config } from '../../config/schema.ts'
@@ -22,7 +22,7 @@ import { statusOf } from './inspect.ts'
 import { type PageFlags, printPage, tableOf } from './list-output.ts'
 import { hexOf, instantOf, uuidOf } from './option-values.ts'
 
-/** As typed. */
+/** Flags as typed. */
 export interface ListFlags extends PageFlags {
   account?: string
   name?: string
@@ -141,7 +141,7 @@ function oneOf<T extends string>(flag: string, known: readonly T[], text: string
   return found
 }
 
-/** As the database keeps it: without leading zero octets. */
+/** The form in the database: without leading zero octets. */
 function withoutZeros(octets: Buffer): string {
   const first = octets.findIndex((octet) => octet !== 0)
   return octets.subarray(Math.max(0, first)).toString('hex')

@@ -1,4 +1,7 @@
-/** `chancery inspect order | certificate | account`: what the database knows of one of them, as text or JSON. */
+/**
+ * `chancery inspect order | certificate | account`: the database's record of one of them, as text
+ * or JSON.
+ */
 
 import { createHash } from 'node:crypto'
 import type { Config } from '../../config/schema.ts'
@@ -20,7 +23,7 @@ import {
 import { openCheckedDatabase } from '../../store/slonik.ts'
 import { CommandError, UsageError } from './errors.ts'
 
-/** Plain members in the order they are printed; also the JSON. */
+/** Plain members in the order of printing; also printed as JSON. */
 type Report = { [name: string]: Value }
 type Value = string | number | boolean | null | undefined | Report | readonly Value[]
 
@@ -28,7 +31,7 @@ export interface InspectOptions {
   json: boolean
 }
 
-/** A token proves nothing without the account key, but what is printed ends up in tickets. */
+/** A token proves nothing without the account key, but output ends up in tickets. */
 const TOKEN_SHOWN = 16
 
 export async function inspectOrder(config: Config, id: string, { json }: InspectOptions): Promise<number> {
@@ -36,7 +39,7 @@ export async function inspectOrder(config: Config, id: string, { json }: Inspect
   return print(config, json, `order ${id}`, (store) => reportOrder(store, id.toLowerCase()))
 }
 
-/** @param key a UUID, or a serial number in hex as openssl or a browser shows it. */
+/** @param key a UUID, or a serial number in hex as openssl or a browser shows it */
 export async function inspectCertificate(config: Config, key: string, { json }: InspectOptions): Promise<number> {
   const text = key.toLowerCase()
   const serial = text.replaceAll(':', '').replace(/^(?:00)+(?=..)/, '')
@@ -123,7 +126,7 @@ function reportAuthorization(authorization: InspectedAuthorization): Report {
   }
 }
 
-/** In the order of a story, which jsonb does not keep. */
+/** In chronological order, which jsonb does not keep. */
 function reportEvidence(evidence: NonNullable<InspectedAuthorization['evidence']>): Report {
   const { type, attempt, result, problem, detail, caa, at, ms, validForSeconds, requestId, steps, omitted } = evidence
   return {
@@ -163,7 +166,7 @@ function reportCertificate(certificate: InspectedCertificate | undefined): Repor
   }
 }
 
-/** Of the words that lists are filtered by. */
+/** The same words as the filters of lists. */
 export function statusOf({ revoked_at, not_after }: Pick<InspectedCertificate, 'revoked_at' | 'not_after'>): string {
   return revoked_at ? 'revoked' : not_after < new Date() ? 'expired' : 'active'
 }
@@ -188,7 +191,10 @@ async function reportAccount(store: InspectStore, id: string): Promise<Report | 
   }
 }
 
-/** `name  value` lines; members of a list and of an object stand indented below their name. What is absent is left out. */
+/**
+ * `name  value` lines; members of lists and objects are indented below their name. Absent members
+ * are left out.
+ */
 function renderText(report: Report, indent = ''): string {
   const members = Object.entries(report).filter(([, value]) => value !== null && value !== undefined)
   const width = Math.max(...members.map(([name]) => name.length))
@@ -214,7 +220,7 @@ function renderMember(name: string, value: Value, width: number, indent: string)
   return `${label.padEnd(width)}  ${value}`
 }
 
-/** A step of a validation attempt on one line: an attempt has a dozen. */
+/** A step of a validation attempt on one line, because an attempt has a dozen steps. */
 function renderStep({ step, ...facts }: Report): string {
   const text = (value: Value) =>
     isReport(value) ? JSON.stringify(value) : Array.isArray(value) ? value.map(String).join(', ') || 'none' : value

@@ -1,5 +1,5 @@
 /**
- * How the commands show a page of a long list: as lines or JSON, with the next page's `--after` on standard error.
+ * Prints a page of a long list as lines or JSON, with the next page's `--after` on standard error.
  */
 
 import type { Config } from '../../config/schema.ts'
@@ -9,7 +9,7 @@ import { type DatabasePool, openCheckedDatabase } from '../../store/slonik.ts'
 import { UsageError } from './errors.ts'
 import { uuidOf } from './option-values.ts'
 
-/** As typed. */
+/** Flags as typed. */
 export interface PageFlags {
   after?: string
   limit?: number
@@ -19,7 +19,7 @@ export interface PageFlags {
 
 const MAX_LIMIT = 1000
 
-/** A list: what it is called, how it is read, how its rows are shown. */
+/** A list: its name, and how to read and print its rows. */
 export interface List<T> {
   name: string
   read(db: DatabasePool, after: string | undefined, limit: number): Promise<ListPage<T>>
@@ -59,10 +59,10 @@ export async function printPage<T>(config: Config, flags: PageFlags, list: List<
   }
 }
 
-/** 128 and the number of SIGINT, as shells have it. */
+/** 128 plus the number of SIGINT, as in shells. */
 const INTERRUPTED = 130
 
-/** As far as the list goes, or until Ctrl-C; how far it has come stands in one line of a terminal. */
+/** Reads to the end of the list or until Ctrl-C. A terminal shows the progress on one line. */
 async function search<T>(
   read: ReadPage<T>,
   after: string | undefined,
@@ -81,7 +81,7 @@ async function search<T>(
   return { page, code: isStopped && !page.isComplete ? INTERRUPTED : 0 }
 }
 
-/** The last column is not padded, so that long lists of names end where they end. */
+/** Pads all columns but the last, so that long lists of names get no trailing spaces. */
 export function tableOf<T>(
   heading: readonly string[],
   cells: (row: T) => readonly string[],

@@ -1,4 +1,4 @@
-/** The database as the operator's commands use it: one connection, no hurry, closed whatever happens. */
+/** The database for operators' commands: one connection, a long time limit, always closed. */
 
 import type { Config } from '../../config/schema.ts'
 import { databaseSettings } from '../../main/settings/server.ts'

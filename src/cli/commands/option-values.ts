@@ -1,24 +1,24 @@
-/** Options that several commands take, and what they may hold: checked, with the flag in every complaint. */
+/** Options that several commands take, checked. Every error names the flag. */
 
 import { isUuid } from '../../shared/lib/uuid.ts'
 import { parseTimestamp } from '../../shared/protocol/timestamp.ts'
 import { UsageError } from './errors.ts'
 
-/** What every command takes, before the command or behind it. */
+/** Options of every command, before or behind it. */
 export interface GlobalOptions {
-  /** What stands on the command line beside command and options. */
+  /** The words of the command line that belong to no option. */
   _: readonly string[]
-  /** True when the file name is missing, a list when it was given twice. */
+  /** True when the file name is missing, a list when the flag appears twice. */
   config?: string | boolean | string[]
   debug?: boolean
   'validate-only'?: boolean
   dev?: boolean
 }
 
-/** What the parser makes of a flag with a value: a list where it is given several times. */
+/** The parsed value of a flag: a list when the flag appears several times. */
 export type Text = string | string[]
 
-/** The file that `-c` names, if it does. @throws UsageError */
+/** The file that `-c` names, if any. @throws UsageError */
 export function configOf({ config }: GlobalOptions): string | undefined {
   if (config === undefined || typeof config === 'string') return config
   throw new UsageError('-c takes one file name')
@@ -49,7 +49,7 @@ export function uuidOf(flag: string, text: string): string {
   return id
 }
 
-/** Hexadecimal as openssl prints it: either case, with colons or without. @throws UsageError */
+/** Hexadecimal in openssl's formats: either case, with or without colons. @throws UsageError */
 export function hexOf(flag: string, text: string): Buffer {
   const digits = text.replaceAll(':', '').toLowerCase()
   if (!/^(?:[0-9a-f]{2})+$/.test(digits)) throw new UsageError(`${flag} takes pairs of hexadecimal digits`)
@@ -58,7 +58,7 @@ export function hexOf(flag: string, text: string): Buffer {
 
 /** @throws UsageError */
 export function instantOf(flag: string, text: string): Date {
-  // A date alone is its midnight in UTC.
+  // A date without time means midnight in UTC.
   const at = parseTimestamp(/^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00:00Z` : text)
   if (!at) throw new UsageError(`${flag} takes a date or an RFC 3339 time such as 2026-01-31T12:00:00Z`)
   return at

@@ -1,4 +1,4 @@
-/** `chancery perspective`: answers other instances until a signal. */
+/** `chancery perspective`: serves checks for other instances until a signal. */
 
 import { createLogger, lifeLog } from '../../main/logging.ts'
 import { startPerspective } from '../../main/perspective-service.ts'
@@ -8,7 +8,7 @@ import { perspectiveConfig } from './checked-config.ts'
 import { CommandError } from './errors.ts'
 import type { GlobalOptions } from './option-values.ts'
 
-/** For checks that run when the signal comes; each is bounded by its own timeout. */
+/** Time for running checks to end after the signal; each has its own time-out. */
 const GRACEFUL_MS = 30_000
 
 /** @returns the exit code. @throws CommandError when it cannot start */

@@ -1,11 +1,14 @@
 /** The options of `chancery renewal advise` and `renewal clear`. */
 
-/** What an option says when it is not given; an empty text would be a shell variable that was not set. */
+/**
+ * Value of an option that is not given. It is not empty, because an unset shell variable yields an
+ * empty text.
+ */
 export const ANY = 'any'
 export const AT_ONCE = 'at once'
 export const NO_EXPLANATION = 'none'
 
-/** As typed; options given twice are lists. */
+/** Flags as typed; an option given twice is a list. */
 export interface SelectionFlags {
   serial: string | readonly string[]
   issuer: string

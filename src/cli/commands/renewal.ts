@@ -1,4 +1,7 @@
-/** `chancery renewal advise` and `renewal clear`: "renew now" for a set of certificates (RFC 9773 §4.2). */
+/**
+ * `chancery renewal advise` and `renewal clear`: "renew now" for a set of certificates
+ * (RFC 9773 §4.2).
+ */
 
 import type { Config } from '../../config/schema.ts'
 import { advisedWindow } from '../../domain/renewal-window.ts'
@@ -32,7 +35,7 @@ export async function clearAdvice(config: Config, flags: SelectionFlags): Promis
   })
 }
 
-/** @returns the exit code: 1 when no certificate was concerned, which is hardly what was meant */
+/** @returns the exit code; 1 when no certificate matches, which is probably a mistake */
 async function withStore(config: Config, work: (store: RenewalStore) => Promise<number>): Promise<number> {
   return withDatabase(config, async (db) => ((await work(createRenewalStore(db))) > 0 ? 0 : 1))
 }

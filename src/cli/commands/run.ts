@@ -1,4 +1,6 @@
-/** How a command ends: what it returns or throws becomes an exit code and plain lines on standard error. */
+/**
+ * How a command ends: its result or error becomes an exit code and plain lines on standard error.
+ */
 
 import type { Config } from '../../config/schema.ts'
 import type { Scope } from './checked-config.ts'
@@ -9,10 +11,10 @@ const EXIT_FAILED = 1
 export const EXIT_USAGE = 2
 
 /**
- * A command as the parser calls it.
- * @param words `further`: the command reads what stands behind the arguments it names; otherwise a flag that such a word may have
- *   been meant for, or `named`.
- * @param scope what of the configuration the command reads
+ * Wraps a command for the parser.
+ * @param words `further` allows words behind the named arguments; a flag is suggested in their
+ *   error
+ * @param scope the part of the configuration that the command reads
  */
 export function run<A extends [...string[], GlobalOptions]>(
   command: (...args: A) => Promise<number>,
@@ -26,7 +28,7 @@ export function run<A extends [...string[], GlobalOptions]>(
         const advice = words === 'named' ? '' : `; did you mean ${words} ${options._[0]}?`
         throw new UsageError(`one word too many: ${options._[0]}${advice}`)
       }
-      // Whatever the command: who asks for a check only does not expect a migration.
+      // For every command: a check alone must not cause a migration.
       process.exitCode = options['validate-only']
         ? await (await import('./checked-config.ts')).validateOnly(options, scope)
         : await command(...args)
@@ -43,8 +45,8 @@ export function run<A extends [...string[], GlobalOptions]>(
 }
 
 /**
- * The same for a command that begins with the configuration, whose warnings are left to `serve`.
- * @param command gets it before what the parser gives: the arguments that the command names, and the options.
+ * The same for a command that needs the configuration. Its warnings are printed by `serve` only.
+ * @param command gets the configuration, then the command's arguments and the options
  */
 export function runWithConfig<A extends (string | GlobalOptions)[]>(
   command: (config: Config, ...args: A) => Promise<number>,
@@ -57,7 +59,7 @@ export function runWithConfig<A extends (string | GlobalOptions)[]>(
   }, words)
 }
 
-/** Says what is wrong with the command line, and where to read more. */
+/** Prints what is wrong with the command line, and where to read more. */
 export function complain(message: string, command = 'chancery'): void {
   process.stderr.write(`chancery: ${message}; see ${command} --help\n`)
   process.exitCode = EXIT_USAGE

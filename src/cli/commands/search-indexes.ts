@@ -1,4 +1,7 @@
-/** `chancery db search-indexes`: the indexes that lists by name, issuer and contact go along, made or dropped while the service runs. */
+/**
+ * `chancery db search-indexes`: creates or drops the indexes for lists by name, issuer and contact.
+ * The service may run meanwhile.
+ */
 
 import type { Config } from '../../config/schema.ts'
 import { createCsrProfileStore } from '../../store/csr-profile-store.ts'
@@ -8,7 +11,7 @@ import { withDatabase } from './operator-database.ts'
 export function searchIndexes(config: Config, { drop }: { drop: boolean }): Promise<number> {
   return withDatabase(config, async (db) => {
     if (drop) {
-      // CSR profiles may live by one of them.
+      // CSR profiles may depend on these indexes.
       const kept = (await createCsrProfileStore(db).list()).length > 0 ? Object.keys(HISTORY_INDEXES) : []
       const names = Object.keys(SEARCH_INDEXES).filter((name) => !kept.includes(name))
       await dropIndexes(db, names)

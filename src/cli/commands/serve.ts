@@ -1,4 +1,7 @@
-/** `chancery serve`: the service of a configuration, or with --dev and without one the embedded mode. */
+/**
+ * `chancery serve`: the service of a configuration. With --dev and without a configuration, the
+ * embedded mode.
+ */
 
 import path from 'node:path'
 import type { Config } from '../../config/schema.ts'
@@ -24,7 +27,7 @@ export interface DevFlags {
 
 /** @returns the exit code. @throws CommandError */
 export async function serve(options: GlobalOptions & DevFlags): Promise<number> {
-  // The command that runs when no other is named: a mistyped one must not start a service.
+  // This command is the default, and a mistyped command must not start a service.
   if (options._.length > 0) throw new UsageError(`unknown command: ${options._.join(' ')}`)
   await requireUws()
   if (options.dev && options.config === undefined) return serveEmbedded(options)
@@ -37,7 +40,7 @@ export async function serve(options: GlobalOptions & DevFlags): Promise<number> 
   })
 }
 
-/** Loads what runs a database of its own, which a service with a configuration has no use for. */
+/** Loads the embedded database, which a service with a configuration does not need. */
 async function serveEmbedded(options: GlobalOptions & DevFlags): Promise<number> {
   const embedded = {
     dataDir: path.resolve(options['data-dir'] ?? 'data'),
@@ -53,7 +56,7 @@ async function serveEmbedded(options: GlobalOptions & DevFlags): Promise<number>
   return (await import('../../dev/run.ts')).runEmbedded(embedded)
 }
 
-/** What the command line says about the log stands above what the file says. */
+/** Log flags on the command line override the file. */
 function withFlags(config: Config, { debug, dev }: GlobalOptions): Config {
   const level = debug ? ('DEBUG' as const) : config.logging.level
   const format = dev ? ('human' as const) : config.logging.format

@@ -1,4 +1,6 @@
-/** `chancery maintenance …` and `chancery signing …`: the switches that every instance on this database follows. */
+/**
+ * `chancery maintenance …` and `chancery signing …`: switches for all instances on this database.
+ */
 
 import type { Config } from '../../config/schema.ts'
 import type { ServerSwitch } from '../../domain/server-switch.ts'
@@ -9,7 +11,7 @@ import { createServerSettings } from '../../store/server-settings.ts'
 interface SwitchWords {
   on: string
   off: string
-  /** What being on means. */
+  /** The effect of the switch when it is on. */
   meaning: string
 }
 
@@ -26,9 +28,9 @@ const WORDS: Record<ServerSwitch, SwitchWords> = {
   },
 }
 
-/** @param on undefined only tells how it stands */
+/** @param on undefined only prints the state */
 export async function throwSwitch(config: Config, name: ServerSwitch, on: boolean | undefined): Promise<number> {
-  // Not withDatabase: whoever has to stop signing can, also between two releases and their schemas, and knows soon whether he has.
+  // Not withDatabase: an operator can stop signing between two schemas, and gets a quick answer.
   const db = openDatabase(databaseSettings(config, 1), () => {})
   try {
     const settings = createServerSettings(db)

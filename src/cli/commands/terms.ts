@@ -1,4 +1,6 @@
-/** `chancery terms accept`: agreements to the terms of service that were given by another way than the protocol. */
+/**
+ * `chancery terms accept`: records agreements to the terms of service given outside the protocol.
+ */
 
 import type { Config } from '../../config/schema.ts'
 import { isUuid } from '../../shared/lib/uuid.ts'
@@ -6,7 +8,7 @@ import { createAccountStore } from '../../store/account-store.ts'
 import { CommandError, UsageError } from './errors.ts'
 import { withDatabase } from './operator-database.ts'
 
-/** @param accountId undefined: every account */
+/** @param accountId undefined for every account */
 export async function acceptTerms(config: Config, accountId: string | undefined): Promise<number> {
   const { version } = config.tos
   if (version === null) throw new CommandError('tos.version is not set: an agreement is good for ever')

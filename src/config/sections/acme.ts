@@ -1,4 +1,7 @@
-/** Behaviour of the ACME interface: `acme`, `api`, `email`, `account`, `nonce`, `order`, `quotas`, `tos`, `ari`. */
+/**
+ * Behaviour of the ACME interface: `acme`, `api`, `email`, `account`, `nonce`, `order`, `quotas`,
+ * `tos`, `ari`.
+ */
 
 import { z } from 'zod/v4'
 import {

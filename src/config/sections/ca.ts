@@ -1,4 +1,7 @@
-/** The certificate authority: backends, signer, profiles and content of certificates (`ca`), and `crl`. */
+/**
+ * The certificate authority: backends, signer, profiles and content of certificates (`ca`), and
+ * `crl`.
+ */
 
 import { z } from 'zod/v4'
 import { SUBJECT_KEY_TYPES } from '../../domain/subject-key.ts'
@@ -222,7 +225,7 @@ export const Ca = z
   .prefault({})
   .meta({ description: 'The certificate authority.' })
 
-/** No signer can be told to sign a list for longer. */
+/** The longest validity of a list that a signer can be configured to sign. */
 const MAX_NEXT_UPDATE_SECONDS = 3660 * 86_400
 
 export const Crl = z

@@ -1,4 +1,4 @@
-/** Validation of identifiers: `challenges` and the name servers it asks, `dns`. */
+/** Validation of identifiers: `challenges`, and `dns` with the name servers. */
 
 import { isIP } from 'node:net'
 import { domainToASCII } from 'node:url'
@@ -21,7 +21,10 @@ import {
   whole,
 } from '../field.ts'
 
-/** Most issuer domain names that a dns-persist-01 challenge may list (draft-ietf-acme-dns-persist §3.1). */
+/**
+ * Most issuer domain names that a dns-persist-01 challenge may list
+ * (draft-ietf-acme-dns-persist §3.1).
+ */
 export const MAX_ISSUER_DOMAIN_NAMES = 10
 
 const isMethod = (value: string) =>
@@ -37,8 +40,9 @@ const autoValidate = () =>
   )
 
 /**
- * Loopback and link-local addresses, where cloud machines find their metadata, and the places outside those where some clouds
- * have it (AWS over IPv6, Azure, Alibaba). Other private addresses are what an internal CA serves.
+ * Loopback and link-local addresses, and other places of cloud metadata (AWS over IPv6, Azure,
+ * Alibaba).
+ * Other private addresses are allowed, because an internal CA serves them.
  */
 const blockedNetworks = () =>
   setting(
@@ -69,7 +73,7 @@ const Http01 = z
   .prefault({})
   .meta({ description: 'http-01 (RFC 8555 §8.3).' })
 
-/** What the DNS methods have in common. */
+/** Settings that the DNS methods share. */
 const dnsMethod = () => ({
   resolvers: setting(
     resolverList(),
@@ -108,7 +112,10 @@ const TlsAlpn01 = z
   .prefault({})
   .meta({ description: 'tls-alpn-01 (RFC 8737).' })
 
-/** One spelling of a name: trimmed, no final dot, A-labels, lower case; empty when it is no domain name. */
+/**
+ * Normal form of a name: trimmed, no final dot, A-labels, lower case; empty for an invalid domain
+ * name.
+ */
 const normaliseDomain = (value: string) => domainToASCII(value.trim().replace(/\.$/, '')).toLowerCase()
 
 const DnsPersist01 = z
@@ -142,10 +149,10 @@ const Extension = z.strictObject({
   ),
 })
 
-/** Of a module that has no entry. */
+/** Settings of a module without an entry. */
 export const EXTENSION_DEFAULTS = Extension.parse({})
 
-/** Where Regional Internet Registries serve (BR 3.2.2.9 asks for corroboration from two of them). */
+/** Regions of Regional Internet Registries (BR 3.2.2.9 requires corroboration from two of them). */
 const REGIONS = ['afrinic', 'apnic', 'arin', 'lacnic', 'ripe'] as const
 
 const Perspective = z

@@ -1,4 +1,4 @@
-/** What the service tells others: `smtp`, `notifications`, `hooks`, `ct_logging`. */
+/** Notices to other systems: `smtp`, `notifications`, `hooks`, `ct_logging`. */
 
 import { z } from 'zod/v4'
 import {
@@ -138,7 +138,10 @@ const Hook = z
   })
   .meta({ description: 'One hook.' })
 
-/** A path, a package name or a dotted name, with an optional `#export`; whether it loads is seen at start. */
+/**
+ * A path, a package name or a dotted name, with an optional `#export`. The start checks that it
+ * loads.
+ */
 function isModuleName(value: string): boolean {
   return /^(?:\.{0,2}\/|@?[A-Za-z0-9_-])[\w@./-]*(?:#[A-Za-z_$][\w$]*)?$/.test(value) && !/\.\.[^/]|[./]$/.test(value)
 }

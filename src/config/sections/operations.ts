@@ -1,4 +1,7 @@
-/** Running the service: `database`, `logging`, `metrics`, `admin_api`, `retention`, `audit_retention`, `audit_export`. */
+/**
+ * Running the service: `database`, `logging`, `metrics`, `admin_api`, `retention`,
+ * `audit_retention`, `audit_export`.
+ */
 
 import { z } from 'zod/v4'
 import {

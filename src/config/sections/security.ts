@@ -1,4 +1,4 @@
-/** What the service accepts from clients: `security` with its algorithms, limits and identifier policy. */
+/** Limits for clients: `security` with its algorithms, rate limits and identifier policy. */
 
 import { z } from 'zod/v4'
 import { PUBLIC_SUFFIX_LISTS } from '../../domain/public-suffix.ts'
@@ -10,10 +10,13 @@ import { EC_CURVES } from '../../shared/protocol/jwk.ts'
 import { JWS_ALGORITHMS } from '../../shared/protocol/jws-algorithms.ts'
 import { checkedText, choice, flag, list, optionalText, setting, someOf, whole } from '../field.ts'
 
-/** Verification time of an RSA signature grows with the key; 16384 bits is where the reference implementation stops. */
+/**
+ * Verification time of an RSA signature grows with the key; the reference implementation stops at
+ * 16384 bits.
+ */
 const MAX_RSA_BITS = 16384
 
-/** One rule of the rate limiter. A rule that is written out needs both members: half a rule says nothing. */
+/** One rule of the rate limiter. A written rule needs both members. */
 const limit = (requests: number, windowSeconds: number, keyedBy: string) =>
   z
     .strictObject({
@@ -54,7 +57,7 @@ const RateLimits = z
   .prefault({})
   .meta({ description: 'Request limits of the ACME interface. A limit that is set needs both of its keys.' })
 
-/** One that no name can match would forbid nothing, without a word. */
+/** A pattern that matches no name would silently forbid nothing. */
 const NAME_PATTERN = checkedText(
   'a domain name such as example.org or *.example.org',
   (value) => normalizeDnsName(value.replace(/\.$/, '')).ok,

@@ -1,4 +1,4 @@
-/** Settings of the listener and of the proxy in front of it: `server`, `proxy`. */
+/** The listener and the proxy in front of it: `server`, `proxy`. */
 
 import { availableParallelism } from 'node:os'
 import { z } from 'zod/v4'
@@ -16,7 +16,7 @@ import {
   whole,
 } from '../field.ts'
 
-/** More front threads than this share one database and one signer without issuing more. */
+/** More front threads share one database and one signer without issuing more. */
 const MAX_DEFAULT_WORKERS = 8
 
 const WORKER_CLASSES = ['thread', 'sync', 'gthread', 'gevent'] as const

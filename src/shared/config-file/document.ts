@@ -1,7 +1,8 @@
 /**
- * YAML and JSON text to a plain value, with the line of every key. The only file that knows the YAML parser.
+ * YAML and JSON text to a plain value, with the line of every key. Only this file knows the YAML
+ * parser.
  *
- * Its error texts are not used: they quote the source, and the source holds passwords.
+ * The parser's messages are not used: they quote the source, which holds passwords.
  */
 
 import {
@@ -25,7 +26,7 @@ export interface Position {
   offset: number
 }
 
-/** `line` is absent where the file has no place for the key: neither it nor anything around it is there. */
+/** `line` is absent when neither the key nor any section around it is in the file. */
 export type KeyPosition = Pick<Position, 'offset'> & Partial<Position>
 
 export interface SourceProblem {
@@ -38,7 +39,7 @@ export interface SourceDocument {
   /** Undefined when the text could not be read at all. */
   value: unknown
   problems: SourceProblem[]
-  /** Position of the key, or of the nearest key around it for one that is not in the file. */
+  /** Position of the key. For an absent key: the position of the nearest section around it. */
   positionOf(path: Path): KeyPosition
 }
 
@@ -58,10 +59,10 @@ const SYNTAX: Record<string, string> = {
   UNEXPECTED_TOKEN: 'not YAML from here on; is a quote or a colon missing?',
 }
 
-/** Reads the text. Never throws: what is wrong with it is in `problems`. */
+/** Reads the text. Never throws: errors are in `problems`. */
 export function readDocument(text: string, format: Format): SourceDocument {
   const lines = new LineCounter()
-  // Duplicate keys are found below instead, because there their path is known.
+  // Duplicate keys are found below, where their path is known.
   const document = parseDocument(text, {
     lineCounter: lines,
     prettyErrors: false,
@@ -91,7 +92,7 @@ function syntaxProblems(document: Document, at: (offset: number) => Position): S
   }))
 }
 
-/** JSON is stricter than the YAML that reads it here, so the built-in parser judges first. */
+/** JSON is stricter than YAML, so the built-in parser checks first. */
 function jsonProblems(text: string, document: Document, at: (offset: number) => Position): SourceProblem[] {
   try {
     JSON.parse(text)
@@ -105,7 +106,10 @@ function jsonProblems(text: string, document: Document, at: (offset: number) => 
   }
 }
 
-/** Some of the built-in parser's errors have no position; then the first value that only YAML knows is the likely place. */
+/**
+ * Some errors of the built-in parser have no position. The first value that only YAML allows is
+ * then the likely place.
+ */
 function firstNonJson(text: string, document: Document): number {
   let offset = document.errors[0]?.pos[0] ?? Math.max(0, text.length - 1)
   visit(document, {
@@ -128,10 +132,10 @@ function toValue(document: Document, problems: SourceProblem[], at: (offset: num
   }
 }
 
-/** Key of the position table: a key with a dot in it is not the same place as two keys. */
+/** Key of the position table. JSON keeps a key with a dot apart from two keys. */
 const placeOf = (path: Path) => JSON.stringify(path)
 
-/** Positions of all keys and entries, and the mistakes that only a walk over the nodes finds. */
+/** Positions of all keys and entries, and the errors found by walking over the nodes. */
 class SourceMap {
   readonly problems: SourceProblem[] = []
   readonly #positions = new Map<string, Position>()
@@ -166,7 +170,7 @@ class SourceMap {
     if (isAlias(node)) {
       const target = node.resolve(this.#document)
       const position = this.#at(node.range?.[0] ?? 0)
-      // Without a target the value cannot be built; an alias to something around it would have no end.
+      // Without a target no value can be built; an alias to a node around it would never end.
       if (target === undefined) this.problems.push({ path: [], position, message: 'alias without an anchor before it' })
       else if (above.includes(target)) {
         this.problems.push({ path: [], position, message: 'alias to a section that contains it' })

@@ -1,18 +1,21 @@
-/** Sentences for schema violations: what is wrong, what would be right. Never the value of a secret. */
+/**
+ * Sentences for schema violations: what is wrong and what would be right. A secret's value is never
+ * shown.
+ */
 
 import type { core } from 'zod/v4'
 import { formatPath, type Path, type Violation } from './notice.ts'
 import { expectation, findNode, isSecret, type SchemaNode } from './schema-node.ts'
 import { nearest } from './suggest.ts'
 
-/** Longest value that is repeated in a message. */
+/** Longest value that a message repeats. */
 const MAX_SHOWN = 60
-/** Sections with more keys than this are not listed in a message. */
+/** A message lists the keys of a section only up to this many. */
 const MAX_LISTED_KEYS = 12
 
 /**
- * @param root What was checked.
- * @param variables Variable behind a value, by formatted path; undefined where no variables are replaced.
+ * @param root the checked value
+ * @param variables variable behind a value, by formatted path; undefined where none are replaced
  */
 export function describeIssue(
   issue: core.$ZodIssue,
@@ -28,7 +31,7 @@ export function describeIssue(
     return [{ path, message: 'is not a usable name; must consist of letters, digits, ".", "_" and "-"' }]
   }
   const node = findNode(schema, path)
-  // A rule between the keys of a section or the entries of a list says in its own words what is wrong.
+  // A rule between several keys or entries has its own message.
   if (issue.code === 'custom' && (node?.properties ?? node?.items)) return [{ path, message: issue.message }]
   const value = valueAt(root, path)
   const right = node === undefined ? issue.message : `must be ${expectation(node)}`
@@ -61,7 +64,7 @@ function kindOf(value: unknown): string {
   )
 }
 
-/** A text where a section belongs may be a secret one level too high, and is not shown. */
+/** A text in the place of a section may be a misplaced secret, so it is not shown. */
 const isScalar = (node: SchemaNode) => node.type !== 'object' && node.type !== 'array'
 
 function describeValue(value: unknown, showable: boolean, variable: string | undefined): string {
@@ -77,7 +80,7 @@ function showScalar(value: string | number | boolean): string {
   return JSON.stringify(withoutLogin.length > MAX_SHOWN ? `${withoutLogin.slice(0, MAX_SHOWN)}…` : withoutLogin)
 }
 
-/** The usual slip behind a text in a number's place. */
+/** Names the usual slip behind a text in the place of a number. */
 function typingHint(value: unknown, node: SchemaNode | undefined, hasVariables: boolean): string {
   if (typeof value !== 'string' || !['boolean', 'integer', 'number'].includes(node?.type ?? '')) return ''
   return hasVariables ? ', without quotes and not from a variable' : ', without quotes'

@@ -1,4 +1,4 @@
-/** What a loader has to say about a place in a configuration file: an error or a warning, with path and line. */
+/** An error or a warning about a place in a configuration file, with path and line. */
 
 export type Path = readonly (string | number)[]
 
@@ -7,7 +7,7 @@ export interface Violation {
   message: string
 }
 
-/** `path` is empty when the file as a whole is meant; `line` counts from 1 and is absent when there is no place. */
+/** `path` is empty for the file as a whole. `line` counts from 1 and is absent without a place. */
 export interface ConfigNotice {
   path: string
   line?: number

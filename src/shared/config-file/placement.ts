@@ -1,22 +1,22 @@
-/** From what is wrong with a value to where that stands in the file. */
+/** Places violations in the file: from the path of a value to its line. */
 
 import type { SourceDocument } from './document.ts'
 import { type ConfigNotice, formatPath, type Violation } from './notice.ts'
 
 export type Located = ConfigNotice & { offset: number }
 
-/** Mistakes in the text itself: syntax, keys written twice. */
+/** Errors in the text itself: syntax and duplicate keys. */
 export function locatedProblems({ problems }: SourceDocument): Located[] {
   return problems.map(({ path, position, message }) => ({ path: formatPath(path), ...position, message }))
 }
 
-/** At the key, or at the nearest section around it that is in the file. */
+/** Places a violation at its key, or at the nearest section around the key that is in the file. */
 export function locate(source: SourceDocument, { path, message }: Violation): Located {
   const { line, offset } = source.positionOf(path)
   return { path: formatPath(path), ...(line !== undefined && { line }), message, offset }
 }
 
-/** Sorted by place; two stages that say the same about one place count once. */
+/** Sorts by place. Equal messages about one place count once. */
 export function inFileOrder(notices: readonly Located[]): ConfigNotice[] {
   const seen = new Set<string>()
   return notices

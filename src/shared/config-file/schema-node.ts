@@ -1,4 +1,4 @@
-/** A schema as plain data: what a key expects and says, for messages, the manual and editors. */
+/** A schema as plain data, for messages, the manual and editors. */
 
 import { z } from 'zod/v4'
 import type { Path } from './notice.ts'
@@ -6,16 +6,16 @@ import type { Path } from './notice.ts'
 /** `live`: applied on SIGHUP. `restart`: read once, at start. */
 export type ReloadClass = 'live' | 'restart'
 
-/** What a schema says of a key beside its type; given to zod as metadata. */
+/** Notes about a key beside its type; given to zod as metadata. */
 export interface FieldNotes {
   unit?: 'bytes' | 'seconds' | 'milliseconds' | 'minutes' | 'days' | 'bits'
   /** `restart` when absent. */
   reload?: ReloadClass
   /** The value never appears in an error, a warning or a log line. */
   secret?: true
-  /** What a right value is, to follow "must be"; derived from type and bounds when absent. */
+  /** A right value in words, to follow "must be". Derived from type and bounds when absent. */
   expects?: string
-  /** Written into the manual instead of the default, where the default depends on the machine. */
+  /** Replaces the default in the manual where it depends on the machine. */
   defaultText?: string
 }
 
@@ -23,7 +23,7 @@ declare module 'zod/v4/core' {
   interface GlobalMeta extends FieldNotes {}
 }
 
-/** The members of JSON Schema that the schemas make use of, with the notes beside them. */
+/** The members of JSON Schema in use here, with the notes beside them. */
 export interface SchemaNode extends FieldNotes {
   type?: string
   description?: string
@@ -43,7 +43,7 @@ export interface SchemaNode extends FieldNotes {
   anyOf?: SchemaNode[]
 }
 
-/** What a file may hold, as against what reading it gives. */
+/** Describes the file's content (input), not the value after reading (output). */
 export const schemaNodeOf = (schema: z.ZodType): SchemaNode => z.toJSONSchema(schema, { io: 'input' }) as SchemaNode
 
 /** The same node without "or null" around it. */
@@ -66,11 +66,11 @@ function childNode(node: SchemaNode | undefined, part: string | number): SchemaN
 export const findNode = (schema: SchemaNode, path: Path): SchemaNode | undefined =>
   path.reduce<SchemaNode | undefined>((node, part) => childNode(node, part), schema)
 
-/** A secret is any key marked so, with everything below it. */
+/** A secret is a marked key or any key below one. */
 export const isSecret = (schema: SchemaNode, path: Path): boolean =>
   path.some((_, index) => findNode(schema, path.slice(0, index + 1))?.secret)
 
-/** The largest safe integer stands in the schema for "no upper bound". */
+/** The largest safe integer in the schema means "no upper bound". */
 const bounded = (maximum: number | undefined) => maximum !== undefined && maximum < Number.MAX_SAFE_INTEGER
 
 function range(node: SchemaNode): string {
@@ -92,7 +92,7 @@ function listExpectation(node: SchemaNode): string {
   return `a list${limits.length > 0 ? ` of ${limits.join(', ')}` : ''}, each entry ${entry}`
 }
 
-/** What a right value is, to follow "must be". */
+/** A right value in words, to follow "must be". */
 export function expectation(node: SchemaNode): string {
   const plain = withoutNull(node)
   if (plain.expects !== undefined) return plain.expects

@@ -8,8 +8,8 @@ export const isSection = (value: unknown): value is Section =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /**
- * A copy where a section heading without keys below it is an empty section, and required sections exist: an absent one
- * is checked as an empty one, which names the keys that are missing.
+ * A copy where a heading without keys is an empty section.
+ * An absent required section is added empty, so that the check names its missing keys.
  */
 export function withSections(root: Section, schema: SchemaNode): Section {
   const filled = fillEmpty(root, schema)

@@ -1,8 +1,8 @@
-/** The key that somebody meant: nearest known name by edit distance. */
+/** Suggests the intended key: the nearest known name by edit distance. */
 
 import { distance } from 'fastest-levenshtein'
 
-/** Undefined when nothing is near: one edit per three characters is what a slip explains. */
+/** Undefined when no name is near: at most one edit for every three characters. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   const typed = plain(word)
   const candidates = [typed, ...withSwappedNeighbours(typed)]
@@ -17,7 +17,7 @@ export function nearest(word: string, known: readonly string[]): string | undefi
 
 const plain = (text: string) => text.toLowerCase().replaceAll('-', '_')
 
-/** `prot` for `port` is one slip, which the package counts as two edits. */
+/** `prot` for `port` is one slip, but two edits for the package. */
 function withSwappedNeighbours(text: string): string[] {
   return Array.from({ length: Math.max(0, text.length - 1) }, (_, i) => {
     return text.slice(0, i) + text[i + 1] + text[i] + text.slice(i + 2)

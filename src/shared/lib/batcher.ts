@@ -1,14 +1,15 @@
 /**
  * Group commit for concurrent commands of one kind.
  *
- * Commands gather until `whenFree` calls and fewer than `maxConcurrent` flushes run. There is no timer.
- * A crash loses only commands whose callers have no result yet.
+ * Commands gather until `whenFree` calls and fewer than `maxConcurrent` flushes run. There is no
+ * timer. A crash loses only commands whose callers have no result yet.
  *
  * A flush is one statement or one transaction and returns one result for each command, in order.
- * When it throws, it has done nothing. Its commands are then flushed one by one, so a bad row fails alone.
+ * When it throws, it has done nothing. Its commands are then flushed one by one, so a bad row fails
+ * alone.
  *
- * Of the commands of one key, one at most is under way: a statement updates a row once.
- * The others wait in a line of `maxOfKey` commands, which does not count against `maxWaiting`.
+ * Of the commands of one key, one at most is under way: a statement updates a row once. The others
+ * wait in a line of `maxOfKey` commands, which does not count against `maxWaiting`.
  */
 
 export interface BatcherOptions {
@@ -18,11 +19,16 @@ export interface BatcherOptions {
   maxConcurrent: number
   /** With so many commands waiting, the next one is refused with `BatcherFull`. */
   maxWaiting: number
-  /** The same for the commands of one key, with the one under way. */
+  /** Most commands of one key, including the one under way; the next is refused. */
   maxOfKey: number
-  /** Commands are refused, too, while no flush has begun or ended for so long: the database is stuck. */
+  /**
+   * Commands are also refused when no flush began or ended for this long: the database is stuck.
+   */
   maxStandstillMs: number
-  /** Whether a failed flush of several is worth a retry one by one; false when the connection is gone. */
+  /**
+   * Whether a failed flush of several commands is retried one by one; false when the connection is
+   * gone.
+   */
   retryable(error: unknown): boolean
   /** Calls `start` when a flush may begin; by default at the end of the event-loop turn. */
   whenFree?(start: () => void): void
@@ -173,7 +179,7 @@ export class Batcher<C, R> {
     }
   }
 
-  /** Ends at the first error that a retry does not mend: each further command would cost a time-out. */
+  /** Ends at the first error that is not retryable: each further command would cost a time-out. */
   async #executeOneByOne(batch: readonly Waiting<C, R>[]): Promise<void> {
     for (const [i, item] of batch.entries()) {
       try {
@@ -189,7 +195,7 @@ export class Batcher<C, R> {
   }
 
   async #settle(batch: readonly Waiting<C, R>[]): Promise<void> {
-    // Two batches lock the rows they share in one order.
+    // In key order: two batches then lock shared rows in the same order.
     const sorted = this.#options.keyOf && batch.length > 1 ? batch.toSorted(byKey) : batch
     const results = await this.#flush(sorted.map((item) => item.command))
     if (results.length !== batch.length) throw new Error('a flush must return one result for each command')
@@ -205,7 +211,7 @@ export class Batcher<C, R> {
       this.#advance(first)
       return
     }
-    // The database is away: the commands behind would fail the same way, each after a time-out.
+    // The database is unreachable: later commands would fail the same way, each after a time-out.
     for (let item = this.#leave(first); item; item = this.#leave(item)) item.reject(error)
   }
 

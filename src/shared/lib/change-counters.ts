@@ -1,20 +1,24 @@
 /**
- * Who remembers something learns that it has changed: counters by id in memory shared by all threads of an instance.
+ * Invalidation counters by id, in memory shared by all threads of an instance.
  *
- * Whoever changes something counts before and after; whoever remembers something keeps the count from before he read
- * it, and forgets it when the count is another. Ids share counters by chance, which costs a look-up too many and nothing
- * else. Ids are UUIDs of version 7, whose last digits are random.
+ * A writer counts before and after its change. A cache keeps the count from before its read and
+ * drops the entry when the count differs.
+ *
+ * Two ids may share a counter; that costs one extra read. Ids are version 7 UUIDs, whose last
+ * digits are random.
  */
 
-/** 2^18 counters: at 1,000 certificates a second, one in a hundred reads meets another id's change. */
+/**
+ * 2^18 counters: at 1,000 certificates a second, one in a hundred reads meets another id's change.
+ */
 const DEFAULT_COUNTERS_LOG2 = 18
 
 export interface ChangeCounters {
   /** Differs from an earlier count when a change was announced since. */
   count(id: string): number
-  /** Runs what changes this; until it has ended and after, older counts are out of date. */
+  /** Counts before and after `change`, so that values read before its end are out of date. */
   whileChanging<T>(id: string, change: () => Promise<T>): Promise<T>
-  /** For changes whose ids are known only afterwards. */
+  /** Counts a change whose id is known only after it. */
   announce(id: string): void
 }
 
@@ -27,7 +31,7 @@ export function openChangeCounters(memory: SharedArrayBuffer): ChangeCounters {
   const counters = new Int32Array(memory)
   const mask = counters.length - 1
 
-  // Without the last digit, by which the challenges of an authorization differ from it.
+  // The last digit is left out: an authorization and its challenges differ only in it.
   const placeOf = (id: string) => Number.parseInt(id.slice(27, 35), 16) & mask
   const announce = (id: string) => void Atomics.add(counters, placeOf(id), 1)
 

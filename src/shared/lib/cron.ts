@@ -11,7 +11,10 @@ export interface Schedule {
   stop(): Promise<void>
 }
 
-/** Calls `onTime` at the times of the expression, in UTC. A time that passed while the process was held up is not made up for. */
+/**
+ * Calls `onTime` at the times of the expression, in UTC. Times missed while the process stood still
+ * are not repeated.
+ */
 export function startSchedule(expression: string, onTime: (at: Date) => void): Schedule {
   const task = schedule(expression, ({ date }) => onTime(date), { timezone: 'UTC', suppressMissedWarning: true })
   return {

@@ -1,11 +1,14 @@
-/** ECDSA signatures: r and s side by side, as JWS and PKCS #11 have them, in the form that X.509 and OpenSSL want. */
+/** ECDSA signatures: from r ‖ s (JWS, PKCS #11) to DER (X.509, OpenSSL). */
 
 const SEQUENCE = 0x30
 const INTEGER = 0x02
 /** A DER length of up to 127 octets is one octet. */
 const SHORT = 0x80
 
-/** Ecdsa-Sig-Value (RFC 3279 §2.2.3) of r and s, which have half of `raw` each (RFC 7518 §3.4), up to 66 octets. */
+/**
+ * Ecdsa-Sig-Value (RFC 3279 §2.2.3) of r ‖ s.
+ * @param raw r and s in equal halves (RFC 7518 §3.4), each up to 66 octets
+ */
 export function encodeEcdsaSignature(raw: Buffer): Buffer {
   const half = raw.length / 2
   const rStart = firstOctet(raw, 0, half)
@@ -21,14 +24,14 @@ export function encodeEcdsaSignature(raw: Buffer): Buffer {
   return der
 }
 
-/** Without leading zeros, of which zero itself keeps one. */
+/** Skips leading zeros; the value zero keeps one. */
 function firstOctet(raw: Buffer, start: number, end: number): number {
   let at = start
   while (at < end - 1 && raw[at] === 0) at++
   return at
 }
 
-/** An INTEGER is signed: a first octet of 128 and more gets a zero before it. */
+/** An INTEGER is signed: a first octet of 128 or more needs a zero in front. */
 const needsZero = (raw: Buffer, start: number) => (raw[start] as number) >= 0x80
 
 const integerLength = (raw: Buffer, start: number, end: number) => 2 + end - start + (needsZero(raw, start) ? 1 : 0)

@@ -1,16 +1,18 @@
 /**
  * Waiting items, taken in fair turns.
  *
- * Each item has an owner and a target. Owners take turns, and so do the targets of one owner: ten thousand items of one
- * owner delay the first item of another by one turn. Owner and target each have a bound on items that are taken and not
- * given back. A lane over a bound is not looked at again until an item comes back, so the cost of `take` and `giveBack`
- * does not depend on the number of items.
+ * Each item has an owner and a target. Owners take turns, and so do the targets of one owner. Ten
+ * thousand items of one owner delay the first item of another by one turn.
+ *
+ * Owner and target each bound the items that are taken and not given back. A lane over a bound is
+ * skipped until an item returns. So the cost of `take` and `giveBack` does not grow with the number
+ * of items.
  */
 
 export interface FairQueueOptions<T> {
   ownerOf(item: T): string
   targetOf(item: T): string
-  /** Items of one owner, and about one target, that may be out at the same time. */
+  /** Most items of one owner, and of one target, that may be out at the same time. */
   perOwner: number
   perTarget: number
 }
@@ -24,7 +26,10 @@ interface Lane<T> {
   items: T[]
 }
 
-/** An owner or a target. `lanes`: those of an owner that may be taken from; those that wait for a target. */
+/**
+ * An owner or a target.
+ * An owner's `lanes` are those to take from; a target's `lanes` wait for the target.
+ */
 interface Party<T> {
   name: string
   out: number
@@ -41,7 +46,7 @@ export class FairQueue<T> {
   readonly #options: FairQueueOptions<T>
   readonly #owners = new Map<string, Owner<T>>()
   readonly #targets = new Map<string, Party<T>>()
-  /** Owners below their bound that have a lane to take from, in the order of their turns. */
+  /** Owners below their bound with a lane to take from, in the order of their turns. */
   readonly #turns = new Set<Owner<T>>()
   #waiting = 0
   #out = 0
@@ -67,7 +72,7 @@ export class FairQueue<T> {
     if (lane.items.push(item) === 1) this.#enter(lane)
   }
 
-  /** The next item, now out; undefined when no item waits or every one is over a bound. */
+  /** @returns the next item, now out; undefined when none waits or all are over a bound */
   take(): T | undefined {
     for (const owner of this.#turns) {
       this.#turns.delete(owner)
@@ -93,7 +98,9 @@ export class FairQueue<T> {
     forgetIdle(this.#targets, target)
   }
 
-  /** Waiting items by what they wait for; `turn` is no bound. Walks over all lanes. */
+  /**
+   * Counts waiting items by reason; `turn` means that no bound stops them. Walks over all lanes.
+   */
   waitingFor(): Record<WaitReason, number> {
     const { perOwner, perTarget } = this.#options
     const counts = { turn: 0, owner: 0, target: 0 }
@@ -104,7 +111,7 @@ export class FairQueue<T> {
     return counts
   }
 
-  /** The first item of each lane; the one that waits longest is among them. */
+  /** The first item of each lane; the oldest waiting item is among them. */
   *heads(): Iterable<T> {
     for (const { items } of this.#lanes()) if (items[0] !== undefined) yield items[0]
   }

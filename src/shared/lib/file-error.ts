@@ -1,4 +1,6 @@
-/** Why a file could not be read or written: the system's code, and in words what it mostly means. */
+/**
+ * Explains why a file could not be read or written: the system's error code and its usual meaning.
+ */
 
 const MEANINGS: Record<string, string> = {
   ENOENT: 'there is no such file',

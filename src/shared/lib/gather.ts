@@ -1,6 +1,8 @@
-/** What one turn of the event loop brings, in one piece: to wake another thread costs more than most of what it is told. */
+/**
+ * Batches items per turn of the event loop: waking another thread costs more than most messages.
+ */
 
-/** @returns takes an item; `deliver` gets those of a turn at its end. */
+/** @returns a function that takes an item; `deliver` gets all items of a turn at its end */
 export function gatherTurns<T>(deliver: (items: readonly T[]) => void): (item: T) => void {
   let gathered: T[] = []
 

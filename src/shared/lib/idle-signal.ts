@@ -1,18 +1,23 @@
-/** The wait until nothing is under way any more, or until a time-out. Its owner counts what runs and asks first. */
+/**
+ * Waits until no work is under way, or until a time-out. The owner counts its work and checks
+ * first.
+ */
 
 import { startTimeLimit } from './time-limit.ts'
 
 export class IdleSignal {
   readonly #waiters = new Set<() => void>()
 
-  /** Ends every wait. To be called when the last piece of work has ended. */
+  /** Ends every wait. The owner calls it when its last piece of work has ended. */
   notify(): void {
     const waiters = [...this.#waiters]
     this.#waiters.clear()
     for (const resolve of waiters) resolve()
   }
 
-  /** @returns whether `notify` was called within `timeoutMs`; without a time-out it waits for ever */
+  /**
+   * @returns whether `notify` was called within `timeoutMs`; without a time-out it waits forever
+   */
   wait(timeoutMs?: number): Promise<boolean> {
     return new Promise((resolve) => {
       const onIdle = () => {

@@ -1,10 +1,10 @@
-/** JSON objects without duplicate members (RFC 8259 §4 leaves them open; JWS refuses them, RFC 7515 §4). */
+/** JSON objects without duplicate members (RFC 7515 §4 refuses them, RFC 8259 §4 does not). */
 
 import { isUtf8 } from 'node:buffer'
 
 export type JsonObject = { readonly [member: string]: unknown }
 
-/** Why a text is not such an object; the sentence fits after "the payload …". */
+/** Why a text is refused; the sentence fits after "the payload …". */
 export type JsonObjectFailure =
   | 'is not UTF-8'
   | 'is not valid JSON'
@@ -12,11 +12,11 @@ export type JsonObjectFailure =
   | 'is not a JSON object'
   | 'has a duplicate member'
 
-/** No object of ACME goes deeper than five; what walks a value by recursion needs a bound well below its stack. */
+/** ACME objects nest at most five deep. Recursive code needs a bound well below the stack. */
 const MAX_DEPTH = 32
 
 export function parseJsonObject(bytes: Buffer): JsonObject | JsonObjectFailure {
-  // Decoding would put U+FFFD in place of every broken sequence, and two different texts would become one.
+  // Decoding turns each broken sequence into U+FFFD, so two different texts would become one.
   if (!isUtf8(bytes)) return 'is not UTF-8'
   const text = bytes.toString('utf8')
   let value: unknown
@@ -31,7 +31,10 @@ export function parseJsonObject(bytes: Buffer): JsonObject | JsonObjectFailure {
   return countMembers(value) === colons ? (value as JsonObject) : 'has a duplicate member'
 }
 
-/** JSON.parse keeps the last of two equal members, so the value then holds fewer members than the text has colons. */
+/**
+ * JSON.parse keeps the last of two equal members. The value then has fewer members than the text
+ * has colons.
+ */
 function countMembers(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0
   let count = 0
@@ -39,7 +42,7 @@ function countMembers(value: unknown): number {
     for (const item of value) count += countMembers(item)
     return count
   }
-  // A list of the values would be made outside of optimized code, for every object anew.
+  // `Object.values` would allocate a list for every object, outside of optimized code.
   for (const name in value) count += 1 + countMembers((value as JsonObject)[name])
   return count
 }
@@ -52,7 +55,10 @@ const CLOSE_BRACKET = 93
 const OPEN_BRACE = 123
 const CLOSE_BRACE = 125
 
-/** Of a text that is known to be JSON: the colons outside strings, one for each member, and how deep it is nested. */
+/**
+ * Counts the colons outside strings, one for each member, and the depth. The text must be valid
+ * JSON.
+ */
 function measure(text: string): { colons: number; depth: number } {
   let colons = 0
   let level = 0

@@ -1,4 +1,4 @@
-/** Hosts to which nothing crosses a network. */
+/** Hosts that are reached without a network. */
 
 import { isIPv4 } from 'node:net'
 

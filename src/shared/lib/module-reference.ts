@@ -1,7 +1,10 @@
-/** References to a JavaScript module inside a text setting (docs/decisions/module-references.md): `./path/file.js#ExportName` or `package[#Export]`. */
+/**
+ * References to a JavaScript module in a text setting: `./path/file.js#ExportName` or
+ * `package[#Export]` (docs/decisions/module-references.md).
+ */
 
 export interface ModuleReference {
-  /** A path that starts with `./`, `../` or `/`, or a package with perhaps a path inside it. */
+  /** A path that starts with `./`, `../` or `/`, or a package with an optional path inside it. */
   module: string
   exportName: string
 }
@@ -10,7 +13,7 @@ const PATH = /^(?:\.{1,2}\/|\/)[^#]*\.(?:js|mjs|cjs)$/
 const PACKAGE = /^(?:@[a-z0-9][\w.-]*\/)?[a-z0-9][\w.-]*(?:\/[^#\s]+)?$/i
 const EXPORT_NAME = /^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u
 
-/** What stands in front of `#` and behind it; `default` where there is none. Undefined when it is no reference. */
+/** Splits at `#`; the export is `default` without one. Undefined when the text is no reference. */
 export function parseModuleReference(text: string): ModuleReference | undefined {
   const hash = text.indexOf('#')
   const module = hash === -1 ? text : text.slice(0, hash)

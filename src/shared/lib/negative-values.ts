@@ -1,6 +1,6 @@
 /** Negative numbers on a command line, which the parser would take for flags. */
 
-/** `--port -1` becomes `--port=-1`, so that whoever reads the port can say what is wrong with it. */
+/** `--port -1` becomes `--port=-1`, so that the check of the port can report the value. */
 export function joinNegativeValues(words: readonly string[]): string[] {
   const joined: string[] = []
   for (const word of words) {

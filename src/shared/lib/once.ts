@@ -1,4 +1,4 @@
-/** Work that is wanted several times and done once: for good, or while it is under way. */
+/** Shares one run of work between several callers: forever, or while it is under way. */
 
 import { CommandDropped } from './batcher.ts'
 
@@ -8,7 +8,9 @@ interface Results<K, V> {
   delete(key: K): unknown
 }
 
-/** For work whose result never changes. A failure goes to those who wait for it and is forgotten; who comes later has the work done anew. */
+/**
+ * For work whose result never changes. A failure reaches all current callers and is then forgotten.
+ */
 export function oncePerKey<K, V>(work: (key: K) => Promise<V>, results: Results<K, V>): (key: K) => Promise<V> {
   return (key) => {
     const known = results.get(key)
@@ -26,8 +28,8 @@ const STAYS: IsGone = () => false
 type SharedRun<V> = (key: string, work: (isGone: IsGone) => Promise<V>, isGone?: IsGone) => Promise<V>
 
 /**
- * For equal requests: who comes while the work is under way shares it, who comes later has it done anew.
- * The work is told whether all who wanted it have gone. Who joins it after it was dropped for that has it done anew.
+ * For equal requests: a request during a run shares its result, a later one starts a new run.
+ * The work can ask whether all of its callers have gone. A caller that joins a dropped run starts a new one.
  */
 export function sharedRuns<V>(): SharedRun<V> {
   const runs = new Map<string, { result: Promise<V>; waiting: IsGone[] }>()

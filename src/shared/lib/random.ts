@@ -1,4 +1,4 @@
-/** Random octets from the system's generator (node:crypto), drawn in advance: one call of it serves many takers. */
+/** Random octets from node:crypto, drawn 4096 at a time to save calls to the system. */
 
 import { randomFillSync } from 'node:crypto'
 
@@ -6,7 +6,10 @@ const POOL_BYTES = 4096
 const pool = Buffer.allocUnsafeSlow(POOL_BYTES)
 let taken = POOL_BYTES
 
-/** @param length at most 4096. @returns octets of the taker's own, which nobody else gets */
+/**
+ * @param length at most 4096
+ * @returns a copy; no two callers share octets
+ */
 export function randomOctets(length: number): Buffer {
   if (taken + length > POOL_BYTES) {
     randomFillSync(pool)

@@ -1,10 +1,11 @@
-/** A bound on all that is read for one HTTP request, whatever part of the answer it stands in. */
+/** Bounds the octets received for one HTTP request: status line, heads and body together. */
 
 import type { ClientRequest } from 'node:http'
 
 /**
- * Calls `tooMuch` once the answer has more than `maxBytes`. The parser bounds heads, but neither what stands before a status
- * line nor how many informational responses come.
+ * Calls `tooMuch` once more than `maxBytes` have arrived.
+ * Node's parser bounds heads, but not the octets before a status line nor the number of
+ * informational responses.
  */
 export function limitReceived(request: ClientRequest, maxBytes: number, tooMuch: () => void): void {
   request.on('socket', (socket) => {
@@ -14,7 +15,7 @@ export function limitReceived(request: ClientRequest, maxBytes: number, tooMuch:
       if (received > maxBytes) tooMuch()
     }
     socket.on('data', count)
-    // The next request may have the same connection.
+    // The next request may use the same connection.
     request.on('close', () => socket.removeListener('data', count))
   })
 }

@@ -1,4 +1,4 @@
-/** What was added lately: members leave by the generation, so nothing is looked for among them and no timer runs. */
+/** Remembers recent members in two generations: no search through members and no timer. */
 export class RecentSet<T> {
   readonly #lifeMs: number
   #younger = new Set<T>()
@@ -6,7 +6,7 @@ export class RecentSet<T> {
   /** `performance.now()`: when the younger generation becomes the older one. */
   #until = 0
 
-  /** @param lifeMs for which a member is there at least; after three times that it is gone */
+  /** @param lifeMs how long a member stays at least; it is gone after three times that */
   constructor(lifeMs: number) {
     this.#lifeMs = lifeMs
   }

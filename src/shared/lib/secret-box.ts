@@ -1,15 +1,17 @@
 /**
- * Secrets at rest: AES-256-GCM under a key derived (HKDF-SHA-256, RFC 5869) from a secret of the configuration.
+ * Secrets at rest: AES-256-GCM under a key derived from a configured secret (HKDF-SHA-256,
+ * RFC 5869).
  *
- * A sealed value is version ‖ nonce ‖ tag ‖ ciphertext. It opens only under the name it was sealed for, so that values
- * cannot be exchanged between rows of a table. Nonces are random: 96 bits are safe for 2^32 values under one key.
+ * A sealed value is version ‖ nonce ‖ tag ‖ ciphertext. It opens only under its own name, so values
+ * cannot be swapped between rows. Nonces are random: 96 bits are safe for 2^32 values under one
+ * key.
  */
 
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
 
 export interface SecretBox {
   seal(plain: Buffer, name: string): Buffer
-  /** Undefined when it was sealed under another key or name, or is damaged. */
+  /** Undefined for another key, another name, or damaged bytes. */
   open(sealed: Buffer, name: string): Buffer | undefined
 }
 
@@ -19,7 +21,7 @@ const NONCE_BYTES = 12
 const TAG_BYTES = 16
 const HEAD_BYTES = 1 + NONCE_BYTES + TAG_BYTES
 
-/** @param purpose keeps the keys of several boxes over one secret apart */
+/** @param purpose separates the keys of several boxes over one secret */
 export function createSecretBox(secret: string | Buffer, purpose: string): SecretBox {
   const key = Buffer.from(hkdfSync('sha256', secret, '', purpose, KEY_BYTES))
   return {

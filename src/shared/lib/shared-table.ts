@@ -1,34 +1,38 @@
 /**
- * Numbers by key in memory shared by threads, bounded: what does not fit any more is what matters least.
+ * A bounded table of numbers by key, in memory shared by threads.
  *
- * A key's bucket holds sixteen slots. A new key takes the slot with the smallest number; numbers are instants up to which
- * something is remembered, so that is an empty or outdated slot, or else the one that would be forgotten first. The
- * place of a key depends on a secret, so that nobody can choose keys that push another's out.
+ * Numbers are instants up to which an entry matters. A bucket has sixteen slots; a new key replaces
+ * the smallest number, which is empty, outdated or due first. Places depend on a secret, so no
+ * client can choose keys that evict others.
  *
- * A bucket is changed under a lock of its own, held for about a microsecond. A thread can be ended while it holds one:
- * a lock that has not moved for as long as no holder needs is taken over. Time counts while the waiting thread runs: a machine that
- * stands still holds up the holder as well. A holder that was only delayed so long can cost one update; it cannot corrupt anything.
+ * Each bucket has a lock, held for about a microsecond. A thread may end while holding one, so a
+ * lock unchanged for `TAKE_OVER_MS` is taken over. Only time in which the waiting thread runs
+ * counts, because a stopped machine stops the holder as well. A holder delayed that long can lose
+ * one update but corrupts nothing.
  */
 
 import { hash, randomBytes } from 'node:crypto'
 
 const SLOTS = 16
-/** 2^16 buckets of 16 slots: a million keys in 16 MiB, which the system provides page by page as they are used. */
+/**
+ * 2^16 buckets of 16 slots hold a million keys in 16 MiB. The system provides pages as they are
+ * used.
+ */
 const DEFAULT_BUCKETS_LOG2 = 16
 const SECRET_BYTES = 32
-/** A holder needs microseconds; the scheduler may put it aside for some tens of milliseconds. */
+/** A holder needs microseconds; the scheduler may suspend it for some tens of milliseconds. */
 const TAKE_OVER_MS = 250
-/** Two looks at a lock are less than a microsecond apart, unless the one who looks was put aside. */
+/** Two looks at a lock are less than 1 µs apart unless the waiting thread was suspended. */
 const LONGEST_LOOK_MS = 1
 
 export interface SharedTable {
   /** The number of `key`, 0 when unknown. */
   get(key: string): number
-  /** Replaces the number of `key` (0 when unknown) in one step that no other thread can come between. Must not throw. */
+  /** Replaces the number of `key` (0 when unknown) atomically. `change` must not throw. */
   update(key: string, change: (value: number) => number): void
 }
 
-/** Shared memory for one table; hand it to every thread. */
+/** Shared memory for one table; every thread gets it. */
 export function allocateSharedTable(bucketsLog2 = DEFAULT_BUCKETS_LOG2): SharedArrayBuffer {
   const buckets = 2 ** bucketsLog2
   const memory = new SharedArrayBuffer(SECRET_BYTES + buckets * (4 + 4 + SLOTS * 16))
@@ -37,14 +41,15 @@ export function allocateSharedTable(bucketsLog2 = DEFAULT_BUCKETS_LOG2): SharedA
 }
 
 export function openSharedTable(memory: SharedArrayBuffer): SharedTable {
-  // For each bucket: a lock and its padding, then for each slot two words of fingerprint and the number.
+  // For each bucket: a lock and its padding, then for each slot two words of fingerprint and the
+  // number.
   const buckets = (memory.byteLength - SECRET_BYTES) / (4 + 4 + SLOTS * 16)
   const locks = new Int32Array(memory, SECRET_BYTES, buckets)
   const numbers = new Float64Array(memory, SECRET_BYTES + buckets * 8, buckets * SLOTS)
   const prints = new Uint32Array(memory, SECRET_BYTES + buckets * (8 + SLOTS * 8), buckets * SLOTS * 2)
   const secret = Buffer.from(new Uint8Array(memory, 0, SECRET_BYTES)).toString('base64')
 
-  /** The key's slot in a locked bucket, or the one it shall have. */
+  /** The slot of the key in a locked bucket, or the slot to give it. */
   function slotOf(bucket: number, high: number, low: number): { slot: number; isKnown: boolean } {
     const first = bucket * SLOTS
     let oldest = first
@@ -81,10 +86,10 @@ export function openSharedTable(memory: SharedArrayBuffer): SharedTable {
   }
 }
 
-/** Never zero, which is the free lock. */
+/** Never zero: zero means that the lock is free. */
 const stampNow = () => (Date.now() & 0x7fffffff) | 1
 
-/** @returns the stamp that is now in the lock. */
+/** @returns the stamp that is now in the lock */
 function lock(locks: Int32Array, at: number): number {
   let held = 0
   let lookedAt = 0

@@ -1,14 +1,15 @@
 /**
- * Work that many ask for at a time: done once for all who asked before it began, one after the other and not more often than an interval allows.
+ * Shares one run of work between all callers that asked before it began.
  *
- * What has happened before the question is always in the answer. That costs a wait of an interval at most, where an answer
- * that is kept would be older than the question.
+ * Runs never overlap and begin at least an interval apart. A result always includes what happened
+ * before the call; a cached one would be older. A call waits one interval at most, or for the end
+ * of the run under way.
  */
 
 export interface SharedWorkOptions {
-  /** From one beginning to the next. */
+  /** From the start of one run to the start of the next. */
   intervalMs: number
-  /** For work that has not begun. */
+  /** Most callers that may wait for a run to begin. */
   mostWaiting: number
 }
 
@@ -19,7 +20,7 @@ export class TooManyWaiting extends Error {
   }
 }
 
-/** @returns a function that rejects with TooManyWaiting, or with what the work failed with. */
+/** @returns a function that rejects with TooManyWaiting, or with the error of the work */
 export function sharedWork<V>(
   work: () => Promise<V>,
   { intervalMs, mostWaiting }: SharedWorkOptions,

@@ -1,6 +1,6 @@
-/** One word of a POSIX shell's command line, for commands that are printed to be copied. */
+/** Quotes one word for a POSIX shell, in commands that are printed for copying. */
 
-/** @returns the text itself where that is safe, else in single quotes, in which nothing but the quote is special. */
+/** @returns the text unchanged where that is safe, else in single quotes */
 export function shellWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }

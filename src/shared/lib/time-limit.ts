@@ -1,11 +1,12 @@
 /**
- * A time-out that hears first what has come in time.
+ * Time-outs that accept an answer which arrived in time.
  *
- * The event loop runs timers that are due before it reads sockets and ports. A thread that was held up, for want of a processor or by
- * the collection of garbage, would give up on an answer that has been lying there; here the loop reads once more before that.
+ * The event loop runs due timers before it reads sockets and ports. A delayed thread (load, garbage
+ * collection) would give up on an answer already there. So the loop reads once more before a
+ * time-out ends the wait.
  */
 
-/** @returns ends the wait; after it `giveUp` is not called any more. */
+/** @returns a function that ends the wait; `giveUp` is not called after it */
 export function startTimeLimit(ms: number, giveUp: () => void): () => void {
   let last: NodeJS.Immediate | undefined
   const timer = setTimeout(() => {
@@ -17,7 +18,7 @@ export function startTimeLimit(ms: number, giveUp: () => void): () => void {
   }
 }
 
-/** @returns what `work` comes to, or `otherwise` after `ms`; a failure after that is nobody's. */
+/** @returns the result of `work`, or `otherwise` after `ms`; a later failure is ignored */
 export async function within<T>(work: Promise<T>, ms: number, otherwise: T): Promise<T> {
   let cancel = () => {}
   const overdue = new Promise<T>((resolve) => {

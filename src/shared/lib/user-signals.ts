@@ -1,6 +1,8 @@
 /**
- * SIGUSR1 and SIGUSR2, taken from Node: it would open its debugger on the one, to every user of the machine and with the
- * keys of this process in reach, and end without a word on the other.
+ * Takes SIGUSR1 and SIGUSR2 from Node.
+ *
+ * On SIGUSR1 Node opens its debugger to every user of the machine, with the keys of the process. On
+ * SIGUSR2 it ends without a message.
  */
 
 import * as inspector from 'node:inspector'
@@ -13,22 +15,24 @@ export const STOP = 'SIGTERM stops'
 let installed: NodeJS.SignalsListener | undefined
 
 /**
- * Ignores both from now on, in the whole process; a later call changes only who is told.
- * @param instead the signals that do something here
- * @param say gets a sentence whenever one comes
+ * Ignores both signals in the whole process. A later call changes only `instead` and `say`.
+ * @param instead what other signals do, for the sentence
+ * @param say gets a sentence for each signal
  */
 export function ignoreUserSignals(instead: string, say: (sentence: string) => void): void {
   const listener: NodeJS.SignalsListener = (signal) => say(`${signal} is ignored; ${instead}`)
   for (const signal of SIGNALS) {
     process.on(signal, listener)
-    // Second: without any listener the signal would be the system's again, which ends the process.
+    // Remove after adding: without any listener the system's default would end the process.
     if (installed) process.off(signal, installed)
   }
   installed = listener
   closeUnaskedDebugger()
 }
 
-/** A signal that came while the program was being loaded has opened it already. Who starts Node with the flag wants it. */
+/**
+ * A signal during loading has already opened the debugger. A debugger asked for by flag stays open.
+ */
 function closeUnaskedDebugger(): void {
   const flags = [...process.execArgv, process.env['NODE_OPTIONS'] ?? ''].join(' ')
   if (inspector.url() !== undefined && !/--inspect(?!-port|-publish)/.test(flags)) inspector.close()

@@ -1,4 +1,4 @@
-/** UUIDs (RFC 9562): version 7 keys, whose order is the order of their making. */
+/** UUIDs (RFC 9562): version 7 keys, which sort by creation time. */
 
 import { randomOctets } from './random.ts'
 
@@ -14,17 +14,17 @@ export function uuidv7(nowMs: number): string {
     lastMs = ms
   }
   const octets = randomOctets(10)
-  // The variant: the fourth digit of what follows is 8, 9, a or b.
+  // The variant (RFC 9562 §4.1): the digit is 8, 9, a or b.
   octets[1] = ((octets[1] as number) & 0xf3) | 0x08
   const random = octets.toString('hex')
   return `${lastTime}${random.slice(0, 3)}-${random.slice(3, 7)}-${random.slice(7, 19)}`
 }
 
-/** The last time and its digits: keys are made several in a millisecond. */
+/** The last time and its digits: several keys are made within one millisecond. */
 let lastMs = Number.NaN
 let lastTime = ''
 
-/** When a version 7 UUID was made, to the millisecond. */
+/** Creation time of a version 7 UUID, to the millisecond. */
 export function uuidTime(uuid: string): Date {
   return new Date(Number.parseInt(uuid.slice(0, 8) + uuid.slice(9, 13), 16))
 }
@@ -36,7 +36,10 @@ export function isUuid(text: string): boolean {
   return UUID.test(text)
 }
 
-/** Below every version 7 UUID made at this Unix time in milliseconds or later, above every earlier one. */
+/**
+ * Below every version 7 UUID made at this Unix time in milliseconds or later, above every earlier
+ * one.
+ */
 export function lowestUuidv7(ms: number): string {
   const time = Math.max(0, Math.floor(ms)).toString(16).padStart(12, '0')
   return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-000000000000`

@@ -1,12 +1,13 @@
 /**
- * Signature algorithms of certificates and certification requests: names, OIDs and AlgorithmIdentifier bytes
- * (RFC 4055 §5, RFC 5758 §3.2, RFC 8410 §3), and the elliptic curves of subject keys (RFC 5480 §2.1.1.1).
+ * Signature algorithms of certificates and requests: names, OIDs and AlgorithmIdentifier bytes
+ * (RFC 4055 §5, RFC 5758 §3.2, RFC 8410 §3). Also the elliptic curves of subject keys
+ * (RFC 5480 §2.1.1.1).
  */
 
 import { DerReader } from './der.ts'
 import { encodeDer } from './der-writer.ts'
 
-/** Java-style names: the spelling that CSR profiles and the configuration use. */
+/** Java-style names, as in CSR profiles and the configuration. */
 export type SignatureAlgorithm =
   | 'SHA256withRSA'
   | 'SHA384withRSA'
@@ -16,14 +17,17 @@ export type SignatureAlgorithm =
   | 'SHA512withECDSA'
   | 'Ed25519'
 
-/** Kinds of key that can sign here or be certified here. */
+/** Kinds of key that can sign or be certified here. */
 export type KeyKind = 'rsa' | 'ec' | 'ed25519'
 
 export interface SignatureAlgorithmFacts {
   oid: string
-  /** The whole AlgorithmIdentifier in its one correct spelling: NULL parameters for RSA, none otherwise. */
+  /**
+   * The whole AlgorithmIdentifier in its only correct encoding: NULL parameters for RSA, none
+   * otherwise.
+   */
   identifierDer: Buffer
-  /** Digest name of node:crypto; null where the algorithm hashes by itself. */
+  /** Digest name of node:crypto; null where the algorithm includes its own hash. */
   hash: 'sha256' | 'sha384' | 'sha512' | null
   keyKind: KeyKind
 }
@@ -38,7 +42,10 @@ export const SIGNATURE_ALGORITHMS = {
   Ed25519: facts('1.3.101.112', null, 'ed25519'),
 } as const satisfies Record<SignatureAlgorithm, SignatureAlgorithmFacts>
 
-/** Curves of subject keys; `fieldOctets` is the length of one coordinate, `profileLabel` the name in CSR profiles. */
+/**
+ * Curves of subject keys; `fieldOctets` is the length of one coordinate, `profileLabel` the name in
+ * CSR profiles.
+ */
 export const CURVES = {
   'P-256': { oid: '1.2.840.10045.3.1.7', bits: 256, fieldOctets: 32, profileLabel: 'EC.secp256r1' },
   'P-384': { oid: '1.3.132.0.34', bits: 384, fieldOctets: 48, profileLabel: 'EC.secp384r1' },
@@ -52,7 +59,7 @@ export const KEY_ALGORITHM = {
   ed25519: '1.3.101.112',
 } as const
 
-/** `algorithm` is undefined when the OID is unknown here or its parameters are not those the RFC prescribes. */
+/** `algorithm` is undefined for an unknown OID, or for parameters other than the RFC's. */
 export interface AlgorithmIdentifier {
   oid: string
   algorithm: SignatureAlgorithm | undefined

@@ -1,4 +1,7 @@
-/** What a new CA key is certified with: the TBSCertificate of a root or of a CA below it (RFC 5280 §4.2.1), and a PKCS#10 request (RFC 2986). */
+/**
+ * The contents that are signed for a new CA key: TBSCertificate of a root or intermediate CA
+ * (RFC 5280 §4.2.1). Also the PKCS#10 request (RFC 2986).
+ */
 
 import { contextConstructedTag, TAG } from './der.ts'
 import { type DerWriter, encodeDer } from './der-writer.ts'
@@ -11,7 +14,7 @@ export interface CaSubject {
   nameDer: Buffer
   /** DER of the SubjectPublicKeyInfo. */
   spki: Buffer
-  /** CA certificates that may stand below; undefined: any number. */
+  /** Most CA certificates below this one; undefined for any number. */
   pathLength: number | undefined
 }
 
@@ -22,7 +25,10 @@ export interface CaCertificateInput extends CaSubject, TbsFields {
 
 type RootInput = Omit<CaCertificateInput, 'issuerNameDer' | 'authorityKeyIdentifier'>
 
-/** DER of the TBSCertificate of a root: subject and issuer are one, and so are the two key identifiers. */
+/**
+ * DER of the TBSCertificate of a root: issuer equals subject, and the two key identifiers are
+ * equal.
+ */
 export function buildRootTbsCertificate(input: RootInput): Buffer {
   return buildCaTbsCertificate({
     ...input,
@@ -50,8 +56,8 @@ export function buildCaTbsCertificate(input: CaCertificateInput): Buffer {
 }
 
 /**
- * DER of a CertificationRequestInfo that asks for a CA certificate (RFC 2986 §4.1). Who signs it decides; the extensions
- * say what it is for.
+ * DER of a CertificationRequestInfo for a CA certificate (RFC 2986 §4.1).
+ * The extensions state its purpose; the signing CA decides.
  */
 export function buildCaRequestInfo({ nameDer, spki, pathLength }: CaSubject): Buffer {
   return encodeDer((writer) =>

@@ -1,4 +1,4 @@
-/** Certificate (RFC 5280 §4.1): putting TBSCertificate and signature together, reading, verifying and naming the result. */
+/** Certificates (RFC 5280 §4.1): assembling, reading, verifying and naming. */
 
 import { hash, KeyObject } from 'node:crypto'
 import { readAlgorithmIdentifier, SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from './algorithms.ts'
@@ -13,7 +13,7 @@ export interface Certificate {
   der: Buffer
   tbs: TbsCertificate
   tbsDer: Buffer
-  /** Undefined when the algorithm is none of ours; its OID is in `tbs.signatureAlgorithm`. */
+  /** Undefined for an unsupported algorithm; its OID is in `tbs.signatureAlgorithm`. */
   signatureAlgorithm: SignatureAlgorithm | undefined
   signature: Buffer
 }
@@ -47,8 +47,9 @@ export function parseCertificate(der: Buffer): Certificate {
 }
 
 /**
- * Whether the issuer's key made the signature. A key in DER (SubjectPublicKeyInfo) is imported each time; callers that
- * verify often pass a KeyObject. @throws DerError when `issuerKey` is no SubjectPublicKeyInfo
+ * Whether the issuer's key made the signature. A key in DER is imported at each call, so frequent
+ * callers pass a KeyObject.
+ * @throws DerError when `issuerKey` is no SubjectPublicKeyInfo
  */
 export function verifyCertificateSignature(certificate: Certificate, issuerKey: KeyObject | Buffer): boolean {
   const key = issuerKey instanceof KeyObject ? issuerKey : parseSpki(issuerKey)

@@ -1,6 +1,6 @@
 /**
- * What must hold for any TBSCertList before a key signs it (RFC 5280 §5), part by part, since a long list never lies in
- * one piece. Each function gives the first finding as a sentence, or undefined.
+ * Rules for any TBSCertList before it is signed (RFC 5280 §5). Long lists are read in pieces, so
+ * each part has its own function. It returns the first finding as a sentence, or undefined.
  */
 
 import { CRL_EXTENSION } from './oids.ts'
@@ -23,7 +23,7 @@ export function lintCrlHeader(header: CrlHeader): string | undefined {
   return undefined
 }
 
-/** `unspecified` is to be left out and `removeFromCRL` is for delta CRLs (§5.3.1); 7 is not used. */
+/** §5.3.1: `unspecified` is left out and `removeFromCRL` is for delta CRLs; 7 is not used. */
 const REASONS: ReadonlySet<number> = new Set([1, 2, 3, 4, 5, 6, 9, 10])
 
 export function lintCrlEntry(entry: ReadCrlEntry, thisUpdate: Date): string | undefined {
@@ -49,7 +49,7 @@ export function lintCrlExtensions(found: CrlExtensions): string | undefined {
   const { extensions, authorityKeyIdentifier, number, issuingDistributionPoint } = found
   const unknown = extensions.find(({ oid }) => !KNOWN_EXTENSIONS.includes(oid))
   if (unknown) return `extension ${unknown.oid} is not one of a complete list`
-  // §5.2.1 and §5.2.3: both in every list, and neither critical.
+  // §5.2.1 and §5.2.3: required in every list, and not critical.
   if (!authorityKeyIdentifier?.length) return 'authorityKeyIdentifier is missing or names no key'
   if (!number) return 'cRLNumber is missing'
   const critical = extensions.find(

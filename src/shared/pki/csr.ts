@@ -1,4 +1,7 @@
-/** PKCS#10 certification requests (RFC 2986) with requested extensions (RFC 2985 §5.4.2): reading and proof of possession. */
+/**
+ * PKCS#10 certification requests (RFC 2986) with requested extensions (RFC 2985 §5.4.2): reading
+ * and proof of possession.
+ */
 
 import { readAlgorithmIdentifier, type SignatureAlgorithm } from './algorithms.ts'
 import { contextConstructedTag, DerError, type DerReader, readSingle, TAG } from './der.ts'
@@ -15,7 +18,7 @@ import { EXTENSION, EXTENSION_REQUEST, type KeyUsage } from './oids.ts'
 import { verifySignature } from './signature.ts'
 import { readSpki, type Spki } from './spki.ts'
 
-/** The bytes are no certification request; the message is fit for a client. */
+/** The bytes are no certification request. The message may be shown to a client. */
 export class CsrError extends Error {
   constructor(message: string, options: { cause?: unknown } = {}) {
     super(message, options)
@@ -26,19 +29,19 @@ export class CsrError extends Error {
 /** Buffers are views of `der`. */
 export interface Csr {
   der: Buffer
-  /** What the signature covers. */
+  /** The signed part. */
   certificationRequestInfo: Buffer
   subjectDer: Buffer
-  /** RFC 4514. */
+  /** In the text form of RFC 4514. */
   subjectText: string
-  /** As they stand, in order. */
+  /** As in the request, in order. */
   commonNames: string[]
   spki: Spki
-  /** Undefined when it is none of ours; then the OID names it. */
+  /** Undefined for an unsupported algorithm, which the OID then names. */
   signatureAlgorithm: SignatureAlgorithm | undefined
   signatureAlgorithmOid: string
   signature: Buffer
-  /** Every requested name, as it stands, in order. */
+  /** All requested names, as in the request, in order. */
   subjectAltNames: GeneralName[]
   /** Lower case, each once. */
   dnsNames: string[]
@@ -48,19 +51,24 @@ export interface Csr {
   sanTypes: GeneralNameKind[]
   /** Kinds that occur besides dNSName and iPAddress. */
   otherSanTypes: GeneralNameKind[]
-  /** Names that stand more than once (dNSName compared without case); whether that matters is the caller's rule. */
+  /**
+   * Names that appear more than once (dNSName compared without case); the caller decides whether
+   * that matters.
+   */
   duplicateSans: string[]
   /** Undefined when the extension is not requested. */
   keyUsages: KeyUsage[] | undefined
-  /** Configuration names, dotted OIDs where there is none; undefined when the extension is not requested. */
+  /**
+   * Configuration names, or dotted OIDs for purposes without one. Undefined when the extension is
+   * not requested.
+   */
   extendedKeyUsages: string[] | undefined
   extensionOids: string[]
 }
 
 /**
- * Reads a request that fills the whole Buffer. Neither the signature nor the strength of the key is checked here:
- * `checkSubjectKey` comes first, because it bounds what `verifyCsrSignature` may cost.
- *
+ * Reads a request that fills the whole Buffer, without a check of the signature or the key.
+ * Call `checkSubjectKey` first: it bounds the cost of `verifyCsrSignature`.
  * @throws CsrError
  */
 export function parseCsr(der: Buffer): Csr {
@@ -82,7 +90,7 @@ function readCsr(der: Buffer): Csr {
   const infoStart = outer.offset
   const info = outer.sequence()
   const certificationRequestInfo = der.subarray(infoStart, outer.offset)
-  // RFC 2986 §4.1 knows 0 alone; acme-client for Ruby sends 2, certbot's own tests 1.
+  // RFC 2986 §4.1 allows 0 only; acme-client for Ruby sends 2, certbot's own tests 1.
   if (info.smallInteger() > 2) throw new CsrError('CSR version must be 0 to 2')
   const subject = readName(info)
   const spki = readSpki(info)
@@ -92,7 +100,7 @@ function readCsr(der: Buffer): Csr {
   const signature = outer.bitStringOctets()
   outer.finish('CertificationRequest')
   const names = summarizeNames(requested(extensions, EXTENSION.subjectAltName, parseSubjectAltName) ?? [])
-  // Member by member: a spread of so many is slow in V8.
+  // One by one: a spread of so many members is slow in V8.
   return {
     der,
     certificationRequestInfo,
@@ -116,10 +124,8 @@ function readCsr(der: Buffer): Csr {
 }
 
 /**
- * The requested extensions among the attributes; other attributes are passed over.
- *
- * The order of the attributes is not checked: they form a SET OF, some clients write it unsorted, and nothing is
- * ever taken from its bytes.
+ * The requested extensions among the attributes; other attributes are ignored.
+ * The order of the SET OF is not checked: some clients write it unsorted.
  */
 function readAttributes(attributes: DerReader): Extension[] {
   let extensions: Extension[] | undefined

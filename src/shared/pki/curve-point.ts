@@ -1,14 +1,20 @@
-/** Whether the octets of a public key are a point that a private key can belong to. Signing proves it; a signer sees no proof. */
+/**
+ * Whether a public key is a point that a private key can belong to. A signature proves it, but the
+ * signer sees none.
+ */
 
 import type { Curve } from './algorithms.ts'
 
 interface CurveParameters {
   prime: bigint
-  /** Of y² = x³ - 3x + b. */
+  /** The b in y² = x³ - 3x + b. */
   b: bigint
 }
 
-/** FIPS 186-5 by way of SP 800-186 §3.2.1. All three have a prime number of points, so each point generates them all. */
+/**
+ * SP 800-186 §3.2.1, referenced by FIPS 186-5. All three have a prime number of points, so each
+ * point generates them all.
+ */
 const CURVE_PARAMETERS: Readonly<Record<Curve, CurveParameters>> = {
   'P-256': {
     prime: 2n ** 256n - 2n ** 224n + 2n ** 192n + 2n ** 96n - 1n,
@@ -24,7 +30,10 @@ const CURVE_PARAMETERS: Readonly<Record<Curve, CurveParameters>> = {
   },
 }
 
-/** @param keyBits an uncompressed point of the length of the curve. 2 µs for P-256, where an import by OpenSSL takes 400. */
+/**
+ * Takes 2 µs for P-256, where an import by OpenSSL takes 400.
+ * @param keyBits an uncompressed point of the curve's length
+ */
 export function isOnCurve(curve: Curve, keyBits: Buffer): boolean {
   const { prime, b } = CURVE_PARAMETERS[curve]
   const octets = (keyBits.length - 1) / 2
@@ -33,7 +42,10 @@ export function isOnCurve(curve: Curve, keyBits: Buffer): boolean {
   return x < prime && y < prime && (y * y - (x * x - 3n) * x - b) % prime === 0n
 }
 
-/** The y of the eight points of small order on edwards25519, little-endian, in each way that 255 bits can spell it. */
+/**
+ * The y of the eight points of small order on edwards25519, little-endian, in every encoding of 255
+ * bits.
+ */
 const SMALL_ORDER: ReadonlySet<string> = new Set([
   '00'.repeat(32),
   `01${'00'.repeat(31)}`,
@@ -44,7 +56,7 @@ const SMALL_ORDER: ReadonlySet<string> = new Set([
   'c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a',
 ])
 
-/** Under such a key a signature verifies that nobody with a private key has made (RFC 8032 §5.1.7). */
+/** Signatures verify under such a key although no private key made them (RFC 8032 §5.1.7). */
 export function isOfSmallOrder(ed25519Key: Buffer): boolean {
   const withoutSign = Buffer.from(ed25519Key)
   withoutSign[31]! &= 0x7f

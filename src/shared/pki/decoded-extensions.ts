@@ -1,4 +1,4 @@
-/** The extensions of a certificate as plain values (RFC 5280 §4.2): what each known OID adds. */
+/** Certificate extensions as plain values (RFC 5280 §4.2), with a decoder for each known OID. */
 
 import {
   type Extension,
@@ -15,17 +15,20 @@ import {
 import { type GeneralName, valuesOfKind } from './general-names.ts'
 import { EXTENSION, type KeyUsage } from './oids.ts'
 
-/** Lists are empty and optional members undefined where an extension is absent. Buffers view the parsed bytes. */
+/**
+ * Lists are empty and optional members undefined where an extension is absent. Buffers view the
+ * parsed bytes.
+ */
 export interface DecodedExtensions {
   /** OIDs of critical extensions that are not decoded here. */
   unknownCriticalExtensions: readonly string[]
   isCa: boolean
   pathLength: number | undefined
   keyUsages: readonly KeyUsage[]
-  /** Configuration names; dotted OIDs where there is none. */
+  /** Configuration names, or dotted OIDs for purposes without one. */
   extendedKeyUsages: readonly string[]
   subjectAltNames: readonly GeneralName[]
-  /** The dNSName entries of `subjectAltNames`, as they stand. */
+  /** The dNSName entries of `subjectAltNames`, unchanged. */
   dnsNames: readonly string[]
   /** The iPAddress entries, canonical text. */
   ipAddresses: readonly string[]
@@ -40,7 +43,7 @@ export interface DecodedExtensions {
 type Decode = (decoded: Writable<DecodedExtensions>, value: Buffer) => void
 type Writable<T> = { -readonly [K in keyof T]: T[K] }
 
-/** Each writes its members in place: merging objects would cost as much as the parsing. */
+/** Each writes its members in place: merging objects would cost as much as parsing. */
 const DECODERS: ReadonlyMap<string, Decode> = new Map<string, Decode>([
   [EXTENSION.basicConstraints, decodeBasicConstraints],
   [EXTENSION.keyUsage, into('keyUsages', parseKeyUsage)],

@@ -1,16 +1,20 @@
 /**
  * DER writing (X.690): one growing Buffer, written front to back.
  *
- * The content of a constructed value is written first behind a one-octet length and moved when it turns out longer
- * than 127 octets: a certificate needs about ten such moves of a few hundred octets, cheaper than joining Buffers.
+ * Constructed content is written behind a one-octet length, and moved when it exceeds 127 octets. A
+ * certificate needs about ten such moves of a few hundred octets, which is cheaper than joining
+ * Buffers.
  */
 
 import { TAG } from './der.ts'
 
-/** A leaf TBSCertificate with a 2048-bit RSA key and a few names fits; larger ones double it. */
+/**
+ * Fits a leaf TBSCertificate with a 2048-bit RSA key and a few names; the Buffer doubles for larger
+ * ones.
+ */
 const INITIAL_OCTETS = 1024
 
-/** Encoding an OID costs a microsecond and a certificate holds about ten, always the same ones. */
+/** Encoding an OID costs 1 µs. A certificate has about ten, always the same. */
 const ENCODED_OIDS = new Map<string, Buffer>()
 const MAX_ENCODED_OIDS = 256
 
@@ -18,19 +22,19 @@ export class DerWriter {
   #bytes: Buffer = Buffer.allocUnsafe(INITIAL_OCTETS)
   #length = 0
 
-  /** What was written so far, as a view; the writer must not be used afterwards. */
+  /** The octets written so far, as a view; do not use the writer afterwards. */
   finish(): Buffer {
     return this.#bytes.subarray(0, this.#length)
   }
 
-  /** Bytes that are DER already. */
+  /** Appends DER unchanged. */
   raw(der: Buffer): void {
     this.#reserve(der.length)
     this.#bytes.set(der, this.#length)
     this.#length += der.length
   }
 
-  /** A value whose content `writeContent` writes into this same writer. */
+  /** A value whose content `writeContent` writes into this writer. */
   constructed(tag: number, writeContent: () => void): void {
     this.#reserve(2)
     this.#bytes[this.#length] = tag
@@ -60,7 +64,7 @@ export class DerWriter {
     this.#length += content.length
   }
 
-  /** Text whose characters are all below U+0080. @throws RangeError otherwise */
+  /** Text of characters below U+0080. @throws RangeError otherwise */
   ascii(tag: number, text: string): void {
     this.#reserve(text.length + 6)
     this.#bytes[this.#length] = tag
@@ -83,7 +87,10 @@ export class DerWriter {
     this.#octets(TAG.integer, 1, value)
   }
 
-  /** INTEGER from a big-endian magnitude: leading zeros go, a sign octet comes where needed. */
+  /**
+   * INTEGER from a big-endian magnitude: leading zeros are dropped, a sign octet is added where
+   * needed.
+   */
   unsignedInteger(magnitude: Buffer): void {
     let start = 0
     while (start < magnitude.length - 1 && magnitude[start] === 0) start++
@@ -131,7 +138,7 @@ export class DerWriter {
     this.#bytes[this.#length++] = value
   }
 
-  /** Writes a length at `at` and returns the offset behind it. Room must have been reserved. */
+  /** Writes a length at `at` and returns the offset behind it. The caller has reserved the room. */
   #putLength(at: number, length: number): number {
     if (length < 0x80) {
       this.#bytes[at] = length
@@ -151,7 +158,7 @@ export class DerWriter {
   }
 }
 
-/** Tag and length of a value whose content comes from elsewhere, because it is too long to be held. */
+/** Tag and length of a value whose content is too long to hold and is written separately. */
 export function encodeHeader(tag: number, length: number): Buffer {
   if (length < 0x80) return Buffer.of(tag, length)
   const octets = lengthOctets(length)
@@ -175,7 +182,7 @@ export function encodeOid(text: string): Buffer {
   return Buffer.from([first * 40n + second, ...rest].flatMap(arcOctets))
 }
 
-/** Base 128, most significant group first, all but the last marked. */
+/** Base 128, most significant group first; all groups but the last have the top bit set. */
 function arcOctets(arc: bigint): number[] {
   const groups = [Number(arc & 0x7fn)]
   for (let left = arc >> 7n; left > 0n; left >>= 7n) groups.unshift(Number(left & 0x7fn) | 0x80)

@@ -1,9 +1,9 @@
 /**
- * Strict DER reading (X.690 §8, §10, §11): the one place where untrusted ASN.1 bytes are walked.
+ * Strict DER reading (X.690 §8, §10, §11), the only place that parses untrusted ASN.1 bytes.
  *
- * A reader is a cursor over a Buffer, not a tree: callers say what they expect, values come back as views of the same
- * memory, and nothing is copied. Accepted is only what DER spells in one way: definite minimal lengths, minimal
- * INTEGERs, TRUE as 0xff, zero padding bits, no trailing bytes. So two different inputs never read as the same value.
+ * A reader is a cursor over a Buffer: callers name the expected type, and values are views, not
+ * copies. It accepts only canonical DER: definite minimal lengths, minimal INTEGERs, TRUE as 0xff,
+ * zero padding bits, no trailing bytes. So two different inputs never read as the same value.
  */
 
 export const TAG = {
@@ -30,19 +30,28 @@ export const TAG = {
 
 /** Tag octet of `[number]` with primitive content (implicit tagging of a primitive type). */
 export const contextTag = (number: number): number => 0x80 | number
-/** Tag octet of `[number]` with constructed content (explicit tagging, or implicit tagging of a constructed type). */
+/**
+ * Tag octet of `[number]` with constructed content (explicit tagging, or implicit tagging of a
+ * constructed type).
+ */
 export const contextConstructedTag = (number: number): number => 0xa0 | number
 
-/** X.509 structures nest about ten levels; the bound keeps a hostile input from using up the stack. */
+/** X.509 structures nest about ten levels; the bound protects the stack against hostile input. */
 const MAX_DEPTH = 24
 
-/** Room for `2.25.<128-bit UUID>` many times over; keeps the text form of an OID cheap to compute. */
+/** Far more than `2.25.<128-bit UUID>` needs; keeps the text form of an OID cheap to compute. */
 const MAX_OID_OCTETS = 64
 
-/** Names, extensions, policies and the like: an order has at most as many names (`max_identifiers_per_order`). */
+/**
+ * For names, extensions, policies and so on; an order has no more names
+ * (`max_identifiers_per_order`).
+ */
 export const MAX_LIST_LENGTH = 1000
 
-/** What is wrong with the bytes and where; the message is fit for a client, `offset` counts from the start of the Buffer. */
+/**
+ * What is wrong with the bytes, as a message for a client. `offset` counts from the start of the
+ * Buffer.
+ */
 export class DerError extends Error {
   readonly offset: number
 
@@ -53,7 +62,7 @@ export class DerError extends Error {
   }
 }
 
-/** BIT STRING: `bytes` views the octets after the count of unused bits. */
+/** `bytes` views the octets of a BIT STRING after the count of unused bits. */
 export interface BitString {
   unusedBits: number
   bytes: Buffer
@@ -82,7 +91,7 @@ export class DerReader {
     return this.offset < this.end ? this.bytes[this.offset]! : -1
   }
 
-  /** A reader over the content of the next value; this one moves past the value. */
+  /** Returns a reader over the next value's content and moves past the value. */
   enter(tag: number): DerReader {
     if (this.depth === MAX_DEPTH) throw new DerError('values are nested too deep', this.offset)
     const end = this.#open(tag)
@@ -95,7 +104,7 @@ export class DerReader {
     return this.enter(TAG.sequence)
   }
 
-  /** Enters the next value when it has this tag (OPTIONAL and DEFAULT members). */
+  /** Enters the next value if it has this tag (OPTIONAL and DEFAULT members). */
   enterOptional(tag: number): DerReader | undefined {
     return this.peek() === tag ? this.enter(tag) : undefined
   }
@@ -108,14 +117,14 @@ export class DerReader {
     return this.bytes.subarray(start, end)
   }
 
-  /** The whole next value of any type, its inner structure checked as far as the tags tell it. */
+  /** The whole next value of any type; its inner structure is checked as far as tags tell. */
   any(): Buffer {
     const start = this.offset
     this.#checkAny()
     return this.bytes.subarray(start, this.offset)
   }
 
-  /** The values up to the end, each read by `readItem`; `what` names the list. */
+  /** Reads all values up to the end with `readItem`; `what` names the list in errors. */
   list<T>(what: string, readItem: (reader: DerReader) => T, max = MAX_LIST_LENGTH): T[] {
     const items: T[] = []
     while (!this.done) {
@@ -203,12 +212,12 @@ export class DerReader {
     return text
   }
 
-  /** Refuses bytes after the last expected value; `what` names the structure. */
+  /** Refuses bytes after the last expected value; `what` names the structure in errors. */
   finish(what: string): void {
     if (this.offset !== this.end) throw new DerError(`${what} has unexpected content at its end`, this.offset)
   }
 
-  /** Reads tag and length, leaves `offset` at the content and returns where the content ends. */
+  /** Reads tag and length and moves to the content. @returns where the content ends */
   #open(tag: number): number {
     const at = this.offset
     if (at >= this.end) throw new DerError(`a value with tag ${hexOctet(tag)} is missing`, at)
@@ -256,7 +265,7 @@ export class DerReader {
     if ((tag & 0x1f) === 0x1f) throw new DerError('tag numbers above 30 are not used here', at)
     const isConstructed = (tag & 0x20) !== 0
     const isUniversal = tag < 0x40
-    // Of the universal types in use, SEQUENCE and SET are constructed and all others are not (X.690 §10.2).
+    // X.690 §10.2: of the universal types in use, only SEQUENCE and SET are constructed.
     if (isUniversal && isConstructed !== ((tag | 0x20) === TAG.sequence || (tag | 0x20) === TAG.set)) {
       throw new DerError(`tag ${hexOctet(tag)} is not DER`, at)
     }
@@ -284,8 +293,8 @@ export function readSingle(bytes: Buffer, tag: number, what: string): DerReader 
 }
 
 /**
- * OIDs that were read before, each in the slot that its octets choose: a certificate holds a dozen, nearly always the
- * same ones, and to compare octets takes a tenth of the time that the text takes.
+ * OIDs read before, in slots chosen by their octets; a certificate has a dozen, mostly the same.
+ * Comparing octets takes a tenth of the time of making the text.
  */
 const RECENT_OIDS: ({ content: Buffer; text: string } | undefined)[] = new Array(256).fill(undefined)
 
@@ -304,7 +313,10 @@ function holds(bytes: Buffer, start: number, end: number, content: Buffer): bool
   return true
 }
 
-/** Dotted text of the OID content between two offsets (X.690 §8.19): minimal arcs, the last one complete. */
+/**
+ * Dotted text of the OID content between two offsets (X.690 §8.19): minimal arcs, the last one
+ * complete.
+ */
 function decodeOid(bytes: Buffer, start: number, end: number): string {
   if (start === end) throw new DerError('OBJECT IDENTIFIER is empty', start)
   if (end - start > MAX_OID_OCTETS) throw new DerError('OBJECT IDENTIFIER is too long', start)
@@ -316,7 +328,7 @@ function decodeOid(bytes: Buffer, start: number, end: number): string {
     if (bytes[arcStart] === 0x80) throw new DerError('OBJECT IDENTIFIER is not minimal', arcStart)
     const arc = decodeArc(bytes, arcStart, at)
     if (text === '') {
-      // X.690 §8.19.4: the first two arcs share one number, 40 * first + second, first being 0, 1 or 2.
+      // X.690 §8.19.4: the first two arcs share the number 40 * first + second; first is 0, 1 or 2.
       const first = arc < 80 ? Math.floor(Number(arc) / 40) : 2
       text = `${first}.${typeof arc === 'bigint' ? arc - 80n : arc - 40 * first}`
     } else {

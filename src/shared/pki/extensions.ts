@@ -29,7 +29,10 @@ export interface Extension {
   value: Buffer
 }
 
-/** Extensions up to the end of `reader`: at least one, none twice (RFC 5280 §4.2). @throws DerError */
+/**
+ * Extensions up to the end of `reader`: at least one, none twice (RFC 5280 §4.2).
+ * @throws DerError
+ */
 export function readExtensions(reader: DerReader): Extension[] {
   if (reader.done) throw new DerError('Extensions is empty', reader.offset)
   const seen = new Set<string>()
@@ -50,7 +53,7 @@ function readExtension(reader: DerReader): Extension {
   return { oid, critical, value }
 }
 
-/** X.690 §11.5: a value equal to its default is left out, so an explicit FALSE is not DER. */
+/** X.690 §11.5: DER leaves out a value equal to its default, so an explicit FALSE is not DER. */
 function readCritical(reader: DerReader): true {
   const at = reader.offset
   if (!reader.boolean()) throw new DerError('critical FALSE must be left out', at)
@@ -81,7 +84,10 @@ export function writeLeafBasicConstraints(writer: DerWriter): void {
   writeExtension(writer, EXTENSION.basicConstraints, true, () => writer.sequence(() => {}))
 }
 
-/** RFC 5280 §4.2.1.3: at least one bit, named bits without trailing zeros, none beyond the nine. @throws DerError */
+/**
+ * RFC 5280 §4.2.1.3: at least one bit, named bits without trailing zeros, none beyond the nine.
+ * @throws DerError
+ */
 export function parseKeyUsage(value: Buffer): KeyUsage[] {
   const reader = new DerReader(value)
   const { unusedBits, bytes } = reader.bitString()
@@ -99,19 +105,19 @@ export function writeKeyUsage(writer: DerWriter, usages: readonly KeyUsage[]): v
   )
 }
 
-/** Usages that make sense for a leaf key of each kind (RFC 4055 §1.2, RFC 8813 §3, RFC 8410 §5). */
+/** Usages that fit a leaf key of each kind (RFC 4055 §1.2, RFC 8813 §3, RFC 8410 §5). */
 const LEAF_USAGES: Record<KeyKind, readonly KeyUsage[]> = {
   rsa: ['digital_signature', 'content_commitment', 'key_encipherment', 'data_encipherment'],
   ec: ['digital_signature', 'content_commitment', 'key_agreement', 'encipher_only', 'decipher_only'],
   ed25519: ['digital_signature', 'content_commitment'],
 }
 
-/** Those of `usages` that a leaf key of this kind can serve: a profile lists usages for all key types at once. */
+/** The usages that fit the kind of key: a profile lists usages for all key types at once. */
 export function keyUsagesFor(keyKind: KeyKind, usages: readonly KeyUsage[]): KeyUsage[] {
   return usages.filter((usage) => LEAF_USAGES[keyKind].includes(usage))
 }
 
-/** Configuration names of the purposes, dotted OIDs where there is none (RFC 5280 §4.2.1.12). @throws DerError */
+/** Configuration names of the purposes, or dotted OIDs (RFC 5280 §4.2.1.12). @throws DerError */
 export function parseExtendedKeyUsage(value: Buffer): string[] {
   const reader = readSingle(value, TAG.sequence, 'ExtKeyUsageSyntax')
   if (reader.done) throw new DerError('ExtKeyUsageSyntax is empty', 0)
@@ -156,7 +162,10 @@ export function writeSubjectKeyIdentifier(writer: DerWriter, identifier: Buffer)
   writeExtension(writer, EXTENSION.subjectKeyIdentifier, false, () => writer.octetString(identifier))
 }
 
-/** The keyIdentifier of RFC 5280 §4.2.1.1; undefined when issuer and serial alone name the key. @throws DerError */
+/**
+ * The keyIdentifier of RFC 5280 §4.2.1.1; undefined when issuer and serial alone name the key.
+ * @throws DerError
+ */
 export function parseAuthorityKeyIdentifier(value: Buffer): Buffer | undefined {
   const reader = readSingle(value, TAG.sequence, 'AuthorityKeyIdentifier')
   const keyIdentifier = reader.peek() === contextTag(0) ? reader.content(contextTag(0)) : undefined
@@ -173,14 +182,21 @@ export function writeAuthorityKeyIdentifier(writer: DerWriter, keyIdentifier: Bu
   )
 }
 
-/** URIs of all distribution points (RFC 5280 §4.2.1.13); points named in other ways add none. @throws DerError */
+/**
+ * URIs of all distribution points (RFC 5280 §4.2.1.13); other names are ignored.
+ * @throws DerError
+ */
 export function parseCrlDistributionPoints(value: Buffer): string[] {
   const points = readSingle(value, TAG.sequence, 'CRLDistributionPoints')
   if (points.done) throw new DerError('CRLDistributionPoints is empty', 0)
   return points.list('CRLDistributionPoints', () => readDistributionPoint(points.sequence())).flat()
 }
 
-/** The URIs of an optional DistributionPointName at the start of `reader`; a name relative to the issuer adds none. @throws DerError */
+/**
+ * URIs of an optional DistributionPointName at the start of `reader`; a name relative to the issuer
+ * has none.
+ * @throws DerError
+ */
 export function readDistributionPointName(reader: DerReader): string[] {
   const name = reader.enterOptional(contextConstructedTag(0))
   const fullName = name?.enterOptional(contextConstructedTag(0))
@@ -199,14 +215,17 @@ function readDistributionPoint(point: DerReader): string[] {
   return urls
 }
 
-/** One distribution point with all URLs: they name the same CRL. */
+/** One distribution point with all URLs, because they name the same CRL. */
 export function writeCrlDistributionPoints(writer: DerWriter, urls: readonly string[]): void {
   writeExtension(writer, EXTENSION.crlDistributionPoints, false, () =>
     writer.sequence(() => writer.sequence(() => writeDistributionPointName(writer, urls))),
   )
 }
 
-/** `distributionPoint` of a DistributionPoint (§4.2.1.13) and of an IssuingDistributionPoint (§5.2.5): its full names. */
+/**
+ * `distributionPoint` as full names, in a DistributionPoint (§4.2.1.13) or an
+ * IssuingDistributionPoint (§5.2.5).
+ */
 export function writeDistributionPointName(writer: DerWriter, urls: readonly string[]): void {
   writer.constructed(contextConstructedTag(0), () =>
     writer.constructed(contextConstructedTag(0), () => {
@@ -220,7 +239,7 @@ export interface AuthorityInfoAccess {
   caIssuersUrls: string[]
 }
 
-/** RFC 5280 §4.2.2.1; other methods and locations that are no URI are left aside. @throws DerError */
+/** RFC 5280 §4.2.2.1; other methods and locations other than URIs are ignored. @throws DerError */
 export function parseAuthorityInfoAccess(value: Buffer): AuthorityInfoAccess {
   const descriptions = readSingle(value, TAG.sequence, 'AuthorityInfoAccess')
   if (descriptions.done) throw new DerError('AuthorityInfoAccess is empty', 0)
@@ -254,7 +273,10 @@ export function writeAuthorityInfoAccess(
   )
 }
 
-/** OIDs of the policies (RFC 5280 §4.2.1.4), none twice; qualifiers are checked for form only. @throws DerError */
+/**
+ * OIDs of the policies (RFC 5280 §4.2.1.4), none twice. Only the form of qualifiers is checked.
+ * @throws DerError
+ */
 export function parseCertificatePolicies(value: Buffer): string[] {
   const policies = readSingle(value, TAG.sequence, 'CertificatePolicies')
   if (policies.done) throw new DerError('CertificatePolicies is empty', 0)

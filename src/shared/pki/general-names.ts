@@ -1,4 +1,6 @@
-/** GeneralNames of the subject alternative name and of URIs in other extensions (RFC 5280 §4.2.1.6). */
+/**
+ * GeneralNames of the subject alternative name and of URIs in other extensions (RFC 5280 §4.2.1.6).
+ */
 
 import { contextConstructedTag, contextTag, DerError, type DerReader } from './der.ts'
 import type { DerWriter } from './der-writer.ts'
@@ -19,8 +21,8 @@ const GENERAL_NAME_KINDS = [
 export type GeneralNameKind = (typeof GENERAL_NAME_KINDS)[number]
 
 /**
- * `value` is text as it stood for dNSName, rfc822Name and URI, canonical text for iPAddress, and `#` with the
- * hexadecimal DER for every other kind, so that equal values mean equal names.
+ * `value` is unchanged text for dNSName, rfc822Name and URI, and canonical text for iPAddress.
+ * Other kinds have `#` and hexadecimal DER, so that equal values mean equal names.
  */
 export interface GeneralName {
   kind: GeneralNameKind
@@ -84,7 +86,8 @@ function readIa5(reader: DerReader, tag: number): string {
   const at = reader.offset
   const content = reader.content(tag)
   for (const octet of content) {
-    // Control characters have no place in a host name, address or URI, and NUL has fooled verifiers before.
+    // Control characters do not belong in names, addresses or URIs; NUL has fooled verifiers
+    // before.
     if (octet < 0x20 || octet > 0x7e) throw new DerError('GeneralName holds a character that is not visible ASCII', at)
   }
   return content.toString('latin1')

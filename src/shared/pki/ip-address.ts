@@ -1,6 +1,6 @@
-/** IP addresses between octets and text: dotted decimal, and IPv6 in the one spelling of RFC 5952. */
+/** IP addresses as octets and as text: dotted decimal, and IPv6 in the form of RFC 5952. */
 
-/** Eight groups, the last two in dotted decimal. Whoever sends a longer text pays for no look at it. */
+/** Eight groups, the last two in dotted decimal. Longer texts are refused before parsing. */
 const MAX_TEXT_LENGTH = 45
 
 /** Canonical text of 4 or 16 octets. @throws RangeError for any other length */
@@ -17,7 +17,10 @@ export function formatIpAddress(octets: Buffer): string {
   return `${hex.slice(0, start).join(':')}::${hex.slice(start + length).join(':')}`
 }
 
-/** Octets of an address in text, in any spelling of RFC 4291 §2.2; undefined when it is none. No zone, no prefix length. */
+/**
+ * Octets of an address in any spelling of RFC 4291 §2.2, without zone or prefix length; undefined
+ * otherwise.
+ */
 export function parseIpAddress(text: string): Buffer | undefined {
   if (text.length > MAX_TEXT_LENGTH) return undefined
   return text.includes(':') ? parseIpv6(text) : parseIpv4(text)
@@ -43,7 +46,7 @@ function parseIpv6(text: string): Buffer | undefined {
   return Buffer.from([...left, ...new Array<number>(missing).fill(0), ...right])
 }
 
-/** Octets of hexadecimal groups; the last one may be dotted decimal where it ends the address. */
+/** Octets of hexadecimal groups; the last may be dotted decimal if it ends the address. */
 function groupOctets(groups: readonly string[], endsAddress: boolean): number[] | undefined {
   const octets: number[] = []
   for (const [index, group] of groups.entries()) {
@@ -64,7 +67,7 @@ function isMapped(octets: Buffer): boolean {
   return octets.subarray(0, 10).every((octet) => octet === 0) && octets[10] === 0xff && octets[11] === 0xff
 }
 
-/** RFC 5952 §4.2.3: the longest run, the first one among equals. */
+/** RFC 5952 §4.2.3: the longest run, and the first of equal ones. */
 function longestZeroRun(groups: readonly number[]): { start: number; length: number } {
   let best = { start: 0, length: 0 }
   let start = 0

@@ -1,8 +1,9 @@
 /**
- * What must hold for any leaf certificate before a key signs it: RFC 5280 and those rules of the CA/Browser Forum
- * Baseline Requirements that are about form rather than about public trust.
+ * Rules for any leaf certificate before it is signed: RFC 5280 and rules of the Baseline
+ * Requirements about form.
  *
- * Works on what was parsed back from the bytes, so it sees what a client would see, not what the builder meant.
+ * It checks the values parsed back from the bytes: what a client will see, not what the builder
+ * meant.
  */
 
 import { CURVES } from './algorithms.ts'
@@ -15,7 +16,10 @@ import type { Spki } from './spki.ts'
 import { MAX_SERIAL_OCTETS, type TbsCertificate } from './tbs-certificate.ts'
 import { timeFormOf } from './time.ts'
 
-/** Adds its findings; almost every certificate has none, so nothing is made before something is wrong. */
+/**
+ * Adds findings to the caller's list; nearly all certificates have none, so a rule allocates
+ * nothing.
+ */
 type Rule = (tbs: TbsCertificate, findings: string[]) => void
 
 /** Findings as sentences; an empty list means none. */
@@ -25,7 +29,7 @@ export function lintTbsCertificate(tbs: TbsCertificate): string[] {
   return findings
 }
 
-/** BR §7.1: at least 64 bits from a random generator; a shorter number cannot hold them. */
+/** BR §7.1: at least 64 random bits, which a shorter number cannot hold. */
 const MIN_SERIAL_BITS = 64
 
 function lintSerialNumber({ serialNumber }: TbsCertificate, findings: string[]): void {
@@ -34,7 +38,7 @@ function lintSerialNumber({ serialNumber }: TbsCertificate, findings: string[]):
   if (magnitudeOctets === 0) findings.push('the serial number is zero')
   if (serialNumber.length > MAX_SERIAL_OCTETS)
     findings.push(`the serial number has more than ${MAX_SERIAL_OCTETS} octets`)
-  // Counted in octets: a random 64-bit number starts with zero bits every second time.
+  // Counted in octets: every second random 64-bit number begins with a zero bit.
   if (magnitudeOctets > 0 && magnitudeOctets * 8 < MIN_SERIAL_BITS)
     findings.push(`the serial number is shorter than ${MIN_SERIAL_BITS} bits`)
 }
@@ -92,7 +96,10 @@ function duplicatesOf(names: readonly GeneralName[]): Iterable<string> {
 
 const HOST_NAME = /^(?:\*\.)?[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$/i
 
-/** Preferred name syntax (RFC 1034 §3.5 with RFC 1123 §2.1), a wildcard only as the whole first label (RFC 9525 §6.3). */
+/**
+ * Preferred name syntax (RFC 1034 §3.5, RFC 1123 §2.1). A wildcard is the whole first label
+ * (RFC 9525 §6.3).
+ */
 function lintDnsName(name: string, findings: string[]): void {
   if (name.length > 253) findings.push(`dNSName ${name} is longer than 253 characters`)
   if (!HOST_NAME.test(name)) findings.push(`dNSName ${JSON.stringify(name)} is not a host name`)

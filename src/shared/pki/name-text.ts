@@ -1,4 +1,4 @@
-/** Distinguished names from their text form (RFC 4514 §2), for people who name a CA. */
+/** Distinguished names from text (RFC 4514 §2), for operators who name a CA. */
 
 import { TAG } from './der.ts'
 import { encodeDer } from './der-writer.ts'
@@ -9,15 +9,14 @@ interface Attribute {
   value: string
 }
 
-/** Upper bounds in characters (RFC 5280 §A.1); types that are not here have none. */
+/** Upper bounds in characters (RFC 5280 §A.1); other types have none. */
 const MAX_CHARACTERS: Readonly<Record<string, number>> = { CN: 64, O: 64, OU: 64, L: 128, ST: 128, UID: 256 }
 
 const OID_BY_SHORT_NAME = new Map([...ATTRIBUTE_SHORT_NAMES].map(([oid, shortName]) => [shortName, oid]))
 
 /**
- * DER of a Name. The text begins with the last RDN (`CN=Root CA,O=Example,C=DE`); a backslash takes the next character
- * as it stands. One attribute an RDN, types by their short names.
- *
+ * DER of a Name from text that begins with the last RDN (`CN=Root CA,O=Example,C=DE`).
+ * A backslash escapes a character; each RDN has one attribute, with a short name as type.
  * @throws RangeError in one sentence
  */
 export function encodeNameText(text: string): Buffer {
@@ -37,7 +36,7 @@ export function encodeNameText(text: string): Buffer {
   )
 }
 
-/** RFC 5280 §A.1 and RFC 4519 §2.4 fix two of the types; for the others UTF8String is the one to use (§4.1.2.4). */
+/** RFC 5280 §A.1 and RFC 4519 §2.4 fix two types; for the others §4.1.2.4 prefers UTF8String. */
 function stringTagOf(shortName: string): number {
   if (shortName === 'C') return TAG.printableString
   return shortName === 'DC' ? TAG.ia5String : TAG.utf8String

@@ -1,4 +1,4 @@
-/** Distinguished names: reading and writing (RFC 5280 §4.1.2.4) and their text form (RFC 4514). */
+/** Distinguished names: reading and writing (RFC 5280 §4.1.2.4), and their text (RFC 4514). */
 
 import { isUtf8 } from 'node:buffer'
 import { DerError, DerReader, readSingle, TAG } from './der.ts'
@@ -19,7 +19,7 @@ export type Name = readonly (readonly NameAttribute[])[]
 /** RFC 5280 §A.1, ub-common-name. */
 export const MAX_COMMON_NAME_CHARACTERS = 64
 
-/** A list in a list: their product bounds the attributes of a Name. */
+/** Each RDN is a list itself, so the product of both bounds limits the attributes of a Name. */
 export const MAX_RDNS = 100
 export const MAX_RDN_ATTRIBUTES = 10
 
@@ -30,21 +30,28 @@ export function parseName(der: Buffer): Name {
   return readRdns(readSingle(der, TAG.sequence, 'Name'))
 }
 
-/** The next value of `reader`, which is a Name, both as it stands and decoded. @throws DerError */
+/**
+ * Reads the next value of `reader` as a Name.
+ * @returns its DER and the decoded Name
+ * @throws DerError
+ */
 export function readName(reader: DerReader): { der: Buffer; name: Name } {
   const start = reader.offset
   const name = readRdns(reader.sequence())
   return { der: reader.bytes.subarray(start, reader.offset), name }
 }
 
-/** All values of the commonName attribute, in order; values of no string type do not count. */
+/** Texts of all commonName attributes, in order; values without a string type are skipped. */
 export function commonNamesOf(name: Name): string[] {
   return name.flatMap((rdn) =>
     rdn.flatMap(({ oid, value }) => (oid === COMMON_NAME && value !== undefined ? [value] : [])),
   )
 }
 
-/** A Name of one commonName, as UTF8String (RFC 5280 §4.1.2.4 prefers it; PrintableString has no `*`). @throws RangeError */
+/**
+ * A Name of one commonName, as UTF8String (RFC 5280 §4.1.2.4; PrintableString has no `*`).
+ * @throws RangeError
+ */
 export function encodeCommonName(commonName: string): Buffer {
   const characters = [...commonName].length
   if (characters === 0 || characters > MAX_COMMON_NAME_CHARACTERS) {
@@ -62,7 +69,10 @@ export function encodeCommonName(commonName: string): Buffer {
   )
 }
 
-/** Text of a Name (RFC 4514 §2): last RDN first; types without a short name are written as OID and hexadecimal DER. */
+/**
+ * Text of a Name (RFC 4514 §2), last RDN first. Types without a short name appear as OID and
+ * hexadecimal DER.
+ */
 export function formatName(name: Name): string {
   return name
     .map((rdn) => rdn.map(formatAttribute).join('+'))
@@ -95,7 +105,7 @@ function readRdn(set: DerReader): NameAttribute[] {
     const start = set.offset
     const attribute = readAttribute(set.sequence())
     const element = set.bytes.subarray(start, set.offset)
-    // X.690 §11.6: the members of a SET OF stand in ascending order of their encodings.
+    // X.690 §11.6: members of a SET OF are in ascending order of their encodings.
     if (previous && Buffer.compare(previous, element) >= 0) throw new DerError('RDN is not in DER order', start)
     previous = element
     return attribute
@@ -121,11 +131,12 @@ function isStringTag(tag: number): boolean {
 
 type TextDecode = (content: Buffer) => string | undefined
 
-/** Text by string tag; undefined where the octets are not text of that type. */
+/** Decoders by string tag; undefined for octets that are no text of the type. */
 const TEXT_DECODERS: Readonly<Record<number, TextDecode>> = {
   [TAG.utf8String]: decodeUtf8,
   [TAG.numericString]: (content) => decodeAscii(content, /^[0-9 ]*$/),
-  // `*`, `@`, `_` and `&` are outside PrintableString but common in the field, so only ASCII is asked for.
+  // `*`, `@`, `_` and `&` are outside PrintableString but common in practice, so only ASCII is
+  // required.
   [TAG.printableString]: (content) => decodeAscii(content),
   [TAG.ia5String]: (content) => decodeAscii(content),
   [TAG.visibleString]: (content) => decodeAscii(content, /^[ -~]*$/),
@@ -155,7 +166,7 @@ function decodeBmp(content: Buffer): string | undefined {
   let text = ''
   for (let at = 0; at < content.length; at += 2) {
     const unit = content.readUInt16BE(at)
-    // BMPString has no characters beyond the basic plane, so no surrogates either.
+    // BMPString covers the basic plane only, so it has no surrogates.
     if (unit >= 0xd800 && unit < 0xe000) return undefined
     text += String.fromCharCode(unit)
   }

@@ -1,4 +1,4 @@
-/** Object identifiers of names, extensions, key purposes and access methods, with the names they go by. */
+/** Object identifiers of names, extensions, key purposes and access methods, with their names. */
 
 export const EXTENSION = {
   subjectKeyIdentifier: '2.5.29.14',
@@ -14,7 +14,10 @@ export const EXTENSION = {
   acmeIdentifier: '1.3.6.1.5.5.7.1.31',
 } as const
 
-/** Extensions of a CRL (RFC 5280 §5.2) and of its entries (§5.3); apart, because no certificate has them. */
+/**
+ * Extensions of a CRL (RFC 5280 §5.2) and of its entries (§5.3). Separate, because certificates
+ * have none of them.
+ */
 export const CRL_EXTENSION = {
   authorityKeyIdentifier: EXTENSION.authorityKeyIdentifier,
   crlNumber: '2.5.29.20',
@@ -45,7 +48,10 @@ export const ATTRIBUTE_SHORT_NAMES: ReadonlyMap<string, string> = new Map([
   ['0.9.2342.19200300.100.1.1', 'UID'],
 ])
 
-/** Key usages in the order of their bits (RFC 5280 §4.2.1.3), spelled as configuration and CSR profiles do. */
+/**
+ * Key usages in the order of their bits (RFC 5280 §4.2.1.3), spelled as in configuration and CSR
+ * profiles.
+ */
 export const KEY_USAGES = [
   'digital_signature',
   'content_commitment',
@@ -59,7 +65,10 @@ export const KEY_USAGES = [
 ] as const
 export type KeyUsage = (typeof KEY_USAGES)[number]
 
-/** Key purposes (RFC 5280 §4.2.1.12) by configuration name; `rfcName` is the spelling of CSR profiles. */
+/**
+ * Key purposes (RFC 5280 §4.2.1.12) by configuration name; `rfcName` is the spelling of CSR
+ * profiles.
+ */
 export const EXTENDED_KEY_USAGES = {
   server_auth: { oid: '1.3.6.1.5.5.7.3.1', rfcName: 'serverAuth' },
   client_auth: { oid: '1.3.6.1.5.5.7.3.2', rfcName: 'clientAuth' },
@@ -74,7 +83,7 @@ const KEY_PURPOSE_NAMES: ReadonlyMap<string, ExtendedKeyUsage> = new Map(
   Object.entries(EXTENDED_KEY_USAGES).map(([name, { oid }]) => [oid, name as ExtendedKeyUsage]),
 )
 
-/** Configuration name of a key purpose; the OID itself when it has none here. */
+/** Configuration name of a key purpose, or the OID if it has none. */
 export function extendedKeyUsageName(oid: string): string {
   return KEY_PURPOSE_NAMES.get(oid) ?? oid
 }

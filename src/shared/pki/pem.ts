@@ -1,11 +1,14 @@
-/** PEM text (RFC 7468), strict form: 64 characters per line, nothing but PEM blocks and empty lines in between. */
+/**
+ * Strict PEM text (RFC 7468): 64 characters a line, nothing but PEM blocks and empty lines between
+ * them.
+ */
 
 export interface PemBlock {
   label: string
   der: Buffer
 }
 
-/** Carries what is wrong and the line it is on. */
+/** An error with its message and line. */
 export class PemError extends Error {
   constructor(message: string, line: number) {
     super(`${message} (line ${line})`)
@@ -16,7 +19,7 @@ export class PemError extends Error {
 const BEGIN = /^-----BEGIN ([A-Z0-9](?:[A-Z0-9 ]*[A-Z0-9])?)-----$/
 const LINE_CHARACTERS = 64
 
-/** One block, its last line ended. */
+/** One block, with a line end behind it. */
 export function encodePem(label: string, der: Buffer): string {
   const base64 = der.toString('base64')
   let lines = ''
@@ -25,11 +28,9 @@ export function encodePem(label: string, der: Buffer): string {
 }
 
 /**
- * All blocks of a text, in order; none is not an error. Lines end in LF or CRLF.
- *
- * Refused: text outside blocks, headers inside, lines of another length than 64 characters (the last one may be
- * shorter), and base64 with a second spelling.
- *
+ * All blocks of a text, in order, perhaps none; lines end in LF or CRLF.
+ * Refused: text outside blocks, headers, non-canonical base64, and lines not of 64 characters (the
+ * last may be shorter).
  * @throws PemError
  */
 export function decodePem(text: string): PemBlock[] {
@@ -57,7 +58,7 @@ function decodeBody(lines: readonly string[], firstLine: number): Buffer {
   }
   const base64 = lines.join('')
   const der = Buffer.from(base64, 'base64')
-  // Node skips what is not base64 and ignores stray bits at the end; writing it again shows both.
+  // Node skips invalid characters and ignores stray bits at the end; encoding again reveals both.
   if (der.length === 0 || der.toString('base64') !== base64) throw new PemError('not canonical base64', firstLine)
   return der
 }

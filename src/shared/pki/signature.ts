@@ -1,12 +1,13 @@
-/** Importing public keys and verifying the signatures of certificates and certification requests with node:crypto. */
+/** Imports public keys and verifies signatures of certificates and requests with node:crypto. */
 
 import { createPublicKey, type JsonWebKey, KeyObject, verify } from 'node:crypto'
 import { CURVES, SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from './algorithms.ts'
 import type { Spki } from './spki.ts'
 
 /**
- * Verifies a signature of X.509 or PKCS#10 form. False, not an exception, for a key that cannot be imported (such as
- * a point off its curve), that does not fit the algorithm, or an algorithm that is none of ours.
+ * Verifies a signature in X.509 or PKCS#10 form.
+ * False, not an exception, for a refused key, an unknown algorithm, or one that does not fit the
+ * key.
  */
 export function verifySignature(
   signatureAlgorithm: SignatureAlgorithm | undefined,
@@ -21,16 +22,17 @@ export function verifySignature(
   return verify(digest, signed, publicKey, signature)
 }
 
-/** The key as node:crypto has it; undefined when OpenSSL refuses it. */
+/** The key for node:crypto; undefined when OpenSSL refuses it. */
 export function importPublicKey(spki: Spki): KeyObject | undefined {
   const jwk = fastImportForm(spki)
-  // Node.js 24 finds out by four exceptions of its own what it was given; without their stacks that takes half the time.
+  // Node.js 24 detects the kind of input by four internal exceptions; without stacks that takes
+  // half the time.
   const { stackTraceLimit } = Error
   Error.stackTraceLimit = 0
   try {
     return createPublicKey(jwk ? { key: jwk, format: 'jwk' } : { key: spki.der, format: 'der', type: 'spki' })
   } catch {
-    // OpenSSL's reasons are many, and none of them changes the verdict.
+    // OpenSSL has many reasons; none changes the result.
     return undefined
   } finally {
     Error.stackTraceLimit = stackTraceLimit
@@ -38,10 +40,11 @@ export function importPublicKey(spki: Spki): KeyObject | undefined {
 }
 
 /**
- * The key as a JWK where that is the faster way in: OpenSSL 3 searches its decoders for every DER key. Measured on
- * Node 20 the JWK way takes a third of the time for P-256, an eighth for Ed25519 and a thirtieth for RSA-2048. For
- * P-384 it takes three times as long, because the point is multiplied by the group order. WebCrypto's raw import, which
- * checks the point without that, takes as long for P-256 (84 and 86 µs), and is asynchronous.
+ * The key as a JWK where that is faster: OpenSSL 3 searches its decoders for every DER key.
+ *
+ * Measured on Node 20: a third of the time for P-256, an eighth for Ed25519, a thirtieth for
+ * RSA-2048. P-384 takes three times as long: the point is multiplied by the group order.
+ * WebCrypto's raw import takes as long for P-256 (84 and 86 µs) and is asynchronous.
  */
 function fastImportForm(spki: Spki): JsonWebKey | undefined {
   if (spki.kind === 'rsa') {

@@ -1,22 +1,31 @@
-/** SubjectPublicKeyInfo (RFC 5280 §4.1.2.7): what kind of key it holds, and whether it is spelled as its RFC says. */
+/**
+ * SubjectPublicKeyInfo (RFC 5280 §4.1.2.7): the kind of key, and whether its encoding follows its
+ * RFC.
+ */
 
 import { hash } from 'node:crypto'
 import { CURVES, type Curve, findCurve, KEY_ALGORITHM } from './algorithms.ts'
 import { DerError, DerReader, readSingle, TAG } from './der.ts'
 
-/** `modulus` is the big-endian magnitude; `oid` of an unsupported key is its algorithm, or its curve when that is unknown. */
+/**
+ * `modulus` is a big-endian magnitude. `oid` of an unsupported key is its algorithm, or its curve
+ * if that is unknown.
+ */
 export type PublicKeyFacts =
   | { kind: 'rsa'; bits: number; exponent: bigint; modulus: Buffer }
   | { kind: 'ec'; curve: Curve }
   | { kind: 'ed25519' }
   | { kind: 'unsupported'; oid: string }
 
-/** `der` is the whole SubjectPublicKeyInfo, `keyBits` the content of its BIT STRING. Both view the parsed Buffer. */
+/**
+ * `der` is the whole SubjectPublicKeyInfo, `keyBits` the content of its BIT STRING. Both view the
+ * parsed Buffer.
+ */
 export type Spki = PublicKeyFacts & { der: Buffer; keyBits: Buffer }
 
-/** SHA-256 of the whole SubjectPublicKeyInfo: under what the database knows a key. */
+/** SHA-256 of the whole SubjectPublicKeyInfo, by which the database identifies a key. */
 export function hashSpki({ der }: Pick<Spki, 'der'>): Buffer {
-  // By way of text: `hash` takes nearly twice the time to make a Buffer, and so does createHash.
+  // Through text: `hash` takes nearly twice the time to make a Buffer, and so does createHash.
   return Buffer.from(hash('sha256', der, 'hex'), 'hex')
 }
 
@@ -29,11 +38,9 @@ export function parseSpki(der: Buffer): Spki {
 }
 
 /**
- * Reads the next value of `reader` as SubjectPublicKeyInfo.
- *
- * Checks parameters and form of the key (RFC 3279 §2.3.1, RFC 5480 §2, RFC 8410 §4), not its strength, and not
- * whether a point lies on its curve: node:crypto does that when it imports the key to verify a signature.
- *
+ * Reads the next value of `reader` and checks its parameters and form.
+ * RFC 3279 §2.3.1, RFC 5480 §2, RFC 8410 §4; node:crypto checks at import that a point is on its
+ * curve.
  * @throws DerError
  */
 export function readSpki(reader: DerReader): Spki {
@@ -45,7 +52,8 @@ export function readSpki(reader: DerReader): Spki {
   const keyBits = outer.bitStringOctets()
   outer.finish('SubjectPublicKeyInfo')
   const facts = readFacts(oid, algorithm, keyBits, keyAt)
-  // Object.assign on the fresh object: spreading a union is slow in V8, and every CSR and certificate comes by here.
+  // Object.assign on the fresh object: spreading a union is slow in V8, and this runs for every
+  // certificate.
   return Object.assign(facts, { der: reader.bytes.subarray(start, reader.offset), keyBits })
 }
 
@@ -78,7 +86,7 @@ function readRsaKey(keyBits: Buffer): PublicKeyFacts {
 }
 
 function readEcKey(parameters: DerReader, keyBits: Buffer, keyAt: number): PublicKeyFacts {
-  // RFC 5480 §2.1.1: named curves only; explicit parameters let the sender choose the group.
+  // RFC 5480 §2.1.1: named curves only; with explicit parameters the sender would choose the group.
   if (parameters.peek() !== TAG.oid) throw new DerError('an EC key must name its curve', parameters.offset)
   const curveOid = parameters.oid()
   parameters.finish('AlgorithmIdentifier')

@@ -1,8 +1,9 @@
 /**
- * TBSCertList (RFC 5280 §5.1), read strictly and in pieces: a list of any length costs the memory of one value of it.
+ * Reads a TBSCertList (RFC 5280 §5.1) strictly and in pieces: memory for one value suffices for any
+ * length.
  *
- * Values may be cut anywhere by the pieces they arrive in. Nothing is believed about the length of a single value: one
- * that is longer than any CRL needs is refused before it is gathered.
+ * Pieces may cut values anywhere. A value longer than any CRL needs is refused before it is
+ * collected.
  */
 
 import { type AlgorithmIdentifier, readAlgorithmIdentifier } from './algorithms.ts'
@@ -13,7 +14,7 @@ import { CRL_EXTENSION } from './oids.ts'
 import { encodeCrlEntries } from './tbs-cert-list.ts'
 import { readTime, type Time } from './time.ts'
 
-/** What stands before the entries. Buffers are copies. */
+/** The members before the entries. Buffers are copies. */
 export interface CrlHeader {
   version: number
   signatureAlgorithm: AlgorithmIdentifier
@@ -21,7 +22,7 @@ export interface CrlHeader {
   issuer: Name
   thisUpdate: Time
   nextUpdate: Time | undefined
-  /** Octets of the whole TBSCertList, as its first octets say. */
+  /** Octets of the whole TBSCertList, from its first length. */
   length: number
 }
 
@@ -47,7 +48,7 @@ export interface CrlExtensions {
 export interface IssuingDistributionPoint {
   critical: boolean
   urls: readonly string[]
-  /** It says more than a name: only some kinds of certificates, some reasons, or other issuers. */
+  /** The list is limited to some kinds of certificates or reasons, or covers other issuers. */
   isRestricted: boolean
 }
 
@@ -56,7 +57,7 @@ export interface CrlHandlers {
   entry(entry: ReadCrlEntry): void
 }
 
-/** A Name of some attributes and a few extensions have hundreds of octets, an entry less than fifty. */
+/** A Name and a few extensions have hundreds of octets, an entry less than fifty. */
 const MAX_VALUE_OCTETS = 16 * 1024
 const TIMES: readonly number[] = [TAG.utcTime, TAG.generalizedTime]
 const EXTENSIONS_TAG = contextConstructedTag(0)
@@ -67,12 +68,15 @@ interface Tlv {
   end: number
 }
 
-/** `push` and `finish` throw DerError, and what the handlers throw; a reader that has thrown must not be used again. */
+/**
+ * `push` and `finish` throw DerError and the errors of the handlers. Do not use a reader that has
+ * thrown.
+ */
 export class TbsCertListReader {
   readonly #handlers: CrlHandlers
   #step: 'header' | 'entries' | 'extensions' | 'end' = 'header'
   #pending: Buffer = Buffer.alloc(0)
-  /** Octets of the TBSCertList that are not yet in `#pending` or behind it. */
+  /** Octets of the TBSCertList that have not arrived yet. */
   #missing = 0
   #entriesLeft = 0
   #extensions: CrlExtensions | undefined
@@ -88,11 +92,11 @@ export class TbsCertListReader {
       before = this.#pending.length
       this.#advance()
     } while (this.#pending.length < before)
-    // The caller may reuse its chunk.
+    // Copied because the caller may reuse its chunk.
     this.#pending = Buffer.from(this.#pending)
   }
 
-  /** @returns the extensions; empty where there are none */
+  /** @returns the extensions, perhaps empty */
   finish(): CrlExtensions {
     if (this.#step !== 'end' || this.#missing > 0) throw new DerError('TBSCertList is cut off', 0)
     return this.#extensions ?? decodeCrlExtensions([])
@@ -159,14 +163,15 @@ export class TbsCertListReader {
   }
 }
 
-/** Where header and entries begin and end; undefined while too little is there. @throws DerError */
+/** Where header and entries begin and end; undefined until enough has arrived. @throws DerError */
 function measureHeader(bytes: Buffer) {
   const outer = readTlv(bytes, 0, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER)
   if (!outer) return undefined
   if (outer.tag !== TAG.sequence) throw new DerError('TBSCertList is not a SEQUENCE', 0)
   const { contentAt: start, end: total } = outer
   let at = start
-  // Version (optional), signature, issuer, thisUpdate, nextUpdate (optional): what they are is checked when all are there.
+  // Version (optional), signature, issuer, thisUpdate, nextUpdate (optional). They are checked once
+  // all have arrived.
   for (let member = 0; member < 5; member++) {
     const isOptionalAbsent =
       (member === 0 && bytes[at] !== TAG.integer) || (member === 4 && !TIMES.includes(bytes[at] ?? TAG.utcTime))
@@ -189,7 +194,10 @@ function measureHeader(bytes: Buffer) {
   return { start, end: at, behind: entries.contentAt, entriesLength: entries.end - entries.contentAt, total }
 }
 
-/** Tag and length at `at`; undefined while they are incomplete. @throws DerError when the value goes beyond `limit` or is too long */
+/**
+ * Tag and length at `at`; undefined while incomplete.
+ * @throws DerError when the value is too long or exceeds `limit`
+ */
 function readTlv(bytes: Buffer, at: number, limit: number, maxOctets = MAX_VALUE_OCTETS): Tlv | undefined {
   if (at >= limit) throw new DerError('a value is missing', at)
   if (bytes.length < at + 2) return undefined
@@ -210,21 +218,25 @@ function readTlv(bytes: Buffer, at: number, limit: number, maxOctets = MAX_VALUE
   return { tag: bytes[at]!, contentAt, end: contentAt + length }
 }
 
-/** crlEntryExtensions with a reason and nothing else, without the octet of the reason: what nearly every entry has. */
+/**
+ * crlEntryExtensions with only a reason, without the reason's octet: nearly every entry has these
+ * bytes.
+ */
 const REASON_ONLY = encodeCrlEntries([{ serialNumber: Buffer.of(1), revokedAt: new Date(0), reason: 1 }]).subarray(
   -14,
   -1,
 )
 
 const DAY_MS = 86_400_000
-/** Milliseconds of midnight by `YYMMDD` as a number: a list of a million entries knows some hundreds of days. */
+/** Milliseconds of midnight by `YYMMDD` as a number: a million entries share a few hundred days. */
 const MIDNIGHTS = new Map<number, number>()
 const MAX_MIDNIGHTS = 4096
 
 /**
- * An entry of the shape that nearly all have: a serial number of less than 128 octets, a UTCTime, and a reason or nothing.
- * Undefined for every other, which is then read the general way. 0.7 µs, its lint included, against 3 µs for the general way,
- * in which a million entries would keep the signer busy for seconds.
+ * Reads the common entry: a serial number below 128 octets, a UTCTime, and perhaps a reason;
+ * undefined for others.
+ * It takes 0.7 µs with lint instead of 3 µs: a million entries would keep the signer busy for
+ * seconds.
  */
 function readPlainEntry(bytes: Buffer, { tag, contentAt, end }: Tlv): ReadCrlEntry | undefined {
   if (tag !== TAG.sequence || bytes[contentAt] !== TAG.integer) return undefined
@@ -250,7 +262,7 @@ function readPlainEntry(bytes: Buffer, { tag, contentAt, end }: Tlv): ReadCrlEnt
 
 const NO_EXTENSIONS: readonly string[] = []
 
-/** A UTCTime of the one right length, in milliseconds; undefined for whatever is not obviously one. */
+/** A UTCTime of the right length in milliseconds; undefined for anything doubtful. */
 function readPlainTime(bytes: Buffer, at: number): number | undefined {
   if (bytes[at] !== TAG.utcTime || bytes[at + 1] !== 13 || bytes[at + 14] !== 0x5a) return undefined
   const day = twoDigits(bytes, at + 2) * 10_000 + twoDigits(bytes, at + 4) * 100 + twoDigits(bytes, at + 6)
@@ -258,7 +270,7 @@ function readPlainTime(bytes: Buffer, at: number): number | undefined {
   if (!(hour < 24 && minute < 60 && second < 60)) return undefined
   let midnight = MIDNIGHTS.get(day)
   if (midnight === undefined) {
-    // The general way knows which days there are.
+    // The general reader knows which days exist.
     const time = readTime(new DerReader(bytes, at, at + 15)).at.getTime()
     midnight = Math.floor(time / DAY_MS) * DAY_MS
     if (MIDNIGHTS.size < MAX_MIDNIGHTS) MIDNIGHTS.set(day, midnight)
@@ -266,7 +278,7 @@ function readPlainTime(bytes: Buffer, at: number): number | undefined {
   return midnight + hour * 3_600_000 + minute * 60_000 + second * 1000
 }
 
-/** NaN where there is something else than digits. */
+/** NaN unless both octets are digits. */
 function twoDigits(bytes: Buffer, at: number): number {
   const [tens, ones] = [bytes[at]! - 0x30, bytes[at + 1]! - 0x30]
   return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 ? tens * 10 + ones : Number.NaN
@@ -306,7 +318,7 @@ function readReason({ value, critical }: Extension): number {
   return content[0]!
 }
 
-/** The entries that fill the whole Buffer. @throws DerError */
+/** Reads entries that fill the whole Buffer. @throws DerError */
 export function parseCrlEntries(der: Buffer): ReadCrlEntry[] {
   const entries: ReadCrlEntry[] = []
   for (let at = 0; at < der.length; ) {
@@ -318,7 +330,7 @@ export function parseCrlEntries(der: Buffer): ReadCrlEntry[] {
   return entries
 }
 
-/** The `[0]` at the end of a TBSCertList, which fills the whole Buffer. @throws DerError */
+/** Reads the `[0]` at the end of a TBSCertList, filling the whole Buffer. @throws DerError */
 export function parseCrlExtensions(der: Buffer): CrlExtensions {
   const explicit = readSingle(der, EXTENSIONS_TAG, 'crlExtensions')
   const extensions = readExtensions(explicit.sequence())

@@ -1,8 +1,8 @@
 /**
- * TBSCertList (RFC 5280 §5.1): writing one in pieces, so that a list of any length needs the memory of one piece.
+ * Writes a TBSCertList (RFC 5280 §5.1) in pieces: memory for one piece suffices for any length.
  *
- * DER puts lengths in front: entries are encoded first, piece by piece, and kept wherever there is room; once their
- * total length is known, what stands before and behind them follows from it.
+ * DER puts lengths in front. So entries are encoded first and stored elsewhere; their total length
+ * determines the octets before and behind them.
  */
 
 import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from './algorithms.ts'
@@ -13,14 +13,17 @@ import { CRL_EXTENSION } from './oids.ts'
 import { MAX_SERIAL_OCTETS } from './tbs-certificate.ts'
 import { writeTime } from './time.ts'
 
-/** CRLReason (RFC 5280 §5.3.1) that may stand in a complete list: `unspecified` is left out, `removeFromCRL` is for delta CRLs. */
+/**
+ * CRLReason of a complete list (RFC 5280 §5.3.1): `unspecified` is left out, `removeFromCRL` is for
+ * delta CRLs.
+ */
 const WRITTEN_REASONS: ReadonlySet<number> = new Set([1, 2, 3, 4, 5, 6, 9, 10])
 
 export interface CrlEntry {
   /** Big-endian magnitude, positive. */
   serialNumber: Buffer
   revokedAt: Date
-  /** CRLReason; 0 (unspecified) is expressed by leaving the extension out, as §5.3.1 wants it. */
+  /** CRLReason; for 0 (unspecified) the extension is left out, as §5.3.1 wants. */
   reason: number
 }
 
@@ -34,20 +37,20 @@ export interface TbsCertListInput {
   thisUpdate: Date
   nextUpdate: Date
   number: bigint
-  /** Of a list that covers a part of the certificates: the CRLDP of just these. A complete list has none. */
+  /** CRLDP of the certificates that a partial list covers; absent for a complete list. */
   distributionPointUrl?: string | undefined
 }
 
-/** A value around content that lies elsewhere: `prefix`, the content, `suffix`. */
+/** The octets around content that is stored elsewhere: `prefix`, content, `suffix`. */
 export interface DerFrame {
   prefix: Buffer
   suffix: Buffer
-  /** Octets of the whole, the content included. */
+  /** Octets in total, including the content. */
   length: number
 }
 
 /**
- * DER of some entries, one behind the other; pieces are joined in any order.
+ * DER of consecutive entries; pieces can be joined in any order.
  * @throws RangeError for a serial number or a reason that no list can hold
  */
 export function encodeCrlEntries(entries: Iterable<CrlEntry>): Buffer {
@@ -66,7 +69,7 @@ function writeEntry(writer: DerWriter, { serialNumber, revokedAt, reason }: CrlE
   })
 }
 
-/** crlEntryExtensions with nothing but a reason, by reason: always the same few octets. */
+/** crlEntryExtensions with only a reason, by reason. */
 const REASON_EXTENSIONS: ReadonlyMap<number, Buffer> = new Map(
   [...WRITTEN_REASONS].map((reason) => [
     reason,
@@ -86,7 +89,10 @@ function reasonExtensions(reason: number): Buffer {
   throw new RangeError(`reason ${reason} has no place in a complete CRL`)
 }
 
-/** What surrounds entries of the given total length. Version 2, because there are always extensions (§5.1.2.1). */
+/**
+ * The octets around entries of this total length. Version 2, because there are always extensions
+ * (§5.1.2.1).
+ */
 export function frameTbsCertList(input: TbsCertListInput, entriesLength: number): DerFrame {
   const head = encodeDer((writer) => {
     writer.smallInteger(1)
@@ -110,7 +116,7 @@ function writeExtensions(writer: DerWriter, input: TbsCertListInput): void {
   writeAuthorityKeyIdentifier(writer, input.authorityKeyIdentifier)
   writeExtension(writer, CRL_EXTENSION.crlNumber, false, () => writer.unsignedInteger(magnitudeOf(number)))
   if (url === undefined) return
-  // §5.2.5: critical, so that nobody takes a part for the whole.
+  // §5.2.5: critical, so that no verifier takes a part for the whole list.
   writeExtension(writer, CRL_EXTENSION.issuingDistributionPoint, true, () =>
     writer.sequence(() => writeDistributionPointName(writer, [url])),
   )
@@ -121,7 +127,7 @@ function magnitudeOf(number: bigint): Buffer {
   return Buffer.from(hex.padStart(hex.length + (hex.length % 2), '0'), 'hex')
 }
 
-/** What surrounds a signed TBSCertList in the CertificateList; `signature` in its X.509 form. */
+/** The octets around a signed TBSCertList in the CertificateList; `signature` in its X.509 form. */
 export function frameCertificateList(
   tbsLength: number,
   signatureAlgorithm: SignatureAlgorithm,

@@ -1,4 +1,7 @@
-/** TBSCertificate (RFC 5280 §4.1): building the one of a leaf, and reading any back with every known extension decoded. */
+/**
+ * TBSCertificate (RFC 5280 §4.1): builds that of a leaf, and reads any with its known extensions
+ * decoded.
+ */
 
 import { hash } from 'node:crypto'
 import {
@@ -28,10 +31,10 @@ import type { ExtendedKeyUsage, KeyUsage } from './oids.ts'
 import { parseSpki, readSpki, type Spki } from './spki.ts'
 import { readTime, type Time, writeTime } from './time.ts'
 
-/** RFC 5280 §4.1.2.2: at most 20 octets, the sign octet included. */
+/** RFC 5280 §4.1.2.2: at most 20 octets, including the sign octet. */
 export const MAX_SERIAL_OCTETS = 20
 
-/** What a TBSCertificate says before its extensions, whoever it is for. */
+/** The members before the extensions, for leaf and CA certificates. */
 export interface TbsFields {
   /** Big-endian magnitude, positive. */
   serialNumber: Buffer
@@ -40,7 +43,7 @@ export interface TbsFields {
   /** The issuer's subject, copied byte for byte. */
   issuerNameDer: Buffer
   notBefore: Date
-  /** Inclusive: the last second of validity. */
+  /** Inclusive: the last valid second. */
   notAfter: Date
   /** DER of the SubjectPublicKeyInfo, copied byte for byte. */
   spki: Buffer
@@ -49,13 +52,15 @@ export interface TbsFields {
 export interface TbsCertificateInput extends TbsFields {
   /** The issuer's subjectKeyIdentifier. */
   authorityKeyIdentifier: Buffer
-  /** Without it the subject is empty and the SAN critical. */
+  /** Without it the subject is empty and the SAN is critical. */
   commonName?: string | undefined
   dnsNames: readonly string[]
   ipAddresses: readonly string[]
-  /** Taken as given: `keyUsagesFor` narrows a profile's list to the key. Empty leaves the extension out. */
+  /**
+   * Used as given; `keyUsagesFor` narrows a profile's list to the key. Empty omits the extension.
+   */
   keyUsages: readonly KeyUsage[]
-  /** Empty leaves the extension out. */
+  /** Empty omits the extension. */
   extendedKeyUsages: readonly ExtendedKeyUsage[]
   crlDistributionPointUrls?: readonly string[] | undefined
   caIssuersUrls?: readonly string[] | undefined
@@ -65,8 +70,8 @@ export interface TbsCertificateInput extends TbsFields {
 
 /**
  * DER of a leaf TBSCertificate.
- *
- * @throws RangeError for input no certificate can express, DerError when `spki` is not a SubjectPublicKeyInfo
+ * @throws RangeError for input that no certificate can express, DerError when `spki` is no
+ *   SubjectPublicKeyInfo
  */
 export function buildTbsCertificate(input: TbsCertificateInput): Buffer {
   if (input.dnsNames.length + input.ipAddresses.length === 0) throw new RangeError('a certificate needs a name')
@@ -81,7 +86,10 @@ export function buildTbsCertificate(input: TbsCertificateInput): Buffer {
   )
 }
 
-/** The members of a v3 TBSCertificate from version to subjectPublicKeyInfo, in the order of RFC 5280 §4.1. */
+/**
+ * The members of a v3 TBSCertificate from version to subjectPublicKeyInfo, in the order of
+ * RFC 5280 §4.1.
+ */
 export function writeUpToExtensions(writer: DerWriter, fields: TbsFields, subjectDer: Buffer): void {
   writer.constructed(contextConstructedTag(0), () => writer.smallInteger(2))
   writer.unsignedInteger(fields.serialNumber)
@@ -96,13 +104,11 @@ export function writeUpToExtensions(writer: DerWriter, fields: TbsFields, subjec
 }
 
 /**
- * subjectKeyIdentifier of a key: the leftmost 160 bits of the SHA-256 of its BIT STRING (RFC 7093 §2, method 1).
- *
- * RFC 5280's own method is SHA-1; relying parties compare the octets and never compute them, so a hash that is still
- * allowed everywhere (FIPS builds drop SHA-1) gives the same length and the same use.
+ * The leftmost 160 bits of the SHA-256 of the key's BIT STRING (RFC 7093 §2, method 1).
+ * RFC 5280 uses SHA-1, which FIPS builds drop; relying parties only compare the octets.
  */
 export function subjectKeyIdentifier(keyBits: Buffer): Buffer {
-  // As text, since a Buffer from `hash` takes twice the time.
+  // Through text: a Buffer from `hash` takes twice the time.
   return Buffer.from(hash('sha256', keyBits, 'hex').slice(0, 40), 'hex')
 }
 
@@ -113,7 +119,7 @@ function checkSerialNumber(serialNumber: Buffer): void {
   if (octets > MAX_SERIAL_OCTETS) throw new RangeError(`a serial number has at most ${MAX_SERIAL_OCTETS} octets`)
 }
 
-/** In the order in which they stand; only three of them differ from one certificate of a profile to the next. */
+/** In their order in the certificate. Only three differ between certificates of one profile. */
 function writeExtensions(writer: DerWriter, input: TbsCertificateInput, keyBits: Buffer): void {
   const { keyUsages, extendedKeyUsages, authorityKeyIdentifier } = input
   const { crlDistributionPointUrls = [], caIssuersUrls = [], ocspUrls = [], policyOids = [] } = input
@@ -131,7 +137,7 @@ function writeExtensions(writer: DerWriter, input: TbsCertificateInput, keyBits:
       if (ocspUrls.length + caIssuersUrls.length > 0) writeAuthorityInfoAccess(shared, ocspUrls, caIssuersUrls)
     },
   )
-  // RFC 5280 §4.2.1.6: critical exactly when the subject says nothing.
+  // RFC 5280 §4.2.1.6: critical exactly when the subject is empty.
   writeSubjectAltName(writer, input, input.commonName === undefined)
   if (policyOids.length > 0)
     writeShared(writer, `policies ${JSON.stringify(policyOids)}`, (shared) =>
@@ -143,7 +149,9 @@ function writeExtensions(writer: DerWriter, input: TbsCertificateInput, keyBits:
     )
 }
 
-/** Extensions that certificates have in common, encoded, by what they say. Few: profiles × issuers × CRL shards. */
+/**
+ * Encoded extensions that certificates share, by their input. Few: profiles × issuers × CRL shards.
+ */
 const SHARED_EXTENSIONS = new Map<string, Buffer>()
 const MAX_SHARED_EXTENSIONS = 1024
 
@@ -159,7 +167,10 @@ function writeShared(writer: DerWriter, key: string, write: (writer: DerWriter) 
 /** Buffers are views of the parsed bytes. */
 export interface TbsCertificate extends DecodedExtensions {
   version: number
-  /** Content octets of the INTEGER: big-endian two's complement, a sign octet in front where the magnitude needs it. */
+  /**
+   * Content octets of the INTEGER: big-endian two's complement, a sign octet in front where the
+   * magnitude needs it.
+   */
   serialNumber: Buffer
   signatureAlgorithm: AlgorithmIdentifier
   issuerDer: Buffer
@@ -199,7 +210,7 @@ export function readTbsCertificate(outer: DerReader): TbsCertificate {
   const extensions = readExtensionList(reader, version)
   reader.finish('TBSCertificate')
   const decoded = decodeExtensions(extensions)
-  // Member by member: a spread of so many is slow in V8.
+  // One by one: a spread of so many members is slow in V8.
   return {
     version,
     serialNumber,
@@ -231,7 +242,7 @@ export function readTbsCertificate(outer: DerReader): TbsCertificate {
   }
 }
 
-/** Hexadecimal serial number, lower case, without the sign octet: how databases and logs name a certificate. */
+/** Hexadecimal serial number, lower case, without the sign octet, as in databases and logs. */
 export function serialNumberHex(serialNumber: Buffer): string {
   const hex = serialNumber.toString('hex')
   return serialNumber.length > 1 && serialNumber[0] === 0 ? hex.slice(2) : hex
@@ -250,7 +261,7 @@ function readVersion(reader: DerReader): number {
 
 function refuseUniqueIdentifiers(reader: DerReader): void {
   const tag = reader.peek()
-  // RFC 5280 §4.1.2.8: conforming CAs never generate them.
+  // RFC 5280 §4.1.2.8: conforming CAs never write unique identifiers.
   if (tag === contextTag(1) || tag === contextTag(2)) {
     throw new DerError('unique identifiers are not used in certificates', reader.offset)
   }

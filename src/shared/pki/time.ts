@@ -1,9 +1,12 @@
-/** Validity times (RFC 5280 §4.1.2.5): UTCTime through 2049, GeneralizedTime from 2050, whole seconds, always `Z`. */
+/**
+ * Validity times (RFC 5280 §4.1.2.5): UTCTime through 2049, GeneralizedTime from 2050, whole
+ * seconds, always `Z`.
+ */
 
 import { DerError, type DerReader, TAG } from './der.ts'
 import type { DerWriter } from './der-writer.ts'
 
-/** `form` is what stood in the bytes; whether it is the right one for the year is a finding of the lint. */
+/** `form` as in the bytes; the lint checks whether it is right for the year. */
 export interface Time {
   at: Date
   form: 'UTCTime' | 'GeneralizedTime'
@@ -12,13 +15,16 @@ export interface Time {
 /** First year written as GeneralizedTime. */
 const GENERALIZED_FROM = 2050
 
-/** The form RFC 5280 prescribes for this instant. */
+/** The form that RFC 5280 prescribes for this instant. */
 export function timeFormOf(at: Date): Time['form'] {
   const year = at.getUTCFullYear()
   return year >= 1950 && year < GENERALIZED_FROM ? 'UTCTime' : 'GeneralizedTime'
 }
 
-/** Reads `YYMMDDHHMMSSZ` or `YYYYMMDDHHMMSSZ`; no fractions, no offsets, only dates of the calendar. @throws DerError */
+/**
+ * Reads `YYMMDDHHMMSSZ` or `YYYYMMDDHHMMSSZ`: no fractions, no offsets, only existing dates.
+ * @throws DerError
+ */
 export function readTime(reader: DerReader): Time {
   const start = reader.offset
   const form = reader.peek() === TAG.generalizedTime ? 'GeneralizedTime' : 'UTCTime'
@@ -35,7 +41,7 @@ export function readTime(reader: DerReader): Time {
   return { at: calendarDate(year, field(0), field(1), field(2), field(3), field(4), start), form }
 }
 
-/** Writes an instant in the form its year asks for; fractions of a second are cut off. @throws RangeError */
+/** Writes an instant in the form for its year, without fractions of a second. @throws RangeError */
 export function writeTime(writer: DerWriter, at: Date): void {
   const year = at.getUTCFullYear()
   if (!(year >= 1950 && year <= 9999)) throw new RangeError(`a certificate cannot express ${String(at)}`)
@@ -66,12 +72,12 @@ function calendarDate(
   second: number,
   at: number,
 ): Date {
-  // Date.UTC would roll February 30 over to March.
+  // Date.UTC turns February 30 into a day of March.
   const exists =
     month >= 1 && month <= 12 && day >= 1 && day <= daysOf(month, year) && hour < 24 && minute < 60 && second < 60
   if (!exists) throw new DerError('time is not a date of the calendar', at)
   const date = new Date(Date.UTC(year, month - 1, day, hour, minute, second))
-  // Date.UTC takes years below 100 for those of the twentieth century. Go writes the year 1 where nobody gave a date.
+  // Date.UTC adds 1900 to years below 100. Go writes the year 1 for a missing date.
   if (year < 100) date.setUTCFullYear(year, month - 1, day)
   return date
 }

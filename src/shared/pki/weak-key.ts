@@ -1,9 +1,10 @@
 /**
- * Subject keys that must not be certified (docs/decisions/subject-keys.md; Baseline Requirements §6.1.1.3): wrong kind or size, RSA moduli
- * that can be factored because of how they were made, and octets that are no key at all.
+ * Refuses subject keys that must not be certified (docs/decisions/subject-keys.md; Baseline
+ * Requirements §6.1.1.3).
  *
- * The tests on the modulus are cheap sieves over public numbers, not primality proofs: a bad key may pass, a good one
- * fails with a chance below 2^-25 (ROCA).
+ * These are keys of the wrong kind or size, RSA moduli that can be factored, and invalid octets.
+ * The tests on the modulus are cheap sieves, not proofs. A bad key may pass; a good one fails with
+ * a chance below 2^-25 (ROCA).
  */
 
 import type { Curve } from './algorithms.ts'
@@ -24,14 +25,20 @@ export const DEFAULT_SUBJECT_KEY_POLICY: SubjectKeyPolicy = {
   ed25519: true,
 }
 
-/** Beyond 8192 bits one verification costs clients more than any security it buys, and the sieves grow with the square. */
+/**
+ * Above 8192 bits a verification costs clients too much. The cost of the sieves grows with the
+ * square.
+ */
 export const RSA_BITS_LIMIT = 8192
 
 const MIN_EXPONENT = 65537n
 const MAX_EXPONENT = 2n ** 32n - 1n
 const FERMAT_ROUNDS = 100
 
-/** Why the key is refused, as a sentence fit for a client; undefined when it is acceptable. About 0.1 ms for RSA-2048. */
+/**
+ * Why the key is refused, as a sentence for a client; undefined when accepted. About 0.1 ms for
+ * RSA-2048.
+ */
 export function checkSubjectKey(spki: Spki, policy: SubjectKeyPolicy): string | undefined {
   switch (spki.kind) {
     case 'rsa':
@@ -68,21 +75,27 @@ function checkRsaKey(key: PublicKeyFacts & { kind: 'rsa' }, policy: SubjectKeyPo
 const SMALL_PRIMES: readonly number[] = primesBetween(3, 167)
 const SMALL_PRIMES_PRODUCT = SMALL_PRIMES.reduce((product, prime) => product * BigInt(prime), 1n)
 
-/** Per small prime, which residues are powers of 65537: primes of the faulty generator, and so their products, are. */
+/**
+ * For each small prime, the residues that are powers of 65537. Primes of the faulty generator have
+ * them, and so their products.
+ */
 const POWERS_OF_65537: readonly (readonly boolean[])[] = SMALL_PRIMES.map(powersOf65537)
 
-/** The modulus modulo each small prime; one long division, then short ones. */
+/** The modulus modulo each small prime: one long division, then short ones. */
 function smallResidues(modulus: bigint): number[] {
   const rest = modulus % SMALL_PRIMES_PRODUCT
   return SMALL_PRIMES.map((prime) => Number(rest % BigInt(prime)))
 }
 
-/** Nemec, Sys et al., "The Return of Coppersmith's Attack" (2017), §2.2: chance of a false alarm about 2^-27. */
+/**
+ * Nemec, Sys et al., "The Return of Coppersmith's Attack" (2017), §2.2. A false alarm has a chance
+ * of about 2^-27.
+ */
 function hasRocaFingerprint(residues: readonly number[]): boolean {
   return residues.every((residue, index) => POWERS_OF_65537[index]![residue])
 }
 
-/** Fermat's method: finds p and q when their distance is small against the fourth root of the modulus. */
+/** Fermat's method finds p and q whose distance is small against the fourth root of the modulus. */
 function hasClosePrimes(modulus: bigint): boolean {
   let root = integerSquareRoot(modulus)
   if (root * root < modulus) root += 1n
@@ -95,7 +108,9 @@ function hasClosePrimes(modulus: bigint): boolean {
   return false
 }
 
-/** 63, 65 and 11 are where squares are rare: with the low six bits one number in 140 needs a real root. */
+/**
+ * Squares are rare modulo 63, 65 and 11. With the low six bits one number in 140 needs a real root.
+ */
 const RESIDUE_MODULI = [64, 63, 65, 11] as const
 const SQUARE_RESIDUES = RESIDUE_MODULI.map((modulus) => {
   const squares = new Array<boolean>(modulus).fill(false)
@@ -113,7 +128,10 @@ function isSquare(value: bigint): boolean {
   return root * root === value
 }
 
-/** Largest integer whose square is not above `value` (Newton from above, so it only falls). */
+/**
+ * The largest integer whose square is at most `value`. Newton's method from above, so it only
+ * falls.
+ */
 function integerSquareRoot(value: bigint): bigint {
   if (value < 2n) return value
   const bits = value.toString(16).length * 4

@@ -1,20 +1,21 @@
 /**
- * Hashed account URIs (draft-ietf-acme-dns-persist-02 §4.1): they name an account in public DNS without saying which.
+ * Hashed account URIs (draft-ietf-acme-dns-persist-02 §4.1): they name an account in public DNS
+ * without revealing it.
  *
- *     <prefix>sha-256/<base64url of SHA-256(length octet || domain name || thumbprint || account URL)>
+ *  <prefix>sha-256/<base64url of SHA-256(length octet || domain name || thumbprint || account URL)>
  *
- * The domain name is the one whose record carries the URI, or `*` for an owner who wants one value for many domains. The
- * thumbprint binds the account's key: who only knows account URLs cannot try them all.
+ * The domain name is that of the record, or `*` for one value on many domains. The thumbprint binds
+ * the account's key: account URLs alone do not suffice for guessing.
  */
 
 import { createHash } from 'node:crypto'
 import { decodeBase64url } from '../lib/base64url.ts'
 
-/** The only algorithm accepted; the draft makes it mandatory for both sides. */
+/** The only algorithm accepted: the draft makes it mandatory for both sides. */
 const ALGORITHM = 'sha-256'
 const DIGEST_BYTES = 32
 
-/** In place of a domain name: the URI serves in the records of every domain. */
+/** Replaces the domain name in a URI that is valid in the records of every domain. */
 export const ANY_DOMAIN = '*'
 
 export interface AccountHashInput {
@@ -34,7 +35,7 @@ export function hashedAccountUri(prefix: string, { domainName, thumbprint, accou
   return `${prefix}${ALGORITHM}/${digest}`
 }
 
-/** Whether the text has the form above, whatever it was made from. */
+/** Whether the text has the form above; the hash itself is not checked. */
 export function isHashedAccountUri(prefix: string, text: string): boolean {
   const start = `${prefix}${ALGORITHM}/`
   return text.startsWith(start) && decodeBase64url(text.slice(start.length))?.length === DIGEST_BYTES

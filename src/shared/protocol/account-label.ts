@@ -1,8 +1,10 @@
-/** What dns-account-01 calls an account in the name of its record (draft-ietf-acme-dns-account-label-03 §3.2). */
+/**
+ * Account labels in the record names of dns-account-01 (draft-ietf-acme-dns-account-label-03 §3.2).
+ */
 
 import { hash } from 'node:crypto'
 
-/** In lower case, as names are compared. */
+/** Lower case, because names are compared in lower case. */
 const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567'
 
 /** The first ten bytes of the digest of the account's URL, in base32. */

@@ -1,10 +1,14 @@
-/** Challenges (RFC 8555 §7.1.5, §8): the closed set of types, those that modules add to it, ids, the key authorization. */
+/**
+ * Challenges (RFC 8555 §7.1.5, §8): built-in types, types added by modules, ids and the key
+ * authorization.
+ */
 
 import type { Identifier } from './identifier.ts'
 
 /**
- * One row a type. `digit` is the last hexadecimal digit of a challenge's id, whose other digits are those of its
- * authorization's id (which ends in 0): a challenge is found without a row, or an index, of its own.
+ * One row for each type. A challenge's id is its authorization's id with `digit` in place of the
+ * last digit, 0.
+ * So a challenge needs neither a row nor an index of its own.
  */
 export const CHALLENGE_TYPES = {
   'http-01': { digit: '1', forWildcard: false, forIp: true, hasToken: true },
@@ -17,7 +21,7 @@ export const CHALLENGE_TYPES = {
 export type BuiltInType = keyof typeof CHALLENGE_TYPES
 
 declare const EXTENSION: unique symbol
-/** The name that a validator module gives its own method (`ext:` in `challenges.enabled`); never one of the table's. */
+/** Name of a module's own method (`ext:` in `challenges.enabled`); never a name of the table. */
 export type ExtensionType = string & { readonly [EXTENSION]: true }
 
 export type ChallengeType = BuiltInType | ExtensionType
@@ -26,7 +30,7 @@ export function isChallengeType(name: string): name is BuiltInType {
   return Object.hasOwn(CHALLENGE_TYPES, name)
 }
 
-/** A method that a module adds, with what it can validate; the table says it for the others. */
+/** A method that a module adds, with the identifiers it can validate. */
 export interface ExtensionMethod {
   type: ExtensionType
   forWildcard: boolean
@@ -39,7 +43,9 @@ export function typeOf(method: EnabledMethod): ChallengeType {
   return typeof method === 'string' ? method : method.type
 }
 
-/** The enabled types that can prove control of this identifier (RFC 8555 §8, RFC 8737 §3, RFC 8738 §4). */
+/**
+ * Enabled types that can prove control of the identifier (RFC 8555 §8, RFC 8737 §3, RFC 8738 §4).
+ */
 export function offeredChallengeTypes(identifier: Identifier, enabled: readonly EnabledMethod[]): ChallengeType[] {
   return enabled.flatMap((method) => {
     const [type, row] = typeof method === 'string' ? [method, CHALLENGE_TYPES[method]] : [method.type, method]
@@ -53,13 +59,13 @@ export function hasToken(type: ChallengeType): boolean {
 }
 
 /**
- * An extension's place in the list of types its authorization offers, from 1. Its ids say this place and not a number of
- * the type: the list is written with the authorization and never changes, so an id keeps its meaning whatever the
- * configuration says by then, on every instance, and there is nothing to assign or to run out of.
+ * Place of an extension, from 1, in the list of types that its authorization offers.
+ * The list is stored with the authorization, so ids keep their meaning on every instance and after
+ * changes of configuration.
  */
 export type OfferedPlace = number
 
-/** Digits that no row of the table has, for the places 1 to 10. */
+/** Digits without a row in the table, for the places 1 to 10. */
 const PLACE_DIGITS = '6789abcdef'
 export const MAX_ENABLED_METHODS = PLACE_DIGITS.length
 
@@ -75,7 +81,7 @@ export function challengeId({ id, offered }: Offering, type: ChallengeType): str
   return id.slice(0, -1) + digit
 }
 
-/** `key` is a type of the table, or where in the authorization's list the type stands. */
+/** `key` is a built-in type, or the place of the type in the authorization's list. */
 export function parseChallengeId(id: string): { authorizationId: string; key: BuiltInType | OfferedPlace } | undefined {
   const digit = id.at(-1) as string
   const authorizationId = `${id.slice(0, -1)}0`
@@ -86,18 +92,20 @@ export function parseChallengeId(id: string): { authorizationId: string; key: Bu
   return place === 0 ? undefined : { authorizationId, key: place }
 }
 
-/** The type that an id means within its authorization; undefined when the authorization does not offer it. */
+/**
+ * The type of an id within its authorization; undefined when the authorization does not offer it.
+ */
 export function keyedType(
   key: BuiltInType | OfferedPlace,
   offered: readonly ChallengeType[],
 ): ChallengeType | undefined {
   if (typeof key === 'string') return offered.includes(key) ? key : undefined
   const type = offered[key - 1]
-  // A type of the table has one id, which is not this one.
+  // A built-in type has its own digit, so this id is not one of its ids.
   return type === undefined || isChallengeType(type) ? undefined : type
 }
 
-/** RFC 8555 §8.1. */
+/** Key authorization (RFC 8555 §8.1). */
 export function keyAuthorization(token: string, thumbprint: string): string {
   return `${token}.${thumbprint}`
 }

@@ -1,9 +1,9 @@
 /**
- * External account binding (RFC 8555 §7.3.4): the JWS inside a new-account request by which the holder of a credential
- * approves that the key of the request becomes an account. Pure; the MAC key comes from the caller.
+ * External account binding (RFC 8555 §7.3.4): the JWS inside a new-account request. Pure; the
+ * caller supplies the MAC key.
  *
- * Everything that needs no credential is checked before one is looked up, and the MAC before anything is told about
- * the credential's state.
+ * With it the holder of a credential approves the key of the new account. Checks without a
+ * credential come first. The MAC is checked before an answer reveals the credential's state.
  */
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
@@ -13,21 +13,21 @@ import { type AccountKey, type AccountKeyPolicy, parseAccountKey } from './jwk.t
 import { refusedMember } from './jws.ts'
 import { Problem } from './problem.ts'
 
-/** RFC 8555 §7.3.4: `alg` must name a MAC; these are RFC 7518's. */
+/** RFC 8555 §7.3.4: `alg` must name a MAC; these are the MACs of RFC 7518. */
 const MAC_HASHES = { HS256: 'sha256', HS384: 'sha384', HS512: 'sha512' } as const
 export type MacAlgorithm = keyof typeof MAC_HASHES
 export const MAC_ALGORITHMS = Object.keys(MAC_HASHES) as MacAlgorithm[]
 
-/** A binding whose form, url and payload are right, and whose MAC has not been checked yet. */
+/** A binding with valid form, url and payload, whose MAC is not checked yet. */
 export interface ExternalAccountBinding {
   kid: string
-  /** As it came, for the account object. */
+  /** As received, for the account object. */
   jws: { protected: string; payload: string; signature: string }
   alg: MacAlgorithm
   mac: Buffer
 }
 
-/** What the binding must be about: the request around it. */
+/** Values of the outer request that the binding must match. */
 export interface BindingContext {
   url: string
   key: AccountKey
@@ -48,7 +48,7 @@ export function parseExternalAccountBinding(value: unknown, context: BindingCont
   return { kid, jws, alg, mac }
 }
 
-/** Whether the credential's key made the MAC; the time does not tell how far a wrong one is right. */
+/** Whether the credential's key made the MAC. Compares in constant time. */
 export function verifyBindingMac({ jws, alg, mac }: ExternalAccountBinding, macKey: Buffer): boolean {
   const expected = createHmac(MAC_HASHES[alg], macKey).update(`${jws.protected}.${jws.payload}`, 'latin1').digest()
   return mac.length === expected.length && timingSafeEqual(mac, expected)
@@ -92,7 +92,7 @@ function parseHeader(bytes: Buffer): { alg: MacAlgorithm; kid: string; url: stri
   return { alg, kid, url }
 }
 
-/** What a key id may be: any text of 1 to 255 characters without control characters. */
+/** A valid key id: 1 to 255 characters without control characters. */
 export function isKid(text: string): boolean {
   return text !== '' && text.length <= MAX_KID_LENGTH && !/\p{Cc}/u.test(text)
 }
@@ -101,7 +101,7 @@ function isMacAlgorithm(name: string): name is MacAlgorithm {
   return Object.hasOwn(MAC_HASHES, name)
 }
 
-/** Keys are compared in canonical form: the spelling of a JWK (order, further members) is not the key. */
+/** Keys are compared in canonical form, because a JWK has several spellings. */
 function requireSameKey(payload: Buffer, { key, accountKeys }: BindingContext): void {
   if (payload.length === 0) throw malformed('its payload is empty; it must be the account key as a JWK')
   const jwk = parseJsonObject(payload)
@@ -110,7 +110,7 @@ function requireSameKey(payload: Buffer, { key, accountKeys }: BindingContext): 
     throw malformed('its payload is not the key that signs the request around it')
 }
 
-/** Undefined for what is no key at all, which is then not the account's either. */
+/** Undefined for an invalid key, which cannot be the account's. */
 function thumbprintOf(jwk: JsonObject, policy: AccountKeyPolicy): string | undefined {
   try {
     return parseAccountKey(jwk, policy).thumbprint

@@ -1,4 +1,4 @@
-/** Identifiers (RFC 8555 §7.1.3, §9.7.7; RFC 8738): normal forms. What is allowed among them is policy, in `domain`. */
+/** Normal forms of identifiers (RFC 8555 §7.1.3, §9.7.7; RFC 8738). Policy is in `domain`. */
 
 import { isIPv4, isIPv6, SocketAddress } from 'node:net'
 import { domainToASCII, domainToUnicode } from 'node:url'
@@ -6,7 +6,7 @@ import { domainToASCII, domainToUnicode } from 'node:url'
 export const IDENTIFIER_TYPES = ['dns', 'ip'] as const
 export type IdentifierType = (typeof IDENTIFIER_TYPES)[number]
 
-/** As a client wrote it and an order shows it: a wildcard keeps its `*.`. The value is normalised. */
+/** As in the client's order: a wildcard keeps its `*.`. The value is normalised. */
 export interface Identifier {
   type: IdentifierType
   value: string
@@ -16,7 +16,7 @@ export function isWildcard(identifier: Identifier): boolean {
   return identifier.type === 'dns' && identifier.value.startsWith('*.')
 }
 
-/** The identifier an authorization is for: a wildcard without its `*.` (RFC 8555 §7.1.4). */
+/** The identifier of an authorization: a wildcard without its `*.` (RFC 8555 §7.1.4). */
 export function authorizedIdentifier(identifier: Identifier): Identifier {
   return isWildcard(identifier) ? { type: 'dns', value: identifier.value.slice(2) } : identifier
 }
@@ -25,14 +25,18 @@ const LABEL = /^(?!-)[a-z0-9-]{1,63}(?<!-)$/
 const MAX_NAME_LENGTH = 253
 
 const PRINTABLE_ASCII = /^[\x21-\x7e]*$/
-/** What `domainToASCII` is given: it reads text as a URL does, and would drop line breaks and decode percent signs. */
+/**
+ * Characters allowed into `domainToASCII`: like a URL parser, it drops line breaks and decodes
+ * percent signs.
+ */
 const INTERNATIONALIZED = /^[A-Za-z0-9.\-\u{80}-\u{10ffff}]*$/u
 
 export type NormalForm = { ok: true; value: string } | { ok: false; reason: string }
 
 /**
- * The normal form of a DNS name: lower case, A-labels (IDNA 2008 through UTS 46, where it is reversible), no trailing dot.
- * @returns the reason for a refusal as the end of a sentence that starts with the name.
+ * Normal form of a DNS name: lower case, A-labels (IDNA 2008 through UTS 46 where reversible), no
+ * trailing dot.
+ * @returns the reason for a refusal, to follow the name in a sentence
  */
 export function normalizeDnsName(text: string): NormalForm {
   const wildcard = text.startsWith('*.')
@@ -48,13 +52,13 @@ export function normalizeDnsName(text: string): NormalForm {
     return refused('is not made of labels of letters, digits and inner hyphens, 1 to 63 characters each')
   const broken = labels.find((label) => label.slice(2, 4) === '--' && !isValidALabel(label))
   if (broken !== undefined) return refused('has a reserved label with -- that is not a valid A-label')
-  // RFC 3696 §2: a top-level label is not all-numeric; an IPv4 address in disguise always is.
+  // RFC 3696 §2: no top-level label is all-numeric; a disguised IPv4 address always ends in one.
   if (/^[0-9]+$/.test(labels.at(-1) as string))
     return refused('ends with a label of digits; use an identifier of type ip')
   return { ok: true, value: wildcard ? `*.${ascii}` : ascii }
 }
 
-/** Empty where UTS 46 maps or drops more than case: an order would then be for another name than was asked for. */
+/** Empty where UTS 46 changes more than case: the order would be for another name. */
 function toALabels(name: string): string {
   const ascii = domainToASCII(name)
   const asked = name.toLowerCase().normalize('NFC').split('.')
@@ -64,18 +68,21 @@ function toALabels(name: string): string {
   return isReversible ? ascii : ''
 }
 
-/** Decodes to something, and that encodes to the same again (RFC 5891 §5.4). `domainToASCII` alone lets any `xn--` pass in Node.js 24. */
+/**
+ * Whether the label decodes and encodes back to itself (RFC 5891 §5.4).
+ * `domainToASCII` alone accepts any `xn--` in Node.js 24.
+ */
 function isValidALabel(label: string): boolean {
   const decoded = domainToUnicode(label)
   return label.startsWith('xn--') && decoded !== label && domainToASCII(decoded) === label
 }
 
-/** Canonical text (RFC 8738 §3: RFC 5952 for IPv6), whichever spelling of the address came in. */
+/** Canonical text of an address in any spelling (RFC 8738 §3: RFC 5952 for IPv6). */
 export function normalizeIpAddress(text: string): NormalForm {
   if (isIPv4(text)) return { ok: true, value: text }
   if (!isIPv6(text) || text.includes('%')) return refused('is not an IPv4 or IPv6 address')
   const canonical = new SocketAddress({ address: text, family: 'ipv6' }).address
-  // ::ffff:a.b.c.d, and the deprecated ::a.b.c.d (RFC 4291 §2.5.5).
+  // IPv4-mapped ::ffff:a.b.c.d, and the deprecated ::a.b.c.d (RFC 4291 §2.5.5).
   return canonical.includes('.')
     ? refused('is an IPv6 address that stands for an IPv4 address; use that one')
     : { ok: true, value: canonical }

@@ -1,13 +1,13 @@
 /**
- * Issue values: the text that names a certificate authority, with parameters, in CAA properties (RFC 8659 §4.2 with
- * erratum 7139, RFC 8657) and in the TXT records of dns-persist-01 (draft-ietf-acme-dns-persist §4.1).
+ * Issue values in CAA properties (RFC 8659 §4.2 with erratum 7139, RFC 8657). The TXT records of
+ * dns-persist-01 have them too (draft-ietf-acme-dns-persist §4.1).
  *
  *     issue-value = *WSP [issuer-domain-name *WSP] [";" *WSP [parameters *WSP]]
  *     parameters  = parameter *( *WSP ";" *WSP parameter )
  *     parameter   = tag *WSP "=" *WSP value
  *
- * Names and tags come out in lower case. RFC 8659 leaves the case of parameter tags open; a constraint that is spelled
- * `AccountURI` must bind, because a reader that skips it as unknown would widen what the domain's owner allowed.
+ * Names and tags are returned in lower case; RFC 8659 leaves the case of tags open. `AccountURI`
+ * must bind: skipping it as unknown would widen the permission.
  */
 
 export interface IssueParameter {
@@ -18,9 +18,9 @@ export interface IssueParameter {
 }
 
 export interface IssueValue {
-  /** Lower case; empty where the value names nobody (`;` forbids every issuer). */
+  /** Lower case; empty where the value names no issuer (`;` forbids all). */
   issuerDomainName: string
-  /** In the order of the record. A tag can stand twice: what that means, the reader of the tag decides. */
+  /** In the order of the record. A tag can appear twice; the caller decides what that means. */
   parameters: IssueParameter[]
 }
 
@@ -28,7 +28,7 @@ export interface IssueValue {
 const LDH = /^(?!-)[A-Za-z0-9-]+(?<!-)$/
 const VALUE = /^[\x21-\x3a\x3c-\x7e]*$/
 
-/** @returns undefined for text outside the grammar; a trailing `;` behind a parameter is outside. */
+/** @returns undefined outside the grammar, such as for a trailing `;` behind a parameter */
 export function parseIssueValue(text: string): IssueValue | undefined {
   const issuer = issuerPart(text)
   if (issuer !== '' && !issuer.split('.').every((label) => LDH.test(label))) return undefined
@@ -36,7 +36,7 @@ export function parseIssueValue(text: string): IssueValue | undefined {
   return parameters && { issuerDomainName: issuer.toLowerCase(), parameters }
 }
 
-/** What stands where the issuer's name belongs, also of text that is malformed elsewhere. */
+/** The text at the place of the issuer's name, even when the rest is malformed. */
 export function issuerPart(text: string): string {
   const end = text.indexOf(';')
   return trimWhiteSpace(end === -1 ? text : text.slice(0, end))
@@ -63,7 +63,7 @@ function parseParameter(part: string): IssueParameter | undefined {
   return LDH.test(tag) && VALUE.test(value) ? { tag: tag.toLowerCase(), value } : undefined
 }
 
-/** ABNF's WSP is space and tab, which is less than what `trim` takes. */
+/** WSP in the ABNF is space and tab only; `trim` removes more. */
 function trimWhiteSpace(text: string): string {
   let start = 0
   let end = text.length
@@ -77,15 +77,15 @@ function isWhiteSpace(code: number): boolean {
 }
 
 /**
- * Every value a tag was given. More than one is a contradiction: such a CAA property is unsatisfiable (RFC 8657 §3), such
- * a validation record malformed.
+ * All values of a tag. Two values make a CAA property unsatisfiable (RFC 8657 §3) and a validation
+ * record malformed.
  * @param tag in lower case
  */
 export function parameterValues(issueValue: IssueValue, tag: string): string[] {
   return issueValue.parameters.filter((parameter) => parameter.tag === tag).map((parameter) => parameter.value)
 }
 
-/** The first tag, known or not, that stands more than once: "duplicate parameters" of draft-ietf-acme-dns-persist §9.3.1. */
+/** The first tag that appears twice, known or not (draft-ietf-acme-dns-persist §9.3.1). */
 export function repeatedTag(issueValue: IssueValue): string | undefined {
   const seen = new Set<string>()
   for (const { tag } of issueValue.parameters) {

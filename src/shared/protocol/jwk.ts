@@ -1,6 +1,6 @@
 /**
- * Account keys: JSON Web Keys (RFC 7517, RFC 7518 §6, RFC 8037) in canonical form, their thumbprint (RFC 7638) and
- * the signature algorithms that fit them.
+ * Account keys as canonical JSON Web Keys (RFC 7517, RFC 7518 §6, RFC 8037). Also their thumbprint
+ * (RFC 7638) and signature algorithms.
  */
 
 import { createHash, createPublicKey, type KeyObject } from 'node:crypto'
@@ -20,10 +20,10 @@ export type EcCurve = keyof typeof EC_CURVES
 const OKP_ALGORITHMS = ['EdDSA'] as const satisfies readonly JwsAlgorithm[]
 const RSA_ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256'] as const satisfies readonly JwsAlgorithm[]
 
-/** RFC 7518 §6.2.2, §6.3.2, §6.4; RFC 8037 §2. One prime of a modulus is as good as the whole key. */
+/** RFC 7518 §6.2.2, §6.3.2, §6.4; RFC 8037 §2. One prime of a modulus reveals the whole key. */
 const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'] as const
 
-/** What `security.*` allows of an account key; sizes in bits. */
+/** Account keys that `security.*` allows; sizes in bits. */
 export interface AccountKeyPolicy {
   minRsaBits: number
   maxRsaBits: number
@@ -33,7 +33,10 @@ export interface AccountKeyPolicy {
 }
 
 export interface AccountKey {
-  /** Canonical JSON of the required members in lexicographic order: the input of the thumbprint, and what is stored. */
+  /**
+   * Required members as canonical JSON in lexicographic order. It is hashed into the thumbprint and
+   * stored.
+   */
   jwk: string
   /** base64url of SHA-256 over `jwk` (RFC 7638); identifies the account. */
   thumbprint: string
@@ -63,7 +66,7 @@ function accountKey(
 }
 
 /**
- * Reads a public JWK whatever its spelling (leading zeros, further members) into its canonical form.
+ * Reads a public JWK in any spelling (leading zeros, further members) into its canonical form.
  * @throws Problem badPublicKey
  */
 export function parseAccountKey(jwk: JsonObject, policy: AccountKeyPolicy): AccountKey {
@@ -94,7 +97,10 @@ const EVERY_KEY: AccountKeyPolicy = {
 /** Keys that certificates may have (docs/decisions/subject-keys.md); a larger modulus would only cost time. */
 export const CERTIFICATE_KEYS: AccountKeyPolicy = { minRsaBits: 2048, maxRsaBits: 8192, curves: EVERY_KEY.curves }
 
-/** Whether a JWK spells this very key. It is not judged: a key that the policy has ruled out since can still be named. */
+/**
+ * Whether a JWK spells this key. The policy does not apply: a key it now refuses can still be
+ * named.
+ */
 export function isSpellingOf(jwk: JsonObject, key: AccountKey): boolean {
   try {
     return parseAccountKey(jwk, EVERY_KEY).thumbprint === key.thumbprint
@@ -104,7 +110,9 @@ export function isSpellingOf(jwk: JsonObject, key: AccountKey): boolean {
   }
 }
 
-/** A stored canonical JWK; it passed the policy of its day and is not judged again. */
+/**
+ * Restores a stored canonical JWK. It passed the policy of its time, so it is not checked again.
+ */
 export function restoreAccountKey(canonicalJwk: string, thumbprint: string): AccountKey {
   const jwk = JSON.parse(canonicalJwk) as { kty: string; crv?: string }
   const algorithms =
@@ -131,7 +139,7 @@ function rsaKey(jwk: JsonObject, policy: AccountKeyPolicy): AccountKey {
     throw badKey(`an RSA account key must have ${policy.minRsaBits} to ${policy.maxRsaBits} bits; this one has ${bits}`)
   if (((n.at(-1) ?? 0) & 1) === 0) throw badKey('the RSA modulus is even')
   const exponent = BigInt(`0x${e.toString('hex') || '0'}`)
-  // 65537 to 2^32-1: below is weak, above is a cheap way to make the server compute.
+  // 65537 to 2^32-1: a smaller exponent is weak, a larger one makes the server compute for long.
   if (exponent < 65537n || exponent > 0xffff_ffffn || exponent % 2n === 0n)
     throw badKey('the RSA exponent must be odd and between 65537 and 2^32-1')
   // A signature by 8,192 bits and the exponent 2^32-1 took 3 ms to verify.

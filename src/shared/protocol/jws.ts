@@ -1,6 +1,6 @@
 /**
- * Flattened JWS of an ACME request (RFC 8555 §6.2, RFC 7515 §7.2.2): bytes to a value or a problem. Nothing is
- * verified here; `endpoint.ts` of the ACME layer fixes the order of the checks.
+ * Parses the flattened JWS of an ACME request (RFC 8555 §6.2, RFC 7515 §7.2.2). Nothing is verified
+ * here; `endpoint.ts` of the ACME layer orders the checks.
  */
 
 import { decodeBase64url, isBase64url } from '../lib/base64url.ts'
@@ -10,7 +10,7 @@ import { Problem } from './problem.ts'
 
 export interface FlattenedJws {
   header: JwsHeader
-  /** Undefined is the empty payload of a POST-as-GET (RFC 8555 §6.3). */
+  /** Undefined for the empty payload of a POST-as-GET (RFC 8555 §6.3). */
   payload: Buffer | undefined
   signature: Buffer
   /** ASCII of `protected.payload` (RFC 7515 §5.2). */
@@ -21,7 +21,7 @@ export interface JwsHeader {
   alg: JwsAlgorithm
   nonce: string
   url: string
-  /** Exactly one of the two is there. */
+  /** Exactly one of `kid` and `jwk`. */
   key: { kid: string } | { jwk: JsonObject }
 }
 
@@ -30,7 +30,7 @@ const MEMBERS = ['protected', 'payload', 'signature'] as const
 type Encoded = Record<(typeof MEMBERS)[number], string>
 
 /**
- * @param allowed the algorithms of `security.allowed_algorithms`.
+ * @param allowed the algorithms of `security.allowed_algorithms`
  * @throws Problem malformed, badSignatureAlgorithm, badNonce (a header without one)
  */
 export function parseJws(body: Buffer, allowed: readonly JwsAlgorithm[]): FlattenedJws {
@@ -58,7 +58,7 @@ function decodeParts(body: Buffer): DecodedParts {
   throw malformed(`the ${unusual} member of the JWS is not canonical base64url without padding`)
 }
 
-/** @returns the name of a member that is not canonical base64url. */
+/** @returns the name of a member that is not canonical base64url, if there is one */
 function decodeMembers(encoded: Encoded): DecodedParts | keyof Encoded {
   const header = decodeBase64url(encoded.protected)
   if (!header) return 'protected'
@@ -75,9 +75,8 @@ function decodeMembers(encoded: Encoded): DecodedParts | keyof Encoded {
 }
 
 /**
- * The three members in any order, white space between them. What stands in their strings is for the decoder to judge, so that it is
- * looked at once; undefined, and in the end a refusal there, sends a body to the parser of JSON, which says what is wrong with it or
- * finds that it is only spelled unusually.
+ * The three members in any order, with white space between; the decoder checks their strings.
+ * Undefined sends the body to the JSON parser, which accepts unusual spellings and explains errors.
  */
 function usualMembers(text: string): Encoded | undefined {
   let header: string | undefined
@@ -107,13 +106,16 @@ const COLON = 58
 const OPEN_BRACE = 123
 const CLOSE_BRACE = 125
 
-/** Behind this character, and the white space before it; beyond the end of the text when another one is there. */
+/**
+ * The offset behind this character and the white space before it. Beyond the end of the text if
+ * another character is there.
+ */
 function afterToken(text: string, at: number, code: number): number {
   const found = afterSpace(text, at)
   return text.charCodeAt(found) === code ? found + 1 : text.length + 1
 }
 
-/** Behind white space (RFC 8259 §2). */
+/** The offset behind white space (RFC 8259 §2). */
 function afterSpace(text: string, at: number): number {
   let next = at
   for (;;) {
@@ -123,7 +125,7 @@ function afterSpace(text: string, at: number): number {
   }
 }
 
-/** Legal JSON spelled differently, or the sentence that says what is wrong. */
+/** Parses legal JSON in an unusual spelling. @returns the members @throws Problem malformed */
 function splitUnusual(body: Buffer): Encoded {
   const object = parseJsonObject(body)
   if (typeof object === 'string') throw malformed(`the request body ${object}; send a flattened JWS`)
@@ -138,13 +140,13 @@ function splitUnusual(body: Buffer): Encoded {
   return object as Encoded
 }
 
-/** RFC 8555 §6.2 forbids these two. What else is unknown is ignored (RFC 7515 §7.2.1). */
+/** RFC 8555 §6.2 forbids these two members. Other unknown members are ignored (RFC 7515 §7.2.1). */
 export function refusedMember(jws: object): 'header' | 'signatures' | undefined {
   if (Object.hasOwn(jws, 'header')) return 'header'
   return Object.hasOwn(jws, 'signatures') ? 'signatures' : undefined
 }
 
-/** Members common to the outer and the inner header; the nonce is the outer one's matter. */
+/** Reads the members common to the outer and the inner header; only the outer one has a nonce. */
 function parseCommonHeader(
   bytes: Buffer,
   allowed: readonly JwsAlgorithm[],
@@ -172,7 +174,7 @@ function parseCommonHeader(
   return { alg, nonce, url, key: { jwk: jwk as JsonObject } }
 }
 
-/** The JWS inside a key change (RFC 8555 §7.3.5): signed with the jwk it carries, and without a nonce. */
+/** The JWS inside a key change (RFC 8555 §7.3.5): signed with its own jwk and without a nonce. */
 export interface InnerJws {
   header: { alg: JwsAlgorithm; url: string; jwk: JsonObject }
   payload: Buffer | undefined
@@ -190,7 +192,7 @@ export function parseInnerJws(body: Buffer, allowed: readonly JwsAlgorithm[]): I
 }
 
 /**
- * The payload of a request that carries one; a member that is null counts as absent.
+ * Payload of a request that requires one; a null member counts as absent.
  * @throws Problem malformed
  */
 export function parsePayload(payload: Buffer | undefined): JsonObject {
@@ -200,7 +202,7 @@ export function parsePayload(payload: Buffer | undefined): JsonObject {
   return Object.values(object).includes(null) ? withoutNulls(object) : object
 }
 
-/** Some clients write null for an optional member that they leave out. */
+/** Some clients write null for an omitted optional member. */
 function withoutNulls(object: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== null))
 }

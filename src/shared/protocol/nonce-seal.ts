@@ -1,9 +1,9 @@
 /**
- * How a nonce is written: a counter and a time, sealed under a key, 22 characters.
+ * Nonces as text: a counter and a time, sealed under a key, 22 characters.
  *
- * One AES-256 block: 6 bytes counter, 4 bytes tenths of a second since the key was made
- * (enough for 13 years), 6 zero bytes. A block that was not made with
- * the key decrypts to six zero bytes once in 2^48 tries.
+ * One AES-256 block: 6 bytes of counter, 4 bytes of time, 6 zero bytes. The time is in tenths of a
+ * second since the key was made, enough for 13 years. A foreign block decrypts to six zero bytes
+ * once in 2^48 tries.
  */
 
 import { createCipheriv, createDecipheriv } from 'node:crypto'
@@ -12,10 +12,10 @@ import { decodeBase64url } from '../lib/base64url.ts'
 const BLOCK_BYTES = 16
 const SEALED_CHARACTERS = 22
 
-/** Nonces sealed at once; a single block costs nearly as much. */
+/** Nonces sealed in one call: one block alone costs nearly as much. */
 export const NONCE_BATCH = 32
 
-/** A sealed batch is not handed out for longer than this, nor for longer than this share of a nonce's life. */
+/** Longest use of a sealed batch, in milliseconds and as a share of a nonce's life. */
 const BATCH_LIFE_MS = 5_000
 const BATCH_LIFE_SHARE = 0.2
 
@@ -32,13 +32,14 @@ export interface NonceSeal {
   readonly batchLifeMs: number
   /** `NONCE_BATCH` nonces with consecutive counters below 2^48. */
   sealBatch(firstCounter: number, nowMs: number): string[]
-  /** Undefined when it was not sealed with this key, or has expired. */
+  /** Undefined for a nonce of another key, or an expired one. */
   unseal(nonce: string, nowMs: number): Unsealed | undefined
 }
 
 /** @param madeAtMs Unix milliseconds when `key`, 32 random bytes, was made */
 export function createNonceSeal(key: Uint8Array, madeAtMs: number, expirySeconds: number): NonceSeal {
-  // ECB over blocks that never repeat is a plain permutation; one cipher object then serves every call.
+  // ECB over blocks that never repeat is a plain permutation, so one cipher object serves every
+  // call.
   const seal = createCipheriv('aes-256-ecb', key, null).setAutoPadding(false)
   const open = createDecipheriv('aes-256-ecb', key, null).setAutoPadding(false)
 
@@ -46,7 +47,8 @@ export function createNonceSeal(key: Uint8Array, madeAtMs: number, expirySeconds
     batchLifeMs: Math.min(BATCH_LIFE_MS, expirySeconds * 1000 * BATCH_LIFE_SHARE),
     sealBatch(firstCounter, nowMs) {
       const blocks = Buffer.alloc(NONCE_BATCH * BLOCK_BYTES)
-      // A clock that was set back to before the start makes nonces that live longer, not an unencodable time.
+      // A clock set back to before the start gives nonces a longer life, instead of a negative
+      // time.
       const tick = Math.max(0, Math.floor((nowMs - madeAtMs) / TICK_MS))
       for (let i = 0; i < NONCE_BATCH; i++) {
         blocks.writeUIntBE(firstCounter + i, i * BLOCK_BYTES, 6)

@@ -1,7 +1,8 @@
 /**
- * Anti-replay nonces (RFC 8555 §6.5), and those of `nonce.store: memory`: sealed under a key that lives as long as the
- * process. Which counters are used up is the replay window's business; nothing is stored, and a restart makes every
- * older nonce a badNonce.
+ * Anti-replay nonces (RFC 8555 §6.5), and the source for `nonce.store: memory`.
+ *
+ * Its nonces are sealed under a key that lives as long as the process. The replay window records
+ * used counters. Nothing is stored: after a restart every older nonce is a badNonce.
  */
 
 import type { ReplayWindow } from '../lib/replay-window.ts'
@@ -19,13 +20,13 @@ export interface Nonces {
   /** @param nowMs Unix milliseconds */
   issue(nowMs: number): string
   /**
-   * Undefined when this server did not make the text or it has expired. Changes nothing, so it may run before the signature
-   * check.
+   * Undefined for a nonce of another server, or an expired one.
+   * It changes nothing, so it may run before the signature check.
    */
   open(nonce: string, nowMs: number): OpenNonce | undefined
   /**
-   * Before a badNonce is answered: what is issued after it will be accepted (RFC 8555 §6.5). What could not be opened may
-   * be by then. Absent where there is nothing to find out.
+   * Runs before a badNonce answer, so that nonces issued afterwards are accepted (RFC 8555 §6.5).
+   * An unreadable nonce may become readable; absent where there is no state to refresh.
    */
   ensureCurrent?(): Promise<void>
 }

@@ -1,4 +1,4 @@
-/** ACME problem documents (RFC 8555 §6.7, RFC 7807). The only place a problem type is named. */
+/** ACME problem documents (RFC 8555 §6.7, RFC 7807). Problem types are named only here. */
 
 export const PROBLEMS = {
   accountDoesNotExist: { status: 400 },
@@ -33,7 +33,10 @@ export type ProblemType = keyof typeof PROBLEMS
 
 const PREFIX = 'urn:ietf:params:acme:error:'
 
-/** Identifier of an order or authorization (RFC 8555 §7.1.3); `value` may start with `*.` only inside an order. */
+/**
+ * Identifier of an order or authorization (RFC 8555 §7.1.3); `value` may start with `*.` only
+ * inside an order.
+ */
 export interface ProblemIdentifier {
   type: string
   value: string
@@ -46,7 +49,7 @@ export interface Subproblem {
   identifier?: ProblemIdentifier
 }
 
-/** The wire form of a problem; also what the database keeps as the error of an order or challenge. */
+/** The wire form of a problem, also stored as the error of an order or challenge. */
 export interface ProblemDocument {
   type: string
   detail: string
@@ -59,14 +62,14 @@ export interface ProblemDocument {
 export interface ProblemOptions {
   /** For the log only; a client never sees it. */
   cause?: unknown
-  /** Overrides the status of the table, where the specification gives one type several statuses. */
+  /** Replaces the status of the table, for types to which the specification gives several. */
   status?: number
   /** Seconds; becomes the Retry-After header. */
   retryAfterSeconds?: number
   subproblems?: readonly Subproblem[]
-  /** RFC 8555 §6.2: the algorithms a badSignatureAlgorithm client may use instead. */
+  /** RFC 8555 §6.2: algorithms to use instead, for badSignatureAlgorithm. */
   algorithms?: readonly string[]
-  /** RFC 8555 §7.3.3: where a person finds what to do about userActionRequired. */
+  /** RFC 8555 §7.3.3: a page for the user about userActionRequired. */
   instance?: string
   /** Absolute URL; becomes the Location header (key in use, RFC 8555 §7.3.5; order not ready). */
   location?: string
@@ -76,7 +79,7 @@ export interface ProblemOptions {
   allow?: readonly string[]
 }
 
-/** The only way a handler refuses. `detail` is written for the person who reads a client's log. */
+/** The only way for a handler to refuse. `detail` is for the reader of a client's log. */
 export class Problem extends Error {
   readonly type: ProblemType
   readonly status: number
@@ -95,7 +98,7 @@ export class Problem extends Error {
   }
 }
 
-/** The document a client sees; `cause` stays behind. */
+/** The document for the client, without `cause`. */
 export function problemDocument(
   type: ProblemType,
   detail: string,

@@ -3,21 +3,27 @@
 import { decodeBase64url } from '../lib/base64url.ts'
 import { renderTimestamp } from './timestamp.ts'
 
-/** What a certID names: content octets of the authorityKeyIdentifier's keyIdentifier and of the serial number. */
+/**
+ * The content of a certID: octets of the keyIdentifier in authorityKeyIdentifier, and of the serial
+ * number.
+ */
 export interface CertificateIdentity {
   keyIdentifier: Buffer
   serialNumber: Buffer
 }
 
-/** RFC 5280 §4.1.2.2; a sign octet may come on top. */
+/** RFC 5280 §4.1.2.2: 20 octets, and one for the sign. */
 const MAX_SERIAL_OCTETS = 21
-/** A SHA-512 digest; identifiers in use have 20 octets. It bounds what an unauthenticated request makes us decode. */
+/**
+ * The size of a SHA-512 digest; common identifiers have 20 octets. Bounds decoding for
+ * unauthenticated requests.
+ */
 const MAX_KEY_IDENTIFIER_OCTETS = 64
 const MAX_LENGTH = 128
 
 /**
- * Strict: one text for one certificate. No padding, no second dot, and the serial number as DER writes it: positive and
- * without a leading zero that carries no sign.
+ * Strict: each certificate has one text, without padding or a second dot.
+ * The serial number is that of DER: positive, with a leading zero only for the sign.
  */
 export function parseCertId(text: string): CertificateIdentity | undefined {
   if (text.length > MAX_LENGTH) return undefined
@@ -38,11 +44,11 @@ function isPositiveInteger(octets: Buffer): boolean {
 
 export interface RenewalInfo {
   window: { start: Date; end: Date }
-  /** The member of the body, which RFC 9773 does not have. */
+  /** Not in the body of RFC 9773. */
   secondsUntilWindow: number
-  /** When to ask again: the Retry-After header (RFC 9773 §4.3). */
+  /** For the Retry-After header (RFC 9773 §4.3). */
   retryAfterSeconds: number
-  /** What the operator has to say about a window that is not the usual one. */
+  /** The operator's page about an unusual window. */
   explanationUrl: string | undefined
 }
 

@@ -3,11 +3,13 @@
 const TWO_DIGITS = Array.from({ length: 60 }, (_, number) => String(number).padStart(2, '0'))
 const DAY_SECONDS = 86_400
 
-/** The day that was rendered last, and its text as far as the `T`: what is rendered together mostly lies on one day. */
+/**
+ * The last rendered day and its text up to the `T`: timestamps of one answer mostly share a day.
+ */
 let lastDay = Number.NaN
 let lastDayText = ''
 
-/** A ninth of the time that `toISOString` takes, in every object of the protocol. */
+/** Takes a ninth of the time of `toISOString`; every object of the protocol has timestamps. */
 export function renderTimestamp(at: Date): string {
   const seconds = Math.floor(at.getTime() / 1000)
   const day = Math.floor(seconds / DAY_SECONDS)
@@ -23,10 +25,13 @@ export function renderTimestamp(at: Date): string {
 const TIMESTAMP =
   /^(\d{4}-\d{2}-(\d{2}))[Tt](?:[01]\d|2[0-3]):\d{2}:\d{2}(?:\.\d+)?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/
 
-/** Undefined for anything but an RFC 3339 date-time with its offset; the fraction of a second is dropped. */
+/**
+ * Undefined unless the text is an RFC 3339 date-time with offset. Fractions of a second are
+ * dropped.
+ */
 export function parseTimestamp(text: string): Date | undefined {
   const [, date, day] = TIMESTAMP.exec(text) ?? []
-  // Date.parse lets 30 February pass as 2 March.
+  // Date.parse turns 30 February into 2 March.
   if (date === undefined || new Date(date).getUTCDate() !== Number(day)) return undefined
   const ms = Date.parse(text.toUpperCase())
   return Number.isNaN(ms) ? undefined : new Date(Math.floor(ms / 1000) * 1000)

@@ -1,12 +1,12 @@
 /**
- * Every URL of the service, from one table: what is advertised, what is routed and what a JWS `url` is compared with
- * (RFC 8555 §6.4, §7.1).
+ * All URLs of the service from one table (RFC 8555 §6.4, §7.1). It serves advertising, routing and
+ * the check of a JWS `url`.
  */
 
 export interface UrlSettings {
-  /** `server.external_url`: scheme, host and perhaps a path; no trailing slash. */
+  /** `server.external_url`: scheme, host and an optional path; no trailing slash. */
   externalUrl: string
-  /** `api.base_path`, empty or starting with a slash; in front of every ACME resource. */
+  /** `api.base_path`, in front of every ACME resource: empty or with a leading slash. */
   basePath: string
   /** `acme.paths.*`. */
   paths: {
@@ -27,7 +27,7 @@ export interface UrlSettings {
 /** Resources with a path of their own. */
 export type FixedResource = Exclude<keyof UrlSettings['paths'], 'renewalInfo' | 'crl'>
 
-/** Resources that are one of many: where the id stands between `prefix` and `suffix`. */
+/** Resources with an id, placed between `prefix` and `suffix`. */
 export const NUMBERED_RESOURCES = {
   account: { prefix: '/acct/', suffix: '' },
   accountOrders: { prefix: '/acct/', suffix: '/orders' },
@@ -42,22 +42,25 @@ export type NumberedResource = keyof typeof NUMBERED_RESOURCES
 
 export type ResourceName = FixedResource | NumberedResource | 'renewalInfo' | 'crl'
 
-/** A path that was recognised: the resource, its id (empty for a fixed one) and the URL that names it. */
+/** A recognised path: the resource, its id (empty for a fixed one) and its URL. */
 export interface ResourceMatch {
   resource: ResourceName
-  /** A certID for renewalInfo, the name of a list for crl (empty: the default issuer's); not checked here. */
+  /**
+   * For renewalInfo a certID, for crl the name of a list (empty for the default issuer's). Not
+   * checked here.
+   */
   id: string
-  /** Number of an alternate chain of a certificate; absent for the default one. */
+  /** Number of an alternate chain of a certificate; absent for the default chain. */
   chain?: number
   url: string
 }
 
 const ID_LENGTH = 36
 
-/** Stands behind the id of a certificate; no issuer has a hundred chains. */
+/** Follows the id of a certificate; no issuer has a hundred chains. */
 const CHAIN_NUMBER = /^\/([1-9][0-9]?)$/
 
-/** Where the ids of one kind of resource begin in a path, and what its URLs begin with. */
+/** The start of the paths and URLs of one kind of resource, before the id. */
 interface Prefix {
   resource: NumberedResource
   suffix: string
@@ -68,14 +71,17 @@ interface Prefix {
 export class Urls {
   readonly #root: string
   readonly #paths: UrlSettings['paths']
-  /** What stands in front of the paths of requests. */
+  /** Prefixes of request paths. */
   readonly #mounts: readonly string[]
   readonly #fixed = new Map<string, ResourceMatch>()
   readonly #prefixes: readonly Prefix[]
   readonly #accountPrefix: string
-  /** What hashed account URIs begin with (draft-ietf-acme-dns-persist-02 §4.1); nothing is served below it. */
+  /**
+   * The start of hashed account URIs (draft-ietf-acme-dns-persist-02 §4.1); no resource is served
+   * there.
+   */
   readonly accountHashPrefix: string
-  /** Where certIDs are appended to (RFC 9773 §4.1); undefined where renewal information is off. */
+  /** The base URL for certIDs (RFC 9773 §4.1); undefined where renewal information is off. */
   readonly renewalInfo: string | undefined
 
   constructor({ externalUrl, basePath, paths }: UrlSettings) {
@@ -83,7 +89,7 @@ export class Urls {
     const externalPath = new URL(externalUrl).pathname.replace(/\/$/, '')
     this.#root = root
     this.#paths = paths
-    // A proxy may strip the path of external_url or leave it; both name the same resource.
+    // A proxy may strip the path of external_url or keep it; both paths name the same resource.
     this.#mounts = [...new Set([externalPath + basePath, basePath])]
     const { renewalInfo, crl: _, ...fixed } = paths
     for (const mount of this.#mounts) {
@@ -106,7 +112,9 @@ export class Urls {
     return this.#root + prefix + id + suffix
   }
 
-  /** A certificate with one of its chains (RFC 8555 §7.4.2); 0 is the certificate's own URL. */
+  /**
+   * URL of a certificate with one of its chains (RFC 8555 §7.4.2); 0 is the certificate's own URL.
+   */
   certificateChain(id: string, chain: number): string {
     const url = this.numbered('certificate', id)
     return chain === 0 ? url : `${url}/${chain}`
