@@ -20,13 +20,13 @@ export interface IssuanceIntent {
   /** Of the key to be certified, which must not be on the blocked list. */
   spkiSha256: Buffer
   instanceId: number
-  /** Whether nobody waits for the order any more: what is not under way by then is not begun. */
+  /** Whether the client has left; an intent that has not begun by then is dropped. */
   isGone?: (() => boolean) | undefined
 }
 
 /**
- * Why an order that was begun is not finished: its expiry has passed and nobody waits for the certificate any more, or what
- * `begin` went by has been taken back since. An authorization that has expired was valid when it counted.
+ * Why recovery gives up an order: it has expired, or a condition of `begin` no longer holds. An
+ * authorization that has expired since then does not count.
  */
 export type Lapse = 'expired' | 'account not valid' | 'key blocked' | 'authorization withdrawn'
 
@@ -61,8 +61,9 @@ export interface IssuanceStore {
   /** Order processing → invalid with this error, intent gone. False when it was completed meanwhile. */
   fail(certificateId: string, error: ProblemDocument): Promise<boolean>
   /**
-   * Takes over intents of instances that are gone, of this one's those older than `ownOlderThanSeconds`, and of instances that live those
-   * older than `othersOlderThanSeconds`. Like `begin`, it decides whether they may be signed: what is taken back afterwards comes too late.
+   * Takes over intents of dead instances, own ones older than `ownOlderThanSeconds`, and others
+   * older than `othersOlderThanSeconds`. Like `begin`, it decides whether they may be signed; a
+   * later withdrawal comes too late.
    */
   adopt(
     instanceId: number,
@@ -109,7 +110,8 @@ const BEGIN_OWN: Statement = {
 
 const FIND_KEY: Statement = {
   name: 'issuance-find-key',
-  // The unique indexes on order_id of both. One of them has it in any snapshot: a single statement moves it.
+  // The unique indexes on order_id of both. A single statement moves the key, so every snapshot
+  // shows it.
   text: `
     SELECT spki_sha256 FROM issuance_intents WHERE order_id = $1
     UNION ALL
@@ -152,8 +154,8 @@ const FAIL: Statement = {
 
 const ADOPT: Statement = {
   name: 'issuance-adopt',
-  // issuance_intents holds what is in flight and what was left behind: it is read whole. Then, for each that is taken,
-  // orders_pkey, accounts_pkey, blocked_keys_pkey, authorizations_pkey.
+  // issuance_intents is read whole, as it holds only intents in flight or left behind. Then, for
+  // each adopted one: orders_pkey, accounts_pkey, blocked_keys_pkey, authorizations_pkey.
   text: `
     WITH abandoned AS (
       SELECT certificate_id FROM issuance_intents

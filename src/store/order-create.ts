@@ -1,10 +1,10 @@
 /**
- * The statements that make orders with the authorizations they lack: with or without a predecessor (RFC 9773 §5), with or
- * without the chance that authorizations are valid at once (approval.ts).
+ * Builds the statements that make orders and their missing authorizations. There are four: with or
+ * without a predecessor (RFC 9773 §5), with or without approval (approval.ts).
  *
- * An order is made only under a claim, a row that says which order answers this request. Of equal requests one inserts it;
- * the others get its order id, even where their snapshot does not show that order. Rows are claimed in the order of their
- * keys, so that two batches cannot wait for each other.
+ * An order needs a claim, a row that names the order which answers this request. Of equal requests
+ * one inserts the claim; the others get its order id, even if their snapshot lacks that order.
+ * Claims are taken in the order of their keys, so that two batches cannot deadlock.
  */
 
 import { APPROVAL_EVIDENCE, approversOf, IS_APPROVED } from './approval.ts'
@@ -69,7 +69,9 @@ const ORDERS_MADE = `orders_made AS (
         FROM linked JOIN o USING (ord)
     )`
 
-/** An authorization that is valid without a challenge is not reused: this order would have needed one. */
+/**
+ * Never reuses an authorization approved without a challenge: this order requires the challenge.
+ */
 const createOrders = (name: string, claim: string): Statement => ({
   name,
   text: `
@@ -88,7 +90,7 @@ const createOrders = (name: string, claim: string): Statement => ({
     SELECT claim_key, order_id, request_key, ids, ready FROM claim LEFT JOIN linked USING (order_id)`,
 })
 
-/** The same with parameters 22 and 23, by which authorizations may be valid at once (approval.ts). */
+/** As `createOrders`, with parameters 22 and 23, which may approve authorizations (approval.ts). */
 const createApprovedOrders = (name: string, claim: string): Statement => ({
   name,
   text: `
@@ -118,7 +120,7 @@ const createApprovedOrders = (name: string, claim: string): Statement => ({
       FROM claim LEFT JOIN linked USING (order_id) LEFT JOIN approver p USING (ord)`,
 })
 
-/** With approval, eab_credentials_pkey and the credential's allowlist besides. */
+/** The approved forms also read eab_credentials_pkey and the credential's allowlist. */
 export const CREATE = {
   original: createOrders('order-create', CLAIM),
   replacement: createOrders('order-create-replacement', CLAIM_REPLACEMENT),
