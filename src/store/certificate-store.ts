@@ -11,9 +11,9 @@ export interface Revocation {
   certificateId: string
   /** CRLReason (RFC 5280 §5.3.1). */
   reason: number
-  /** SHA-256 of the SubjectPublicKeyInfo, when the key itself is to be blocked. */
+  /** SHA-256 of the SubjectPublicKeyInfo, to block the key too. */
   blockedKey: Buffer | undefined
-  /** The account that asks; undefined for the holder of the certificate's key. */
+  /** The requesting account; undefined for the holder of the certificate's key. */
   requester: Requester | undefined
 }
 
@@ -25,7 +25,7 @@ export interface CertificateStore {
   /** False when it was revoked already. */
   revoke(revocation: Revocation): Promise<boolean | StaleAccount>
   isKeyBlocked(spkiSha256: Buffer): Promise<boolean>
-  /** Remembers an issuer for as long as there are downloads; repeating it changes nothing. */
+  /** Saves an issuer for later downloads; repeating it changes nothing. */
   saveIssuer(fingerprint: Buffer, certificate: Buffer, chain: readonly Buffer[]): Promise<void>
   /** The chain from the issuer upwards. */
   findIssuerChain(fingerprint: string): Promise<readonly Buffer[] | undefined>
