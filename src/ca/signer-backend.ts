@@ -26,7 +26,7 @@ export interface SignerBackendOptions extends Omit<SignerClientOptions, 'onConne
   onIssuersRejected?(reason: Error): void
 }
 
-/** A running daemon's new issuers are used after this time at the latest. */
+/** Interval at which a running daemon is asked for new issuers. */
 const DESCRIBE_EVERY_MS = 5_000
 
 interface KnownIssuer extends CaIssuer {

@@ -302,8 +302,7 @@ export class SignerClient {
   }
 
   /**
-   * Doubles with full jitter, so that many fronts do not return in step. The first attempt comes
-   * soon.
+   * Doubles, with jitter so that many fronts do not return in step. The first attempt comes soon.
    */
   #pauseMs(): number {
     const { first, longest } = this.#options.backoffMs

@@ -146,8 +146,8 @@ function alongIds(db: DatabasePool, fits: readonly Fragment[], bounds: readonly 
 
 /**
  * orders_account with certificates_pkey, and certificates_imported, each with its own limit: the
- * planner would sort all of both. The cursor is the id of the order, or of a certificate without
- * one; a window may end at any order.
+ * planner would sort all of both. Rows are sorted by their order's id, or by their own id without
+ * an order; a cursor may be either id.
  */
 function alongAccount(db: DatabasePool, accountId: string, fits: readonly Fragment[]): Walk<ListedCertificate> {
   const [id, orderId] = [sql.fragment`c.id`, sql.fragment`o.id`]

@@ -14,7 +14,10 @@ import type { Statement } from './statement-group.ts'
 const AWAIT_DISK = `
   SELECT set_config('synchronous_commit', 'local', false) WHERE current_setting('synchronous_commit') = 'off'`
 
-/** For a new connection, before its first statement. @throws what the connection fails with; it is not to be used then */
+/**
+ * Call it on a new connection, before its first statement.
+ * @throws the connection's failure; the connection must not be used then
+ */
 export async function awaitDiskAtCommit(client: pg.ClientBase): Promise<void> {
   await client.query(AWAIT_DISK)
 }
