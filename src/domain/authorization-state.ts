@@ -22,8 +22,9 @@ export type ChallengeStatus = 'pending' | 'processing' | 'valid' | 'invalid'
 type ChallengeEvent = 'claim' | 'release' | 'validated' | 'failed'
 
 /**
- * `claim`: a client triggers it, or an instance adopts it; `release`: its instance stops (ARCHITECTURE.md, life of a
- * challenge). A first attempt without a claim decides a pending one.
+ * `claim`: a client triggers it or an instance adopts it; `release`: its instance stops
+ * (ARCHITECTURE.md, life of a challenge). A first attempt without a claim may decide a pending
+ * challenge.
  */
 export const CHALLENGE = {
   pending: { claim: 'processing', validated: 'valid', failed: 'invalid' },

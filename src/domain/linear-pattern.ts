@@ -17,13 +17,13 @@ import { RE2JS } from 're2js'
 
 export interface LinearPattern {
   source: string
-  /** Bound of the engine's work for each character of a value. */
+  /** Bounds the engine's work for each character of a value. */
   size: number
   /** Whether the whole value matches. */
   matches(value: string): boolean
 }
 
-/** The operator's expression cannot be used; the message says why, to follow its name. */
+/** The operator's expression is unusable; the message, which follows its name, says why. */
 export class PatternError extends Error {
   constructor(message: string) {
     super(message)
@@ -31,9 +31,9 @@ export class PatternError extends Error {
   }
 }
 
-/** Longer expressions are lists of names, for which there are allowlists. */
+/** A longer expression is a list of names, for which allowlists exist. */
 const MAX_SOURCE_LENGTH = 2048
-/** Compiled instructions; 2000 take about 150 µs for each character at the worst. */
+/** Compiled instructions; 2000 take at most about 150 µs a character. */
 const MAX_SIZE = 2000
 
 /** @throws PatternError */
@@ -49,13 +49,16 @@ function compile(source: string): RE2JS {
   try {
     return RE2JS.compile(fromPython(source))
   } catch (error) {
-    // The engine's own sentence: "error parsing regexp: invalid or unsupported Perl syntax: `(?=`".
+    // Cuts the engine's prefix: "error parsing regexp: invalid or unsupported Perl syntax: `(?=`".
     const reason = (error as Error).message.replace(/^error parsing regexp: /, '')
     throw new PatternError(`is not a regular expression of this server (RE2 syntax): ${reason}`)
   }
 }
 
-/** An escaped pair, a character class, or the two spellings; pairs and classes are passed over as they stand. */
+/**
+ * An escaped pair, a character class, or one of the two spellings. Pairs and classes stay as they
+ * are.
+ */
 const PYTHON = /\\Z|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{,(?=\d+\})/gs
 
 function fromPython(source: string): string {

@@ -1,4 +1,7 @@
-/** Revocation reasons (RFC 5280 §5.3.1) and which of them an ACME client may give (docs/decisions/revocation.md). */
+/**
+ * Revocation reasons (RFC 5280 §5.3.1), and those that an ACME client may give
+ * (docs/decisions/revocation.md).
+ */
 
 import { Problem } from '../shared/protocol/problem.ts'
 

@@ -41,7 +41,7 @@ export interface ExpiryStore {
 /** Rows a statement, which takes milliseconds and locks rows for as long. */
 const PAGE_SIZE = 1000
 
-/** Longest time from a row's key to its commit; bounds the duration of statements. */
+/** A row is committed at most this long after its key was made. */
 const COMMIT_DELAY_MS = 5_000
 
 const expireStatement = (name: string, table: string, isAlive: string, mark: string): Statement => ({
