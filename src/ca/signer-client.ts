@@ -53,7 +53,10 @@ export interface SignerClientOptions {
   handshakeTimeoutMs?: number
   /** First and longest pause between attempts to connect; it doubles in between. */
   backoffMs?: { first: number; longest: number }
-  /** After every handshake, with what `describe` said. Throwing rejects the daemon and closes the connection. */
+  /**
+   * Called after every handshake with the answer to `describe`. Throwing rejects the daemon and
+   * closes the connection.
+   */
   onConnect?(description: SignerDescription): void
   /** Called for a lost connection, and for every failed attempt to connect. */
   onDisconnect?(reason: Error): void
@@ -89,7 +92,7 @@ export class SignerClient {
   #reader = new FrameReader(0)
   #nonces: { server: Buffer; client: Buffer } = { server: Buffer.alloc(0), client: Buffer.alloc(0) }
   #lastId = 0
-  /** By id; insertion order is the order of sending. */
+  /** Keyed by id; insertion order is the order of sending. */
   readonly #pending = new Map<number, Pending>()
   #out: Buffer[] = []
   #failedAttempts = 0
@@ -110,7 +113,7 @@ export class SignerClient {
     this.#connect()
   }
 
-  /** What `describe` says now. @throws like `call` */
+  /** The daemon's current answer to `describe`. @throws like `call` */
   async describe(timeoutMs: number): Promise<SignerDescription> {
     const { meta, payload } = await this.call('describe', {}, { timeoutMs })
     return readDescription(meta, payload)

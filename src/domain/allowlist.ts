@@ -50,7 +50,7 @@ function maskOf(index: number, prefix: number): number {
   return (0xff00 >> ones) & 0xff
 }
 
-/** @returns the normal form, or the reason for a refusal as the end of a sentence that starts with the text. */
+/** @returns the normal form, or a reason for refusal that continues a sentence begun by the text */
 export function normalizeAllowedIdentifier(type: IdentifierType, text: string): NormalForm {
   const value = text.trim()
   if (type === 'dns') return normalizeDnsName(value)

@@ -1,4 +1,7 @@
-/** Life cycles of authorizations and of their challenges (RFC 8555 §7.1.6). Pure: no clock, no database. */
+/**
+ * Life cycles of authorizations and their challenges (RFC 8555 §7.1.6). Pure: no clock, no
+ * database.
+ */
 
 import { keysOf } from '../shared/lib/keys.ts'
 

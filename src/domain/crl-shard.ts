@@ -11,7 +11,10 @@ export function shardOf(serialNumber: Buffer, shards: number): number {
   return serialNumber.readUInt16BE(serialNumber.length - 2) % shards
 }
 
-/** Last part of the path of a list: `default` for a complete one, `default/16-3` for the fourth of sixteen. */
+/**
+ * Last part of a list's path: `default` for a complete one, `default/16-3` for the fourth of
+ * sixteen.
+ */
 export function crlName(issuerId: string, { shards, shard }: { shards: number; shard: number }): string {
   // The name contains the count, so that certificates keep their list when the count changes.
   return shards === 1 ? issuerId : `${issuerId}/${shards}-${shard}`

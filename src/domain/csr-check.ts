@@ -34,7 +34,10 @@ export function checkCsr(csr: Csr, identifiers: readonly Identifier[], accountSp
   if (!verifyCsrSignature(csr)) throw badCsr('the signature of the CSR does not verify with its own key')
 }
 
-/** RFC 8555 §7.4: exactly the order's identifiers, in the SAN or as common names that the SAN repeats or could hold. */
+/**
+ * The names are exactly the order's (RFC 8555 §7.4): in the SAN, or as common names that could
+ * stand there.
+ */
 function checkNames(csr: Csr, identifiers: readonly Identifier[]): void {
   if (csr.otherSanTypes.length > 0)
     throw badCsr(

@@ -14,7 +14,10 @@ import type { Spki } from '../shared/pki/spki.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import { compileLinearPattern, type LinearPattern, PatternError } from './linear-pattern.ts'
 
-/** `profile_data`, checked and compiled. Minimum and maximum are absent where −1 stood: no limit. */
+/**
+ * `profile_data`, checked and compiled. A minimum or maximum of −1 means no limit, and is absent
+ * here.
+ */
 export interface CsrProfile {
   /** Key type label → minimum size in bits; 0 is no minimum. */
   authorizedKeys?: ReadonlyMap<string, number>

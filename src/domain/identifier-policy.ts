@@ -101,7 +101,10 @@ function checkIdentifier(
   )
 }
 
-/** In canonical text: "this network", multicast, limited broadcast; `::` and multicast. As in workers/address-policy.ts. */
+/**
+ * Addresses of no host, in canonical text: "this network", multicast, limited broadcast, `::`. As
+ * in workers/address-policy.ts.
+ */
 const NEVER_A_TARGET = /^(?:0|22[4-9]|23[0-9])\.|^255\.255\.255\.255$|^::$|^ff[0-9a-f]{2}:/
 
 function checkNames(identifier: Identifier, policy: IdentifierPolicy): Verdict | undefined {

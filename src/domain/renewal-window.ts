@@ -69,8 +69,8 @@ export function renewalRetryAfter({ start }: RenewalWindow, now: Date): number {
 }
 
 /**
- * The window of advice to renew now. Without an end it is wholly past, so that even a client whose
- * clock is an hour slow renews at its next look. With an end, clients spread until then.
+ * The window of advice to renew now; with an end, clients spread until then. Without one it is
+ * wholly past, so that even clients with slow clocks (one hour) renew at once.
  */
 export function advisedWindow(now: Date, end: Date | undefined): RenewalWindow {
   if (end) return { start: now, end }

@@ -25,7 +25,10 @@ export function revocationReasonName(reason: number): string {
   return REASON_NAMES[reason] ?? String(reason)
 }
 
-/** unspecified, keyCompromise, affiliationChanged, superseded, cessationOfOperation, privilegeWithdrawn */
+/**
+ * unspecified, keyCompromise, affiliationChanged, superseded, cessationOfOperation,
+ * privilegeWithdrawn
+ */
 const ACCEPTED: readonly number[] = [0, KEY_COMPROMISE, 3, 4, 5, 9]
 
 /** @throws Problem badRevocationReason */

@@ -29,7 +29,7 @@ export interface ValidationRecord {
   result: 'success' | 'retry' | 'failure'
   problem?: ProblemType
   detail?: string
-  /** What the CAA records said, where they were looked up (workers/job.ts). */
+  /** Result of the CAA records, where they were looked up (workers/job.ts). */
   caa?: 'permitted' | 'excepted' | 'forbidden' | 'failed'
   /** How long the proof is valid, where its content bounds it. */
   validForSeconds?: number

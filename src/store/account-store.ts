@@ -30,7 +30,10 @@ export interface NewAccount {
 export interface AccountStore {
   find: Batched<string, Account | undefined>
   findByThumbprint: Batched<string, Account | undefined>
-  /** The account of this key, made if there was none (RFC 8555 §7.3.1): `created` is true for exactly one caller. */
+  /**
+   * The account of this key, made if there was none (RFC 8555 §7.3.1). `created` is true for
+   * exactly one caller.
+   */
   create(account: NewAccount): Promise<{ created: boolean; account: Account }>
   /** Undefined when the account is not valid any more. */
   updateContacts(requester: Requester, contacts: readonly string[]): Promise<Account | undefined>
@@ -38,9 +41,15 @@ export interface AccountStore {
   agreeToTerms(accountId: string, version: string): Promise<Account | undefined>
   /** Records it for every valid account that lacks this version. @returns how many */
   agreeAllToTerms(version: string): Promise<number>
-  /** Valid → deactivated, with its authorizations that are valid or being validated; undefined when it was not valid. */
+  /**
+   * Valid → deactivated, with its valid or validating authorizations; undefined when it was not
+   * valid.
+   */
   deactivate(requester: Requester): Promise<Account | undefined>
-  /** Undefined when the account is not valid or its key changed meanwhile; `taken` is the account that has the new key. */
+  /**
+   * Undefined when the account is not valid or its key has changed. `taken` is the account that has
+   * the new key.
+   */
   changeKey(
     requester: Requester,
     key: { jwk: string; thumbprint: string },

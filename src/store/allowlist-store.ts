@@ -12,7 +12,7 @@ export interface NewAllowedIdentifier extends AllowedIdentifier {
 }
 
 export interface AllowlistStore {
-  /** By account. */
+  /** Keyed by account id. */
   find: Batched<string, Allowlist>
   /**
    * Identifiers copied from a credential become the account's own. False when there is no such
@@ -21,7 +21,7 @@ export interface AllowlistStore {
   allow(accountId: string, identifiers: readonly NewAllowedIdentifier[]): Promise<boolean>
   /** @returns the identifiers that had been allowed */
   disallow(accountId: string, identifiers: Allowlist): Promise<AllowedIdentifier[]>
-  /** To the credential and the accounts registered with it. False when there is no such credential. */
+  /** Allows them to the credential and its accounts. False when there is no such credential. */
   allowToCredential(credentialId: string, identifiers: readonly NewAllowedIdentifier[]): Promise<boolean>
   findOfCredential(credentialId: string): Promise<Allowlist>
 }

@@ -7,7 +7,7 @@
 
 import type { Approval } from '../domain/approval.ts'
 
-/** What was approved, for the log. */
+/** Describes an approval for the log. */
 export interface Approved {
   by: 'pre-approval' | 'auto_accept'
   /** Key id of the credential, and its network that contains the client's address. */
@@ -29,7 +29,10 @@ export function approvedBy(
   return { by: approval.record.type, identifiers, ...(kid && { kid }), ...(network && { network }) }
 }
 
-/** Rows (ord, id, kid, network) of the credentials that approve. @param requests has ord, account_id and address */
+/**
+ * Rows (ord, id, kid, network) of the approving credentials.
+ * @param requests has ord, account_id and address
+ */
 export const approversOf = (requests: string): string => `
       SELECT i.ord, c.id, c.kid,
              (SELECT n FROM unnest(c.preapproved_networks) n WHERE i.address <<= n ORDER BY masklen(n) DESC LIMIT 1) AS network

@@ -7,7 +7,7 @@ import type { IdentifierType } from '../shared/protocol/identifier.ts'
 import { authorization } from './status-sql.ts'
 
 /**
- * Of the table as `z`. An authorization past its expiry reads as expired, even before its row does.
+ * Status in table `z`. An authorization past its expiry reads as expired, even before its row does.
  */
 export const STATUS_NOW = `CASE WHEN z.status ${authorization.allows('expire')} AND z.expires_at <= now() THEN ${authorization.after('expire')} ELSE z.status END`
 
@@ -27,7 +27,7 @@ export const reusableAuthorization = (columns: string, condition: string) => `
                  AND ${condition}
                ORDER BY r.expires_at DESC LIMIT 1`
 
-/** Of the table as `z`. */
+/** Columns of table `z`. */
 export const COLUMNS = `z.id, z.account_id, z.identifier_type, z.identifier_value, z.wildcard, z.expires_at, z.token, z.offered,
            z.attempts, ${STATUS_NOW} AS status`
 

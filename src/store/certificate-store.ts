@@ -20,7 +20,10 @@ export interface Revocation {
 export interface CertificateStore {
   find: Batched<{ requester: Requester; certificateId: string }, Certificate | StaleAccount | undefined>
   findBySerial(serialNumber: Buffer): Promise<Certificate | undefined>
-  /** Whether the account holds a valid authorization for each of the names (RFC 8555 §7.6); wildcards as `*.x`. */
+  /**
+   * Whether the account has a valid authorization for every name (RFC 8555 §7.6); wildcards as
+   * `*.x`.
+   */
   isAuthorizedForAll(accountId: string, names: readonly string[]): Promise<boolean>
   /** False when it was revoked already. */
   revoke(revocation: Revocation): Promise<boolean | StaleAccount>
@@ -93,7 +96,7 @@ const FIND_ISSUER: Statement = {
   text: "SELECT chain FROM issuers WHERE fingerprint = decode($1, 'hex')",
 }
 
-/** Of every issuer that has signed something here. */
+/** Certificates of all issuers that have signed here. */
 export const ISSUER_CERTIFICATES: Statement = {
   name: 'issuer-certificates',
   text: 'SELECT fingerprint, certificate FROM issuers',

@@ -33,8 +33,8 @@ export interface AttemptResult {
    */
   instanceId: number
   /**
-   * Set when the attempt ran before a claim, with this account key. It counts if nobody has claimed
-   * or tried since and the account has that key, or under a claim made with it.
+   * Set when the attempt ran before any claim, with this account key. It counts if the challenge is
+   * untouched and the account has that key, or under a claim made with it.
    */
   unclaimed?: { thumbprint: string }
   /**
@@ -48,16 +48,19 @@ export interface AttemptResult {
   evidence?: ValidationRecord
 }
 
-/** Nobody's claim: released by an instance that stopped, or left for the challenge worker. Instance ids are positive. */
+/**
+ * A claim without an instance: released by one that stopped, or left for the challenge worker.
+ * Instance ids are positive.
+ */
 export const NOBODY = 0
 
 /** A challenge that this instance has just taken over, with all that an attempt needs. */
 export interface AdoptedChallenge {
   authorization: Authorization
   type: ChallengeType
-  /** Of the account key that triggered it. */
+  /** Thumbprint of the account key that triggered it. */
   thumbprint: string
-  /** Of the account's other keys, oldest first. */
+  /** Thumbprints of the account's other keys, oldest first. */
   formerThumbprints: readonly string[]
 }
 
@@ -84,14 +87,14 @@ export interface ChallengeStore {
    * decided, expired or deactivated, or another instance took the claim.
    */
   recordAttempt: Batched<AttemptResult, boolean>
-  /** Makes this instance's claim fresh; false when it has none any more, or nothing is left to validate. */
+  /** Renews this instance's claim; false when the claim is lost, or nothing is left to validate. */
   renew: Batched<{ authorizationId: string; instanceId: number }, boolean>
   /**
    * Gives up this instance's claims: processing challenges are pending until a client triggers or
    * an instance adopts them. @returns how many authorizations
    */
   release(instanceId: number): Promise<number>
-  /** Claims challenges of instances that are gone, and those that are nobody's. The limit counts authorizations. */
+  /** Claims challenges of dead instances, and unclaimed ones. The limit counts authorizations. */
   adopt(instanceId: number, rules: AdoptionRules): Promise<AdoptedChallenge[]>
   /**
    * Triggered challenges under this instance's claim that was not renewed in time, oldest first.
@@ -186,7 +189,7 @@ const movedAttempts = (event: EventOf<typeof CHALLENGE>) => `(
                                             THEN attempt || '{"status": "${statusAfter(CHALLENGE, event)}"}' ELSE attempt END)
            FROM jsonb_each(z.attempts) AS t (type, attempt))`
 
-/** Challenges of a lost claim are pending or processing; with an owner again they are processing. */
+/** Challenges of a lost claim are pending or processing; a new claim makes them processing. */
 const CLAIM = `validating_by = $1, validating_since = now(), attempts = ${movedAttempts('claim')}`
 
 /** Instances alive are those that hold their presence lock (instance-presence.ts). */

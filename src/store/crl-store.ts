@@ -109,7 +109,7 @@ const REQUEST_KEY = 'crl_rebuild'
 
 const STATE: Statement = {
   name: 'crl-state',
-  // crls_pkey, crl_changes_pkey (at most 16 rows for each certificate of the issuer), server_settings_pkey
+  // crls_pkey, crl_changes_pkey (at most 16 rows an issuer certificate), server_settings_pkey
   text: `
     SELECT c.*, x.changes::double precision AS current_changes, now() AS now,
            coalesce((SELECT updated_at > c.started_at FROM server_settings WHERE key = '${REQUEST_KEY}'), false) AS requested

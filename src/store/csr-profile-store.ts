@@ -40,13 +40,13 @@ export interface IssuanceHistory {
 }
 
 export interface CsrProfileStore {
-  /** By id. */
+  /** Keyed by profile id. */
   find: Batched<string, CsrProfileRecord | undefined>
   historyOf: Batched<IssuanceHistoryQuery, IssuanceHistory>
   /** False when the name is taken. */
   create(profile: NewCsrProfile): Promise<boolean>
   findByName(name: string): Promise<CsrProfileRecord | undefined>
-  /** By name. */
+  /** Sorted by name. */
   list(): Promise<(CsrProfileRecord & { accounts: number; credentials: number })[]>
   /** Replaces the account's profile; false when there is no such account. */
   assignToAccount(profileId: string, accountId: string): Promise<boolean>

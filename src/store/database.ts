@@ -1,7 +1,8 @@
 /**
- * PostgreSQL for the ACME path: a small pool of `pg` connections, named prepared statements, batches.
+ * PostgreSQL for the ACME path: a small pool of `pg` connections, named prepared statements,
+ * batches.
  *
- * `pg` and not slonik here: one indexed read costs 100 µs of client CPU through pg and 260 µs through slonik.
+ * Uses `pg` because an indexed read costs 100 µs of client CPU; through slonik it costs 260 µs.
  */
 
 import type { PoolNumbers } from '../domain/pool-pressure.ts'
@@ -38,7 +39,9 @@ export interface Database {
   query<Row>(statement: Statement, values: readonly unknown[]): Promise<Row[]>
   /** For the statements of batches (pipeline.ts). */
   pipeline: Pipeline
-  /** Statements of one transaction on one connection. No network call but the database's may happen inside. */
+  /**
+   * Runs statements in one transaction on one connection. `run` must not make other network calls.
+   */
   transaction<T>(run: (tx: Pick<Database, 'query'>) => Promise<T>): Promise<T>
   /**
    * The pool as the pressure guard sees it: a connection busy for less than `STUCK_MS` counts as
@@ -48,13 +51,14 @@ export interface Database {
   close(): Promise<void>
 }
 
-/** A hundred times what a batch takes; a busy machine or a checkpoint of the database stays below it. */
+/**
+ * A hundred times what a batch takes. A busy machine or a checkpoint of the database stays below.
+ */
 export const STUCK_MS = 1_000
 
 /**
- * A plan made on empty tables goes on scanning them: with 20,000 orders it took half of
- * PostgreSQL's CPU. Generic plans avoid planning at every execution, which costs several times the
- * execution itself.
+ * A plan made on empty tables keeps scanning them: with 20,000 orders it took half of PostgreSQL's
+ * CPU. Generic plans avoid planning at every execution, which costs several times the execution.
  */
 const KEYED_PLANS =
   '-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c plan_cache_mode=force_generic_plan'
@@ -132,7 +136,7 @@ export function openDatabase(settings: DatabaseSettings, onError: (error: Error)
   }
 }
 
-/** Options of a single connection, for the few places that need one of their own (locks, migration). */
+/** Options of a single connection, for locks and migrations, which need their own. */
 export function connectionOptions(settings: DatabaseSettings): pg.ClientConfig {
   return {
     host: settings.host,
@@ -174,7 +178,7 @@ export function isUnavailable(error: unknown): boolean {
 
 /** Bounds one statement to a few milliseconds; 128 keeps arrays small and commits rare. */
 const MAX_BATCH = 128
-/** Waiting commands of one kind; at 10,000 commands a second this is a fifth of a second of work. */
+/** Waiting commands of one kind: a fifth of a second of work at 10,000 commands a second. */
 const MAX_WAITING = 2048
 /**
  * Waiting commands of one row, which run one after the other; no client needs more than a few.

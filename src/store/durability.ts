@@ -1,5 +1,5 @@
 /**
- * Makes commits wait for the disk: a certificate, revocation or account told to a client must
+ * Makes commits wait for the disk: certificates, revocations and accounts that clients know of must
  * survive a crash.
  *
  * Under `synchronous_commit = off` PostgreSQL answers before the disk has the commit. Each new

@@ -64,7 +64,7 @@ export interface EabRevocation {
 }
 
 export interface EabStore {
-  /** By kid. */
+  /** Keyed by kid. */
   findForVerification: Batched<string, EabVerification | undefined>
   /**
    * Makes the account, marks the credential used, and copies its grants to the account, in one
@@ -153,8 +153,9 @@ const REVOKE: Statement = {
 
 const REVOKE_ACCOUNTS: Statement = {
   name: 'eab-revoke-accounts',
-  // accounts_eab_credential. Authorizations: the valid ones through authorizations_reusable, the pending ones through
-  // the account's open orders; a pending pre-authorization keeps its status, as nothing but the account reaches it.
+  // accounts_eab_credential; authorizations_reusable for valid authorizations, the open orders for
+  // pending ones. A pending pre-authorization keeps its status, because only the account reaches
+  // it.
   text: `
     WITH linked AS (
       SELECT id FROM accounts WHERE eab_credential_id = $1 AND status ${account.allows('revoke')} FOR UPDATE

@@ -101,7 +101,10 @@ export const MAX_COUNTED = 100_000
 export const MAX_STATUSES_COUNTED = 1_000
 
 export interface InspectStore {
-  /** With its authorizations in the order of its identifiers; their statuses have expiry applied. */
+  /**
+   * Includes its authorizations in the order of its identifiers, their statuses with expiry
+   * applied.
+   */
   findOrder(
     id: string,
   ): Promise<{ order: InspectedOrder; authorizations: readonly InspectedAuthorization[] } | undefined>
@@ -109,7 +112,10 @@ export interface InspectStore {
   /** @param serialNumber lower-case hex without leading zero octets. */
   findCertificateBySerial(serialNumber: string): Promise<InspectedCertificate | undefined>
   findAccount(id: string): Promise<InspectedAccount | undefined>
-  /** Orders of an account, up to MAX_COUNTED, and the newest MAX_STATUSES_COUNTED of them by derived status. */
+  /**
+   * Counts an account's orders up to MAX_COUNTED, and its newest MAX_STATUSES_COUNTED by derived
+   * status.
+   */
   countOrders(accountId: string): Promise<{ orders: number; newest: readonly z.infer<typeof StatusCount>[] }>
 }
 

@@ -1,5 +1,6 @@
 /**
- * SQL of issuance: the intent before the signature, the certificate after it (ARCHITECTURE.md, life of an issuance).
+ * SQL of issuance: the intent before the signature, the certificate after it (ARCHITECTURE.md, life
+ * of an issuance).
  */
 
 import type { Batched } from '../shared/lib/batcher.ts'
@@ -8,7 +9,7 @@ import type { Requester } from './account-store.ts'
 import { batched, type Database, type Statement } from './database.ts'
 import { account, authorization, order, quoted } from './status-sql.ts'
 
-/** What is about to be signed. */
+/** A certificate about to be signed. */
 export interface IssuanceIntent {
   certificateId: string
   /** Undefined for a certificate that the service issues to itself. */
@@ -17,7 +18,7 @@ export interface IssuanceIntent {
   issuerId: string
   issuerFingerprint: Buffer
   tbs: Buffer
-  /** Of the key to be certified, which must not be on the blocked list. */
+  /** SHA-256 of the key to be certified, which must not be blocked. */
   spkiSha256: Buffer
   instanceId: number
   /** Whether the client has left; an intent that has not begun by then is dropped. */
@@ -50,15 +51,21 @@ export interface IssuedCertificate {
 
 export interface IssuanceStore {
   /**
-   * Order ready → processing and its intent, committed together. False when the order is not ready (any more), its
-   * account is not valid or has another CSR profile, another finalize won, or the key is blocked.
+   * Order ready → processing and its intent, in one commit. False when the order is not ready, its
+   * account not valid or under another CSR profile, or the key blocked.
    */
   begin: Batched<IssuanceIntent, boolean>
   /** SHA-256 of the key that an order is being or was issued for; undefined before. */
   findKey(orderId: string): Promise<Buffer | undefined>
-  /** Certificate row, order processing → valid, intent gone. False when another instance has completed the intent. */
+  /**
+   * Certificate row, order processing → valid, intent deleted, in one commit. False when another
+   * instance has completed it.
+   */
   complete: Batched<IssuedCertificate, boolean>
-  /** Order processing → invalid with this error, intent gone. False when it was completed meanwhile. */
+  /**
+   * Order processing → invalid with this error, intent deleted. False when it was completed
+   * meanwhile.
+   */
   fail(certificateId: string, error: ProblemDocument): Promise<boolean>
   /**
    * Takes over intents of dead instances, own ones older than `ownOlderThanSeconds`, and others
@@ -81,8 +88,9 @@ const GIVEN_INTENTS = `
 
 const BEGIN: Statement = {
   name: 'issuance-begin',
-  // accounts_pkey, orders_pkey or orders_account (both columns), authorizations_pkey for each identifier,
-  // account_csr_profiles_pkey, blocked_keys_pkey, order_claims_pkey; one update, one delete, one insert.
+  // accounts_pkey, orders_pkey or orders_account (both columns), authorizations_pkey for each
+  // identifier, account_csr_profiles_pkey, blocked_keys_pkey, order_claims_pkey. One update, one
+  // delete, one insert.
   text: `
     WITH moved AS (
       UPDATE orders o SET status = ${order.after('finalize')}

@@ -1,4 +1,7 @@
-/** Schema migrations: numbered plain SQL files, forward only, one transaction each, the version row first. */
+/**
+ * Schema migrations: numbered SQL files, forward only, each in one transaction, the version row
+ * first.
+ */
 
 import { readdir, readFile } from 'node:fs/promises'
 import path from 'node:path'

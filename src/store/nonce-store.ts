@@ -23,7 +23,7 @@ export interface NonceEpoch {
 
 export interface Redemption {
   epochId: number
-  /** Of the nonce, in tenths of a second since the epoch was made. */
+  /** Tenths of a second from the epoch to the nonce. */
   tick: number
   counter: number
 }
@@ -38,7 +38,10 @@ export interface NonceStore {
    * redemptions.
    */
   redeem: Batched<Redemption, boolean>
-  /** Makes an epoch when there is none, or the newest is older than `lifeSeconds`. @returns whether it did */
+  /**
+   * Makes an epoch unless the newest is intact and younger than `lifeSeconds`. @returns whether it
+   * did
+   */
   renew(makeKey: () => Buffer, lifeSeconds: number): Promise<boolean>
   /**
    * Empties the tables of epochs whose successor has been active for `expirySeconds`. @returns how

@@ -78,8 +78,8 @@ export interface OrderPage {
 
 const FIND: Statement = {
   name: 'order-find',
-  // accounts_pkey, orders_pkey, authorizations_pkey while the order is open, account_csr_profiles_pkey. The time of the CAA
-  // checks costs a microsecond an authorization.
+  // accounts_pkey, orders_pkey, authorizations_pkey while the order is open,
+  // account_csr_profiles_pkey. The time of the CAA checks costs a microsecond an authorization.
   text: `
     SELECT i.ord::integer, a.id IS NULL AS stale, o.id, o.account_id, o.status, o.identifiers, o.authorization_ids,
            o.profile, o.not_before, o.not_after, o.expires_at, o.error, o.certificate_id, o.replaces, o.is_exempt, z.statuses,
@@ -154,7 +154,7 @@ interface Claiming extends NewOrder {
   requestKey: string
 }
 
-/** What a batch says about one command: its own order, the id of the equal one, or why there is none. */
+/** Result of one command: its own order, the id of the equal one, or why there is none. */
 type Created = MadeOrder | { equal: string } | StaleAccount | typeof ALREADY_REPLACED
 
 type CreateResult = MadeOrder | StaleAccount | typeof ALREADY_REPLACED
@@ -176,7 +176,7 @@ export function createOrderStore(db: Database): OrderStore {
         const claims = new Map(rows.map((row) => [row.claim_key, row]))
         return commands.map((command) => created(command, claims.get(claimKeyOf(command))))
       },
-      // Commands with one claim go one after the other: a statement can insert or update a row only once.
+      // Commands with one claim run one after the other: a statement may write a row only once.
       { keyOf: claimKeyOf },
     )
   const make = {
@@ -286,10 +286,7 @@ function approvalParameters(commands: readonly Claiming[]): unknown[] {
 interface CreatedRow extends ApproverRow {
   claim_key: string
   order_id: string
-  /**
-   * Of the order that holds the claim; differs from the command's only where a certificate is
-   * replaced.
-   */
+  /** Key of the order that holds the claim; differs from the command's only for replacements. */
   request_key: string
   ids: string[] | null
   ready: boolean | null

@@ -12,7 +12,10 @@ import pg from './pg.ts'
 import { createGroup, type Statement, type Wanted } from './statement-group.ts'
 
 export interface Pipeline {
-  /** Rows of one statement, whose parameters all say their types (`$1::uuid[]`). Settles after the commit. */
+  /**
+   * Rows of one statement, each of whose parameters has a type (`$1::uuid[]`). Settles after the
+   * commit.
+   */
   run<Row>(statement: Statement, values: readonly unknown[]): Promise<Row[]>
   /**
    * Calls `start` once, when the next group is assembled. Statements it runs before it returns join

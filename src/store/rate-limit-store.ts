@@ -27,7 +27,7 @@ export interface RateLimitStore {
 const CHARGE: Statement = {
   name: 'rate-limit-charge',
   // rate_limits_pkey, one row each, sorted so that statements cannot deadlock. The clock is the
-  // database's, because instances differ. In DO UPDATE, `EXCLUDED.tat` less its charge is `now`.
+  // database's, because instances differ; in DO UPDATE it is `EXCLUDED.tat` less its charge.
   text: `
     WITH k AS (
       SELECT i.*, least(wanted, tolerance / step + 1)::integer AS most, clock.now

@@ -95,7 +95,7 @@ const EPOCH_MS = Date.UTC(2000, 0, 1)
 
 function writeInstant(to: WireWriter, value: unknown): void {
   const ms = (value as Date).getTime() - EPOCH_MS
-  // From 2285 on, microseconds are no exact numbers any more; a client may ask for any notAfter.
+  // Microseconds after 2285 exceed exact numbers, and a client may request any notAfter.
   if (Number.isSafeInteger(ms * 1000)) writeInt64(to, ms * 1000)
   else if (Number.isNaN(ms)) throw new UnfitValue('not a time')
   else {
