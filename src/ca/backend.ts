@@ -65,8 +65,8 @@ export interface CaBackend {
    */
   signCertificate(issuerId: string, tbs: Buffer, options: SignOptions): Promise<Buffer>
   /**
-   * Signs one TBSCertList (RFC 5280 §5.1.2) and returns the signature value, verified.
-   * @throws CaError; whatever the reason, the number of the list may be used up
+   * Signs one TBSCertList (RFC 5280 §5.1.2) and returns the verified signature value.
+   * @throws CaError; even then the number of the list may be used up
    */
   signCrl(issuerId: string, tbs: StreamedTbs, options: SignOptions): Promise<Buffer>
   /** Makes one real signature over test data with every issuer key. @throws CaError */

@@ -1,5 +1,5 @@
 /**
- * Circuit breaker: after several failures in a row the other side is left alone for a while, then one call tries it again.
+ * Circuit breaker: several failures in a row stop all calls for a while; then one call tests again.
  *
  * | state     | a call           | it succeeds | it fails                    |
  * | --------- | ---------------- | ----------- | --------------------------- |
@@ -7,7 +7,7 @@
  * | open      | is refused       |             |                             |
  * | half-open | one is made, the others are refused | closed | open     |
  *
- * Pure but for the clock that it is given.
+ * Pure, apart from the clock it is given.
  */
 
 export interface CircuitBreakerSettings {

@@ -96,7 +96,7 @@ function withoutUndefined(profile: { [K in keyof CsrProfile]: CsrProfile[K] | un
 
 const domain = (text: string) => text.toLowerCase().replace(/^\*\./, '').replace(/\.$/, '')
 
-/** The longest period that a Date can be moved by without a surprise. */
+/** Largest whole number in a profile; a Date can still be moved by so many days. */
 const MAX_WHOLE = 1_000_000
 
 /** Reads members of one object and collects their faults. An absent or null member is undefined. */
@@ -162,7 +162,7 @@ class ProfileReader {
   }
 }
 
-/** Whether the profile asks what was issued before. */
+/** Whether the profile needs the issuance history. */
 export function asksForHistory({ reuseKey, renewalWindowDays }: CsrProfile): boolean {
   return !reuseKey || renewalWindowDays > 0
 }

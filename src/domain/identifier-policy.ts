@@ -41,7 +41,7 @@ export interface RequestedIdentifier {
 /**
  * Normalises and checks the identifiers of a request.
  * @param allowlist of the account, where `enforce_account_allowlist` is set
- * @throws Problem with the type of a single refusal, or `compound` with a subproblem for each
+ * @throws Problem with a single refusal's type, or `compound` with a subproblem for each
  */
 export function checkIdentifiers(
   requested: readonly RequestedIdentifier[],

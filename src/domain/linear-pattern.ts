@@ -1,16 +1,16 @@
 /**
- * Regular expressions that an operator writes and strangers' values run through: RE2 syntax, matched in time linear in
- * the value, whatever the expression. The only file that knows the engine.
+ * Regular expressions of operators for values of clients: RE2 syntax, matched in linear time. No other
+ * file uses the engine.
  *
  * CSR profiles were written for Python's `re`, and most expressions mean the same here. What differs:
- * - lookahead, lookbehind, backreferences, conditionals, atomic groups, possessive quantifiers and the flags `x`, `a`,
- *   `u` and `L` do not exist; an expression that has them is refused when the profile is stored;
+ * - lookaround, backreferences, conditionals, atomic groups, possessive quantifiers and the flags `x`,
+ *   `a`, `u` and `L` do not exist; a profile with such an expression is refused when it is stored;
  * - `\d`, `\w`, `\s` and `\b` are about ASCII only;
  * - a counted repetition goes up to 1000, and nested ones may not multiply beyond that;
  * - `[[:alpha:]]` is a POSIX class, and `\pL` and `\p{Greek}` are Unicode classes;
  * - `\uXXXX` is written `\x{XXXX}`.
- * Two spellings of Python are rewritten, because here they would be refused or mean something else: `\Z` (end of the
- * value) and `{,n}` (up to n).
+ * Two spellings of Python are rewritten, because RE2 refuses them or reads them differently: `\Z` (end
+ * of the value) and `{,n}` (up to n).
  */
 
 import { RE2JS } from 're2js'

@@ -18,10 +18,9 @@ export interface OrderRequestFacts {
 }
 
 /**
- * A key in the form of a UUID that equal requests share. The order of identifiers does not matter.
- *
- * It is 128 bits of SHA-256 over a text that begins with the account. So a collision could only
- * return another order of the same account.
+ * A key in the form of a UUID that equal requests share; the order of identifiers does not matter.
+ * It hashes the account first (128 bits of SHA-256), so a collision could only return another order
+ * of the same account.
  */
 export function orderRequestKey(request: OrderRequestFacts): string {
   const names = request.identifiers.map(({ type, value }) => `${type}:${value}`).sort()

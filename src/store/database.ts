@@ -65,7 +65,7 @@ const KEYED_PLANS =
 /** wire-values.ts reads bytea in hexadecimal; this overrides the setting of the role. */
 const OUTPUT = '-c bytea_output=hex'
 
-/** bytea and the other types come back as pg parses them; bigint is not used in rows. */
+/** Values are parsed as by pg; rows contain no bigint. */
 export function openDatabase(settings: DatabaseSettings, onError: (error: Error) => void): Database {
   const pool = new pg.Pool({
     ...connectionOptions(settings),

@@ -80,7 +80,7 @@ export interface IssuanceStore {
   ): Promise<PendingIntent[]>
 }
 
-/** An intent's columns, as they are given. */
+/** Columns of an intent, in the order of the parameters. */
 const INTENT = `certificate_id, order_id, account_id, serial_number, issuer_id, issuer_fingerprint, tbs, spki_sha256, instance_id`
 const GIVEN_INTENTS = `
         unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::bytea[], $5::text[], $6::bytea[], $7::bytea[], $8::bytea[],

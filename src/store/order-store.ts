@@ -69,7 +69,7 @@ export interface OrderStore {
   list(requester: Requester, after: string | undefined, limit: number): Promise<OrderPage | StaleAccount>
 }
 
-/** A page may be short, or empty, and have a next one. */
+/** A page may be short or empty and still have a next one. */
 export interface OrderPage {
   ids: string[]
   /** The `after` of the next page; undefined at the end of the list. */

@@ -60,7 +60,7 @@ for (const [value, digit] of [...'0123456789abcdef'].entries()) HEX_DIGITS[digit
 for (const [i, digit] of [...'ABCDEF'].entries()) HEX_DIGITS[digit.charCodeAt(0)] = 10 + i
 
 const DASHES = new Set([8, 13, 18, 23])
-/** Where the 16 pairs of digits of a UUID stand. */
+/** Positions of the 16 pairs of digits in a UUID. */
 const PAIRS = Array.from({ length: 36 }, (_, i) => i)
   .filter((i) => !DASHES.has(i))
   .filter((_, i) => i % 2 === 0)
