@@ -1,16 +1,16 @@
 /**
- * Regular expressions of operators for values of clients: RE2 syntax, matched in linear time. No other
- * file uses the engine.
+ * Regular expressions of operators for values of clients: RE2 syntax, matched in linear time. No
+ * other file uses the engine.
  *
- * CSR profiles were written for Python's `re`, and most expressions mean the same here. What differs:
- * - lookaround, backreferences, conditionals, atomic groups, possessive quantifiers and the flags `x`,
- *   `a`, `u` and `L` do not exist; a profile with such an expression is refused when it is stored;
+ * CSR profiles were written for Python's `re`, and most expressions mean the same here. Differences:
+ * - lookaround, backreferences, conditionals, atomic groups, possessive quantifiers and the flags
+ *   `x`, `a`, `u` and `L` are missing; a profile that uses them is refused when it is stored;
  * - `\d`, `\w`, `\s` and `\b` are about ASCII only;
  * - a counted repetition goes up to 1000, and nested ones may not multiply beyond that;
  * - `[[:alpha:]]` is a POSIX class, and `\pL` and `\p{Greek}` are Unicode classes;
  * - `\uXXXX` is written `\x{XXXX}`.
- * Two spellings of Python are rewritten, because RE2 refuses them or reads them differently: `\Z` (end
- * of the value) and `{,n}` (up to n).
+ * Two spellings of Python are rewritten, because RE2 refuses them or reads them differently: `\Z`
+ * (end of the value) and `{,n}` (up to n).
  */
 
 import { RE2JS } from 're2js'
