@@ -181,7 +181,7 @@ const MAX_BATCH = 128
 /** Waiting commands of one kind: a fifth of a second of work at 10,000 commands a second. */
 const MAX_WAITING = 2048
 /**
- * Waiting commands of one row, which run one after the other; no client needs more than a few.
+ * Commands of one row, which run one after the other; no client needs more than a few.
  * Without it, 1,150 finalizes a second of one order filled `MAX_WAITING`, and every account was
  * refused.
  */
