@@ -1,5 +1,5 @@
 /**
- * Circuit breaker: after several failures in a row the other side is left alone for a while, then one call tries it again.
+ * Circuit breaker: several failures in a row stop all calls for a while; then one call tests again.
  *
  * | state     | a call           | it succeeds | it fails                    |
  * | --------- | ---------------- | ----------- | --------------------------- |
@@ -7,7 +7,7 @@
  * | open      | is refused       |             |                             |
  * | half-open | one is made, the others are refused | closed | open     |
  *
- * Pure but for the clock that it is given.
+ * Pure, apart from the clock it is given.
  */
 
 export interface CircuitBreakerSettings {
@@ -18,9 +18,9 @@ export interface CircuitBreakerSettings {
 }
 
 export interface CircuitBreaker {
-  /** Milliseconds until a call is worth making; 0 when one may be made now. Changes nothing. */
+  /** Milliseconds until a call makes sense; 0 when one may be made now. Changes nothing. */
   retryAfterMs(): number
-  /** Lets a call through, or not. One that was let through must be followed by `succeeded` or `failed`. */
+  /** Whether a call may be made. After true, the caller must report `succeeded` or `failed`. */
   admit(): boolean
   succeeded(): void
   failed(): void
@@ -44,7 +44,7 @@ export function createCircuitBreaker(
   function retryAfterMs(): number {
     if (openUntil === undefined) return 0
     const left = openUntil - nowMs()
-    // While one call tries, the others come back a little later.
+    // While one call tests the other side, the others wait a full recovery time.
     return left > 0 ? left : trying ? recoveryMs : 0
   }
 

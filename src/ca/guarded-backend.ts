@@ -1,14 +1,14 @@
 /**
  * A CA backend behind the operator's stop switch and a circuit breaker.
  *
- * Both refuse before anything is asked of the backend, and say so beforehand (`outage`), so that a finalize can be turned
- * away while its order is still ready. What was begun before stays with recovery.
+ * Both refuse before the backend is called. `outage` tells it in advance, so that a finalize is
+ * refused while its order is still ready. Recovery finishes issuances that began earlier.
  */
 
 import { type CaBackend, CaError, type CaOutage } from './backend.ts'
 import type { CircuitBreaker } from './circuit-breaker.ts'
 
-/** Clients of a stopped service look again this often. */
+/** Retry-After while the operator has stopped signing. */
 const STOPPED_RETRY_SECONDS = 60
 
 export function guardBackend(backend: CaBackend, breaker: CircuitBreaker, isStopped: () => boolean): CaBackend {
@@ -20,7 +20,7 @@ export function guardBackend(backend: CaBackend, breaker: CircuitBreaker, isStop
     return backend.outage()
   }
 
-  /** @param faultOfCaller what made the call fail, when it was not the backend */
+  /** @param faultOfCaller the error of the caller's own pieces, if that made the call fail */
   async function guarded<T>(call: () => Promise<T>, faultOfCaller?: () => { error: unknown } | undefined): Promise<T> {
     const refused = outage()
     if (refused || !breaker.admit())
@@ -31,7 +31,7 @@ export function guardBackend(backend: CaBackend, breaker: CircuitBreaker, isStop
       return result
     } catch (error) {
       const fault = faultOfCaller?.()
-      // A refusal is an answer: the backend is there.
+      // A refusal is an answer, so the backend is reachable.
       if (fault || (error instanceof CaError && !error.retryable)) breaker.succeeded()
       else breaker.failed()
       throw fault ? fault.error : error
@@ -43,7 +43,7 @@ export function guardBackend(backend: CaBackend, breaker: CircuitBreaker, isStop
     issuers: () => backend.issuers(),
     outage,
     signCertificate: (issuerId, tbs, options) => guarded(() => backend.signCertificate(issuerId, tbs, options)),
-    // What goes wrong where the pieces come from is the caller's, and says nothing about the backend.
+    // A failing source of pieces is the caller's fault and does not count against the backend.
     async signCrl(issuerId, tbs, options) {
       let fault: { error: unknown } | undefined
       const pieces = noting(tbs.pieces, (error) => {
@@ -54,7 +54,7 @@ export function guardBackend(backend: CaBackend, breaker: CircuitBreaker, isStop
         () => fault,
       )
     },
-    // What asks whether the backend is there must reach it, and what it learns counts.
+    // Bypasses the breaker, because this call tests the backend; success closes the breaker.
     async testSign(options) {
       if (isStopped()) throw new CaError('signing has been stopped by the operator', { retryable: true })
       const signed = await backend.testSign(options)

@@ -1,9 +1,10 @@
 /**
  * The CA backend over a signer daemon.
  *
- * Every signature is verified before the certificate is given out: a fault in the key's hardware, a wrong issuer and a
- * foreign daemon all end here. For P-256 that costs 93 µs, several times the rest of this side (15 to 25 µs); through
- * the thread pool it would cost as much CPU and a hop, so it stays in the calling thread.
+ * Every signature is verified before the certificate leaves. That catches faulty key hardware, a
+ * wrong issuer and a foreign daemon. Verifying P-256 costs 93 µs, several times the rest of this
+ * side (15 to 25 µs). It stays in the calling thread: the thread pool would cost as much CPU and a
+ * hop.
  */
 
 import { createPublicKey, createVerify, type KeyObject } from 'node:crypto'
@@ -18,11 +19,14 @@ export interface SignerBackendOptions extends Omit<SignerClientOptions, 'onConne
   onConnect?(facts: { version: string; issuers: readonly CaIssuer[] }): void
   /** The daemon has read its configuration again and has other issuers now. */
   onIssuersChanged?(issuers: readonly CaIssuer[]): void
-  /** It has an issuer that cannot be used here, such as one of a later release; those that were known stay. Once for each reason. */
+  /**
+   * The daemon has an issuer that is unusable here, such as one of a later release; the known ones
+   * stay. Called once for each reason.
+   */
   onIssuersRejected?(reason: Error): void
 }
 
-/** How soon an issuer that was added to a running daemon is used. */
+/** Interval at which a running daemon is asked for new issuers. */
 const DESCRIBE_EVERY_MS = 5_000
 
 interface KnownIssuer extends CaIssuer {
@@ -43,7 +47,7 @@ export function createSignerBackend(options: SignerBackendOptions): CaBackend {
 
   const refreshing = setInterval(() => {
     if (!client.connected) return
-    // Without an answer the issuers stay as they are; a connection that is gone describes them when it is back.
+    // Without an answer the issuers stay as they are; a new connection describes them again.
     client
       .describe(DESCRIBE_EVERY_MS)
       .then(adoptIssuers, () => undefined)
@@ -64,7 +68,7 @@ export function createSignerBackend(options: SignerBackendOptions): CaBackend {
     options.onIssuersRejected?.(reason)
   }
 
-  /** After a reply of the daemon its issuers are known, so a missing one was taken out since. */
+  /** A reply of the daemon implies that its issuers are known, so a missing one was removed. */
   function requireIssuer(id: string): KnownIssuer {
     const issuer = issuers.find((known) => known.id === id)
     if (issuer) return issuer
@@ -94,7 +98,7 @@ export function createSignerBackend(options: SignerBackendOptions): CaBackend {
   }
 
   async function testSign(timeoutMs: number) {
-    // Learns the issuers first when there was no connection yet.
+    // The first connection also loads the issuers.
     await client.call('health', {}, { timeoutMs })
     return Promise.all(
       issuers.map(async (issuer) => {
@@ -106,7 +110,7 @@ export function createSignerBackend(options: SignerBackendOptions): CaBackend {
     )
   }
 
-  /** Why a token is away stays with the signer's log: it may name slots and other keys, and health is public. */
+  /** Omits why a token is away: that may name slots and other keys, and health is public. */
   async function health(timeoutMs: number) {
     const { signing, tokens = [] } = (await client.call('health', {}, { timeoutMs })).meta
     return { signing, tokens: tokens.map(({ issuer, status, since }) => ({ issuer, status, since })) }
@@ -149,7 +153,7 @@ function readIssuers({ issuers }: SignerDescription): KnownIssuer[] {
   })
 }
 
-/** Same text, same issuers: their order counts, since the first one is the default. */
+/** Equal texts mean equal issuers in equal order; the first issuer is the default. */
 function fingerprintOf(issuers: readonly KnownIssuer[]): string {
   return issuers
     .map(({ id, signatureAlgorithm, chain, alternateChains }) =>
@@ -167,7 +171,7 @@ function requireSignature({ id, signatureAlgorithm, publicKey }: KnownIssuer, si
   throw new CaError(`the signature by issuer ${id} does not verify with its certificate`, { retryable: true })
 }
 
-/** Verification of a message that passes by in pieces. Ed25519 needs the whole of it, as signing does. */
+/** Verifies a message in pieces. Ed25519 needs the whole message, as signing does. */
 function beginVerification(algorithm: SignatureAlgorithm) {
   const { hash, keyKind } = SIGNATURE_ALGORITHMS[algorithm]
   if (hash === null) {
@@ -196,7 +200,7 @@ async function* inPieces(chunks: AsyncIterable<Buffer>, octets: number): AsyncGe
   if (held.length > 0) yield held
 }
 
-/** Only a refusal is final: whatever else went wrong may be repaired while the order waits. */
+/** Only a refusal is final; any other failure may be repaired while the order waits. */
 async function asCaError<T>(call: Promise<T>): Promise<T> {
   try {
     return await call

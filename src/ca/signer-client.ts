@@ -1,10 +1,11 @@
 /**
  * One connection to the signer daemon: handshake, pipelined requests, deadlines, reconnection.
  *
- * A request that finds no connection waits for one until its own deadline. A request that was under way when the connection
- * dropped is sent once more, since signing the same bytes twice does no harm: a signer that is started again within the
- * deadline costs a pause and no order. The second loss fails it as SignerUnavailable, for it may be what ended the signer.
- * Two different secrets fail whatever waits, because no waiting mends them.
+ * Without a connection, a request waits for one until its deadline. If the connection drops, the
+ * request is sent once more; signing the same bytes twice is harmless. So a signer restarted within
+ * the deadline fails no order. A second loss fails the request as SignerUnavailable, because the
+ * request may have crashed the signer. Different secrets on the two sides fail all waiting requests
+ * at once.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -52,9 +53,12 @@ export interface SignerClientOptions {
   handshakeTimeoutMs?: number
   /** First and longest pause between attempts to connect; it doubles in between. */
   backoffMs?: { first: number; longest: number }
-  /** After every handshake, with what `describe` said. Throwing rejects the daemon and closes the connection. */
+  /**
+   * Called after every handshake with the answer to `describe`. Throwing rejects the daemon and
+   * closes the connection.
+   */
   onConnect?(description: SignerDescription): void
-  /** When a connection that stood is lost, and for every attempt that failed. */
+  /** Called for a lost connection, and for every failed attempt to connect. */
   onDisconnect?(reason: Error): void
 }
 
@@ -67,7 +71,7 @@ interface Pending {
   frame: Buffer
   method: MethodName
   deadlineAt: number
-  /** Connections it was sent over. */
+  /** Number of connections it was sent over. */
   sent: number
   resolve(reply: Reply<MethodName>): void
   reject(error: Error): void
@@ -75,7 +79,7 @@ interface Pending {
 
 type State = 'hello' | 'welcome' | 'describe' | 'ready' | 'disconnected' | 'closed'
 
-/** Deadlines are looked after together: one timer for all requests, this often. */
+/** One timer checks the deadlines of all requests, this often. */
 const DEADLINE_TICK_MS = 20
 const DESCRIBE_ID = 0xffffffff
 const MAX_SENT = 2
@@ -88,7 +92,7 @@ export class SignerClient {
   #reader = new FrameReader(0)
   #nonces: { server: Buffer; client: Buffer } = { server: Buffer.alloc(0), client: Buffer.alloc(0) }
   #lastId = 0
-  /** By id; insertion order is the order of sending. */
+  /** Keyed by id; insertion order is the order of sending. */
   readonly #pending = new Map<number, Pending>()
   #out: Buffer[] = []
   #failedAttempts = 0
@@ -97,7 +101,7 @@ export class SignerClient {
   #deadlineTimer: NodeJS.Timeout | undefined
   #lastFailure: Error | undefined
 
-  /** Starts connecting at once, and goes on trying until `close`. */
+  /** Starts connecting at once, and retries until `close`. */
   constructor(options: SignerClientOptions) {
     this.#options = {
       maxInFlight: 1024,
@@ -109,7 +113,7 @@ export class SignerClient {
     this.#connect()
   }
 
-  /** What `describe` says now. @throws like `call` */
+  /** The daemon's current answer to `describe`. @throws like `call` */
   async describe(timeoutMs: number): Promise<SignerDescription> {
     const { meta, payload } = await this.call('describe', {}, { timeoutMs })
     return readDescription(meta, payload)
@@ -119,7 +123,10 @@ export class SignerClient {
     return this.#state === 'ready'
   }
 
-  /** Why no connection stands, from the newest attempt; undefined when one does, and before the first attempt has failed. */
+  /**
+   * Why the newest attempt to connect failed; undefined while connected, and before a first
+   * failure.
+   */
   get failure(): Error | undefined {
     return this.#state === 'ready' ? undefined : this.#lastFailure
   }
@@ -149,13 +156,14 @@ export class SignerClient {
     return new Promise<Reply<MethodName>>((resolve, reject) => {
       const pending: Pending = { frame, method, deadlineAt: performance.now() + wait, sent: 0, resolve, reject }
       this.#pending.set(id, pending)
-      // After the turn's input has been read: a thread that was held up first takes the answers that have come meanwhile.
+      // setImmediate runs after pending input, so that a delayed thread first reads the answers
+      // that arrived.
       this.#deadlineTimer ??= setInterval(() => setImmediate(() => this.#expire()), DEADLINE_TICK_MS)
       if (this.#state === 'ready') this.#sendRequest(pending)
     }) as Promise<Reply<M>>
   }
 
-  /** Fails what is in flight and closes the connection for good. */
+  /** Fails the requests in flight and closes the connection for good. */
   async close(): Promise<void> {
     if (this.#state === 'closed') return
     this.#state = 'closed'
@@ -248,7 +256,7 @@ export class SignerClient {
     const failure = decodeError(frame)
     const pending = this.#pending.get(frame.id)
     if (!pending) {
-      // Id 0 speaks of the connection; any other belonged to a request whose deadline has passed.
+      // Id 0 concerns the connection; any other unknown id belongs to a request past its deadline.
       if (frame.id === 0) throw failure ?? new SignerProtocolError('reply without a request')
       return
     }
@@ -296,7 +304,9 @@ export class SignerClient {
     this.#reconnectTimer = setTimeout(() => this.#connect(), this.#pauseMs())
   }
 
-  /** Doubling with full jitter, so that many fronts do not return in step; the first attempt after a loss comes soon. */
+  /**
+   * Doubles, with jitter so that many fronts do not return in step. The first attempt comes soon.
+   */
   #pauseMs(): number {
     const { first, longest } = this.#options.backoffMs
     const ceiling = Math.min(longest, first * 2 ** this.#failedAttempts)
@@ -311,7 +321,7 @@ export class SignerClient {
     }
   }
 
-  /** Requests of one turn leave in one write; `maxInFlight` bounds what the socket may have to hold. */
+  /** Requests of one turn leave in one write; `maxInFlight` bounds the socket's buffer. */
   #send(frame: Buffer): void {
     if (this.#out.push(frame) > 1) return
     queueMicrotask(() => {

@@ -6,7 +6,7 @@ export type AccountStatus = 'valid' | 'deactivated' | 'revoked'
 
 type AccountEvent = 'deactivate' | 'revoke'
 
-/** `deactivate` is the client's, `revoke` the operator's. */
+/** The client may `deactivate`, the operator `revoke`. */
 export const ACCOUNT = {
   valid: { deactivate: 'deactivated', revoke: 'revoked' },
   deactivated: {},

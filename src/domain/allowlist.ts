@@ -1,9 +1,9 @@
 /**
- * The identifiers an operator allows to one account: an exact name, `*.x` for x and
- * everything below it, an IP address, or a network in CIDR notation. Pure.
+ * Identifiers that an operator allows to an account: an exact name, `*.x` for x and all below it,
+ * an IP address, or a network in CIDR notation. Pure.
  *
- * An exact name does not allow the wildcard name above it: `example.com` allows no `*.example.com`, because such a
- * certificate covers names that the operator did not list.
+ * An exact name allows no wildcard: `example.com` does not allow `*.example.com`, which covers
+ * names that the operator did not list.
  */
 
 import { parseIpAddress } from '../shared/pki/ip-address.ts'
@@ -50,7 +50,7 @@ function maskOf(index: number, prefix: number): number {
   return (0xff00 >> ones) & 0xff
 }
 
-/** @returns the normal form, or the reason for a refusal as the end of a sentence that starts with the text. */
+/** @returns the normal form, or a reason for refusal that continues a sentence begun by the text */
 export function normalizeAllowedIdentifier(type: IdentifierType, text: string): NormalForm {
   const value = text.trim()
   if (type === 'dns') return normalizeDnsName(value)
@@ -66,7 +66,10 @@ export function normalizeAllowedIdentifier(type: IdentifierType, text: string): 
   return { ok: true, value: `${normal.value}/${prefix}` }
 }
 
-/** Reads a pattern as an operator types it: what looks like an address or a network is one, all else is a name. */
+/**
+ * Reads a pattern that an operator typed: an address or network if it looks like one, otherwise a
+ * name.
+ */
 export function parseAllowedIdentifier(
   text: string,
 ): { ok: true; identifier: AllowedIdentifier } | { ok: false; reason: string } {

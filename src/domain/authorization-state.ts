@@ -1,4 +1,7 @@
-/** Life cycles of authorizations and of their challenges (RFC 8555 §7.1.6). Pure: no clock, no database. */
+/**
+ * Life cycles of authorizations and their challenges (RFC 8555 §7.1.6). Pure: no clock, no
+ * database.
+ */
 
 import { keysOf } from '../shared/lib/keys.ts'
 
@@ -22,8 +25,9 @@ export type ChallengeStatus = 'pending' | 'processing' | 'valid' | 'invalid'
 type ChallengeEvent = 'claim' | 'release' | 'validated' | 'failed'
 
 /**
- * `claim`: a client triggers it, or an instance adopts it; `release`: its instance stops (ARCHITECTURE.md, life of a
- * challenge). A first attempt without a claim decides a pending one.
+ * `claim`: a client triggers it or an instance adopts it; `release`: its instance stops
+ * (ARCHITECTURE.md, life of a challenge). A first attempt without a claim may decide a pending
+ * challenge.
  */
 export const CHALLENGE = {
   pending: { claim: 'processing', validated: 'valid', failed: 'invalid' },

@@ -1,4 +1,7 @@
-/** CA profiles (`ca.profiles`; draft-ietf-acme-profiles): what a certificate is for and for how long. */
+/**
+ * CA profiles (`ca.profiles`; draft-ietf-acme-profiles): purpose, keys and validity of
+ * certificates.
+ */
 
 import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../shared/pki/algorithms.ts'
 import type { ExtendedKeyUsage, KeyUsage } from '../shared/pki/oids.ts'
@@ -19,15 +22,15 @@ export interface CertificateProfile {
   issuerIds: readonly string[]
 }
 
-/** With the default alone there is nothing to choose, and the directory advertises no profiles. */
+/** The default alone is no choice, so the directory advertises no profiles. */
 export function hasChoiceOfProfiles(profiles: ReadonlyMap<string, unknown>): boolean {
   return profiles.size > 1
 }
 
 /**
- * @param allowed of the account's credential, its own default first; undefined where it may choose any
- * @throws Problem invalidProfile for a profile that the directory does not advertise, or that is not for this account
- *   (draft-ietf-acme-profiles)
+ * @param allowed profiles of the account's credential, its default first; undefined allows any
+ * @throws Problem invalidProfile for a profile that the directory does not advertise, or that this
+ *   account may not use (draft-ietf-acme-profiles)
  */
 export function chooseProfile(
   profiles: ReadonlyMap<string, CertificateProfile>,
@@ -56,8 +59,8 @@ interface IssuerFacts {
 }
 
 /**
- * The issuer for a request: of those that the profile names (all, when it names none, and then the first counts), one that is
- * valid now, and rather one whose key is of the kind of the request's, so that RSA clients get chains of RSA.
+ * Chooses an issuer that is valid now, of those the profile names; without names the first valid
+ * one. Of several, prefers the kind of the request's key, so that RSA clients get RSA chains.
  * @param subjectKind `kind` of the CSR's key
  */
 export function chooseIssuer<I extends IssuerFacts>(

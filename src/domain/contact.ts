@@ -4,11 +4,11 @@ import { Problem } from '../shared/protocol/problem.ts'
 
 export interface ContactPolicy {
   required: boolean
-  /** Domains of `email.allowed_domains`; empty allows every one. */
+  /** `email.allowed_domains`; empty allows every domain. */
   allowedDomains: readonly string[]
 }
 
-/** Ten is what Boulder and others allow; 255 characters hold any address a mail server takes. */
+/** Boulder and others allow ten; 255 characters hold any address that a mail server takes. */
 const MAX_CONTACTS = 10
 const MAX_LENGTH = 255
 

@@ -1,4 +1,7 @@
-/** What the CSR of a finalize request must be (RFC 8555 §7.4; docs/decisions/certificate-content.md, docs/decisions/subject-keys.md). Pure: the CSR arrives parsed. */
+/**
+ * Checks the CSR of a finalize request (RFC 8555 §7.4; docs/decisions/certificate-content.md,
+ * docs/decisions/subject-keys.md). Pure: the CSR arrives parsed.
+ */
 
 import type { SignatureAlgorithm } from '../shared/pki/algorithms.ts'
 import { type Csr, verifyCsrSignature } from '../shared/pki/csr.ts'
@@ -10,13 +13,13 @@ import { checkSubjectKeyType, type SubjectKeyType } from './subject-key.ts'
 export interface CsrPolicy {
   signatureAlgorithms: readonly SignatureAlgorithm[]
   key: SubjectKeyPolicy
-  /** Of the order's profile. */
+  /** Key types of the order's profile. */
   keyTypes: readonly SubjectKeyType[]
 }
 
 /**
  * Cheap checks first, the proof of possession last.
- * @param accountSpki DER of the account's public key, which may not be certified.
+ * @param accountSpki DER of the account's public key, which may not be certified
  * @throws Problem badCSR
  */
 export function checkCsr(csr: Csr, identifiers: readonly Identifier[], accountSpki: Buffer, policy: CsrPolicy): void {
@@ -31,7 +34,10 @@ export function checkCsr(csr: Csr, identifiers: readonly Identifier[], accountSp
   if (!verifyCsrSignature(csr)) throw badCsr('the signature of the CSR does not verify with its own key')
 }
 
-/** RFC 8555 §7.4: exactly the order's identifiers, in the SAN or as common names that the SAN repeats or could hold. */
+/**
+ * The names are exactly the order's (RFC 8555 §7.4): in the SAN, or as common names that could
+ * stand there.
+ */
 function checkNames(csr: Csr, identifiers: readonly Identifier[]): void {
   if (csr.otherSanTypes.length > 0)
     throw badCsr(
@@ -68,7 +74,7 @@ function listed(names: readonly string[]): string {
   return names.length > 5 ? `${shown.join(', ')} and ${names.length - 5} more` : shown.join(', ')
 }
 
-/** The common name a certificate gets: the first one the CSR asks for that fits, always one of the order's names. */
+/** The certificate's common name: the first of the CSR that fits, always a name of the order. */
 export function commonNameOf(csr: Csr): string | undefined {
   return csr.commonNames.map((name) => name.toLowerCase()).find((name) => name.length <= 64)
 }

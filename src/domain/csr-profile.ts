@@ -1,8 +1,9 @@
 /**
- * CSR profiles: what an operator asks of the certification requests of an account, beyond what
- * the order and the policy of the server ask. Pure: what has to be known from the database arrives as a value.
+ * CSR profiles: demands of an operator on an account's certification requests, beyond those of
+ * order and policy. Pure: facts from the database arrive as values.
  *
- * An omitted field disables its check. Violations are collected, so that one refused finalize names all of them.
+ * An omitted field disables its check. All violations are collected, so that one refused finalize
+ * names them all.
  */
 
 import { CURVES } from '../shared/pki/algorithms.ts'
@@ -13,7 +14,10 @@ import type { Spki } from '../shared/pki/spki.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import { compileLinearPattern, type LinearPattern, PatternError } from './linear-pattern.ts'
 
-/** `profile_data`, checked and compiled. Minimum and maximum are absent where −1 stood: no limit. */
+/**
+ * `profile_data`, checked and compiled. A minimum or maximum of −1 means no limit, and is absent
+ * here.
+ */
 export interface CsrProfile {
   /** Key type label → minimum size in bits; 0 is no minimum. */
   authorizedKeys?: ReadonlyMap<string, number>
@@ -40,13 +44,13 @@ interface CountRule {
   maximum: number
 }
 
-/** What a profile wants to know of certificates issued before, by `history` below. */
+/** Facts about earlier certificates that `historyViolations` needs. */
 export interface CertificateHistory {
   keyCertified: boolean
   notDue: boolean
 }
 
-/** The JSON is no profile; `faults` names every member that is wrong, one sentence each. */
+/** The JSON is not a profile; `faults` has one sentence for each wrong member. */
 export class CsrProfileError extends Error {
   readonly faults: readonly string[]
 
@@ -58,7 +62,7 @@ export class CsrProfileError extends Error {
 }
 
 /**
- * Reads `profile_data`. Members that are unknown are passed over: later releases and other servers may know them.
+ * Reads `profile_data`. Ignores unknown members, which later releases or other servers may know.
  * @throws CsrProfileError
  */
 export function parseCsrProfile(data: unknown): CsrProfile {
@@ -92,10 +96,10 @@ function withoutUndefined(profile: { [K in keyof CsrProfile]: CsrProfile[K] | un
 
 const domain = (text: string) => text.toLowerCase().replace(/^\*\./, '').replace(/\.$/, '')
 
-/** The longest period that a Date can be moved by without a surprise. */
+/** Largest whole number in a profile; a Date can still be moved by so many days. */
 const MAX_WHOLE = 1_000_000
 
-/** Reads members of one object and collects what is wrong with them; an absent or null member is undefined. */
+/** Reads members of one object and collects their faults. An absent or null member is undefined. */
 class ProfileReader {
   readonly faults: string[] = []
   readonly #data: Record<string, unknown>
@@ -158,12 +162,14 @@ class ProfileReader {
   }
 }
 
-/** Whether the profile asks what was issued before. */
+/** Whether the profile needs the issuance history. */
 export function asksForHistory({ reuseKey, renewalWindowDays }: CsrProfile): boolean {
   return !reuseKey || renewalWindowDays > 0
 }
 
-/** Everything in which a request violates the profile, history aside. Total: any parsed CSR, any profile. */
+/**
+ * All violations by a request, except those of history. Total: accepts any parsed CSR and profile.
+ */
 export function csrProfileViolations(csr: Csr, profile: CsrProfile): string[] {
   const commonNames = [...new Set(csr.commonNames)]
   const sans = csr.subjectAltNames.filter(({ kind }) => kind in SAN_TYPES)
@@ -184,7 +190,7 @@ export function csrProfileViolations(csr: Csr, profile: CsrProfile): string[] {
   ]
 }
 
-/** In which the certificates issued before violate the profile. */
+/** Violations by the certificates issued before. */
 export function historyViolations({ reuseKey, renewalWindowDays }: CsrProfile, history: CertificateHistory): string[] {
   return [
     ...(!reuseKey && history.keyCertified ? ['the key has been certified before; make a new one'] : []),
@@ -194,14 +200,17 @@ export function historyViolations({ reuseKey, renewalWindowDays }: CsrProfile, h
   ]
 }
 
-/** One badCSR with a subproblem for each violation; they concern the request, so they name no identifier. */
+/**
+ * One badCSR with a subproblem for each violation. These concern the whole request, so they name no
+ * identifier.
+ */
 export function csrProfileProblem(violations: readonly string[]): Problem {
   return new Problem('badCSR', `the CSR violates the CSR profile of this account: ${violations.join('; ')}`, {
     subproblems: violations.map((detail) => ({ type: 'badCSR', detail })),
   })
 }
 
-/** Names of `san_types`; other kinds of name are not looked at here, and never certified. */
+/** Labels of `san_types`. Other kinds of name are ignored here and never certified. */
 const SAN_TYPES: { readonly [K in GeneralNameKind]?: string } = {
   dNSName: 'DNS_NAME',
   iPAddress: 'IP_ADDRESS',
@@ -240,7 +249,7 @@ function algorithmViolations(csr: Csr, authorized: readonly string[] | undefined
   return [`signature algorithm ${name} is not authorized; use ${listed(authorized)}`]
 }
 
-/** Looked at only where the CSR asks for the extension. */
+/** Checks usages only if the CSR asks for the extension. */
 function usageViolations(
   what: string,
   requested: readonly string[] | undefined,
@@ -262,7 +271,7 @@ function countViolations(what: string, count: number, { minimum, maximum }: Coun
   return []
 }
 
-/** Characters times instructions that one request may cost: about half a second at the very worst. */
+/** Bound of a request's characters times instructions: about half a second in the worst case. */
 const MAX_PATTERN_WORK = 5_000_000
 
 function patternViolations(
@@ -295,7 +304,7 @@ function wildcardViolations(what: string, values: readonly string[]): string[] {
   return values.filter((value) => value.startsWith('*.')).map((value) => `${what} ${shown(value)} is a wildcard`)
 }
 
-/** Labels of a name, its wildcard included, beyond those of the longest base it lies at or below. */
+/** Counts labels of a name, its wildcard included, beyond the longest base at or above it. */
 function depthViolations(names: readonly string[], rule: CsrProfile['depth']): string[] {
   if (!rule) return []
   return names.flatMap((text) => {
@@ -323,7 +332,7 @@ function listed(values: readonly string[]): string {
 
 const MAX_SHOWN = 100
 
-/** A client's own text, made safe to repeat: short, and on one line. */
+/** Makes a client's text safe to repeat: short, and on one line. */
 function shown(text: string): string {
   const printable = text.replace(/[^\x20-\x7e]/g, '?')
   return printable.length > MAX_SHOWN ? `${printable.slice(0, MAX_SHOWN)}…` : printable

@@ -1,6 +1,7 @@
 /**
- * Which identifiers may be asked for (docs/decisions/problem-types.md, docs/decisions/identifiers.md, docs/decisions/offered-challenges.md; RFC 8555 §7.4). One function serves new-order, new-authz and,
- * once more, finalize.
+ * Which identifiers may be requested (RFC 8555 §7.4; docs/decisions/identifiers.md,
+ * docs/decisions/problem-types.md, docs/decisions/offered-challenges.md). new-order, new-authz and
+ * finalize share one function.
  */
 
 import { type EnabledMethod, offeredChallengeTypes, typeOf } from '../shared/protocol/challenge.ts'
@@ -18,29 +19,29 @@ import { allowsWildcard, forbidsWildcard, matchesPattern } from './name-pattern.
 import type { IsRegistry } from './public-suffix.ts'
 
 export interface IdentifierPolicy {
-  /** Patterns: an exact name, or `*.x` for x itself and everything below. Empty allows every name. */
+  /** Patterns: an exact name, or `*.x` for x and all below it. Empty allows every name. */
   allowedDomains: readonly string[]
   forbiddenDomains: readonly string[]
   allowWildcards: boolean
   allowIp: boolean
   allowSingleLabel: boolean
-  /** Below such a name there is no wildcard; undefined without a list (public-suffix.ts). */
+  /** Refuses wildcards right below such a name; undefined without a list (public-suffix.ts). */
   isRegistry?: IsRegistry | undefined
   maxIdentifiers: number
   maxValueLength: number
   enabledChallenges: readonly EnabledMethod[]
 }
 
-/** An identifier as it came in: any strings. */
+/** An identifier as the client sent it: any strings. */
 export interface RequestedIdentifier {
   type: string
   value: string
 }
 
 /**
- * Normalises and judges a request's identifiers.
- * @param allowlist what the account may ask for, where `enforce_account_allowlist` is set.
- * @throws Problem with one refusal's own type, or `compound` with a subproblem for each.
+ * Normalises and checks the identifiers of a request.
+ * @param allowlist of the account, where `enforce_account_allowlist` is set
+ * @throws Problem with a single refusal's type, or `compound` with a subproblem for each
  */
 export function checkIdentifiers(
   requested: readonly RequestedIdentifier[],
@@ -100,7 +101,10 @@ function checkIdentifier(
   )
 }
 
-/** In canonical text: "this network", multicast, limited broadcast; `::` and multicast. As in workers/address-policy.ts. */
+/**
+ * Addresses of no host, in canonical text: "this network", multicast, limited broadcast, `::`. As
+ * in workers/address-policy.ts.
+ */
 const NEVER_A_TARGET = /^(?:0|22[4-9]|23[0-9])\.|^255\.255\.255\.255$|^::$|^ff[0-9a-f]{2}:/
 
 function checkNames(identifier: Identifier, policy: IdentifierPolicy): Verdict | undefined {
@@ -142,7 +146,7 @@ function refuse(problem: ProblemType, detail: string): Verdict {
   return { problem, detail }
 }
 
-/** A client's own text, made safe to repeat: short and printable. */
+/** Makes a client's text safe to repeat: short and printable. */
 function shown(text: string): string {
   const printable = text.replace(/[^\x20-\x7e]/g, '?')
   return JSON.stringify(printable.length > 80 ? `${printable.slice(0, 80)}…` : printable)

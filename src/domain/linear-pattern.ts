@@ -1,29 +1,29 @@
 /**
- * Regular expressions that an operator writes and strangers' values run through: RE2 syntax, matched in time linear in
- * the value, whatever the expression. The only file that knows the engine.
+ * Regular expressions of operators for values of clients: RE2 syntax, matched in linear time. No
+ * other file uses the engine.
  *
- * CSR profiles were written for Python's `re`, and most expressions mean the same here. What differs:
- * - lookahead, lookbehind, backreferences, conditionals, atomic groups, possessive quantifiers and the flags `x`, `a`,
- *   `u` and `L` do not exist; an expression that has them is refused when the profile is stored;
+ * CSR profiles were written for Python's `re`, and most expressions mean the same here. Differences:
+ * - lookaround, backreferences, conditionals, atomic groups, possessive quantifiers and the flags
+ *   `x`, `a`, `u` and `L` are missing; a profile that uses them is refused when it is stored;
  * - `\d`, `\w`, `\s` and `\b` are about ASCII only;
  * - a counted repetition goes up to 1000, and nested ones may not multiply beyond that;
  * - `[[:alpha:]]` is a POSIX class, and `\pL` and `\p{Greek}` are Unicode classes;
  * - `\uXXXX` is written `\x{XXXX}`.
- * Two spellings of Python are rewritten, because here they would be refused or mean something else: `\Z` (end of the
- * value) and `{,n}` (up to n).
+ * Two spellings of Python are rewritten, because RE2 refuses them or reads them differently: `\Z`
+ * (end of the value) and `{,n}` (up to n).
  */
 
 import { RE2JS } from 're2js'
 
 export interface LinearPattern {
   source: string
-  /** Bound of the engine's work for each character of a value. */
+  /** Bounds the engine's work for each character of a value. */
   size: number
   /** Whether the whole value matches. */
   matches(value: string): boolean
 }
 
-/** The operator's expression cannot be used; the message says why, to follow its name. */
+/** The operator's expression is unusable; the message, which follows its name, says why. */
 export class PatternError extends Error {
   constructor(message: string) {
     super(message)
@@ -31,9 +31,9 @@ export class PatternError extends Error {
   }
 }
 
-/** Longer expressions are lists of names, for which there are allowlists. */
+/** A longer expression is a list of names, for which allowlists exist. */
 const MAX_SOURCE_LENGTH = 2048
-/** Compiled instructions; 2000 take about 150 µs for each character at the worst. */
+/** Compiled instructions; 2000 take at most about 150 µs a character. */
 const MAX_SIZE = 2000
 
 /** @throws PatternError */
@@ -49,13 +49,16 @@ function compile(source: string): RE2JS {
   try {
     return RE2JS.compile(fromPython(source))
   } catch (error) {
-    // The engine's own sentence: "error parsing regexp: invalid or unsupported Perl syntax: `(?=`".
+    // Cuts the engine's prefix: "error parsing regexp: invalid or unsupported Perl syntax: `(?=`".
     const reason = (error as Error).message.replace(/^error parsing regexp: /, '')
     throw new PatternError(`is not a regular expression of this server (RE2 syntax): ${reason}`)
   }
 }
 
-/** An escaped pair, a character class, or the two spellings; pairs and classes are passed over as they stand. */
+/**
+ * An escaped pair, a character class, or one of the two spellings. Pairs and classes stay as they
+ * are.
+ */
 const PYTHON = /\\Z|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{,(?=\d+\})/gs
 
 function fromPython(source: string): string {

@@ -1,4 +1,4 @@
-/** When two new-order requests ask for the same (decisions, equal orders). Pure. */
+/** When two new-order requests are equal (docs/decisions/equal-orders.md). Pure. */
 
 import { hash } from 'node:crypto'
 import type { Identifier } from '../shared/protocol/identifier.ts'
@@ -11,20 +11,22 @@ export interface OrderRequestFacts {
   notAfter: Date | undefined
   /** certID of the predecessor. */
   replaces: string | undefined
-  /** What may approve of its identifiers without a challenge: such an order is not one that would need them. */
+  /**
+   * Type of the approval without a challenge; such an order differs from one that needs challenges.
+   */
   approval?: string | undefined
 }
 
 /**
- * A key that equal requests share, in the form of a UUID: the identifiers count as a set, everything else as it is.
- *
- * 128 bits of SHA-256 over a text that begins with the account. A collision concerns only requests of one account,
- * which then gets another of its own orders.
+ * A key in the form of a UUID that equal requests share; the order of identifiers does not matter.
+ * It hashes the account first (128 bits of SHA-256), so a collision could only return another order
+ * of the same account.
  */
 export function orderRequestKey(request: OrderRequestFacts): string {
   const names = request.identifiers.map(({ type, value }) => `${type}:${value}`).sort()
   const validity = [request.notBefore?.getTime() ?? '', request.notAfter?.getTime() ?? '']
-  // No member can hold a line feed: identifiers are normalised, and profile names stand in the configuration.
+  // Line feeds separate safely: identifiers are normalised, and profile names come from the
+  // configuration.
   const text = [
     request.accountId,
     request.profile,

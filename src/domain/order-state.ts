@@ -7,7 +7,7 @@ export type OrderStatus = 'pending' | 'ready' | 'processing' | 'valid' | 'invali
 
 type OrderEvent = 'authorized' | 'rejected' | 'expired' | 'finalize' | 'issued' | 'failed'
 
-/** `recovered` is no event: a processing order found by recovery is issued from its intent, or failed. */
+/** `recovered` is no event: recovery issues a processing order from its intent, or fails it. */
 export const ORDER = {
   pending: { authorized: 'ready', rejected: 'invalid', expired: 'invalid' },
   ready: { finalize: 'processing', rejected: 'invalid', expired: 'invalid' },
@@ -21,8 +21,8 @@ export const ORDER_STATUSES = keysOf<OrderStatus>(ORDER)
 export type StoredOrderStatus = 'open' | Exclude<OrderStatus, 'pending' | 'ready'>
 
 /**
- * What the database keeps: `open` until finalize. Pending, ready and rejected follow from the authorizations, which saves
- * one write for each authorization of each order.
+ * Statuses in the database: `open` until finalize. Pending, ready and rejected derive from the
+ * authorizations, which saves one write an authorization.
  */
 export const STORED_ORDER = {
   open: { finalize: ORDER.ready.finalize, expired: ORDER.ready.expired },
@@ -36,7 +36,7 @@ export const STORED_ORDER_STATUSES = keysOf<StoredOrderStatus>(STORED_ORDER)
 export interface OrderFacts {
   stored: StoredOrderStatus
   expiresAt: Date
-  /** Effective statuses, expiry already applied. */
+  /** Their statuses, with expiry applied. */
   authorizations: readonly AuthorizationStatus[]
 }
 
@@ -44,7 +44,7 @@ export function orderStatus(order: OrderFacts, now: Date): OrderStatus {
   if (order.stored !== 'open') return order.stored
   const pending = ORDER.pending
   if (order.expiresAt <= now) return pending.expired
-  // `every` of none would be ready.
+  // `every` of an empty list would make the order ready.
   if (order.authorizations.length === 0) return pending.rejected
   if (order.authorizations.every((status) => status === 'valid')) return pending.authorized
   return order.authorizations.every((status) => status === 'valid' || status === 'pending')

@@ -1,28 +1,29 @@
 /**
- * The tiers of the connection pool pressure guard. Pure.
+ * Tiers of the guard against pressure on the connection pool. Pure.
  *
- * The thresholds are shares of the pool's maximum M: 30 % and 50 % up to 20 connections, 10 % and 20 % beyond, in whole
- * connections. They have a floor, because a share of a pool of two or three is no connection at all.
+ * Thresholds are shares of the pool's maximum in whole connections: 30 % and 50 % up to 20
+ * connections, 10 % and 20 % beyond. They have a floor, because a share of two or three connections
+ * rounds to none.
  */
 
 export interface PoolNumbers {
-  /** M: what the pool may grow to. */
+  /** Most connections that the pool may have. */
   max: number
   /** Open connections. */
   size: number
   /** Open connections that could take a statement now. */
   available: number
-  /** Statements that wait for one. */
+  /** Statements that wait for a connection. */
   waiting: number
 }
 
 export type PressureTier = 'none' | 'growth' | 'exhausted' | 'critical' | 'pressure'
 
-/** Seconds; the tiers that refuse. */
+/** Retry-After in seconds of the tiers that refuse. */
 export const PRESSURE_RETRY_AFTER = { exhausted: 5, critical: 3, pressure: 2 } as const
 export type RefusingTier = keyof typeof PRESSURE_RETRY_AFTER
 
-/** An exhausted pool lets one request through in this time, so that somebody notices when it has recovered. */
+/** An exhausted pool admits one request this often, so that its recovery is noticed. */
 export const RECOVERY_PROBE_MS = 2_000
 
 const SMALL_POOL = 20
@@ -38,7 +39,7 @@ export function pressureTier({ max, size, available, waiting }: PoolNumbers): Pr
   if (size < max) return 'growth'
   if (available === 0 && waiting > 0) return 'exhausted'
   const { critical, pressure } = thresholds(max)
-  // A pool too small for the threshold must be able to work at all.
+  // The second condition lets a pool no larger than the threshold work at all.
   if (available <= critical && size - available > critical) return 'critical'
   if (available <= pressure && waiting > 0) return 'pressure'
   return 'none'

@@ -1,24 +1,25 @@
 /**
- * When remote perspectives corroborate what this service saw (CA/Browser Forum Baseline Requirements 3.2.2.9). Pure.
+ * When remote perspectives corroborate this service's validation (CA/Browser Forum Baseline
+ * Requirements 3.2.2.9). Pure.
  *
- * The determination itself is made here, at the primary perspective; the others can only keep it from counting.
+ * This service, the primary perspective, makes the determination. The others can only veto it.
  */
 
 export interface QuorumPolicy {
-  /** How many may not corroborate; undefined is the table of BR 3.2.2.9. */
+  /** How many may fail to corroborate; undefined takes the table of BR 3.2.2.9. */
   maxNonCorroborations: number | undefined
-  /** Distinct regions in which those that corroborate must stand. */
+  /** Least number of distinct regions among those that corroborate. */
   minRegions: number
 }
 
-/** What one perspective says, as far as it is known. */
+/** The vote of one perspective, as far as it is known. */
 export interface Vote {
-  /** Perspectives without one count as one region together. */
+  /** Perspectives without a region count as one region together. */
   region: string | undefined
   vote: 'yes' | 'no' | 'pending'
 }
 
-/** `open`: it depends on votes that are pending. */
+/** `open`: it depends on pending votes. */
 export type Quorum = 'met' | 'missed' | 'open'
 
 /** BR 3.2.2.9, "Quorum Requirements". The table begins at two; one alone must corroborate. */
@@ -27,7 +28,7 @@ export function allowedNonCorroborations(perspectives: number): number {
   return perspectives < 6 ? 1 : 2
 }
 
-/** How many of so many must corroborate; at least one, whatever the policy. */
+/** How many perspectives must corroborate; at least one under any policy. */
 export function neededCorroborations(perspectives: number, { maxNonCorroborations }: QuorumPolicy): number {
   return Math.max(1, perspectives - (maxNonCorroborations ?? allowedNonCorroborations(perspectives)))
 }

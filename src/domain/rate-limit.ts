@@ -1,16 +1,17 @@
 /**
- * Rate limits: the categories, and the arithmetic that decides (docs/decisions/rate-limits.md). Pure: no clock, no storage.
+ * Rate limits: the categories and the arithmetic (docs/decisions/rate-limits.md). Pure: no clock,
+ * no storage.
  *
- * The generic cell rate algorithm, a token bucket kept as one number. `requests` may come at once; each is earned back
- * after `window / requests`. All that is remembered of a key is its TAT, the theoretical arrival time: the instant at
- * which it will have everything back. So within any span of t microseconds at most `requests + t / interval` pass.
- * Times are whole microseconds, so that memory and database compute the very same numbers; the interval is rounded up,
- * towards fewer requests.
+ * The generic cell rate algorithm is a token bucket in one number, the theoretical arrival time
+ * (TAT): when the bucket will be full again. `requests` may come at once; each returns after
+ * `window / requests`. So any span of t microseconds admits at most `requests + t / interval`.
+ * Times are whole microseconds, so that memory and database compute the same numbers; intervals are
+ * rounded up, towards fewer requests.
  */
 
 import { parseIpAddress } from '../shared/pki/ip-address.ts'
 
-/** Category → what its counters are kept for. */
+/** Category → the subject that its counters are kept for. */
 export const RATE_CATEGORIES = {
   new_nonce: 'address',
   new_account: 'address',
@@ -39,7 +40,7 @@ export interface RateLimit {
 export interface Pace {
   /** Between two requests at the sustained rate. */
   interval: number
-  /** How far the TAT may lie ahead of a request that passes. */
+  /** How far the TAT may be ahead of an admitted request. */
   tolerance: number
 }
 
@@ -48,18 +49,18 @@ export function paceOf({ requests, windowSeconds }: RateLimit): Pace {
   return { interval, tolerance: interval * (requests - 1) }
 }
 
-/** How many requests pass at `now`, one after the other. A TAT in the past, zero included, is a full bucket. */
+/** How many requests fit at `now`. A TAT in the past, zero included, is a full bucket. */
 export function fitting(tat: number, { interval, tolerance }: Pace, now: number): number {
   const ahead = Math.max(tat - now, 0)
   return ahead > tolerance ? 0 : Math.floor((tolerance - ahead) / interval) + 1
 }
 
-/** The TAT after `count` requests that passed. */
+/** The TAT after `count` admitted requests. */
 export function charged(tat: number, { interval }: Pace, now: number, count = 1): number {
   return Math.max(tat, now) + count * interval
 }
 
-/** Takes `count` requests back that were charged and not served. */
+/** The TAT without `count` requests that were charged but not served. */
 export function refunded(tat: number, { interval }: Pace, count = 1): number {
   return tat - count * interval
 }
@@ -69,11 +70,11 @@ export function waitOf(tat: number, { tolerance }: Pace, now: number): number {
   return Math.max(tat - tolerance - now, 0)
 }
 
-/** Where IPv6 leaves its holder off: a customer's smallest network, whose addresses cost nothing. */
+/** Octets of a customer's smallest IPv6 network; addresses within it cost nothing. */
 const IPV6_NETWORK_OCTETS = 8
 const MAPPED_PREFIX = '00000000000000000000ffff'
 
-/** What a client address is counted as: IPv4 by itself, IPv6 by its /64, whatever the spelling. */
+/** The key that counts a client address: IPv4 itself, IPv6 by its /64, in any spelling. */
 export function countedAddress(address: string): string {
   if (!address.includes(':')) return address
   const octets = parseIpAddress(address.replace(/%.*$/, ''))

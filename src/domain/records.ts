@@ -1,4 +1,4 @@
-/** The aggregates as the services see them: rows already decoded, statuses already derived. */
+/** Accounts, orders and authorizations as the services see them: rows decoded, statuses derived. */
 
 import type { ChallengeType } from '../shared/protocol/challenge.ts'
 import type { ExternalAccountBinding } from '../shared/protocol/external-account-binding.ts'
@@ -14,15 +14,17 @@ export interface Account {
   /** Canonical JWK and its thumbprint. */
   jwk: string
   thumbprint: string
-  /** Rises with every key change; a statement that names an old one finds no account. */
+  /** Rises with every key change; a statement with an old version finds no account. */
   keyVersion: number
   contacts: readonly string[]
   termsAgreed: boolean
-  /** `tos.version` at its last agreement; absent when it agreed to none, or before there were versions. */
+  /** `tos.version` at its last agreement; absent without an agreement, or from before versions. */
   termsVersion?: string
-  /** The JWS it was registered with, when it is bound to an external account. */
+  /** The JWS of its registration, if it is bound to an external account. */
   externalAccountBinding?: ExternalAccountBinding['jws']
-  /** Given by its credential, for good: the CA profiles it may order, and the networks from which names are pre-approved. */
+  /**
+   * Fixed by its credential: the CA profiles it may order, and the networks that pre-approve names.
+   */
   allowedProfiles?: readonly string[]
   preapprovedNetworks?: readonly string[]
 }
@@ -39,13 +41,19 @@ export interface Order {
   profile: string
   /** certID of the certificate it replaces (RFC 9773 §5). */
   replaces?: string
-  /** Its certificate does not count towards the limits of its names: it renews one that was due (RFC 9773 §5). */
+  /**
+   * Limits of its names do not count its certificate, because it renews one that was due (RFC 9773
+   * §5).
+   */
   isExempt?: boolean
   error?: ProblemDocument
   certificateId?: string
-  /** CSR profile assigned to its account, as of when the order was read. */
+  /** CSR profile of its account when the order was read. */
   csrProfileId?: string
-  /** While it is open, the oldest CAA check among its authorizations of DNS names; absent where one of them was never checked. */
+  /**
+   * While open: the oldest CAA check among its authorizations of DNS names. Absent if any was never
+   * checked.
+   */
   caaCheckedAt?: Date
 }
 
@@ -59,7 +67,7 @@ export interface Authorization {
   expiresAt: Date
   token: string
   offered: readonly ChallengeType[]
-  /** Only challenges that have been triggered; the others are pending. */
+  /** Triggered challenges only; the others are pending. */
   attempts: Partial<Record<ChallengeType, ChallengeAttempt>>
 }
 
@@ -68,12 +76,15 @@ export interface ChallengeAttempt {
   status: ChallengeStatus
   /** Finished or failed validation attempts so far. */
   tries: number
-  /** Of the account key that triggered it, until it is decided: the key may change before the last attempt. */
+  /**
+   * Thumbprint of the triggering account key until the decision; the key may change before the last
+   * attempt.
+   */
   thumbprint?: string
   validated?: string
-  /** When the CAA records permitted it; absent where they were not asked. */
+  /** When CAA records permitted it; absent where CAA was not checked. */
   caaChecked?: string
-  /** Valid without a look at anything (`challenges.auto_accept`): it showed no control. */
+  /** Valid without a check (`challenges.auto_accept`), so it proved no control. */
   accepted?: true
   error?: ProblemDocument
 }

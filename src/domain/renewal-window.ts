@@ -1,8 +1,9 @@
 /**
- * When a certificate should be renewed (RFC 9773 §4.2; docs/decisions/renewal-information.md). Pure: the clock is an argument.
+ * When a certificate should be renewed (RFC 9773 §4.2; docs/decisions/renewal-information.md).
+ * Pure: the clock is an argument.
  *
- * The operator's advice comes first, then revocation, then the lifetime. Every window ends after it starts, as §4.2
- * demands, whatever the share of the lifetime and however late the question.
+ * The operator's advice comes first, then revocation, then the lifetime. Every window ends after it
+ * starts, as §4.2 demands, however late the request.
  */
 
 export interface RenewalFacts {
@@ -16,7 +17,7 @@ export interface RenewalFacts {
 export interface WindowPolicy {
   /** Share of the lifetime after which the window opens, 0 to 1. */
   renewalPercentage: number
-  /** Length of the window of a revoked certificate; undefined: it ends with the certificate. */
+  /** Length of a revoked certificate's window; undefined ends it with the certificate. */
   revokedWindowSeconds: number | undefined
 }
 
@@ -34,14 +35,15 @@ const SECOND_MS = 1000
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
-/** Clients come back no sooner than this. */
+/** Shortest Retry-After. */
 const MIN_RETRY_AFTER_SECONDS = 3600
 
 export function renewalWindow(facts: RenewalFacts, policy: WindowPolicy, now: Date): RenewalWindow {
   const { notBefore, notAfter, revokedAt, advice } = facts
   if (advice) return openedBefore(advice.window.start, earlier(advice.window.end, notAfter))
   if (revokedAt) {
-    // RFC 9773 §4.2: clients renew at a random time of the window, which of 90 days is 45 days from now.
+    // Clients renew at a random time of the window (RFC 9773 §4.2): with 90 days left, after 45 on
+    // average.
     const lengthMs = (policy.revokedWindowSeconds ?? Number.POSITIVE_INFINITY) * SECOND_MS
     return openedBefore(now, new Date(Math.min(now.getTime() + lengthMs, notAfter.getTime())))
   }
@@ -51,8 +53,8 @@ export function renewalWindow(facts: RenewalFacts, policy: WindowPolicy, now: Da
 }
 
 /**
- * Whether it is time to replace a certificate, so that the limits of new orders do not count its renewal (RFC 9773 §5). What a
- * subscriber can bring about at any time does not count: a revocation, or a lifetime of minutes.
+ * Whether a certificate is due, so that limits of new orders do not count its renewal (RFC 9773
+ * §5). Ignores what a subscriber can cause at any time: a revocation, or a lifetime of minutes.
  */
 export function isDueForRenewal(facts: RenewalFacts & { issuedAt: Date }, policy: WindowPolicy, now: Date): boolean {
   if (facts.advice) return facts.advice.window.start <= now
@@ -67,15 +69,15 @@ export function renewalRetryAfter({ start }: RenewalWindow, now: Date): number {
 }
 
 /**
- * The window of advice to renew now. Without an end it lies wholly in the past, so that a client renews at its next
- * look, even one whose clock is an hour slow; with one, clients spread over the time until then.
+ * The window of advice to renew now; with an end, clients spread until then. Without one it is
+ * wholly past, so that even clients with slow clocks (one hour) renew at once.
  */
 export function advisedWindow(now: Date, end: Date | undefined): RenewalWindow {
   if (end) return { start: now, end }
   return { start: new Date(now.getTime() - 2 * HOUR_MS), end: new Date(now.getTime() - HOUR_MS) }
 }
 
-/** Whole seconds, and at least one of them. */
+/** Rounds to whole seconds, and makes the window at least one second long. */
 function openedBefore(start: Date, end: Date): RenewalWindow {
   const endMs = Math.floor(end.getTime() / SECOND_MS) * SECOND_MS
   const startMs = Math.floor(start.getTime() / SECOND_MS) * SECOND_MS

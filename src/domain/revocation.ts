@@ -1,4 +1,7 @@
-/** Revocation reasons (RFC 5280 §5.3.1) and which of them an ACME client may give (docs/decisions/revocation.md). */
+/**
+ * Revocation reasons (RFC 5280 §5.3.1), and those that an ACME client may give
+ * (docs/decisions/revocation.md).
+ */
 
 import { Problem } from '../shared/protocol/problem.ts'
 
@@ -22,7 +25,10 @@ export function revocationReasonName(reason: number): string {
   return REASON_NAMES[reason] ?? String(reason)
 }
 
-/** unspecified, keyCompromise, affiliationChanged, superseded, cessationOfOperation, privilegeWithdrawn */
+/**
+ * unspecified, keyCompromise, affiliationChanged, superseded, cessationOfOperation,
+ * privilegeWithdrawn
+ */
 const ACCEPTED: readonly number[] = [0, KEY_COMPROMISE, 3, 4, 5, 9]
 
 /** @throws Problem badRevocationReason */

@@ -1,4 +1,4 @@
-/** Switches that an operator throws while the service runs; they hold for all instances on a database. */
+/** Switches that an operator sets while the service runs, for all instances on a database. */
 
 /** Switch → its key in the table server_settings. */
 export const SERVER_SWITCHES = {

@@ -1,4 +1,7 @@
-/** What every state table of this folder is: status → event → next status. Final statuses have empty rows. */
+/**
+ * Shape of the state tables in this folder: status → event → next status. Final statuses have empty
+ * rows.
+ */
 
 export type StateTable = Readonly<Record<string, Readonly<Record<string, string>>>>
 
@@ -21,7 +24,7 @@ export function statusAfter<T extends StateTable>(table: T, event: EventOf<T>): 
   return target
 }
 
-/** Statuses that nothing changes any more. */
+/** Statuses that no event changes. */
 export function finalStatuses<T extends StateTable>(table: T): StatusOf<T>[] {
   return statusesOf(table).filter((status) => Object.keys(table[status] ?? {}).length === 0)
 }

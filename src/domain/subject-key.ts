@@ -1,4 +1,7 @@
-/** Kinds of key that a CA profile certifies (`ca.profiles.*.key_types`). Sizes and weak keys are pki's matter. */
+/**
+ * Kinds of key that a CA profile certifies (`ca.profiles.*.key_types`). src/shared/pki checks sizes
+ * and weak keys.
+ */
 
 import type { KeyKind } from '../shared/pki/algorithms.ts'
 import type { Spki } from '../shared/pki/spki.ts'

@@ -1,9 +1,10 @@
 /**
- * The record of a validation attempt: what was asked, of whom, what was found, how long it took, the verdict.
+ * The record of a validation attempt: questions, answers, duration, verdict.
  *
- * Every attempt's goes to the log; the one that decides is kept with the authorization. Targets choose much of what stands
- * in it (names in DNS, a Location, a hundred records), so it is cut to a bound: long texts, long lists, and then steps from
- * the middle, because the first say what was asked and the last what was decided.
+ * Every record is logged; the deciding one is kept with the authorization. Targets choose much of
+ * its content (names in DNS, a Location, a hundred records), so it is cut. First long texts and
+ * lists are cut, then steps from the middle: the first steps show the question, the last ones the
+ * decision.
  */
 
 import type { ChallengeType } from '../shared/protocol/challenge.ts'
@@ -20,39 +21,45 @@ export interface ValidationRecord {
   type: ChallengeType
   /** 1 for the first attempt. */
   attempt: number
-  /** RFC 3339; when the verdict came. */
+  /** Time of the verdict, RFC 3339. */
   at: string
-  /** From the hand-over to the verdict. */
+  /** Milliseconds from the hand-over to the verdict. */
   ms: number
-  /** In the words of the metric; `retry`: failed, and another attempt follows. */
+  /** As the metric names it; `retry`: failed, and another attempt follows. */
   result: 'success' | 'retry' | 'failure'
   problem?: ProblemType
   detail?: string
-  /** What the CAA records said, where they were looked up (workers/job.ts). */
+  /** Result of the CAA records, where they were looked up (workers/job.ts). */
   caa?: 'permitted' | 'excepted' | 'forbidden' | 'failed'
-  /** How long the proof is good for, where what was found bounds it. */
+  /** How long the proof is valid, where its content bounds it. */
   validForSeconds?: number
-  /** Of the request that triggered the challenge. */
+  /** Id of the request that triggered the challenge. */
   requestId: string
   steps: FoundStep[]
-  /** Steps that were left out. */
+  /** Number of steps left out. */
   omitted?: number
 }
 
 /** UTF-16 code units of the JSON; PostgreSQL keeps this much compressed outside the row. */
 export const MAX_RECORD_LENGTH = 8192
-/** UTF-16 code units of a text, items of a list. What is too long in the wide cut gets the narrow one. */
+/**
+ * UTF-16 code units of a text, items of a list. A record too long after the wide cut gets the
+ * narrow one.
+ */
 const WIDE = { text: 512, items: 32 }
 const NARROW = { text: 128, items: 8 }
 type Cut = typeof WIDE
 const MAX_DEPTH = 4
-/** What the texts of the record itself, in JSON, leave of it. */
+/** Leaves 4096 for the record's own texts in JSON. */
 const STEPS_LENGTH = MAX_RECORD_LENGTH - 4096
 
-/** In JSON: an escape other than of a quote or a backslash, which is how a control character or half a pair shows; or C1. */
+/**
+ * Finds C1, and in JSON any escape but of a quote or backslash: a control character or lone
+ * surrogate.
+ */
 const SUSPECT = /\\[^"\\]|[\u007f-\u009f]/
 
-/** The same record with what the target chose cut to size, and without what PostgreSQL refuses in jsonb. */
+/** Cuts what the target chose, and replaces what PostgreSQL refuses in jsonb. */
 export function boundRecord(record: ValidationRecord): ValidationRecord {
   const json = JSON.stringify(record)
   if (json.length <= MAX_RECORD_LENGTH && !SUSPECT.test(json)) return record
@@ -64,7 +71,7 @@ export function boundRecord(record: ValidationRecord): ValidationRecord {
   }
 }
 
-/** Steps that stand by themselves, such as those of a CAA check at finalize. */
+/** Bounds steps without a record, such as those of a CAA check at finalize. */
 export function boundSteps(all: readonly FoundStep[]): Pick<ValidationRecord, 'steps' | 'omitted'> {
   const stepsIn = (cut: Cut) => all.map((step) => bound(step, 0, cut) as FoundStep)
   const wide = stepsIn(WIDE)
@@ -75,7 +82,7 @@ export function boundSteps(all: readonly FoundStep[]): Pick<ValidationRecord, 's
 
 const lengthOf = (value: unknown) => JSON.stringify(value).length
 
-/** @returns how many steps had to go for the others to fit */
+/** @returns how many steps were dropped so that the others fit */
 function dropFromMiddle(steps: FoundStep[]): number {
   const lengths = steps.map((step) => lengthOf(step) + 1)
   let length = lengths.reduce((sum, one) => sum + one, 0)
@@ -100,7 +107,10 @@ function bound(value: unknown, depth: number, cut: Cut): unknown {
   return Object.fromEntries(members.map(([name, member]) => [boundText(name, cut), bound(member, depth + 1, cut)]))
 }
 
-/** jsonb takes neither U+0000 nor half a surrogate pair; the other control characters would reach an operator's terminal. */
+/**
+ * jsonb refuses U+0000 and lone surrogates; other control characters would reach an operator's
+ * terminal.
+ */
 function boundText(text: string, cut: Cut): string {
   const short = text.length > cut.text ? `${text.slice(0, cut.text - 1)}…` : text
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for

@@ -1,15 +1,15 @@
 /** How often and how soon a failed validation is tried again (RFC 8555 §8.2; `challenges.*`). */
 
 export interface ValidationPolicy {
-  /** Attempts after the first, by type; none for a type that is not there. */
+  /** Attempts after the first, by type; an absent type has none. */
   maxRetries: Readonly<Record<string, number>>
-  /** Attempts that took so long together are not followed by another; no bound for a type that is not there. */
+  /** Total time of attempts after which no other follows, by type; an absent type has no bound. */
   maxSpentMs?: Readonly<Record<string, number>>
   backoffBaseMs: number
   backoffMaxMs: number
 }
 
-/** @param spentMs what the failed tries took together, without the waits between them */
+/** @param spentMs total time of the failed tries, without the waits between them */
 export function isTriedAgain(type: string, failedTries: number, spentMs: number, policy: ValidationPolicy): boolean {
   const { maxRetries, maxSpentMs = {} } = policy
   return failedTries <= (maxRetries[type] ?? 0) && spentMs < (maxSpentMs[type] ?? Number.POSITIVE_INFINITY)

@@ -1,4 +1,7 @@
-/** Validity periods of certificates (RFC 5280 §4.1.2.5; docs/decisions/certificate-content.md): what an order may ask for and what it gets. */
+/**
+ * Validity periods of certificates (RFC 5280 §4.1.2.5; docs/decisions/certificate-content.md): what
+ * an order may request, and what it gets.
+ */
 
 import { Problem, type ProblemType } from '../shared/protocol/problem.ts'
 import { renderTimestamp } from '../shared/protocol/timestamp.ts'
@@ -6,13 +9,16 @@ import { renderTimestamp } from '../shared/protocol/timestamp.ts'
 const DAY_MS = 86_400_000
 const SECOND_MS = 1_000
 
-/** A certificate's notBefore lies within 48 hours of its signature (CA/Browser Forum BR §7.1.2.7); an hour is left for clocks. */
+/**
+ * notBefore lies within 48 hours of the signature (CA/Browser Forum BR §7.1.2.7); one hour is for
+ * clocks.
+ */
 const MAX_START_DISTANCE_MS = 47 * 3_600_000
 
 export interface ValidityPolicy {
   validityDays: number
   maxValidityDays: number
-  /** How far notBefore lies in the past, for clients whose clocks are slow. */
+  /** How far notBefore is in the past, for clients with slow clocks. */
   backdateSeconds: number
 }
 
@@ -28,9 +34,9 @@ export interface Validity {
 
 /**
  * Checks at new-order what finalize will grant.
- * @param lifetimeEnd the order's expiry at the latest: a certificate that starts later could not be issued for it.
- * @param tooLong what a longer period than the policy's is: invalidProfile where the client chose the profile that forbids
- *   it (draft-ietf-acme-profiles §4).
+ * @param lifetimeEnd latest expiry of the order; it cannot get a certificate that starts later
+ * @param tooLong problem for too long a period: invalidProfile where the client chose the profile
+ *   (draft-ietf-acme-profiles §4)
  * @throws Problem malformed, or `tooLong`
  */
 export function checkRequestedValidity(
@@ -55,16 +61,17 @@ export function checkRequestedValidity(
     throw new Problem(tooLong, `a certificate may be valid for at most ${policy.maxValidityDays} days`)
 }
 
-/** Finalized later, an order would get a certificate that is over, or one whose notBefore lies too far back. */
+/** Finalized later, an order would get an expired certificate, or a notBefore too far back. */
 export function orderExpiry({ notBefore, notAfter }: RequestedValidity, lifetimeEnd: Date): Date {
   const latestSignature = notBefore && new Date(notBefore.getTime() + MAX_START_DISTANCE_MS)
   return [notAfter, latestSignature].reduce<Date>((end, at) => (at && at < end ? at : end), lifetimeEnd)
 }
 
 /**
- * The period a certificate gets: the requested one, else the profile's days counted from a back-dated start, notAfter
- * inclusive, and never outside the issuer's own: a CA that is younger than the back-dating must be able to issue.
- * @throws Problem malformed when nothing is left of it, because the issuer does not live to see the requested start
+ * The requested period, otherwise the profile's days from a back-dated start, notAfter included. It
+ * stays within the issuer's period, so that a CA younger than the back-dating can issue.
+ * @throws Problem malformed when nothing is left, because the issuer ends before the requested
+ *   start
  */
 export function certificateValidity(
   requested: RequestedValidity,
@@ -89,7 +96,7 @@ function earliestStart(policy: ValidityPolicy, now: Date): Date {
   return new Date(Math.floor(now.getTime() / SECOND_MS) * SECOND_MS - policy.backdateSeconds * SECOND_MS)
 }
 
-/** notAfter is part of the period (RFC 5280 §4.1.2.5). */
+/** notAfter is included (RFC 5280 §4.1.2.5). */
 function inclusiveMs({ notBefore, notAfter }: Validity): number {
   return notAfter.getTime() - notBefore.getTime() + SECOND_MS
 }

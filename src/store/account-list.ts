@@ -1,6 +1,7 @@
 /**
- * SQL of the list of accounts, newest first: along accounts_eab_credential where the credential is given, accounts_not_valid where the
- * status is a rare one, accounts_contacts where that was asked for (optional-indexes.ts), else along accounts_pkey.
+ * SQL of the list of accounts, newest first. The index is accounts_eab_credential for a credential,
+ * accounts_not_valid for a rare status, otherwise accounts_pkey. accounts_contacts exists only on
+ * request (optional-indexes.ts).
  */
 
 import { z } from 'zod/v4'
@@ -37,7 +38,7 @@ const Row = z.object({
 export type ListedAccount = z.infer<typeof Row>
 const Id = z.object({ id: z.string() })
 
-/** @param after the cursor of the page before */
+/** @param after the cursor of the previous page */
 export async function listAccounts(
   db: DatabasePool,
   { status, contact, eabKid }: AccountFilter,
@@ -46,13 +47,13 @@ export async function listAccounts(
 ): Promise<ListPage<ListedAccount>> {
   const id = sql.fragment`a.id`
   const hasContacts = contact !== undefined && (await hasIndex(db, 'accounts_contacts'))
-  // The planner thinks that a contact has thousands of accounts, and would rather read them all by id.
+  // The planner expects thousands of accounts a contact and would read all by id.
   const accounts = hasContacts
     ? sql.fragment`(SELECT * FROM accounts WHERE contacts @> ${sql.array([contact], 'text')} OFFSET 0)`
     : sql.fragment`accounts`
   const fits: Fragment[] = [
     ...(status === undefined ? [] : [sql.fragment`a.status = ${status}`]),
-    // So that the partial index counts for whichever of the two.
+    // Repeats the index's condition, so that the partial index serves either status.
     ...(status === undefined || status === 'valid' ? [] : [constantSql(`a.status ${account.isNot('valid')}`)]),
     ...(contact === undefined ? [] : [sql.fragment`a.contacts @> ${sql.array([contact], 'text')}`]),
     ...(eabKid === undefined

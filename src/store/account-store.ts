@@ -7,13 +7,13 @@ import type { ExternalAccountBinding } from '../shared/protocol/external-account
 import { batched, type Database, type Statement } from './database.ts'
 import { account, authorization } from './status-sql.ts'
 
-/** Who makes a request: the account, and which of its keys the signature was checked with. */
+/** The account that makes a request, and the version of the key that verified its signature. */
 export interface Requester {
   accountId: string
   keyVersion: number
 }
 
-/** The account is no longer valid, or its key has changed since it was cached: look again, check again. */
+/** The cached account is no longer valid or has another key: read it and verify again. */
 export const STALE_ACCOUNT = Symbol('stale account')
 export type StaleAccount = typeof STALE_ACCOUNT
 
@@ -23,24 +23,33 @@ export interface NewAccount {
   jwk: string
   contacts: readonly string[]
   termsAgreed: boolean
-  /** Of what it agreed to; absent where terms have no versions. */
+  /** Version of the terms it agreed to; absent where terms have no versions. */
   termsVersion?: string
 }
 
 export interface AccountStore {
   find: Batched<string, Account | undefined>
   findByThumbprint: Batched<string, Account | undefined>
-  /** The account of this key, made if there was none (RFC 8555 §7.3.1): `created` is true for exactly one caller. */
+  /**
+   * The account of this key, made if there was none (RFC 8555 §7.3.1). `created` is true for
+   * exactly one caller.
+   */
   create(account: NewAccount): Promise<{ created: boolean; account: Account }>
   /** Undefined when the account is not valid any more. */
   updateContacts(requester: Requester, contacts: readonly string[]): Promise<Account | undefined>
   /** Records an agreement to the terms. Undefined when there is no such valid account. */
   agreeToTerms(accountId: string, version: string): Promise<Account | undefined>
-  /** The same for every valid account that has not agreed to this version. @returns how many */
+  /** Records it for every valid account that lacks this version. @returns how many */
   agreeAllToTerms(version: string): Promise<number>
-  /** Valid → deactivated, with its authorizations that are valid or being validated; undefined when it was not valid. */
+  /**
+   * Valid → deactivated, with its valid or validating authorizations; undefined when it was not
+   * valid.
+   */
   deactivate(requester: Requester): Promise<Account | undefined>
-  /** Undefined when the account is not valid or its key changed meanwhile; `taken` is the account that has the new key. */
+  /**
+   * Undefined when the account is not valid or its key has changed. `taken` is the account that has
+   * the new key.
+   */
   changeKey(
     requester: Requester,
     key: { jwk: string; thumbprint: string },
@@ -78,8 +87,8 @@ const FIND_BY_THUMBPRINT: Statement = {
 
 const CREATE: Statement = {
   name: 'account-create',
-  // One insert into accounts and its two unique indexes for each row; sorted, so that two batches with the same keys
-  // wait for each other in one order.
+  // One insert into accounts and its two unique indexes for each row. Sorted, so that two batches
+  // with the same keys cannot deadlock.
   text: `
     INSERT INTO accounts (id, thumbprint, jwk, contacts, terms_agreed, terms_version)
     SELECT id, thumbprint, jwk, ARRAY(SELECT jsonb_array_elements_text(contacts)), terms_agreed, terms_version
@@ -108,12 +117,12 @@ const AGREE_TO_TERMS: Statement = {
     RETURNING ${COLUMNS}`,
 }
 
-/** Rows of one statement of an operator's command: the others wait for milliseconds. */
+/** Rows a statement, so that other writers wait for milliseconds only. */
 const TERMS_PAGE = 5000
 
 const AGREE_ALL_TO_TERMS: Statement = {
   name: 'account-agree-all-to-terms',
-  // accounts_pkey, one range. A page says where it ended, whether or not anything had to change in it.
+  // accounts_pkey, one range. A page returns its last id even when it changed no row.
   text: `
     WITH page AS (
       SELECT id FROM accounts WHERE id > $2 ORDER BY id LIMIT ${TERMS_PAGE}
@@ -144,8 +153,9 @@ const DEACTIVATE: Statement = {
 }
 
 /**
- * Former keys under which a hashed account URI still counts (draft-ietf-acme-dns-persist-02 §4.2), the newest: as many as
- * an account may change by default in a day. Each change writes them all, and each record is compared with all of them.
+ * The newest former keys, under which a hashed account URI still counts
+ * (draft-ietf-acme-dns-persist-02 §4.2). Ten is the default of key changes a day; every change
+ * writes them, every record is compared with them.
  */
 export const MAX_FORMER_KEYS = 10
 
@@ -173,7 +183,7 @@ export function createAccountStore(db: Database): AccountStore {
     return thumbprints.map((thumbprint) => byThumbprint.get(thumbprint))
   })
 
-  /** Whether this very command made the row. */
+  /** Whether this command made the row. */
   const insert = batched(db, async (accounts: readonly NewAccount[]) => {
     const rows = await db.pipeline.run<{ id: string }>(CREATE, [
       accounts.map((a) => a.id),

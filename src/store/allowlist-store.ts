@@ -6,19 +6,22 @@ import type { IdentifierType } from '../shared/protocol/identifier.ts'
 import { batched, type Database, type Statement } from './database.ts'
 import { LOCK_CREDENTIAL } from './eab-store.ts'
 
-/** An allowed identifier with an id for the case that it is new. */
+/** An allowed identifier with the id of its row, should it be new. */
 export interface NewAllowedIdentifier extends AllowedIdentifier {
   id: string
 }
 
 export interface AllowlistStore {
-  /** By account. */
+  /** Keyed by account id. */
   find: Batched<string, Allowlist>
-  /** Also what was copied from a credential is then the account's own. False when there is no such account. */
+  /**
+   * Identifiers copied from a credential become the account's own. False when there is no such
+   * account.
+   */
   allow(accountId: string, identifiers: readonly NewAllowedIdentifier[]): Promise<boolean>
-  /** @returns those that were allowed */
+  /** @returns the identifiers that had been allowed */
   disallow(accountId: string, identifiers: Allowlist): Promise<AllowedIdentifier[]>
-  /** To the credential and the accounts registered with it. False when there is no such credential. */
+  /** Allows them to the credential and its accounts. False when there is no such credential. */
   allowToCredential(credentialId: string, identifiers: readonly NewAllowedIdentifier[]): Promise<boolean>
   findOfCredential(credentialId: string): Promise<Allowlist>
 }
@@ -33,7 +36,9 @@ const FIND: Statement = {
      ORDER BY n.identifier_type, n.identifier_value`,
 }
 
-/** Makes what is missing. The update changes nothing; it is there for RETURNING to name the rows that were there. */
+/**
+ * Makes the missing rows. The update changes nothing, but lets RETURNING name the existing rows.
+ */
 const IDENTIFIERS = `
     WITH n AS (
       INSERT INTO allowed_identifiers (id, identifier_type, identifier_value)
@@ -105,7 +110,7 @@ export function createAllowlistStore(db: Database): AllowlistStore {
 
     allowToCredential: (credentialId, identifiers) =>
       db.transaction(async (tx) => {
-        // Against a registration that is just copying the credential's identifiers (eab-store.ts).
+        // Waits for a registration that is copying the credential's identifiers (eab-store.ts).
         const locked = await tx.query(LOCK_CREDENTIAL, [credentialId])
         if (locked.length === 0) return false
         await tx.query(ALLOW_TO_CREDENTIAL, [credentialId, ...columnsOf(identifiers)])

@@ -1,16 +1,16 @@
 /**
- * SQL of authorizations that are valid without a challenge (domain/approval.ts), for the statements that make them.
+ * SQL fragments for authorizations that are valid without a challenge (domain/approval.ts).
  *
- * The credential's row is locked in share mode: a revocation, or a change of its identifiers, that is under way is waited
- * for, and one that comes later finds what was made here.
+ * The credential's row is locked in share mode. A revocation or change already under way comes
+ * first; a later one sees what was made here.
  */
 
 import type { Approval } from '../domain/approval.ts'
 
-/** What was approved, for the log. */
+/** Describes an approval for the log. */
 export interface Approved {
   by: 'pre-approval' | 'auto_accept'
-  /** Of the credential, and its network that the client's address lies in. */
+  /** Key id of the credential, and its network that contains the client's address. */
   kid?: string
   network?: string
   identifiers: readonly string[]
@@ -29,7 +29,10 @@ export function approvedBy(
   return { by: approval.record.type, identifiers, ...(kid && { kid }), ...(network && { network }) }
 }
 
-/** Rows (ord, id, kid, network) of the credentials that approve. @param requests has ord, account_id and address */
+/**
+ * Rows (ord, id, kid, network) of the approving credentials.
+ * @param requests has ord, account_id and address
+ */
 export const approversOf = (requests: string): string => `
       SELECT i.ord, c.id, c.kid,
              (SELECT n FROM unnest(c.preapproved_networks) n WHERE i.address <<= n ORDER BY masklen(n) DESC LIMIT 1) AS network
@@ -37,7 +40,10 @@ export const approversOf = (requests: string): string => `
        WHERE NOT c.revoked AND i.address <<= ANY (c.preapproved_networks)
          FOR SHARE OF c`
 
-/** Whether an identifier `n` is approved; `i` is its request, `p` the approver or nothing. Without an address everything is. */
+/**
+ * Whether an identifier `n` is approved; `i` is its request, `p` the approver or null. Without an
+ * address all are.
+ */
 export const IS_APPROVED = `
              (i.address IS NULL OR coalesce(credential_allows(p.id, n.type, n.value, n.wildcard), false))`
 

@@ -1,4 +1,4 @@
-/** The row of an authorization, whole: for every statement that gives one back. */
+/** The row of an authorization, shared by all statements that return one. */
 
 import type { AuthorizationStatus } from '../domain/authorization-state.ts'
 import type { Authorization, ChallengeAttempt } from '../domain/records.ts'
@@ -6,15 +6,20 @@ import type { ChallengeType } from '../shared/protocol/challenge.ts'
 import type { IdentifierType } from '../shared/protocol/identifier.ts'
 import { authorization } from './status-sql.ts'
 
-/** Of the table as `z`. An authorization whose time is over reads as expired, whether or not its row says so already. */
+/**
+ * Status in table `z`. An authorization past its expiry reads as expired, even before its row does.
+ */
 export const STATUS_NOW = `CASE WHEN z.status ${authorization.allows('expire')} AND z.expires_at <= now() THEN ${authorization.after('expire')} ELSE z.status END`
 
-/** Whether an order `o` has authorizations, all of them there, and each pending or valid. */
+/** Whether an order `o` has authorizations, none is missing, and each is pending or valid. */
 export const ALL_ALIVE = (o: string) => `(
          (SELECT count(*) FILTER (WHERE z.status ${authorization.allows('expire')} AND z.expires_at > now())
             FROM authorizations z WHERE z.id = ANY (${o}.authorization_ids)) = greatest(cardinality(${o}.authorization_ids), 1))`
 
-/** The account's valid authorization for an identifier `n` that lasts longest, and beyond `i.reuse_until`: authorizations_reusable. */
+/**
+ * authorizations_reusable: the account's valid authorization for `n` that lasts longest, and beyond
+ * `i.reuse_until`.
+ */
 export const reusableAuthorization = (columns: string, condition: string) => `
               SELECT ${columns} FROM authorizations r
                WHERE r.account_id = i.account_id AND r.identifier_value = n.value AND r.identifier_type = n.type
@@ -22,7 +27,7 @@ export const reusableAuthorization = (columns: string, condition: string) => `
                  AND ${condition}
                ORDER BY r.expires_at DESC LIMIT 1`
 
-/** Of the table as `z`. */
+/** Columns of table `z`. */
 export const COLUMNS = `z.id, z.account_id, z.identifier_type, z.identifier_value, z.wildcard, z.expires_at, z.token, z.offered,
            z.attempts, ${STATUS_NOW} AS status`
 

@@ -22,8 +22,8 @@ export interface PreAuthorization {
 export interface AuthorizationStore extends ChallengeStore {
   find: Batched<{ requester: Requester; authorizationId: string }, Authorization | StaleAccount | undefined>
   /**
-   * Pre-authorization (RFC 8555 §7.4.1); `approved` where it is valid at once. The account's valid authorization for the same identifier
-   * comes in place of the candidate when it outlives `reuseUntil`.
+   * Pre-authorization (RFC 8555 §7.4.1); `approved` where it is valid at once. Returns instead the
+   * account's valid authorization for the identifier, if that outlives `reuseUntil`.
    */
   create(wanted: PreAuthorization): Promise<{ authorization: Authorization; approved?: Approved } | StaleAccount>
   /** Pending or valid → deactivated (RFC 8555 §7.5.2); undefined when it was neither. */
@@ -40,7 +40,7 @@ const FIND: Statement = {
       LEFT JOIN authorizations z ON z.id = i.id`,
 }
 
-/** Parameters 1 to 10: the account and its key's version, the candidate, and what a reused one has to outlive. */
+/** Parameters 1 to 10: the account and its key's version, the candidate, and `reuseUntil`. */
 const CANDIDATE = '(id, account_id, identifier_type, identifier_value, wildcard, expires_at, token, offered'
 
 const CREATE: Statement = {

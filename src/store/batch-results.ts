@@ -1,4 +1,4 @@
-/** Results of the commands of a batch, from rows that say by `ord` which command they answer (`WITH ORDINALITY`). */
+/** Assigns the rows of a batch to its commands by `ord` (`WITH ORDINALITY`). */
 
 import { STALE_ACCOUNT, type StaleAccount } from './account-store.ts'
 
@@ -19,7 +19,10 @@ export function movedByOrd(rows: readonly { ord: number }[], commands: readonly 
   return commands.map((_, i) => moved.has(i + 1))
 }
 
-/** Decodes a row of a look-up that is joined to the account, whose key may have changed, and to what it asks for. */
+/**
+ * Decodes a row of a look-up joined to the account; a changed key makes it stale, no match
+ * undefined.
+ */
 export const unlessStale =
   <Row, Result>(decode: (row: Row) => Result) =>
   (row: Row & { stale: boolean; id: string | null }): Result | StaleAccount | undefined =>

@@ -1,6 +1,6 @@
 /**
- * SQL of the keys that a file has blocked (`security.blocked_keys_file`): rows of `blocked_keys` without a certificate,
- * beside those that revocations have made.
+ * SQL of the keys blocked by a file (`security.blocked_keys_file`): rows of `blocked_keys` without
+ * a certificate. Rows of revocations have one.
  */
 
 import type { Database, Statement } from './database.ts'
@@ -27,7 +27,8 @@ const REMOVE: Statement = {
 }
 
 /**
- * Makes the listed keys those of the file; what is as it should be costs a look. Keys of revocations stay.
+ * Replaces the listed keys by those of the file; an unchanged key costs one look-up. Keys of
+ * revocations stay.
  * @param hashes SHA-256 of SubjectPublicKeyInfos, lower-case hexadecimal; emptied
  */
 export async function replaceListedKeys(

@@ -1,4 +1,6 @@
-/** SQL of certificates that were issued and are not in the database, because it was restored to an earlier time. */
+/**
+ * SQL of issued certificates that the database lacks because it was restored to an earlier time.
+ */
 
 import { ISSUER_CERTIFICATES } from './certificate-store.ts'
 import type { Database, Statement } from './database.ts'
@@ -18,10 +20,10 @@ export interface ForgottenCertificate {
 export interface CertificateImport {
   /** Every issuer that has signed something here. */
   issuers(): Promise<{ fingerprint: Buffer; certificate: Buffer }[]>
-  /** The issuance that a backup caught between its intent and its certificate. */
+  /** The issuance whose intent a backup holds without its certificate. */
   findIntent(serialNumber: Buffer): Promise<{ certificateId: string; tbs: Buffer } | undefined>
   hasAccount(id: string): Promise<boolean>
-  /** As issued when it begins to be valid. False when its serial number is known. */
+  /** Records it as issued at its notBefore. False when its serial number is known. */
   record(certificate: ForgottenCertificate): Promise<boolean>
 }
 

@@ -1,7 +1,9 @@
 /**
- * SQL of the list of certificates. Which index a page goes along follows from its filters: the account's orders and what it has without one, the revoked ones,
- * the expiry, the issuer, else the order of issuance. `certificates_issuer` and `certificates_names` are there only where the
- * operator asked for them (optional-indexes.ts); without them a search looks through a bounded number of rows.
+ * SQL of the list of certificates. The filters choose the index: account, revoked ones, expiry,
+ * issuer, otherwise the order of issuance.
+ *
+ * `certificates_issuer` and `certificates_names` exist only on request (optional-indexes.ts).
+ * Without them a search reads a bounded number of rows.
  */
 
 import { z } from 'zod/v4'
@@ -25,7 +27,7 @@ export interface CertificateFilter {
   accountId?: string
   /** Lower-case hexadecimal. */
   serialNumber?: string
-  /** One of its names, as in the order: `*.` for a wildcard. */
+  /** One of its names as in the order, `*.` for a wildcard. */
   name?: string
   status?: CertificateStatus
   /** SHA-256 of the issuer certificate in lower-case hexadecimal. */
@@ -37,7 +39,7 @@ export interface CertificateFilter {
   issuedBefore?: Date
 }
 
-/** As the Admin API names them; a revoked certificate stays revoked when it has expired. */
+/** As the Admin API names them; a revoked certificate stays revoked after its expiry. */
 export const CERTIFICATE_STATUSES = ['active', 'revoked', 'expired'] as const
 export type CertificateStatus = (typeof CERTIFICATE_STATUSES)[number]
 
@@ -62,7 +64,7 @@ const columns = sql.fragment`
   encode(c.issuer_fingerprint, 'hex') AS issuer_fingerprint, c.names, c.not_before, c.not_after, c.issued_at, c.revoked_at,
   c.revocation_reason`
 
-/** A row is committed some time after its key was made; recovery may complete an issuance a day later. */
+/** Rows are committed after their key was made: recovery may complete an issuance a day later. */
 const LATE_MS = 86_400_000
 
 /** Conditions on `c`. */
@@ -86,8 +88,8 @@ function conditionsOf(filter: CertificateFilter): Fragment[] {
 }
 
 /**
- * Newest first; with bounds of the expiry the one that expires first is first, and among the active or the expired the one that
- * expires last.
+ * Newest first. With bounds of the expiry, the earliest expiry is first; for active or expired
+ * ones, the latest.
  * @param after the cursor of the page before
  */
 export async function listCertificates(
@@ -111,7 +113,7 @@ export async function listCertificates(
   return readPage(alongIds(db, fits, boundsOf(filter)), after, limit)
 }
 
-/** What the key itself says of the time of issuance. */
+/** Bounds on the id, which contains the time of issuance. */
 function boundsOf({ issuedAfter, issuedBefore }: CertificateFilter): Fragment[] {
   return [
     ...(issuedAfter ? [sql.fragment`c.id > ${lowestUuidv7(issuedAfter.getTime() - LATE_MS)}`] : []),
@@ -121,7 +123,7 @@ function boundsOf({ issuedAfter, issuedBefore }: CertificateFilter): Fragment[] 
 
 const cursorOf = ({ id }: ListedCertificate) => id
 
-/** certificates_pkey, or what else leads to the rows. */
+/** certificates_pkey, or another index that the filters lead to. */
 function alongIds(db: DatabasePool, fits: readonly Fragment[], bounds: readonly Fragment[]): Walk<ListedCertificate> {
   const id = sql.fragment`c.id`
   return {
@@ -143,8 +145,9 @@ function alongIds(db: DatabasePool, fits: readonly Fragment[], bounds: readonly 
 }
 
 /**
- * orders_account with certificates_pkey, and certificates_imported; each is bounded by itself, since the planner would sort all of both. The
- * place of a certificate is its order's id, or its own where it has no order; a cursor may be an order's, where a window ended.
+ * orders_account with certificates_pkey, and certificates_imported, each with its own limit: the
+ * planner would sort all of both. Rows are sorted by their order's id, or by their own id without
+ * an order; a cursor may be either id.
  */
 function alongAccount(db: DatabasePool, accountId: string, fits: readonly Fragment[]): Walk<ListedCertificate> {
   const [id, orderId] = [sql.fragment`c.id`, sql.fragment`o.id`]
@@ -184,7 +187,10 @@ function alongAccount(db: DatabasePool, accountId: string, fits: readonly Fragme
   }
 }
 
-/** certificates_names. The planner thinks that a name is in thousands of certificates, and would rather read them all by id. */
+/**
+ * certificates_names, forced: the planner expects thousands of certificates a name and would read
+ * all by id.
+ */
 function alongName(db: DatabasePool, name: string, fits: readonly Fragment[]): Walk<ListedCertificate> {
   const id = sql.fragment`c.id`
   return {
@@ -201,9 +207,8 @@ function alongName(db: DatabasePool, name: string, fits: readonly Fragment[]): W
 }
 
 /**
- * certificates_issuer. The planner thinks that an issuer's certificates lie anywhere, and would rather look for them by id, behind
- * those of every issuer that came later. Only this index has the order of both columns, and it is asked for in comparisons of
- * rows, since an equation would leave the order of ids alone.
+ * certificates_issuer, forced by comparing rows: only this index has the order of both columns. The
+ * planner assumes that issuers are spread evenly, and would read by id past all later issuers.
  */
 function alongIssuer(db: DatabasePool, issuer: string, fits: readonly Fragment[]): Walk<ListedCertificate> {
   const fingerprint = sql.fragment`decode(${issuer}, 'hex')`

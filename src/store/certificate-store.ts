@@ -11,21 +11,24 @@ export interface Revocation {
   certificateId: string
   /** CRLReason (RFC 5280 §5.3.1). */
   reason: number
-  /** SHA-256 of the SubjectPublicKeyInfo, when the key itself is to be blocked. */
+  /** SHA-256 of the SubjectPublicKeyInfo, to block the key too. */
   blockedKey: Buffer | undefined
-  /** The account that asks; undefined for the holder of the certificate's key. */
+  /** The requesting account; undefined for the holder of the certificate's key. */
   requester: Requester | undefined
 }
 
 export interface CertificateStore {
   find: Batched<{ requester: Requester; certificateId: string }, Certificate | StaleAccount | undefined>
   findBySerial(serialNumber: Buffer): Promise<Certificate | undefined>
-  /** Whether the account holds a valid authorization for each of the names (RFC 8555 §7.6); wildcards as `*.x`. */
+  /**
+   * Whether the account has a valid authorization for every name (RFC 8555 §7.6); wildcards as
+   * `*.x`.
+   */
   isAuthorizedForAll(accountId: string, names: readonly string[]): Promise<boolean>
   /** False when it was revoked already. */
   revoke(revocation: Revocation): Promise<boolean | StaleAccount>
   isKeyBlocked(spkiSha256: Buffer): Promise<boolean>
-  /** Remembers an issuer for as long as there are downloads; repeating it changes nothing. */
+  /** Saves an issuer for later downloads; repeating it changes nothing. */
   saveIssuer(fingerprint: Buffer, certificate: Buffer, chain: readonly Buffer[]): Promise<void>
   /** The chain from the issuer upwards. */
   findIssuerChain(fingerprint: string): Promise<readonly Buffer[] | undefined>
@@ -93,7 +96,7 @@ const FIND_ISSUER: Statement = {
   text: "SELECT chain FROM issuers WHERE fingerprint = decode($1, 'hex')",
 }
 
-/** Of every issuer that has signed something here. */
+/** Certificates of all issuers that have signed here. */
 export const ISSUER_CERTIFICATES: Statement = {
   name: 'issuer-certificates',
   text: 'SELECT fingerprint, certificate FROM issuers',

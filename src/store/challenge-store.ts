@@ -1,6 +1,6 @@
 /**
- * SQL of challenges. They are members of their authorization's row, and so is the claim to validate them: who, since when
- * (ARCHITECTURE.md, life of a challenge).
+ * SQL of challenges. A challenge, and the claim to validate it, are members of its authorization's
+ * row (ARCHITECTURE.md, life of a challenge).
  */
 
 import { CHALLENGE } from '../domain/authorization-state.ts'
@@ -21,21 +21,26 @@ import { movedByOrd, resultsByOrd, unlessStale } from './batch-results.ts'
 import { batched, type Database, type Statement } from './database.ts'
 import { account, authorization, challenge } from './status-sql.ts'
 
-/** What became of a triggered challenge after one more attempt. */
+/** Result of one more attempt at a challenge. */
 export interface AttemptResult {
   authorizationId: string
   type: ChallengeType
   attempt: ChallengeAttempt
   /** Null while another attempt will follow. */
   outcome: 'valid' | 'invalid' | null
-  /** The claim it was made under: what another instance has taken over meanwhile is that one's to decide. */
+  /**
+   * The instance whose claim the attempt ran under. After a take-over, the result is not recorded.
+   */
   instanceId: number
   /**
-   * Made before there was a claim, with this key: recorded also where nobody has claimed or tried meanwhile and the account has
-   * that key, and under a claim made meanwhile only if that was made with it.
+   * Set when the attempt ran before any claim, with this account key. It counts if the challenge is
+   * untouched and the account has that key, or under a claim made with it.
    */
   unclaimed?: { thumbprint: string }
-  /** Of a valid outcome, where what was found bounds it: the authorization ends no later than this from now. */
+  /**
+   * Bound that the proof sets on a valid outcome: the authorization ends at most this long from
+   * now.
+   */
   validForSeconds?: number
   /** Until the next attempt is due; the claim counts as fresh until then. */
   retryInMs?: number
@@ -43,51 +48,57 @@ export interface AttemptResult {
   evidence?: ValidationRecord
 }
 
-/** Nobody's claim: released by an instance that stopped, or left for the challenge worker. Instance ids are positive. */
+/**
+ * A claim without an instance: released by one that stopped, or left for the challenge worker.
+ * Instance ids are positive.
+ */
 export const NOBODY = 0
 
-/** A challenge that this instance has just claimed because nobody else works on it, with what an attempt needs. */
+/** A challenge that this instance has just taken over, with all that an attempt needs. */
 export interface AdoptedChallenge {
   authorization: Authorization
   type: ChallengeType
-  /** Of the account key that triggered it. */
+  /** Thumbprint of the account key that triggered it. */
   thumbprint: string
-  /** Of the other keys it has had, oldest first. */
+  /** Thumbprints of the account's other keys, oldest first. */
   formerThumbprints: readonly string[]
 }
 
 export interface AdoptionRules {
   /** Authorizations without a triggered challenge of these types are left to others. */
   types: readonly ChallengeType[]
-  /** Claims of other instances that are alive count as lost after this long without news; absent: they do not. */
+  /** Claims of live instances count as lost after this long without renewal; absent: never. */
   staleSeconds?: number | undefined
   limit: number
 }
 
 export interface ChallengeStore {
   /**
-   * Challenge pending → processing. Whoever validates one challenge of an authorization validates the others as well, so
-   * the claim is this instance's (or `NOBODY`'s) unless another has one already. `moved` is true for exactly one of several
-   * callers, `mine` where the claim is `instanceId`'s; the authorization is as it is after the call. Undefined when there
-   * is none, or it is another account's. `type` is as in the challenge's id,
-   * `formerThumbprints`: of the keys the account had before, oldest first.
+   * Challenge pending → processing. The claim covers the whole authorization: it becomes this
+   * instance's (or `NOBODY`'s) unless another instance has it.
+   * `moved` is true for exactly one of several callers, `mine` where the claim is `instanceId`'s.
+   * `type` is as in the challenge's id; `formerThumbprints`: of the account's earlier keys, oldest
+   * first.
+   * @returns the authorization after the call; undefined when there is none, or another account's
    */
   trigger: Batched<Trigger, Triggered | StaleAccount | undefined>
   /**
-   * Challenge processing → valid or invalid, or one try more. False where it was not this instance's to decide any more:
-   * the authorization is decided, expired or deactivated, or the claim was taken over.
+   * Challenge processing → valid or invalid, or one try more. False when the authorization is
+   * decided, expired or deactivated, or another instance took the claim.
    */
   recordAttempt: Batched<AttemptResult, boolean>
-  /** Makes this instance's claim fresh; false when it has none any more, or nothing is left to validate. */
+  /** Renews this instance's claim; false when the claim is lost, or nothing is left to validate. */
   renew: Batched<{ authorizationId: string; instanceId: number }, boolean>
   /**
-   * Gives up this instance's claims: its processing challenges are pending again, and nobody's until the
-   * client triggers them or an instance adopts them. @returns how many authorizations.
+   * Gives up this instance's claims: processing challenges are pending until a client triggers or
+   * an instance adopts them. @returns how many authorizations
    */
   release(instanceId: number): Promise<number>
-  /** Claims challenges of instances that are gone, and those that are nobody's. The limit counts authorizations. */
+  /** Claims challenges of dead instances, and unclaimed ones. The limit counts authorizations. */
   adopt(instanceId: number, rules: AdoptionRules): Promise<AdoptedChallenge[]>
-  /** Triggered challenges under this instance's claim that should have had news by now, oldest first. */
+  /**
+   * Triggered challenges under this instance's claim that was not renewed in time, oldest first.
+   */
   overdue(instanceId: number): Promise<{ authorizationId: string; types: ChallengeType[] }[]>
   /** Renews this instance's claims of these authorizations. */
   readopt(instanceId: number, authorizationIds: readonly string[]): Promise<AdoptedChallenge[]>
@@ -107,7 +118,7 @@ export interface Triggered {
   formerThumbprints: readonly string[]
 }
 
-/** A method of the table by its name, a module's by its place among those that are offered. */
+/** Type of the challenge: a built-in one by name, a module's by its place among the offered. */
 const TRIGGERED = 'coalesce(i.type, z.offered[i.place])'
 
 const TRIGGER: Statement = {
@@ -127,7 +138,10 @@ const TRIGGER: Statement = {
     RETURNING i.ord::integer, a.former_thumbprints, z.validating_by = i.instance_id AS mine, ${COLUMNS}`,
 }
 
-/** What could not be moved, as it is after the attempt: it may have waited for somebody who moved it. */
+/**
+ * Reads the challenges that `TRIGGER` did not move, after it: another statement may have moved
+ * them.
+ */
 const TRIGGERED_BEFORE: Statement = {
   name: 'challenge-triggered-before',
   // accounts_pkey, authorizations_pkey
@@ -142,9 +156,9 @@ const TRIGGERED_BEFORE: Statement = {
 
 const RECORD_ATTEMPT: Statement = {
   name: 'challenge-record-attempt',
-  // authorizations_pkey, accounts_pkey; a valid outcome also enters authorizations_reusable. Under a claim, this and a
-  // deactivation of the account at the same moment find each other's row. Without one, the authorization of a deactivated
-  // account may become valid: nothing is issued by it, since `issuance-begin` asks for a valid account.
+  // authorizations_pkey, accounts_pkey; a valid outcome also enters authorizations_reusable. Only
+  // without a claim may a concurrent deactivation leave the authorization valid; `issuance-begin`
+  // still refuses that account.
   text: `
     UPDATE authorizations z
        SET attempts = z.attempts || jsonb_build_object(i.type, i.attempt),
@@ -169,13 +183,13 @@ const RECORD_ATTEMPT: Statement = {
     RETURNING i.ord::integer`,
 }
 
-/** The attempts of an authorization `z`, with those moved that `event` may move. */
+/** Attempts of an authorization `z`, after `event` on those that allow it. */
 const movedAttempts = (event: EventOf<typeof CHALLENGE>) => `(
          SELECT jsonb_object_agg(type, CASE WHEN attempt ->> 'status' ${challenge.allows(event)}
                                             THEN attempt || '{"status": "${statusAfter(CHALLENGE, event)}"}' ELSE attempt END)
            FROM jsonb_each(z.attempts) AS t (type, attempt))`
 
-/** Challenges of a lost claim are pending or processing; with an owner again they are processing. */
+/** Challenges of a lost claim are pending or processing; a new claim makes them processing. */
 const CLAIM = `validating_by = $1, validating_since = now(), attempts = ${movedAttempts('claim')}`
 
 /** Instances alive are those that hold their presence lock (instance-presence.ts). */
@@ -195,9 +209,12 @@ const ADOPT: Statement = {
     RETURNING a.thumbprint, a.former_thumbprints, ${COLUMNS}`,
 }
 
-/** A trigger takes milliseconds from its commit to the dispatcher; what is unknown there after this long got lost. */
+/**
+ * A trigger reaches the dispatcher milliseconds after its commit; one unknown there after this long
+ * is lost.
+ */
 const OVERDUE_SECONDS = 5
-/** A page; what was read moves to the end once it is taken up. */
+/** Rows of a page; rows taken up are renewed, and so move to the end. */
 const MAX_OVERDUE = 4096
 
 const OVERDUE: Statement = {

@@ -1,15 +1,19 @@
 /**
- * SQL of certificate revocation lists: who is revoked, in pages; CRL numbers; finished lists in pieces.
+ * SQL of certificate revocation lists: revoked certificates in pages, CRL numbers, finished lists
+ * in pieces.
  *
- * A list is published by compare-and-swap on the one before it (`publish`). So whatever is served was read from the
- * database after its predecessor was there, and holds every entry of it that has not left: with two builders at work,
- * one of them has built for nothing, and no revocation vanishes for a moment.
+ * A list is published by compare-and-swap on its predecessor (`publish`). So its rows were read
+ * after the predecessor was published, and it keeps all of the predecessor's entries that have not
+ * left. Of two concurrent builders one builds in vain, and no revocation disappears for a moment.
  */
 
 import { ISSUER_CERTIFICATES } from './certificate-store.ts'
 import type { Database, Statement } from './database.ts'
 
-/** Which certificates a list covers: all of an issuer (1 and 0), or those whose serial number leaves this remainder. */
+/**
+ * Which certificates a list covers: all of an issuer (1 and 0), or those whose serial number has
+ * this remainder.
+ */
 export interface CrlScope {
   /** SHA-256 of the issuer's name and key identifier. */
   issuerKey: Buffer
@@ -27,21 +31,21 @@ export interface PublishedCrl extends CrlScope {
   startedAt: Date
 }
 
-/** How a served list relates to what has happened since. */
+/** How far the served list is behind the database. */
 export interface CrlState {
   published: PublishedCrl | undefined
-  /** Revocations that it may lack. */
+  /** Revocations that the list may lack. */
   missing: number
-  /** Somebody has asked for a new one since it was begun. */
+  /** A new list was requested after this one was begun. */
   isRequested: boolean
-  /** The clock of the database, which all times of lists come from. */
+  /** The database's clock, which sets all times of lists. */
   now: Date
 }
 
 /** The beginning of a build. */
 export interface CrlDraft {
   number: bigint
-  /** No list has a higher number by now: the signer refuses it. */
+  /** Highest number a list may have by now; the signer refuses more. */
   highest: bigint
   /** Number of the list it follows. */
   previous: bigint | undefined
@@ -50,7 +54,10 @@ export interface CrlDraft {
   startedAt: Date
 }
 
-/** Revoked certificates as text, one word each: serial number in hexadecimal, seconds since 1970, reason, joined by dots. */
+/**
+ * Revoked certificates as text, one word each: serial number in hexadecimal, Unix seconds, reason,
+ * joined by dots.
+ */
 export interface CrlPage {
   rows: string
   count: number
@@ -60,41 +67,41 @@ export interface CrlPage {
 export interface CrlPageQuery {
   scope: CrlScope
   issuerFingerprint: Buffer
-  /** Certificates behind this one in the order of their ids; undefined starts at the first. */
+  /** Reads certificates after this id; undefined starts at the first. */
   afterId: string | undefined
-  /** Certificates that expired before this, and were revoked before it, have left the list (RFC 5280 §3.3). */
+  /** A certificate has left the list if it expired and was revoked before this (RFC 5280 §3.3). */
   leftBefore: Date
   limit: number
 }
 
 export interface CrlStore {
-  /** Certificates of issuers, by SHA-256: whose name and key are those of the issuer in question is seen in them. */
+  /** Issuer certificates with their SHA-256. The caller compares name and key with its issuer. */
   issuerCertificates(): Promise<{ fingerprint: Buffer; certificate: Buffer }[]>
   state(scope: CrlScope, issuerFingerprints: readonly Buffer[]): Promise<CrlState>
   /**
-   * Draws the next number, at most `maxLeadSeconds` above the seconds since 1970 unless a published one is there already;
-   * the build that gets it reads its rows afterwards.
+   * Draws the next number; the build must read its rows afterwards. Unless a published one is
+   * higher, it is at most `maxLeadSeconds` above the Unix time.
    */
   begin(scope: CrlScope, issuerFingerprints: readonly Buffer[], maxLeadSeconds: number): Promise<CrlDraft>
   page(query: CrlPageQuery): Promise<CrlPage | undefined>
   putPiece(issuerKey: Buffer, number: bigint, piece: number, der: Buffer): Promise<void>
-  /** Undefined where there is none: at the end, or when a later list has taken its place. */
+  /** Undefined after the last piece, or when a later list has replaced this one. */
   piece(issuerKey: Buffer, number: bigint, piece: number): Promise<Buffer | undefined>
   /**
-   * Puts the list in the place of `draft.previous`, and deletes what is older than that or above `draft.highest`. False when another list is there
-   * by now, or when not all of its pieces are.
+   * Replaces `draft.previous` by the list, and deletes pieces older than that or above
+   * `draft.highest`. False when another list replaced it first, or pieces are missing.
    */
   publish(crl: Omit<PublishedCrl, 'startedAt'>, draft: CrlDraft, pieces: number): Promise<boolean>
   published(): Promise<PublishedCrl[]>
-  /** Asks the builder, whichever instance that is, for new lists. @returns the time by the database's clock */
+  /** Asks the builder on any instance for new lists. @returns the time by the database's clock */
   requestRebuild(): Promise<Date>
-  /** Says to whoever asked last why there is no list yet. */
+  /** Records for the last request why there is no list yet. */
   noteObstacle(reason: string): Promise<void>
-  /** What has been in the way since the last request; undefined when nothing is known to be. */
+  /** Obstacle since the last request; undefined when none is known. */
   obstacle(): Promise<string | undefined>
-  /** Notes that certificates are issued under this count of shards. */
+  /** Records that certificates are issued under this count of shards. */
   useShards(shards: number): Promise<void>
-  /** Counts that certificates were issued under within the last so many days. */
+  /** Counts of shards used for certificates within the last so many days. */
   shardings(withinDays: number): Promise<number[]>
 }
 
@@ -102,7 +109,7 @@ const REQUEST_KEY = 'crl_rebuild'
 
 const STATE: Statement = {
   name: 'crl-state',
-  // crls_pkey, crl_changes_pkey (at most 16 rows for each certificate of the issuer), server_settings_pkey
+  // crls_pkey, crl_changes_pkey (at most 16 rows an issuer certificate), server_settings_pkey
   text: `
     SELECT c.*, x.changes::double precision AS current_changes, now() AS now,
            coalesce((SELECT updated_at > c.started_at FROM server_settings WHERE key = '${REQUEST_KEY}'), false) AS requested
@@ -112,8 +119,8 @@ const STATE: Statement = {
 
 const BEGIN: Statement = {
   name: 'crl-begin',
-  // Not before the seconds since 1970: numbers go on rising when an older copy of the database is put back. Numbers too far
-  // above them, drawn when this clock was wrong, were never signed: the next is that after the published ones.
+  // At least the Unix time, so that numbers rise even after an older database is restored. A number
+  // too far above it was never signed, so the next follows the published ones.
   text: `
     WITH drawn AS (
       INSERT INTO crl_numbers AS n (issuer_key, last_number) VALUES ($1, extract(epoch FROM now())::bigint)
@@ -133,7 +140,7 @@ const BEGIN: Statement = {
 
 const PAGE: Statement = {
   name: 'crl-page',
-  // certificates_revoked alone; the last two octets of a serial number are as good as random, whatever its source.
+  // certificates_revoked alone. The last two octets of any serial number are as good as random.
   text: `
     SELECT string_agg(encode(serial_number, 'hex') || '.' || extract(epoch FROM revoked_at)::bigint || '.' ||
                       coalesce(revocation_reason, 0), ' ') AS rows,
@@ -176,8 +183,8 @@ const PUBLISH: Statement = {
 
 const DELETE_PIECES: Statement = {
   name: 'crl-delete-pieces',
-  // Of builds that never came to an end, too. A build that is under way draws its number after its predecessor was
-  // published, or will not be published itself.
+  // Also deletes pieces of abandoned builds. A running build drew its number after its predecessor,
+  // or will not be published.
   text: `
     DELETE FROM crl_pieces p WHERE p.issuer_key = $1 AND (p.number < $2 OR p.number > $3)
        AND NOT EXISTS (SELECT FROM crls c WHERE c.issuer_key = p.issuer_key AND c.number = p.number)`,
@@ -194,7 +201,7 @@ const REQUEST: Statement = {
 
 const NOTE_OBSTACLE: Statement = {
   name: 'crl-note-obstacle',
-  // Once for each reason: this comes again every second.
+  // Writes each reason once, though the caller repeats it every second.
   text: `
     UPDATE server_settings SET value = jsonb_build_object('obstacle', $1::text)
      WHERE key = '${REQUEST_KEY}' AND value->>'obstacle' IS DISTINCT FROM $1::text`,

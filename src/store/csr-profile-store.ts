@@ -1,4 +1,4 @@
-/** SQL of CSR profiles, who they are assigned to, and what they ask of the certificates issued so far. */
+/** SQL of CSR profiles, their assignments, and the issuance history that they check. */
 
 import type { Batched } from '../shared/lib/batcher.ts'
 import { batched, type Database, type Statement } from './database.ts'
@@ -9,7 +9,7 @@ export interface CsrProfileRecord {
   id: string
   name: string
   description: string | undefined
-  /** JSON text of `profile_data`, as the database writes it: the same text for the same data. */
+  /** JSON text of `profile_data` as the database writes it; equal data has equal text. */
   data: string
 }
 
@@ -21,7 +21,7 @@ export interface NewCsrProfile {
   createdBy: string | undefined
 }
 
-/** What profiles with `reuse_key` or `renewal_window_days` want to know before issuance. */
+/** History that profiles with `reuse_key` or `renewal_window_days` need before issuance. */
 export interface IssuanceHistoryQuery {
   spkiSha256: Buffer
   dnsNames: readonly string[]
@@ -30,28 +30,34 @@ export interface IssuanceHistoryQuery {
 }
 
 export interface IssuanceHistory {
-  /** Some certificate, whosoever, expired and revoked ones included, or one being issued, has this key. */
+  /**
+   * A certificate of any account, expired or revoked ones included, or one being issued, has this
+   * key.
+   */
   keyCertified: boolean
-  /** Some unrevoked certificate, whosoever, has one of the names and is not due for renewal. */
+  /** An unrevoked certificate of any account has one of the names and is not due for renewal. */
   notDue: boolean
 }
 
 export interface CsrProfileStore {
-  /** By id. */
+  /** Keyed by profile id. */
   find: Batched<string, CsrProfileRecord | undefined>
   historyOf: Batched<IssuanceHistoryQuery, IssuanceHistory>
   /** False when the name is taken. */
   create(profile: NewCsrProfile): Promise<boolean>
   findByName(name: string): Promise<CsrProfileRecord | undefined>
-  /** By name. */
+  /** Sorted by name. */
   list(): Promise<(CsrProfileRecord & { accounts: number; credentials: number })[]>
-  /** In place of another one; false when there is no such account. */
+  /** Replaces the account's profile; false when there is no such account. */
   assignToAccount(profileId: string, accountId: string): Promise<boolean>
-  /** To the credential, and to the accounts registered with it that have none of their own. False when there is no such credential. */
+  /**
+   * Assigns it to the credential, and to its accounts that have no profile. False when there is no
+   * such credential.
+   */
   assignToCredential(profileId: string, credentialId: string): Promise<boolean>
   /**
-   * Makes the indexes that `historyOf` lives by, which no other part needs: whoever stores a profile that asks for
-   * history calls this first. Writes go on meanwhile; on a large table it takes minutes.
+   * Makes the indexes that only `historyOf` needs; call it before storing a profile that asks for
+   * history. Takes minutes on a large table, without blocking writes.
    */
   prepareHistory(): Promise<void>
 }
@@ -164,7 +170,7 @@ export function createCsrProfileStore(db: Database): CsrProfileStore {
 
     assignToCredential: (profileId, credentialId) =>
       db.transaction(async (tx) => {
-        // Against a registration that is just copying the credential's profile (eab-store.ts).
+        // Waits for a registration that is copying the credential's profile (eab-store.ts).
         const locked = await tx.query(LOCK_CREDENTIAL, [credentialId])
         if (locked.length === 0) return false
         await tx.query(ASSIGN_TO_CREDENTIAL, [profileId, credentialId])

@@ -1,7 +1,8 @@
 /**
- * PostgreSQL for the ACME path: a small pool of `pg` connections, named prepared statements, batches.
+ * PostgreSQL for the ACME path: a small pool of `pg` connections, named prepared statements,
+ * batches.
  *
- * `pg` and not slonik here: one indexed read costs 100 µs of client CPU through pg and 260 µs through slonik.
+ * Uses `pg` because an indexed read costs 100 µs of client CPU; through slonik it costs 260 µs.
  */
 
 import type { PoolNumbers } from '../domain/pool-pressure.ts'
@@ -38,33 +39,33 @@ export interface Database {
   query<Row>(statement: Statement, values: readonly unknown[]): Promise<Row[]>
   /** For the statements of batches (pipeline.ts). */
   pipeline: Pipeline
-  /** Statements of one transaction on one connection. No network call but the database's may happen inside. */
+  /**
+   * Runs statements in one transaction on one connection. `run` must not make other network calls.
+   */
   transaction<T>(run: (tx: Pick<Database, 'query'>) => Promise<T>): Promise<T>
   /**
-   * The pool as the pressure guard sees it. A connection that is at work counts as available until its statement has run
-   * for `STUCK_MS`: all connections busy and statements waiting is the normal picture of a healthy service at full load,
-   * where a batch takes milliseconds; connections that do not come back are what trouble looks like.
+   * The pool as the pressure guard sees it: a connection busy for less than `STUCK_MS` counts as
+   * available. At full load every connection is busy for milliseconds, which is no trouble.
    */
   pressure(): PoolNumbers
   close(): Promise<void>
 }
 
-/** A hundred times what a batch takes; a busy machine or a checkpoint of the database stays below it. */
+/**
+ * A hundred times what a batch takes. A busy machine or a checkpoint of the database stays below.
+ */
 export const STUCK_MS = 1_000
 
 /**
- * Every statement of this path finds its rows by key. A prepared statement keeps the plan it got when its tables were
- * empty and a scan was cheapest, and until the next ANALYZE that plan reads whole tables that have grown since: with
- * 20,000 orders it took half of PostgreSQL's CPU. So the planner is told not to consider it. Left to itself it would also
- * plan anew at every execution, because the length of a batch's arrays is known only then and a plan for one row looks
- * cheaper than one for any number; a plan costs several times what it then does.
+ * A plan made on empty tables keeps scanning them: with 20,000 orders it took half of PostgreSQL's
+ * CPU. Generic plans avoid planning at every execution, which costs several times the execution.
  */
 const KEYED_PLANS =
   '-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c plan_cache_mode=force_generic_plan'
-/** How bytea comes (wire-values.ts), whatever the role is set to. */
+/** wire-values.ts reads bytea in hexadecimal; this overrides the setting of the role. */
 const OUTPUT = '-c bytea_output=hex'
 
-/** bytea and the other types come back as pg parses them; bigint is not used in rows. */
+/** Values are parsed as by pg; rows contain no bigint. */
 export function openDatabase(settings: DatabaseSettings, onError: (error: Error) => void): Database {
   const pool = new pg.Pool({
     ...connectionOptions(settings),
@@ -75,8 +76,8 @@ export function openDatabase(settings: DatabaseSettings, onError: (error: Error)
     idleTimeoutMillis: settings.idleTimeoutMs,
     keepAlive: true,
   })
-  // An idle connection that breaks (server restart) is replaced at the next query; without a listener it would throw.
-  // `end` does not wait for the sockets, so a server that is stopped next may still break them; nobody needs them then.
+  // Without a listener, an idle connection that breaks would end the process; the next query
+  // replaces it. `end` does not wait for the sockets, so a stopping server may still break them.
   pool.on('error', (error) => {
     if (!pool.ending) onError(error)
   })
@@ -104,7 +105,8 @@ export function openDatabase(settings: DatabaseSettings, onError: (error: Error)
     pipeline,
     async transaction(run) {
       const client = await pool.connect()
-      // What breaks the connection fails the statement under way, and would end the process where nobody listens.
+      // A broken connection already fails the running statement. Without a listener, its error
+      // event would end the process.
       const ignore = () => undefined
       client.on('error', ignore)
       let broken = true
@@ -134,7 +136,7 @@ export function openDatabase(settings: DatabaseSettings, onError: (error: Error)
   }
 }
 
-/** Options of a single connection, for the few places that need one of their own (locks, migration). */
+/** Options of a single connection, for locks and migrations, which need their own. */
 export function connectionOptions(settings: DatabaseSettings): pg.ClientConfig {
   return {
     host: settings.host,
@@ -151,16 +153,17 @@ export function connectionOptions(settings: DatabaseSettings): pg.ClientConfig {
 }
 
 /**
- * Whether the commands of a failed batch may do better one by one: a value of one of them was refused (SQLSTATE classes
- * 22 and 23), or the batch lost a deadlock to another one that has locked the same rows in another order. Everything
- * else is about the connection or the server.
+ * Whether the commands of a failed batch may succeed one by one. SQLSTATE classes 22 and 23 refuse
+ * a value of one command; 40P01 is a deadlock lost to another batch.
  */
 export function isWorthSplitting(error: unknown): boolean {
   if (error instanceof UnfitValue) return true
   return error instanceof pg.DatabaseError && /^(?:22|23|40P01$)/.test(error.code ?? '')
 }
 
-/** Whether the database could not be reached, is shutting down or took too long: 503 and Retry-After rather than 500. */
+/**
+ * Whether the database is unreachable, shutting down or too slow: 503 with Retry-After, not 500.
+ */
 export function isUnavailable(error: unknown): boolean {
   if (error instanceof pg.DatabaseError) return /^(?:57014|57P|53|08)/.test(error.code ?? '')
   const code = (error as { code?: unknown } | null)?.code
@@ -173,26 +176,29 @@ export function isUnavailable(error: unknown): boolean {
   )
 }
 
-/** A batch is bounded so that one statement stays within a few milliseconds; 128 keeps arrays small and commits rare. */
+/** Bounds one statement to a few milliseconds; 128 keeps arrays small and commits rare. */
 const MAX_BATCH = 128
-/** Waiting commands of one kind; at 10,000 commands a second this is a fifth of a second of work. */
+/** Waiting commands of one kind: a fifth of a second of work at 10,000 commands a second. */
 const MAX_WAITING = 2048
 /**
- * Commands of one row, which go one after the other: no client needs more than a few at once. Without this bound, some
- * 1,150 finalizes a second of one order filled what waits for all, and every account's finalize was refused.
+ * Commands of one row, which run one after the other; no client needs more than a few.
+ * Without it, 1,150 finalizes a second of one order filled `MAX_WAITING`, and every account was
+ * refused.
  */
 const MAX_OF_KEY = 8
-/** Flushes of one kind at once: more than one only while connections are slow, which is for the pipeline to say. */
+/**
+ * Flushes of one kind at once; the pipeline starts a second one only while connections are slow.
+ */
 const MAX_CONCURRENT = 8
 
-/** Hundreds of times what a batch takes; short of what a client waits. */
+/** Hundreds of times what a batch takes, and less than clients wait. */
 const MAX_STANDSTILL_MS = 5_000
 
 /**
- * Joins concurrent commands of one kind into one statement. `flush` runs one statement, so that nothing of it is done when it
- * throws, and gives one result for each command, in order.
- * @param traits `keyOf` for statements that update by key: PostgreSQL applies one of several source rows that join the same
- *   target row, so commands for one row go one after the other
+ * Joins concurrent commands of one kind into one statement. `flush` runs one statement, so nothing
+ * is done when it throws, and returns one result a command, in order.
+ * @param traits `keyOf` serialises commands for one row: PostgreSQL applies only one of several
+ *   source rows that join the same target row
  */
 export function batched<C, R>(
   { pipeline }: Pick<Database, 'pipeline'>,

@@ -1,11 +1,11 @@
 /**
- * What was committed is on disk: a certificate, a revocation or an account that a client was told of must outlive a crash.
+ * Makes commits wait for the disk: certificates, revocations and accounts that clients know of must
+ * survive a crash.
  *
- * With `synchronous_commit = off` PostgreSQL answers a commit before it is. The role, the database or the server may have
- * it so for others, so each connection looks once, when it is new, and sets `local` where it finds `off`; a level that waits at least for
- * the own disk is the operator's choice and stays. A start-up parameter would need no round trip, and would overrule that
- * choice, or miss what is changed while the service runs. Nonces and rate limits cost nothing more by it: a transaction that wrote to unlogged
- * tables only waits for no disk.
+ * Under `synchronous_commit = off` PostgreSQL answers before the disk has the commit. Each new
+ * connection reads the level of role, database and server, and replaces only `off`, by `local`. A
+ * start-up parameter would save the round trip, but overrule the operator's stricter level. Nonces
+ * and rate limits pay nothing: transactions on unlogged tables alone wait for no disk.
  */
 
 import type pg from './pg.ts'
@@ -14,14 +14,17 @@ import type { Statement } from './statement-group.ts'
 const AWAIT_DISK = `
   SELECT set_config('synchronous_commit', 'local', false) WHERE current_setting('synchronous_commit') = 'off'`
 
-/** For a new connection, before its first statement. @throws what the connection fails with; it is not to be used then */
+/**
+ * Call it on a new connection, before its first statement.
+ * @throws the connection's failure; the connection must not be used then
+ */
 export async function awaitDiskAtCommit(client: pg.ClientBase): Promise<void> {
   await client.query(AWAIT_DISK)
 }
 
 const UNSAFE: Statement = {
   name: 'durability-unsafe',
-  // What RESET would bring back: as the operator has it, whatever this connection has set.
+  // The value of RESET: the operator's level, whatever this connection has set.
   text: `
     SELECT name FROM pg_settings
      WHERE name IN ('fsync', 'synchronous_commit') AND reset_val = 'off' ORDER BY name`,
@@ -38,7 +41,7 @@ interface Queryable {
   query<Row>(statement: Statement, values: readonly unknown[]): Promise<Row[]>
 }
 
-/** @returns sentences for the operator on what of the server's settings may lose data; none as a rule */
+/** @returns warnings about server settings that may lose data; usually none */
 export async function durabilityWarnings(db: Queryable): Promise<string[]> {
   const rows = await db.query<{ name: string }>(UNSAFE, [])
   return rows.map(({ name }) => SENTENCES[name] as string)

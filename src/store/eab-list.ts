@@ -19,7 +19,7 @@ const Row = z.object({
 })
 export type ListedCredential = z.infer<typeof Row>
 
-/** @param after the cursor of the page before */
+/** @param after the cursor of the previous page */
 export function listEabCredentials(
   db: DatabasePool,
   after: string | undefined,

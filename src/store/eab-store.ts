@@ -1,8 +1,8 @@
 /**
  * SQL of the credentials of external account binding (RFC 8555 §7.3.4).
  *
- * A credential's row is the lock of everything about it: registration, revocation and changes to what it hands on
- * take it first, and look at the accounts only then.
+ * The credential's row is the lock for all that depends on it. Registration, revocation and changes
+ * to its grants lock it before they read accounts.
  */
 
 import type { Batched } from '../shared/lib/batcher.ts'
@@ -29,7 +29,7 @@ export interface EabCredential {
   preapprovedNetworks: readonly string[] | undefined
 }
 
-/** What the check of a binding needs. */
+/** Facts that the check of a binding needs. */
 export interface EabVerification {
   id: string
   sealedKey: Buffer
@@ -51,7 +51,7 @@ export interface BoundAccount {
   account: NewAccount
   credentialId: string
   binding: ExternalAccountBinding['jws']
-  /** `acme.eab_reusable`: a credential that was used may be used again. */
+  /** `acme.eab_reusable`: a used credential may be used again. */
   reusable: boolean
 }
 
@@ -59,25 +59,25 @@ export interface EabRevocation {
   credential: EabCredential
   /** Every valid account registered with it, before this call. */
   linkedAccounts: string[]
-  /** Those that this call revoked. */
+  /** Accounts that this call revoked. */
   revokedAccounts: string[]
 }
 
 export interface EabStore {
-  /** By kid. */
+  /** Keyed by kid. */
   findForVerification: Batched<string, EabVerification | undefined>
   /**
-   * Account, use of the credential, and what the credential gives (identifiers, CSR profile, CA profiles, networks) handed
-   * on to the account, in one commit. False when the credential is used up or revoked (by now), or the key has an account; then nothing is
-   * written, the credential included.
+   * Makes the account, marks the credential used, and copies its grants to the account, in one
+   * commit. False, with nothing written, when the credential is used up or revoked, or the key has
+   * an account.
    */
   register(bound: BoundAccount): Promise<boolean>
   /** Undefined when the kid is taken. */
   create(credential: NewEabCredential): Promise<EabCredential | undefined>
   findByKid(kid: string): Promise<EabCredential | undefined>
   /**
-   * Revokes the credential, the valid accounts registered with it, and their authorizations. It may be
-   * repeated; undefined when there is no such credential.
+   * Revokes the credential, its valid accounts and their authorizations; may be repeated. Undefined
+   * when there is no such credential.
    */
   revoke(id: string): Promise<EabRevocation | undefined>
 }
@@ -91,7 +91,10 @@ const FIND_FOR_VERIFICATION: Statement = {
   text: 'SELECT id, kid, hmac_key, used, revoked FROM eab_credentials WHERE kid = ANY ($1::text[])',
 }
 
-/** For what is handed on to the accounts of a credential later: a registration that is just copying it is over then. */
+/**
+ * Locks a credential before its grants change; concurrent registrations have then finished copying
+ * them.
+ */
 export const LOCK_CREDENTIAL: Statement = {
   name: 'eab-lock-credential',
   // eab_credentials_pkey
@@ -100,8 +103,8 @@ export const LOCK_CREDENTIAL: Statement = {
 
 const REGISTER: Statement = {
   name: 'eab-register',
-  // Row lock first: of two registrations with one credential the second waits here and then finds it used. The account
-  // is inserted before the credential is marked, so that a key that has an account uses nothing up.
+  // The row lock makes a second registration with the credential wait, and then find it used. The
+  // account comes before the mark, so that a key with an account does not use up the credential.
   text: `
     WITH credential AS (
       SELECT id, profiles, preapproved_networks FROM eab_credentials WHERE id = $6 AND NOT revoked AND ($8 OR NOT used) FOR UPDATE
@@ -150,8 +153,9 @@ const REVOKE: Statement = {
 
 const REVOKE_ACCOUNTS: Statement = {
   name: 'eab-revoke-accounts',
-  // accounts_eab_credential. Authorizations: the valid ones through authorizations_reusable, the pending ones through
-  // the account's open orders; a pending pre-authorization keeps its status, as nothing but the account reaches it.
+  // accounts_eab_credential; authorizations_reusable for valid authorizations, the open orders for
+  // pending ones. A pending pre-authorization keeps its status, because only the account reaches
+  // it.
   text: `
     WITH linked AS (
       SELECT id FROM accounts WHERE eab_credential_id = $1 AND status ${account.allows('revoke')} FOR UPDATE
@@ -200,7 +204,7 @@ export function createEabStore(db: Database): EabStore {
       const values = [id, thumbprint, jwk, contacts, termsAgreed, credentialId, binding, reusable, termsVersion]
       return db.transaction(async (tx) => {
         const made = await tx.query(REGISTER, values)
-        // A statement of its own: what the credential was given while the first one waited for its row is seen only now.
+        // A separate statement, so that it sees grants made while the first one waited for the row.
         if (made.length > 0) await tx.query(HAND_ON, [id, credentialId])
         return made.length > 0
       })
@@ -221,7 +225,8 @@ export function createEabStore(db: Database): EabStore {
       db.transaction(async (tx) => {
         const [row] = await tx.query<CredentialRow>(REVOKE, [id])
         if (!row) return undefined
-        // A statement of its own: only one that starts after the lock was taken sees what a registration has just made.
+        // A separate statement: only one that starts after the lock sees what a registration has
+        // just made.
         const linked = await tx.query<{ id: string; revoked: boolean }>(REVOKE_ACCOUNTS, [id])
         return {
           credential: decode(row),

@@ -1,9 +1,9 @@
 /**
- * SQL of expiry: rows whose time is over get the status that readers derive already.
+ * SQL of expiry: expired rows get the status that readers derive already.
  *
- * Keys are time-ordered, and what is made under one configuration expires in the order of its making. So each task walks a
- * primary key from where it stopped to the oldest key that may still be alive: no index on `expires_at`, which every new
- * order would pay for, and no row is looked at twice.
+ * Keys are ordered by time, and rows made under one configuration expire in that order. So each
+ * task walks a primary key from where it stopped to the oldest key that may be alive. It reads no
+ * row twice and needs no index on `expires_at`, which every new order would pay for.
  */
 
 import { lowestUuidv7 } from '../shared/lib/uuid.ts'
@@ -13,7 +13,7 @@ import { authorization, order } from './status-sql.ts'
 export interface ExpiryPage {
   /** Rows that were marked. */
   expired: number
-  /** Challenges that were offered with them and that nobody has met. */
+  /** Challenges that were offered with them and never met. */
   challenges: number
   /** Whether there may be more to do at once. */
   full: boolean
@@ -25,8 +25,8 @@ export interface ExpiryTask {
   /** How long rows of this kind live; younger ones are not looked at. */
   lifetimeMs: number
   /**
-   * Stops at a row that is still alive, made under a longer lifetime, until its time has come. Of two tasks on one table the
-   * one with the shorter lifetime does not wait: the other one will meet the row.
+   * Whether the walk stops at a live row, made under a longer lifetime, until the row expires. Of
+   * two tasks on one table only the longer-lived one waits; it will meet the row.
    */
   waits: boolean
 }
@@ -38,10 +38,10 @@ export interface ExpiryStore {
   expireAuthorizations(task: ExpiryTask, now: Date): Promise<ExpiryPage>
 }
 
-/** Rows of one statement: some milliseconds, and row locks for as long. */
+/** Rows a statement, which takes milliseconds and locks rows for as long. */
 const PAGE_SIZE = 1000
 
-/** A row is committed this much after its key was made, at the latest; it bounds what a statement may take. */
+/** A row is committed at most this long after its key was made. */
 const COMMIT_DELAY_MS = 5_000
 
 const expireStatement = (name: string, table: string, isAlive: string, mark: string): Statement => ({

@@ -1,4 +1,4 @@
-/** What `chancery inspect` reads: one order, certificate or account with all that belongs to it. */
+/** SQL of `chancery inspect`: one order, certificate or account with all that belongs to it. */
 
 import { z } from 'zod/v4'
 import { AUTHORIZATION_STATUSES } from '../domain/authorization-state.ts'
@@ -29,7 +29,10 @@ const Attempt = z.object({
   error: z.record(z.string(), z.unknown()).optional(),
 })
 
-/** The record of the attempt that decided (src/domain/validation-evidence.ts), or why there was none (src/domain/approval.ts). */
+/**
+ * Record of the deciding attempt (src/domain/validation-evidence.ts), or of an approval without one
+ * (src/domain/approval.ts).
+ */
 const Evidence = z.object({
   type: z.string(),
   attempt: z.int().optional(),
@@ -90,12 +93,18 @@ export type InspectedAccount = z.infer<typeof Account>
 const Count = z.object({ orders: z.int() })
 const StatusCount = Count.extend({ status: z.enum(ORDER_STATUSES) })
 
-/** Counting goes along an index that holds the rows of an account together; their statuses lie all over the table. */
+/**
+ * Bounds the count of an account's orders. The index keeps them together, but their statuses lie
+ * all over the table.
+ */
 export const MAX_COUNTED = 100_000
 export const MAX_STATUSES_COUNTED = 1_000
 
 export interface InspectStore {
-  /** With its authorizations in the order of its identifiers; their statuses have expiry applied. */
+  /**
+   * Includes its authorizations in the order of its identifiers, their statuses with expiry
+   * applied.
+   */
   findOrder(
     id: string,
   ): Promise<{ order: InspectedOrder; authorizations: readonly InspectedAuthorization[] } | undefined>
@@ -103,7 +112,10 @@ export interface InspectStore {
   /** @param serialNumber lower-case hex without leading zero octets. */
   findCertificateBySerial(serialNumber: string): Promise<InspectedCertificate | undefined>
   findAccount(id: string): Promise<InspectedAccount | undefined>
-  /** Orders of an account, up to MAX_COUNTED, and the newest MAX_STATUSES_COUNTED of them by derived status. */
+  /**
+   * Counts an account's orders up to MAX_COUNTED, and its newest MAX_STATUSES_COUNTED by derived
+   * status.
+   */
   countOrders(accountId: string): Promise<{ orders: number; newest: readonly z.infer<typeof StatusCount>[] }>
 }
 

@@ -1,22 +1,25 @@
 /**
- * Which instances are running, and who leads: session advisory locks on one connection of their own.
+ * Which instances run, and which leads: session advisory locks on a connection of their own.
  *
- * A lock goes with its connection, so a killed instance is known to be gone as soon as PostgreSQL notices the closed
- * socket: no heartbeat, no clock. A connection that falls silent is given up at the first statement that is not answered in
- * time. Work left behind is adopted by compare-and-swap, so a wrong guess (the database restarted and nobody holds a lock
- * for a moment) costs a duplicate attempt, never a duplicate result.
+ * A lock ends with its connection, so PostgreSQL frees a killed instance's lock with its closed
+ * socket: no heartbeat, no clock. A silent connection is given up at its first statement that times
+ * out. Work left behind is adopted by compare-and-swap. So a wrong guess, as after a restart of the
+ * database, costs a duplicate attempt, never a duplicate result.
  */
 
 import { randomInt } from 'node:crypto'
 import { connectionOptions, type DatabaseSettings } from './database.ts'
 import pg from './pg.ts'
 
-/** First half of the presence lock's key; the second is the instance id. `live_instances()` in SQL knows it too. */
+/**
+ * First half of the presence lock's key; the instance id is the second. `live_instances()` in SQL
+ * uses it too.
+ */
 const PRESENCE_CLASS = 712100
 
 /**
- * Background work of which one instance at a time does a round (712002 is that of expiration warnings). Rounds of one role
- * keep out those of every other task of the role on other instances, so a task whose rounds are long has a role of its own.
+ * Background work that one instance at a time does (712002 is that of expiration warnings). Tasks
+ * of one role exclude each other across instances, so a task with long rounds has its own role.
  */
 const LEADER_LOCKS = { cleanup: 712001, challenge: 712003, retention: 712004, crl: 712948 } as const
 export type LeaderRole = keyof typeof LEADER_LOCKS
@@ -30,11 +33,13 @@ const END_FORMER = `
 
 export interface InstancePresence {
   readonly instanceId: number
-  /** Since when others can see that it lives, by `performance.now()`; undefined while they cannot. */
+  /**
+   * Since when other instances see this one, by `performance.now()`; undefined while they do not.
+   */
   presentSince(): number | undefined
   /** Ids of all running instances, this one included. */
   liveInstances(): Promise<number[]>
-  /** Runs `work` if no other instance does this role's work right now; false when one does. */
+  /** Runs `work` unless another instance is doing this role's work; then returns false. */
   lead(role: LeaderRole, work: () => Promise<void>): Promise<boolean>
   close(): Promise<void>
 }
@@ -57,7 +62,7 @@ export async function announceInstance(
     next.on('error', (error) => lose(next, error))
     try {
       await next.connect()
-      // A former connection that fell silent may live on at the server for hours, and with it its locks.
+      // A silent former connection may live for hours at the server, and keep its locks.
       if (isAgain) await next.query(END_FORMER, [PRESENCE_CLASS, instanceId])
       await next.query('SELECT pg_advisory_lock($1, $2)', [PRESENCE_CLASS, instanceId])
       return next
@@ -71,17 +76,21 @@ export async function announceInstance(
     if (closed || down || lost !== client) return
     down = true
     onLost(error)
-    // With a statement under way, as after a time-out, pg destroys the socket and waits for no answer.
+    // With a statement under way, as after a time-out, pg destroys the socket without waiting for a
+    // reply.
     void lost.end()
     void reconnect()
   }
 
-  /** One statement at a time: the roles share the connection, and pg will not queue for them any more (a warning in pg 8). */
+  /**
+   * One statement at a time: the roles share the connection, and queueing in pg is deprecated since
+   * pg 8.
+   */
   let last: Promise<unknown> = Promise.resolve()
   function query<R extends pg.QueryResultRow>(holder: pg.Client, text: string, values: unknown[] = []): Promise<R[]> {
     const rows = last.then(async () => (await holder.query<R>(text, values)).rows)
-    // Its own caller gets the error; the next statement only waits. What the server did not say is the connection's, and a
-    // network that drops packets says nothing else.
+    // The caller gets the error; the next statement only waits. An error without a server code
+    // means that the connection is lost.
     last = rows.catch((error) => {
       if (!(error instanceof pg.DatabaseError)) lose(holder, error)
     })
@@ -119,7 +128,7 @@ export async function announceInstance(
       try {
         await work()
       } finally {
-        // A connection that was lost has released the lock already.
+        // A lost connection has released the lock already.
         if (holder === client && !down) await query(holder, 'SELECT pg_advisory_unlock($1)', lock)
       }
       return true

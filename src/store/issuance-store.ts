@@ -1,5 +1,6 @@
 /**
- * SQL of issuance: the intent before the signature, the certificate after it (ARCHITECTURE.md, life of an issuance).
+ * SQL of issuance: the intent before the signature, the certificate after it (ARCHITECTURE.md, life
+ * of an issuance).
  */
 
 import type { Batched } from '../shared/lib/batcher.ts'
@@ -8,7 +9,7 @@ import type { Requester } from './account-store.ts'
 import { batched, type Database, type Statement } from './database.ts'
 import { account, authorization, order, quoted } from './status-sql.ts'
 
-/** What is about to be signed. */
+/** A certificate about to be signed. */
 export interface IssuanceIntent {
   certificateId: string
   /** Undefined for a certificate that the service issues to itself. */
@@ -17,16 +18,16 @@ export interface IssuanceIntent {
   issuerId: string
   issuerFingerprint: Buffer
   tbs: Buffer
-  /** Of the key to be certified, which must not be on the blocked list. */
+  /** SHA-256 of the key to be certified, which must not be blocked. */
   spkiSha256: Buffer
   instanceId: number
-  /** Whether nobody waits for the order any more: what is not under way by then is not begun. */
+  /** Whether the client has left; an intent that has not begun by then is dropped. */
   isGone?: (() => boolean) | undefined
 }
 
 /**
- * Why an order that was begun is not finished: its expiry has passed and nobody waits for the certificate any more, or what
- * `begin` went by has been taken back since. An authorization that has expired was valid when it counted.
+ * Why recovery gives up an order: it has expired, or a condition of `begin` no longer holds. An
+ * authorization that has expired since then does not count.
  */
 export type Lapse = 'expired' | 'account not valid' | 'key blocked' | 'authorization withdrawn'
 
@@ -50,19 +51,26 @@ export interface IssuedCertificate {
 
 export interface IssuanceStore {
   /**
-   * Order ready → processing and its intent, committed together. False when the order is not ready (any more), its
-   * account is not valid or has another CSR profile, another finalize won, or the key is blocked.
+   * Order ready → processing and its intent, in one commit. False when the order is not ready, its
+   * account not valid or under another CSR profile, or the key blocked.
    */
   begin: Batched<IssuanceIntent, boolean>
   /** SHA-256 of the key that an order is being or was issued for; undefined before. */
   findKey(orderId: string): Promise<Buffer | undefined>
-  /** Certificate row, order processing → valid, intent gone. False when another instance has completed the intent. */
+  /**
+   * Certificate row, order processing → valid, intent deleted, in one commit. False when another
+   * instance has completed it.
+   */
   complete: Batched<IssuedCertificate, boolean>
-  /** Order processing → invalid with this error, intent gone. False when it was completed meanwhile. */
+  /**
+   * Order processing → invalid with this error, intent deleted. False when it was completed
+   * meanwhile.
+   */
   fail(certificateId: string, error: ProblemDocument): Promise<boolean>
   /**
-   * Takes over intents of instances that are gone, of this one's those older than `ownOlderThanSeconds`, and of instances that live those
-   * older than `othersOlderThanSeconds`. Like `begin`, it decides whether they may be signed: what is taken back afterwards comes too late.
+   * Takes over intents of dead instances, own ones older than `ownOlderThanSeconds`, and others
+   * older than `othersOlderThanSeconds`. Like `begin`, it decides whether they may be signed; a
+   * later withdrawal comes too late.
    */
   adopt(
     instanceId: number,
@@ -72,7 +80,7 @@ export interface IssuanceStore {
   ): Promise<PendingIntent[]>
 }
 
-/** An intent's columns, as they are given. */
+/** Columns of an intent, in the order of the parameters. */
 const INTENT = `certificate_id, order_id, account_id, serial_number, issuer_id, issuer_fingerprint, tbs, spki_sha256, instance_id`
 const GIVEN_INTENTS = `
         unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::bytea[], $5::text[], $6::bytea[], $7::bytea[], $8::bytea[],
@@ -80,8 +88,9 @@ const GIVEN_INTENTS = `
 
 const BEGIN: Statement = {
   name: 'issuance-begin',
-  // accounts_pkey, orders_pkey or orders_account (both columns), authorizations_pkey for each identifier,
-  // account_csr_profiles_pkey, blocked_keys_pkey, order_claims_pkey; one update, one delete, one insert.
+  // accounts_pkey, orders_pkey or orders_account (both columns), authorizations_pkey for each
+  // identifier, account_csr_profiles_pkey, blocked_keys_pkey, order_claims_pkey. One update, one
+  // delete, one insert.
   text: `
     WITH moved AS (
       UPDATE orders o SET status = ${order.after('finalize')}
@@ -109,7 +118,8 @@ const BEGIN_OWN: Statement = {
 
 const FIND_KEY: Statement = {
   name: 'issuance-find-key',
-  // The unique indexes on order_id of both. One of them has it in any snapshot: a single statement moves it.
+  // The unique indexes on order_id of both. A single statement moves the key, so every snapshot
+  // shows it.
   text: `
     SELECT spki_sha256 FROM issuance_intents WHERE order_id = $1
     UNION ALL
@@ -152,8 +162,8 @@ const FAIL: Statement = {
 
 const ADOPT: Statement = {
   name: 'issuance-adopt',
-  // issuance_intents holds what is in flight and what was left behind: it is read whole. Then, for each that is taken,
-  // orders_pkey, accounts_pkey, blocked_keys_pkey, authorizations_pkey.
+  // issuance_intents is read whole, as it holds only intents in flight or left behind. Then, for
+  // each adopted one: orders_pkey, accounts_pkey, blocked_keys_pkey, authorizations_pkey.
   text: `
     WITH abandoned AS (
       SELECT certificate_id FROM issuance_intents

@@ -1,9 +1,9 @@
 /**
- * Pages of long lists: each goes on behind the last row of the one before (a cursor, never a number of rows to skip), and is there after
- * a bounded time, however few rows fit.
+ * Pages of long lists. A page continues after the last row of the previous one, by cursor, and
+ * returns within a bounded time.
  *
- * Where filters go beyond what an index says, rows are looked through in windows along the index. A window says first where it ends, so
- * that the search knows how far it has come even when nothing in it fits.
+ * When filters exceed an index, rows are searched in windows along the index. The end of a window
+ * is read first, so that the search advances even when no row fits.
  */
 
 import { z } from 'zod/v4'
@@ -15,24 +15,26 @@ export interface ListPage<T> {
   next: string | undefined
   /** False when the search stopped before the page was full. */
   isComplete: boolean
-  /** Rows of the windows that came to nothing or too little. */
+  /** Rows of the windows that did not fill the page. */
   lookedThrough: number
 }
 
-/** One way through a table. Cursors are ids; undefined begins at the first row. */
+/** One order in which to read a table. Cursors are ids; undefined starts at the first row. */
 export interface Walk<T> {
-  /** The id of the row that is `rows` behind the cursor; undefined when there are fewer. */
+  /** The id of the row that is `rows` after the cursor; undefined when there are fewer. */
   windowEnd(after: string | undefined, rows: number): Promise<string | undefined>
-  /** Rows that fit behind `after`, up to and with `end`. */
+  /** Fitting rows after `after`, up to and including `end`. */
   read(after: string | undefined, end: string | undefined, limit: number): Promise<T[]>
   cursorOf(row: T): string
 }
 
-/** The first is for pages that fill at once; a thousand rows are a few milliseconds, cold or not. */
+/**
+ * The first suits pages that fill at once; a thousand rows take a few milliseconds, cached or not.
+ */
 const WINDOWS = [1_000, 4_000, 8_000]
 /**
- * No window begins later than this, and one takes about 10 ms: a page is there within 50 ms, however few rows fit. Whoever wants
- * more asks for the next page.
+ * No window starts later than this, and one takes about 10 ms. So a page returns within 50 ms,
+ * however few rows fit.
  */
 const LOOKING_MS = 25
 
@@ -63,12 +65,12 @@ export async function readPage<T>(
   return { rows, next: cursor, isComplete: false, lookedThrough }
 }
 
-/** @param after the cursor of the page before */
+/** @param after the cursor of the previous page */
 export type ReadPage<T> = (after: string | undefined, limit: number) => Promise<ListPage<T>>
 
 /**
- * Page after page until one is full or the list has ended.
- * @param goesOn is told what has been found so far, after each page that is neither
+ * Reads page after page until one is full or the list ends.
+ * @param goesOn receives the rows so far after each unfinished page; false stops
  */
 export async function readToEnd<T>(
   read: ReadPage<T>,
@@ -85,12 +87,12 @@ export async function readToEnd<T>(
   return found
 }
 
-/** For indexes that lead to the rows that fit and to hardly any other. */
+/** For indexes that find the fitting rows and hardly any others. */
 export function unbounded<T>(walk: Walk<T>): Walk<T> {
   return { ...walk, windowEnd: async () => undefined }
 }
 
-/** Whether an index is there that is made only when it is asked for (optional-indexes.ts). */
+/** Whether an index made only on request exists (optional-indexes.ts). */
 export async function hasIndex(db: DatabasePool, name: string): Promise<boolean> {
   return db.exists(rowsOf(z.object({}))`
     SELECT FROM pg_index WHERE indexrelid = to_regclass(${name}) AND indisvalid`)

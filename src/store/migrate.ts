@@ -1,4 +1,7 @@
-/** Schema migrations: numbered plain SQL files, forward only, one transaction each, the version row first. */
+/**
+ * Schema migrations: numbered SQL files, forward only, each in one transaction, the version row
+ * first.
+ */
 
 import { readdir, readFile } from 'node:fs/promises'
 import path from 'node:path'
@@ -6,10 +9,10 @@ import { fileURLToPath } from 'node:url'
 import { connectionOptions, type DatabaseSettings } from './database.ts'
 import pg from './pg.ts'
 
-/** Compiled code lies in dist/src/store; the SQL stays where it was written. */
+/** Compiled code is in dist/src/store; the SQL files are not copied there. */
 const MIGRATIONS_DIR = fileURLToPath(new URL('../../../migrations/', import.meta.url))
 
-/** One migrator at a time, whoever starts first. */
+/** Lets one migrator run at a time. */
 const MIGRATION_LOCK = 712000
 
 export interface Migration {
@@ -20,11 +23,11 @@ export interface Migration {
 export interface SchemaState {
   applied: Migration[]
   pending: Migration[]
-  /** Versions the database has and this release does not know: a newer release has been here. */
+  /** Versions in the database that this release does not know, from a newer release. */
   unknown: number[]
 }
 
-/** The schema is not the one this release needs; the sentence says what to do. */
+/** The schema is not the one that this release needs; the message says what to do. */
 export class SchemaMismatch extends Error {
   constructor(message: string) {
     super(message)
@@ -42,8 +45,8 @@ export async function readSchemaState(settings: DatabaseSettings): Promise<Schem
 }
 
 /**
- * Applies what is missing.
- * @returns the migrations this call applied, in order.
+ * Applies the missing migrations.
+ * @returns the migrations this call applied, in order
  * @throws SchemaMismatch when a newer release has already migrated the database
  */
 export async function migrate(settings: DatabaseSettings, folder = MIGRATIONS_DIR): Promise<Migration[]> {
@@ -104,7 +107,8 @@ async function apply(client: pg.Client, folder: string, { version, name }: Migra
 }
 
 async function withClient<T>(settings: DatabaseSettings, run: (client: pg.Client) => Promise<T>): Promise<T> {
-  // A migration of large tables, and the wait for another starter's, may take longer than any statement of a request.
+  // Migrating large tables, or waiting for another migrator, may exceed the time of a request's
+  // statement.
   const { query_timeout: _, ...options } = connectionOptions(settings)
   const client = new pg.Client({ ...options, statement_timeout: 0 })
   try {
@@ -117,7 +121,7 @@ async function withClient<T>(settings: DatabaseSettings, run: (client: pg.Client
   }
 }
 
-/** The first connection of a command or a start, so this is where wrong settings come to light: say which they were. */
+/** Commands and starts connect here first, so the message names the settings. */
 function cannotConnect(settings: DatabaseSettings, cause: Error): Error {
   const { database, host, port, user, password, sslmode } = settings
   const wantsPassword = !password && /^SASL/.test(cause.message)

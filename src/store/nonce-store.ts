@@ -1,11 +1,11 @@
 /**
- * SQL of `nonce.store: database`: key epochs that all instances share, and which of their nonces are used.
+ * SQL of `nonce.store: database`: key epochs that all instances share, and which of their nonces
+ * are used.
  *
- * An epoch's redemptions lie in one of four unlogged tables, emptied as a whole when its nonces have expired. What an
- * unlogged table held is gone after a crash of the database, on a standby that took over, and after a restore; then it
- * could not be told any more whether a nonce is used. So each epoch starts with a row of its own in its table, naming
- * that very table, and a redemption counts only while that row is there: an epoch whose row is gone is over, and the next
- * look makes a new one.
+ * The redemptions of an epoch lie in one of four unlogged tables, emptied whole when its nonces
+ * have expired. A crash of the database, a standby or a restore loses an unlogged table, and with
+ * it which nonces are used. So each epoch begins with a mark, a row that names its table.
+ * Redemptions count only while the mark exists; an epoch without it is over and replaced.
  */
 
 import { randomInt } from 'node:crypto'
@@ -23,7 +23,7 @@ export interface NonceEpoch {
 
 export interface Redemption {
   epochId: number
-  /** Of the nonce: tenths of a second since the epoch was made. */
+  /** Tenths of a second from the epoch to the nonce. */
   tick: number
   counter: number
 }
@@ -31,28 +31,39 @@ export interface Redemption {
 export interface NonceStore {
   /** Epochs whose redemptions are all known, oldest first. */
   epochs(): Promise<NonceEpoch[]>
-  /** A number below 2^24 that no other thread has had for the last 2^24 of them. */
+  /** A number below 2^24 that no other thread had among the last 2^24. */
   nextLane(): Promise<number>
-  /** True for exactly one caller in all instances; false for all when the epoch's redemptions are not known any more. */
+  /**
+   * True for exactly one caller in all instances; false for all when the epoch has lost its
+   * redemptions.
+   */
   redeem: Batched<Redemption, boolean>
-  /** Makes an epoch when there is none, or the newest is older than `lifeSeconds`. @returns whether it did */
+  /**
+   * Makes an epoch unless the newest is intact and younger than `lifeSeconds`. @returns whether it
+   * did
+   */
   renew(makeKey: () => Buffer, lifeSeconds: number): Promise<boolean>
-  /** Empties the tables of epochs that were followed by another more than `expirySeconds` ago. @returns how many */
+  /**
+   * Empties the tables of epochs whose successor has been active for `expirySeconds`. @returns how
+   * many
+   */
   sweep(expirySeconds: number): Promise<number>
 }
 
-/** Two epochs overlap while nonces of the first expire; the others are room for a sweep that comes late. */
+/** Two epochs overlap while nonces of the first expire; the others leave room for a late sweep. */
 const TABLES = 4
 const tableOf = (epochId: number) => `nonce_redemptions_${epochId % TABLES}`
 
 /**
- * After a loss, how far ahead the next epoch's number may lie. A restore or a standby that lagged behind may have lost the newest
- * epochs' rows as well, and threads that have not heard of it go on redeeming under those numbers: chance keeps the next ones
- * from being among them. Numbers stay below 2^53 for two million losses.
+ * After a loss, the random range of the next epoch's number. Threads that missed a restore may
+ * still redeem under lost numbers; chance avoids those, and 2^53 suffices for two million losses.
  */
 const LOST_IDS = 2 ** 32
 
-/** Every instance looks for new epochs several times in this span, and so knows one before its first nonce arrives. */
+/**
+ * Every instance looks for epochs several times in this span, and so knows one before its first
+ * nonce.
+ */
 export const EPOCH_LEAD_SECONDS = 5
 
 /** Renewal and sweep, one at a time among all instances. */
@@ -101,7 +112,8 @@ const LANE: Statement = { name: 'nonce-lane', text: "SELECT nextval('nonce_lanes
 const statementsOf = (table: string): Record<'redeem' | 'mark' | 'empty', Statement> => ({
   redeem: {
     name: `nonce-redeem-${table}`,
-    // The primary key, one row each; sorted, so that two batches with the same replays never wait for each other.
+    // The primary key, one row each. Sorted, so that two batches with the same replays cannot
+    // deadlock.
     text: `
       INSERT INTO ${table} (epoch, issued_tick, counter)
       SELECT i.epoch, i.tick, i.counter
@@ -131,7 +143,7 @@ export function createNonceStore(db: Database): NonceStore {
         commands.map((c) => c.counter),
       ])
       const fresh = new Set(rows.map(({ epoch, tick, counter }) => keyOf(epoch, tick, counter)))
-      // Of a nonce that came twice in one batch, the first has it.
+      // When a batch holds a nonce twice, the first command redeems it.
       return commands.map(({ epochId, tick, counter }) => fresh.delete(keyOf(epochId, tick, counter)))
     })
   })
@@ -158,7 +170,7 @@ export function createNonceStore(db: Database): NonceStore {
         const { empty, mark } = statementsOf(tableOf(id))
         await tx.query(empty, [])
         await tx.query(FORGET, [id - TABLES])
-        // With no epoch in use there is nothing to issue under, and no time to lose.
+        // Without an intact epoch nothing can be issued, so the new one is active at once.
         await tx.query(MAKE, [id, makeKey(), newest?.intact ? EPOCH_LEAD_SECONDS : 0])
         await tx.query(mark, [id])
         return true

@@ -1,6 +1,6 @@
 /**
- * Indexes that only some installations need, and that each certificate would pay for everywhere: made when they are asked for,
- * while the service goes on.
+ * Indexes that only some installations need, made on demand while the service runs. Elsewhere each
+ * certificate would pay for them.
  */
 
 import type { Database, Statement } from './database.ts'
@@ -8,17 +8,24 @@ import type { Database, Statement } from './database.ts'
 /** Name → table and columns or expressions. */
 export type IndexDefinitions = Readonly<Record<string, string>>
 
-/** What profiles with `reuse_key` or `renewal_window_days` want to know before issuance (csr-profile-store.ts). */
+/**
+ * Read before issuance for profiles with `reuse_key` or `renewal_window_days`
+ * (csr-profile-store.ts).
+ */
 export const HISTORY_INDEXES: IndexDefinitions = {
   certificates_spki: 'certificates (spki_sha256)',
   certificates_names: 'certificates USING gin (names)',
 }
 
-/** What lists by name, issuer and contact go along (certificate-list.ts, order-list.ts, account-list.ts). */
+/**
+ * Read by lists filtered by name, issuer or contact (certificate-list.ts, order-list.ts,
+ * account-list.ts).
+ */
 export const SEARCH_INDEXES: IndexDefinitions = {
   certificates_names: 'certificates USING gin (names)',
   certificates_issuer: 'certificates (issuer_fingerprint, id)',
-  // Only the values: the type of an identifier, an entry that all rows share, would double what an order writes.
+  // Only the values: with the type, an entry that all rows share, an order would write twice as
+  // much.
   orders_names: `orders USING gin (jsonb_path_query_array(identifiers, '$[*].value') jsonb_path_ops)`,
   accounts_contacts: 'accounts USING gin (contacts)',
 }
@@ -32,7 +39,7 @@ const STATES: Statement = {
 
 export interface IndexState {
   name: string
-  /** False while it is being made, or when that was interrupted. */
+  /** False while it is being made, or after an interruption. */
   valid: boolean
   bytes: number
 }
@@ -41,7 +48,10 @@ export function readIndexes(db: Pick<Database, 'query'>, definitions: IndexDefin
   return db.query<IndexState>(STATES, [Object.keys(definitions)])
 }
 
-/** Minutes on a large table. CONCURRENTLY lets issuance go on; one that was interrupted leaves an index that is not valid. */
+/**
+ * Takes minutes on a large table; CONCURRENTLY lets issuance continue. An interruption leaves an
+ * invalid index.
+ */
 export async function makeIndexes(db: Pick<Database, 'query'>, definitions: IndexDefinitions): Promise<void> {
   const unfinished = (await readIndexes(db, definitions)).filter(({ valid }) => !valid)
   await dropIndexes(
@@ -53,7 +63,8 @@ export async function makeIndexes(db: Pick<Database, 'query'>, definitions: Inde
       { name: `create-${name}`, text: `CREATE INDEX CONCURRENTLY IF NOT EXISTS ${name} ON ${definition}` },
       [],
     )
-  // No plan turns on statistics of the expression, and with them an ANALYZE of orders takes twice as long (as in migration 0012).
+  // No plan needs statistics of the expression, which double the ANALYZE of orders (as in migration
+  // 0012).
   if (Object.hasOwn(definitions, 'orders_names'))
     await db.query({ name: 'set-orders_names', text: 'ALTER INDEX orders_names ALTER COLUMN 1 SET STATISTICS 0' }, [])
 }

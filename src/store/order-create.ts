@@ -1,10 +1,10 @@
 /**
- * The statements that make orders with the authorizations they lack: with or without a predecessor (RFC 9773 §5), with or
- * without the chance that authorizations are valid at once (approval.ts).
+ * Builds the statements that make orders and their missing authorizations. There are four: with or
+ * without a predecessor (RFC 9773 §5), with or without approval (approval.ts).
  *
- * An order is made only under a claim, a row that says which order answers this request. Of equal requests one inserts it;
- * the others get its order id, even where their snapshot does not show that order. Rows are claimed in the order of their
- * keys, so that two batches cannot wait for each other.
+ * An order needs a claim, a row that names the order which answers this request. Of equal requests
+ * one inserts the claim; the others get its order id, even if their snapshot lacks that order.
+ * Claims are taken in the order of their keys, so that two batches cannot deadlock.
  */
 
 import { APPROVAL_EVIDENCE, approversOf, IS_APPROVED } from './approval.ts'
@@ -12,12 +12,14 @@ import { ALL_ALIVE, reusableAuthorization } from './authorization-row.ts'
 import type { Statement } from './database.ts'
 import { account, authorization, order } from './status-sql.ts'
 
-/** An order that is invalid for good, though its row may still say `open` (domain/order-state.ts). */
+/**
+ * Whether an order `d` is invalid for good, even if its row says `open` (domain/order-state.ts).
+ */
 const IS_INVALID = `
   (d.status ${order.is('invalid')} OR d.status ${order.is('open')} AND (d.expires_at <= now() OR NOT ${ALL_ALIVE('d')}))`
 
-// accounts_pkey, order_claims_pkey and, for each identifier, authorizations_reusable; then the inserts. Where a claim is
-// met, orders_pkey, and authorizations_pkey for each of its identifiers.
+// accounts_pkey, order_claims_pkey, and authorizations_reusable for each identifier; then the
+// inserts. Where a claim exists, orders_pkey, and authorizations_pkey for each of its identifiers.
 const CLAIM = `
       INSERT INTO order_claims AS c (request_key, order_id, expires_at)
       SELECT request_key, id, expires_at FROM o ORDER BY request_key
@@ -41,7 +43,10 @@ const CLAIM_REPLACEMENT = `
                  FROM (SELECT EXISTS (SELECT FROM orders d WHERE d.id = c.order_id AND ${IS_INVALID}) AS free) f)
       RETURNING certificate_id AS claim_key, request_key, order_id`
 
-/** Parameters 1 to 12 and 21, in the order of `createParameters` (order-store.ts): the orders that were asked for. */
+/**
+ * The requested orders, parameters 1 to 12 and 21, in the order of `createParameters`
+ * (order-store.ts).
+ */
 const ORDER_ARRAYS = `$1::uuid[], $2::uuid[], $3::integer[], $4::jsonb[], $5::text[], $6::timestamptz[], $7::timestamptz[],
                     $8::timestamptz[], $9::timestamptz[], $10::uuid[], $11::uuid[], $12::text[], $21::boolean[]`
 const ORDER_COLUMNS = `id, account_id, key_version, identifiers, profile, not_before, not_after, expires_at, reuse_until,
@@ -49,7 +54,10 @@ const ORDER_COLUMNS = `id, account_id, key_version, identifiers, profile, not_be
 const OF_ITS_ACCOUNT = `
         JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status ${account.is('valid')}`
 
-/** Parameters 13 to 20: the authorizations to be made, each `n` with its order `i`, where that has the claim. */
+/**
+ * The authorizations to make, parameters 13 to 20: each `n` with its order `i`, if that has the
+ * claim.
+ */
 const CANDIDATES = `
         FROM unnest($13::integer[], $14::uuid[], $15::text[], $16::text[], $17::boolean[], $18::text[], $19::text[],
                     $20::timestamptz[]) WITH ORDINALITY
@@ -59,7 +67,7 @@ const CANDIDATES = `
 const AUTHORIZATION_COLUMNS = 'id, account_id, identifier_type, identifier_value, wildcard, expires_at, token, offered'
 const AUTHORIZATION_VALUES = "id, account_id, type, value, wildcard, expires_at, token, string_to_array(offered, ' ')"
 
-/** Of `linked`: the authorizations of each order, made or reused, in the order of its identifiers. */
+/** The authorizations of each order, made or reused, in the order of its identifiers. */
 const LINKED_IDS = 'ord, order_id, array_agg(coalesce(reused, id) ORDER BY position) AS ids'
 
 const ORDERS_MADE = `orders_made AS (
@@ -69,7 +77,9 @@ const ORDERS_MADE = `orders_made AS (
         FROM linked JOIN o USING (ord)
     )`
 
-/** An authorization that is valid without a challenge is not reused: this order would have needed one. */
+/**
+ * Never reuses an authorization approved without a challenge: this order requires the challenge.
+ */
 const createOrders = (name: string, claim: string): Statement => ({
   name,
   text: `
@@ -88,7 +98,7 @@ const createOrders = (name: string, claim: string): Statement => ({
     SELECT claim_key, order_id, request_key, ids, ready FROM claim LEFT JOIN linked USING (order_id)`,
 })
 
-/** The same with parameters 22 and 23, by which authorizations may be valid at once (approval.ts). */
+/** As `createOrders`, with parameters 22 and 23, which may approve authorizations (approval.ts). */
 const createApprovedOrders = (name: string, claim: string): Statement => ({
   name,
   text: `
@@ -118,7 +128,7 @@ const createApprovedOrders = (name: string, claim: string): Statement => ({
       FROM claim LEFT JOIN linked USING (order_id) LEFT JOIN approver p USING (ord)`,
 })
 
-/** With approval, eab_credentials_pkey and the credential's allowlist besides. */
+/** The approved forms also read eab_credentials_pkey and the credential's allowlist. */
 export const CREATE = {
   original: createOrders('order-create', CLAIM),
   replacement: createOrders('order-create-replacement', CLAIM_REPLACEMENT),

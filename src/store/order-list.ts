@@ -1,6 +1,6 @@
 /**
- * SQL of the list of orders, newest first: along orders_names where a name is given and that was asked for (optional-indexes.ts),
- * along orders_account where the account is given, else along orders_pkey.
+ * SQL of the list of orders, newest first. The index is orders_names for a name, orders_account for
+ * an account, otherwise orders_pkey. orders_names exists only on request (optional-indexes.ts).
  */
 
 import { z } from 'zod/v4'
@@ -22,7 +22,7 @@ import { authorization, order, quoted } from './status-sql.ts'
 
 export interface OrderFilter {
   accountId?: string
-  /** As its client sees it. */
+  /** As the client sees it. */
   status?: OrderStatus
   /** One of its identifiers. */
   name?: string
@@ -43,7 +43,10 @@ const Row = z.object({
 export type ListedOrder = z.infer<typeof Row>
 const Id = z.object({ id: z.string() })
 
-/** `derived.status` of an order `o` (domain/order-state.ts); authorizations are looked at while it is open. */
+/**
+ * `derived.status` of an order `o` (domain/order-state.ts). Reads authorizations only of open
+ * orders.
+ */
 export const derivedStatus = constantSql(`
   CROSS JOIN LATERAL (
     SELECT bool_or(status ${authorization.isNot('pending', 'valid')} OR expires_at <= now())
@@ -58,8 +61,8 @@ export const derivedStatus = constantSql(`
   ) derived`)
 
 /**
- * Where orders of a status can be: what is in processing has an intent, and what may still be finalized lies behind the place up to which
- * expiry has marked what is over (expiry-store.ts).
+ * Limits the search by status. Processing orders have an intent; pending and ready ones lie after
+ * the mark of expiry (expiry-store.ts).
  */
 const NOT_EXPIRED = sql.fragment`
   o.id > coalesce((SELECT after_id FROM cleanup_progress WHERE task = 'orders'), '00000000-0000-0000-0000-000000000000')`
@@ -74,13 +77,13 @@ const PLACES: Record<OrderStatus, readonly Fragment[]> = {
 /** As in orders_names. */
 const NAMES = sql.fragment`jsonb_path_query_array(o.identifiers, '$[*].value')`
 
-/** What is stored of the orders that a client sees in this status. */
+/** Stored statuses of orders that a client sees in this status. */
 function storedOf(status: OrderStatus): StoredOrderStatus[] {
   if (status === 'processing' || status === 'valid') return [status]
   return status === 'invalid' ? ['open', 'invalid'] : ['open']
 }
 
-/** @param after the cursor of the page before */
+/** @param after the cursor of the previous page */
 export async function listOrders(
   db: DatabasePool,
   { accountId, status, name, createdAfter, createdBefore }: OrderFilter,
@@ -88,7 +91,7 @@ export async function listOrders(
   limit: number,
 ): Promise<ListPage<ListedOrder>> {
   const id = sql.fragment`o.id`
-  /** What the index says. */
+  /** Conditions that the index answers. */
   const bounds: Fragment[] = [
     ...(status === undefined ? [] : PLACES[status]),
     ...(accountId === undefined ? [] : [sql.fragment`o.account_id = ${accountId}`]),
@@ -97,7 +100,7 @@ export async function listOrders(
   ]
   const ofName = name === undefined ? [] : [sql.fragment`${NAMES} @> ${JSON.stringify([name])}::jsonb`]
   const hasNames = name !== undefined && (await hasIndex(db, 'orders_names'))
-  // The planner thinks that a name has thousands of orders, and would rather read them all by id.
+  // The planner expects thousands of orders a name and would read all by id.
   const orders = hasNames
     ? sql.fragment`(SELECT * FROM orders o WHERE ${allOf(ofName)} OFFSET 0)`
     : sql.fragment`orders`

@@ -41,42 +41,45 @@ export interface NewOrder {
   /** A valid authorization is reused only if it outlives this instant. */
   reuseUntil: Date
   /**
-   * The certificate this order replaces (RFC 9773 §5); that it may has been checked, but for a replacement that exists. An exempt order
-   * is not counted by the limits of new orders.
+   * The certificate this order replaces (RFC 9773 §5), checked except for another replacement.
+   * Limits of new orders do not count an exempt order.
    */
   replaces?: { certificateId: string; certId: string; isExempt?: boolean }
-  /** What may make its authorizations valid at once. */
+  /** May make its authorizations valid without a challenge. */
   approval?: Approval
 }
 
-/** `approved`: authorizations that were made valid. */
+/** `approved`: the authorizations made valid without a challenge. */
 export type MadeOrder = Order & { approved?: Approved }
 
-/** Another order, one that is not invalid, replaces the same certificate (RFC 9773 §5). */
+/** Another order that is not invalid replaces the same certificate (RFC 9773 §5). */
 export const ALREADY_REPLACED = Symbol('already replaced')
 
 export interface OrderStore {
   /**
-   * Makes an order and the authorizations it lacks, in one statement with those of other requests. When the account has an
-   * open order that was asked for in the same way, the result is that one, and its id is not the command's.
+   * Makes an order and its missing authorizations, in one statement with other requests. When the
+   * account has an open order for an equal request, the result is that order with its id.
    */
   create: Batched<NewOrder, CreateResult>
   find: Batched<{ requester: Requester; orderId: string }, Order | StaleAccount | undefined>
-  /** Ids of an account's orders that are not invalid, newest last, after `after`; among `LIST_STEPS` of them. */
+  /**
+   * Ids of an account's orders that are not invalid, newest last, after `after`. A page looks at
+   * about `LIST_STEPS` rows.
+   */
   list(requester: Requester, after: string | undefined, limit: number): Promise<OrderPage | StaleAccount>
 }
 
-/** A page may be short, or empty, and have a next one. */
+/** A page may be short or empty and still have a next one. */
 export interface OrderPage {
   ids: string[]
-  /** What the next page comes after; undefined at the end of the list. */
+  /** The `after` of the next page; undefined at the end of the list. */
   next: string | undefined
 }
 
 const FIND: Statement = {
   name: 'order-find',
-  // accounts_pkey, orders_pkey, authorizations_pkey while the order is open, account_csr_profiles_pkey. The time of the CAA
-  // checks costs a microsecond an authorization.
+  // accounts_pkey, orders_pkey, authorizations_pkey while the order is open,
+  // account_csr_profiles_pkey. The time of the CAA checks costs a microsecond an authorization.
   text: `
     SELECT i.ord::integer, a.id IS NULL AS stale, o.id, o.account_id, o.status, o.identifiers, o.authorization_ids,
            o.profile, o.not_before, o.not_after, o.expires_at, o.error, o.certificate_id, o.replaces, o.is_exempt, z.statuses,
@@ -94,15 +97,15 @@ const FIND: Statement = {
 }
 
 /**
- * What one page of the list may look at: each order counts once, and an open one also for each of its authorizations. An account
- * may have any number of invalid orders, which no page shows.
+ * Bound of one page: each order counts once, an open one also for each of its authorizations. An
+ * account may have any number of invalid orders, which no page shows.
  */
 export const LIST_STEPS = 500
 
 const LIST: Statement = {
   name: 'order-list',
-  // accounts_pkey; orders_account, one look-up an order: a range could be planned as a scan of all that the account has.
-  // authorizations_pkey for its open orders.
+  // accounts_pkey; orders_account, one look-up an order; authorizations_pkey for open orders. A
+  // range could be planned as a scan of all orders of the account.
   text: `
     WITH RECURSIVE walk AS (
       SELECT a.id AS account_id, coalesce($3, '00000000-0000-0000-0000-000000000000'::uuid) AS id, false AS shown, 0 AS found, 0 AS steps
@@ -146,12 +149,12 @@ interface OrderRow {
   csr_profile_id: string | null
 }
 
-/** A command with its key, which is a hash and made once. */
+/** A command with its request key, hashed once. */
 interface Claiming extends NewOrder {
   requestKey: string
 }
 
-/** What a batch says about one command: its own order, the id of the equal one, or why there is none. */
+/** Result of one command: its own order, the id of the equal one, or why there is none. */
 type Created = MadeOrder | { equal: string } | StaleAccount | typeof ALREADY_REPLACED
 
 type CreateResult = MadeOrder | StaleAccount | typeof ALREADY_REPLACED
@@ -200,7 +203,7 @@ export function createOrderStore(db: Database): OrderStore {
       const equal = await store.find({ requester: command.requester, orderId: result.equal })
       if (equal === STALE_ACCOUNT) return equal
       if (equal?.status === 'pending' || equal?.status === 'ready') return equal
-      // A certificate has one order that replaces it: this request came while another one did.
+      // One order at most replaces a certificate, and another request made it meanwhile.
       if (command.replaces && (isLast || (equal && equal.status !== 'invalid'))) return ALREADY_REPLACED
     }
   }
@@ -210,7 +213,7 @@ export function createOrderStore(db: Database): OrderStore {
   const store: OrderStore = {
     async create(order) {
       const command = { ...order, requestKey: requestKeyOf(order) }
-      // Equal ones at once would only stand in line for their claim.
+      // Concurrent equal requests would only queue for their claim.
       const made = await shared(`${command.requestKey} ${order.requester.keyVersion}`, () => createClaiming(command))
       if (typeof made === 'symbol' || made.id === order.id) return made
       const { approved: _, ...equal } = made
@@ -286,7 +289,7 @@ function approvalParameters(commands: readonly Claiming[]): unknown[] {
 interface CreatedRow extends ApproverRow {
   claim_key: string
   order_id: string
-  /** Of the order of the claim; another one than was asked for only where a certificate is replaced. */
+  /** Key of the order that holds the claim; differs from the command's only for replacements. */
   request_key: string
   ids: string[] | null
   ready: boolean | null
@@ -321,7 +324,7 @@ function made(command: NewOrder, authorizationIds: string[], status: OrderStatus
 
 function decode(row: OrderRow, now: Date): Order {
   const authorizations = row.statuses ?? []
-  // What is missing of them counts as one that failed.
+  // A missing authorization counts as an invalid one.
   if (authorizations.length < row.authorization_ids.length) authorizations.push('invalid')
   const facts = { stored: row.status, expiresAt: row.expires_at, authorizations }
   return {

@@ -1,7 +1,8 @@
 /**
- * What the package pg lacks of libpq: `sslmode=prefer`, and no password in clear text over a network without TLS.
+ * Adds what pg lacks of libpq: `sslmode=prefer`, and no clear-text password over a network without
+ * TLS.
  *
- * Put into the package's own classes, because slonik makes its clients from them too.
+ * Patches the package's own classes, because slonik makes its clients from them too.
  */
 
 import type { ConnectionOptions } from 'node:tls'
@@ -10,24 +11,27 @@ import { isSocketFolder } from '../shared/lib/local-host.ts'
 
 export type SslMode = 'disable' | 'allow' | 'prefer' | 'require' | 'verify-ca' | 'verify-full'
 
-/** What pg hands to `tls.connect`, which ignores the member of ours. */
+/** Options that pg passes to `tls.connect`, which ignores our member. */
 interface TlsOptions extends ConnectionOptions {
-  /** Go on without TLS where the server says that it has none. */
+  /** Continue without TLS if the server has none. */
   onlyWhereOffered?: true
 }
 
-/** For pg's `ssl`; a Unix socket has no TLS, as in libpq. libpq's `allow` begins without TLS: here it means `prefer`. */
+/**
+ * pg's `ssl` option. As in libpq, a Unix socket has no TLS; unlike libpq, `allow` means `prefer`,
+ * not clear text first.
+ */
 export function tlsOptions(host: string, sslmode: SslMode): TlsOptions | false {
   if (sslmode === 'disable' || isSocketFolder(host)) return false
   if (sslmode === 'prefer' || sslmode === 'allow') return { rejectUnauthorized: false, onlyWhereOffered: true }
   return {
     rejectUnauthorized: sslmode !== 'require',
-    // verify-ca trusts the issuer whatever name the server goes by.
+    // verify-ca checks the issuer, not the server's name.
     ...(sslmode === 'verify-ca' && { checkServerIdentity: () => undefined }),
   }
 }
 
-/** The members of pg's classes that are used here; its types leave them out. */
+/** Members of pg's classes that are used here and missing from its types. */
 interface PgConnection extends pg.Connection {
   ssl: TlsOptions | false
   connect(port: number | string, host?: string): void
@@ -51,7 +55,7 @@ connections.connect = function (port, host) {
   const [answer] = stream.listeners('data') as ((bytes: Buffer) => void)[]
   stream.removeAllListeners('data')
   stream.once('data', (bytes: Buffer) => {
-    // Only the one byte that says so: what fails, or goes on in clear text, may be somebody between.
+    // Accepts only that one byte: an error or clear text may come from a man in the middle.
     if (bytes.toString('latin1') !== 'N') return answer?.(bytes)
     this.ssl = false
     this.attachListeners(stream)

@@ -1,4 +1,4 @@
-/** The package pg, after what makes it quick to load, and with what it lacks. */
+/** The package pg, loaded after its patches (navigator.ts, pg-tls.ts). */
 
 import './navigator.ts'
 import './pg-tls.ts'

@@ -1,58 +1,69 @@
 /**
- * Hot statements, in groups: what is wanted at the time a connection is free goes out in one write, as one implicit
- * transaction with one commit, and comes back together.
+ * Runs hot statements in groups: one write, one implicit transaction, one commit.
  *
- * One connection is enough, and groups grow with the load: whoever gathers commands (lib/batcher.ts) is asked for them
- * at the last moment (`whenFree`). A group that is slow, be it the disk or a row that somebody has locked, lets another
- * connection start beside it; so nothing but its own group waits for what is stuck, up to the bound of the pool.
- *
- * The statements of a group go in the order of their names, here and in every other instance, so that two groups which
- * want the same rows seldom wait for each other; where they do, the database ends it and each statement goes again. Nobody hears of a result before its commit. When a
- * statement fails, nothing of its group has happened, and each goes again on its own: it fails or succeeds as it would
- * have done alone. When the connection is lost, all of them fail with it.
+ * One connection is enough while groups are fast. When a group takes 50 ms, a second connection
+ * starts, up to the bound of the pool. The statements of a group are sorted by name on every
+ * instance, so that groups which want the same rows rarely deadlock. Results are returned after the
+ * commit. When a statement fails, its group is rolled back and each statement runs alone; a lost
+ * connection fails the group.
  */
 
 import pg from './pg.ts'
 import { createGroup, type Statement, type Wanted } from './statement-group.ts'
 
 export interface Pipeline {
-  /** Rows of one statement, whose parameters all say their types (`$1::uuid[]`). Settles after the commit. */
+  /**
+   * Rows of one statement, each of whose parameters has a type (`$1::uuid[]`). Settles after the
+   * commit.
+   */
   run<Row>(statement: Statement, values: readonly unknown[]): Promise<Row[]>
-  /** Calls `start` once, when a group is made up; what it runs before it returns is part of that group. */
+  /**
+   * Calls `start` once, when the next group is assembled. Statements it runs before it returns join
+   * that group.
+   */
   whenFree(start: () => void): void
-  /** Milliseconds between the beginnings of two groups: none at first. One that comes after a pause begins at once. */
+  /**
+   * Sets the milliseconds between the starts of two groups, 0 at first. After a pause a group
+   * starts at once.
+   */
   keepDistance(ms: number): void
-  /** What is wanted while all connections that there may be are at work. */
+  /** Statements and callbacks that wait while all possible connections are busy; otherwise 0. */
   waiting(): number
 }
 
-/** A group takes a few milliseconds. On a second connection from the start the groups would be smaller, and dearer. */
+/**
+ * A group takes a few milliseconds. A second connection from the start would make groups smaller
+ * and dearer.
+ */
 const SLOW_MS = 50
 
 /**
- * Between the groups of a thread that is busy, or whose callers do not wait. A busy front under even load begins one every 5 to 8 ms by
- * itself. What interrupts it, such as handshakes, makes it begin two or three times as many with as little in each, and each certificate
- * dearer by a fifth to a third (docs/decisions/statement-groups.md).
+ * Distance of groups on a busy thread, or one whose callers do not wait; even load alone makes 5 to
+ * 8 ms. Interruptions such as handshakes double or triple the groups, which makes certificates a
+ * fifth to a third dearer (docs/decisions/statement-groups.md).
  */
 export const GROUP_DISTANCE_MS = 8
 
-/** Statements that ran too long; going again would take as long. */
+/** A statement that ran too long; a second run would take as long. */
 const CANCELLED = '57014'
 /** Shutdown, a lost connection, a time-out that ends the session. */
 const ENDS_SESSION = /^(?:57P|08|25P03)/
 
-/** @param onStart hears of a connection that starts a group */
+/** @param onStart is called with each connection that starts a group */
 export function createPipeline(pool: pg.Pool, max: number, onStart: (client: pg.PoolClient) => void): Pipeline {
   let wanted: Wanted[] = []
   let starts: (() => void)[] = []
-  /** When each connection in use began what it is at. */
+  /** One entry a connection in use: when its current group started. */
   const running = new Set<{ since: number }>()
   let isScheduled = false
   let isTimed = false
   let distanceMs = 0
   let begunAt = Number.NEGATIVE_INFINITY
 
-  /** The end of the event-loop turn is waited for in any case, so that requests read from the sockets together travel together. */
+  /**
+   * Waits at least for the end of the event-loop turn, so that requests read together share a
+   * group.
+   */
   function whenDue(start: () => void): void {
     const left = distanceMs === 0 ? 0 : begunAt + distanceMs - performance.now()
     if (left > 0) setTimeout(start, left)
@@ -96,7 +107,7 @@ export function createPipeline(pool: pg.Pool, max: number, onStart: (client: pg.
     return group
   }
 
-  /** Runs groups until nothing is wanted, or the next is not due, or somebody else waits for the connection. */
+  /** Runs groups until nothing is wanted, a distance is set, or others wait for a connection. */
   async function serve(): Promise<void> {
     const turn = { since: performance.now() }
     running.add(turn)
@@ -105,7 +116,7 @@ export function createPipeline(pool: pg.Pool, max: number, onStart: (client: pg.
       for (const { reject } of take()) reject(error)
     })
     if (!client) return
-    // What breaks the connection also fails the group that is under way; between two of them, nothing else would say so.
+    // A break between two groups shows only here; during a group it also fails the group.
     let isBroken = false
     const onBreak = () => {
       isBroken = true
@@ -147,7 +158,7 @@ async function runGroup(client: pg.PoolClient, group: readonly Wanted[]): Promis
   if (group.length === 0) return true
   const { failure, failed, sent } = await createGroup(client, group)
   if (!failure) return true
-  // By code, as the word for the severity is in the language of the server.
+  // By code: the server translates the word for the severity.
   const isAlive = failure instanceof pg.DatabaseError && !ENDS_SESSION.test(failure.code ?? '')
   if (!isAlive || sent.length === 1) {
     for (const { reject } of sent) reject(failure)

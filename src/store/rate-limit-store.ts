@@ -9,14 +9,16 @@ export interface KeyCharge {
   pace: Pace
 }
 
-/** The first of a request's keys that has nothing left, and the microseconds until it has. */
+/** The first exhausted key of a request, and the microseconds until it has one again. */
 export interface Exceeded {
   key: string
   wait: number
 }
 
 export interface RateLimitStore {
-  /** Charges all keys of a request, or none of them: one statement for all requests of a batch. No key comes twice. */
+  /**
+   * Charges all keys of a request or none, in one statement a batch. Keys of a request must differ.
+   */
   charge: Batched<readonly KeyCharge[], Exceeded | undefined>
   /** Of a request that was charged and not served. */
   giveBack(charges: readonly KeyCharge[]): Promise<void>
@@ -26,9 +28,8 @@ export interface RateLimitStore {
 
 const CHARGE: Statement = {
   name: 'rate-limit-charge',
-  // rate_limits_pkey, one row each, in the order of the keys so that two statements never wait for each other.
-  // The clock is the database's: the instances' own differ. In DO UPDATE, `now` is what is left of the row that would
-  // have been inserted without its charge.
+  // rate_limits_pkey, one row each, sorted so that statements cannot deadlock. The clock is the
+  // database's, because instances differ; in DO UPDATE it is `EXCLUDED.tat` less its charge.
   text: `
     WITH k AS (
       SELECT i.*, least(wanted, tolerance / step + 1)::integer AS most, clock.now
@@ -55,7 +56,7 @@ const CHARGE: Statement = {
 
 const REFUND: Statement = {
   name: 'rate-limit-refund',
-  // rate_limits_pkey, locked in the same order as above.
+  // rate_limits_pkey, locked in the same order as by CHARGE.
   text: `
     WITH locked AS (
       SELECT key FROM rate_limits WHERE key = ANY ($1::text[]) ORDER BY key COLLATE "C" FOR UPDATE
@@ -70,7 +71,7 @@ const SWEEP_ROWS = 1000
 
 const SWEEP: Statement = {
   name: 'rate-limit-sweep',
-  // rate_limits_tat_hour, one range; a row that is charged at the moment is left for the next time.
+  // rate_limits_tat_hour, one range. Skips rows that are being charged.
   text: `
     DELETE FROM rate_limits WHERE key = ANY (ARRAY(
       SELECT key FROM rate_limits
@@ -81,14 +82,17 @@ const SWEEP: Statement = {
 interface Tally {
   pace: Pace
   wanted: number
-  /** Passed, and not given to a request yet. */
+  /** Granted by the database, not yet given to a request. */
   left: number
   wait: number
 }
 
 interface Charged {
   exceeded: Exceeded | undefined
-  /** What the batch was charged for requests that another of their keys refused. The first of those gives it back. */
+  /**
+   * Charges of the batch for requests that another key refused. Set on the first refused request,
+   * which refunds them.
+   */
   over?: [string, Tally][]
 }
 
@@ -142,7 +146,7 @@ export function createRateLimitStore(db: Database): RateLimitStore {
   }
 }
 
-/** A request passes when every one of its keys has one left for it. */
+/** A request passes if every key of it has a charge left. */
 function distribute(charges: readonly KeyCharge[], tallies: ReadonlyMap<string, Tally>): Exceeded | undefined {
   for (const { key } of charges) {
     const { left, wait } = tallies.get(key) as Tally

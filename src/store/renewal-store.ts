@@ -1,4 +1,6 @@
-/** SQL of renewal information: what is known of a certificate by its serial number, and the operator's advice. */
+/**
+ * SQL of renewal information: facts of a certificate by serial number, and the operator's advice.
+ */
 
 import type { RenewalAdvice, RenewalWindow } from '../domain/renewal-window.ts'
 import type { Batched } from '../shared/lib/batcher.ts'
@@ -17,11 +19,11 @@ export interface RenewableCertificate {
   issuedAt: Date
   revokedAt: Date | undefined
   advice: RenewalAdvice | undefined
-  /** An order has named it as the one that it replaces, whatever became of that order. */
+  /** An order has named it as replaced, whatever became of that order. */
   isReplaced: boolean
 }
 
-/** Which certificates advice is for: those that every given member fits. Expired ones never are. */
+/** Selects the unexpired certificates that match every given member. */
 export interface AdviceSelection {
   serialNumbers?: readonly Buffer[]
   issuerFingerprint?: Buffer
@@ -32,7 +34,7 @@ export interface RenewalStore {
   findBySerial: Batched<Buffer, RenewableCertificate | undefined>
   /** Sets the advice of the selected certificates, page by page. @returns how many there are. */
   advise(selection: AdviceSelection, advice: RenewalAdvice): Promise<number>
-  /** Takes it back. @returns how many had some. */
+  /** Removes their advice. @returns how many had some */
   clear(selection: AdviceSelection): Promise<number>
   /** Fingerprints of the issuers that have signed something. */
   listIssuers(): Promise<string[]>
@@ -50,10 +52,10 @@ const FIND: Statement = {
       LEFT JOIN renewal_advice a ON a.certificate_id = c.id`,
 }
 
-/** Rows that one statement looks at, so that none runs or locks for long. */
+/** Rows a statement, so that none runs or locks for long. */
 const PAGE_SIZE = 5000
 
-/** Those that have not expired, in the order of their expiry: a few of all there ever were. */
+/** Unexpired certificates by expiry, which are few among all ever issued. */
 const LIVE = `
     WITH seen AS (
       SELECT id, not_after, issuer_fingerprint, issued_at FROM certificates
@@ -64,7 +66,7 @@ const LIVE = `
        WHERE ($3::bytea IS NULL OR issuer_fingerprint = $3) AND ($4::timestamptz IS NULL OR issued_at < $4)
     )`
 
-/** As many as were named. */
+/** The certificates that were named by serial number. */
 const NAMED = `
     WITH seen AS MATERIALIZED (
       SELECT id, not_after, issuer_fingerprint, issued_at FROM certificates WHERE serial_number = ANY ($1::bytea[])

@@ -1,9 +1,9 @@
 /**
- * SQL of retention: rows that nothing needs any more are deleted, in small pages along the primary key.
+ * SQL of retention: deletes rows that nothing needs any more, in small pages along the primary key.
  *
- * As in expiry-store.ts a walk goes on from where it stopped to the oldest key that may still be too young, so that no page looks for its
- * rows and none is read twice. A page is one short transaction with bounds of its own: it waits for no lock of others for
- * long, and holds its row locks, of rows that nobody else writes, for milliseconds.
+ * As in expiry-store.ts, a walk continues from where it stopped to the oldest key that may be too
+ * young. So no row is read twice. A page is one short transaction with its own time-outs: it waits
+ * briefly for locks, and holds its row locks for milliseconds.
  */
 
 import { AUTHORIZATION } from '../domain/authorization-state.ts'
@@ -16,9 +16,9 @@ import { authorization, order } from './status-sql.ts'
 export interface RetentionWalk {
   /** Names the place in `cleanup_progress`. */
   name: string
-  /** Since the end of a row's own lifetime. */
+  /** Minimum age since the end of a row's lifetime. */
   ageMs: number
-  /** How long rows of this kind live; what is younger than both together is not looked at. */
+  /** How long rows of this kind live. Rows younger than both together are not read. */
   lifetimeMs: number
 }
 
@@ -29,22 +29,24 @@ export interface RetentionPage {
 }
 
 export interface RetentionStore {
-  /** False for this long after the walk last came to its end, on whatever instance. */
+  /** False for `pauseSeconds` after any instance last finished the walk. */
   isDue(walk: string, pauseSeconds: number): Promise<boolean>
   finish(walk: string): Promise<void>
-  /** No order whose key was made before this is open, or will be. */
+  /** Orders whose key was made before this are closed and stay closed. */
   ordersClosedUntil(orderLifetimeMs: number, now: Date): Promise<Date>
-  /** Invalid orders, one page. Waits at an order that is not final yet. */
+  /** Deletes one page of invalid orders. Stops at an order that is not final yet. */
   deleteOrders(walk: RetentionWalk, now: Date): Promise<RetentionPage>
-  /** Authorizations that are over, one page. Waits at one that has not ended before `endedBefore`. */
+  /**
+   * Deletes one page of final authorizations. Stops at one that has not ended before `endedBefore`.
+   */
   deleteAuthorizations(walk: RetentionWalk, endedBefore: Date, now: Date): Promise<RetentionPage>
-  /** Of those the invalid ones; what else it meets is left to the other walk. */
+  /** Deletes only the invalid ones, and skips rows that the other walk deletes. */
   deleteInvalidAuthorizations(walk: RetentionWalk, endedBefore: Date, now: Date): Promise<RetentionPage>
 }
 
-/** Some milliseconds, and so many row locks. */
+/** Takes a few milliseconds, and locks as many rows. */
 const PAGE_SIZE = 1000
-/** A hundred times what a page takes on a machine that has nothing in memory. */
+/** A hundred times what a page takes with a cold cache. */
 const BOUNDS = { statementMs: 5_000, lockMs: 100 }
 
 const SET_BOUNDS: Statement = {
@@ -69,7 +71,7 @@ const FINISH: Statement = {
 
 const FIRST_UNEXPIRED: Statement = {
   name: 'retention-first-unexpired',
-  // orders_pkey, from where the expiry of orders has come to (expiry-store.ts)
+  // orders_pkey, from the mark of the expiry of orders (expiry-store.ts).
   text: `
     SELECT id FROM orders
      WHERE id > coalesce((SELECT after_id FROM cleanup_progress WHERE task = 'orders'), '00000000-0000-0000-0000-000000000000')
@@ -82,7 +84,7 @@ interface Deletion {
   /** Conditions on a row `p`; $3 is the time before which it must have ended. */
   gone: string
   waits: string
-  /** Columns of the result that say what else has to go, over the rows deleted. */
+  /** More result columns over the deleted rows, for what else must be deleted. */
   result?: string
 }
 
@@ -131,7 +133,10 @@ const DELETE_INVALID_AUTHORIZATIONS = deletion('retention-delete-invalid-authori
   waits: `p.status ${authorization.is('invalid')} AND p.expires_at >= $3`,
 })
 
-/** A certificate may be replaced by another order once the one that was to replace it is invalid, and so when it is gone. */
+/**
+ * Another order may replace a certificate once the replacing order is invalid, so also once that is
+ * deleted.
+ */
 const FREE_REPLACED: Statement = {
   name: 'retention-free-replaced',
   // certificates_serial_number_key, replacements_pkey

@@ -1,4 +1,4 @@
-/** SQL of settings that change while the service runs and hold for all instances (table server_settings). */
+/** SQL of settings that change at run time, for all instances (table server_settings). */
 
 import { SERVER_SWITCHES, type ServerSwitch } from '../domain/server-switch.ts'
 import type { Database, Statement } from './database.ts'

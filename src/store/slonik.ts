@@ -1,7 +1,8 @@
 /**
- * slonik: SQL with checked rows for the command line, the Admin API and background work, where a call may cost 260 µs.
+ * slonik: SQL with checked rows for the command line, the Admin API and background work, where a
+ * call may cost 260 µs.
  *
- * The one place where slonik's zod 3 meets the zod 4 of everything else.
+ * Only here does slonik's zod 3 meet the zod 4 of all other code.
  */
 
 import './navigator.ts'
@@ -13,17 +14,20 @@ import { connectionOptions, type DatabaseSettings } from './database.ts'
 export type { DatabasePool }
 export { sql }
 
-/** `sql.type` with a zod 4 schema: each row is checked by it, and a row that does not fit is an error. */
+/** `sql.type` with a zod 4 schema that checks each row. A row that does not fit is an error. */
 export function rowsOf<T>(schema: z.ZodType<T>) {
   return sql.type(zod3.unknown().transform((row): T => schema.parse(row)))
 }
 
-/** SQL that is a constant of ours, shared with statements outside slonik, which by itself takes it from template literals only. */
+/**
+ * Makes a fragment of constant SQL that statements outside slonik share. slonik itself takes only
+ * template literals.
+ */
 export function constantSql(text: string) {
   return sql.fragment(Object.assign([text], { raw: Object.freeze([text]) }))
 }
 
-/** Idle connections of a pool that is used now and then go soon. */
+/** Short, because the pool is used only now and then. */
 const IDLE_MS = 5_000
 
 /** @param settings `maxConnections` counts beside the pool of `openDatabase`. */
@@ -31,7 +35,7 @@ export function openCheckedDatabase(settings: DatabaseSettings): Promise<Databas
   const { ssl } = connectionOptions(settings)
   const uri = stringifyDsn({
     applicationName: 'chancery',
-    // A folder with a socket and an IPv6 address would otherwise not survive the URI.
+    // Unescaped, a socket's folder or an IPv6 address would break the URI.
     host: encodeURIComponent(settings.host),
     port: settings.port,
     databaseName: settings.database,
@@ -48,13 +52,13 @@ export function openCheckedDatabase(settings: DatabaseSettings): Promise<Databas
     statementTimeout: settings.statementTimeoutMs,
     idleInTransactionSessionTimeout: settings.statementTimeoutMs,
     gracefulTerminationTimeout: settings.statementTimeoutMs,
-    // A lost deadlock or serialisation: once more, not five times.
+    // Repeats a lost deadlock or serialisation once, not five times.
     queryRetryLimit: 1,
     transactionRetryLimit: 1,
-    // slonik's default is DISCARD ALL after each use. Nothing here changes a session (no SET, LISTEN, temporary tables
-    // or session locks), so it would only be one more round trip for each call.
+    // slonik's default is DISCARD ALL after each use, one more round trip. Nothing here changes a
+    // session: no SET, LISTEN, temporary table or session lock.
     resetConnection: async () => undefined,
-    // Dates as `pg` gives them and not as numbers; counts are cast to integer where they are selected.
+    // Dates stay as `pg` parses them, not numbers; statements cast counts to integer.
     typeParsers: [],
     interceptors: [
       {

@@ -1,4 +1,7 @@
-/** One group of prepared statements on PostgreSQL's wire: one write, one Sync, and what comes back (protocol 3.0, pipelining). */
+/**
+ * Sends a group of prepared statements in one write with one Sync, and reads the rows (protocol
+ * 3.0).
+ */
 
 import type pg from './pg.ts'
 import {
@@ -17,7 +20,7 @@ export interface Statement {
   text: string
 }
 
-/** A statement, and who waits for its rows. */
+/** A statement with the promise of its rows. */
 export interface Wanted {
   statement: Statement
   values: readonly unknown[]
@@ -26,28 +29,28 @@ export interface Wanted {
 }
 
 export interface GroupOutcome {
-  /** Then nothing was committed, or it is not known, and nobody has been told anything. */
+  /** When set, no promise is settled; nothing was committed, or the commit is unknown. */
   failure?: unknown
-  /** The statement that was under way then. */
+  /** The statement that ran when the group failed. */
   failed?: Wanted | undefined
-  /** Those that were sent: all but the ones with a value that its type cannot hold. */
+  /** All but the statements with a value unfit for its type, which are rejected already. */
   sent: readonly Wanted[]
 }
 
-/** What is known of a statement, whatever connection it is prepared on. */
+/** Messages and columns of a statement, the same on every connection. */
 interface Prepared {
-  /** Close and Parse; the server forgets nothing by closing what it never had. */
+  /** Close, then Parse; closing an unknown statement does nothing. */
   parse: Buffer
   describe: Buffer
   /** Bind up to the parameters, without its length. */
   bind: Buffer
   write: WriteParameters
-  /** Since the first answer. */
+  /** Known after the first reply. */
   columns: Column[] | undefined
 }
 
 const prepared = new WeakMap<Statement, Prepared>()
-/** Statements that a connection has. */
+/** Statements that are prepared on a connection. */
 const parsedBy = new WeakMap<pg.PoolClient, Set<Statement>>()
 
 function message(type: string, ...parts: readonly (string | Buffer)[]): Buffer {
@@ -62,7 +65,7 @@ const int16s = (...values: number[]) => Buffer.from(values.flatMap((value) => [v
 
 function prepare(statement: Statement): Prepared {
   const { text } = statement
-  // `pg` prepares what it is given under the plain name, and neither knows of the other's.
+  // `pg` prepares statements under the plain name; the prefix keeps both apart.
   const name = `group ${statement.name}`
   const known: Prepared = {
     parse: Buffer.concat([message('C', Buffer.from('S'), name), message('P', name, text, int16s(0))]),
@@ -105,7 +108,7 @@ interface Part extends Wanted {
   rows: Record<string, unknown>[]
 }
 
-/** Orders a group, sends it, and settles its members when it has been committed. */
+/** Sends a group and settles its statements after the commit. */
 export function createGroup(client: pg.PoolClient, group: readonly Wanted[]): Promise<GroupOutcome> {
   const has = parsedBy.get(client) ?? new Set()
   parsedBy.set(client, has)
@@ -148,7 +151,7 @@ export function createGroup(client: pg.PoolClient, group: readonly Wanted[]): Pr
       handleError(error: unknown) {
         this.callback(error)
       },
-      /** `pg` puts its own in front, which stops the clock of `query_timeout`. */
+      /** `pg` wraps this callback to stop its `query_timeout`. */
       callback(failure?: unknown) {
         if (failure) {
           resolve({ failure, failed: parts[at], sent: parts })

@@ -1,6 +1,7 @@
 /**
- * Statuses in SQL text, by the tables of `src/domain`. Statements take them from here (test/state-literals.test.ts), once,
- * at load: their texts stay constant, so that they can be prepared.
+ * Statuses in SQL text, from the tables of `src/domain`; statements have no literals of their own
+ * (test/state-literals.test.ts). The text is built once at load, so that statements stay constant
+ * and can be prepared.
  */
 
 import { ACCOUNT } from '../domain/account-state.ts'
@@ -8,7 +9,9 @@ import { AUTHORIZATION, CHALLENGE } from '../domain/authorization-state.ts'
 import { STORED_ORDER } from '../domain/order-state.ts'
 import { type EventOf, type StateTable, type StatusOf, statusAfter, statusesAllowing } from '../domain/state-table.ts'
 
-/** `'valid'`; for statuses that no table of `src/domain` changes, such as those derived for readers. */
+/**
+ * `'valid'`; for statuses outside the tables of `src/domain`, such as those derived for readers.
+ */
 export const quoted = <S extends string>(status: S): `'${S}'` => `'${status}'`
 
 function statusSql<T extends StateTable>(table: T) {

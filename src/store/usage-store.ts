@@ -1,4 +1,4 @@
-/** SQL of what an account has used of its daily quotas (`quotas.*`), by days of UTC. */
+/** SQL of the daily quotas that accounts have used (`quotas.*`), by days in UTC. */
 
 import type { Batched } from '../shared/lib/batcher.ts'
 import { batched, type Database, type Statement } from './database.ts'
@@ -6,9 +6,12 @@ import { batched, type Database, type Statement } from './database.ts'
 export type UsageKind = 'orders' | 'certificates'
 
 export interface UsageStore {
-  /** Counts one for the account, unless its day is full. Gives the day it was counted on (`2026-03-01`), undefined when it was not. */
+  /**
+   * Counts one for the account, unless its day is full. Returns the day it counted on
+   * (`2026-03-01`), else undefined.
+   */
   charge: Record<UsageKind, Batched<{ accountId: string; limit: number }, string | undefined>>
-  /** Takes one of that day back that came to nothing. */
+  /** Gives back one of that day that was not used. */
   refund(kind: UsageKind, accountId: string, day: string): Promise<void>
   /** Removes the days before yesterday. @returns how many rows */
   sweep(): Promise<number>
@@ -18,7 +21,7 @@ const TODAY = "(now() AT TIME ZONE 'UTC')::date"
 
 const chargeStatement = (kind: UsageKind): Statement => ({
   name: `usage-charge-${kind}`,
-  // account_usage_pkey, one row for each account of the batch, in the order of the accounts.
+  // account_usage_pkey, one row for each account of the batch, sorted by account.
   text: `
     INSERT INTO account_usage AS u (day, account_id, ${kind}, granted)
     SELECT ${TODAY}, account_id, least(wanted, most), least(wanted, most)
@@ -48,7 +51,7 @@ export function createUsageStore(db: Database): UsageStore {
     return batched(db, async (commands: readonly { accountId: string; limit: number }[]) => {
       const wanted = new Map<string, number>()
       for (const { accountId } of commands) wanted.set(accountId, (wanted.get(accountId) ?? 0) + 1)
-      // One limit for all accounts: it comes from the configuration.
+      // All accounts share one limit, from the configuration.
       const limit = commands[0]?.limit ?? 0
       const rows = await db.pipeline.run<{ account_id: string; granted: number; day: string }>(statement, [
         [...wanted.keys()],

@@ -1,16 +1,16 @@
 /**
- * Values of hot statements on PostgreSQL's wire: parameters in binary form, columns from text form.
+ * Converts values of hot statements: parameters to PostgreSQL's binary form, columns from text.
  *
- * What a parameter is stands in the statement (`$1::uuid[]`), so nobody has to be asked. Binary costs both sides a fraction
- * of text: a DER is copied instead of spelled in hexadecimal, and the server parses no array literals.
+ * The type of a parameter stands in the statement (`$1::uuid[]`). Binary is cheaper for both sides:
+ * a DER is copied instead of spelled in hexadecimal, and the server parses no array literals.
  */
 
 import pg from './pg.ts'
 
-/** A parameter that its type cannot hold; of a batch, it concerns one command. */
+/** The type of a parameter cannot hold its value; only one command of a batch is at fault. */
 export class UnfitValue extends Error {}
 
-/** Grows as needed; used again for each group, so that a warm one allocates nothing. */
+/** Grows as needed and is reused for each group, so that a warm one allocates nothing. */
 export class WireWriter {
   bytes = Buffer.allocUnsafe(16_384)
   at = 0
@@ -32,7 +32,7 @@ export class WireWriter {
     this.at = this.bytes.writeInt32BE(value, this.at)
   }
 
-  /** Of a message or value that is complete: its length, at the place kept for it. */
+  /** Fills in the length of a message or value that is complete. */
   setInt32(at: number, value: number): void {
     this.bytes.writeInt32BE(value, at)
   }
@@ -60,7 +60,7 @@ for (const [value, digit] of [...'0123456789abcdef'].entries()) HEX_DIGITS[digit
 for (const [i, digit] of [...'ABCDEF'].entries()) HEX_DIGITS[digit.charCodeAt(0)] = 10 + i
 
 const DASHES = new Set([8, 13, 18, 23])
-/** Where the 16 pairs of digits of a UUID stand. */
+/** Positions of the 16 pairs of digits in a UUID. */
 const PAIRS = Array.from({ length: 36 }, (_, i) => i)
   .filter((i) => !DASHES.has(i))
   .filter((_, i) => i % 2 === 0)
@@ -95,7 +95,7 @@ const EPOCH_MS = Date.UTC(2000, 0, 1)
 
 function writeInstant(to: WireWriter, value: unknown): void {
   const ms = (value as Date).getTime() - EPOCH_MS
-  // From 2285 on, microseconds are no exact numbers any more; a client may ask for any notAfter.
+  // Microseconds after 2285 exceed exact numbers, and a client may request any notAfter.
   if (Number.isSafeInteger(ms * 1000)) writeInt64(to, ms * 1000)
   else if (Number.isNaN(ms)) throw new UnfitValue('not a time')
   else {
@@ -153,7 +153,10 @@ function writeSized(to: WireWriter, { write }: ScalarType, value: unknown): void
   to.setInt32(start, to.at - start - 4)
 }
 
-/** An array's header: dimensions, whether there are nulls (read, but checked against the elements), type; length, first index. */
+/**
+ * Header: dimensions, null flag, element type, length, first index. The flag may be 1 always:
+ * PostgreSQL checks the elements.
+ */
 const arrayOf = (element: ScalarType): ScalarType => ({
   oid: 0,
   write(to, value) {
@@ -172,7 +175,7 @@ const ARRAYS = Object.fromEntries(Object.entries(SCALARS).map(([name, type]) => 
 
 export type WriteParameters = (to: WireWriter, values: readonly unknown[]) => void
 
-/** @throws Error where a parameter stands without its type, or with one that has no row above */
+/** @throws Error for a parameter without a type, or with one that is not in `SCALARS` */
 export function parametersOf(text: string): WriteParameters {
   const types: ScalarType[] = []
   for (const [, place, name, array] of text.matchAll(/\$(\d+)(?:::(\w+)(\[\])?)?/g)) {
@@ -191,7 +194,9 @@ export function parametersOf(text: string): WriteParameters {
 
 type ReadColumn = (text: string) => unknown
 
-/** The first three of the six digits after the point are JavaScript's; another zone or age is left to `pg`. */
+/**
+ * JavaScript takes three of the six digits after the point. Other zones and eras are left to `pg`.
+ */
 const UTC_INSTANT = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d{1,3})?)\d*\+00$/
 
 function readInstant(text: string): unknown {
