@@ -1,4 +1,4 @@
-/** Which addresses use far more of something than the others do, from a sketch of what each has used lately. */
+/** Finds addresses that use far more than the others, from a sketch of their recent usage. */
 
 import { countedAddress } from '../domain/rate-limit.ts'
 import { DecayingSketch, type SketchKey, sketchKey } from './decaying-sketch.ts'
@@ -24,8 +24,8 @@ export class HeavyAddresses {
   }
 
   /**
-   * Updates users and total, which `isHeavy` compares with. It walks over the sketch, which takes some µs.
-   * @param leastShare of the total that makes an address a user; at least an amount of one does.
+   * Updates users and total for `isHeavy`. It walks over the sketch, which takes some µs.
+   * @param leastShare of the total that makes an address a user; the least amount is one
    * @returns whether any address is heavy.
    */
   look(now: number, leastShare = 0): boolean {
