@@ -9,7 +9,7 @@ export interface HttpRequest {
   path: string
   /** Query string without `?`; empty when absent. */
   query: string
-  /** Header value by lower-case name; only the names given to `listen` are kept. Absent headers are undefined. */
+  /** Header value by lower-case name; undefined unless `listen` was told to keep the name. */
   header(name: string): string | undefined
   /** Empty for methods without a body, and once it was dropped. */
   readonly body: Buffer

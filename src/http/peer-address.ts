@@ -18,7 +18,7 @@ function dotted(octets: Uint8Array, at: number): string {
   return `${octets[at]}.${octets[at + 1]}.${octets[at + 2]}.${octets[at + 3]}`
 }
 
-/** RFC 5952 §4: lower case, no leading zeros, `::` for the first longest run of two or more zeros. */
+/** RFC 5952 §4: lower case, no leading zeros, `::` for the first longest run of zero groups. */
 function colons(octets: Uint8Array): string {
   const groups: number[] = []
   for (let at = 0; at < 16; at += 2) groups.push((octets[at]! << 8) | octets[at + 1]!)

@@ -70,6 +70,6 @@ export interface HttpServer {
    * @returns number of requests still in flight.
    */
   drain(timeoutMs: number): Promise<number>
-  /** Closes the listening socket and every connection at once. Idempotent. Must precede the end of the thread. */
+  /** Closes the socket and every connection at once, before the thread ends. Idempotent. */
   close(): void
 }

@@ -76,7 +76,7 @@ const BARE_503: HttpReply = { status: 503, headers: [['Retry-After', '1']], body
 /**
  * Starts a server in this thread.
  *
- * @throws Error when the address is not free or not ours, or the certificate and key cannot be loaded.
+ * @throws Error when the address cannot be bound, or the certificate and key cannot be loaded
  */
 export function listen(options: ListenOptions): HttpServer {
   // Drops the library's own response header; the setting belongs to the thread's loop.

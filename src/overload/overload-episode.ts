@@ -1,4 +1,4 @@
-/** An episode of overload ends after two seconds without a refusal; the log has two lines for it. */
+/** An episode of overload ends after two seconds without a refusal; the log has two lines of it. */
 
 export type ShedReason = 'delay' | 'heavy_address'
 
