@@ -77,7 +77,7 @@ export class MalformedCrl extends Error {
   override readonly name = 'MalformedCrl'
 }
 
-/** The service is stopping; the next build deletes the pieces. */
+/** The service is stopping; the next publication deletes the pieces. */
 class Abandoned extends Error {}
 
 interface Issuer extends CaIssuer {

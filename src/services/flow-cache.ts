@@ -71,7 +71,7 @@ class Generations<V extends { id: string }> {
   }
 
   /**
-   * Applies a change that was announced before and after it (a count of 2). Any other count skips it.
+   * Applies a change announced before and after it, a count of 2. Any other count skips it.
    * @param change returns undefined for a value that was looked up after the change
    */
   follow(id: string, change: (value: V) => V | undefined): void {
@@ -104,7 +104,7 @@ export class FlowCache {
   readonly #orders: Generations<Order>
   readonly #authorizations: Generations<Authorization>
   readonly #certificates: Generations<CachedCertificate>
-  /** Accounts with a CSR profile: their open orders are looked up, as only the row has the profile. */
+  /** Accounts with a CSR profile. Their open orders are looked up: only the row has the profile. */
   readonly #profiled = new LruMap<string, true>(PROFILED)
 
   /** @param keepsOpenOrders false if accounts must have a CSR profile, which a new order lacks */

@@ -1,7 +1,7 @@
 /**
  * Issuance (RFC 8555 §7.4): from a checked request to a recorded certificate.
  *
- *   1 check   the CSR, against order and policies (finalization.ts); a refusal leaves the order ready
+ *   1 check   the CSR, by order and policies (finalization.ts); a refusal leaves the order ready
  *   2 build   the TBSCertificate of the order's pinned profile, and lint it
  *   3 begin   order ready → processing and the intent (serial number, TBS), one commit
  *   4 sign    the CA backend signs that TBS; a TBS that failed its lint ends the order instead
@@ -48,7 +48,7 @@ export interface IssuanceFacts {
 
 /** What issuance reports; none of it may throw or wait. */
 export interface IssuanceEvents {
-  /** Once per certificate; twice when a reply was lost and an equal signature (RSA, Ed25519) made. */
+  /** Once per certificate; twice if a reply was lost and an equal signature (RSA, Ed25519) made. */
   issued(certificate: {
     id: string
     accountId: string | undefined
@@ -95,7 +95,7 @@ export interface CertificateSubject {
   spki: Spki
   identifiers: readonly Identifier[]
   commonName: string | undefined
-  /** The TLS certificate of this service: no CRL URL, because the CRL is served over it (RFC 5280 §8). */
+  /** The service's TLS certificate: no CRL URL, because the CRL is served over it (RFC 5280 §8). */
   isOwn?: true
 }
 
