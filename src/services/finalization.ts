@@ -50,7 +50,7 @@ export interface FinalizeRequest {
   isGone(): boolean
 }
 
-/** CAA checks are shown for open orders only. */
+/** `caaCheckedAt` belongs to open orders only. */
 export function issuedOrder({ caaCheckedAt: _, ...order }: Order, certificateId: string): Order {
   return { ...order, status: 'valid', certificateId }
 }
@@ -66,12 +66,12 @@ export class Finalization {
   }
 
   /**
-   * Equal requests share one run while it is under way.
-   * @returns the order: valid, or processing when the certificate takes longer than `finalizeWaitMs`; ready when it
-   *   changed twice during the checks
-   * @throws Problem malformed 404, unauthorized, orderNotReady (also when another key has won the order), badCSR,
-   *   malformed (certificateValidity), rejectedIdentifier, caa, dns, compound, rateLimited, serverInternal 503 when no
-   *   issuer is reachable; StaleAccountError
+   * Concurrent equal requests share one run.
+   * @returns the order: valid, or processing when the certificate takes longer than
+   *   `finalizeWaitMs`; ready when it changed twice during the checks
+   * @throws Problem malformed 404, unauthorized, orderNotReady (also when another key has won the
+   *   order), badCSR, malformed (certificateValidity), rejectedIdentifier, caa, dns, compound,
+   *   rateLimited, serverInternal 503 when no issuer is reachable; StaleAccountError
    */
   finalize(known: KnownAccount, request: FinalizeRequest): Promise<Order> {
     const { accountId, keyVersion } = known.requester
@@ -102,7 +102,7 @@ export class Finalization {
 
     const { outcome, der } = await this.#completion(issuing, built)
     if (outcome === 'left to recovery') return { ...order, status: 'processing' }
-    // Another instance has settled the order, one way or the other.
+    // Another instance has ended the order.
     if (!der) return this.#read(known, request)
     const valid = issuedOrder(order, issuing.certificateId)
     const issuerFingerprint = await issuance.saveIssuer(built.issuer)
@@ -125,18 +125,18 @@ export class Finalization {
     checkCsr(csr, order.identifiers, known.key.spki(), { ...policy.csr, keyTypes: profile.keyTypes })
     checkIdentifiers(order.identifiers, policy.identifiers, await rules.allowlistOf(order.accountId))
     await rules.checkCsr(csr, order, request.now)
-    // Last of the checks: the only one that can cost DNS queries.
+    // Last, because only this check can cost DNS queries.
     const caa = this.#options.requireFreshCaa?.(known.requester, order, request.now)
     if (caa) await caa
     const subject = { spki: csr.spki, identifiers: order.identifiers, commonName: commonNameOf(csr) }
     const built = await issuance.build(subject, profile, order, request.now)
-    // Charged here and not at new-order: a stranger cannot use up the limit of another's name.
+    // Not charged at new-order, where a stranger could use up the limit of a name.
     const counted = order.isExempt ? undefined : limits.charge(countedIdentifiers(order.identifiers))
     if (counted) await counted
     return built
   }
 
-  /** The order was not ready any more, or the key may not be certified. */
+  /** The order was no longer ready, or the key is blocked. */
   async #afterLostBegin(known: KnownAccount, request: FinalizeRequest, { subject }: BuiltCertificate): Promise<Order> {
     const { certificates, store } = this.#options
     const spkiSha256 = hashSpki(subject.spki)
@@ -144,7 +144,7 @@ export class Finalization {
       throw new Problem('badCSR', 'the key of the CSR was revoked as compromised')
     const current = await this.#read(known, request)
     if (current.status === 'ready') return current
-    // A client told "valid" takes the certificate for one of its own key (RFC 8555 §7.4).
+    // On "valid" a client expects a certificate for its own key (RFC 8555 §7.4).
     const winner = await store.findKey(request.orderId)
     if (!winner?.equals(spkiSha256)) requireReady(current)
     return current

@@ -19,11 +19,11 @@ import { ValidationQueue } from './validation-queue.ts'
 export interface DispatcherEvents {
   /** After each attempt that was recorded. */
   attempted(request: ValidationRequest, record: ValidationRecord): void
-  /** The authorization was decided otherwise, or the claim was lost, before or during the attempt. */
+  /** The authorization was decided elsewhere, or the claim lost, before or during the attempt. */
   superseded(request: ValidationRequest): void
   /** No verdict, or no record of it; it is retried while the challenge is claimed. */
   interrupted(request: ValidationRequest, error: unknown): void
-  /** For each front that has handed the challenge over, after each recorded or superseded attempt. */
+  /** For each front that handed the challenge over, after each recorded or superseded attempt. */
   news(front: number, news: AttemptEnded): void
 }
 

@@ -19,7 +19,7 @@ export interface ValidationWaits {
   over(authorizationId: string, end: AttemptEnd): void
   /**
    * @param id of the authorization or one of its challenges
-   * @returns undefined when there is no attempt; resolves to undefined when it still runs at `maxMs`
+   * @returns undefined if there is no attempt; resolves to undefined if it still runs at `maxMs`
    */
   untilOver(id: string, accountId: string, maxMs?: number): Promise<AttemptEnd | undefined> | undefined
   /** Ends all waits, now and later. */
