@@ -76,7 +76,7 @@ export interface OrderingOptions {
   events: OrderingEvents
 }
 
-/** An authorization that expires sooner is not reused; the order might outlast it. */
+/** One that expires sooner is not reused, because the client needs time to finish the order. */
 const REUSE_MARGIN_MS = 3_600_000
 
 export class Ordering {

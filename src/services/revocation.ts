@@ -43,7 +43,7 @@ export function createRevocation(store: CertificateStore, events: RevocationEven
       if (!certificate?.der.equals(der))
         throw new Problem('malformed', 'this certificate was not issued here', { status: 404 })
       const names = [...tbs.dnsNames, ...tbs.ipAddresses]
-      // Authority first: whether a certificate is revoked already is told to those who may revoke it.
+      // Checked first, so that only authorized clients learn whether it is revoked already.
       if (!(await isAuthority(certificate, tbs.spki.der, names, revoker)))
         throw new Problem(
           'unauthorized',

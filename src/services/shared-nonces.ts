@@ -1,7 +1,7 @@
 /**
  * Nonces of `nonce.store: database`: each instance accepts, once, the nonces of every other.
  *
- * A nonce is a character for the key epoch and a sealed block (`src/shared/protocol/nonce-seal.ts`).
+ * A nonce is a character for the key epoch and a sealed block (`shared/protocol/nonce-seal.ts`).
  * The counter in the block is the thread's lane, 3 bytes, and a count, 3 bytes. The count may wrap:
  * the time is redeemed too, and no thread issues 2^24 nonces in a tenth of a second.
  */
@@ -40,7 +40,7 @@ const KEY_BYTES = 32
 
 export const makeNonceKey = () => randomBytes(KEY_BYTES)
 
-/** Bounds the statements that invented nonces cause. A client that retries waits this long at most. */
+/** Bounds the statements that invented nonces cause. A retrying client waits this long at most. */
 const LOOKS = { intervalMs: 50, mostWaiting: 1_024 }
 
 /** After a restore an epoch's number may have another key. */
