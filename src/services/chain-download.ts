@@ -79,7 +79,7 @@ export function createChainDownload(
   }
 }
 
-/** PEM of an issuer and the chain above it. The root is left out unless it is the issuer. */
+/** PEM of an issuer and the chain above it. Adds the root only if wanted or the issuer itself. */
 export function renderIssuerChain(chain: readonly Buffer[], includeRoot: boolean): string {
   const issuer = chain[0]
   const sent = chain.filter((der) => includeRoot || der === issuer || !isSelfIssued(der))

@@ -16,7 +16,7 @@ export interface ChallengeWorkerOptions {
   instanceId: number
   rules: Omit<AdoptionRules, 'limit'>
   dispatcher: Pick<ValidationDispatcher, 'dispatch' | 'knows'>
-  /** Since when other instances see this one as alive (`performance.now()`). */
+  /** Since when others see this instance as alive (`performance.now()`); undefined: they do not. */
   presentSince(): number | undefined
 }
 

@@ -82,7 +82,7 @@ export function createCrlCache(
   }
 }
 
-/** A number always means the same list of its issuer. The bare path may change its issuer. */
+/** A number means one list of its issuer. The issuer is included, as the bare path may change it. */
 function etagOf({ issuerKey, number }: PublishedCrl): string {
   return `"${issuerKey.toString('hex', 0, 4)}-${number.toString(16)}"`
 }

@@ -17,7 +17,7 @@ export function isPassing(error: unknown): boolean {
 }
 
 /**
- * @param recordUntil by `performance.now()`; from then on only recovery records, and this only reads
+ * @param recordUntil by `performance.now()`; after it only recovery records, and this only reads
  * @returns whether exactly this signature is recorded
  */
 export async function recordLate(

@@ -1,5 +1,5 @@
 /**
- * Mail domains of contacts (`email.validate_mx`): refuses a domain without mail (RFC 8555 §7.3).
+ * Mail domains of contacts (`email.validate_mx`): refuses those that take no mail (RFC 8555 §7.3).
  *
  * A domain whose name servers do not answer is accepted, as no certificate depends on a contact.
  */

@@ -2,8 +2,8 @@
  * Recovery of interrupted issuances (ARCHITECTURE.md, life of an issuance): intents of ended
  * instances, and this instance's own after an outage of the backend.
  *
- * An outage may last days, so account, key and authorizations are checked again. If one fails, an
- * earlier signature is not published; it stays in the signer's audit chain.
+ * An outage may last days, so account, key and authorizations are checked again. An earlier
+ * signature is dropped: it is in the signer's audit chain, and no client has seen it.
  */
 
 import { parseTbsCertificate } from '../shared/pki/tbs-certificate.ts'

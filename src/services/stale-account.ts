@@ -2,7 +2,7 @@
 
 import { STALE_ACCOUNT, type StaleAccount } from '../store/account-store.ts'
 
-/** The ACME layer catches it, reads the account again, verifies the request again and retries once. */
+/** The ACME layer catches it, reads the account and checks the request again, and retries once. */
 export class StaleAccountError extends Error {
   constructor() {
     super('the account or its key has changed')
