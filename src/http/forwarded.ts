@@ -41,8 +41,8 @@ export function trustedProxies(settings: ProxySettings): (address: string) => bo
 }
 
 /**
- * The first address from the right that is no trusted proxy. An invalid hop ends the search; the
- * result is then a proxy's address, which counts for rate limits and is never pre-approved.
+ * The first address from the right that is no trusted proxy. An invalid hop ends the search with a
+ * proxy's address, which counts for rate limits but is never pre-approved.
  */
 function clientAddress(header: string | undefined, peer: string, isTrusted: (address: string) => boolean): string {
   let client = peer

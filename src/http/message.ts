@@ -1,4 +1,4 @@
-/** A request and a reply as values: handlers know these, only `uws.ts` knows the socket. */
+/** Request and reply as values for handlers; only `uws.ts` uses the socket. */
 
 import type { FixedHeaders, Header } from './header.ts'
 
@@ -9,7 +9,7 @@ export interface HttpRequest {
   path: string
   /** Query string without `?`; empty when absent. */
   query: string
-  /** Header value by lower-case name; undefined unless `listen` was told to keep the name. */
+  /** Value by lower-case name; undefined when absent or not in `keptHeaders`. */
   header(name: string): string | undefined
   /** Empty for methods without a body, and once it was dropped. */
   readonly body: Buffer

@@ -1,8 +1,8 @@
 /**
  * Budget of failed requests for each address (docs/operations/limits.md), kept by front thread.
  *
- * Verifying a signature is the most work that a stranger can cause. Each failed one is charged, as
- * are look-ups of unknown accounts, too large bodies, and at a tenth other malformed requests.
+ * Verifying a signature is the most work that a stranger can cause, so a failed one is charged.
+ * So are unknown accounts, too large bodies, and at a tenth other malformed requests.
  * Over the bound no signature from the address is verified. Exempt are accounts whose last valid
  * signature came from it, so neighbours of an abuser are still served.
  */

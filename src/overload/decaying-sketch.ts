@@ -1,8 +1,8 @@
 /**
  * A count-min sketch with decay: recent usage by key, in fixed memory.
  *
- * Each key has a cell in each of two rows, at secret places; its amount is the smaller of the two.
- * Two keys are confused only when both cells are shared (one in seventeen million pairs).
+ * Each key has a cell in two rows, at secret places; the smaller one is its amount. Two keys are
+ * confused only when they share both cells (one in seventeen million pairs).
  * Amounts halve with each half-life without a walk over the cells. Added amounts are multiplied by
  * a weight that grows with time, and read amounts divided by it.
  */

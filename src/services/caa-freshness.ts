@@ -24,7 +24,8 @@ export type AskForCaa = (request: CaaCheckRequest) => Promise<readonly CaaFindin
 
 /**
  * Undefined at once, without a promise, while every check is fresh.
- * Rejects with Problem caa, dns 503, compound or serverInternal 503, or StaleAccountError; the order stays as it is.
+ * Rejects with StaleAccountError or Problem caa, dns 503, compound, serverInternal 503; the order
+ * is unchanged.
  */
 export type RequireFreshCaa = (requester: Requester, order: Order, now: Date) => Promise<void> | undefined
 

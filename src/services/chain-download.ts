@@ -1,4 +1,4 @@
-/** Certificate chains as clients download them (RFC 8555 §7.4.2): leaf, then its issuers in order. */
+/** Certificate chains for download (RFC 8555 §7.4.2): leaf, then its issuers in order. */
 
 import type { CaIssuer } from '../ca/backend.ts'
 import type { Certificate } from '../domain/records.ts'

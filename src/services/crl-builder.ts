@@ -7,8 +7,8 @@
  *   4 sign     the signer gets the pieces one by one
  *   5 publish  by compare-and-swap on the list drawn at 1
  *
- * A crash leaves unpublished pieces, which the next publication deletes. A revocation committed
- * during a build may be missing in it; it counts as a change since 1, so another list follows.
+ * A crash leaves unpublished pieces, which the next publication deletes. A list may miss revocations
+ * committed during its build. They count as changes since 1, so another list follows.
  */
 
 import { createHash } from 'node:crypto'
@@ -64,7 +64,7 @@ export interface CrlBuilderParts {
   events: CrlEvents
 }
 
-/** 4,096 rows make a piece of 150 to 200 KB, in 10 ms of the database and 20 ms of the thread. */
+/** A piece of 150 to 200 KB, which costs the database 10 ms and the thread 20 ms. */
 const PAGE_ROWS = 4096
 /** Longer than any time between a revocation's timestamp and its commit. */
 const COMMIT_MARGIN_MS = 3_600_000
@@ -82,7 +82,7 @@ class Abandoned extends Error {}
 
 interface Issuer extends CaIssuer {
   issuerKey: Buffer
-  /** SHA-256 of all its certificates: a renewed one has the same name and key, and one list covers both. */
+  /** SHA-256 of all its certificates: one list covers a renewed one of the same name and key. */
   fingerprints: readonly Buffer[]
 }
 

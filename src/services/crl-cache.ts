@@ -82,7 +82,7 @@ export function createCrlCache(
   }
 }
 
-/** A number means one list of its issuer. The issuer is included, as the bare path may change it. */
+/** A number means one list of its issuer. The issuer is included: the bare path may change it. */
 function etagOf({ issuerKey, number }: PublishedCrl): string {
   return `"${issuerKey.toString('hex', 0, 4)}-${number.toString(16)}"`
 }

@@ -37,7 +37,7 @@ export interface ExternalAccounts {
    * @throws Problem externalAccountRequired, malformed, badSignatureAlgorithm, unauthorized
    */
   prove(binding: unknown, request: Pick<BindingContext, 'url' | 'key'>): Promise<ProvenBinding | undefined>
-  /** False, with nothing written, if the key has an account or the credential was used meanwhile. */
+  /** False, with nothing written, if the key has an account or the credential was just used. */
   register(account: NewAccount, binding: ProvenBinding): Promise<boolean>
   lostCredential(binding: ProvenBinding): Problem
 }

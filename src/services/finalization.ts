@@ -1,4 +1,4 @@
-/** Finalize (RFC 8555 §7.4): checks the CSR of a ready order, then has it issued (the steps of issuance.ts). */
+/** Finalize (RFC 8555 §7.4): checks the CSR of a ready order and runs the steps of issuance.ts. */
 
 import { type CsrPolicy, checkCsr, commonNameOf } from '../domain/csr-check.ts'
 import { checkIdentifiers, type IdentifierPolicy } from '../domain/identifier-policy.ts'
@@ -36,7 +36,7 @@ export interface FinalizationOptions {
   limits: Pick<RateLimiter, 'charge'>
   /** Absent where CAA is not enforced. */
   requireFreshCaa?: RequireFreshCaa | undefined
-  /** Answers the reads that follow a finalize from memory. */
+  /** Serves reads after a finalize from memory. */
   flowCache?: FlowCache | undefined
   policy: FinalizePolicy
 }

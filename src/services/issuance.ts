@@ -56,7 +56,7 @@ export interface IssuanceEvents {
     serialNumber: string
     names: readonly string[]
   }): void
-  /** The backend did not sign. A final refusal fails the order, anything else is left to recovery. */
+  /** The backend did not sign. A final refusal fails the order; other faults go to recovery. */
   signingFailed(error: CaError, facts: IssuanceFacts): void
   /** Failed between intent and record, usually by a database fault; recovery finishes it. */
   interrupted(error: unknown, facts: IssuanceFacts): void
@@ -136,7 +136,7 @@ export class Issuance {
     throw new Problem('serverInternal', `${reason}; the order stays ready`, { status: 503, retryAfterSeconds })
   }
 
-  /** @throws Problem invalidProfile when an operator has removed a profile that open orders are pinned to */
+  /** @throws Problem invalidProfile when an operator has removed a profile of open orders */
   requireProfile(name: string): CertificateProfile {
     const profile = this.#options.policy.profiles.get(name)
     if (!profile)

@@ -97,7 +97,7 @@ export class Ordering {
     const checked = await this.#checkOrder(client, request, now)
     const isExempt = checked.replaces?.isExempt === true
     await this.#charge(client, checked.identifiers, isExempt)
-    // Only created orders count. A replacement is exempt, as its certificate has a quota.
+    // Only created orders count. Replacements do not, as their certificates have a quota.
     const make = () => this.#makeOrder(client, checked, now)
     const { order, isNew } = await (isExempt ? make() : withinQuota(quotas, accountId, make))
     if (isNew) events.ordered(order)

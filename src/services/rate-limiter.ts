@@ -1,9 +1,9 @@
 /**
- * Rate limits of requests (docs/decisions/rate-limits.md): counted by client address, account and identifier.
+ * Rate limits by client address, account and identifier (docs/decisions/rate-limits.md).
  *
  * The address is counted first, in this instance's memory (a few microseconds). The account is
- * charged after signature and nonce. Identifiers are checked at new-order and charged at finalize,
- * all or none, so that a stranger cannot use up their limit.
+ * charged after signature and nonce. Identifiers are checked at new-order and charged, all or none,
+ * at finalize, so that a stranger cannot use them up.
  *
  * `database` charges the same keys again in a shared table, and the memory caches its refusals.
  * Without the database such a request fails (503).
@@ -192,7 +192,7 @@ export class RateLimiter {
     const exceeded = await this.#store.charge(charges)
     if (!exceeded) return
     const charge = charges.find(({ key }) => key === exceeded.key) as Charge
-    // Until then this instance refuses without asking the database.
+    // Until the wait is over this instance refuses without the database.
     const tat = nowMicros() + charge.pace.tolerance + exceeded.wait
     this.#table.update(charge.key, (known) => Math.max(known, tat))
     throw this.#refusal(charge, exceeded.wait)

@@ -1,6 +1,6 @@
 /**
- * Recovery of interrupted issuances (ARCHITECTURE.md, life of an issuance): intents of ended
- * instances, and this instance's own after an outage of the backend.
+ * Recovery of interrupted issuances (ARCHITECTURE.md): intents of ended instances, and this
+ * instance's own after an outage of the backend.
  *
  * An outage may last days, so account, key and authorizations are checked again. An earlier
  * signature is dropped: it is in the signer's audit chain, and no client has seen it.

@@ -1,4 +1,4 @@
-/** Renewal information (RFC 9773): the window of a certificate, and which certificate an order may replace. */
+/** Renewal information (RFC 9773): renewal windows, and the certificate an order may replace. */
 
 import { isDueForRenewal, renewalRetryAfter, renewalWindow, type WindowPolicy } from '../domain/renewal-window.ts'
 import { parseCertificate } from '../shared/pki/certificate.ts'

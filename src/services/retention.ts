@@ -10,7 +10,7 @@
 import type { RetentionPage, RetentionStore, RetentionWalk } from '../store/retention-store.ts'
 
 export interface RetentionPolicy {
-  /** Counted from the end of a row's own lifetime. */
+  /** From the end of a row's own lifetime. */
   invalidOrderAgeMs: number
   authorizationAgeMs: number
   invalidChallengeAgeMs: number

@@ -2,8 +2,8 @@
  * Nonces of `nonce.store: database`: each instance accepts, once, the nonces of every other.
  *
  * A nonce is a character for the key epoch and a sealed block (`shared/protocol/nonce-seal.ts`).
- * The counter in the block is the thread's lane, 3 bytes, and a count, 3 bytes. The count may wrap:
- * the time is redeemed too, and no thread issues 2^24 nonces in a tenth of a second.
+ * Its counter is the thread's lane, 3 bytes, and a count, 3 bytes. The count may wrap: the time is
+ * redeemed too, and no thread issues 2^24 nonces in a tenth of a second.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -29,8 +29,8 @@ const COUNT_LIMIT = 2 ** 24
 const MIN_EPOCH_LIFE_SECONDS = 60
 
 /**
- * How long nonces are issued under one epoch. At least the lifetime of a nonce, so that an epoch's
- * last nonce expires before the epoch after the next begins.
+ * How long nonces are issued under one epoch. It is at least a nonce's lifetime, so that all
+ * expire before the epoch after the next begins.
  */
 export function epochLifeSeconds(expirySeconds: number): number {
   return Math.max(expirySeconds, MIN_EPOCH_LIFE_SECONDS) + EPOCH_LEAD_SECONDS

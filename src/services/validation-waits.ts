@@ -1,6 +1,6 @@
 /**
- * Requests that wait for a validation of this thread: the response to the challenge for a moment,
- * and polls (RFC 8555 §7.5.1) for longer.
+ * Requests that wait for a validation of this thread: challenge responses briefly, and polls
+ * (RFC 8555 §7.5.1) for longer.
  *
  * Most validations take some dozen milliseconds, but Retry-After is seconds. So a poll is answered
  * when the attempt has ended, or after a second with the current state. The supervisor reports the

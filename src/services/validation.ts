@@ -1,5 +1,5 @@
 /**
- * Triggering challenges (RFC 8555 §7.5.1): the claim in the database, then the hand-over to the dispatcher.
+ * Triggers challenges (RFC 8555 §7.5.1): claim in the database, then hand-over to the dispatcher.
  *
  * A new, unchanged authorization of this thread is handed over first. Most such attempts are
  * recorded within `AT_ONCE_MS` and need no claim. The others are claimed before the response, so
