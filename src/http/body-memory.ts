@@ -40,7 +40,7 @@ export class BodyMemory {
     this.#isTrustedProxy = isTrustedProxy
   }
 
-  /** Addresses that hold something. */
+  /** Number of addresses with a charge. */
   get holders(): number {
     return this.#held.size
   }
@@ -84,7 +84,7 @@ export class GatheredBody {
   }
 
   /**
-   * Copies a piece.
+   * Appends a copy of a piece.
    *
    * @param piece may not bring the body over `maxBytes`
    * @returns false when there is no memory for it; then only `release` may be called

@@ -38,7 +38,7 @@ export interface ListenOptions {
    * (400, RFC 9112 §6.1, §6.3). The connection closes after it.
    */
   badRequest(request: HttpRequest): HttpReply | Promise<HttpReply>
-  /** The client went away before the reply was complete. For logs only. */
+  /** The client disconnected before the reply was complete. For logs only. */
   onAborted?(request: HttpRequest): void
 }
 
@@ -58,7 +58,7 @@ export interface HttpServer {
   readonly openConnections: number
   /** Requests whose reply is not yet handed to the socket. */
   readonly inFlight: number
-  /** Allocated for bodies that are being received in pieces. */
+  /** Memory of bodies that are being received in pieces. */
   readonly bufferedBytes: number
   readonly counters: HttpCounters
   /** Takes no new connections and keeps those that are open. Other servers on the port continue. */

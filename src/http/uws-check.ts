@@ -13,7 +13,7 @@ const LIBRARY = createRequire(import.meta.url).resolve('uWebSockets.js')
 /**
  * Loads the library in a thread of its own, because it binds to the event loop of its loader.
  *
- * @throws Error in a plain sentence when none of its binaries fits
+ * @throws Error when none of its binaries fits
  */
 export async function requireUws(library = LIBRARY): Promise<void> {
   const probe = new Worker(`require(${JSON.stringify(library)})`, { eval: true, env: {}, execArgv: [] })

@@ -1,10 +1,10 @@
 /**
- * Budget of failed requests for each address (docs/operations/limits.md), kept by front thread.
+ * Budget of failed requests for each address, in each front thread (docs/operations/limits.md).
  *
  * Verifying a signature is the most work that a stranger can cause, so a failed one is charged.
  * So are unknown accounts, too large bodies, and at a tenth other malformed requests.
- * Over the bound no signature from the address is verified. Exempt are accounts whose last valid
- * signature came from it, so neighbours of an abuser are still served.
+ * Over the bound no signature from the address is verified. Accounts whose last valid signature
+ * came from it are exempt, so neighbours of an abuser are still served.
  */
 
 import { Problem } from '../shared/protocol/problem.ts'

@@ -22,7 +22,7 @@ export interface ConnectionGateOptions {
   clock?(): number
 }
 
-/** As long as the library keeps an idle connection. */
+/** The library keeps an idle connection as long. */
 const HALF_LIFE_MS = 10_000
 /** An address with no more connections is never heavy. */
 const FEW = 32

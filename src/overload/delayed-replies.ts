@@ -24,7 +24,7 @@ export class DelayedReplies<T> {
     return this.#waiting.length
   }
 
-  /** @returns undefined when it is full. */
+  /** @returns undefined when `capacity` replies wait */
   delay(reply: T, now: number): Promise<T> | undefined {
     if (this.#waiting.length >= this.#capacity) return undefined
     return new Promise((send) => this.#waiting.push({ reply, dueAt: now + this.#delayMs, send }))

@@ -54,9 +54,8 @@ export function newOrderPressure(delayMs: number, targetDelayMs: number): number
 }
 
 /**
- * How many waiting new orders may begin beside so many requests of orders under way.
- * Each order brings six such requests, so this alone would shrink the orders under way. The one
- * that may always begin keeps up their number.
+ * How many waiting new orders may begin after so many requests of orders under way.
+ * An order brings six of them, so orders under way decrease until the constant 1 balances this.
  */
 export function newOrdersBeside(ongoing: number): number {
   return 1 + Math.floor(ongoing / (REQUESTS_OF_AN_ORDER + 1))

@@ -7,8 +7,8 @@
  *   4 sign     the signer gets the pieces one by one
  *   5 publish  by compare-and-swap on the list drawn at 1
  *
- * A crash leaves unpublished pieces, which the next publication deletes. A list may miss revocations
- * committed during its build. They count as changes since 1, so another list follows.
+ * A crash leaves unpublished pieces, which the next publication deletes. A list may miss
+ * revocations committed during its build. They count as changes since 1, so another list follows.
  */
 
 import { createHash } from 'node:crypto'
@@ -26,7 +26,7 @@ import type { CrlDraft, CrlScope, CrlState, CrlStore } from '../store/crl-store.
 export interface CrlPolicy {
   /** Time between two lists without revocations; undefined: `scheduledAt` decides. */
   intervalMs: number | undefined
-  /** From thisUpdate to nextUpdate. */
+  /** Time from thisUpdate to nextUpdate. */
   lifetimeMs: number
   hash: 'sha256' | 'sha384' | 'sha512'
   /** Parts for new certificates; 1 is a single list. */
@@ -194,7 +194,7 @@ export class CrlBuilder {
     }
   }
 
-  /** @returns undefined when another instance was faster */
+  /** @returns undefined when another instance has published first */
   async #build(issuer: Issuer, scope: CrlScope) {
     const draft = await this.#store.begin(scope, issuer.fingerprints, MAX_CRL_NUMBER_LEAD_DAYS * 86_400)
     const { number } = draft

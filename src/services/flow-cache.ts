@@ -19,7 +19,7 @@ import type { RecordedAttempt } from './validation.ts'
 
 /** A flow takes well below a second from order to download; slower clients cost look-ups. */
 const LIFE_MS = 2_000
-/** Of each kind and thread; two generations of it are some megabytes. */
+/** Entries of a generation, by kind and thread; two generations take some megabytes. */
 const GENERATION = 4_096
 
 const PROFILED = 8_192

@@ -10,7 +10,7 @@ import { type PoolNumbers, type PressureTier, pressureTier, RECOVERY_PROBE_MS } 
 import type { ServerSwitch } from '../domain/server-switch.ts'
 
 export interface InstanceBoard {
-  /** The pools of all fronts as one. */
+  /** The sums over the pools of all fronts. */
   pool(): PoolNumbers
   reportPool(front: number, numbers: PoolNumbers): void
   /** The pool's tier for a request; 'none' for one that may probe an exhausted pool. */

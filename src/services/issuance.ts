@@ -95,7 +95,7 @@ export interface CertificateSubject {
   spki: Spki
   identifiers: readonly Identifier[]
   commonName: string | undefined
-  /** The service's TLS certificate: no CRL URL, because the CRL is served over it (RFC 5280 §8). */
+  /** The service's TLS certificate: no CRL URL, as the CRL is served over it (RFC 5280 §8). */
   isOwn?: true
 }
 

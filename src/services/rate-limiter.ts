@@ -39,7 +39,7 @@ export interface Counted {
   subject: string
 }
 
-/** One request and the limit of its address. */
+/** One request, counted for its address. */
 export interface Visit {
   /**
    * @param mayBeExempt counts a request over the limit under a second key with the same limit

@@ -33,7 +33,7 @@ export interface RegistrationRequest {
   onlyReturnExisting: boolean
   /** The member as sent; undefined when absent. */
   externalAccountBinding: unknown
-  /** Of the request. */
+  /** The request's URL, which the binding must repeat. */
   url: string
 }
 

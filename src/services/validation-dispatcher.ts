@@ -43,7 +43,7 @@ export interface DispatchLimits {
   total: number
   perAccount: number
   perTarget: number
-  /** Challenges known at the same time; an account may have a quarter of it. */
+  /** Challenges known at the same time; an account may have a quarter of them. */
   maxWaiting: number
 }
 
@@ -206,7 +206,7 @@ export class ValidationDispatcher {
     if (!this.#draining) known.timer = setTimeout(() => this.#enqueue(known), delayMs)
   }
 
-  /** RFC 8555 §8.2: soon after the client asks, but no sooner than the first retry would have been. */
+  /** RFC 8555 §8.2: soon after the client asks, but not before the first retry interval is over. */
   #hasten(known: Known): void {
     if (!known.timer || known.interruptions > 0) return
     clearTimeout(known.timer)
