@@ -206,7 +206,7 @@ export class ValidationDispatcher {
     if (!this.#draining) known.timer = setTimeout(() => this.#enqueue(known), delayMs)
   }
 
-  /** RFC 8555 §8.2: soon after the client asks, but not before the first retry interval is over. */
+  /** RFC 8555 §8.2: soon after the client asks, but not before the first retry interval ends. */
   #hasten(known: Known): void {
     if (!known.timer || known.interruptions > 0) return
     clearTimeout(known.timer)
