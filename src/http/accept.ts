@@ -1,8 +1,8 @@
-/** The Accept header (RFC 9110 §12.5.1), as far as a resource with one representation needs it. */
+/** The Accept header (RFC 9110 §12.5.1), for resources with one representation. */
 
 /**
- * Whether a media type is acceptable: the most specific range that covers it decides, and a weight of 0 refuses.
- * An absent or empty header accepts everything.
+ * Whether a media type is acceptable. The most specific range decides, and a weight of 0 refuses;
+ * an absent or empty header accepts everything.
  */
 export function isAcceptable(mediaType: string, accept: string | undefined): boolean {
   if (accept === undefined || accept.trim() === '') return true

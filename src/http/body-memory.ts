@@ -1,28 +1,28 @@
 /**
- * Memory for the request bodies of a thread but the short ones that came in one piece, until they were read: one bound for all of them, and
- * a share for each address.
+ * Memory for request bodies that arrive in pieces: one bound for the thread, and a share for each
+ * address. Short bodies in one piece are not charged.
  *
- * Charged is what is allocated, and allocated is what has arrived, at most doubled: a declared length is a promise that
- * costs its sender nothing, so it reserves nothing.
+ * The charge is the allocated size, at most twice what has arrived. A declared length reserves
+ * nothing, because it costs its sender nothing.
  */
 
 import { countedAddress } from '../domain/rate-limit.ts'
 
 export interface BodyMemoryOptions {
-  /** All together; without it any amount. */
+  /** For all bodies together; undefined: unbounded. */
   maxBytes: number | undefined
-  /** An address that speaks for many and may use all of it. */
+  /** A proxy forwards many clients, so it may use all of it. */
   isTrustedProxy(address: string): boolean
 }
 
 const NOTHING = Buffer.alloc(0)
 
-/** What a single address may hold of it. Eight addresses can still use it up, but only with bytes that they have sent. */
+/** Share of one address. Eight addresses can still use all of it, but only with bytes they sent. */
 const SHARE = 1 / 8
 
 /**
- * First allocation for a body. As many connections as a thread takes by default (8192), with a byte each, then hold a
- * quarter of 32 MiB; more would be memory for nothing, less would be one copy more for the usual 1 to 2 KB.
+ * First allocation for a body: 8192 connections (the default) with a byte each hold a quarter of
+ * 32 MiB. Less would cost the usual 1 to 2 KB one more copy.
  */
 const FIRST_BYTES = 1024
 
@@ -31,7 +31,7 @@ export class BodyMemory {
   readonly #maxBytes: number
   readonly #share: number
   readonly #isTrustedProxy: (address: string) => boolean
-  /** By counted address, as long as it holds something. */
+  /** Bytes by counted address. */
   readonly #held = new Map<string, number>()
 
   constructor({ maxBytes = Number.POSITIVE_INFINITY, isTrustedProxy }: BodyMemoryOptions) {
@@ -40,17 +40,16 @@ export class BodyMemory {
     this.#isTrustedProxy = isTrustedProxy
   }
 
-  /** Addresses that hold something. */
+  /** Number of addresses with a charge. */
   get holders(): number {
     return this.#held.size
   }
 
-  /** For the body of a request from there. */
   begin(peerAddress: string, maxBytes: number): GatheredBody {
     return new GatheredBody(this, peerAddress, maxBytes)
   }
 
-  /** @returns false, and takes nothing, when there is not as much left for this address. */
+  /** @returns false, with nothing taken, when this address has not so much left. */
   take(holder: string, peerAddress: string, bytes: number): boolean {
     if (this.bytes + bytes > this.#maxBytes) return false
     const held = (this.#held.get(holder) ?? 0) + bytes
@@ -68,7 +67,7 @@ export class BodyMemory {
   }
 }
 
-/** One body, in a buffer that grows with it: many small pieces cost no more than a few large ones. */
+/** One body in a growing buffer: many small pieces cost no more than a few large ones. */
 export class GatheredBody {
   readonly #memory: BodyMemory
   readonly #peerAddress: string
@@ -85,10 +84,10 @@ export class GatheredBody {
   }
 
   /**
-   * Copies a piece.
+   * Appends a copy of a piece.
    *
-   * @param piece not beyond `maxBytes` together with what came before.
-   * @returns false when there is no memory for it; the body is then good for `release` only.
+   * @param piece may not bring the body over `maxBytes`
+   * @returns false when there is no memory for it; then only `release` may be called
    */
   add(piece: Uint8Array): boolean {
     const size = this.#size + piece.length
@@ -101,14 +100,14 @@ export class GatheredBody {
   #grow(size: number): boolean {
     const capacity = Math.min(this.#maxBytes, Math.max(size, 2 * this.#buffer.length, FIRST_BYTES))
     if (!this.#memory.take(this.#holder, this.#peerAddress, capacity - this.#buffer.length)) return false
-    // Not from the shared pool, of which a slow body would hold a slab of 8 KiB.
+    // Not from the shared pool, where a slow body would hold a slab of 8 KiB.
     const buffer = Buffer.allocUnsafeSlow(capacity)
     buffer.set(this.#buffer.subarray(0, this.#size))
     this.#buffer = buffer
     return true
   }
 
-  /** What has arrived; good until `release`. */
+  /** The bytes that have arrived; valid until `release`. */
   get bytes(): Buffer {
     return this.#buffer.subarray(0, this.#size)
   }

@@ -1,4 +1,4 @@
-/** Headers of every response, whatever it is about (docs/decisions/health-and-headers.md). */
+/** Headers of every response (docs/decisions/health-and-headers.md). */
 
 import { randomUUID } from 'node:crypto'
 
@@ -10,7 +10,7 @@ const ALWAYS: readonly Header[] = [
   ['Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'"],
 ]
 
-/** What a response to a client that came by this scheme carries. HSTS means nothing over plain HTTP (RFC 6797 §7.2). */
+/** Headers by the client's scheme. HSTS must not be sent over plain HTTP (RFC 6797 §7.2). */
 export function createSecurityHeaders(hstsMaxAgeSeconds: number): Record<'http' | 'https', readonly Header[]> {
   const hsts: Header = ['Strict-Transport-Security', `max-age=${hstsMaxAgeSeconds}; includeSubDomains`]
   return { http: ALWAYS, https: hstsMaxAgeSeconds > 0 ? [...ALWAYS, hsts] : ALWAYS }
@@ -18,7 +18,7 @@ export function createSecurityHeaders(hstsMaxAgeSeconds: number): Record<'http' 
 
 const VISIBLE_ASCII = /^[\x21-\x7e]{1,128}$/
 
-/** The client's id when it is harmless to repeat in a header and a log, else a new one. */
+/** The client's id when it is safe in a header and a log, else a new one. */
 export function requestIdFor(sent: string | undefined): string {
   return sent !== undefined && VISIBLE_ASCII.test(sent) ? sent : randomUUID()
 }

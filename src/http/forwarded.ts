@@ -32,7 +32,7 @@ export function createForwarding(settings: ProxySettings, listenerScheme: 'http'
   }
 }
 
-/** Whether an address is that of a proxy whose headers are believed. */
+/** Whether an address is a proxy whose forwarding headers are trusted. */
 export function trustedProxies(settings: ProxySettings): (address: string) => boolean {
   if (!settings.enabled) return () => false
   const trusted = new BlockList()
@@ -41,8 +41,8 @@ export function trustedProxies(settings: ProxySettings): (address: string) => bo
 }
 
 /**
- * Right to left, the first address that is no trusted proxy; anything that is no address ends the chain of trust. What is
- * left then is a proxy's address, by which clients are counted and nothing is allowed.
+ * The first address from the right that is no trusted proxy. An invalid hop ends the search with a
+ * proxy's address, which counts for rate limits but is never pre-approved.
  */
 function clientAddress(header: string | undefined, peer: string, isTrusted: (address: string) => boolean): string {
   let client = peer
@@ -56,7 +56,7 @@ function clientAddress(header: string | undefined, peer: string, isTrusted: (add
   return client
 }
 
-/** Azure, IIS and others write a port behind the address, and brackets around one of IPv6. */
+/** Azure, IIS and others append a port, and put brackets around IPv6. */
 function addressOf(hop: string): string | undefined {
   const address = hop.replace(/^\[([\da-f]*:[\da-f:.]+)\](?::\d{1,5})?$|^([\d.]+):\d{1,5}$/i, '$1$2')
   return isIP(address) === 0 ? undefined : address

@@ -2,12 +2,12 @@
 
 export type Header = readonly [name: string, value: string]
 
-/** Headers that are checked and put together once, for replies that differ in others. At least one. */
+/** Headers checked and joined once, for many replies that differ in other headers. At least one. */
 export class FixedHeaders {
   readonly firstName: string | undefined
   /** As `headerBlock`. */
   readonly block: string
-  /** All of them as lines behind others. */
+  /** All of them as lines that follow other headers. */
   readonly lines: string
 
   /** @throws TypeError for a header that would split the response */
@@ -18,7 +18,10 @@ export class FixedHeaders {
   }
 }
 
-/** The first header's value, and all other headers behind it as they go on the wire. @throws TypeError */
+/**
+ * The first header's value, followed by all other headers as they go on the wire.
+ * @throws TypeError for a header that would split the response
+ */
 export function headerBlock(headers: readonly Header[]): string {
   let block = ''
   for (let at = 0; at < headers.length; at++) {
@@ -30,7 +33,10 @@ export function headerBlock(headers: readonly Header[]): string {
   return block
 }
 
-/** CR, LF and NUL let a value continue as another header or another response. A loop, because ten searches by expression cost 2 µs. */
+/**
+ * CR, LF and NUL would let a value continue as another header or response.
+ * A loop, because ten searches by regular expression cost 2 µs.
+ */
 function breaksHeader(text: string): boolean {
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at)

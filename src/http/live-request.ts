@@ -1,9 +1,8 @@
 /**
- * A request while its first turn lasts, and what is kept of it beyond.
+ * A request as the handler sees it, in its first turn and after.
  *
- * The library's request object is readable only during the handler's first turn. A `LiveRequest` therefore reads through
- * while the handler runs, and copies what was promised to be kept when the handler turns out to be asynchronous. A plain
- * reply pays for nothing it did not read.
+ * The library's request object is readable only in the first turn. `LiveRequest` reads from it, and
+ * copies the kept headers only when the reply comes later.
  */
 
 import type { GatheredBody } from './body-memory.ts'
@@ -11,23 +10,23 @@ import type { HttpRequest } from './message.ts'
 import { PeerAddresses } from './peer-address.ts'
 import type { ListenOptions } from './server.ts'
 
-/** What is read of the library's request. */
+/** The part of the library's request that is used. */
 interface RequestHead {
   getUrl(): string
   getQuery(): string | undefined
-  /** Of the first line of that name; empty when there is none. */
+  /** The first line of that name; empty when there is none. */
   getHeader(lowerCaseName: string): string
   forEach(visit: (name: string, value: string) => void): void
 }
 
-/** And of its response. */
+/** The part of the library's response that is used. */
 interface RemoteEnd {
   getRemoteAddress(): ArrayBuffer
 }
 
 type KeptHeaders = Pick<ListenOptions, 'keptHeaders' | 'listHeaders'>
 
-/** RFC 9110 §8.6; nothing else that JavaScript takes for a number, or makes NaN of. */
+/** RFC 9110 §8.6. `Number` alone would also accept other notations. */
 const LENGTH = /^\d+$/
 const NO_BODY = Buffer.alloc(0)
 
@@ -38,14 +37,14 @@ export function peerAddressOf(res: RemoteEnd): string {
   return addresses.text(new Uint8Array(res.getRemoteAddress()))
 }
 
-/** The request as the handler sees it: reads through to the library's object until `detach` copies and lets go. */
+/** Reads from the library's object until `detach` copies the kept headers. */
 export class LiveRequest implements HttpRequest {
   readonly method: string
   readonly path: string
   readonly query: string
   body: Buffer = NO_BODY
   isOver = false
-  /** Charged for the body until it is dropped, at the latest with the reply. */
+  /** Holds the memory of the body until it is dropped, at the latest with the reply. */
   gathered: GatheredBody | undefined
   #names: readonly string[]
   #lists: readonly string[]
@@ -67,7 +66,7 @@ export class LiveRequest implements HttpRequest {
   header(name: string): string | undefined {
     const index = this.#names.indexOf(name)
     if (index < 0) return undefined
-    // The library knows the first line of a name only.
+    // The library returns only the first line of a name.
     if (this.#values === undefined && this.#lists.includes(name)) this.#copyHeaders()
     const value = this.#values === undefined ? this.#req?.getHeader(name) : this.#values[index]
     return value === '' ? undefined : value
@@ -79,11 +78,11 @@ export class LiveRequest implements HttpRequest {
   }
 
   /**
-   * Called within the first turn when the request must outlive it; a second call changes nothing. One pass over the headers is cheaper than
-   * asking for each kept one, and it shows what asking hides: a second Content-Length (RFC 9112 §6.3), of which the
-   * library heeds only the first.
+   * Copies the kept headers in the first turn, for a request that outlives it. Idempotent.
+   * The pass also finds a second Content-Length (RFC 9112 §6.3), which the library ignores.
    *
-   * @returns false when two lengths differ, one is no number, or the transfer coding is not plain chunked (RFC 9112 §6.1).
+   * @returns false when two lengths differ, one is no number, or the transfer coding is not plain
+   *   chunked (RFC 9112 §6.1)
    */
   detach(): boolean {
     if (this.#req === undefined) return true
@@ -99,7 +98,7 @@ export class LiveRequest implements HttpRequest {
     this.gathered = undefined
   }
 
-  /** @returns false when the length of the body is not certain. */
+  /** @returns false when the length of the body is ambiguous */
   #copyHeaders(): boolean {
     const values = new Array<string>(this.#names.length).fill('')
     let length: string | undefined
@@ -110,7 +109,7 @@ export class LiveRequest implements HttpRequest {
         if (values[index] === '') values[index] = value
         else if (value !== '' && this.#lists.includes(name)) values[index] += `, ${value}`
       }
-      // The library takes every coding for chunked; whoever forwarded this may have read it otherwise.
+      // The library takes every coding for chunked; a proxy may have read it otherwise.
       if (name === 'transfer-encoding' && value.toLowerCase() !== 'chunked') consistent = false
       if (name !== 'content-length') return
       if (!LENGTH.test(value) || (length !== undefined && length !== value)) consistent = false

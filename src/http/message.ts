@@ -1,4 +1,4 @@
-/** A request and a reply as values: handlers know these, only `uws.ts` knows the socket. */
+/** Request and reply as values for handlers; only `uws.ts` uses the socket. */
 
 import type { FixedHeaders, Header } from './header.ts'
 
@@ -9,13 +9,13 @@ export interface HttpRequest {
   path: string
   /** Query string without `?`; empty when absent. */
   query: string
-  /** Header value by lower-case name; only the names given to `listen` are kept. Absent headers are undefined. */
+  /** Value by lower-case name; undefined when absent or not in `keptHeaders`. */
   header(name: string): string | undefined
   /** Empty for methods without a body, and once it was dropped. */
   readonly body: Buffer
-  /** Nobody reads the body any more. Called where a reply is kept waiting, which must not keep what it answers. */
+  /** Frees the body. Called when a reply waits, so that it does not hold memory. */
   dropBody(): void
-  /** Answered, or its client has gone away: nobody reads what would be answered now. */
+  /** Answered, or its client has disconnected. */
   readonly isOver: boolean
   /** Text form of the TCP peer's address; a v4-mapped address is given as IPv4. */
   peerAddress: string
@@ -25,12 +25,12 @@ export interface HttpReply {
   status: number
   /** Written in order; names may repeat (Link). Content-Length and Date are the adapter's. */
   headers: readonly Header[]
-  /** Written behind them: what many replies have in common. */
+  /** Written after them; shared by many replies. */
   fixedHeaders?: FixedHeaders
   body: string | Buffer
-  /** The connection ends behind this reply. */
+  /** The connection ends after this reply. */
   closes?: true
 }
 
-/** A plain reply is written in the same turn, a promise later; a handler that throws or rejects becomes `onError`'s reply. */
+/** A handler that throws or rejects is answered by `onError`. */
 export type HttpHandler = (request: HttpRequest) => HttpReply | Promise<HttpReply>

@@ -18,7 +18,7 @@ function dotted(octets: Uint8Array, at: number): string {
   return `${octets[at]}.${octets[at + 1]}.${octets[at + 2]}.${octets[at + 3]}`
 }
 
-/** RFC 5952 §4: lower case, no leading zeros, the longest (first of equals) run of two or more zero groups becomes `::`. */
+/** RFC 5952 §4: lower case, no leading zeros, `::` for the first longest run of zero groups. */
 function colons(octets: Uint8Array): string {
   const groups: number[] = []
   for (let at = 0; at < 16; at += 2) groups.push((octets[at]! << 8) | octets[at + 1]!)
@@ -39,10 +39,10 @@ function longestZeroRun(groups: readonly number[]): { start: number; length: num
   return best
 }
 
-/** Addresses come again and again; 4096 of them take well under a megabyte. */
+/** 4096 texts take well under a megabyte. */
 const REMEMBERED = 4096
 
-/** `formatPeerAddress` that remembers IPv4 texts: 0.2 µs instead of 1.5 µs. */
+/** `formatPeerAddress` with a cache of IPv4 texts: 0.2 µs instead of 1.5 µs. */
 export class PeerAddresses {
   readonly #texts = new Map<number, string>()
 

@@ -1,8 +1,8 @@
 /**
  * The head of a reply as text, checked before its first byte is written.
  *
- * Header values come from requests now and then (an echoed request id, a Location), and the socket library writes what
- * it is given: a line break in one of them would end the head and begin whatever its author likes.
+ * Some header values come from requests (an echoed request id, a Location), and the library writes
+ * them as given. A line break in one would let a client write headers of its own.
  */
 import { STATUS_CODES } from 'node:http'
 import { headerBlock } from './header.ts'
@@ -26,7 +26,7 @@ export interface ReplyHead {
 /**
  * All headers as one value for the first name: one call into the library instead of one per header.
  *
- * @throws TypeError when the reply is none: unknown status, body missing, or a header that would split the response.
+ * @throws TypeError for an unknown status, a missing body, or a line break in a header
  */
 export function headOf(reply: HttpReply): ReplyHead {
   const status = STATUS_LINES[reply.status]

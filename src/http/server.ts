@@ -1,4 +1,4 @@
-/** What an HTTP server is given and what it tells: known to whoever starts one; how it is done is in `uws.ts`. */
+/** Options and interface of the HTTP server; `uws.ts` implements it. */
 
 import type { HttpHandler, HttpReply, HttpRequest } from './message.ts'
 
@@ -10,26 +10,35 @@ export interface ListenOptions {
   maxBodyBytes: number
   /** Lower-case names that `HttpRequest.header` answers. Others are always undefined. */
   keptHeaders: readonly string[]
-  /** Those of them whose lines make one list, joined by commas (RFC 9110 §5.3). Of others the first line counts. */
+  /** Kept headers whose lines are joined by commas (RFC 9110 §5.3); of others the first counts. */
   listHeaders?: readonly string[]
   handler: HttpHandler
-  /** Asked with the head of each request, before its body is read. A reply refuses it; the body is skipped. */
+  /** Called with the head of each request. A reply refuses the request and skips its body. */
   admit?(request: HttpRequest): HttpReply | Promise<HttpReply> | undefined
-  /** Asked as a connection opens; false closes it before anything is read or, with TLS, computed. */
+  /** Called as a connection opens; false closes it before a read or a TLS handshake. */
   accept?(peerAddress: string, openConnections: number): boolean
-  /** Memory for all bodies that are being received in pieces, an eighth of it for one address; without it any amount. */
+  /** Memory for bodies received in pieces, an eighth of it for one address; absent: unbounded. */
   maxBufferedBytes?: number
-  /** A proxy that speaks for many, and may use all of that memory. */
+  /** A proxy forwards many clients, so it may use all of that memory. */
   isTrustedProxy?(address: string): boolean
-  /** The reply for a body that does not fit there any more (503, a bare one by default). Its rest is skipped; behind a chunked one the connection ends. */
+  /**
+   * The reply when that memory is full (a bare 503 by default).
+   * The rest of the body is skipped; a chunked body ends its connection.
+   */
   busy?(request: HttpRequest): HttpReply
-  /** The reply for a handler that threw or rejected; where it throws itself, or its reply cannot be written, a bare 500 is sent. */
+  /** The reply for a failed handler. When this fails too, a bare 500 is sent. */
   onError(error: unknown, request: HttpRequest): HttpReply
-  /** The reply for a body over `maxBodyBytes` (413); `request.body` is empty. Behind a promise nothing more is read, and the connection ends. */
+  /**
+   * The reply for a body over `maxBodyBytes` (413); `request.body` is empty.
+   * While a promise is pending nothing more is read, and the connection ends after it.
+   */
   tooLarge(request: HttpRequest): HttpReply | Promise<HttpReply>
-  /** The reply for two Content-Lengths, one that is no number, or a foreign Transfer-Encoding (400, RFC 9112 §6.1, §6.3); the connection closes with it. */
+  /**
+   * The reply for different or malformed Content-Lengths, or a Transfer-Encoding other than chunked
+   * (400, RFC 9112 §6.1, §6.3). The connection closes after it.
+   */
   badRequest(request: HttpRequest): HttpReply | Promise<HttpReply>
-  /** The client went away before the reply was complete. For logs only. */
+  /** The client disconnected before the reply was complete. For logs only. */
   onAborted?(request: HttpRequest): void
 }
 
@@ -40,7 +49,7 @@ export interface HttpCounters {
   readonly aborted: number
   readonly tooLarge: number
   readonly handlerErrors: number
-  /** Connections that `accept` did not want. */
+  /** Connections that `accept` refused. */
   readonly refusedConnections: number
 }
 
@@ -49,18 +58,18 @@ export interface HttpServer {
   readonly openConnections: number
   /** Requests whose reply is not yet handed to the socket. */
   readonly inFlight: number
-  /** Allocated for bodies that are being received in pieces. */
+  /** Memory of bodies that are being received in pieces. */
   readonly bufferedBytes: number
   readonly counters: HttpCounters
-  /** No new connections; existing ones go on. Other servers on the same port are not touched. */
+  /** Takes no new connections and keeps those that are open. Other servers on the port continue. */
   stopListening(): void
   /**
-   * Stops listening and closes each connection behind its next reply. Resolves when nothing is in flight and every
-   * connection is gone or had a second to notice, and at the latest after `timeoutMs`. `close()` comes next.
+   * Stops listening and closes each connection after its next reply. Resolves when nothing is in
+   * flight and idle connections had a second, or after `timeoutMs`; call `close()` next.
    *
    * @returns number of requests still in flight.
    */
   drain(timeoutMs: number): Promise<number>
-  /** Closes the listening socket and every connection at once. Idempotent. Must precede the end of the thread. */
+  /** Closes the socket and every connection at once, before the thread ends. Idempotent. */
   close(): void
 }

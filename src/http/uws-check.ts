@@ -1,7 +1,7 @@
 /**
- * Whether uWebSockets.js runs here, asked before anything is made or started.
+ * Checks that uWebSockets.js runs here, before the service creates or starts anything.
  *
- * Its binaries are compiled for versions of Node.js and of the C library, and npm installs them everywhere.
+ * Its binaries fit only some versions of Node.js and the C library; npm installs them anyway.
  */
 
 import { once } from 'node:events'
@@ -11,9 +11,9 @@ import { Worker } from 'node:worker_threads'
 const LIBRARY = createRequire(import.meta.url).resolve('uWebSockets.js')
 
 /**
- * Loads the library in a thread of its own, because it ties itself to the event loop of whoever loads it.
+ * Loads the library in a thread of its own, because it binds to the event loop of its loader.
  *
- * @throws Error in a plain sentence when none of its binaries fits
+ * @throws Error when none of its binaries fits
  */
 export async function requireUws(library = LIBRARY): Promise<void> {
   const probe = new Worker(`require(${JSON.stringify(library)})`, { eval: true, env: {}, execArgv: [] })

@@ -1,20 +1,22 @@
 /**
  * The HTTP server: the only file that knows uWebSockets.js.
  *
- * Rules of that library which the code below obeys, each with a test in `test/http`:
- * - its request object is readable only during the handler's first turn; `live-request.ts` keeps what must outlive that;
- * - a response that is not finished in the first turn needs `onAborted`, else the whole process is terminated;
- * - writes outside the first turn are corked, so that head and body leave in one segment;
- * - header values are written as given: a line break in one would split the response, so `headerBlock` refuses it;
- * - a second request on a connection whose first answer is pending (pipelining) closes the connection: the first
- *   request counts as aborted, the second is not seen, and answers are never mixed up. That bounds what a connection may ask for
- *   before it reads: all requests of a read, up to 512 KB, come in one turn, and a reply is pending until the socket took it;
- * - only `tryEnd` tells whether the socket took a reply: others pile up unread without a bound;
- * - what its parser refuses (no Host, HTTP/1.0, both length headers, a head over the limit) it answers or drops by
- *   itself, as text; no handler sees it. The limit for a head that arrives in pieces is 4 KiB unless the environment
- *   variable UWS_HTTP_MAX_HEADERS_SIZE was set before the first thread loaded the library;
- * - it closes connections that neither send nor take bytes for about ten seconds within a request, or stay idle as long;
- * - Node aborts the process when a thread that holds an open server ends, so every such thread calls `close()` first.
+ * Rules of that library, each with a test in `test/http`:
+ * - The request object is readable only in the handler's first turn (see `live-request.ts`).
+ * - A response not finished in the first turn needs `onAborted`, else the process is terminated.
+ * - Writes outside the first turn are corked, so that head and body leave in one segment.
+ * - Header values are written as given. `headerBlock` refuses line breaks that would split a reply.
+ * - A second request while a reply is pending (pipelining) closes the connection. The first counts
+ *   as aborted, and the second is not seen.
+ * - All requests of one read, up to 512 KB, come in one turn. This bounds pipelining, because a
+ *   reply stays pending until the socket has taken it.
+ * - Only `tryEnd` tells whether the socket took a reply. Other calls let unread replies pile up.
+ * - The parser itself answers or drops requests without Host, of HTTP/1.0, with both length
+ *   headers, or with a head over the limit. No handler sees them.
+ * - A head that arrives in pieces may have 4 KiB. UWS_HTTP_MAX_HEADERS_SIZE raises that if it is
+ *   set before the first thread loads the library.
+ * - Connections are closed after about ten seconds without a byte, idle or within a request.
+ * - Node aborts the process when a thread with an open server ends, so `close()` comes first.
  */
 
 import uWS from 'uWebSockets.js'
@@ -24,39 +26,47 @@ import type { HttpReply, HttpRequest } from './message.ts'
 import { headOf, type ReplyHead } from './reply-head.ts'
 import type { HttpServer, ListenOptions } from './server.ts'
 
-/** A client behind its declared limit by no more than this is read (and ignored) to the end, so that it sees the 413 and
- *  not a connection reset; beyond it the connection is cut behind the reply. */
+/**
+ * An excess of a body up to this is read and ignored, so that the client sees the 413.
+ * A larger one cuts the connection after the reply.
+ */
 const LINGER_BYTES = 1024 * 1024
 
-/** Bodies over this are offered to the socket in pieces as it takes them, instead of being copied into its buffer at once. */
+/** Larger reply bodies go to the socket in pieces, not into its buffer at once. */
 const STREAMED_REPLY_BYTES = 64 * 1024
 
 /**
- * What one turn of the event loop hands to a socket. A fast reader takes everything as it comes, so without a bound 42 MB
- * through TLS held up all other requests for 60 ms; this much takes well below a millisecond.
+ * Bytes that one turn of the event loop hands to a socket; they take well below a millisecond.
+ * Without a bound, 42 MB through TLS held up all other requests for 60 ms.
  */
 const TURN_BYTES = 256 * 1024
 
 /**
- * Replies that leave in the turn of the event loop that read their requests; others wait for its end (`docs/decisions/unread-replies.md`).
- * 10,000 requests of one read took 1.4 s, in which nobody else was answered.
+ * Replies sent in the turn that read their requests; others wait for its end
+ * (`docs/decisions/unread-replies.md`). 10,000 requests of one read blocked the thread for 1.4 s.
  */
 const PROMPT_REPLIES = 16
 
 /**
- * How many replies without a body come before one that ends its connection: whether they are read cannot be seen.
+ * Replies without a body before one ends its connection: nothing shows whether they are read.
  * nginx ends every connection after 1,000 requests.
  */
 const BODILESS_REPLIES = { least: 128, most: 384 }
 
-/** How long a drain leaves idle connections open, for requests that are on their way. */
+/** How long a drain keeps idle connections open, for requests already sent. */
 const IDLE_GRACE_MS = 1000
 const DRAIN_POLL_MS = 10
 
-/** A body of no more, in one piece, is not charged to the memory for bodies; as many as there are connections are as much as that memory. */
+/**
+ * A body up to this size, in one piece, is not charged to the memory for bodies.
+ * One for each connection takes as much as that memory.
+ */
 const UNCHARGED_BYTES = 4 * 1024
 
-/** A chunked body in more pieces, smaller than this on average, ends its connection: 87,000 chunks of one byte fit in a read. */
+/**
+ * A chunked body of more pieces than this, with a smaller average size, ends its connection.
+ * 87,000 chunks of one byte fit in a read.
+ */
 const MOST_SMALL_CHUNKS = 1024
 const SMALL_CHUNK_BYTES = 64
 
@@ -66,7 +76,7 @@ const BARE_503: HttpReply = { status: 503, headers: [['Retry-After', '1']], body
 /**
  * Starts a server in this thread.
  *
- * @throws Error when the address is not free or not ours, or the certificate and key cannot be loaded.
+ * @throws Error when the address cannot be bound, or the certificate and key cannot be loaded
  */
 export function listen(options: ListenOptions): HttpServer {
   // Drops the library's own response header; the setting belongs to the thread's loop.
@@ -86,7 +96,7 @@ function createApp({ tls }: ListenOptions): uWS.TemplatedApp {
   }
 }
 
-/** The library takes the memory of a chunk back when its callback ends. */
+/** The library reuses the memory of a chunk after its callback. */
 function copyOf(chunk: ArrayBuffer): Buffer {
   const copy = Buffer.allocUnsafe(chunk.byteLength)
   copy.set(new Uint8Array(chunk))
@@ -102,12 +112,12 @@ function afterTurn(reply: HttpReply): Promise<HttpReply> {
   return new Promise((resolve) => setImmediate(resolve, reply))
 }
 
-/** What one turn may hand to the socket. A string is short and ASCII. */
+/** The next piece for the socket. A string is short and ASCII, so it is one piece. */
 function pieceOf(body: string | Buffer, offset: number): string | Buffer {
   return typeof body === 'string' ? body.slice(offset) : body.subarray(offset, offset + TURN_BYTES)
 }
 
-/** What outlives the first turn of a request that is not answered in it. */
+/** A request that is not answered in its first turn. */
 interface Exchange {
   res: uWS.HttpResponse
   request: LiveRequest
@@ -144,7 +154,7 @@ class Server implements HttpServer {
     this.#bodyMemory = new BodyMemory({ maxBytes, isTrustedProxy })
     this.#isTrustedProxy = isTrustedProxy
     app.filter((res: uWS.HttpResponse, change: unknown): void => this.#countConnection(res, Number(change)))
-    // Known methods by their own route, which saves asking for the name.
+    // A route for each known method saves a call for the method's name.
     app.get('/*', (res, req) => this.#begin('GET', false, res, req))
     app.head('/*', (res, req) => this.#begin('HEAD', false, res, req))
     app.post('/*', (res, req) => this.#begin('POST', true, res, req))
@@ -157,7 +167,7 @@ class Server implements HttpServer {
 
   bind(): void {
     const { host, port } = this.#options
-    // The library shares only ports that were named (SO_REUSEPORT), so a free one is found first and then named.
+    // The library shares only an explicit port (SO_REUSEPORT), so port 0 is resolved first.
     const named = port === 0 ? this.#freePort(host) : port
     const socket = this.#listenOn(host, named)
     this.#listenSocket = socket
@@ -209,7 +219,7 @@ class Server implements HttpServer {
     this.#app.close()
   }
 
-  /** The library tells of an end without saying whose: the address of a socket is known while it is open. */
+  /** A closed connection has no address any more, so only opened ones are checked. */
   #countConnection(res: uWS.HttpResponse, change: number): void {
     this.openConnections += change
     if (change < 0) return
@@ -221,11 +231,11 @@ class Server implements HttpServer {
     res.close()
   }
 
-  /** @param takesBody false for GET and HEAD: a body, should one come, is skipped by the library. */
+  /** @param takesBody false for GET and HEAD, whose body the library skips. */
   #begin(method: string, takesBody: boolean, res: uWS.HttpResponse, req: uWS.HttpRequest): void {
     this.counters.requests++
     const request = new LiveRequest(method, this.#options, res, req)
-    // A connection that was reset has no address any more, and nobody who reads its replies.
+    // A connection that was reset has no address any more, and no reader.
     if (request.peerAddress === '') {
       this.counters.aborted++
       res.close()
@@ -234,8 +244,8 @@ class Server implements HttpServer {
     const declared = req.getHeader('content-length')
     const chunked = declared === '' && req.getHeader('transfer-encoding') !== ''
     if (declared === '' && !chunked) {
-      // The library heeds the first line of a name: an empty one hides the length behind it. Who sends a GET directly could
-      // only deceive itself, and is spared the look at every header.
+      // The library reads only the first line of a name, so an empty one hides a second length.
+      // A GET without a proxy can harm only its own connection, so the full check is skipped.
       const isAmbiguous = (takesBody || this.#isTrustedProxy(request.peerAddress)) && !request.detach()
       if (isAmbiguous) this.#refuseAmbiguous(res, request)
       else if (!this.#isTurnedAway(res, request)) this.#answer(res, request)
@@ -249,7 +259,7 @@ class Server implements HttpServer {
     else this.#collect(res, request, length)
   }
 
-  /** @returns true when the request was refused by its head and has its reply, or will get it. */
+  /** @returns true when `admit` has refused the request, with a reply sent or pending. */
   #isTurnedAway(res: uWS.HttpResponse, request: LiveRequest): boolean {
     if (this.#options.admit === undefined) return false
     const refusal = this.#run(request, this.#options.admit)
@@ -272,7 +282,10 @@ class Server implements HttpServer {
     }
   }
 
-  /** Counts a reply that is ready in the turn of its request. @returns false when it has to wait for the end of the turn. */
+  /**
+   * Counts a reply that is ready in the turn of its request.
+   * @returns false when it has to wait for the end of the turn
+   */
   #isPrompt(): boolean {
     if (this.#repliesOfTurn === 0)
       setImmediate(() => {
@@ -282,15 +295,15 @@ class Server implements HttpServer {
   }
 
   /**
-   * Where the body ends is not certain: what follows may be a request that somebody smuggled past a proxy (RFC 9112 §11.2), and the library
-   * would parse it as the next one even behind a reply that closes. A pending reply makes it close the connection there.
+   * After an ambiguous length a smuggled request may follow (RFC 9112 §11.2), which the library
+   * would parse even behind a closing reply. A pending reply makes it close the connection instead.
    */
   #refuseAmbiguous(res: uWS.HttpResponse, request: LiveRequest): void {
     const exchange = this.#track(res, request)
     setImmediate(() => this.#finishBy(exchange, this.#guard(request, this.#options.badRequest), true))
   }
 
-  /** Answered at once, whether or not the client has begun to send; `Expect: 100-continue` asks for just that. */
+  /** Replies before the body arrives, as `Expect: 100-continue` wants. */
   #refuseLarge(res: uWS.HttpResponse, request: LiveRequest, declared: number): void {
     this.counters.tooLarge++
     const reply = this.#guard(request, this.#options.tooLarge)
@@ -299,8 +312,8 @@ class Server implements HttpServer {
   }
 
   /**
-   * A short body in one piece, the usual case, is copied once and passes the memory for bodies by. Others are gathered there. A
-   * chunked body over the limit is counted but not stored, and refused at its end or when it has used up the patience.
+   * A short body in one piece, the usual case, is copied once and not charged; others are gathered.
+   * A chunked body over the limit is not stored, and refused at its end or `LINGER_BYTES` later.
    */
   #collect(res: uWS.HttpResponse, request: LiveRequest, declared: number | undefined): void {
     const limit = this.#options.maxBodyBytes
@@ -326,7 +339,7 @@ class Server implements HttpServer {
       }
       if (isWhole && size <= UNCHARGED_BYTES) request.body = copyOf(chunk)
       else if (chunk.byteLength > 0 && !this.#gather(request, chunk, declared)) {
-        // The rest of a declared body is skipped within bounds, that of a chunked one would have none.
+        // The rest of a declared body is bounded and skipped; that of a chunked one is unbounded.
         this.#finish(exchange, this.#guard(request, this.#options.busy), declared === undefined && !isLast)
         return
       }
@@ -362,7 +375,7 @@ class Server implements HttpServer {
     try {
       return make?.(request) ?? BARE_503
     } catch {
-      // The reply to an error failed itself; the client still gets an answer, and the counter says that it happened.
+      // The error reply itself failed; the client still gets an answer.
       this.counters.handlerErrors++
       return BARE_500
     }
@@ -387,7 +400,7 @@ class Server implements HttpServer {
     this.inFlight--
   }
 
-  /** A refusal. The one that comes later leaves the rest of the body in the network, and the connection with it. */
+  /** Sends a refusal. A pending one stops reading the body, so its connection ends after it. */
   #finishBy(exchange: Exchange, reply: HttpReply | Promise<HttpReply>, thenClose: boolean): void {
     if (!(reply instanceof Promise)) {
       this.#finish(exchange, reply, thenClose)
@@ -401,7 +414,7 @@ class Server implements HttpServer {
     reply.then(
       (value) => this.#finish(exchange, value, thenClose),
       (error) => {
-        // After an abort there is nobody to make an error reply for, but the failure still goes to the log.
+        // After an abort no reply is sent, but `onError` still logs the failure.
         this.#finish(exchange, this.#errorReply(error, exchange.request))
       },
     )
@@ -415,7 +428,7 @@ class Server implements HttpServer {
     })
   }
 
-  /** @returns false when the rest of a large body follows as the socket takes it; `exchange` is settled after that. */
+  /** @returns false while the rest of a large body follows; `exchange` is settled after it */
   #write(
     res: uWS.HttpResponse,
     request: LiveRequest,
@@ -432,12 +445,12 @@ class Server implements HttpServer {
     if (hasNoLength || request.method === 'HEAD') {
       const length = hasNoLength ? undefined : Buffer.byteLength(body)
       if (close || this.#isLastBodiless()) return this.#endHeadAndClose(res, request, length, exchange)
-      // The library's own way to report a length without a body leaves the response pending.
+      // The library's own call for a length without a body leaves the response pending.
       if (length !== undefined) res.writeHeader('Content-Length', String(length))
       res.endWithoutBody()
       return true
     }
-    // As octets where it is not ASCII: in Node.js 24 the library writes such a string as Latin-1.
+    // Other than ASCII as octets: in Node.js 24 the library writes such a string as Latin-1.
     const isShortAscii = body.length <= STREAMED_REPLY_BYTES && Buffer.byteLength(body) === body.length
     const octets = typeof body === 'string' && !isShortAscii ? Buffer.from(body) : body
     if (octets.length === 0 || (close && octets.length <= STREAMED_REPLY_BYTES)) {
@@ -455,8 +468,8 @@ class Server implements HttpServer {
   }
 
   /**
-   * Not all versions of the library close behind a reply without a body, and none behind one that is not read. So a line break in the
-   * last value ends the head; for the library the response is then pending, and may be closed.
+   * Not every version of the library closes after a reply without a body, and none after an unread
+   * one. A line break in the last value ends the head; the pending response can be closed.
    */
   #endHeadAndClose(
     res: uWS.HttpResponse,
@@ -490,13 +503,13 @@ class Server implements HttpServer {
       else if (taken) goOn()
       return taken
     }
-    // A socket that takes no more says so, and this says when it does again.
+    // Continues when a full socket has room again.
     res.onWritable(next)
     if (accepted) goOn()
     return false
   }
 
-  /** Everything that can be wrong with a reply shows here, before its first byte is written. */
+  /** Faults of a reply are found here, before its first byte is written. */
   #head(reply: HttpReply, request: LiveRequest): ReplyHead {
     try {
       return headOf(reply)

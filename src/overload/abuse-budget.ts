@@ -1,5 +1,5 @@
 /**
- * How many failed requests an address has before it is held back (docs/operations/limits.md).
+ * Budget of failed requests for each address, in each front thread (docs/operations/limits.md).
  *
  * Verifying a signature is the most work that a stranger can cause. Each failed one is charged to its address, as are
  * look-ups of unknown accounts, bodies that are too large, and at a tenth other refused requests.
@@ -25,9 +25,9 @@ export interface AbuseBudgetEvents {
 }
 
 const HALF_LIFE_MS = 10_000
-/** At once; in the long run seven a second stay below it. A hundred clients behind one address may all err once. */
+/** A hundred clients of one address may all fail once. Seven failures a second stay below it. */
 const BOUND = 100
-/** Debts grow no further, so that an address is under the bound ten seconds after its last failure. */
+/** Cap of a debt: an address is under the bound ten seconds after its last failure. */
 const MAX_DEBT = 2 * BOUND
 const ANNOUNCE_MS = 1000
 const RETRY_SPREAD_SECONDS = 10
@@ -37,7 +37,7 @@ export class AbuseBudget {
   readonly #events: AbuseBudgetEvents
   readonly #clock: () => number
   readonly #debts = new DecayingSketch(HALF_LIFE_MS)
-  /** Until then an address can be over the bound; 0 while none can, and nothing is looked up. */
+  /** Until then an address may be over the bound; 0 skips all look-ups. */
   #looksUntil = 0
   #announcedAt = Number.NEGATIVE_INFINITY
 
@@ -47,7 +47,11 @@ export class AbuseBudget {
     this.#clock = clock
   }
 
-  /** Before a signature is verified. @throws Problem rateLimited when the address is held back and `provenFrom` is another one. */
+  /**
+   * Called before a signature is verified.
+   * @param provenFrom address of the account's last valid signature
+   * @throws Problem rateLimited when the address is over the bound and `provenFrom` is another one
+   */
   require(address: string, provenFrom?: string): void {
     if (this.#looksUntil === 0 || provenFrom === address || !this.isExhausted(address)) return
     this.#events.refused()
@@ -56,7 +60,7 @@ export class AbuseBudget {
     })
   }
 
-  /** @param cost 1 is that of a signature. */
+  /** @param cost 1 is the cost of a signature */
   charge(address: string, cost: number): void {
     if (!this.#isEnabled) return
     const now = this.#clock()

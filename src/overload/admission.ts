@@ -1,9 +1,10 @@
 /**
  * Admission control of one front thread: what it measures and which requests it refuses.
  *
- * A thread measures how late its own timer runs, and how many requests that need the database are under way and
- * answered (`overload.ts`). In calm a request costs one comparison. From a third of the accepted delay on, or when the
- * thread has no rest, requests are counted by address: heavy addresses are served behind others and refused first.
+ * It measures how late its timer runs, and how many database requests are under way and answered
+ * (`overload.ts`). Without load a request costs one comparison.
+ * From 0.3 of the accepted delay, or 0.9 utilization, requests are counted by address.
+ * Then heavy addresses are served after others and refused first.
  */
 
 import type { ResourceName } from '../shared/protocol/urls.ts'
@@ -31,28 +32,28 @@ export interface Refusal {
   isLate: boolean
 }
 
-/** Requests that wait for the database and for nothing else, such as a signer or a name server. */
+/** Requests that wait for the database only, not for a signer or a name server. */
 const MEASURED: ReadonlySet<string> = new Set<ResourceName>([
   ...(['account', 'accountOrders', 'newOrder', 'newAuthz', 'renewalInfo'] as const),
   ...(['order', 'authorization', 'challenge', 'certificate'] as const),
 ])
 
 const WATCHED = 0.3
-/** Pressure from which on new orders wait for requests of orders under way. */
+/** Pressure above which new orders wait for requests of orders under way. */
 const QUEUED = 0.3
-/** Utilization of an event loop that has no rest. */
+/** Utilization above which an event loop counts as busy. */
 export const BUSY = 0.9
-/** Added for a request that waits: an address that is slowed down must not look light for that. */
+/** Added for a request that waits, so that a slowed-down address still counts as heavy. */
 const WAITED = 3
-/** At thousands of requests a second one in eight shows which addresses send how many. */
+/** One request in eight is counted, which is enough at thousands a second. */
 const SAMPLING = 8
-/** Usage of the last second or two decides which address is heavy. */
+/** The last second or two decide which address is heavy. */
 const USAGE_HALF_LIFE_MS = 1000
 /** Probes of the last second or two that no prober sends: its address is never heavy for them. */
 const PROBES_OF_A_PROBER = 100
 /** Smaller shares are left out when users are counted. */
 const LEAST_SHARE = 1 / 1000
-/** Refusals of a tick that are sent at once: at 20 µs each, a twelfth of a thread's time. */
+/** Refusals sent at once in a tick: at 20 µs each, a twelfth of a thread's time. */
 const PROMPT_REFUSALS = 200
 
 export class Admission {
@@ -83,12 +84,12 @@ export class Admission {
     this.#episode = new OverloadEpisode(events)
   }
 
-  /** While this is false no address is counted. */
+  /** While false, no address is counted. */
   get isWatching(): boolean {
     return this.#isWatching
   }
 
-  /** While this is false `refuse` refuses nothing. */
+  /** While false, `refuse` refuses nothing. */
   get isOverloaded(): boolean {
     return this.#state.isOverloaded
   }
@@ -98,7 +99,7 @@ export class Admission {
     return this.#newOrdersWaiting > 0 || (this.#hasTicked && this.#pressure() > QUEUED)
   }
 
-  /** True for one request in eight, which `count` then counts for all of them. */
+  /** True for one request in eight; `count` counts it eightfold. */
   isSample(): boolean {
     this.#sampled = (this.#sampled + 1) % SAMPLING
     return this.#sampled === 0
@@ -155,7 +156,7 @@ export class Admission {
     this.#newOrdersBegun++
   }
 
-  /** @param resource of a request that is not answered in its turn. */
+  /** @param resource of a request that is not answered in its first turn */
   began(resource: string): void {
     if (MEASURED.has(resource)) this.#underWay++
   }
@@ -176,8 +177,9 @@ export class Admission {
   }
 
   /**
-   * Every `TICK_MS`.
-   * @param requests since the start, of all kinds. @param utilization of the event loop since the last tick, 0 to 1.
+   * Called every `TICK_MS`.
+   * @param requests total since the start, of all kinds
+   * @param utilization of the event loop since the last tick, 0 to 1
    */
   tick(now: number, requests: number, utilization: number): void {
     this.#measure(now, requests)

@@ -1,10 +1,10 @@
 /**
- * Which connections a front thread takes.
+ * Which connections a front thread accepts.
  *
- * The library ends silent connections within some ten seconds, so one bound for all is enough in calm. Where it comes
- * near, or the thread is overloaded, addresses that open far more connections than others are refused, before TLS.
- * An address without budget keeps a few on a busy thread: each connection that ends behind a refusal would come back
- * with a handshake.
+ * The library ends silent connections after about ten seconds, so usually one bound is enough.
+ * Above half of it, or under overload, heavy addresses are refused before the TLS handshake.
+ * On a busy thread an address without budget keeps `FEW` connections. Refusing those as well would
+ * only cause more handshakes.
  */
 
 import { addressKey, HeavyAddresses } from './heavy-addresses.ts'
@@ -14,7 +14,7 @@ export interface ConnectionGateOptions {
   maxConnections: number
   /** A proxy forwards many clients, so it is never refused below the bound. */
   isTrustedProxy(address: string): boolean
-  /** The thread has no rest, or its queue grows. */
+  /** The thread is busy, or its queue grows. */
   isBusy(): boolean
   isOverloaded(): boolean
   /** The address has used up its budget of failed requests. */
@@ -22,13 +22,13 @@ export interface ConnectionGateOptions {
   clock?(): number
 }
 
-/** As long as the library keeps an idle connection. */
+/** The library keeps an idle connection as long. */
 const HALF_LIFE_MS = 10_000
-/** An address with fewer is never heavy, not even one that is alone. */
+/** An address with no more connections is never heavy. */
 const FEW = 32
 const LOOK_MS = 50
 
-/** @returns whether a connection is taken, given its address and how many are open. */
+/** @returns whether a connection is accepted, by its address and the number of open ones */
 export function createConnectionGate({
   maxConnections,
   isTrustedProxy,

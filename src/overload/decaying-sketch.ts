@@ -1,24 +1,24 @@
 /**
- * Who has used how much of something lately, in fixed memory and without a map: a count-min sketch that forgets.
+ * A count-min sketch with decay: recent usage by key, in fixed memory.
  *
- * Each key has a cell in each of two rows, at places that nobody outside can foresee; its amount is the smaller of the two, so a
- * stranger is taken for somebody else only where both cells meet (one in seventeen million pairs). Amounts halve with
- * every half-life. Nothing is walked for that: what is added counts for more the later it comes, and reading divides by the
- * weight of the moment.
+ * Each key has a cell in two rows, at secret places; the smaller one is its amount. Two keys are
+ * confused only when they share both cells (one in seventeen million pairs).
+ * Amounts halve with each half-life without a walk over the cells. Added amounts are multiplied by
+ * a weight that grows with time, and read amounts divided by it.
  */
 
 import { randomInt } from 'node:crypto'
 
 const CELLS = 4096
-/** Before the weights leave the exact range of a double; one walk over the cells in thirty half-lives. */
+/** Keeps weights in the exact range of a double: one walk over the cells in thirty half-lives. */
 const MAX_WEIGHT = 2 ** 30
 
-/** Hash of a key, made once and used with several sketches. */
+/** Hash of a key; several sketches can use the same one. */
 export type SketchKey = number
 
 const SEED = randomInt(2 ** 31)
 
-/** FNV-1a from a secret start, with the finish of MurmurHash3: 0.1 µs for an address. */
+/** FNV-1a with a secret seed and the final mix of MurmurHash3: 0.1 µs for an address. */
 export function sketchKey(text: string): SketchKey {
   let hash = SEED
   for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
@@ -39,7 +39,7 @@ export class DecayingSketch {
     this.#halfLifeMs = halfLifeMs
   }
 
-  /** @param now milliseconds of a clock that does not go back. */
+  /** @param now milliseconds of a monotonic clock */
   add(key: SketchKey, amount: number, now: number): void {
     const weighted = amount * this.#weight(now)
     this.#first[key % CELLS]! += weighted
@@ -48,7 +48,7 @@ export class DecayingSketch {
   }
 
   amount(key: SketchKey, now: number): number {
-    // First, because it may move the cells.
+    // First, because it may rescale the cells.
     const weight = this.#weight(now)
     return Math.min(this.#first[key % CELLS]!, this.#second[(key >>> 12) % CELLS]!) / weight
   }
@@ -59,8 +59,8 @@ export class DecayingSketch {
   }
 
   /**
-   * How many keys have at least `least`, and the largest amount of one. A walk over the cells (some µs); keys that meet in a cell
-   * count as one, with both amounts.
+   * How many keys have at least `least`, and the largest amount. Walks over the cells (some µs);
+   * keys that share a cell count as one, with the sum of their amounts.
    */
   profile(least: number, now: number): { users: number; largest: number } {
     const weight = this.#weight(now)

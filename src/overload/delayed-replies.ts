@@ -1,7 +1,7 @@
 /**
- * Replies that are sent late, so that their clients cannot ask again at once.
+ * Replies that are sent late, so that their clients cannot retry at once.
  *
- * All are delayed equally long, so they leave in the order in which they came, by a tick of the owner: no timer for each.
+ * All have the same delay, so they leave in order, and a tick of the owner replaces timers.
  */
 
 interface DelayedReply<T> {
@@ -24,13 +24,13 @@ export class DelayedReplies<T> {
     return this.#waiting.length
   }
 
-  /** @returns undefined when it is full. */
+  /** @returns undefined when `capacity` replies wait */
   delay(reply: T, now: number): Promise<T> | undefined {
     if (this.#waiting.length >= this.#capacity) return undefined
     return new Promise((send) => this.#waiting.push({ reply, dueAt: now + this.#delayMs, send }))
   }
 
-  /** Sends those that are due; all of them without a time. */
+  /** Sends the replies that are due; without `now`, all. */
   release(now = Number.POSITIVE_INFINITY): void {
     const firstLeft = this.#waiting.findIndex(({ dueAt }) => dueAt > now)
     const due = firstLeft < 0 ? this.#waiting : this.#waiting.slice(0, firstLeft)

@@ -1,4 +1,4 @@
-/** Which addresses use far more of something than the others do, from a sketch of what each has used lately. */
+/** Finds addresses that use far more than the others, from a sketch of their recent usage. */
 
 import { countedAddress } from '../domain/rate-limit.ts'
 import { DecayingSketch, type SketchKey, sketchKey } from './decaying-sketch.ts'
@@ -24,9 +24,9 @@ export class HeavyAddresses {
   }
 
   /**
-   * Updates users and total, which `isHeavy` compares with. It walks over the sketch, which takes some µs.
-   * @param leastShare of the total that makes an address a user; at least an amount of one does.
-   * @returns whether any address is heavy.
+   * Updates users and total for `isHeavy`. It walks over the sketch, which takes some µs.
+   * @param leastShare of the total that makes an address a user; the least amount is one
+   * @returns whether any address is heavy
    */
   look(now: number, leastShare = 0): boolean {
     this.#total = this.#usage.total(now)
@@ -35,7 +35,7 @@ export class HeavyAddresses {
     return isHeavy(largest, this.#total, users)
   }
 
-  /** Compared with the users of the last look. */
+  /** Compares with users and total of the last `look`. */
   isHeavy(key: SketchKey, now: number): boolean {
     return isHeavy(this.#usage.amount(key, now), this.#total, this.#users)
   }

@@ -1,22 +1,24 @@
 /**
- * Work that is done behind other work.
+ * A queue of work that runs after other work, at the end of a turn of the event loop.
  *
- * It runs at the end of a turn of the event loop, as many items as the turn leaves room for. Items are counted and not
- * timed, because most of what an item costs is done after it, when its promise is kept.
- * Owners take turns: a thousand items of one delay the first item of another by one.
+ * Items are counted and not timed, because most of their cost comes later, after a promise.
+ * Owners take turns: a thousand items of one owner delay the first item of another by one.
  */
 
-/** One item, and one more for each millisecond of a turn: a tenth of a busy loop, where an item takes 30 µs to 200 µs. */
+/**
+ * One item, and one more for each millisecond of the turn.
+ * Items take 30 µs to 200 µs, so they get about a tenth of a busy loop.
+ */
 export const tenPercentOfTick = (turnMs: number): number => 1 + Math.floor(turnMs)
 
 export class LowPriorityQueue {
   readonly #room: (turnMs: number) => number
-  /** In the order of their turns. */
+  /** Queued work by owner; the first owner is next. */
   readonly #owners = new Map<string, (() => void)[]>()
   #isScheduled = false
   #endedAt = 0
 
-  /** @param room for so many items in a turn that took `turnMs` until its end; called once a turn. */
+  /** @param room how many items may run after a turn of `turnMs`; called once a turn */
   constructor(room: (turnMs: number) => number) {
     this.#room = room
   }

@@ -1,10 +1,10 @@
 /**
- * Overload control of one front thread, behind one object: which requests are refused, which wait, which replies are late.
+ * Overload control of one front thread: refuses requests, queues them and delays replies.
  *
- * 1. A connection is taken or not (`acceptsConnection`).
- * 2. By its head a request goes on or is refused (`refuse`), before its body is read.
- * 3. With its body it runs at once or waits (`run`): requests of heavy addresses, then new orders.
- * 4. Failed requests are charged to their address (`failed`), whose replies are then delayed (`delayFailure`).
+ * 1. A connection is accepted or closed (`acceptsConnection`).
+ * 2. A request is admitted or refused by its head (`refuse`), before its body is read.
+ * 3. A complete request runs or waits (`run`): those of heavy addresses, and new orders.
+ * 4. Failed requests are charged (`failed`), and delayed over the budget (`delayFailure`).
  */
 
 import { countedAddress } from '../domain/rate-limit.ts'
@@ -25,14 +25,14 @@ export interface OverloadEvents {
 }
 
 export interface OverloadOptions {
-  /** False: nothing is measured and nothing charged. */
+  /** When false, nothing is measured or charged. */
   enabled: boolean
   targetDelayMs: number
   /** Of this thread. */
   maxConnections: number
   isTrustedProxy(address: string): boolean
   events: OverloadEvents
-  /** Of each kind of delayed replies. */
+  /** For refusals and failures each. */
   maxDelayedReplies?: number
 }
 
@@ -48,7 +48,7 @@ export interface WaitingRequest {
   readonly target: ResourceName | undefined
   /** Not behind requests of others, unless in a flood: probes must be answered above all when things go wrong. */
   readonly isProbe: boolean
-  /** Its client has gone away. */
+  /** Its client has disconnected. */
   readonly isGone: boolean
 }
 
@@ -61,19 +61,19 @@ export interface ThreadLoad {
   utilization: number
 }
 
-/** A patient client loses nothing by this, and an impatient one becomes a thousand times slower. */
+/** Free for clients that honour Retry-After; makes an immediate retry a thousand times slower. */
 const REFUSAL_DELAY_MS = 2_000
-/** Half of the time for which the library lets a connection be silent. */
+/** Half of the time after which the library closes a silent connection. */
 const FAILURE_DELAY_MS = 5_000
-/** As many as there can be connections. */
+/** The default limit of connections of a thread. */
 const MAX_DELAYED_REPLIES = 8_192
 
 export class OverloadControl<Reply> {
-  /** Read by the gate of ACME requests, which charges what their signatures cost. */
+  /** Used by the gate of ACME requests, which charges failed signatures. */
   readonly budget: AbuseBudget
-  /** Told by requests that pause for a validation. */
+  /** Used by requests that pause for a validation. */
   readonly admission: Admission
-  /** @returns whether a connection is taken, given its address and how many are open. */
+  /** @returns whether a connection is accepted, by its address and the number of open ones */
   readonly acceptsConnection: (peerAddress: string, open: number) => boolean
   readonly #isEnabled: boolean
   readonly #events: OverloadEvents
@@ -81,7 +81,7 @@ export class OverloadControl<Reply> {
   readonly #lateFailures: DelayedReplies<Reply>
   readonly #servedLast = new LowPriorityQueue(tenPercentOfTick)
   readonly #newOrders = new LowPriorityQueue(() => this.#roomForNewOrders())
-  /** Requests of orders under way since new orders were last let in, or since the first of them waits. */
+  /** Requests other than new orders since new orders last began, or since the queue was empty. */
   #ongoing = 0
 
   constructor({ events, maxDelayedReplies: capacity = MAX_DELAYED_REPLIES, ...options }: OverloadOptions) {
@@ -101,7 +101,7 @@ export class OverloadControl<Reply> {
     })
   }
 
-  /** While this is false `refuse` has nothing to do. */
+  /** While false, `refuse` does nothing. */
   get isWatching(): boolean {
     return this.admission.isWatching
   }
@@ -110,7 +110,7 @@ export class OverloadControl<Reply> {
     return this.#lateRefusals.size + this.#lateFailures.size
   }
 
-  /** @returns undefined: the request may go on. */
+  /** @returns undefined when the request is admitted */
   refuse(head: RequestHead): Refusal | undefined {
     const { admission } = this
     if (!admission.isOverloaded) {
@@ -121,8 +121,9 @@ export class OverloadControl<Reply> {
   }
 
   /**
-   * Runs the work for a request, now or in its turn.
-   * @param work must not throw. It runs as well, and earlier, where the client has gone away.
+   * Runs the work for a request, at once or from a queue.
+   * @param work must not throw. It also runs for a disconnected client, but not as a new order
+   *   that waits.
    */
   run(request: WaitingRequest, work: () => Reply | Promise<Reply>): Reply | Promise<Reply> {
     const { address, isProbe } = request
@@ -139,7 +140,7 @@ export class OverloadControl<Reply> {
     }
     if (this.#newOrders.isEmpty) this.#ongoing = 0
     this.admission.newOrderWaits()
-    // One owner for all, so first come, first served: refusals then judge by the wait of every client.
+    // One owner for all, so first come, first served: `refuse` then measures every client's wait.
     return inTurn(this.#newOrders, '', () => {
       this.admission.waitingNewOrderBegins()
       return work()
@@ -152,7 +153,7 @@ export class OverloadControl<Reply> {
     return room
   }
 
-  /** A request that is not answered in its turn has begun. */
+  /** A request that is not answered in its first turn has begun. */
   began(resource: string): void {
     this.admission.began(resource)
   }
@@ -161,7 +162,7 @@ export class OverloadControl<Reply> {
     this.admission.ended(resource)
   }
 
-  /** @param cost 1 is that of a signature. */
+  /** @param cost 1 is the cost of a signature */
   failed(address: string, cost: number): void {
     this.budget.charge(address, cost)
   }
@@ -180,12 +181,12 @@ export class OverloadControl<Reply> {
     return this.#lateFailures.delay(reply, performance.now())
   }
 
-  /** Of a refusal that is no matter of delay. */
+  /** Retry-After of a refusal for another reason than overload. */
   retryAfterSeconds(): number {
     return retryAfterSeconds(0, Math.random())
   }
 
-  /** Every `TICK_MS`. */
+  /** Called every `TICK_MS`. */
   tick(now: number, { requests, refusedConnections, utilization }: ThreadLoad): void {
     if (this.#isEnabled) this.admission.tick(now, requests, utilization)
     this.#lateRefusals.release(now)

@@ -1,4 +1,4 @@
-/** An episode of overload: from the first refusal until two seconds without one, so that the log has two lines for it. */
+/** An episode of overload ends after two seconds without a refusal; the log has two lines of it. */
 
 export type ShedReason = 'delay' | 'heavy_address'
 
@@ -15,7 +15,7 @@ export interface EpisodeEvents {
   turnedAway(reason: ShedReason, count: number): void
 }
 
-/** Without it overload that comes and goes would be many episodes. */
+/** Joins overload that stops and resumes into one episode. */
 const EPISODE_END_MS = 2000
 
 export class OverloadEpisode {

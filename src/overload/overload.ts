@@ -1,19 +1,16 @@
 /**
- * When a front thread turns requests away, and which (docs/operations/limits.md). Pure: no clock, no randomness.
+ * When a front thread refuses requests, and which (docs/operations/limits.md). Pure: no clock, no
+ * randomness.
  *
- * The measure is delay, not load, so nothing has to be known of how much the machine can do, and a queue shows whatever is short:
- * processor, disk or database. How long a request that comes now will take is known at once, by Little's law: requests under
- * way by requests answered in a second. That over the delay the operator accepts is the pressure.
- *
- * A burst is no overload: only when the pressure has stood above 1 for a while a thread begins to refuse. From then on the
- * pressure of the moment decides about each request by what it is for. What begins something new is refused first, and what
- * goes on with it last: an order that was let in is worth something only when its other six requests are, too. So the orders
- * under way stay as many as can be served in time, and all of those are. Addresses that take much more than others come
- * before either, whatever they ask for.
- *
- * Where requests queue at all, what begins something new waits until those that go on have been served, and then begins in the
- * measure in which these come. So a thousand orders do not all wait seven times with each other: as many are under way as the
- * machine is busy with, and an order that waits does so once, for all its requests.
+ * 1. Expected delay by Little's law: requests under way / rate of answers. It covers processor,
+ *    disk and database without knowing the machine's capacity.
+ * 2. Pressure: expected delay / the delay the operator accepts.
+ * 3. Overload begins when the pressure stays above 1 for `STANDING_TICKS`, so a burst is none.
+ * 4. Then each request is refused by the pressure of the moment, its work class and its address.
+ *    New orders go first: an order helps its client only if its other six requests succeed.
+ *    Heavy addresses are refused earlier in every class.
+ * 5. While requests queue, new orders wait for requests of orders under way (`newOrdersBeside`).
+ *    So an order waits once, before it starts, and not in each of its seven requests.
  */
 
 import type { ResourceName } from '../shared/protocol/urls.ts'
@@ -39,13 +36,13 @@ export const WORK_CLASS = {
   authorization: 'ongoing',
   challenge: 'ongoing',
   certificate: 'ongoing',
-  // A key that is in the wrong hands does not wait.
+  // A compromised key must be revocable under overload.
   revokeCert: 'ongoing',
   crl: 'ongoing',
   probe: 'probe',
 } as const satisfies Record<LimitedResource, WorkClass>
 
-/** Pressure from which on requests of a class are refused: to an address that takes its share, and to one that takes far more. */
+/** Pressure above which requests of a class are refused, for normal and for heavy addresses. */
 const REFUSED_FROM = {
   new: { fair: 1, heavy: 0.5 },
   aside: { fair: 2, heavy: 0.75 },
@@ -53,17 +50,17 @@ const REFUSED_FROM = {
   probe: { fair: Number.POSITIVE_INFINITY, heavy: 0.5 },
 } as const satisfies Record<WorkClass, { fair: number; heavy: number }>
 
-/** Requests of an order from its beginning to its certificate, when nothing is polled twice. */
+/** Requests from new-order to the certificate, when nothing is polled twice. */
 const REQUESTS_OF_AN_ORDER = 7
 
-/** Of a delay at the beginning, compared with that of every request. */
+/** A new order waits once for all its requests, so it may wait that many target delays. */
 export function newOrderPressure(delayMs: number, targetDelayMs: number): number {
   return delayMs / (REQUESTS_OF_AN_ORDER * targetDelayMs)
 }
 
 /**
- * How many may begin, of those that wait, when so many requests that go on have been served. Each brings six of these with it, so those
- * under way become fewer, until turns are short and the one that may begin in any case is what keeps their number.
+ * How many waiting new orders may begin after so many requests of orders under way.
+ * An order brings six of them, so orders under way decrease until the constant 1 balances this.
  */
 export function newOrdersBeside(ongoing: number): number {
   return 1 + Math.floor(ongoing / (REQUESTS_OF_AN_ORDER + 1))
@@ -74,29 +71,29 @@ export function isTurnedAway(pressure: number, resource: LimitedResource, isHeav
   return pressure > (isHeavy ? heavy : fair)
 }
 
-/** Where several use the service at a time, one that uses twice as much as the others on average, and a fifth of all. */
+/** Heavy: a fifth of the total, and more than twice the average of the other users. */
 export function isHeavy(own: number, total: number, users: number): boolean {
   if (users < 2 || own < total / 5) return false
   return own > (2 * (total - own)) / (users - 1)
 }
 
-/** Milliseconds between two looks at the pressure. */
+/** Milliseconds between two measurements. */
 export const TICK_MS = 50
-/** What stands for so many looks is no burst: 200 ms. */
+/** Ticks of pressure that begin an overload: 200 ms. */
 const STANDING_TICKS = 4
-/** Without pressure for so many, it is over: one second. */
+/** Ticks without pressure that end it: one second. */
 const GONE_TICKS = 20
 const GONE = 0.5
 
 export interface OverloadState {
   readonly isOverloaded: boolean
-  /** Looks in a row that speak for the other state. */
+  /** Ticks in a row whose pressure indicates the other state. */
   readonly streak: number
 }
 
 export const CALM: OverloadState = { isOverloaded: false, streak: 0 }
 
-/** One look, every `TICK_MS`. */
+/** Called every `TICK_MS`. */
 export function nextState({ isOverloaded, streak }: OverloadState, pressure: number): OverloadState {
   const speaksForChange = isOverloaded ? pressure < GONE : pressure > 1
   if (!speaksForChange) return { isOverloaded, streak: 0 }
@@ -104,33 +101,33 @@ export function nextState({ isOverloaded, streak }: OverloadState, pressure: num
   return { isOverloaded: !isOverloaded, streak: 0 }
 }
 
-/** Weight of the last tick in the rate of answers: it follows a change in a quarter of a second. */
+/** Weight of the last tick in the rate; it follows a change in a quarter of a second. */
 const RATE_WEIGHT = 0.2
-/** Fewer requests at a time are no queue: where they take long, the database is far away and not busy. */
+/** Fewer requests are no queue. If they are slow, the database is distant and not busy. */
 const QUEUE = 16
 
-/** Answers a millisecond, smoothed. */
+/** Smoothed answers per millisecond. */
 export function nextRate(rate: number, answered: number): number {
   return rate + RATE_WEIGHT * (answered / TICK_MS - rate)
 }
 
-/** More than any request keeps a thread busy at a stretch. */
+/** No request keeps a thread busy for longer at a stretch. */
 const MOST_WORK_MS = 1
 
 /**
- * How long requests wait until they are read. A thread is late for its own work, or because others have the processor; where it has
- * few requests it is the others, and refusing would help nobody.
+ * How long requests wait until they are read. With few requests the lateness comes from other
+ * processes, and refusing would not help.
  */
 export function readingDelayMs(lateMs: number, arrived: number): number {
   return Math.min(lateMs, arrived * MOST_WORK_MS)
 }
 
-/** Milliseconds that a request which comes now will take. */
+/** Milliseconds that a request will take if it arrives now (Little's law). */
 export function expectedDelayMs(underWay: number, rate: number): number {
   return underWay < QUEUE ? 0 : underWay / rate
 }
 
-/** Seconds after which most of what was turned away can come again; longer the longer it has lasted, so that it comes spread out. */
+/** Random seconds until a retry. The range grows with the episode, which spreads the retries. */
 export function retryAfterSeconds(episodeMs: number, draw: number): number {
   const spread = Math.min(30, 4 + episodeMs / 2000)
   return 1 + Math.floor(draw * spread)

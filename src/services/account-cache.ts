@@ -1,8 +1,8 @@
 /**
- * Accounts by id with their imported keys, in memory of one front thread.
+ * Cache of accounts by id with their imported keys, for one front thread.
  *
- * Importing a JWK costs as much as checking a signature, so keys are kept. A cached account is only a hint: every
- * statement that acts for it checks that it is still valid and its key unchanged.
+ * Importing a JWK costs as much as verifying a signature, so keys are cached. A cached account is
+ * only a hint: every statement for it checks its status and its key version.
  */
 
 import type { Account } from '../domain/records.ts'
@@ -15,21 +15,21 @@ export interface KnownAccount {
   account: Account
   key: AccountKey
   requester: Requester
-  /** Address of the last request, when its signature was good. */
+  /** Address of the last request with a valid signature. */
   provenFrom: string | undefined
 }
 
 export interface AccountCache {
   find(accountId: string): KnownAccount | Promise<KnownAccount | undefined>
   remember(account: Account, key?: AccountKey): KnownAccount
-  /** Reads the account again. Undefined when its key is still the known one. */
+  /** Reads the account again. Undefined when its key is unchanged. */
   findNewKey(known: KnownAccount): Promise<KnownAccount | undefined>
   forget(accountId: string): void
 }
 
 /**
- * 3.6 KiB each with its key object: 470 MB for a full thread, reached only with as many active accounts. A miss costs a
- * look-up and an import, about as much as the signature.
+ * 3.6 KiB each with its key object: 470 MB for a thread with as many active accounts.
+ * A miss costs a look-up and an import, about as much as the signature.
  */
 const CAPACITY = 131_072
 

@@ -1,7 +1,7 @@
 /**
- * What operators have tied to single accounts: the identifiers they may ask for, and the CSR profile of their requests.
+ * Operator rules for single accounts: the identifiers they may order, and their CSR profile.
  *
- * Only compiled profiles are cached, by their text; the rows are read for each request.
+ * Rows are read for each request; only compiled profiles are cached, by their text.
  */
 
 import type { Allowlist } from '../domain/allowlist.ts'
@@ -29,10 +29,10 @@ export interface AccountRulesPolicy {
 }
 
 export interface AccountRules {
-  /** Undefined, and no look-up, where allowlists are not enforced. */
+  /** Undefined, without a look-up, when allowlists are not enforced. */
   allowlistOf(accountId: string): Promise<Allowlist | undefined>
   /**
-   * Costs a look-up for an account with a profile, and a second one for a profile that asks for history.
+   * Costs a look-up for an account with a profile, and another if the profile needs history.
    * @throws Problem badCSR
    */
   checkCsr(csr: Csr, order: Order, now: Date): Promise<void>

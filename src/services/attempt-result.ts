@@ -1,4 +1,4 @@
-/** What one attempt at a challenge comes to: the row to write, and the evidence of it (RFC 8555 §8.2). Pure. */
+/** The result of one attempt: the row to write, and its evidence (RFC 8555 §8.2). Pure. */
 
 import type { ValidationVerdict } from '../../workers/job.ts'
 import type { ChallengeAttempt } from '../domain/records.ts'
@@ -18,7 +18,7 @@ interface EndedAttempt {
   endedAt: number
   /** Milliseconds that the attempt took. */
   took: number
-  /** Milliseconds that this attempt and those before it took together. */
+  /** Milliseconds of this attempt and all before it. */
   spentMs: number
 }
 
@@ -58,7 +58,7 @@ function resultOf(ended: EndedAttempt, evidence: ValidationRecord, retryInMs: nu
     : { ...base, attempt: { status: 'processing', ...failed, thumbprint }, outcome: null, retryInMs }
 }
 
-/** Times count from the begin of the attempt: what the records said after that is not known. */
+/** Times count from the start of the attempt, because the records may have changed since. */
 function validAttempt(
   { request, endedAt, took }: EndedAttempt,
   verdict: Extract<ValidationVerdict, { ok: true }>,

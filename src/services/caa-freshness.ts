@@ -1,6 +1,6 @@
 /**
- * CAA at finalize (RFC 8659 §3, BR 3.2.2.8): the records were asked when control of a name was shown.
- * A check that is missing or older than eight hours is repeated before anything is signed.
+ * CAA at finalize (RFC 8659 §3, BR 3.2.2.8). CAA records are first checked at validation.
+ * A check that is missing or older than eight hours is repeated before signing.
  */
 
 import type { CaaFinding, CaaSubject } from '../../workers/job.ts'
@@ -12,7 +12,7 @@ import type { Requester } from '../store/account-store.ts'
 import type { AuthorizationStore } from '../store/authorization-store.ts'
 import { unlessStale } from './stale-account.ts'
 
-/** Plain data: the check is made elsewhere. */
+/** Plain data, because the supervisor has the check done. */
 export interface CaaCheckRequest {
   accountId: string
   orderId: string
@@ -24,11 +24,12 @@ export type AskForCaa = (request: CaaCheckRequest) => Promise<readonly CaaFindin
 
 /**
  * Undefined at once, without a promise, while every check is fresh.
- * Rejects with Problem caa, dns 503, compound or serverInternal 503, or StaleAccountError; the order stays as it is.
+ * Rejects with StaleAccountError or Problem caa, dns 503, compound, serverInternal 503; the order
+ * is unchanged.
  */
 export type RequireFreshCaa = (requester: Requester, order: Order, now: Date) => Promise<void> | undefined
 
-/** A name server that is away is often back within a minute, and an order lives for days. */
+/** Outages of name servers are often over within a minute, and an order lives for days. */
 const LOOKUP_RETRY_SECONDS = 60
 const BUSY_RETRY_SECONDS = 5
 /** Reads of all requests share a queue, which one order of many names must not fill. */
@@ -73,17 +74,16 @@ function staleSubject({ identifier, wildcard, attempts }: Authorization, now: Da
 
 function obstacle({ name, wildcard }: CaaSubject, finding: CaaFinding | undefined): Subproblem | undefined {
   const identifier = { type: 'dns', value: wildcard ? `*.${name}` : name }
-  // Nothing is known of a name that no finding is about.
   if (!finding) return { type: 'dns', detail: `the CAA records of ${name} were not checked`, identifier }
   if (finding.result === 'forbidden') return { type: 'caa', detail: finding.detail, identifier }
   if (finding.result === 'failed') return { type: 'dns', detail: finding.detail, identifier }
   return undefined
 }
 
-/** docs/decisions/problem-types.md: several names make a compound problem, one its own. */
+/** Several names make a compound problem, one its own (docs/decisions/problem-types.md). */
 function refusal(obstacles: readonly Subproblem[]): Problem {
   const [first, ...more] = obstacles as [Subproblem, ...Subproblem[]]
-  // Only where every obstacle may go away by itself is it worth coming back.
+  // Retry-After only if every obstacle may pass by itself.
   const later = obstacles.every(({ type }) => type === 'dns')
     ? { status: 503, retryAfterSeconds: LOOKUP_RETRY_SECONDS }
     : {}

@@ -1,4 +1,4 @@
-/** Certificate chains as clients download them (RFC 8555 §7.4.2): leaf, then its issuers in order. */
+/** Certificate chains for download (RFC 8555 §7.4.2): leaf, then its issuers in order. */
 
 import type { CaIssuer } from '../ca/backend.ts'
 import type { Certificate } from '../domain/records.ts'
@@ -22,7 +22,7 @@ export interface ChainDownload {
 
 export interface ChainSettings {
   includeRoot: boolean
-  /** The issuers of the backend at the moment: only these have alternate chains, which come and go with configuration. */
+  /** The backend's current issuers. Only these have alternate chains, as configured. */
   issuers(): readonly CaIssuer[]
 }
 
@@ -43,7 +43,7 @@ export function createChainDownload(
   let alternatesFrom: readonly CaIssuer[] = []
   let alternates = new Map<string, string[]>()
 
-  /** Rendered once for each list of issuers, which is a new one whenever the backend reconnects. */
+  /** Rendered once for each list of issuers; a reconnected backend has a new list. */
   function alternateChains(fingerprint: string): string[] {
     const issuers = settings.issuers()
     if (issuers !== alternatesFrom) {
@@ -79,7 +79,7 @@ export function createChainDownload(
   }
 }
 
-/** PEM of an issuer and what is above it, without the root unless it is wanted or is the issuer itself. */
+/** PEM of an issuer and the chain above it. Adds the root only if wanted or the issuer itself. */
 export function renderIssuerChain(chain: readonly Buffer[], includeRoot: boolean): string {
   const issuer = chain[0]
   const sent = chain.filter((der) => includeRoot || der === issuer || !isSelfIssued(der))

@@ -1,9 +1,10 @@
 /**
- * The challenge worker's round takes up challenges that no instance works on any more:
+ * A round of the challenge worker adopts challenges that no instance works on any more:
  *
- * - The instance is gone. Any other takes them, and a lone instance does at its next start.
- * - The hand-over got lost between commit and dispatcher. The same instance takes them up again.
- * - Where the worker is enabled: an instance was silent for `stale_seconds`, or the method has no `auto_validate`.
+ * - The instance has ended. Another adopts them, or the same one after its restart.
+ * - The hand-over was lost between commit and dispatcher. The same instance adopts them again.
+ * - If the worker is enabled: an instance was silent for `stale_seconds`, or the method has no
+ *   `auto_validate`.
  */
 
 import { uuidv7 } from '../shared/lib/uuid.ts'
@@ -15,18 +16,18 @@ export interface ChallengeWorkerOptions {
   instanceId: number
   rules: Omit<AdoptionRules, 'limit'>
   dispatcher: Pick<ValidationDispatcher, 'dispatch' | 'knows'>
-  /** Since when this instance is known to live, by `performance.now()`; undefined while it is not. */
+  /** Since when others see this instance as alive (`performance.now()`); undefined: they do not. */
   presentSince(): number | undefined
 }
 
 const BATCH = 256
 /**
- * After a restart of the database every instance looks dead until it has connected again.
- * The first one back therefore waits before it takes over from the others.
+ * After a restart of the database every instance looks dead until it reconnects.
+ * The first to reconnect waits this long before it adopts from others.
  */
 const JUDGE_AFTER_MS = 2_000
 
-/** One round. @returns how many challenges were taken up. */
+/** One round. @returns how many challenges were adopted. */
 export async function adoptChallenges(options: ChallengeWorkerOptions): Promise<number> {
   const { store, instanceId, rules, dispatcher, presentSince } = options
   const since = presentSince()
@@ -39,7 +40,7 @@ export async function adoptChallenges(options: ChallengeWorkerOptions): Promise<
   )
   const lostIds = lost.slice(0, BATCH).map(({ authorizationId }) => authorizationId)
   const found = lostIds.length === 0 ? [] : await store.readopt(instanceId, lostIds)
-  // What does not fit is under our claim and unknown here: it is overdue in a later round.
+  // A challenge that the dispatcher rejects stays claimed, and is overdue in a later round.
   return [...adopted, ...found].filter((challenge) => take(challenge, dispatcher)).length
 }
 

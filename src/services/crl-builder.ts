@@ -1,15 +1,14 @@
 /**
- * Building certificate revocation lists (RFC 5280 §5): which are due, and from the rows of the database to a published
- * list without ever holding one.
+ * Builds certificate revocation lists (RFC 5280 §5) that are due, without a whole list in memory.
  *
  *   1 draw     the next number, and the list that this one will follow
  *   2 encode   revoked certificates page by page; the DER of each page is stored as a piece
  *   3 frame    header and extensions around the pieces, linted
- *   4 sign     the pieces are read back one by one, to the signer
+ *   4 sign     the signer gets the pieces one by one
  *   5 publish  by compare-and-swap on the list drawn at 1
  *
- * A crash at any point leaves pieces that nobody serves and that the next publication deletes. A revocation that is
- * committed while a list is built may be missing in it, and then counts as a change since 1, so another list follows.
+ * A crash leaves unpublished pieces, which the next publication deletes. A list may miss
+ * revocations committed during its build. They count as changes since 1, so another list follows.
  */
 
 import { createHash } from 'node:crypto'
@@ -25,16 +24,16 @@ import type { CertificateStore } from '../store/certificate-store.ts'
 import type { CrlDraft, CrlScope, CrlState, CrlStore } from '../store/crl-store.ts'
 
 export interface CrlPolicy {
-  /** From one list to the next when nothing happens; undefined: as `scheduledAt` says. */
+  /** Time between two lists without revocations; undefined: `scheduledAt` decides. */
   intervalMs: number | undefined
-  /** From thisUpdate to nextUpdate. */
+  /** Time from thisUpdate to nextUpdate. */
   lifetimeMs: number
   hash: 'sha256' | 'sha384' | 'sha512'
-  /** Parts that new certificates are spread over; 1: none. */
+  /** Parts for new certificates; 1 is a single list. */
   shards: number
-  /** Parts of earlier counts are kept up for so many days after the count was last used. */
+  /** Parts of an earlier count are built until so many days after its last use. */
   maxValidityDays: number
-  /** The CRLDP of the certificates of one part. */
+  /** The CRL distribution point of the certificates of one part. */
   urlOf(issuerId: string, shards: number, shard: number): string
   signTimeoutMs: number
 }
@@ -57,17 +56,17 @@ export interface CrlBuilderParts {
   store: CrlStore
   certificates: Pick<CertificateStore, 'saveIssuer'>
   ca: CaBackend
-  /** DER of the entries of a page. */
+  /** Encodes the entries of a page as DER. */
   encode(job: { rows: string; thisUpdateMs: number }): Promise<Buffer>
-  /** When the schedule last said that it is time. */
+  /** The last time the schedule was due. */
   scheduledAt(): Date | undefined
   isStopping(): boolean
   events: CrlEvents
 }
 
-/** A page of 4,096 rows makes a piece of 150 to 200 KB, and takes the database 10 ms and the thread 20 ms. */
+/** A piece of 150 to 200 KB, which costs the database 10 ms and the thread 20 ms. */
 const PAGE_ROWS = 4096
-/** Longer than any revocation can be under way between its time and its commit. */
+/** Longer than any time between a revocation's timestamp and its commit. */
 const COMMIT_MARGIN_MS = 3_600_000
 const FIRST_RETRY_MS = 1_000
 const LONGEST_RETRY_MS = 60_000
@@ -78,12 +77,12 @@ export class MalformedCrl extends Error {
   override readonly name = 'MalformedCrl'
 }
 
-/** The service is going down; the pieces are left to the next build. */
+/** The service is stopping; the next publication deletes the pieces. */
 class Abandoned extends Error {}
 
 interface Issuer extends CaIssuer {
   issuerKey: Buffer
-  /** SHA-256 of all its certificates: a renewed one has the same name and key, and one list covers both. */
+  /** SHA-256 of all its certificates: one list covers a renewed one of the same name and key. */
   fingerprints: readonly Buffer[]
 }
 
@@ -92,7 +91,7 @@ interface Pause {
   failures: number
 }
 
-/** Share of its lifetime after which a list is replaced at the latest. */
+/** A list is replaced after this share of its lifetime, whatever the schedule. */
 const LIFETIME_SHARE = 0.75
 
 export class CrlBuilder {
@@ -170,7 +169,6 @@ export class CrlBuilder {
     if (scheduledAt && published.startedAt < scheduledAt) return true
     const ageMs = now.getTime() - published.thisUpdate.getTime()
     if (this.#policy.intervalMs !== undefined && ageMs >= this.#policy.intervalMs) return true
-    // Whatever the schedule says, no list runs out.
     return ageMs >= (published.nextUpdate.getTime() - published.thisUpdate.getTime()) * LIFETIME_SHARE
   }
 
@@ -181,7 +179,7 @@ export class CrlBuilder {
       const built = await this.#build(issuer, scope)
       if (!built) return 0
       const seconds = (performance.now() - startedAt) / 1000
-      // At most half of the time goes into lists, however many revocations come.
+      // A pause as long as the build: lists take at most half of the time.
       this.#pauses.set(name, { until: performance.now() + seconds * 1000, failures: 0 })
       this.#events.built({ ...built, name, seconds })
       return 1
@@ -196,7 +194,7 @@ export class CrlBuilder {
     }
   }
 
-  /** @returns undefined when another instance was faster */
+  /** @returns undefined when another instance has published first */
   async #build(issuer: Issuer, scope: CrlScope) {
     const draft = await this.#store.begin(scope, issuer.fingerprints, MAX_CRL_NUMBER_LEAD_DAYS * 86_400)
     const { number } = draft
@@ -238,7 +236,7 @@ export class CrlBuilder {
     return (await this.#store.publish(crl, draft, encoded.pieces + 2)) ? crl : undefined
   }
 
-  /** Pieces 1, 2, …: while one page is encoded and stored, the database reads the next. */
+  /** Stores pieces 1, 2, …; the database reads the next page while one is encoded. */
   async #encodeEntries(issuer: Issuer, scope: CrlScope, draft: CrlDraft, thisUpdate: Date) {
     const marginMs = COMMIT_MARGIN_MS + (this.#policy.intervalMs ?? this.#policy.lifetimeMs)
     const leftBefore = new Date((draft.previousThisUpdate ?? thisUpdate).getTime() - marginMs)
@@ -270,12 +268,12 @@ export class CrlBuilder {
   }
 }
 
-/** What a relying party tells issuers of CRLs apart by: name and authorityKeyIdentifier. */
+/** Relying parties identify a CRL issuer by its name and authorityKeyIdentifier. */
 export function issuerKeyOf(nameDer: Buffer, keyIdentifier: Buffer): Buffer {
   return createHash('sha256').update(nameDer).update(keyIdentifier).digest()
 }
 
-/** The issuer's kind of key with the configured hash; Ed25519 brings its own. */
+/** The issuer's kind of key with the configured hash; Ed25519 has its own hash. */
 function algorithmFor(issuerAlgorithm: SignatureAlgorithm, hash: CrlPolicy['hash']): SignatureAlgorithm {
   const { keyKind } = SIGNATURE_ALGORITHMS[issuerAlgorithm]
   const fitting = Object.entries(SIGNATURE_ALGORITHMS).find(
@@ -284,7 +282,10 @@ function algorithmFor(issuerAlgorithm: SignatureAlgorithm, hash: CrlPolicy['hash
   return (fitting?.[0] as SignatureAlgorithm | undefined) ?? issuerAlgorithm
 }
 
-/** Entries were linted where they were encoded. @throws MalformedCrl: a fault of this program, which the signer would refuse too */
+/**
+ * Entries were linted when they were encoded.
+ * @throws MalformedCrl for a bug of this program; the signer would refuse the list too
+ */
 function requireLint({ prefix, suffix }: DerFrame): void {
   let finding: string | undefined
   let isHeaderRead = false
@@ -296,7 +297,7 @@ function requireLint({ prefix, suffix }: DerFrame): void {
     entry: () => {},
   })
   reader.push(prefix)
-  // Without entries only what follows the header shows that it has ended.
+  // A header without entries ends only where the suffix begins.
   if (!isHeaderRead) reader.push(suffix)
   if (!isHeaderRead) throw new MalformedCrl('the CRL would not be well-formed: it has no header')
   finding ??= lintCrlExtensions(parseCrlExtensions(suffix))
@@ -322,7 +323,7 @@ function latest(at: Date, other: Date | undefined): Date {
 
 type Settled<T> = { value: T } | { error: unknown }
 
-/** A promise that is looked at later, and whose rejection must not go unhandled meanwhile. */
+/** For a promise that is awaited later: prevents an unhandled rejection until then. */
 function settled<T>(promise: Promise<T>): Promise<Settled<T>> {
   return promise.then(
     (value) => ({ value }),

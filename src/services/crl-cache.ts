@@ -1,13 +1,13 @@
 /**
- * The published lists, in memory that all front threads share. Each new number is read from the database once.
+ * The published CRLs, in memory that all front threads share. Each new one is read once.
  */
 
 import { crlName } from '../domain/crl-shard.ts'
 import type { CrlStore, PublishedCrl } from '../store/crl-store.ts'
 
-/** A list as fronts serve it; plain data with shared memory, so that it crosses threads as it is. */
+/** A CRL as front threads serve it: plain data with shared memory, posted between threads. */
 export interface ServedCrl {
-  /** Behind `crl.path/` in its URL. */
+  /** The part of its URL after `crl.path/`. */
   name: string
   issuerId: string
   etag: string
@@ -19,13 +19,13 @@ export interface ServedCrl {
 export interface CrlCache {
   /** By name. */
   served(): readonly ServedCrl[]
-  /** What the database says about them. */
+  /** The facts of each published CRL. */
   published(): readonly PublishedCrl[]
-  /** Looks for new lists. @throws database errors; what was there stays */
+  /** Reads new lists. @throws database errors, which leave the cache unchanged */
   refresh(): Promise<void>
 }
 
-/** @param onChange called with all lists after each change */
+/** @param onChange gets all lists after each change */
 export function createCrlCache(
   store: Pick<CrlStore, 'published' | 'piece'>,
   onChange: (crls: readonly ServedCrl[]) => void,
@@ -40,7 +40,7 @@ export function createCrlCache(
     let at = 0
     for (let piece = 0; at < crl.bytes; piece++) {
       const part = await store.piece(crl.issuerKey, crl.number, piece)
-      // A later list has taken its place meanwhile; the next look finds that one.
+      // A later list has replaced it; the next `refresh` reads that one.
       if (!part || at + part.length > crl.bytes) return undefined
       bytes.set(part, at)
       at += part.length
@@ -75,14 +75,14 @@ export function createCrlCache(
     served: () => served,
     published: () => published,
     refresh() {
-      // One read after the other, so that an older result cannot overwrite a newer one.
+      // Reads run one by one, so that an older result cannot overwrite a newer one.
       last = last.catch(() => undefined).then(look)
       return last
     },
   }
 }
 
-/** One number is one list for ever; the issuer belongs to it, because the bare path may change from one to another. */
+/** A number means one list of its issuer. The issuer is included: the bare path may change it. */
 function etagOf({ issuerKey, number }: PublishedCrl): string {
   return `"${issuerKey.toString('hex', 0, 4)}-${number.toString(16)}"`
 }

@@ -1,4 +1,4 @@
-/** Expiry of orders and authorizations: page by page until nothing is overdue. */
+/** Marks overdue orders and authorizations as expired, page by page. */
 
 import type { ExpiryPage, ExpiryStore, ExpiryTask } from '../store/expiry-store.ts'
 
@@ -37,7 +37,7 @@ export async function expireOverdue({ store, lifetimes, onExpired, isStopping }:
   return total
 }
 
-/** Authorizations of orders and pre-authorizations may live for different times, in one table. */
+/** Both kinds of authorizations share a table, but may have different lifetimes. */
 function authorizationTasks(lifetimes: ExpiryLifetimes): ExpiryTask[] {
   const { authorizationLifetimeMs, preAuthorizationLifetimeMs } = lifetimes
   const short = Math.min(authorizationLifetimeMs, preAuthorizationLifetimeMs)

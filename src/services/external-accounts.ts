@@ -1,4 +1,4 @@
-/** External account binding (RFC 8555 §7.3.4): who may register, and credentials from making to revocation. */
+/** External account binding (RFC 8555 §7.3.4): checks of bindings, and creation of credentials. */
 
 import { randomBytes } from 'node:crypto'
 import { encodeBase64url } from '../shared/lib/base64url.ts'
@@ -22,7 +22,7 @@ export interface ExternalAccountPolicy {
   accountKeys: AccountKeyPolicy
 }
 
-/** A binding that its credential approves of. */
+/** A binding with a verified MAC and a usable credential. */
 export interface ProvenBinding {
   credentialId: string
   kid: string
@@ -31,13 +31,13 @@ export interface ProvenBinding {
 
 export interface ExternalAccounts {
   /**
-   * Undefined when there is no binding and none is needed. A binding that is sent where none is needed is checked all
-   * the same: a client that asks to be bound must not end up with an account that is not.
+   * Undefined without a binding when none is required. An optional binding is checked too: a client
+   * that wants a bound account must not get an unbound one.
    *
-   * @throws Problem externalAccountRequired, malformed, badSignatureAlgorithm, unauthorized; each with a detail of its own
+   * @throws Problem externalAccountRequired, malformed, badSignatureAlgorithm, unauthorized
    */
   prove(binding: unknown, request: Pick<BindingContext, 'url' | 'key'>): Promise<ProvenBinding | undefined>
-  /** False when the key has an account, or the credential was taken meanwhile; then nothing was written. */
+  /** False, with nothing written, if the key has an account or the credential was just used. */
   register(account: NewAccount, binding: ProvenBinding): Promise<boolean>
   lostCredential(binding: ProvenBinding): Problem
 }
@@ -45,7 +45,7 @@ export interface ExternalAccounts {
 /** 256 bits, the size of the MAC's own state. */
 const MAC_KEY_BYTES = 32
 
-/** @param box undefined where no secret is configured: then there are no credentials, and none is required. */
+/** @param box undefined without a configured secret: then there are no credentials */
 export function createExternalAccounts(
   store: EabStore,
   box: SecretBox | undefined,
@@ -66,12 +66,12 @@ export function createExternalAccounts(
       if (!box || !decoy) return undefined
       const binding = parseExternalAccountBinding(value, { ...request, accountKeys: policy.accountKeys })
       const credential = await store.findForVerification(binding.kid)
-      // An unknown kid is checked against a decoy key, so that it takes as long as a known one.
+      // An unknown kid is checked with a decoy key, so that it takes as long as a known one.
       const { id, sealedKey } = credential ?? decoy
       const macKey = box.open(sealedKey, id)
       if (!macKey) throw new Error(`the key of binding credential ${id} was sealed under another secret`)
       const proven = verifyBindingMac(binding, macKey)
-      // One message for both: it must not tell which kids exist.
+      // One message for both, which does not reveal which kids exist.
       if (!credential || !proven) throw refused('no credential has this kid and this HMAC key')
       if (credential.revoked) throw refused('the credential has been revoked')
       if (credential.used && !policy.reusable) throw refused('the credential has been used by another account')
@@ -90,7 +90,7 @@ function refused(detail: string): Problem {
 }
 
 /**
- * Makes a credential. Its HMAC key is returned here and never again.
+ * Creates a credential. Only this call returns its HMAC key.
  * @returns undefined when the kid is taken
  */
 export async function createEabCredential(

@@ -1,4 +1,4 @@
-/** Finalize (RFC 8555 §7.4): checks the CSR of a ready order, then has it issued (the steps of issuance.ts). */
+/** Finalize (RFC 8555 §7.4): checks the CSR of a ready order and runs the steps of issuance.ts. */
 
 import { type CsrPolicy, checkCsr, commonNameOf } from '../domain/csr-check.ts'
 import { checkIdentifiers, type IdentifierPolicy } from '../domain/identifier-policy.ts'
@@ -36,7 +36,7 @@ export interface FinalizationOptions {
   limits: Pick<RateLimiter, 'charge' | 'giveBack'>
   /** Absent where CAA is not enforced. */
   requireFreshCaa?: RequireFreshCaa | undefined
-  /** Answers the reads that follow a finalize from memory. */
+  /** Serves reads after a finalize from memory. */
   flowCache?: FlowCache | undefined
   policy: FinalizePolicy
 }
@@ -50,7 +50,7 @@ export interface FinalizeRequest {
   isGone(): boolean
 }
 
-/** CAA checks are shown for open orders only. */
+/** `caaCheckedAt` belongs to open orders only. */
 export function issuedOrder({ caaCheckedAt: _, ...order }: Order, certificateId: string): Order {
   return { ...order, status: 'valid', certificateId }
 }
@@ -66,12 +66,12 @@ export class Finalization {
   }
 
   /**
-   * Equal requests share one run while it is under way.
-   * @returns the order: valid, or processing when the certificate takes longer than `finalizeWaitMs`; ready when it
-   *   changed twice during the checks
-   * @throws Problem malformed 404, unauthorized, orderNotReady (also when another key has won the order), badCSR,
-   *   malformed (certificateValidity), rejectedIdentifier, caa, dns, compound, rateLimited, serverInternal 503 when no
-   *   issuer is reachable; StaleAccountError
+   * Concurrent equal requests share one run.
+   * @returns the order: valid, or processing when the certificate takes longer than
+   *   `finalizeWaitMs`; ready when it changed twice during the checks
+   * @throws Problem malformed 404, unauthorized, orderNotReady (also when another key has won the
+   *   order), badCSR, malformed (certificateValidity), rejectedIdentifier, caa, dns, compound,
+   *   rateLimited, serverInternal 503 when no issuer is reachable; StaleAccountError
    */
   finalize(known: KnownAccount, request: FinalizeRequest): Promise<Order> {
     const { accountId, keyVersion } = known.requester
@@ -100,7 +100,7 @@ export class Finalization {
 
     const { outcome, der } = await this.#completion(issuing, built)
     if (outcome === 'left to recovery') return { ...order, status: 'processing' }
-    // Another instance has settled the order, one way or the other.
+    // Another instance has ended the order.
     if (!der) return this.#read(known, request)
     const valid = issuedOrder(order, issuing.certificateId)
     const issuerFingerprint = await issuance.saveIssuer(built.issuer)
@@ -123,7 +123,7 @@ export class Finalization {
     checkCsr(csr, order.identifiers, known.key.spki(), { ...policy.csr, keyTypes: profile.keyTypes })
     checkIdentifiers(order.identifiers, policy.identifiers, await rules.allowlistOf(order.accountId))
     await rules.checkCsr(csr, order, request.now)
-    // Last of the checks: the only one that can cost DNS queries.
+    // Last, because only this check can cost DNS queries.
     const caa = this.#options.requireFreshCaa?.(known.requester, order, request.now)
     if (caa) await caa
     const subject = { spki: csr.spki, identifiers: order.identifiers, commonName: commonNameOf(csr) }
@@ -157,7 +157,7 @@ export class Finalization {
     }
   }
 
-  /** The order was not ready any more, or the key may not be certified. */
+  /** The order was no longer ready, or the key is blocked. */
   async #afterLostBegin(known: KnownAccount, request: FinalizeRequest, { subject }: BuiltCertificate): Promise<Order> {
     const { certificates, store } = this.#options
     const spkiSha256 = hashSpki(subject.spki)
@@ -165,7 +165,7 @@ export class Finalization {
       throw new Problem('badCSR', 'the key of the CSR was revoked as compromised')
     const current = await this.#read(known, request)
     if (current.status === 'ready') return current
-    // A client told "valid" takes the certificate for one of its own key (RFC 8555 §7.4).
+    // On "valid" a client expects a certificate for its own key (RFC 8555 §7.4).
     const winner = await store.findKey(request.orderId)
     if (!winner?.equals(spkiSha256)) requireReady(current)
     return current

@@ -1,10 +1,10 @@
 /**
- * What this front thread has just written or read of orders, authorizations and certificates. Saves look-ups for the
- * requests that follow in the same flow.
+ * Cache of orders, authorizations and certificates that this front thread has just written or read.
+ * It saves look-ups for later requests of the same flow.
  *
- * It only answers reads, and leads a finalize to the statement that decides. Other threads of the instance announce
- * their changes before and after. Changes by other processes (an operator's command) are seen after `LIFE_MS`, so
- * there is no such cache where several instances may serve one client.
+ * Only reads use it; statements decide on stored rows. Other threads announce changes before and
+ * after each. Changes by other processes are seen after `LIFE_MS`, so an instance uses no cache
+ * when others may serve the same client.
  */
 
 import { orderStatus } from '../domain/order-state.ts'
@@ -17,14 +17,14 @@ import type { IssuanceStore } from '../store/issuance-store.ts'
 import type { AuthorizationCandidate, NewOrder, OrderStore } from '../store/order-store.ts'
 import type { RecordedAttempt } from './validation.ts'
 
-/** From order to download a flow takes well below a second; a slower client costs cheap look-ups. */
+/** A flow takes well below a second from order to download; slower clients cost look-ups. */
 const LIFE_MS = 2_000
-/** Of each kind and thread; two generations of it are some megabytes. */
+/** Entries of a generation, by kind and thread; two generations take some megabytes. */
 const GENERATION = 4_096
 
 const PROFILED = 8_192
 
-/** Taken before the statement whose result is to be kept. */
+/** State of the change counters before the statement whose result is cached. */
 interface Stamp {
   accountId: string
   keyVersion: number
@@ -34,7 +34,7 @@ interface Stamp {
   at: number
 }
 
-/** What a download needs of a certificate that this thread has just recorded. */
+/** A certificate that this thread has just recorded, as a download needs it. */
 export interface CachedCertificate {
   id: string
   der: Buffer
@@ -42,8 +42,8 @@ export interface CachedCertificate {
 }
 
 /**
- * Values of one kind by id, in two generations. A full or expired younger generation becomes the older one, and the
- * older one is dropped as a whole.
+ * Values of one kind by id, in two generations. A full or expired younger generation replaces the
+ * older one.
  */
 class Generations<V extends { id: string }> {
   #younger = new Map<string, { value: V; stamp: Stamp }>()
@@ -71,7 +71,7 @@ class Generations<V extends { id: string }> {
   }
 
   /**
-   * Applies a change that was announced before and after, unless another change was announced too.
+   * Applies a change announced before and after it, a count of 2. Any other count skips it.
    * @param change returns undefined for a value that was looked up after the change
    */
   follow(id: string, change: (value: V) => V | undefined): void {
@@ -83,7 +83,7 @@ class Generations<V extends { id: string }> {
     if (changed) this.keep(changed, { ...kept.stamp, count, at: performance.now() })
   }
 
-  /** Undefined when it is not known, may have changed, or is not this account's to see. */
+  /** Undefined for an unknown value, one that may have changed, or one of another account. */
   find({ accountId, keyVersion }: Requester, id: string): V | undefined {
     const kept = this.#younger.get(id) ?? this.#older.get(id)
     if (!kept) return undefined
@@ -104,10 +104,10 @@ export class FlowCache {
   readonly #orders: Generations<Order>
   readonly #authorizations: Generations<Authorization>
   readonly #certificates: Generations<CachedCertificate>
-  /** Accounts with a CSR profile. Only a look-up tells an order's profile, so their open orders are looked up. */
+  /** Accounts with a CSR profile. Their open orders are looked up: only the row has the profile. */
   readonly #profiled = new LruMap<string, true>(PROFILED)
 
-  /** @param keepsOpenOrders false where every account must have a CSR profile, which a new order does not tell */
+  /** @param keepsOpenOrders false if accounts must have a CSR profile, which a new order lacks */
   constructor(changes: ChangeCounters, keepsOpenOrders: boolean) {
     this.#changes = changes
     this.#keepsOpenOrders = keepsOpenOrders
@@ -116,12 +116,12 @@ export class FlowCache {
     this.#certificates = new Generations(changes)
   }
 
-  /** Before the statement that makes the account's order valid. */
+  /** Call before the statement that makes the account's order valid. */
   stampAccount(requester: Requester): Stamp {
     return this.#orders.stamp(requester, requester.accountId)
   }
 
-  /** The order is valid, and its certificate recorded. Only revocation and retention change either. */
+  /** Caches a valid order and its certificate, which only revocation and retention change. */
   issued(stamp: Stamp, order: Order, certificate: CachedCertificate): void {
     this.#orders.keep(order, { ...stamp, count: this.#changes.count(order.id) })
     this.#certificates.keep(certificate, { ...stamp, count: this.#changes.count(certificate.id) })
@@ -131,7 +131,7 @@ export class FlowCache {
     return this.#certificates.find(requester, certificateId)
   }
 
-  /** An authorization as it was last seen, when no change was announced since. */
+  /** The cached authorization, if no change was announced since. */
   authorization(requester: Requester, authorizationId: string): Authorization | undefined {
     const known = this.#authorizations.find(requester, authorizationId)
     return known && known.expiresAt.getTime() > Date.now() ? known : undefined
@@ -180,7 +180,7 @@ export class FlowCache {
     const stamp = this.#orders.stamp(requester, command.id)
     const candidates = command.authorizations.map(({ id }) => this.#authorizations.stamp(requester, id))
     const made = await store.create(command)
-    // An existing order is as its last look-up found it, and what was approved is not pending.
+    // Skips an existing order, and one with approved authorizations, which are not pending.
     if (typeof made === 'object' && made.id === command.id && !made.approved)
       this.#keepNew(command, made, stamp, candidates)
     return made
@@ -215,7 +215,7 @@ export class FlowCache {
     return this.#openOrder(requester, order)
   }
 
-  /** The order, when it is ready by what is known of its authorizations. */
+  /** The order, if its cached authorizations make it ready. */
   #openOrder(requester: Requester, order: Order): Order | undefined {
     if (!this.#keepsOpenOrders || this.#profiled.get(requester.accountId)) return undefined
     const now = new Date()
@@ -223,7 +223,7 @@ export class FlowCache {
     if (!known.every((one) => one !== undefined && one.expiresAt > now)) return undefined
     const statuses = known.map((one) => (one as Authorization).status)
     const status = orderStatus({ stored: 'open', expiresAt: order.expiresAt, authorizations: statuses }, now)
-    // Only `ready` is answered: no finalize is refused because of what is cached.
+    // Only `ready` is answered, so the cache never refuses a finalize.
     if (status !== 'ready') return undefined
     const caaCheckedAt = oldestCaaCheck(known as Authorization[])
     return { ...order, status, ...(caaCheckedAt && { caaCheckedAt }) }
@@ -251,7 +251,7 @@ export class FlowCache {
     const stamp = this.#authorizations.stamp(requester, authorizationId)
     try {
       const triggered = await store.trigger(command)
-      // The announcement below is the one change since the stamp that this result includes.
+      // The result includes the change that is announced below, hence the count + 1.
       if (typeof triggered === 'object')
         this.#authorizations.keep(triggered.authorization, { ...stamp, count: stamp.count + 1 })
       return triggered
@@ -266,7 +266,7 @@ function pendingAuthorization(candidate: AuthorizationCandidate, accountId: stri
   return { id, accountId, identifier, wildcard, status: 'pending', expiresAt, token, offered, attempts: {} }
 }
 
-/** As the look-up of an order gives it: undefined where a DNS name was never checked. */
+/** Same result as the look-up of an order: undefined when a DNS name was never checked. */
 function oldestCaaCheck(authorizations: readonly Authorization[]): Date | undefined {
   let oldest: string | undefined
   for (const { identifier, attempts } of authorizations) {
@@ -278,7 +278,7 @@ function oldestCaaCheck(authorizations: readonly Authorization[]): Date | undefi
   return oldest === undefined ? undefined : new Date(oldest)
 }
 
-/** The store of a thread without a cache, whose changes concern the caches of others. */
+/** For a thread without a cache: announces its changes to the caches of other threads. */
 export function announcingAuthorizations(store: AuthorizationStore, changes: ChangeCounters): AuthorizationStore {
   const announceAll = <T extends { authorization: Authorization }>(adopted: T[]): T[] => {
     for (const { authorization } of adopted) changes.announce(authorization.id)
@@ -292,7 +292,7 @@ export function announcingAuthorizations(store: AuthorizationStore, changes: Cha
   }
 }
 
-/** Deactivation and key change concern everything that is cached of an account. */
+/** Deactivation and key change invalidate every cached value of an account. */
 export function announcingAccounts(store: AccountStore, changes: ChangeCounters): AccountStore {
   return {
     ...store,

@@ -1,19 +1,19 @@
 /**
- * What the threads of an instance tell each other through shared memory: the numbers of their connection pools, the last
- * recovery probe of the pressure guard, and the operator's switches.
+ * Shared memory of an instance's threads: numbers of their connection pools, the last probe of an
+ * exhausted pool, and the operator's switches.
  *
- * Each front writes its own row of numbers a few times a second, and a reader adds the rows up. A row may be a tenth of
- * a second old or half written: the sums are estimates.
+ * Each front writes its own row a few times a second, and readers add the rows. A row may be a
+ * tenth of a second old or half written, so the sums are estimates.
  */
 
 import { type PoolNumbers, type PressureTier, pressureTier, RECOVERY_PROBE_MS } from '../domain/pool-pressure.ts'
 import type { ServerSwitch } from '../domain/server-switch.ts'
 
 export interface InstanceBoard {
-  /** The pools of all fronts as one. */
+  /** The sums over the pools of all fronts. */
   pool(): PoolNumbers
   reportPool(front: number, numbers: PoolNumbers): void
-  /** The tier in which a request finds the pool; 'none' for the one request that may probe an exhausted pool. */
+  /** The pool's tier for a request; 'none' for one that may probe an exhausted pool. */
   admission(): PressureTier
   isOn(name: ServerSwitch): boolean
   setSwitch(name: ServerSwitch, on: boolean): void
@@ -25,7 +25,7 @@ const SWITCHES: Record<ServerSwitch, number> = { maintenance: 0, stopSigning: 1 
 const LAST_PROBE = 2
 const HEAD = 3
 
-/** Shared memory for one board; hand it to every thread. */
+/** Allocates the memory of one board, for every thread. */
 export function allocateInstanceBoard(fronts: number): SharedArrayBuffer {
   return new SharedArrayBuffer(4 * (HEAD + fronts * ROW))
 }
@@ -35,7 +35,7 @@ export function openInstanceBoard(memory: SharedArrayBuffer): InstanceBoard {
 
   function pool(): PoolNumbers {
     const sum = { max: 0, size: 0, available: 0, waiting: 0 }
-    // Written out: every request comes here.
+    // Unrolled, because every request calls it.
     for (let at = HEAD; at < cells.length; at += ROW) {
       sum.max += Atomics.load(cells, at)
       sum.size += Atomics.load(cells, at + 1)
@@ -45,9 +45,9 @@ export function openInstanceBoard(memory: SharedArrayBuffer): InstanceBoard {
     return sum
   }
 
-  /** True for one caller in two seconds, whichever thread it is in. */
+  /** True for one caller of any thread in two seconds. */
   function mayProbe(): boolean {
-    // Wraps after 24 days; the difference is taken in the same 32 bits.
+    // Wraps after 24 days; the 32-bit difference stays right.
     const now = Date.now() | 0
     const last = Atomics.load(cells, LAST_PROBE)
     if (((now - last) | 0) >= 0 && ((now - last) | 0) < RECOVERY_PROBE_MS) return false

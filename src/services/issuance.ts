@@ -1,14 +1,14 @@
 /**
  * Issuance (RFC 8555 §7.4): from a checked request to a recorded certificate.
  *
- *   1 check   the CSR, against the order and the policies (finalization.ts); a refusal leaves the order ready
+ *   1 check   the CSR, by order and policies (finalization.ts); a refusal leaves the order ready
  *   2 build   the TBSCertificate of the order's pinned profile, and lint it
  *   3 begin   order ready → processing and the intent (serial number, TBS), one commit
- *   4 sign    the CA backend signs that TBS; one that failed its lint ends the order instead
- *   5 record  certificate row, order processing → valid, intent gone, one commit; only now may anyone see it
+ *   4 sign    the CA backend signs that TBS; a TBS that failed its lint ends the order instead
+ *   5 record  certificate row, order processing → valid, intent deleted, one commit; then visible
  *
- * Two finalizes race at 3 and one wins. What a crash leaves after 3 is an intent, which recovery signs and records, or
- * fails; what it leaves before 3 is a ready order. A certificate that was signed is therefore always known.
+ * Two finalizes race at 3 and one wins. A crash before 3 leaves a ready order. A crash after 3
+ * leaves an intent, which recovery completes or fails, so every signed certificate is known.
  */
 
 import { type CaBackend, CaError, type CaIssuer } from '../ca/backend.ts'
@@ -32,13 +32,13 @@ export interface IssuancePolicy {
   profiles: ReadonlyMap<string, CertificateProfile>
   caIssuersUrls: readonly string[]
   policyOids: readonly string[]
-  /** The CRL distribution point of a certificate; undefined: none has one. */
+  /** The CRL distribution point of a certificate; undefined when CRLs are off. */
   crlUrl: ((issuerId: string, serialNumber: Buffer) => string) | undefined
   /** How long the backend may take before the intent is left to recovery. */
   signTimeoutMs: number
 }
 
-/** Identifies an issuance for operators; without account and order for the service's own certificate. */
+/** Identifies an issuance for operators. The service's own certificate has no account and order. */
 export interface IssuanceFacts {
   certificateId: string
   accountId: string | undefined
@@ -48,7 +48,7 @@ export interface IssuanceFacts {
 
 /** What issuance reports; none of it may throw or wait. */
 export interface IssuanceEvents {
-  /** Once per certificate; twice when two equal signatures (RSA, Ed25519) were made and an answer got lost. */
+  /** Once per certificate; twice if a reply was lost and an equal signature (RSA, Ed25519) made. */
   issued(certificate: {
     id: string
     accountId: string | undefined
@@ -56,11 +56,11 @@ export interface IssuanceEvents {
     serialNumber: string
     names: readonly string[]
   }): void
-  /** The backend did not sign. A final refusal fails the order, anything else is left to recovery. */
+  /** The backend did not sign. A final refusal fails the order; other faults go to recovery. */
   signingFailed(error: CaError, facts: IssuanceFacts): void
-  /** Between its intent and its record, usually by a database fault; recovery finishes it. */
+  /** Failed between intent and record, usually by a database fault; recovery finishes it. */
   interrupted(error: unknown, facts: IssuanceFacts): void
-  /** An invariant broke: a TBSCertificate fails its lint or is refused, or recovery cannot finish an issuance. */
+  /** A TBSCertificate fails its lint or is refused, or recovery cannot finish an issuance. */
   alarm(message: string, cause: unknown, facts: IssuanceFacts): void
 }
 
@@ -74,17 +74,17 @@ export interface IssuanceOptions {
   events: IssuanceEvents
 }
 
-/** A certificate that was begun; finalize and recovery complete it alike. */
+/** A certificate after step 3, for finalize and recovery. */
 export interface Issuing extends Validity, IssuanceFacts {
   issuerId: string
   names: readonly string[]
   tbs: Buffer
 }
 
-/** `recorded` by this call, or settled by another instance meanwhile. */
+/** `recorded` by this call or by another instance. */
 export type IssuanceOutcome = 'recorded' | 'failed' | 'left to recovery'
 
-/** `der` only of a certificate that this call has recorded, `error` when the backend did not sign. */
+/** `der` is set if this call has recorded the certificate, `error` if the backend did not sign. */
 export interface Completion {
   outcome: IssuanceOutcome
   der?: Buffer
@@ -95,7 +95,7 @@ export interface CertificateSubject {
   spki: Spki
   identifiers: readonly Identifier[]
   commonName: string | undefined
-  /** The TLS certificate of this service: it has no CRL URL, because the list is fetched over it (RFC 5280 §8). */
+  /** The service's TLS certificate: no CRL URL, as the CRL is served over it (RFC 5280 §8). */
   isOwn?: true
 }
 
@@ -136,7 +136,7 @@ export class Issuance {
     throw new Problem('serverInternal', `${reason}; the order stays ready`, { status: 503, retryAfterSeconds })
   }
 
-  /** @throws Problem invalidProfile when an operator has removed a profile that open orders are pinned to */
+  /** @throws Problem invalidProfile when an operator has removed a profile of open orders */
   requireProfile(name: string): CertificateProfile {
     const profile = this.#options.policy.profiles.get(name)
     if (!profile)
@@ -213,7 +213,7 @@ export class Issuance {
     }
   }
 
-  /** Steps 4 and 5; never throws. An interrupted one is left to recovery. */
+  /** Steps 4 and 5; never throws. A fault leaves the issuance to recovery. */
   complete(issuing: Issuing, findings: readonly string[]): Promise<Completion> {
     const { events } = this.#options
     return this.#complete(issuing, findings, (error) => events.interrupted(error, factsOf(issuing)))
@@ -222,22 +222,22 @@ export class Issuance {
   /** Steps 4 and 5 of an adopted intent; never throws. */
   async recover(issuing: Issuing): Promise<IssuanceOutcome> {
     const { events } = this.#options
-    // The intent may come from a process that died between begin and the end of a malformed order.
+    // The intent may come from a process that ended before it could fail a malformed order.
     const findings = lintTbsCertificate(parseTbsCertificate(issuing.tbs))
     const { outcome } = await this.#complete(issuing, findings, (error) => {
-      // An error that is not a passing database fault would interrupt every later round too.
+      // Any other error than a temporary database fault would recur in every round.
       if (isPassing(error)) events.interrupted(error, factsOf(issuing))
       else events.alarm('an interrupted issuance cannot be finished', error, factsOf(issuing))
     })
     return outcome
   }
 
-  /** Who would sign a certificate for the service itself with a key of this kind. */
+  /** The issuer of a certificate for the service itself, by the kind of its key. */
   issuerForSelf(kind: Spki['kind'], now: Date): CaIssuer | undefined {
     return this.#issuerOf(this.requireProfile(DEFAULT_PROFILE), kind, now)
   }
 
-  /** A certificate for the service itself, recorded like any other. @returns its DER and its issuer. */
+  /** Issues a certificate for the service itself, recorded like any other. */
   async issueToSelf(
     identifiers: readonly Identifier[],
     spki: Spki,
@@ -299,7 +299,7 @@ export class Issuance {
     return { outcome: 'failed' }
   }
 
-  /** Step 4. @returns the certificate, or how the issuance ended without one */
+  /** Step 4. @returns the certificate's DER, or the outcome without one */
   async #sign(issuing: Issuing): Promise<Buffer | Completion> {
     const { ca, store, policy, events } = this.#options
     const { issuerId, orderId, tbs } = issuing
@@ -318,17 +318,20 @@ export class Issuance {
   /** The error of an order that the backend has refused for good. */
   #refusalDocument(error: CaError, issuing: Issuing): ProblemDocument {
     const { nameRefusal } = error
-    // The signer's policy may be narrower, and any client can order a name that only the signer excludes.
+    // No alarm: the signer's policy may be narrower, so any client can cause this refusal.
     if (nameRefusal !== undefined)
       return problemDocument('rejectedIdentifier', `this CA does not certify a name of the order: ${nameRefusal}`)
-    // Both sides lint and check, so a refusal means that they disagree, or that this process was tampered with.
-    // Not for the service's own names: nobody checked them before, and they may lie outside the signer's policy.
+    // Both sides lint and check, so a refusal means a bug or a compromised process.
+    // The service's own names were not checked and may lie outside the signer's policy.
     if (issuing.orderId !== undefined)
       this.#options.events.alarm('the CA refused for good what this service had built', error, factsOf(issuing))
     return problemDocument('serverInternal', 'the CA refused to sign this certificate')
   }
 
-  /** Step 5. @returns without `der` when another instance recorded its own signature over this TBS, or failed the order */
+  /**
+   * Step 5.
+   * @returns without `der` when another instance recorded its own signature, or failed the order
+   */
   async #record(issuing: Issuing, der: Buffer, recordUntil: number): Promise<Completion> {
     const { store, certificates } = this.#options
     const issued = { ...issuing, der }

@@ -1,6 +1,6 @@
 /**
- * A certificate that was signed and whose record was interrupted. The commit may have been made and only its answer
- * lost, so the thread that has the signature checks whether the recorded certificate is its own.
+ * Retries an interrupted record of a signed certificate. If only the reply to the commit was lost,
+ * the certificate in the database has this thread's signature.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -11,14 +11,14 @@ import type { IssuanceStore, IssuedCertificate } from '../store/issuance-store.t
 
 const PAUSE_MS = 1_000
 
-/** The database is away or overwhelmed, and says nothing about what it was asked. */
+/** Whether the database is unreachable or overloaded, which may pass. */
 export function isPassing(error: unknown): boolean {
   return isUnavailable(error) || error instanceof BatcherFull
 }
 
 /**
- * @param recordUntil on the clock of `performance`; from then on recovery decides, and this only looks.
- * @returns whether this very signature is recorded, by now or since before; false also when the thread ends.
+ * @param recordUntil by `performance.now()`; after it only recovery records, and this only reads
+ * @returns whether exactly this signature is recorded
  */
 export async function recordLate(
   store: Pick<IssuanceStore, 'complete'>,

@@ -1,7 +1,7 @@
 /**
- * Mail domains of contacts (`email.validate_mx`): a contact whose domain takes no mail is refused (RFC 8555 §7.3).
+ * Mail domains of contacts (`email.validate_mx`): refuses those that take no mail (RFC 8555 §7.3).
  *
- * A domain whose name servers do not answer is accepted: no certificate depends on a contact.
+ * A domain whose name servers do not answer is accepted, as no certificate depends on a contact.
  */
 
 import type { MailDomainFinding } from '../../workers/job.ts'

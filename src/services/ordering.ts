@@ -37,16 +37,16 @@ export interface OrderingPolicy {
   isTrustedProxy(address: string): boolean
 }
 
-/** Who asks, and from where. */
+/** The account of a request, and its origin. */
 export interface Client {
   requester: Requester
   account: Pick<Account, 'allowedProfiles' | 'preapprovedNetworks'>
-  /** Behind trusted proxies; the proxy's own where nothing better is known. */
+  /** The client's address behind trusted proxies; the proxy's own when no other is known. */
   address: string
   requestId: string
 }
 
-/** new-order charges the visit itself: only it can tell whether the order is exempt (RFC 9773 §5). */
+/** `createOrder` charges the visit: only it knows whether the order is exempt (RFC 9773 §5). */
 export interface OrderClient extends Client {
   visit: Pick<Visit, 'charge'> | undefined
 }
@@ -59,9 +59,9 @@ export interface OrderRequest extends RequestedValidity {
 }
 
 export interface OrderingEvents {
-  /** An order was made; not when an equal one was there. */
+  /** An order was created; not called for an existing equal one. */
   ordered(order: Order): void
-  /** Authorizations were made that are valid without a challenge. */
+  /** Authorizations were created that are valid without a challenge. */
   approved(approved: Approved, client: Client, orderId: string | undefined): void
 }
 
@@ -76,7 +76,7 @@ export interface OrderingOptions {
   events: OrderingEvents
 }
 
-/** An authorization that expires sooner is not reused: the new order could not be finished under it. */
+/** One that expires sooner is not reused, because the client needs time to finish the order. */
 const REUSE_MARGIN_MS = 3_600_000
 
 export class Ordering {
@@ -88,8 +88,8 @@ export class Ordering {
 
   /**
    * A new order, or the account's equal open one.
-   * @throws Problem malformed, unsupportedIdentifier, rejectedIdentifier, compound, invalidProfile, alreadyReplaced,
-   *   rateLimited, unauthorized when it replaces another account's certificate
+   * @throws Problem malformed, unsupportedIdentifier, rejectedIdentifier, compound, invalidProfile,
+   *   alreadyReplaced, rateLimited, unauthorized when it replaces another account's certificate
    */
   async createOrder(client: OrderClient, request: OrderRequest, now: Date): Promise<Order> {
     const { quotas, events } = this.#options
@@ -97,7 +97,7 @@ export class Ordering {
     const checked = await this.#checkOrder(client, request, now)
     const isExempt = checked.replaces?.isExempt === true
     await this.#charge(client, checked.identifiers, isExempt)
-    // Only orders that were made count towards the quota. Replacements do not: their certificates have a quota.
+    // Only created orders count. Replacements do not, as their certificates have a quota.
     const make = () => this.#makeOrder(client, checked, now)
     const { order, isNew } = await (isExempt ? make() : withinQuota(quotas, accountId, make))
     if (isNew) events.ordered(order)
@@ -132,7 +132,7 @@ export class Ordering {
     const candidate = this.#candidate(identifier, now, policy.preAuthorizationLifetimeMs)
     const reuseUntil = new Date(now.getTime() + REUSE_MARGIN_MS)
     const approval = this.#approvalFor(client, now)
-    // A row like an order's, so it counts as one. A valid authorization that is reused makes no row.
+    // Adds a row, so it counts as an order. A reused valid authorization adds none.
     return withinQuota(quotas, requester.accountId, async () => {
       const result = await authorizations.create({ requester, candidate, reuseUntil, approval })
       const { authorization, approved } = unlessStale(result)
@@ -219,7 +219,7 @@ export class Ordering {
       id: `${uuidv7(now.getTime()).slice(0, -1)}0`,
       identifier: authorizedIdentifier(identifier),
       wildcard: isWildcard(identifier),
-      // RFC 8555 §8: at least 128 bits of entropy; 256 as a client may expect 43 characters.
+      // RFC 8555 §8 wants 128 bits; 256 bits, because clients may expect 43 characters.
       token: randomOctets(32).toString('base64url'),
       offered: offeredChallengeTypes(identifier, this.#options.policy.identifiers.enabledChallenges),
       expiresAt: new Date(now.getTime() + lifetimeMs),
@@ -233,10 +233,10 @@ export class Ordering {
   }
 }
 
-/** An acceptable order, as the store takes it. */
+/** A checked order, in the form of the store. */
 type CheckedOrder = Pick<NewOrder, 'identifiers' | 'profile' | 'notBefore' | 'notAfter' | 'expiresAt' | 'replaces'>
 
-/** Counts what `make` made; an existing equal is returned without being counted. */
+/** Counts a new result of `make`; an existing equal one is not counted. */
 async function withinQuota<T extends { isNew: boolean }>(
   quotas: Quotas,
   accountId: string,

@@ -1,24 +1,24 @@
-/** Daily quotas of accounts (`quotas.*`): orders made and certificates issued on a day of UTC. */
+/** Daily quotas of accounts (`quotas.*`): orders created and certificates issued per UTC day. */
 
 import { Problem } from '../shared/protocol/problem.ts'
 import { renderTimestamp } from '../shared/protocol/timestamp.ts'
 import type { UsageKind, UsageStore } from '../store/usage-store.ts'
 
-/** Largest number of each kind for an account and day; 0 is no limit. */
+/** Limit of each kind for an account and day; 0 is none. */
 export type QuotaPolicy = Record<UsageKind, number>
 
 export interface Quotas {
   /**
-   * Runs `work` within the account's quota. The count is taken back when `work` throws or returns undefined.
-   * A failure to take it back does not change the outcome.
-   * @throws Problem rateLimited when the day is full
+   * Runs `work` within the account's quota. A throw or `undefined` refunds the count; a failed
+   * refund does not change the outcome.
+   * @throws Problem rateLimited when the day's quota is used up
    */
   within<T>(kind: UsageKind, accountId: string, work: () => Promise<T>): Promise<T>
 }
 
 export interface QuotaEvents {
   exceeded(kind: UsageKind, accountId: string): void
-  /** One too many stays counted until the day is over. */
+  /** The day then counts one too many. */
   refundFailed(kind: UsageKind, accountId: string, error: unknown): void
 }
 

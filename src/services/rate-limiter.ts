@@ -1,12 +1,12 @@
 /**
- * Rate limits of requests (docs/decisions/rate-limits.md): counted by client address, account and identifier.
+ * Rate limits by client address, account and identifier (docs/decisions/rate-limits.md).
  *
- * A request is counted for its address before it has proved anything, in this instance's memory (a few microseconds).
- * An account is charged after signature and nonce were checked. Identifiers are looked at when they are ordered and
- * charged at finalize, all or none, so that a stranger cannot use up their limit.
+ * The address is counted first, in this instance's memory (a few microseconds). The account is
+ * charged after signature and nonce. Identifiers are checked at new-order and charged, all or none,
+ * at finalize, so that a stranger cannot use them up.
  *
- * `memory` stops there. `database` charges the same keys again in the shared table, and the memory remembers its
- * refusals. When the database cannot be asked, the request fails with it (503).
+ * `database` charges the same keys again in a shared table, and the memory caches its refusals.
+ * Without the database such a request fails (503).
  */
 
 import {
@@ -39,17 +39,18 @@ export interface Counted {
   subject: string
 }
 
-/** One request and the limit of its address. */
+/** One request, counted for its address. */
 export interface Visit {
   /**
-   * @param mayBeExempt counts what is over the limit once more, apart and by the same limit: nothing has been proved yet
+   * @param mayBeExempt counts a request over the limit under a second key with the same limit
    * @throws Problem rateLimited when the address is over its limit
    */
   require(mayBeExempt?: boolean): void
   /**
-   * The request has proved itself: charges its address, and what else it is counted for. Once; a second call does nothing.
-   * @param exempt this request is not to be limited after all (a renewal, RFC 9773 §5), its address not even charged.
-   * @returns undefined when nothing has to be waited for. @throws Problem rateLimited
+   * Charges the address and `counted`, after the request was verified. A second call does nothing.
+   * @param exempt charges nothing, not even the address (a renewal, RFC 9773 §5)
+   * @returns undefined when there is nothing to await
+   * @throws Problem rateLimited
    */
   charge(counted?: readonly Counted[], exempt?: boolean): Promise<void> | undefined
 }
@@ -91,7 +92,7 @@ export class RateLimiter {
     this.#paces = pacesOf(settings)
   }
 
-  /** Takes effect with the next request; a limit that has changed counts anew. */
+  /** Takes effect with the next request; a changed limit starts from zero. */
   apply(settings: RateLimitSettings): void {
     this.#settings = settings
     this.#paces = pacesOf(settings)
@@ -102,14 +103,18 @@ export class RateLimiter {
     return this.#visit(this.#chargeOf({ category, subject: countedAddress(address) }))
   }
 
-  /** Charges nothing. @throws Problem rateLimited when one of them has nothing left, as far as this instance knows */
+  /** Charges nothing. @throws Problem rateLimited when this instance knows one to be used up */
   require(counted: readonly Counted[]): void {
     if (!this.#settings.enabled) return
     const now = nowMicros()
     for (const one of counted) this.#requireOne(this.#chargeOf(one), now)
   }
 
-  /** From any address, all or none. @returns undefined when nothing has to be awaited. @throws Problem rateLimited */
+  /**
+   * Charges all or none, from any address.
+   * @returns undefined when there is nothing to await
+   * @throws Problem rateLimited
+   */
   charge(counted: readonly Counted[]): Promise<void> | undefined {
     if (!this.#settings.enabled) return undefined
     const charges = counted.map((one) => this.#chargeOf(one))
@@ -128,7 +133,7 @@ export class RateLimiter {
   #visit(arrival: Charge): Visit {
     const isShared = this.#settings.backend === 'database'
     const wait = this.#take(arrival, nowMicros())
-    /** What an exempt request is given back. */
+    /** Refunded to an exempt request. */
     let taken = wait === undefined ? arrival : undefined
     let isCharged = false
     return {
@@ -153,7 +158,7 @@ export class RateLimiter {
     }
   }
 
-  /** The limit is part of the key: what is used up is measured in time, which another limit would misread. */
+  /** The limit is part of the key, because stored times are meaningless under another limit. */
   #chargeOf({ category, subject }: Counted): Charge {
     const { requests, windowSeconds } = this.#settings.limits[category]
     const pace = this.#paces[category]
@@ -195,7 +200,7 @@ export class RateLimiter {
     const exceeded = await this.#store.charge(charges)
     if (!exceeded) return
     const charge = charges.find(({ key }) => key === exceeded.key) as Charge
-    // Until then this instance refuses without asking the database.
+    // Until the wait is over this instance refuses without the database.
     const tat = nowMicros() + charge.pace.tolerance + exceeded.wait
     this.#table.update(charge.key, (known) => Math.max(known, tat))
     throw this.#refusal(charge, exceeded.wait)

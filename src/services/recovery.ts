@@ -1,7 +1,9 @@
 /**
- * Recovery of interrupted issuances (ARCHITECTURE.md, life of an issuance): intents whose instance is gone, and this
- * instance's own that were left because the backend was away. That may take days, so account, key and authorizations
- * are checked again. A signature made before is dropped: it is in the signer's audit chain, and no client has seen it.
+ * Recovery of interrupted issuances (ARCHITECTURE.md): intents of ended instances, and this
+ * instance's own after an outage of the backend.
+ *
+ * An outage may last days, so account, key and authorizations are checked again. An earlier
+ * signature is dropped: it is in the signer's audit chain, and no client has seen it.
  */
 
 import { parseTbsCertificate } from '../shared/pki/tbs-certificate.ts'
@@ -13,9 +15,9 @@ export interface RecoveryOptions {
   store: Pick<IssuanceStore, 'adopt' | 'fail'>
   complete(issuing: Issuing): Promise<IssuanceOutcome>
   instanceId: number
-  /** Age at which an intent of this instance counts as left behind: beyond any sign timeout. */
+  /** Age at which this instance recovers its own intent; above any sign timeout. */
   ownAfterSeconds: number
-  /** Age at which one of another instance does, though that instance lives. */
+  /** Age at which it recovers an intent of another, still living instance. */
   othersAfterSeconds?: number
 
   onRecovered(intent: RecoveredIntent, outcome: IssuanceOutcome | Lapse): void
@@ -23,7 +25,7 @@ export interface RecoveryOptions {
 
 export type RecoveredIntent = Pick<PendingIntent, 'certificateId' | 'accountId' | 'orderId'>
 
-/** What the order shows as its error (RFC 8555 §7.1.3). */
+/** The error of the order (RFC 8555 §7.1.3). */
 const PROBLEMS: Record<Lapse, ProblemDocument> = {
   expired: problemDocument('serverInternal', 'the order expired before its certificate could be issued'),
   'account not valid': problemDocument(
@@ -40,12 +42,13 @@ const PROBLEMS: Record<Lapse, ProblemDocument> = {
   ),
 }
 
-/** Intents of one round, signed at the same time; the next round takes the rest. */
+/** Intents signed concurrently in one round; the next round takes more. */
 const BATCH = 64
 
 /**
- * One round; one intent's fault does not keep the others from their turn.
- * @returns how many intents were taken up. @throws AggregateError when all have had their turn; the next rounds repeat
+ * One round. A failed intent does not stop the others, and is retried in the next round.
+ * @returns how many intents were adopted
+ * @throws AggregateError of all failures, after the last intent
  */
 export async function recoverIssuances(options: RecoveryOptions): Promise<number> {
   const { store, instanceId, ownAfterSeconds, othersAfterSeconds } = options

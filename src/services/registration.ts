@@ -18,9 +18,9 @@ export interface RegistrationPolicy {
   /** `tos.url`, when there are terms. */
   termsUrl: string | undefined
   termsRequired: boolean
-  /** `tos.version`; undefined where an agreement is good for ever. */
+  /** `tos.version`; undefined when an agreement never ends. */
   termsVersion: string | undefined
-  /** Where people find how to agree. */
+  /** A page that tells users how to agree. */
   termsInstructionsUrl: string | undefined
   allowContactUpdate: boolean
   allowDeactivation: boolean
@@ -31,9 +31,9 @@ export interface RegistrationRequest {
   contacts: readonly string[]
   termsAgreed: boolean
   onlyReturnExisting: boolean
-  /** The member as it came; undefined when there was none. */
+  /** The member as sent; undefined when absent. */
   externalAccountBinding: unknown
-  /** Of the request. */
+  /** The request's URL, which the binding must repeat. */
   url: string
 }
 
@@ -68,8 +68,8 @@ export class Registration {
   }
 
   /**
-   * @throws Problem accountDoesNotExist, userActionRequired, invalidContact, unsupportedContact, externalAccountRequired,
-   *   badPublicKey, unauthorized 401, and what is wrong with the external account binding
+   * @throws Problem accountDoesNotExist, userActionRequired, invalidContact, unsupportedContact,
+   *   externalAccountRequired, badPublicKey, unauthorized 401, those of `ExternalAccounts.prove`
    */
   async register(request: RegistrationRequest, now: Date): Promise<{ created: boolean; account: Account }> {
     const { store, cache, events } = this.#options
@@ -83,7 +83,7 @@ export class Registration {
     try {
       admitted = await this.#admit(request)
     } catch (refusal) {
-      // What is refused to a new account does not concern one that exists (RFC 8555 §7.3.1).
+      // Rules for new accounts do not apply to an existing one (RFC 8555 §7.3.1).
       const existing = refusal instanceof Problem && (await store.findByThumbprint(key.thumbprint))
       if (!existing) throw refusal
       return { created: false, account: await this.#renewAgreement(requireValid(existing), request) }
@@ -96,14 +96,15 @@ export class Registration {
   }
 
   /**
-   * Whether the account has agreed to the terms in force (RFC 8555 §7.3.3).
-   * @returns undefined when the cached account has. @throws Problem userActionRequired
+   * Requires agreement to the current terms (RFC 8555 §7.3.3).
+   * @returns undefined when the cached account has agreed
+   * @throws Problem userActionRequired
    */
   requireCurrentTerms(known: KnownAccount): Promise<void> | undefined {
     return this.#hasAgreed(known.account) ? undefined : this.#requireAgreement(known)
   }
 
-  /** As it is now; another thread may have changed it since it was cached. @throws StaleAccountError */
+  /** Reads the stored account, which may differ from the cached one. @throws StaleAccountError */
   async read({ requester }: KnownAccount): Promise<Account> {
     const account = await this.#options.store.find(requester.accountId)
     if (account?.status !== 'valid' || account.keyVersion !== requester.keyVersion) throw new StaleAccountError()
@@ -127,7 +128,10 @@ export class Registration {
     return account
   }
 
-  /** @returns the account with its new key, or the id of the account that has that key. @throws Problem badPublicKey */
+  /**
+   * @returns the account with its new key, or the id of the account that has that key
+   * @throws Problem badPublicKey
+   */
   async changeKey({ requester }: KnownAccount, key: AccountKey): Promise<Account | { taken: string }> {
     await this.#requireUnblocked(key)
     const { jwk, thumbprint } = key
@@ -138,14 +142,14 @@ export class Registration {
     return account
   }
 
-  /** An update found no row: the cached account was wrong, or another request was faster. */
+  /** No row means that the cached account was stale, or another request was faster. */
   #updated(account: Account | undefined): Account {
     if (!account) throw new StaleAccountError()
     this.#options.cache.forget(account.id)
     return account
   }
 
-  /** What a new account must bring. @throws Problem */
+  /** Checks a new account. @throws Problem */
   async #admit({ contacts, termsAgreed, externalAccountBinding, key, url }: RegistrationRequest): Promise<Admitted> {
     const { policy, externalAccounts, requireMailDomains } = this.#options
     requireTerms(termsAgreed, policy)
@@ -188,7 +192,7 @@ export class Registration {
     return agreed ?? account
   }
 
-  /** The cached account has not agreed; it may have done so through another thread since. */
+  /** The cached account has not agreed, but may have through another thread since. */
   async #requireAgreement({ account: { id } }: KnownAccount): Promise<void> {
     const { store, cache, policy } = this.#options
     const current = await store.find(id)
@@ -209,7 +213,7 @@ function termsProblem(reason: string, { termsUrl, termsInstructionsUrl }: Regist
   })
 }
 
-/** RFC 8555 §7.3.6: no request signed by the key of a deactivated account is accepted, not even one to find it. */
+/** RFC 8555 §7.3.6: every request with the key of a deactivated account is refused. */
 function requireValid(account: Account): Account {
   if (account.status !== 'valid')
     throw new Problem('unauthorized', `the account of this key is ${account.status}`, { status: 401 })

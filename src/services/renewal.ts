@@ -1,4 +1,4 @@
-/** Renewal information (RFC 9773): the window of a certificate, and which certificate an order may replace. */
+/** Renewal information (RFC 9773): renewal windows, and the certificate an order may replace. */
 
 import { isDueForRenewal, renewalRetryAfter, renewalWindow, type WindowPolicy } from '../domain/renewal-window.ts'
 import { parseCertificate } from '../shared/pki/certificate.ts'
@@ -9,7 +9,7 @@ import type { CertificateStore } from '../store/certificate-store.ts'
 import type { RenewableCertificate, RenewalStore } from '../store/renewal-store.ts'
 
 export interface RenewalPolicy extends WindowPolicy {
-  /** Of the header: a revocation has to be noticed long before the window would open. */
+  /** Cap of Retry-After, so that clients notice a revocation long before their window opens. */
   maxRetryAfterSeconds: number
 }
 
@@ -17,8 +17,8 @@ export interface Renewal {
   /** @throws Problem malformed, 404 for a certID that names no certificate of this server */
   info(certId: string, now: Date): Promise<RenewalInfo>
   /**
-   * The certificate an order may replace, as far as it can be told without the other orders that replace it. `isRenewal`: the limits of
-   * new orders do not count this one (docs/decisions/limits-of-replacements.md).
+   * The certificate that an order may replace, if no other order replaces it. With `isRenewal` the
+   * order is exempt from the limits of new orders (docs/decisions/limits-of-replacements.md).
    * @throws Problem malformed, unauthorized when it is another account's
    */
   requirePredecessor(
@@ -34,7 +34,7 @@ export function createRenewal(
   issuers: Pick<CertificateStore, 'findIssuerChain'>,
   policy: RenewalPolicy,
 ): Renewal {
-  /** By issuer fingerprint, for good: an issuer certificate never changes under it. */
+  /** By issuer fingerprint. Never invalidated, because a fingerprint means one certificate. */
   const keyIdentifiers = new Map<string, Buffer>()
 
   async function keyIdentifierOf(fingerprint: string): Promise<Buffer> {

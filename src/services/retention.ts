@@ -1,23 +1,23 @@
 /**
- * Retention (lock 712004) deletes old rows page by page: invalid orders, and ended authorizations with their challenges
- * once no open order can depend on them. Certificates, their orders and accounts are never deleted.
+ * Retention deletes old rows page by page: invalid orders, and ended authorizations on which no
+ * open order can depend. Certificates, their orders and accounts are never deleted.
  *
- * A first round takes a quarter of an hour for each ten million rows, and any instance continues where it stopped. It
- * pauses after each page for three times the page's duration: at most a quarter of one connection. Its lock is its own,
- * so that the rest of the clean-up does not wait for it.
+ * A first round takes 15 minutes for ten million rows; any instance continues an interrupted one.
+ * Pauses of three times a page's duration limit it to a quarter of a connection. It has a lock of
+ * its own (712004), so that other clean-up does not wait for it.
  */
 
 import type { RetentionPage, RetentionStore, RetentionWalk } from '../store/retention-store.ts'
 
 export interface RetentionPolicy {
-  /** Counted from the end of a row's own lifetime. */
+  /** From the end of a row's own lifetime. */
   invalidOrderAgeMs: number
   authorizationAgeMs: number
   invalidChallengeAgeMs: number
   orderLifetimeMs: number
-  /** The longest there is. */
+  /** The longest of all kinds of authorizations. */
   authorizationLifetimeMs: number
-  /** Between two rounds that came to their end. */
+  /** Between two complete rounds. */
   pauseSeconds: number
 }
 
@@ -32,13 +32,13 @@ export interface RetentionOptions {
 
 export type RetainedTable = 'orders' | 'authorizations'
 
-/** Clocks of instances differ; an order that was made by a slow one counts as open for this much longer. */
+/** Clocks of instances differ, so an order counts as open for this much longer. */
 const CLOCK_MARGIN_MS = 3_600_000
 const RESTS_FOR_A_PAGE = 3
-/** SIGTERM waits for a rest. */
+/** SIGTERM waits until a pause ends. */
 const MAX_REST_MS = 250
 
-/** One round over what is due. @returns how many rows were deleted */
+/** One round. @returns how many rows were deleted */
 export async function deleteOld(options: RetentionOptions): Promise<number> {
   const { store, policy, isStopping } = options
   let total = 0
@@ -53,7 +53,7 @@ export async function deleteOld(options: RetentionOptions): Promise<number> {
 
 type Walk = RetentionWalk & { table: RetainedTable; page(store: RetentionStore, now: Date): Promise<RetentionPage> }
 
-/** An invalid authorization is an invalid challenge, too: the lower of the two ages counts for it. */
+/** For an invalid authorization the lower of authorization age and invalid challenge age counts. */
 function walksOf(policy: RetentionPolicy): Walk[] {
   const { orderLifetimeMs, authorizationLifetimeMs, authorizationAgeMs, invalidChallengeAgeMs } = policy
   const orders: RetentionWalk = {
@@ -68,7 +68,7 @@ function walksOf(policy: RetentionPolicy): Walk[] {
   }
   const all: RetentionWalk = { ...invalid, name: 'retention of authorizations', ageMs: authorizationAgeMs }
 
-  /** An order may count on an authorization that was valid when the order was made. */
+  /** An open order may depend on an authorization that was valid when the order was created. */
   async function endedBefore(store: RetentionStore, { ageMs }: RetentionWalk, now: Date): Promise<Date> {
     const closed = await store.ordersClosedUntil(orderLifetimeMs, now)
     return new Date(Math.min(now.getTime() - ageMs, closed.getTime() - CLOCK_MARGIN_MS))

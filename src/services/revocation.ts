@@ -19,7 +19,9 @@ export interface RevocationEvents {
 }
 
 export interface RevocationService {
-  /** @throws Problem malformed (404 when it is none of ours), unauthorized, alreadyRevoked, badRevocationReason */
+  /**
+   * @throws Problem malformed (404 if unknown), unauthorized, alreadyRevoked, badRevocationReason
+   */
   revoke(der: Buffer, reason: number | undefined, revoker: Revoker): Promise<void>
 }
 
@@ -43,7 +45,7 @@ export function createRevocation(store: CertificateStore, events: RevocationEven
       if (!certificate?.der.equals(der))
         throw new Problem('malformed', 'this certificate was not issued here', { status: 404 })
       const names = [...tbs.dnsNames, ...tbs.ipAddresses]
-      // Authority first: whether a certificate is revoked already is told to those who may revoke it.
+      // Checked first, so that only authorized clients learn whether it is revoked already.
       if (!(await isAuthority(certificate, tbs.spki.der, names, revoker)))
         throw new Problem(
           'unauthorized',

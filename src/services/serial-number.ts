@@ -1,16 +1,17 @@
 /**
- * Serial numbers (RFC 5280 §4.1.2.2; Baseline Requirements: at least 64 random bits; docs/decisions/certificate-content.md).
+ * Serial numbers (RFC 5280 §4.1.2.2; docs/decisions/certificate-content.md). The Baseline
+ * Requirements want at least 64 random bits.
  *
- * `random`: 17 octets, of which 135 bits are random. `database`: 64 random bits followed by a 63-bit number that no
- * other certificate of this database has. Both are positive, without a leading zero octet, and unique once more by the
- * index of the certificates table.
+ * `random`: 17 octets, of which 135 bits are random. `database`: 64 random bits and a 63-bit number
+ * that is unique in this database. Both are positive, without a leading zero octet, and an index of
+ * the certificates table enforces uniqueness.
  */
 
 import { randomOctets } from '../shared/lib/random.ts'
 
 export type SerialNumberSource = () => Buffer | Promise<Buffer>
 
-/** First octet 0x01 to 0x7f: a leading zero would be dropped by DER, a high bit would need one more octet. */
+/** First octet 0x01 to 0x7f: DER would drop a leading zero and add an octet for a high bit. */
 function positive(serial: Buffer): Buffer {
   serial[0] = (serial[0] as number) & 0x7f || 0x40
   return serial
@@ -20,7 +21,7 @@ export function randomSerialNumbers(): SerialNumberSource {
   return () => positive(randomOctets(17))
 }
 
-/** Numbers for which one range is asked of the database. A range that is not used up at exit leaves a gap, nothing more. */
+/** Numbers in a range from the database. The unused rest at exit is only a gap. */
 const RANGE = 1024n
 
 /** @param nextRange the next value of a database sequence. */

@@ -1,9 +1,9 @@
 /**
- * Nonces of `nonce.store: database`: what one instance has issued, every other accepts, once.
+ * Nonces of `nonce.store: database`: each instance accepts, once, the nonces of every other.
  *
- * A nonce is one character that names the key epoch and a sealed block (protocol/nonce-seal.ts). The counter in it is the
- * thread's lane, 3 bytes, and a count of its own, 3 bytes; the count may wrap, because the time is part of what is
- * redeemed and no thread issues 2^24 nonces in a tenth of a second.
+ * A nonce is a character for the key epoch and a sealed block (`shared/protocol/nonce-seal.ts`).
+ * Its counter is the thread's lane, 3 bytes, and a count, 3 bytes. The count may wrap: the time is
+ * redeemed too, and no thread issues 2^24 nonces in a tenth of a second.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -13,7 +13,7 @@ import { createNonceSeal, NONCE_BATCH, type NonceSeal } from '../shared/protocol
 import { EPOCH_LEAD_SECONDS, type NonceEpoch, type NonceStore } from '../store/nonce-store.ts'
 
 export interface SharedNonces extends Nonces {
-  /** Takes over what the database knows about epochs now. */
+  /** Reads the current epochs from the database. */
   refresh(): Promise<void>
 }
 
@@ -25,12 +25,12 @@ const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 const markOf = (epochId: number) => ALPHABET.charAt(epochId % ALPHABET.length)
 const COUNT_LIMIT = 2 ** 24
 
-/** Epochs follow each other slowly, so that few are alive and one can be emptied long before its table's next turn. */
+/** Long, so that few epochs live, and each can be emptied before its table is used again. */
 const MIN_EPOCH_LIFE_SECONDS = 60
 
 /**
- * Time in which nonces are issued under one epoch. Not less than they live: then an epoch's last nonce has expired
- * before the epoch after the next begins.
+ * How long nonces are issued under one epoch. It is at least a nonce's lifetime, so that all
+ * expire before the epoch after the next begins.
  */
 export function epochLifeSeconds(expirySeconds: number): number {
   return Math.max(expirySeconds, MIN_EPOCH_LIFE_SECONDS) + EPOCH_LEAD_SECONDS
@@ -40,10 +40,10 @@ const KEY_BYTES = 32
 
 export const makeNonceKey = () => randomBytes(KEY_BYTES)
 
-/** A flood of nonces that nobody issued is no flood of statements; a client that repeats once waits this long at most. */
+/** Bounds the statements that invented nonces cause. A retrying client waits this long at most. */
 const LOOKS = { intervalMs: 50, mostWaiting: 1_024 }
 
-/** A restore may bring an epoch's number back with another key. */
+/** After a restore an epoch's number may have another key. */
 const isSame = (one: NonceEpoch, other: NonceEpoch) =>
   one.id === other.id && one.madeAtMs === other.madeAtMs && one.key.equals(other.key)
 
@@ -66,7 +66,7 @@ export async function openSharedNonces(store: NonceStore, expirySeconds: number)
     epochs = new Map(found)
   }
 
-  /** A crash of the database leaves no epoch; a front makes the next without waiting for the supervisor. */
+  /** A crash of the database leaves no epoch. A front creates the next without the supervisor. */
   async function renew(): Promise<void> {
     await refresh()
     if (epochs.size > 0) return
@@ -74,7 +74,7 @@ export async function openSharedNonces(store: NonceStore, expirySeconds: number)
     await refresh()
   }
 
-  /** The newest that has begun; the newest of all if the local clock has none begun. */
+  /** The newest epoch that has begun by the local clock, else the newest of all. */
   function issuing(nowMs: number): OpenEpoch | undefined {
     let newest: OpenEpoch | undefined
     let current: OpenEpoch | undefined
@@ -99,7 +99,7 @@ export async function openSharedNonces(store: NonceStore, expirySeconds: number)
     refresh,
     issue(nowMs) {
       const epoch = issuing(nowMs)
-      // No epoch yet: this nonce is refused, and the badNonce reply brings one that works.
+      // Without an epoch this nonce is refused, and the badNonce reply brings a valid one.
       if (!epoch) return markOf(0) + 'A'.repeat(22)
       if (batch.length === 0 || batchSeal !== epoch.seal || nowMs - batchMadeMs > epoch.seal.batchLifeMs)
         makeBatch(nowMs, epoch)

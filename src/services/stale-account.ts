@@ -1,8 +1,8 @@
-/** How a service says that the account it acted for is not the one that was cached. */
+/** The error of a service whose cached account is stale. */
 
 import { STALE_ACCOUNT, type StaleAccount } from '../store/account-store.ts'
 
-/** Caught by the ACME layer alone: it looks the account up again, checks the request again, and repeats it once. */
+/** The ACME layer catches it, reads the account and checks the request again, and retries once. */
 export class StaleAccountError extends Error {
   constructor() {
     super('the account or its key has changed')

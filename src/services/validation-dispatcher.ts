@@ -1,10 +1,10 @@
 /**
- * The dispatcher takes triggered challenges, has them validated by the worker pool, and records each attempt.
+ * The dispatcher sends triggered challenges to the worker pool and records each attempt.
  *
- * A challenge is known from its dispatch to its last attempt, and is validated once at a time. What a crash forgets is
- * adopted from the database, where it is `processing`.
- * Between instances the claim decides: an attempt begins under a fresh claim, or renews it first. The store takes no
- * record under a claim that was lost. A first attempt may begin before the claim (docs/decisions/first-attempt.md).
+ * A challenge is known from its dispatch to its last attempt, with one attempt at a time. After a
+ * crash, challenges that are `processing` are adopted from the database.
+ * An attempt begins under a fresh claim, or renews it first; the store rejects records under a lost
+ * claim. A first attempt may begin before the claim (docs/decisions/first-attempt.md).
  */
 
 import type { ValidationJob, ValidationVerdict } from '../../workers/job.ts'
@@ -19,31 +19,31 @@ import { ValidationQueue } from './validation-queue.ts'
 export interface DispatcherEvents {
   /** After each attempt that was recorded. */
   attempted(request: ValidationRequest, record: ValidationRecord): void
-  /** The authorization was decided otherwise or the claim lost while the attempt ran, or before it could begin. */
+  /** The authorization was decided elsewhere, or the claim lost, before or during the attempt. */
   superseded(request: ValidationRequest): void
-  /** No verdict, or it could not be recorded; it is tried again while the challenge is claimed. */
+  /** No verdict, or no record of it; it is retried while the challenge is claimed. */
   interrupted(request: ValidationRequest, error: unknown): void
-  /** For a front thread that has handed over: after each attempt, recorded or superseded. */
+  /** For each front that handed the challenge over, after each recorded or superseded attempt. */
   news(front: number, news: AttemptEnded): void
 }
 
-/** Numbers of the moment, for metrics. */
+/** Current numbers, for metrics. */
 export interface DispatcherLoad {
-  /** Waiting for whatever reason, or running. */
+  /** Waiting or running. */
   known: number
   running: number
-  /** `capacity`, `account`, `target`: the bound it waits for; `backoff`: its next attempt is not due. */
+  /** By the limit that blocks them; `backoff` counts those whose next attempt is not due. */
   waiting: Record<'capacity' | 'account' | 'target' | 'backoff', number>
-  /** How long the longest wait for a bound has lasted. */
+  /** Age of the longest wait for a limit. */
   oldestWaitMs: number
 }
 
 export interface DispatchLimits {
-  /** Attempts at the same time: overall, of one account, against one target. */
+  /** Concurrent attempts: in total, of one account, against one target. */
   total: number
   perAccount: number
   perTarget: number
-  /** Challenges known at the same time; an account may have a quarter of it. */
+  /** Challenges known at the same time; an account may have a quarter of them. */
   maxWaiting: number
 }
 
@@ -52,39 +52,38 @@ export interface DispatcherOptions {
   jobFor(request: ValidationRequest): ValidationJob
   store: Pick<ChallengeStore, 'recordAttempt' | 'renew'>
   policy: ValidationPolicy
-  /** Whose claims these are. */
   instanceId: number
-  /** Since when other instances can see that this one lives (`performance.now()`): an older claim may be gone. */
+  /** Since when other instances see this one as alive; an older claim may be lost. */
   presentSince(): number | undefined
   limits: DispatchLimits
-  /** How long a claim is fresh: well below what makes it stale for others. */
+  /** How long a claim is fresh; well below the age at which others take it over. */
   claimFreshMs: number
   events: DispatcherEvents
 }
 
-/** A fault on our side says nothing about the target: try again soon, then less often, without counting it as a try. */
+/** A fault of ours is retried soon, then less often, and does not count as a try. */
 const INTERRUPTED_DELAY_MS = 1_000
 const INTERRUPTED_MAX_DELAY_MS = 60_000
 
 const ACCOUNT_SHARE = 4
 
-/** Longer than a hand-over is on its way, with the statement before it. */
+/** Longer than a hand-over takes, with the statement before it. */
 const DECIDED_MS = 5_000
 
 /** A challenge from its dispatch to its last attempt. */
 interface Known {
-  /** Of authorization and type: unique among what is known. */
+  /** Authorization and type. */
   key: string
   request: ValidationRequest
   /** Front threads that have handed it over. */
   fronts: number[]
-  /** Milliseconds of `performance.now()`, as all of these. */
+  /** This and the next three: milliseconds of `performance.now()`. */
   claimedAt: number
   freshUntil: number
   queuedAt: number
   lastEndedAt: number
   interruptions: number
-  /** Milliseconds that its attempts took together. */
+  /** Milliseconds of all its attempts. */
   spentMs: number
   /** While it waits for its next attempt. */
   timer?: NodeJS.Timeout | undefined
@@ -95,7 +94,7 @@ export class ValidationDispatcher {
   readonly #queue: ValidationQueue<Known>
   readonly #challenges = new Map<string, Known>()
   readonly #perAccount = new Map<string, number>()
-  /** Authorizations of which an outcome was recorded lately. */
+  /** Authorizations with a recently recorded outcome. */
   readonly #decided = new RecentSet<string>(DECIDED_MS)
   #running = 0
   #draining = false
@@ -115,10 +114,10 @@ export class ValidationDispatcher {
   }
 
   /**
-   * A challenge that is known already is not taken twice; one that waits for its next attempt has it sooner (RFC 8555
-   * §8.2, retries that the client asks for).
-   * @param front the thread that wants to know how attempts end
-   * @returns false when too much waits: the caller leaves the claim to a later adoption.
+   * A known challenge is not added twice. One that waits for its next attempt gets it sooner, as
+   * the client asks for a retry (RFC 8555 §8.2).
+   * @param front the thread to notify of ended attempts
+   * @returns false when too many wait; the caller leaves the claim to a later adoption
    */
   dispatch(request: ValidationRequest, front?: number): boolean {
     if (this.#draining) return false
@@ -128,7 +127,7 @@ export class ValidationDispatcher {
       this.#hasten(known)
       return true
     }
-    // Triggered on another thread, and on its way while this one was tried and recorded.
+    // Another thread triggered it before this outcome was recorded.
     if (this.#decided.has(request.authorizationId)) {
       this.#options.events.superseded(request)
       if (front !== undefined) this.#options.events.news(front, { authorizationId: request.authorizationId })
@@ -152,7 +151,7 @@ export class ValidationDispatcher {
     return { known: this.#challenges.size, running: this.#running, waiting, oldestWaitMs: now - oldest }
   }
 
-  /** Takes nothing new, lets running attempts end, and gives up the waiting ones. Resolves when nothing runs. */
+  /** Rejects new challenges, drops waiting ones, and resolves when running attempts have ended. */
   async drain(timeoutMs: number): Promise<void> {
     this.#draining = true
     this.#queue.stop()
@@ -207,7 +206,7 @@ export class ValidationDispatcher {
     if (!this.#draining) known.timer = setTimeout(() => this.#enqueue(known), delayMs)
   }
 
-  /** RFC 8555 §8.2: soon after the client asks, but no sooner than the first retry would have been. */
+  /** RFC 8555 §8.2: soon after the client asks, but not before the first retry interval ends. */
   #hasten(known: Known): void {
     if (!known.timer || known.interruptions > 0) return
     clearTimeout(known.timer)
@@ -240,7 +239,7 @@ export class ValidationDispatcher {
       else this.#later(known, next)
     } catch (error) {
       this.#options.events.interrupted(known.request, error)
-      // Whatever kept us from ending it may have cost the claim.
+      // The fault may have lasted longer than the claim.
       known.freshUntil = 0
       this.#later(known, Math.min(INTERRUPTED_DELAY_MS * 2 ** known.interruptions++, INTERRUPTED_MAX_DELAY_MS))
     }
@@ -259,7 +258,7 @@ export class ValidationDispatcher {
     return renewed
   }
 
-  /** @param nextInMs until the next record of it is expected; the store counts from there as well */
+  /** @param nextInMs until the next record is expected; the store also counts from then */
   #refresh(known: Known, now: number, nextInMs = 0): void {
     known.claimedAt = now
     known.freshUntil = now + nextInMs + this.#options.claimFreshMs

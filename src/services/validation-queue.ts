@@ -1,4 +1,4 @@
-/** Validations that wait for their turn: whatever may run is started at once (docs/decisions/validation-queue.md). */
+/** Queue of validations; starts every one that may run (docs/decisions/validation-queue.md). */
 
 import { FairQueue, type FairQueueOptions, type WaitReason } from '../shared/lib/fair-queue.ts'
 
@@ -27,7 +27,7 @@ export class ValidationQueue<T> {
     return this.#fair.waitingFor()
   }
 
-  /** The item that waits longest is among them. */
+  /** Includes the item that has waited longest. */
   heads(): Iterable<T> {
     return this.#fair.heads()
   }

@@ -1,28 +1,28 @@
 /**
- * Who waits for the validation that this thread has handed over: the response to the challenge itself for a moment, so that it says
- * how the attempt has ended, and polls (RFC 8555 §7.5.1) for longer.
+ * Requests that wait for a validation of this thread: challenge responses briefly, and polls
+ * (RFC 8555 §7.5.1) for longer.
  *
- * Most validations take some dozen milliseconds, and a client that is told `pending` comes back after Retry-After, which is
- * seconds. So the poll of an authorization or a challenge is answered when the attempt is over, or a second later as things
- * stand. The supervisor says when it is over (`AttemptEnded`); a lost message costs the wait.
+ * Most validations take some dozen milliseconds, but Retry-After is seconds. So a poll is answered
+ * when the attempt has ended, or after a second with the current state. The supervisor reports the
+ * end (`AttemptEnded`); if that message is lost, the poll takes the full second.
  */
 
 import { LruMap } from '../shared/lib/lru.ts'
 import { startTimeLimit } from '../shared/lib/time-limit.ts'
 
-/** The attempt has been recorded, or nothing will be: the claim is somebody else's, or the authorization decided. */
+/** `void`: nothing will be recorded, because the claim was lost or the authorization decided. */
 export type AttemptEnd = 'recorded' | 'void'
 
 export interface ValidationWaits {
-  /** An attempt has been handed over. */
+  /** Called when an attempt is handed over. */
   began(authorizationId: string, accountId: string): void
   over(authorizationId: string, end: AttemptEnd): void
   /**
    * @param id of the authorization or one of its challenges
-   * @returns undefined when there is nothing to wait for; resolves to undefined when the attempt is still under way then
+   * @returns undefined if there is no attempt; resolves to undefined if it still runs at `maxMs`
    */
   untilOver(id: string, accountId: string, maxMs?: number): Promise<AttemptEnd | undefined> | undefined
-  /** Nobody waits any more. */
+  /** Ends all waits, now and later. */
   release(): void
 }
 
@@ -38,17 +38,17 @@ interface Attempt {
   waits: Set<(end?: AttemptEnd) => void>
 }
 
-/** Longer than a validation takes where all is well, and shorter than what a client could take for a server that hangs. */
+/** Longer than a usual validation, and short enough for a client not to give up. */
 const LONGEST_WAIT_MS = 1_000
-/** Of an attempt without news for so long there will be none: the hand-over got lost, or another instance has taken over. */
+/** After this silence the attempt is given up: it was lost, or another instance has taken over. */
 const SILENT_MS = 60_000
-/** Of attempts that are remembered, and of requests that wait. */
+/** Limit of remembered attempts, and of waiting requests. */
 const CAPACITY = 4_096
 
-/** An id without its last digit, by which the challenges of an authorization differ from it. */
+/** Ids of an authorization and its challenges differ only in the last digit. */
 const keyOf = (id: string) => id.slice(0, -1)
 
-/** @param events a request that waits is not work under way */
+/** @param events exclude waiting requests from the work under way */
 export function createValidationWaits(events: WaitEvents): ValidationWaits {
   const attempts = new LruMap<string, Attempt>(CAPACITY)
   const waits = new Set<(end?: AttemptEnd) => void>()
@@ -59,7 +59,7 @@ export function createValidationWaits(events: WaitEvents): ValidationWaits {
   return {
     began(authorizationId, accountId) {
       const key = keyOf(authorizationId)
-      // Handed over again while it runs: the same end is awaited.
+      // A repeated hand-over waits for the same end.
       const known = attempts.get(key)
       if (!known || isSilent(known)) attempts.set(key, { accountId, since: performance.now(), waits: new Set() })
     },

@@ -1,9 +1,9 @@
 /**
- * Triggering challenges (RFC 8555 §7.5.1): the claim in the database, then the hand-over to the dispatcher.
+ * Triggers challenges (RFC 8555 §7.5.1): claim in the database, then hand-over to the dispatcher.
  *
- * An authorization that this thread has just made, and nobody has changed since, is handed over first. Most attempts
- * are recorded within `AT_ONCE_MS` and need no claim. The others are claimed before the response, so that a challenge
- * that a client was told to be processing is `processing` in the database.
+ * A new, unchanged authorization of this thread is handed over first. Most such attempts are
+ * recorded within `AT_ONCE_MS` and need no claim. The others are claimed before the response, so
+ * that `processing` in the response is also true in the database.
  */
 
 import type { Authorization, ChallengeAttempt } from '../domain/records.ts'
@@ -23,7 +23,7 @@ import { NOBODY } from '../store/challenge-store.ts'
 import { unlessStale } from './stale-account.ts'
 import type { AttemptEnd, ValidationWaits } from './validation-waits.ts'
 
-/** What the dispatcher needs to validate a challenge, claimed by this instance or not yet. Plain data. */
+/** A challenge as the dispatcher validates it, claimed by this instance or not yet. Plain data. */
 export interface ValidationRequest {
   authorizationId: string
   accountId: string
@@ -32,25 +32,25 @@ export interface ValidationRequest {
   identifier: Identifier
   wildcard: boolean
   token: string
-  /** Of the account key at the time of the trigger. */
+  /** The account key's at the time of the trigger. */
   thumbprint: string
-  /** Of the keys it had before, oldest first. */
+  /** Those of former account keys, oldest first. */
   formerThumbprints: readonly string[]
   /** Failed tries so far. */
   tries: number
   requestId: string
-  /** The claim is older than the request, and what it was made for may be over. */
+  /** The claim is older than the request, so the attempt may have ended. */
   isRepeat?: boolean
-  /** Handed over without a claim: the first attempt is recorded unless another instance or key has the claim. */
+  /** No claim yet: the record fails if another instance or key has the claim. */
   isUnclaimed?: boolean
 }
 
 type AttemptFacts = 'thumbprint' | 'formerThumbprints' | 'tries' | 'requestId' | 'isRepeat' | 'isUnclaimed'
 
-/** What a front thread is told when an attempt that it has handed over has ended. Plain data. */
+/** Tells a front thread that an attempt it handed over has ended. Plain data. */
 export interface AttemptEnded {
   authorizationId: string
-  /** Absent when there was nothing to record any more. */
+  /** Absent when the attempt was superseded. */
   recorded?: RecordedAttempt
 }
 
@@ -59,27 +59,27 @@ export interface RecordedAttempt {
   attempt: ChallengeAttempt
   /** Null while another attempt will follow. */
   outcome: 'valid' | 'invalid' | null
-  /** The authorization may expire sooner than it said before. */
+  /** The attempt may have shortened the authorization's lifetime. */
   isBounded: boolean
 }
 
-/** Hands over without waiting and without throwing: what gets lost and is claimed is adopted by the challenge worker. */
+/** Never waits or throws; the challenge worker adopts a claimed challenge that gets lost. */
 export type DispatchValidation = (request: ValidationRequest) => void
 
 export interface ChallengeTriggerOptions {
   store: AuthorizationStore
   instanceId: number
-  /** `auto_validate`: of the others the challenge worker takes care, here or in another instance. */
+  /** `auto_validate`; the challenge worker of some instance validates the other types. */
   isValidatedHere(type: ChallengeType): boolean
   dispatch: DispatchValidation
-  /** An authorization as this thread remembers it; undefined where it does not. */
+  /** The authorization from this thread's cache. */
   recall(requester: Requester, authorizationId: string): Authorization | undefined
   /** Updates the cached authorization with this result. */
   remember(authorizationId: string, recorded: RecordedAttempt): void
   waits: ValidationWaits
 }
 
-/** A client may answer a challenge from the thread that waits for this response, so it must be short beside a time-out. */
+/** Short, because a client may serve the challenge only after this response. */
 const AT_ONCE_MS = 100
 
 interface Challenge {
@@ -87,7 +87,7 @@ interface Challenge {
   type: ChallengeType
 }
 
-/** What a request to trigger says of its sender. */
+/** The sender of a trigger request. */
 interface TriggeredBy {
   requester: Requester
   thumbprint: string
@@ -96,7 +96,7 @@ interface TriggeredBy {
 
 export class ChallengeTriggers {
   readonly #options: ChallengeTriggerOptions
-  /** Equal requests at once would only queue for the same row. */
+  /** Concurrent equal requests would only queue for the same row. */
   readonly #runs = sharedRuns<Challenge>()
 
   constructor(options: ChallengeTriggerOptions) {
@@ -112,14 +112,14 @@ export class ChallengeTriggers {
     return found
   }
 
-  /** Starts validation; a repeat returns the challenge as it is and asks for the next attempt (RFC 8555 §8.2). */
+  /** Starts validation; a repeat asks for the next attempt (RFC 8555 §8.2). */
   trigger(requester: Requester, challengeId: string, thumbprint: string, requestId: string): Promise<Challenge> {
     return this.#runs(`${challengeId} ${requester.accountId} ${requester.keyVersion}`, () =>
       this.#trigger(challengeId, { requester, thumbprint, requestId }),
     )
   }
 
-  /** Attempts that were handed over have ended. */
+  /** Called when attempts that were handed over have ended. */
   ended(attempts: readonly AttemptEnded[]): void {
     const { remember, waits } = this.#options
     for (const { authorizationId, recorded } of attempts) {
@@ -131,19 +131,19 @@ export class ChallengeTriggers {
   async #trigger(challengeId: string, by: TriggeredBy): Promise<Challenge> {
     const { isValidatedHere } = this.#options
     const { authorizationId, key } = locate(challengeId)
-    // A key that is a number is a module's own method, which is always validated in this instance.
+    // A number is a module's own method, which is always validated in this instance.
     const isHere = typeof key === 'number' || isValidatedHere(key)
     const first = isHere ? this.#untouched(by.requester, authorizationId, key) : undefined
     if (first && (await this.#attemptAtOnce(first, by)) === 'recorded') {
       const found = await this.find(by.requester, challengeId)
       const { authorization, type } = found
-      // The record may be that of another type, which will be tried again, while this one is under way.
+      // The record may be of another type, which will be retried while this attempt runs.
       if (authorization.status !== 'pending' || authorization.attempts[type]) return found
     }
     return (await this.#claim(authorizationId, key, isHere, by)) ?? this.find(by.requester, challengeId)
   }
 
-  /** @returns undefined when it does not exist or is another account's; the plain look-up tells which */
+  /** @returns undefined when it does not exist or is another account's; `find` tells which */
   async #claim(
     authorizationId: string,
     key: BuiltInType | OfferedPlace,
@@ -157,8 +157,7 @@ export class ChallengeTriggers {
     const { authorization, type } = offered(triggered.authorization, key)
     const attempt = authorization.attempts[type]
     const isOpen = triggered.mine && authorization.status === 'pending' && attempt?.status === 'processing'
-    // Also on a repeat, which asks for a retry (RFC 8555 §8.2), and after a first attempt that was given up.
-    // The dispatcher does not take a challenge twice.
+    // A repeat too, as it asks for a retry (RFC 8555 §8.2). The dispatcher ignores duplicates.
     if (isHere && isOpen) {
       const { tries, thumbprint = current } = attempt
       const { formerThumbprints, moved } = triggered
@@ -167,7 +166,7 @@ export class ChallengeTriggers {
     return { authorization, type }
   }
 
-  /** What an attempt needs of an authorization of which nothing has been tried. */
+  /** The challenge, if it is cached and no challenge of its authorization was tried. */
   #untouched(requester: Requester, authorizationId: string, key: BuiltInType | OfferedPlace): Challenge | undefined {
     const authorization = this.#options.recall(requester, authorizationId)
     if (authorization?.status !== 'pending' || Object.keys(authorization.attempts).length > 0) return undefined
@@ -176,7 +175,7 @@ export class ChallengeTriggers {
     return type === undefined || type === 'dns-persist-01' ? undefined : { authorization, type }
   }
 
-  /** @returns undefined while the attempt is under way */
+  /** @returns undefined when the attempt is still running */
   async #attemptAtOnce({ authorization, type }: Challenge, by: TriggeredBy): Promise<AttemptEnd | undefined> {
     const { thumbprint, requestId } = by
     this.#handOver(authorization, type, { thumbprint, formerThumbprints: [], tries: 0, requestId, isUnclaimed: true })
