@@ -1,9 +1,9 @@
 /**
  * Creates the certificates of the development CA (dev-ca.ts).
  *
- * The profiles follow RFC 5280 §4.2.1 and pass `openssl verify -x509_strict`: critical
- * BasicConstraints and KeyUsage, both key identifiers, path length 0 below the root, and no name
- * constraints.
+ * The profiles follow RFC 5280 §4.2.1 and pass `openssl verify -x509_strict`. BasicConstraints and
+ * KeyUsage are critical, both key identifiers are present, and the path length below the root is 0.
+ * There are no name constraints.
  */
 
 import 'reflect-metadata'

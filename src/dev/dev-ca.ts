@@ -12,8 +12,8 @@ import path from 'node:path'
 import type { DevCaFiles } from './dev-ca-certificates.ts'
 
 /**
- * Creates the missing files in `folder` and keeps existing ones: a restart keeps the CA, and an
- * interrupted start is completed.
+ * Creates the missing files in `folder` and keeps existing ones. So a restart keeps the CA, and
+ * completes an interrupted start.
  *
  * @returns `isNew` when the root was created now
  * @throws Error when both the intermediate and the root key for it are missing

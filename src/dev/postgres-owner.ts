@@ -1,11 +1,10 @@
 /**
- * Records which of our processes owns an embedded server, and stops the server when that process
- * dies.
+ * Records the owning process of an embedded server, and stops the server when that process dies.
  *
- * The server has a session of its own, so that Ctrl-C does not end it before the service drains. A
- * killed service would leave it running. So each server has a guard: a shell that reads a pipe from
- * the service and stops the server when the pipe closes. If the guard is killed too, the next start
- * takes the server over.
+ * The server has a separate session, so that Ctrl-C does not end it before the service drains. A
+ * killed service would leave it running, so each server has a guard. The guard is a shell that
+ * reads a pipe from the service and stops the server when the pipe closes. If the guard is killed
+ * too, the next start takes the server over.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'

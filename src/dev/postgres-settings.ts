@@ -25,9 +25,9 @@ export const EMBEDDED_SETTINGS: PostgresSettings = {
   wal_level: 'minimal',
   max_wal_senders: 0,
   max_logical_replication_workers: 0,
-  // Checkpoints come every 5 minutes, or after 0.5 GB of log (1 GB / 1.9), above about 300
-  // certificates/s. At 600/s that is every 2 to 3.5 minutes. Full pages in the log are the price of
-  // a recovery within seconds (START_TIMEOUT_MS in postgres.ts).
+  // Checkpoints come every 5 minutes, or after 0.5 GB of log (1 GB / 1.9), reached above 300
+  // certificates/s. Full pages in the log keep recovery within seconds (START_TIMEOUT_MS in
+  // postgres.ts).
   max_wal_size: '1GB',
   checkpoint_timeout: '5min',
 

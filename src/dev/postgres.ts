@@ -206,15 +206,14 @@ function spawnServer(
     hba_file: hbaFile,
     ident_file: identFile,
   }
-  // After a crash the pid file may name another program of this user, and PostgreSQL would not
-  // start. This variable (meant for pg_ctl) skips that pid, which is no server of this cluster. The
-  // check for surviving backends still runs.
+  // After a crash the pid file may name another program's process, and PostgreSQL would refuse to
+  // start. This pg_ctl variable skips that one pid; the check for surviving backends still runs.
   const stalePid = readPidFile(place)[0] ?? ''
   const output = openSync(logFile, 'a')
   const server = spawn(binaries.postgres, ['-D', place.cluster, ...renderSettings({ ...own, ...settings })], {
     ...place.account.runAs,
     cwd: '/',
-    // A session of its own keeps Ctrl-C from the server, which the service stops after it has
+    // A separate session keeps Ctrl-C from the server, which the service stops after it has
     // drained.
     detached: true,
     stdio: ['ignore', output, output],

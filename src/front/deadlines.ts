@@ -14,7 +14,7 @@ export interface Deadlines {
 
 /** One shared timer: a timer for each request costs more than all other work here. */
 const LOOK_MS = 250
-/** A poll waits up to a second on purpose, so it must not time out where the limit is a second. */
+/** A poll waits up to a second on purpose, so it must pass a limit of one second. */
 const GRACE_MS = 500
 const RETRY_AFTER_SECONDS = 5
 

@@ -60,7 +60,7 @@ export async function startSignerProcess(config: Config, log: Logger): Promise<S
   let stopping = false
 
   async function start(): Promise<void> {
-    // A session of its own keeps Ctrl-C from the signer, which must outlive the service's last
+    // A separate session keeps Ctrl-C from the signer, which must outlive the service's last
     // signature. The signer ends when this process dies, because its standard input closes.
     child = spawn(process.execPath, [PROGRAM, 'serve', '-c', configFile, '--with-parent'], {
       detached: true,

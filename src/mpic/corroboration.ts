@@ -3,7 +3,7 @@
  *
  * The perspectives are asked at the same time, after this service has said yes. Control and CAA are
  * separate questions, each with its own quorum. After the quorum decides, the rest get a grace
- * period: evidence then names every result, and a hanging perspective costs little time. A
+ * period. Evidence then names every result, and a hanging perspective costs little time. A
  * perspective without an answer does not corroborate. Answers are used once and never cached.
  */
 

@@ -9,8 +9,8 @@ const VALIDATION_BUCKETS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30,
 const RETENTION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 
 /**
- * Names every metric in this one place. An alerting counter with labels starts at 0 for each known
- * label (`beginAtZero`). Prometheus sees no increase in a series that begins with its first event.
+ * Names every metric in this one place. Alerting counters with labels start at 0 (`beginAtZero`),
+ * because Prometheus sees no increase in a series that begins with its first event.
  */
 export function createMetrics() {
   const registry = new Registry()

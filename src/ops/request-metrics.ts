@@ -2,7 +2,7 @@
  * Counts and durations of requests: the two metrics that every request updates.
  *
  * They are plain numbers and become labels only at a scrape. The metrics library builds a label key
- * for each observation, which costs 4 µs per request; this costs a fraction of 1 µs.
+ * per observation. That costs 4 µs per request; this costs a fraction of 1 µs.
  */
 
 /** Seconds, from a nonce to a finalize that waits for the signer. */

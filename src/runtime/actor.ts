@@ -2,7 +2,7 @@
  * Actors: a state with a bounded mailbox, reached only by typed messages.
  *
  * A message table names each kind with its message and its reply. `tell` expects no reply; `ask`
- * waits for one until its deadline. Both refuse at once when the mailbox is full, so overload is an
+ * waits for one until its deadline. Both refuse at once when the mailbox is full. So overload is an
  * error at the sender and costs no memory here. A handler's error rejects its `ask`. On a `tell` it
  * restarts the actor with a fresh state, until the restart policy gives up.
  */

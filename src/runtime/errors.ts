@@ -16,8 +16,8 @@ export class ActorError extends Error {
 }
 
 /**
- * An error from another thread. `name` is the original's name. `properties` are its plain members
- * (`type`, `status`, `code`, …).
+ * An error from another thread, with its original `name`. `properties` are the error's plain
+ * members (`type`, `status`, `code`, …).
  */
 export class RemoteError extends Error {
   readonly properties: Readonly<Record<string, Primitive>>
