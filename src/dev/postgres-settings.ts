@@ -13,7 +13,7 @@ export const EMBEDDED_SETTINGS: PostgresSettings = {
   synchronous_commit: 'on',
   full_page_writes: 'on',
 
-  // Covers one service with two pools (50 by default), its listener, a migration, psql and some
+  // Covers one service (50 connections by default), its listener, a migration, psql and some
   // reserve.
   max_connections: 100,
 

@@ -66,10 +66,7 @@ export function crlPolicy(config: Config): CrlPolicy {
   }
 }
 
-/**
- * Equals the interval of regular rebuilds. A list rebuilt after a revocation reaches caches within
- * it.
- */
+/** Equals the rebuild interval, so a list that a revocation causes reaches caches within it. */
 export function crlMaxAgeSeconds({ crl }: Config): number {
   return crl.rebuild_interval_seconds
 }

@@ -23,10 +23,7 @@ interface MethodSettings {
   timeout_seconds: number
 }
 
-/**
- * The common settings of every method, by type. A module that replaces a built-in method brings its
- * own.
- */
+/** The common settings by method type. A module that replaces a built-in method brings its own. */
 function methodSettings({ challenges }: Config, { modules }: ExtensionThreadData): Map<ChallengeType, MethodSettings> {
   const builtIn = {
     'http-01': challenges.http01,

@@ -19,10 +19,7 @@ export interface ChallengeMethods {
 }
 
 const PREFIX = 'ext:'
-/**
- * Loading should only read and compile files: a module that uses the network ties every start to
- * it.
- */
+/** Loading should only read and compile files, so that no start depends on the network. */
 const LOAD_TIMEOUT_MS = 10_000
 
 /**
@@ -40,8 +37,7 @@ export async function loadChallengeMethods({ challenges }: Config): Promise<Chal
   const enabled = challenges.enabled.map((entry): EnabledMethod => {
     if (isChallengeType(entry)) return entry
     const { type, wildcard, ip } = described[references.indexOf(entry)] as (typeof described)[number]
-    // A module may replace a built-in method. The table of methods then says what it is offered
-    // for.
+    // A module may replace a built-in method; the method's table entry then says where it applies.
     return isChallengeType(type) ? type : { type: type as ExtensionType, forWildcard: wildcard, forIp: ip }
   })
   requireDistinct(enabled)

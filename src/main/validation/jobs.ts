@@ -73,8 +73,7 @@ export function createJobFactory(
 
   return (request) => {
     const { type } = request
-    // A module may replace a built-in method. An unknown type belonged to a module that is now
-    // removed.
+    // A module may replace a built-in method. An unknown type belonged to a removed module.
     const job = isChallengeType(type) && !moduleTypes.has(type) ? jobs[type] : extensionJob
     const caa = request.identifier.type === 'dns' ? caaJob?.(request.accountId, [caaSubject(request)]) : undefined
     return { ...job(request), ...(caa && { caa }) }
