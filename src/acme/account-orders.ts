@@ -1,4 +1,4 @@
-/** POST account orders: the list of an account's orders (RFC 8555 §7.1.2.1; docs/decisions/orders-list.md). */
+/** POST account orders: an account's orders (RFC 8555 §7.1.2.1; docs/decisions/orders-list.md). */
 
 import { isUuid } from '../shared/lib/uuid.ts'
 import { Problem } from '../shared/protocol/problem.ts'

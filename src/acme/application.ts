@@ -1,4 +1,4 @@
-/** The ACME interface as one function from request to reply: directory, nonces, endpoints, and problems for all the rest. */
+/** The ACME interface as one function from request to reply. */
 
 import { FixedHeaders, type Header } from '../http/header.ts'
 import type { HttpReply, HttpRequest } from '../http/message.ts'
@@ -13,7 +13,7 @@ import { ENDPOINTS, type SignedResource } from './routes.ts'
 
 export interface AcmeExchange extends Concerned {
   requestId: string
-  /** Of the client, behind trusted proxies. */
+  /** The client's address, read behind trusted proxies. */
   address: string
   now: Date
   scheme: Scheme
@@ -22,11 +22,11 @@ export interface AcmeExchange extends Concerned {
 type Scheme = 'http' | 'https'
 
 export interface AcmeApplication {
-  /** Undefined: the path is none of ACME's. */
+  /** @returns undefined when the path is not an ACME path */
   match(path: string): ResourceMatch | undefined
-  /** Rejects only with faults of the server, which the caller turns into a problem and a log line. */
+  /** Rejects only with server faults. The caller turns them into a problem and a log line. */
   handle(http: HttpRequest, match: ResourceMatch, exchange: AcmeExchange): HttpReply | Promise<HttpReply>
-  /** A problem with the headers an ACME client needs to go on, a nonce above all. */
+  /** Renders a problem with the headers an ACME client needs to continue, above all a nonce. */
   problem(problem: Problem, exchange: AcmeExchange): HttpReply
   notFound(exchange: AcmeExchange): HttpReply
 }
@@ -40,7 +40,7 @@ function methodsOf(resource: ResourceName): readonly string[] {
   return resource === 'directory' || resource === 'newNonce' ? PLAIN_METHODS : SIGNED_METHODS
 }
 
-/** @param security headers of every response, by how the client came */
+/** @param security headers of every response, by the scheme of the client's connection */
 export function createAcmeApplication(
   context: AcmeContext,
   security: Record<Scheme, readonly Header[]>,
@@ -125,12 +125,15 @@ export function createAcmeApplication(
   }
 }
 
-/** Clients in browsers (RFC 8555 §6.1; docs/decisions/cors.md). */
+/** Lets ACME clients run in browsers (RFC 8555 §6.1; docs/decisions/cors.md). */
 const ANY_ORIGIN: readonly Header[] = [
   ['Access-Control-Allow-Origin', '*'],
   ['Access-Control-Expose-Headers', 'Replay-Nonce, Location, Link, Retry-After'],
 ]
-/** Browsers do not send `application/jose+json` unasked (Fetch, CORS-safelisted request-header). They keep the answer for a day at most. */
+/**
+ * Browsers ask before they send `application/jose+json` (Fetch, CORS-safelisted request-header).
+ * They cache the answer for a day at most.
+ */
 const PREFLIGHT: readonly Header[] = [
   ['Access-Control-Allow-Headers', 'Content-Type'],
   ['Access-Control-Max-Age', '86400'],

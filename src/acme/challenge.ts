@@ -1,4 +1,7 @@
-/** POST challenge: `{}` starts validation, an empty payload polls (RFC 8555 §7.5.1; docs/decisions/challenge-response.md). */
+/**
+ * POST challenge: `{}` starts validation, an empty payload polls (RFC 8555 §7.5.1;
+ * docs/decisions/challenge-response.md).
+ */
 
 import { z } from 'zod/v4'
 import { acmeEndpoint } from './endpoint.ts'

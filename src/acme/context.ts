@@ -1,4 +1,4 @@
-/** What the ACME endpoints are given: settings as finished values, and the services that do the work. */
+/** The input of every ACME endpoint: resolved settings and the services that do the work. */
 
 import type { AbuseBudget } from '../overload/abuse-budget.ts'
 import type { AccountCache } from '../services/account-cache.ts'
@@ -41,10 +41,10 @@ export interface DirectoryMeta {
   accountHashPrefix?: string
 }
 
-/** What a dns-persist-01 challenge says of this service. */
+/** What a dns-persist-01 challenge shows about this service. */
 export interface DnsPersistSettings {
   issuerDomainNames: readonly string[]
-  /** With 02 its names stand beside those of 01. */
+  /** Draft 02 adds its member names to those of draft 01. */
   draft: '01' | '02'
 }
 

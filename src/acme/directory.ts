@@ -3,7 +3,7 @@
 import type { AcmeContext } from './context.ts'
 import { acmeEndpoint } from './endpoint.ts'
 
-/** Signed, it is the same document: §6.3 asks for POST-as-GET beside GET. */
+/** A signed request gets the same document: RFC 8555 §6.3 requires POST-as-GET beside GET. */
 export const directory = acmeEndpoint({
   resource: 'directory',
   signedBy: 'kid',
@@ -13,7 +13,7 @@ export const directory = acmeEndpoint({
   },
 })
 
-/** The text; nothing in it changes while the process lives. */
+/** Renders the directory. The text stays the same for the life of the process. */
 export function renderDirectory({ urls, settings }: Pick<AcmeContext, 'urls' | 'settings'>): string {
   const { directoryMeta: meta } = settings
   return JSON.stringify({

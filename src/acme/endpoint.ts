@@ -1,10 +1,10 @@
 /**
- * The gate in front of every ACME resource (RFC 8555 §6), and the shape of the resources behind it.
+ * The gate in front of every ACME resource (RFC 8555 §6), and the types of those resources.
  *
- * Order of the checks, cheap ones first and nothing that tells about state before the signature:
- * method and media type, JWS form, algorithm, url, nonce form, the rate limit of the client's address, key (looked up or
- * parsed), signature, and then the nonce itself: what its signer has sent is never accepted again, also when it is refused
- * (RFC 8555 §6.5). Behind it account status, payload, maintenance, terms of service.
+ * Cheap checks run first, and no reply reveals state before the signature is verified. Order:
+ * method and media type, JWS form, algorithm, url, nonce form, rate limit of the address, key,
+ * signature, nonce. A refused request also spends its nonce (RFC 8555 §6.5). Account status,
+ * payload, maintenance and terms of service follow.
  */
 
 import { ZodError, type z } from 'zod/v4'
@@ -21,7 +21,7 @@ import { Problem } from '../shared/protocol/problem.ts'
 import type { ResourceMatch, ResourceName } from '../shared/protocol/urls.ts'
 import type { AcmeContext } from './context.ts'
 
-/** What a resource answers; headers common to all of them are added by `reply.ts`. */
+/** The answer of a resource; `reply.ts` adds the headers common to all resources. */
 export interface AcmeReply {
   status: number
   /** JSON unless `contentType` says otherwise. */
@@ -31,35 +31,35 @@ export interface AcmeReply {
   retryAfterSeconds?: number | undefined
   /** Values of further Link headers. */
   links?: readonly string[] | undefined
-  /** What the request has made, where its path does not name it. */
+  /** Names what the request created when the path does not name it. */
   made?: Concerned
 }
 
 /** A request that passed the gate. */
 export interface AcmeRequest<P, S extends SignedBy> {
   signer: Signer<S>
-  /** The UUID in the path; empty for a resource that has none. */
+  /** The UUID in the path; empty when the resource has none. */
   id: string
-  /** Number behind the UUID of a certificate; 0 when there is none. */
+  /** The number after the UUID of a certificate; 0 when absent. */
   chain: number
   /** As sent; empty when absent. */
   query: string
   accept: string | undefined
   /** Undefined for a POST-as-GET. */
   payload: P
-  /** Outer JWS, for key change, whose payload is a JWS of its own. */
+  /** The outer JWS; key-change needs it because its payload is another JWS. */
   jws: FlattenedJws
-  /** The request's rate limits; undefined for a resource that has none. */
+  /** Charges the request's rate limits; undefined when the resource has none. */
   visit: Visit | undefined
   requestId: string
-  /** Of the client, behind trusted proxies. */
+  /** The client's address, read behind trusted proxies. */
   address: string
   now: Date
-  /** The client has gone away. */
+  /** True when the client has closed the connection. */
   isGone(): boolean
 }
 
-/** `either` is revocation: an account's key, or the key of the certificate. */
+/** `either` is for revocation, signed by an account's key or by the certificate's key. */
 export type SignedBy = 'jwk' | 'kid' | 'either'
 
 export type Signer<S extends SignedBy> = S extends 'kid'
@@ -68,14 +68,16 @@ export type Signer<S extends SignedBy> = S extends 'kid'
     ? AccountKey
     : KnownAccount | AccountKey
 
-/** `none` only fetches; a schema needs a payload; with `orFetch` an empty payload fetches. */
+/**
+ * `none` accepts only a fetch. A schema requires a payload, unless `orFetch` allows an empty one.
+ */
 export type PayloadKind<P> = 'none' | { schema: z.ZodType<P>; orFetch?: boolean }
 
 export interface AcmeEndpoint<P = unknown, S extends SignedBy = SignedBy> {
   resource: ResourceName
   signedBy: S
   payload: PayloadKind<P>
-  /** Requests are counted for their client's address; the handler charges the rest. */
+  /** Counts the request for the client's address. The handler charges the other limits. */
   limit?: AddressCategory
   /** Only requests that bring their key are counted: a stranger chooses it, and needs no account. */
   limitsOnlyJwk?: true
@@ -88,7 +90,7 @@ export interface AcmeEndpoint<P = unknown, S extends SignedBy = SignedBy> {
   handle(request: AcmeRequest<P, S>, context: AcmeContext): Promise<AcmeReply>
 }
 
-/** Keeps the types of one endpoint together; the table in `routes.ts` then holds them as one kind. */
+/** Checks the types of one endpoint, then erases them for the table in `routes.ts`. */
 export function acmeEndpoint<P, S extends SignedBy>(endpoint: AcmeEndpoint<P, S>): AcmeEndpoint {
   return endpoint as unknown as AcmeEndpoint
 }
@@ -96,9 +98,9 @@ export function acmeEndpoint<P, S extends SignedBy>(endpoint: AcmeEndpoint<P, S>
 /** Seconds (docs/decisions/maintenance.md). */
 const MAINTENANCE_RETRY_SECONDS = 60
 
-/** Account and order of a request for its line in the log, as far as they are known. */
+/** Account and order of a request for its log line, once they are known. */
 export interface Concerned {
-  /** The signer's account, or the one just made. */
+  /** The signer's account, or the account just created. */
   accountId?: string | undefined
   orderId?: string | undefined
 }
@@ -112,7 +114,7 @@ export interface GatedRequest {
   now: Date
 }
 
-/** @throws Problem; anything else is a fault of the server. */
+/** @throws Problem; any other error is a server fault */
 export async function runEndpoint(
   endpoint: AcmeEndpoint,
   gated: GatedRequest,
@@ -127,14 +129,14 @@ export async function runEndpoint(
   const visit = endpoint.limit && isCounted ? context.limits.visit(endpoint.limit, address) : undefined
   visit?.require(jws.payload !== undefined && endpoint.mayBeExempt?.(jws.payload))
 
-  // What is there already is not awaited: that would cost every request a turn.
+  // Await only real promises: an extra await delays every request by a tick.
   const authentic = authenticate(jws, endpoint.signedBy, address, context)
   const signer = authentic instanceof Promise ? await authentic : authentic
   if (isAccount(signer)) gated.concerned.accountId = signer.account.id
   if (match.resource === 'order' || match.resource === 'finalize') gated.concerned.orderId = match.id
   const redeemed = nonce.redeem()
   if (!(redeemed instanceof Promise ? await redeemed : redeemed)) {
-    // A replayed request has cost a verification as well.
+    // A replayed request costs a signature verification too.
     chargeSignature(signer, address, context)
     await context.nonces.ensureCurrent?.()
     throw badNonce()
@@ -149,7 +151,7 @@ export async function runEndpoint(
   return handle(endpoint, requestOf(gated, { signer, payload, jws, visit }), context)
 }
 
-/** The checks that need neither state nor a key. */
+/** Runs the checks that need neither state nor a key. */
 function readRequest(endpoint: AcmeEndpoint, { http, match }: GatedRequest, context: AcmeContext): FlattenedJws {
   requireMediaType(http)
   if (match.id !== '' && !isUuid(match.id)) throw noSuchResource()
@@ -186,7 +188,7 @@ async function handle(endpoint: AcmeEndpoint, request: AnyRequest, context: Acme
     return await endpoint.handle(request, context)
   } catch (error) {
     if (!(error instanceof StaleAccountError) || !isAccount(signer)) throw error
-    // The cached account was out of date, perhaps with another key: the signature is verified again.
+    // The cached account was stale and its key may have changed, so verify the signature again.
     context.accounts.forget(signer.account.id)
     const current = await authenticate(jws, endpoint.signedBy, address, context)
     requireValid(current, context)
@@ -207,8 +209,8 @@ function requireMediaType(http: HttpRequest): void {
 }
 
 /**
- * The key of a certificate MUST be able to revoke it (RFC 8555 §7.6), also where accounts may not have such keys. A
- * request by an account is held to the algorithms of accounts.
+ * A certificate's key must be able to revoke it, even where accounts cannot use that algorithm (RFC
+ * 8555 §7.6). Requests signed by an account may use only the account algorithms.
  */
 function readJws(body: Buffer, signedBy: SignedBy, { settings }: AcmeContext): FlattenedJws {
   if (signedBy !== 'either') return parseJws(body, settings.algorithms)
@@ -252,7 +254,10 @@ function authenticate(
     : requireSigner(jws, known, address, context)
 }
 
-/** The account, of whatever status, with the key that made the signature: the known key, or one that has taken its place since. */
+/**
+ * Returns the account in any status. Its key is the one that verified: the cached key or a newer
+ * one.
+ */
 function requireSigner(
   jws: FlattenedJws,
   known: KnownAccount | undefined,
@@ -277,7 +282,7 @@ export function chargeSignature(
   { budget }: Pick<AcmeContext, 'budget'>,
 ): void {
   budget.charge(address, 1)
-  // Only at this address: failures from elsewhere must take nothing from the account.
+  // Clear it only for this address: failures from elsewhere must not cost the account anything.
   if (isAccount(signer) && signer.provenFrom === address) signer.provenFrom = undefined
 }
 
@@ -340,7 +345,10 @@ function readPayload(payload: Buffer | undefined, kind: PayloadKind<unknown>): u
   }
 }
 
-/** The first few things wrong, as "payload.identifiers[0].value: Invalid input: expected string, received number". */
+/**
+ * Lists the first three errors, such as "payload.identifiers[0].value: Invalid input: expected
+ * string, received number".
+ */
 function describeIssues(error: ZodError): string {
   const shown = error.issues.slice(0, 3).map(({ path, message }) => {
     const place = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`)).join('')

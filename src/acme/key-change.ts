@@ -13,7 +13,7 @@ const KeyChange = z.object({ account: z.string(), oldKey: z.record(z.string(), z
 export const keyChange = acmeEndpoint({
   resource: 'keyChange',
   signedBy: 'kid',
-  // The payload is a JWS: it is parsed as such below, from the very bytes that were signed.
+  // The payload is a JWS. The handler parses it from the bytes that the outer signature covers.
   payload: { schema: z.object({}) },
   async handle({ signer, jws, address }, { registration, urls, settings, limits, budget }) {
     const inner = parseInnerJws(jws.payload as Buffer, settings.algorithms)

@@ -13,7 +13,7 @@ export const newAccount = acmeEndpoint({
       contact: z.array(z.string()).optional(),
       termsOfServiceAgreed: z.boolean().optional(),
       onlyReturnExisting: z.boolean().optional(),
-      // Judged by the registration, which knows the credentials (RFC 8555 §7.3.4).
+      // Registration validates it, because it knows the credentials (RFC 8555 §7.3.4).
       externalAccountBinding: z.unknown().optional(),
     }),
   },

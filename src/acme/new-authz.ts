@@ -7,7 +7,7 @@ import { renderAuthorization } from './resources.ts'
 export const newAuthz = acmeEndpoint({
   resource: 'newAuthz',
   signedBy: 'kid',
-  // A row for each request, like an order.
+  // Each request writes a row, like a new order.
   limit: 'new_order',
   pausedInMaintenance: true,
   needsCurrentTerms: true,
@@ -17,7 +17,7 @@ export const newAuthz = acmeEndpoint({
     const client = { ...signer, address, requestId }
     const { authorization, isNew } = await ordering.preAuthorize(client, payload.identifier, now)
     return {
-      // §7.4.1: 200 for one that was there already.
+      // RFC 8555 §7.4.1 asks for 200 when the authorization existed before.
       status: isNew ? 201 : 200,
       body: renderAuthorization(authorization, urls, settings),
       location: urls.numbered('authorization', authorization.id),

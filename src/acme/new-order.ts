@@ -17,7 +17,7 @@ export const newOrder = acmeEndpoint({
   limit: 'new_order',
   pausedInMaintenance: true,
   needsCurrentTerms: true,
-  // RFC 9773 §5: the renewal of a certificate is exempt; only its handler can tell whether it is one.
+  // RFC 9773 §5 exempts renewals. Only the handler can tell whether the order is a renewal.
   mayBeExempt: (payload) => payload.includes('"replaces"'),
   payload: {
     schema: z.object({
@@ -41,7 +41,7 @@ export const newOrder = acmeEndpoint({
       },
       now,
     )
-    // 201 also for an order that was there already: clients expect it of new-order, and Location says which order it is.
+    // An existing order also gets 201, because clients expect it; Location names the order.
     const location = urls.numbered('order', order.id)
     return { status: 201, body: renderOrder(order, urls, settings), location, made: { orderId: order.id } }
   },

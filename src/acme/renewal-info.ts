@@ -5,8 +5,9 @@ import type { AcmeContext } from './context.ts'
 import type { AcmeReply } from './endpoint.ts'
 
 /**
- * Not to be kept by caches, like every other response of this interface: advice to renew now is then seen at the next look.
- * It costs one indexed read, shared with the requests that arrive meanwhile.
+ * Caches must not store the reply, so that clients see advice to renew now at their next request.
+ * Each request costs one indexed read, which concurrent requests share.
+ *
  * @throws Problem malformed
  */
 export async function renewalInfo(certId: string, { renewal }: AcmeContext, now: Date): Promise<AcmeReply> {

@@ -13,7 +13,10 @@ export interface ReplyContext {
 
 const PROBLEM_TYPE = 'application/problem+json'
 
-/** The same in every response: those of `security`, such as X-Content-Type-Options, and what ACME adds. */
+/**
+ * The headers of every response: those of `security`, such as X-Content-Type-Options, and ACME's
+ * own.
+ */
 export function fixedAcmeHeaders(directoryUrl: string, security: readonly Header[]): Header[] {
   return [['Cache-Control', 'no-store'], ['Link', `<${directoryUrl}>;rel="index"`], ...security]
 }

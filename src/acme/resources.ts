@@ -1,8 +1,10 @@
 /**
- * Account, order, authorization and challenge objects as clients see them (RFC 8555 §7.1; docs/decisions/json-members.md).
+ * Account, order, authorization and challenge objects as clients see them (RFC 8555 §7.1;
+ * docs/decisions/json-members.md).
  *
- * The frequent ones are written as text: making an object with the members that apply, only to have it serialized, takes three
- * times as long. Members that do not apply are absent, never null: certbot's parser does not survive a null `validated`.
+ * The frequent ones are written as text: building an object and serializing it takes three times as
+ * long. Members that do not apply are absent, never null: certbot's parser fails on a null
+ * `validated`.
  */
 
 import type { Account, Authorization, ChallengeAttempt, Order } from '../domain/records.ts'
@@ -35,7 +37,7 @@ export function renderOrder(order: Order, urls: Urls, settings: Pick<AcmeSetting
     `,"identifiers":[${identifiers.map(renderIdentifier).join()}]` +
     (notBefore ? `,"notBefore":"${renderTimestamp(notBefore)}"` : '') +
     (notAfter ? `,"notAfter":"${renderTimestamp(notAfter)}"` : '') +
-    // Pinned, chosen by the client or not; a server that advertises no profiles does not speak of them.
+    // The profile is always shown, even if the server chose it. A server without profiles omits it.
     (settings.directoryMeta.profiles ? `,"profile":${json(order.profile)}` : '') +
     (replaces === undefined ? '' : `,"replaces":${json(replaces)}`) +
     (error ? `,"error":${json(error)}` : '') +
@@ -59,7 +61,10 @@ export function renderAuthorization(
   )
 }
 
-/** RFC 8555 §7.1.4: a final authorization shows only the challenges that were attempted, a valid one the one that was met. */
+/**
+ * A final authorization shows only attempted challenges, and a valid one only the fulfilled
+ * challenge (RFC 8555 §7.1.4).
+ */
 function shownChallenges({ status, offered, attempts }: Authorization): ChallengeType[] {
   if (status === 'pending') return [...offered]
   const attempted = offered.filter((type) => attempts[type] !== undefined)
@@ -69,8 +74,8 @@ function shownChallenges({ status, offered, attempts }: Authorization): Challeng
 }
 
 /**
- * What is valid without a challenge has none to show (RFC 8555 §7.1.4 has no case for it). Those that were offered are shown
- * as met, so that a client which goes by its challenge finds nothing left to do.
+ * RFC 8555 §7.1.4 does not cover an authorization that became valid without a challenge. Its
+ * offered challenges appear as valid, so that clients find nothing left to do.
  */
 function unattempted({ id, status, attempts }: Authorization): ShownAttempt {
   const isMet = status === 'valid' && !Object.values(attempts).some((attempt) => attempt?.status === 'valid')
@@ -102,7 +107,10 @@ export function renderChallenge(
   )
 }
 
-/** draft-ietf-acme-dns-persist §3.1; the first two in the names of -01, the last in that of -02. */
+/**
+ * draft-ietf-acme-dns-persist §3.1. The first two members come from draft 01, the last from draft
+ * 02.
+ */
 function persistMembers(
   { accountId }: Authorization,
   urls: Urls,

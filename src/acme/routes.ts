@@ -1,4 +1,4 @@
-/** The ACME resources by name: what `protocol/urls.ts` recognises is looked up here. */
+/** The table of ACME resources by name; `protocol/urls.ts` recognises the names. */
 
 import type { ResourceName } from '../shared/protocol/urls.ts'
 import { account } from './account.ts'
@@ -17,10 +17,15 @@ import { newOrder } from './new-order.ts'
 import { order } from './order.ts'
 import { revokeCert } from './revoke-cert.ts'
 
-/** Renewal information is for anyone: `application.ts` answers it, as no signed request can be for it. So are CRLs, outside ACME. */
+/**
+ * `application.ts` answers renewal information unsigned (RFC 9773 §4). CRLs are not part of ACME.
+ */
 export type SignedResource = Exclude<ResourceName, 'renewalInfo' | 'crl'>
 
-/** Who signs and what they send; unsigned GETs of the directory and of nonces are answered by `application.ts` itself. */
+/**
+ * Endpoints for signed requests. `application.ts` answers unsigned GETs of the directory and of
+ * nonces.
+ */
 export const ENDPOINTS: Record<SignedResource, AcmeEndpoint> = {
   directory,
   newNonce,

@@ -1,19 +1,19 @@
-/** A background task that runs a round again and again, one at a time, and stops after its current one. */
+/** Repeats a background round, one at a time, until it is stopped. */
 
 export interface LoopOptions {
   name: string
-  /** Asked before each pause. */
+  /** Read before each pause. */
   intervalMs: number | (() => number)
   round(): Promise<void>
   onError(name: string, error: unknown): void
-  /** A round ended well after one that failed. */
+  /** Called when a round succeeds after a failed one. */
   onRecovered?(name: string): void
 }
 
 export interface Loop {
-  /** Whether the last round ended well; true before the first. */
+  /** Whether the last round succeeded; true before the first. */
   readonly healthy: boolean
-  /** Ends the pause: the next round begins, and a new interval counts from now. */
+  /** Ends the pause: the next round begins, and the interval restarts. */
   wake(): void
   /** Resolves when the current round has ended. */
   stop(): Promise<void>

@@ -1,16 +1,17 @@
 /**
- * Background tasks: rounds of work that one instance at a time does (leader election by advisory lock). Each is safe to run twice: what it writes is guarded by compare-and-swap.
+ * Background tasks: rounds that one instance at a time runs, elected by an advisory lock. A round
+ * may safely run twice, because compare-and-swap guards its writes.
  */
 
 import type { LeaderRole } from '../store/instance-presence.ts'
 import { type Loop, startLoop } from './loop.ts'
 
 export interface BackgroundTask {
-  /** Label of its metrics and log lines. */
+  /** The label in metrics and log lines. */
   name: string
   role: LeaderRole
   intervalMs: number | (() => number)
-  /** One round. @returns how many things it took up. */
+  /** Runs one round. @returns how many items it processed */
   round(): Promise<number>
 }
 
@@ -18,16 +19,16 @@ export interface BackgroundEvents {
   began(task: string): void
   ended(task: string, taken: number): void
   failed(task: string, error: unknown): void
-  /** A round ended well after one that failed. */
+  /** Called when a round succeeds after a failed one. */
   recovered(task: string): void
 }
 
 export interface BackgroundWorkers {
-  /** Whether the last round of every task of this role ended well. */
+  /** Whether the last round of every task of this role succeeded. */
   isHealthy(role: LeaderRole): boolean
-  /** Settings have changed: every task does a round and begins its interval anew. */
+  /** Settings have changed: every task runs a round and restarts its interval. */
   wake(): void
-  /** Resolves when the rounds under way have ended. */
+  /** Resolves when the running rounds have ended. */
   stop(): Promise<void>
 }
 

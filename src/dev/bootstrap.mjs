@@ -1,9 +1,10 @@
 /**
- * From a fresh clone to a running program: checks Node, installs, builds, and hands over to the compiled code.
+ * From a fresh clone to a running program: checks Node, installs, builds, and starts the compiled
+ * code.
  *
- * `node src/dev/bootstrap.mjs start|test|bench|coverage [arguments]` is what the npm scripts call. It is plain JavaScript
- * and uses Node's own modules only, because nothing is installed or compiled yet when it starts. A step that has nothing
- * to do prints nothing.
+ * The npm scripts call `node src/dev/bootstrap.mjs start|test|bench|coverage [arguments]`. Nothing
+ * is installed or compiled yet, so this is plain JavaScript with Node's own modules. A step with no
+ * work prints nothing.
  */
 
 import { spawn, spawnSync } from 'node:child_process'
@@ -29,7 +30,7 @@ const MODULES = path.join(ROOT, 'node_modules')
 const SOURCE_FOLDERS = ['src', 'signer', 'workers', 'bench', 'test']
 const MINIMUM_NODE = [20, 19, 0]
 
-/** What each npm script runs once everything is built: arguments for Node, relative to the root. */
+/** What each npm script runs after the build: arguments for Node, relative to the root. */
 const PROGRAMS = {
   start: (args) => ['dist/src/cli/main.js', '--dev', ...args],
   test: (args) => ['dist/test/run.js', ...args],
@@ -37,20 +38,20 @@ const PROGRAMS = {
   coverage: (args) => ['node_modules/c8/bin/c8.js', ...COVERAGE_OPTIONS, process.execPath, 'dist/test/run.js', ...args],
 }
 
-// Processes that a fault test kills write no coverage, so the figures err on the low side.
+// Processes killed by fault tests write no coverage, so the figures are slightly low.
 const COVERAGE_OPTIONS = [
   ...['--reporter=text', '--reporter=html', '--reporter=lcovonly', '--reports-dir=coverage'],
   ...['--include=src/**', '--include=signer/**', '--include=workers/**', '--include=bench/**'],
   '--exclude-after-remap',
 ]
 
-/** Stops with one sentence; everything that can go wrong before the hand-over is the user's to read, not a stack trace. */
+/** Stops with one sentence: before the hand-over, users should never see a stack trace. */
 function fail(message) {
   process.stderr.write(`chancery: ${message}\n`)
   process.exit(1)
 }
 
-/** Runs one step and prints one line about it: what, and how long it took. */
+/** Runs one step and prints its title and duration. */
 async function step(title, run) {
   const startedAt = Date.now()
   process.stderr.write(`${title} … `)
@@ -60,7 +61,7 @@ async function step(title, run) {
   if (failure !== undefined) fail(`${title.toLowerCase()} failed; the output above says why`)
 }
 
-/** Runs a program to its end; resolves to undefined, or to what it printed when it failed. */
+/** Runs a program to its end. Resolves to its output when it failed, else to undefined. */
 function outputOfFailure(file, args) {
   return new Promise((resolve) => {
     const child = spawn(file, args, { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'] })
@@ -79,27 +80,27 @@ function checkNode() {
   fail(`Node.js ${MINIMUM_NODE.join('.')} or newer is needed, this is ${process.versions.node} (${process.execPath})`)
 }
 
-/** Text of a file, or undefined when it is not there. */
+/** @returns the text of a file, or undefined when it does not exist */
 function readIfPresent(file) {
   return existsSync(file) ? readFileSync(file, 'utf8') : undefined
 }
 
 const sha256 = (text) => createHash('sha256').update(text).digest('hex')
 
-/** npm as it called us, or the one on the PATH when this file was started by hand. */
+/** The npm that called this script, or the one on the PATH when it was started by hand. */
 function npmCommand() {
   const running = process.env.npm_execpath
   return running?.endsWith('.js') ? [process.execPath, running] : ['npm']
 }
 
-/** Of optional packages those for other systems are left out, and the ones that could not be compiled. */
+/** npm leaves out optional packages for other systems, and those that did not compile. */
 function mayBeAbsent({ optional, devOptional, os, cpu, libc }) {
   if (!optional && !devOptional) return false
   const isForThisSystem = os?.includes(process.platform) && (cpu?.includes(process.arch) ?? true) && libc === undefined
   return !isForThisSystem
 }
 
-/** npm writes at the end of an installation what it has installed: all that package-lock.json wants, whoever called it. */
+/** npm ends an installation with a list of its packages, compared here with package-lock.json. */
 function isInstalled() {
   const installed = readIfPresent(path.join(MODULES, '.package-lock.json'))
   if (installed === undefined) return false
@@ -111,10 +112,10 @@ function isInstalled() {
 }
 
 /**
- * Installs what package-lock.json says unless it is there.
+ * Installs package-lock.json unless that is done.
  *
- * A node_modules that is a symbolic link belongs to someone else (a shared checkout) and is used as it is: `npm ci`
- * would delete what it points to.
+ * A node_modules that is a symbolic link belongs to a shared checkout and is used unchanged: `npm
+ * ci` would delete its target.
  */
 async function install() {
   if (existsSync(MODULES) && lstatSync(MODULES).isSymbolicLink()) return
@@ -123,15 +124,15 @@ async function install() {
   const [npm, ...prefix] = npmCommand()
   const version = spawnSync(npm, [...prefix, '--version'], { encoding: 'utf8' })
   if (version.status !== 0) fail('npm was not found; it comes with Node.js, or as the package "npm" of your system')
-  // The native half of graphene-pk11 (keys in an HSM) is compiled against the headers that lie beside this Node, and where
-  // there are none, or no compiler, it is left out. Unset, node-gyp would fetch headers from the web.
+  // graphene-pk11 (keys in an HSM) compiles against this Node's headers, or is left out without
+  // them. Otherwise node-gyp would download headers from the web.
   process.env.npm_config_nodedir ||= path.dirname(path.dirname(realpathSync(process.execPath)))
-  // The compiler is a development dependency, so NODE_ENV=production must not leave it out.
+  // The compiler is a development dependency, so NODE_ENV=production must not exclude it.
   const args = [...prefix, 'ci', '--include=dev', '--no-audit', '--no-fund', '--no-progress']
   await step('Installing dependencies', () => outputOfFailure(npm, args))
 }
 
-/** Files below `folder` (relative to the root) whose name ends in one of `endings`. */
+/** @returns files below `folder` (relative to the root) whose name ends in one of `endings` */
 function filesBelow(folder, endings) {
   const top = path.join(ROOT, folder)
   if (!existsSync(top)) return []
@@ -141,7 +142,9 @@ function filesBelow(folder, endings) {
 
 const compiledFrom = (source) => path.join('dist', source.replace(/\.(c?)ts$/, '.$1js'))
 
-/** One hash over name, size and time of everything the compiler reads: it also notices deleted and older files. */
+/**
+ * Hashes name, size and time of every compiler input, which also detects deleted and older files.
+ */
 function fingerprint(sources) {
   const lines = [...sources, 'tsconfig.json', 'package-lock.json'].map((file) => {
     const { size, mtimeMs } = statSync(path.join(ROOT, file))
@@ -150,7 +153,7 @@ function fingerprint(sources) {
   return sha256(lines.sort().join('\n'))
 }
 
-/** Deletes compiled files whose source is gone: a removed test must not keep running. */
+/** Deletes compiled files without a source: a removed test must not keep running. */
 function removeStale(expected) {
   for (const folder of SOURCE_FOLDERS) {
     for (const file of filesBelow(path.join('dist', folder), ['.js', '.js.map', '.cjs', '.cjs.map'])) {
@@ -168,7 +171,8 @@ async function build() {
   if (complete && readIfPresent(stampFile) === stamp) return
 
   removeStale(new Set(compiled))
-  // The incremental state does not know that an output was deleted behind its back; without it everything is written.
+  // The incremental state does not notice deleted outputs; without the state everything is written
+  // again.
   if (!complete) rmSync(path.join(DIST, '.tsbuildinfo'), { force: true })
   await step('Building', () =>
     outputOfFailure(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.json']),
@@ -178,12 +182,12 @@ async function build() {
 }
 
 /**
- * Runs the program in the foreground and ends as it ends.
+ * Runs the program in the foreground and ends with its exit code.
  *
- * Ctrl-C reaches the whole foreground process group, so the program has it already and it is not sent a second time;
- * without a terminal the signal was meant for this process alone and is passed on. In either case this process stays
- * until the program has finished its orderly stop. SIGUSR1 would open a debugger here, in the name of the same user, and
- * SIGUSR2 leave the program behind: what they do is the program's to say.
+ * A terminal sends Ctrl-C to the whole process group, so the program already has it. Every other
+ * signal is passed on. This process stays until the program's orderly stop is over. By default
+ * SIGUSR1 would open a debugger here and SIGUSR2 would end only this process, so both are passed
+ * on.
  */
 function handOver(args) {
   const child = spawn(process.execPath, ['--enable-source-maps', ...args], { cwd: ROOT, stdio: 'inherit' })

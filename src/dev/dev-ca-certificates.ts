@@ -1,8 +1,9 @@
 /**
- * Makes the certificates of the development CA (dev-ca.ts).
+ * Creates the certificates of the development CA (dev-ca.ts).
  *
- * The profiles follow RFC 5280 §4.2.1 and pass `openssl verify -x509_strict`: critical BasicConstraints and KeyUsage, key
- * identifiers in both, path length 0 below the root, no name constraints.
+ * The profiles follow RFC 5280 §4.2.1 and pass `openssl verify -x509_strict`. BasicConstraints and
+ * KeyUsage are critical, both key identifiers are present, and the path length below the root is 0.
+ * There are no name constraints.
  */
 
 import 'reflect-metadata'
@@ -10,7 +11,7 @@ import { randomBytes, webcrypto } from 'node:crypto'
 import { chmodSync, existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import * as x509 from '@peculiar/x509'
 
-/** Paths of PEM files: certificates are readable by everyone, keys (PKCS #8) by their owner only. */
+/** Paths of PEM files. Everyone may read certificates; only the owner may read keys (PKCS #8). */
 export interface DevCaFiles {
   root: string
   rootKey: string
@@ -23,7 +24,7 @@ const SIGNATURE = { name: 'ECDSA', hash: 'SHA-256' } as const
 const CA_USAGES = x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign
 const ROOT_YEARS = 10
 const INTERMEDIATE_YEARS = 5
-/** Clocks of clients on other machines may be behind. */
+/** Backdates certificates, because clocks of clients on other machines may be slow. */
 const BACKDATE_MS = 60 * 60 * 1000
 
 interface Issuer {
@@ -31,12 +32,12 @@ interface Issuer {
   keys: webcrypto.CryptoKeyPair
 }
 
-/** The key is written before the certificate: a certificate that exists has its key. */
+/** Writes the key before the certificate, so that every certificate has its key. */
 export async function makeRoot(files: DevCaFiles, now: Date): Promise<void> {
   const keys = await generateKeys()
   const certificate = await x509.X509CertificateGenerator.createSelfSigned({
     ...(await commonParts(keys.publicKey, keys.publicKey, undefined)),
-    // The random part tells the roots of several installations apart in a trust store.
+    // The random part distinguishes the roots of several installations in a trust store.
     name: `CN=Chancery Development Root ${randomBytes(3).toString('hex')}`,
     ...validity(now, ROOT_YEARS),
     keys,
@@ -45,7 +46,7 @@ export async function makeRoot(files: DevCaFiles, now: Date): Promise<void> {
   writeNew(files.root, `${certificate.toString('pem')}\n`, 0o644)
 }
 
-/** @throws Error when there is no root key to make it with */
+/** @throws Error when there is no root key to sign with */
 export async function makeIntermediate(files: DevCaFiles, now: Date): Promise<void> {
   const root = await readIssuer(files)
   const keys = await generateKeys()
@@ -55,7 +56,7 @@ export async function makeIntermediate(files: DevCaFiles, now: Date): Promise<vo
     subject: 'CN=Chancery Development Intermediate',
     issuer: root.certificate.subject,
     notBefore: wanted.notBefore,
-    // An intermediate made anew late in the root's life must not outlive it.
+    // A late intermediate must not outlive its root.
     notAfter: new Date(Math.min(wanted.notAfter.getTime(), root.certificate.notAfter.getTime())),
     publicKey: keys.publicKey,
     signingKey: root.keys.privateKey,
@@ -64,7 +65,7 @@ export async function makeIntermediate(files: DevCaFiles, now: Date): Promise<vo
   writeNew(files.intermediate, `${certificate.toString('pem')}\n`, 0o644)
 }
 
-/** What both certificates have alike; an undefined path length means none. */
+/** The parts common to both certificates; an undefined path length sets no limit. */
 async function commonParts(
   subjectKey: webcrypto.CryptoKey,
   issuerKey: webcrypto.CryptoKey,
@@ -83,14 +84,17 @@ async function commonParts(
 }
 
 function validity(now: Date, years: number): { notBefore: Date; notAfter: Date } {
-  // Certificates count whole seconds (RFC 5280 §4.1.2.5).
+  // Certificate times have whole seconds (RFC 5280 §4.1.2.5).
   const notBefore = new Date(Math.floor((now.getTime() - BACKDATE_MS) / 1000) * 1000)
   const notAfter = new Date(notBefore)
   notAfter.setUTCFullYear(notAfter.getUTCFullYear() + years)
   return { notBefore, notAfter }
 }
 
-/** 128 random bits below a byte that keeps the INTEGER positive and free of leading zeros (RFC 5280 §4.1.2.2). */
+/**
+ * 128 random bits after a byte that keeps the INTEGER positive, without leading zeros
+ * (RFC 5280 §4.1.2.2).
+ */
 function serialNumber(): string {
   return `01${randomBytes(16).toString('hex')}`
 }
@@ -112,14 +116,20 @@ async function readIssuer({ root, rootKey, intermediate }: DevCaFiles): Promise<
   return { certificate, keys: { privateKey, publicKey } }
 }
 
-/** A key without its certificate is left over from an interrupted start; nothing was ever signed with it. */
+/**
+ * A key without a certificate comes from an interrupted start and has signed nothing, so replace
+ * it.
+ */
 async function writeKey(file: string, key: webcrypto.CryptoKey): Promise<void> {
   rmSync(file, { force: true })
   const pkcs8 = await webcrypto.subtle.exportKey('pkcs8', key)
   writeNew(file, `${x509.PemConverter.encode(pkcs8, 'PRIVATE KEY')}\n`, 0o600)
 }
 
-/** Writes beside the file and links it into place: whole or absent, and never over a file that another start made. */
+/**
+ * Writes a temporary file and links it into place: complete or absent, and never over an existing
+ * file.
+ */
 function writeNew(file: string, text: string, mode: number): void {
   const half = `${file}.${process.pid}`
   writeFileSync(half, text, { mode, flush: true })

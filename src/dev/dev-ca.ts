@@ -1,10 +1,10 @@
 /**
- * The development CA: a root and an intermediate, made once on the first start, so that a fresh clone can issue.
+ * The development CA: a root and an intermediate, created at the first start so that a fresh clone
+ * can issue.
  *
- * Not for production: its keys lie unencrypted beside each other. The root's key is needed once, to sign the intermediate
- * (and again only to replace it); it can be moved away after the first start, and nothing here misses it.
- *
- * What makes certificates is loaded when one has to be made: that takes longer than the rest of a start.
+ * Not for production: its keys are unencrypted and in one folder. Only signing or replacing the
+ * intermediate needs the root's key, which may be moved away afterwards. The certificate code is
+ * loaded on demand, because that takes longer than the rest of a start.
  */
 
 import { existsSync, mkdirSync } from 'node:fs'
@@ -12,11 +12,11 @@ import path from 'node:path'
 import type { DevCaFiles } from './dev-ca-certificates.ts'
 
 /**
- * Makes in `folder` what is not there yet and leaves alone what is: a restart keeps the CA, and a start that was
- * interrupted is completed.
+ * Creates the missing files in `folder` and keeps existing ones. So a restart keeps the CA, and
+ * completes an interrupted start.
  *
- * @returns `isNew` when the root was made now
- * @throws Error when the intermediate is missing and the root key to make it with is, too
+ * @returns `isNew` when the root was created now
+ * @throws Error when both the intermediate and the root key for it are missing
  */
 export async function ensureDevCa(folder: string, now: Date): Promise<{ files: DevCaFiles; isNew: boolean }> {
   mkdirSync(folder, { recursive: true, mode: 0o700 })

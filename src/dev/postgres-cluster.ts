@@ -1,4 +1,4 @@
-/** Making a new PostgreSQL data directory, and refusing one that this PostgreSQL cannot open. */
+/** Creates a PostgreSQL data directory, and refuses one of another major version. */
 
 import { spawnSync } from 'node:child_process'
 import { existsSync, lstatSync, mkdirSync, readFileSync, renameSync, rmdirSync } from 'node:fs'
@@ -7,23 +7,28 @@ import { giveTo, type PostgresAccount } from './postgres-account.ts'
 import type { PostgresBinaries } from './postgres-binaries.ts'
 import { type PostgresPlace, SERVICE_ROLE, SUPERUSER_ROLE } from './postgres-place.ts'
 
-/** The built-in C.UTF-8 sorts alike on every system; a locale of libc or ICU changes with the operating system. */
+/**
+ * The built-in C.UTF-8 sorts the same on every system; libc and ICU locales change with the system.
+ */
 const LOCALE = ['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8']
 
-/** Runs once, as superuser without a server: the service's role and database. One command per line. */
+/**
+ * Creates the service's role and database as superuser in single-user mode. One command per line.
+ */
 const FIRST_COMMANDS = [
   `CREATE ROLE ${SERVICE_ROLE} LOGIN CREATEDB`,
   `CREATE DATABASE ${SERVICE_ROLE} OWNER ${SERVICE_ROLE}`,
 ]
 
-/** The environment of every PostgreSQL program: nothing of ours but the path, and messages in one known language. */
+/** The environment of every PostgreSQL program: only our PATH, and messages in English. */
 export const POSTGRES_ENVIRONMENT = { PATH: process.env['PATH'] ?? '/usr/bin:/bin', LC_ALL: 'C' }
 
 /**
- * Makes the data directory unless it is there. It appears under its name only when it is whole.
- * @param durable false leaves out the flush to disk, for data that is thrown away
- * @returns true when it was made now
- * @throws Error when the existing one was made by another major version, or PostgreSQL refuses
+ * Creates the data directory unless it exists. It gets its name only when it is complete.
+ *
+ * @param durable false skips the flush to disk, for temporary data
+ * @returns true when it was created now
+ * @throws Error when another major version created the existing one, or PostgreSQL fails
  */
 export function prepareCluster(place: PostgresPlace, binaries: PostgresBinaries, durable: boolean): boolean {
   const { account, cluster } = place
@@ -38,20 +43,23 @@ export function prepareCluster(place: PostgresPlace, binaries: PostgresBinaries,
   const roles = [`--username=${SUPERUSER_ROLE}`, '--auth-local=peer', '--auth-host=reject']
   const sync = durable ? [] : ['--no-sync']
   run(account, binaries.initdb, ['-D', half, ...roles, ...LOCALE, ...sync, '--no-instructions'])
-  // In single-user mode PostgreSQL exits with 0 after a failed command unless it is told to stop at the first.
+  // Without this option single-user PostgreSQL exits with 0 even after a failed command.
   const options = ['-c', 'exit_on_error=on', '-c', `fsync=${durable ? 'on' : 'off'}`]
   run(account, binaries.postgres, ['--single', '-D', half, ...options, 'postgres'], `${FIRST_COMMANDS.join('\n')}\n`)
   renameSync(half, cluster)
   return true
 }
 
-/** With the rights of its owner: while root deletes, the server's user could put a link where a folder was. */
+/**
+ * Runs as the folder's owner: if root deleted, the server's user could swap a folder for a link
+ * meanwhile.
+ */
 function removeHalf(half: string): void {
   const owner = lstatSync(half, { throwIfNoEntry: false })
   if (!owner) return
   const asOwner = process.getuid?.() === 0 ? { uid: owner.uid, gid: owner.gid } : {}
   spawnSync('rm', ['-rf', half], { ...asOwner, cwd: '/', stdio: 'ignore' })
-  // Itself it could not delete where the folder above is root's.
+  // The owner cannot remove the folder itself when root owns its parent.
   if (existsSync(half)) rmdirSync(half)
 }
 

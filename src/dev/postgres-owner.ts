@@ -1,10 +1,10 @@
 /**
- * Which of our processes an embedded server belongs to, and what becomes of the server when that process dies.
+ * Records the owning process of an embedded server, and stops the server when that process dies.
  *
- * The server runs in a session of its own, so that Ctrl-C does not end it before the service has drained. A service that is
- * killed outright would then leave it behind. Therefore each server has a guard: a small shell that holds one end of a
- * pipe to the service, and stops the server when the pipe closes. If the guard is killed as well, the next start finds
- * the server without an owner and takes it over.
+ * The server has a separate session, so that Ctrl-C does not end it before the service drains. A
+ * killed service would leave it running, so each server has a guard. The guard is a shell that
+ * reads a pipe from the service and stops the server when the pipe closes. If the guard is killed
+ * too, the next start takes the server over.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -18,7 +18,9 @@ import { type PostgresPlace, replaceFile } from './postgres-place.ts'
 interface Owner {
   process: ProcessIdentity
   guard: ProcessIdentity | undefined
-  /** Of the server's socket; a successor that takes the server over must not ask the server itself. */
+  /**
+   * The socket's folder, recorded because a successor must not trust the server's own statement.
+   */
   socketFolder: string | undefined
 }
 
@@ -28,7 +30,7 @@ function readOwner(place: PostgresPlace): Owner | undefined {
   try {
     return JSON.parse(readFileSync(fileOf(place), 'utf8')) as Owner
   } catch {
-    // Absent, or cut short by a crash of the whole machine: nobody who wrote it can be alive.
+    // The file is absent, or a machine crash truncated it. In both cases its writer is dead.
     return undefined
   }
 }
@@ -43,9 +45,10 @@ function requireSelf(): ProcessIdentity {
 }
 
 /**
- * Makes this process the owner of the place. When the former owner was killed, waits until its guard has stopped the server.
+ * Makes this process the owner of the place. If the former owner was killed, waits for its guard to
+ * stop the server.
  *
- * @returns whether the place had an owner before, that is, whether a server found there is one of ours, and where its socket is
+ * @returns `hadOwner`, which tells whether a server found there is ours, and its socket folder
  * @throws Error while another process owns it
  */
 export async function claimPlace(
@@ -62,14 +65,14 @@ export async function claimPlace(
   return { hadOwner: former !== undefined, socketFolder }
 }
 
-/** Gives the place up, unless it has a new owner by now. */
+/** Gives up the place, unless it already has a new owner. */
 export function releasePlace(place: PostgresPlace): void {
   if (readOwner(place)?.process.pid === process.pid) rmSync(fileOf(place), { force: true })
 }
 
 /**
- * The guard's whole life: wait for the pipe to close, ask the server for a fast shutdown, stay until it is gone. It gives
- * up after 60 s, so that a start which waits for it is never stuck.
+ * The guard waits for the pipe to close, requests a fast shutdown, and stays until the server has
+ * ended. It gives up after 60 s, so that a waiting start never hangs.
  */
 const GUARD_SCRIPT = `
 read -r _
@@ -78,7 +81,7 @@ tries=600
 while [ -e "$2" ] && kill -0 "$1" 2>/dev/null && [ $tries -gt 0 ]; do sleep 0.1; tries=$((tries - 1)); done
 `
 
-/** Starts the guard of the server with this pid, and records it. Nothing of it keeps our event loop alive. */
+/** Starts and records the guard of this server. It does not keep our event loop alive. */
 export function startGuard(
   place: PostgresPlace,
   account: PostgresAccount,
@@ -93,7 +96,7 @@ export function startGuard(
     stdio: ['pipe', 'ignore', 'ignore'],
   })
   guard.unref()
-  // A socket underneath, whose type does not say so; without this the open pipe would hold the process.
+  // The pipe is a socket at run time and would keep the process alive; the type hides `unref`.
   ;(guard.stdin as unknown as { unref(): void }).unref()
   guard.stdin?.on('error', () => undefined)
   writeOwner(place, { guard: guard.pid === undefined ? undefined : identifyProcess(guard.pid), socketFolder })

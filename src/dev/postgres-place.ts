@@ -1,6 +1,5 @@
 /**
- * The folder of an embedded PostgreSQL: what lies where, and which folder it is when the server's user cannot reach the
- * one that was asked for.
+ * The folder of an embedded PostgreSQL, and its replacement when the server's user cannot reach it.
  *
  * ```text
  * cluster/       the data; the server's own, mode 0700
@@ -31,20 +30,25 @@ export interface PostgresPlace {
   cluster: string
 }
 
-/** For root only: where files go that must be readable by the server's user when root's own folders are not. */
+/** Used only by root, for files that the server's user could not read in root's own folders. */
 export const SYSTEM_FOLDER = '/var/lib/chancery'
 
-/** The service's role: owner of its database and allowed to create others (tests do), but no superuser. */
+/** The service's role owns its database and may create others for tests, but is no superuser. */
 export const SERVICE_ROLE = 'chancery'
 export const SUPERUSER_ROLE = 'postgres'
 
-/** sockaddr_un holds 108 bytes with the closing zero (unix(7)); longer paths are cut or refused. */
+/**
+ * sockaddr_un holds 108 bytes with the final zero (unix(7)); longer paths are truncated or refused.
+ */
 const MAX_SOCKET_PATH_BYTES = 107
 
-/** The socket's file name carries a port number; the folder is private, so PostgreSQL's usual one never collides. */
+/**
+ * The socket's file name contains a port. The folder is private, so PostgreSQL's default never
+ * collides.
+ */
 export const SOCKET_PORT = 5432
 
-/** Creates the folder, or the one that stands in for it, and says who runs the server there. */
+/** Creates the folder or its replacement, and finds the account of the server there. */
 export function preparePlace(dataDir: string, log: (line: string) => void): PostgresPlace {
   const wanted = path.resolve(dataDir)
   const isNew = makePassable(wanted)
@@ -52,7 +56,8 @@ export function preparePlace(dataDir: string, log: (line: string) => void): Post
   if (succeedsAs(account, 'test', ['-x', wanted]))
     return { account, folder: wanted, cluster: path.join(wanted, 'cluster') }
 
-  // A folder below a private home: root reaches it, the server's user does not. The name keeps two checkouts apart.
+  // The folder lies below a private home, which only root can enter. The digest separates two
+  // checkouts.
   const digest = createHash('sha256').update(wanted).digest('hex').slice(0, 8)
   const folder = path.join(SYSTEM_FOLDER, `${path.basename(wanted)}-${digest}`)
   if (isNew) rmdirSync(wanted)
@@ -63,7 +68,10 @@ export function preparePlace(dataDir: string, log: (line: string) => void): Post
   return { account: requirePostgresAccount(cluster, log), folder, cluster }
 }
 
-/** Creates a folder that other users may pass through, whatever the umask; one that exists keeps its mode. */
+/**
+ * Creates a folder that other users may traverse, whatever the umask. An existing folder keeps its
+ * mode.
+ */
 export function makePassable(folder: string): boolean {
   const isNew = mkdirSync(folder, { recursive: true }) !== undefined
   if (isNew) chmodSync(folder, 0o755)
@@ -72,7 +80,10 @@ export function makePassable(folder: string): boolean {
 
 export const usualSocketFolder = ({ folder }: Pick<PostgresPlace, 'folder'>) => path.join(folder, 'run')
 
-/** The folder of the socket: `run`, or a short one under /tmp when the path would be too long for a socket. */
+/**
+ * Creates the socket folder: `run`, or a short one under /tmp when the path is too long for a
+ * socket.
+ */
 export function prepareSocketFolder({ account, folder }: PostgresPlace): string {
   const usual = usualSocketFolder({ folder })
   const fits = Buffer.byteLength(path.join(usual, `.s.PGSQL.${SOCKET_PORT}`)) <= MAX_SOCKET_PATH_BYTES
@@ -83,7 +94,10 @@ export function prepareSocketFolder({ account, folder }: PostgresPlace): string 
   return socketFolder
 }
 
-/** Takes away a socket folder that is not `run`. The server's user may put there what it likes, so nothing else is touched. */
+/**
+ * Removes a socket folder other than `run`. Only our own files are deleted, because the server's
+ * user may add others.
+ */
 export function removeSocketFolder({ folder }: PostgresPlace, socketFolder: string): void {
   if (path.dirname(socketFolder) === folder) return
   const socket = path.join(socketFolder, `.s.PGSQL.${SOCKET_PORT}`)
@@ -91,13 +105,13 @@ export function removeSocketFolder({ folder }: PostgresPlace, socketFolder: stri
     for (const file of [socket, `${socket}.lock`]) rmSync(file, { force: true })
     rmdirSync(socketFolder)
   } catch {
-    // Not empty, or no folder any more.
+    // The folder is not empty, or already gone.
   }
 }
 
 /**
- * Who may connect: the user that runs Chancery, proved by the kernel (`peer`), as the service or as superuser. There is no
- * password to keep, and nobody else gets as far as the socket.
+ * Admits only the user that runs Chancery, proved by the kernel (`peer`), as service or superuser.
+ * There is no password, and other users cannot reach the socket.
  */
 export function writeAccessRules({ account, folder }: PostgresPlace): { hbaFile: string; identFile: string } {
   const hbaFile = path.join(folder, 'pg_hba.conf')
@@ -108,7 +122,7 @@ export function writeAccessRules({ account, folder }: PostgresPlace): { hbaFile:
   return { hbaFile, identFile }
 }
 
-/** Writes beside the file and renames, so that a reader sees the old text or the new one. */
+/** Writes a temporary file and renames it, so that a reader sees either the old or the new text. */
 export function replaceFile(file: string, text: string, mode: number): void {
   const half = `${file}.${process.pid}`
   writeFileSync(half, text, { mode })
@@ -118,7 +132,7 @@ export function replaceFile(file: string, text: string, mode: number): void {
 
 const MAX_LOG_BYTES = 16 * 1024 * 1024
 
-/** The server's log file, moved aside once when it has grown; it is the server's own so that either user can go on with it. */
+/** Prepares the server's log file and moves a large one aside. The server's account owns it. */
 export function prepareLogFile({ account, folder }: PostgresPlace): string {
   const file = path.join(folder, 'server.log')
   const existing = statSync(file, { throwIfNoEntry: false })

@@ -1,36 +1,41 @@
-/** Settings of the embedded PostgreSQL and the reasons for them; given on the command line, so they hold for old data too. */
+/**
+ * Settings of the embedded PostgreSQL, with reasons. They are command-line options, so they also
+ * apply to existing data.
+ */
 
 export type PostgresSettings = Readonly<Record<string, string | number>>
 
-/** What every embedded server gets; callers may override any of it by name. */
+/** The settings of every embedded server; callers may override each by name. */
 export const EMBEDDED_SETTINGS: PostgresSettings = {
-  // A certificate that a client holds must still be in the database after a power cut. These are PostgreSQL's own
-  // defaults; they stand here so that nobody takes the embedded server for a toy that drops them.
+  // A certificate that a client holds must survive a power cut. These are PostgreSQL's defaults,
+  // listed here so that nobody removes them for an embedded server.
   fsync: 'on',
   synchronous_commit: 'on',
   full_page_writes: 'on',
 
-  // One service with two pools (50 by default), its listener, a migration, a psql and some room.
+  // Covers one service (50 connections by default), its listener, a migration, psql and some
+  // reserve.
   max_connections: 100,
 
-  // Twice PostgreSQL's default holds orders and authorizations of a few days; memory is taken only as it is touched.
+  // Twice PostgreSQL's default, enough for a few days of orders. Memory is allocated only when
+  // touched.
   shared_buffers: '256MB',
 
-  // Nothing replicates from this server, so the log need not carry what a replica would want.
+  // Nothing replicates from this server, so the log omits the data of replicas.
   wal_level: 'minimal',
   max_wal_senders: 0,
   max_logical_replication_workers: 0,
-  // At most half a gigabyte (by 1.9) between two checkpoints: by time on ordinary days, by volume above some 300
-  // certificates a second, every two to three and a half minutes at 600. Full pages in the log are the price of a recovery that
-  // stays within seconds (START_TIMEOUT_MS of postgres.ts) and of a log that leaves the disk to others.
+  // Checkpoints come every 5 minutes, or after 0.5 GB of log (1 GB / 1.9), reached above 300
+  // certificates/s. Full pages in the log keep recovery within seconds (START_TIMEOUT_MS in
+  // postgres.ts).
   max_wal_size: '1GB',
   checkpoint_timeout: '5min',
 
-  // Every statement is short and reads few rows: compiling or parallelising one costs more than running it, and
-  // parallel workers would need /dev/shm, of which containers have little.
+  // Every statement is short, so compiling or parallelising costs more than running it. Parallel
+  // workers would also need /dev/shm, which is small in containers.
   jit: 'off',
   max_parallel_workers_per_gather: 0,
-  // The planner's default of 4 is for spinning disks.
+  // PostgreSQL's default of 4 is meant for spinning disks.
   random_page_cost: 1.1,
 
   timezone: 'UTC',
@@ -40,7 +45,7 @@ export const EMBEDDED_SETTINGS: PostgresSettings = {
   log_checkpoints: 'off',
 }
 
-/** `-c name=value` for each setting. */
+/** Renders `-c name=value` for each setting. */
 export function renderSettings(settings: PostgresSettings): string[] {
   return Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
 }

@@ -1,10 +1,10 @@
 /**
- * The embedded PostgreSQL: a real server, made on first use, started, taken over and stopped by this process.
+ * The embedded PostgreSQL: a real server that this process creates, starts, takes over and stops.
  *
- * It listens on a Unix socket in its own folder and on no network port. It survives a Ctrl-C meant for the service (the
- * service stops it last), follows the service when that is killed, and recovers from being killed itself. The parts:
- * `postgres-place.ts` (folders), `postgres-account.ts` (which user), `postgres-binaries.ts`, `postgres-cluster.ts` (initdb),
- * `postgres-settings.ts`, `postgres-owner.ts` (one owner, the guard).
+ * It listens only on a Unix socket in its own folder. Ctrl-C for the service does not reach it, and
+ * the service stops it last. It ends when the service is killed, and recovers when killed itself.
+ * Parts: `postgres-place.ts` (folders), `postgres-account.ts` (user), `postgres-binaries.ts`,
+ * `postgres-cluster.ts` (initdb), `postgres-settings.ts`, `postgres-owner.ts` (owner and guard).
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -35,40 +35,53 @@ import {
 import { EMBEDDED_SETTINGS, type PostgresSettings, renderSettings } from './postgres-settings.ts'
 
 export interface EmbeddedPostgresOptions {
-  /** Created when missing. Root: every folder above it must let the server's user pass, or /var/lib/chancery is used. */
+  /**
+   * Created when missing. For root, the server's user must reach it, or /var/lib/chancery is used.
+   */
   dataDir: string
-  /** Override `EMBEDDED_SETTINGS` by name. */
+  /** Overrides `EMBEDDED_SETTINGS` by name. */
   settings?: PostgresSettings
-  /** One finished sentence at a time, for the operator. */
+  /** Gets complete sentences for the operator, one at a time. */
   log: (line: string) => void
 }
 
 export interface EmbeddedPostgres {
-  /** As `pg` takes it; `host` is the socket's folder, and the kernel vouches for the user, so there is no password. */
+  /**
+   * In the form of `pg`. `host` is the socket's folder; the kernel proves the user, so no password
+   * is needed.
+   */
   connection: { host: string; port: number; user: string; database: string }
-  /** The postmaster's; it leads a process group of its own. */
+  /** The postmaster's id. The postmaster leads its own process group. */
   pid: number
-  /** The folder that is really used; it holds `server.log`. */
+  /** The folder in use; it contains `server.log`. */
   folder: string
-  /** Settles when the server has ended, whether asked to or not. Waiting for it does not keep the process alive. */
+  /**
+   * Settles when the server has ended for any reason. Awaiting it does not keep the process alive.
+   */
   exited: Promise<void>
-  /** Fast shutdown: open transactions are rolled back, the data is checkpointed. Repeated calls wait for the first. */
+  /**
+   * Fast shutdown: rolls back open transactions and writes a checkpoint. Repeated calls join the
+   * first.
+   */
   stop(): Promise<void>
 }
 
 const POLL_MS = 20
-/** Replaying a full gigabyte of log took under a minute on slow disks; a start that takes longer is broken. */
+/** Replaying 1 GB of log took under a minute on slow disks; a slower start is broken. */
 const START_TIMEOUT_MS = 120_000
-/** Backends of a killed postmaster notice it at their next wait; until the last is gone a new server must not start. */
+/**
+ * Backends of a killed postmaster end at their next wait. A new server cannot start before that.
+ */
 const ORPHANS_TIMEOUT_MS = 30_000
-/** A fast shutdown waits for the checkpoint only. */
+/** A fast shutdown waits only for the checkpoint. */
 const STOP_TIMEOUT_MS = 60_000
 
 /**
- * Starts the server on `dataDir`, or takes over one that lost its owner, and resolves once it accepts connections.
+ * Starts the server on `dataDir`, or takes over one without an owner. Resolves when it accepts
+ * connections.
  *
- * @throws Error with a sentence for the operator: data of another version, a folder in use, an account that cannot be
- *   had, or the end of the server's log when it does not come up
+ * @throws Error with a sentence for the operator: data of another version, a folder in use, a
+ * missing account, or the end of the server's log
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const place = preparePlace(options.dataDir, options.log)
@@ -88,17 +101,23 @@ interface ServerFacts {
   status: string
 }
 
-/** What `postmaster.pid` says: line 1 the pid, 8 the state. It is the server's own, so no path is taken from it. */
+/**
+ * Reads `postmaster.pid`: line 1 is the pid, line 8 the state. The server owns it, so no path in it
+ * is trusted.
+ */
 function readPidFile(place: PostgresPlace): string[] {
   try {
     return readFileSync(path.join(place.cluster, 'postmaster.pid'), 'utf8').split('\n')
   } catch {
-    // Not running, or just gone.
+    // The server is not running, or has just ended.
     return []
   }
 }
 
-/** The server that runs on the cluster, if its pid file names a live process which works in that very folder. */
+/**
+ * Finds a running server: its pid file must name a live process whose working directory is this
+ * cluster.
+ */
 function findServer(place: PostgresPlace): ServerFacts | undefined {
   const lines = readPidFile(place)
   const identity = identifyProcess(Number.parseInt(lines[0] ?? '', 10))
@@ -120,7 +139,7 @@ async function takeOver(
   }
   const ready = await waitUntilReady(place, found.identity)
   if (!ready) {
-    // It was on its way down; by now it is gone.
+    // The server was shutting down and has ended by now.
     return startServer(place, options)
   }
   options.log(`took over PostgreSQL (process ${pid}) that a killed process had left running`)
@@ -146,7 +165,7 @@ async function startServer(place: PostgresPlace, options: EmbeddedPostgresOption
   }
 }
 
-/** One start; gives back what the server wrote to its log if it ended before it was ready. */
+/** Tries one start. @returns the server's log output if it ended before it was ready */
 async function tryStart(
   place: PostgresPlace,
   binaries: PostgresBinaries,
@@ -181,21 +200,21 @@ function spawnServer(
   const own: PostgresSettings = {
     listen_addresses: '',
     port: SOCKET_PORT,
-    // A list of names: quoted, because a path may hold a comma.
+    // PostgreSQL parses a list here, so quotes protect a comma in the path.
     unix_socket_directories: `"${socketFolder.replaceAll('"', '""')}"`,
     unix_socket_permissions: '0700',
     hba_file: hbaFile,
     ident_file: identFile,
   }
-  // A pid file left by a crash may name a pid that another program of this user has now, and PostgreSQL would refuse to
-  // start. We have seen that it is no PostgreSQL of this cluster; this variable (meant for pg_ctl) makes the server
-  // pass over that one pid, while its check for surviving backends stays in force.
+  // After a crash the pid file may name another program's process, and PostgreSQL would refuse to
+  // start. This pg_ctl variable skips that one pid; the check for surviving backends still runs.
   const stalePid = readPidFile(place)[0] ?? ''
   const output = openSync(logFile, 'a')
   const server = spawn(binaries.postgres, ['-D', place.cluster, ...renderSettings({ ...own, ...settings })], {
     ...place.account.runAs,
     cwd: '/',
-    // A session of its own: the terminal's Ctrl-C is for the service, which stops the server when it has drained.
+    // A separate session keeps Ctrl-C from the server, which the service stops after it has
+    // drained.
     detached: true,
     stdio: ['ignore', output, output],
     env: { ...POSTGRES_ENVIRONMENT, ...(stalePid && { PG_GRANDPARENT_PID: stalePid }) },
@@ -204,7 +223,10 @@ function spawnServer(
   return server
 }
 
-/** Polls the pid file until the server is ready (its facts) or gone (undefined). @throws Error after two minutes. */
+/**
+ * Polls the pid file. @returns the server's facts when it is ready, or undefined when it has ended
+ * @throws Error after two minutes
+ */
 async function waitUntilReady(place: PostgresPlace, identity: ProcessIdentity): Promise<ServerFacts | undefined> {
   const deadline = Date.now() + START_TIMEOUT_MS
   while (isStillRunning(identity)) {
@@ -221,12 +243,12 @@ async function waitUntilReady(place: PostgresPlace, identity: ProcessIdentity): 
   return undefined
 }
 
-/** For a server that is not our child; the timer does not keep the process alive. */
+/** For a server that is not our child. The timer does not keep the process alive. */
 async function waitForEnd(identity: ProcessIdentity): Promise<void> {
   while (isStillRunning(identity)) await sleep(POLL_MS, undefined, { ref: false })
 }
 
-/** @param socketFolder as it was made, by this process or by the one whose server this is. */
+/** @param socketFolder created by this process, or by the former owner of this server */
 function handleOf(
   place: PostgresPlace,
   server: ServerFacts,
@@ -235,7 +257,7 @@ function handleOf(
 ): EmbeddedPostgres {
   const guard = startGuard(place, place.account, server.identity.pid, socketFolder)
   const exited = ended.then(() => {
-    // Before its pipe closes: with the server gone the guard would signal whoever gets the pid next.
+    // Killed before its pipe closes, or the guard would signal the pid's next process.
     guard.kill('SIGKILL')
     releasePlace(place)
     removeSocketFolder(place, socketFolder)
@@ -253,11 +275,14 @@ function handleOf(
   }
 }
 
-/** SIGINT is PostgreSQL's fast shutdown; SIGQUIT its immediate one, after which the next start recovers from the log. */
+/**
+ * SIGINT is PostgreSQL's fast shutdown. SIGQUIT is the immediate one, after which the next start
+ * recovers.
+ */
 async function stopServer(server: ProcessIdentity, exited: Promise<void>): Promise<void> {
   for (const signal of ['SIGINT', 'SIGQUIT'] as const) {
     if (isStillRunning(server)) process.kill(server.pid, signal)
-    // A timer that holds the event loop: without it Node could end while the server is still writing its checkpoint.
+    // This timer holds the event loop, or Node could end while the server writes its checkpoint.
     const timeout = new AbortController()
     const late = sleep(STOP_TIMEOUT_MS, true, { signal: timeout.signal }).catch(() => false)
     const isLate = await Promise.race([exited.then(() => false), late])

@@ -1,9 +1,10 @@
 /**
- * The embedded mode of `npm start` and `--dev`: everything a first certificate needs on one machine, from nothing.
+ * The embedded mode of `npm start` and `--dev`: everything for a first certificate on one machine.
  *
- * A development CA, an embedded PostgreSQL, a server certificate issued by the CA itself. Names under `.test` and
- * `.localhost` resolve to loopback through the service's own resolver settings, and http-01 and
- * tls-alpn-01 go to unprivileged ports, so that an unmodified client on this machine gets a certificate without DNS and without root.
+ * It brings a development CA, an embedded PostgreSQL and a server certificate from that CA. Names
+ * under `.test` and `.localhost` resolve to loopback through the service's resolver settings.
+ * http-01 and tls-alpn-01 use unprivileged ports. So an unmodified client needs neither DNS nor
+ * root.
  */
 
 import { mkdirSync, writeFileSync } from 'node:fs'
@@ -21,22 +22,25 @@ export interface DevOptions {
   dataDir: string
   port: number
   http01Port: number
-  /** Of a name server on this machine, for wildcards; without it no method of DNS is offered. */
+  /** Port of a local name server, for wildcards. Without it no DNS method is offered. */
   dns01Port: number | undefined
   tlsAlpn01Port: number
   logLevel: Config['logging']['level']
   workers: number | undefined
-  /** A validator module, as it stands behind `ext:`. */
+  /** A validator module, as written after `ext:`. */
   validator: string | undefined
-  /** Publishes a CRL, over plain HTTP too. */
+  /** Publishes a CRL, also over plain HTTP. */
   crlPort: number | undefined
 }
 
-/** @returns the exit code. @throws Error in a plain sentence when something cannot start */
+/**
+ * @returns the exit code
+ * @throws Error in a plain sentence when a part cannot start
+ */
 export async function runEmbedded(options: DevOptions): Promise<number> {
   const progress = createProgress()
   try {
-    // Passable for the user PostgreSQL runs as; what is secret inside has modes of its own.
+    // PostgreSQL's user must traverse it; secret files inside have their own modes.
     mkdirSync(options.dataDir, { recursive: true, mode: 0o755 })
     progress.begin('creating the development CA')
     const { files } = await ensureDevCa(path.join(options.dataDir, 'ca'), new Date())
@@ -51,7 +55,7 @@ export async function runEmbedded(options: DevOptions): Promise<number> {
       await postgres.stop()
     }
   } finally {
-    // A step that failed ends its line before the reason is printed.
+    // Ends the line of a failed step before its reason is printed.
     progress.end()
   }
 }
@@ -111,8 +115,8 @@ function devConfig(options: DevOptions, ca: DevCaFiles, postgres: EmbeddedPostgr
     },
     ari: { enabled: true },
     ...(options.crlPort !== undefined && { crl: { enabled: true, http_port: options.crlPort } }),
-    // Every client of the embedded mode is this machine: limits by address would only stop the one who tries it out, and
-    // the names of this machine are what there is to order.
+    // All clients are on this machine, so limits by address would only block the person trying it
+    // out. Names of this machine are all there is to order.
     security: { rate_limits: { enabled: false }, identifier_policy: { forbidden_domains: [] } },
     metrics: { enabled: true },
     logging: { level: options.logLevel, format: 'human' },
@@ -127,7 +131,7 @@ function devConfig(options: DevOptions, ca: DevCaFiles, postgres: EmbeddedPostgr
   return parsed.config
 }
 
-/** One line a step, with its time: on a terminal as it goes, elsewhere when it is done. */
+/** Prints each step with its duration: live on a terminal, otherwise when it has ended. */
 function createProgress() {
   const asItGoes = process.stderr.isTTY === true
   let current: { title: string; startedAt: number; notes: string[] } | undefined

@@ -1,6 +1,6 @@
 /**
- * The lists over plain HTTP (`crl.http_port`). A client that checks TLS certificates against a list cannot fetch it over TLS
- * (RFC 5280 §8).
+ * The CRLs over plain HTTP (`crl.http_port`). A client that checks TLS certificates against a list
+ * cannot fetch the list over TLS (RFC 5280 §8).
  */
 
 import type { AcmeApplication } from '../acme/application.ts'
@@ -10,10 +10,10 @@ import { listen } from '../http/uws.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import type { Front } from './front.ts'
 
-/** A GET has no body. */
+/** GET requests have no body. */
 const MAX_BODY_BYTES = 1024
 
-/** @param front knows that its clients come without TLS */
+/** @param front built for plain HTTP clients */
 export async function listenForCrls(
   { tls: _, ...options }: ListenOptions,
   port: number,

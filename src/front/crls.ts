@@ -1,11 +1,11 @@
-/** The published lists as one front thread serves them. */
+/** Serves the published CRLs in one front thread. */
 
 import type { SharedCrl } from '../main/messages.ts'
 import type { CrlDocument } from '../ops/crl.ts'
 import type { FrontCrls } from './operations.ts'
 
 export interface ThreadCrls extends FrontCrls {
-  /** All lists there are now. */
+  /** Replaces all lists with these. */
   replace(crls: readonly SharedCrl[]): undefined
 }
 
@@ -21,7 +21,7 @@ export function createFrontCrls(first: readonly SharedCrl[], maxAgeSeconds: numb
   }
 }
 
-/** The memory stays shared: a list of 50 MB is there once, however many threads serve it. */
+/** The bytes stay in shared memory: a 50 MB list exists once for all threads. */
 function documentsOf(crls: readonly SharedCrl[]): ReadonlyMap<string, CrlDocument> {
   const documents = crls.map((crl): [string, CrlDocument] => [crl.name, { ...crl, der: Buffer.from(crl.der) }])
   return new Map([

@@ -1,15 +1,20 @@
-/** Answers requests that take longer than `server.timeout`. What they began goes on; nobody waits for it any more. */
+/**
+ * Answers requests that exceed `server.timeout`. Their work continues, but its result is dropped.
+ */
 
 import { Problem } from '../shared/protocol/problem.ts'
 
 export interface Deadlines {
-  /** @returns what `work` comes to. @throws Problem 503 when that takes too long, counted from `startedAt` (`performance.now()`) */
+  /**
+   * @returns the result of `work`
+   * @throws Problem 503 when `work` takes too long, counted from `startedAt` (`performance.now()`)
+   */
   within<T>(work: Promise<T>, startedAt: number): Promise<T>
 }
 
-/** A timer for each request would cost more than the rest of this. */
+/** One shared timer: a timer for each request costs more than all other work here. */
 const LOOK_MS = 250
-/** A poll that is answered after a second by itself is not too late where the limit is a second. */
+/** A poll waits up to a second on purpose, so it must pass a limit of one second. */
 const GRACE_MS = 500
 const RETRY_AFTER_SECONDS = 5
 

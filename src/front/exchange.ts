@@ -1,4 +1,4 @@
-/** One request on its way through a front: where it comes from, what it is for, and when it began. */
+/** One request in a front: its client, its resource, and its start time. */
 
 import type { AcmeApplication, AcmeExchange } from '../acme/application.ts'
 import { requestIdFor } from '../http/common-headers.ts'
@@ -20,15 +20,15 @@ export class Exchange implements AcmeExchange, WaitingRequest {
   readonly now = new Date()
   readonly startedAt = performance.now()
   readonly requestId: string
-  /** Of the client, behind trusted proxies. */
+  /** The client's address, read behind trusted proxies. */
   readonly address: string
   readonly scheme: 'http' | 'https'
   accountId: string | undefined
   orderId: string | undefined
-  /** For the metrics; `none` until the request is routed. */
+  /** The metrics label; `none` until the request is routed. */
   resource = 'none'
   readonly #matchPath: AcmeApplication['match']
-  /** False: not looked up yet. */
+  /** False until the path is looked up. */
   #match: ResourceMatch | undefined | false = false
 
   constructor(http: HttpRequest, { address, scheme }: EffectiveClient, matchPath: AcmeApplication['match']) {

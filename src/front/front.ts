@@ -1,12 +1,13 @@
 /**
  * One front: from an HTTP request to its reply.
  *
- * 1. `#guard` refuses while the database connections of the instance are under pressure.
- * 2. `#refuse` refuses while the thread is overloaded; both need the head of the request only.
- * 3. `OverloadControl.run` begins the work, at once or in its turn.
- * 4. `#process` routes the request, runs its handler, and waits for the reply until `server.timeout`.
+ * 1. `#guard` refuses while the instance's database connections are under pressure.
+ * 2. `#refuse` refuses while the thread is overloaded. Both need only the head of the request.
+ * 3. `OverloadControl.run` starts the work, at once or after a wait.
+ * 4. `#process` routes the request, runs its handler, and awaits the reply until `server.timeout`.
  * 5. `#finish` counts and logs the reply.
- * 6. `#deliver` charges a failure to its address, and delays the reply where the address has no budget left.
+ * 6. `#deliver` charges a failure to its address. It delays the reply when that address has no
+ *    budget left.
  */
 
 import type { Logger } from 'pino'
@@ -42,13 +43,13 @@ export interface FrontOptions extends OperationsOptions {
   scheme: 'http' | 'https'
 }
 
-/** Headers the fronts read; the adapter keeps no others. */
+/** Headers the fronts read; the adapter drops all others. */
 export const KEPT_HEADERS = ['content-type', 'x-request-id', 'accept', 'authorization'] as const
 
-/** To a client that has gone away while its request waited. */
+/** Used when the client disconnected before its reply was ready. */
 const UNREAD: HttpReply = { status: 499, headers: [], body: '' }
 
-/** Of a path, in the log. */
+/** Limits the logged path. */
 const LOGGED_CHARACTERS = 1_000
 
 /** What a refused request has cost, in signatures; failed signatures are charged where they are verified. */
@@ -71,7 +72,9 @@ export class Front {
     beginAtZero(options.metrics.pressureRejections, ...tiers.map((tier) => ({ tier })))
   }
 
-  /** @returns the refusal of a request by its head; undefined when it may go on. */
+  /**
+   * Checks the head of a request. @returns its refusal, or undefined when the request may continue
+   */
   admit(http: HttpRequest): HttpReply | Promise<HttpReply> | undefined {
     return this.#guard(http) ?? this.#refuse(http)
   }
@@ -85,13 +88,13 @@ export class Front {
     return this.#fail(error, this.#begin(http))
   }
 
-  /** Answers a request that the HTTP server cannot pass on. */
+  /** Answers a request that the HTTP server rejected itself. */
   answerWith(problem: Problem, http: HttpRequest): HttpReply | Promise<HttpReply> {
     const exchange = this.#begin(http)
     return this.#deliver(this.#finish(this.#acme.problem(problem, exchange), exchange), exchange)
   }
 
-  /** The refusal of a body for which there is no memory at the moment. */
+  /** Refuses a body because the buffer memory is full. */
   busy(http: HttpRequest): HttpReply {
     this.#options.metrics.requestsShed.inc({ reason: 'body_memory' })
     return this.#unlogged(overloadProblem(this.#overload.retryAfterSeconds()), this.#begin(http))
@@ -127,7 +130,7 @@ export class Front {
     return this.#overload.delayRefusal(reply) ?? { ...reply, closes: true }
   }
 
-  /** Refusals come in thousands: each is counted by its reason, and the log has one line for all of them. */
+  /** Refusals come in thousands: each is counted, but the log gets one line for all of them. */
   #unlogged(refusal: Problem, exchange: Exchange): HttpReply {
     this.#options.metrics.requests.refused(exchange.http.method, refusal.status)
     return this.#acme.problem(refusal, exchange)
@@ -184,7 +187,8 @@ export class Front {
     const { http, requestId, address, accountId, orderId, resource, startedAt } = exchange
     const seconds = (performance.now() - startedAt) / 1000
     metrics.requests.answered(http.method, reply.status, resource, seconds)
-    // They come in thousands, and the log has one line for all of them.
+    // An address without budget causes thousands of these replies; the log has one line for all of
+    // them.
     if (reply.status === 429 && this.#overload.isHeldBack(address)) return reply
     const level = reply.status >= 500 ? 'error' : reply.status >= 400 ? 'warn' : 'info'
     if (log.isLevelEnabled(level)) {
@@ -203,7 +207,7 @@ export class Front {
     return reply
   }
 
-  /** Replies to an address without budget are late, so that it cannot ask again at once. */
+  /** Delays failures of an address without budget, so that it cannot retry at once. */
   #deliver(reply: HttpReply, { address, http }: Exchange): HttpReply | Promise<HttpReply> {
     if (reply.status < 400 || reply.status >= 500) return reply
     const cost = FAILURE_COSTS[reply.status]

@@ -1,4 +1,4 @@
-/** How a front thread listens: limits and headers from the configuration, and what its front answers. */
+/** How a front thread listens: its limits, its headers, and its handler. */
 
 import type { HttpHandler, HttpReply } from '../http/message.ts'
 import type { ListenOptions } from '../http/server.ts'
@@ -18,7 +18,7 @@ export interface FrontListenOptions extends Pick<FrontOptions, 'overload' | 'pro
   recycle(): void
 }
 
-/** For bodies that a thread receives in pieces: 512 of the largest by default, 64 from one address. */
+/** For bodies received in pieces: 512 of the default maximum size, 64 from one address. */
 const MAX_BUFFERED_BYTES = 32 * 1024 * 1024
 
 const AMBIGUOUS_LENGTH = new Problem(
@@ -56,7 +56,7 @@ export function frontListenOptions(options: FrontListenOptions): ListenOptions {
   }
 }
 
-/** `server.keepalive: 0`. */
+/** Closes each connection after its reply when `server.keepalive` is 0. */
 function closing(handler: HttpHandler, keepalive: number | null): HttpHandler {
   if (keepalive !== 0) return handler
   const close = (reply: HttpReply): HttpReply => ({ ...reply, closes: true })
@@ -66,7 +66,9 @@ function closing(handler: HttpHandler, keepalive: number | null): HttpHandler {
   }
 }
 
-/** Counts requests towards `server.max_requests`, with the jitter that keeps threads from being replaced together. */
+/**
+ * Counts requests towards `server.max_requests`. Jitter keeps threads from being replaced together.
+ */
 function recycling(
   handler: HttpHandler,
   settings: { max_requests: number; max_requests_jitter: number },

@@ -1,4 +1,4 @@
-/** What a front answers beside ACME: probes, metrics, and certificate revocation lists. */
+/** The resources of a front beside ACME: probes, metrics, and CRLs. */
 
 import type { AcmeApplication } from '../acme/application.ts'
 import type { Header } from '../http/header.ts'
@@ -11,26 +11,26 @@ import type { Exchange } from './exchange.ts'
 
 export interface OperationsOptions {
   version: string
-  /** Of every response, by how the client came. */
+  /** Headers of every response, by the scheme of the client's connection. */
   securityHeaders: Record<'http' | 'https', readonly Header[]>
-  /** Undefined: metrics are off. */
+  /** Undefined when metrics are off. */
   metricsPath(): string | undefined
   health(): Promise<HealthReport>
   exposition(): Promise<string>
-  /** Undefined: no CRL is published. */
+  /** Undefined when no CRL is published. */
   crl: FrontCrls | undefined
 }
 
 export interface FrontCrls {
-  /** The list of this name, or the default issuer's for the empty one; undefined where there is none. */
+  /** Finds a list by name; the empty name means the default issuer's list. */
   find(name: string): CrlDocument | undefined
   maxAgeSeconds: number
 }
 
-/** The first list of an issuer takes about a second. */
+/** The first list of an issuer takes about a second to build. */
 const NO_CRL_RETRY_SECONDS = 2
 
-/** @returns undefined: the path is none of these. */
+/** @returns undefined when the path is none of these */
 export function operationsReply(
   exchange: Exchange,
   options: OperationsOptions,

@@ -1,4 +1,4 @@
-/** Overload in the log, a line when it begins and when it ends, and in the metrics. */
+/** Overload in metrics and log, with a log line when it begins and when it ends. */
 
 import type { Logger } from 'pino'
 import type { Metrics } from '../ops/metrics.ts'

@@ -1,4 +1,4 @@
-/** The problems of a front: a server that is busy, overloaded or broken, each with when to come back. */
+/** The problems of a busy, overloaded or broken server, each with its Retry-After. */
 
 import { PRESSURE_RETRY_AFTER, type RefusingTier } from '../domain/pool-pressure.ts'
 import { ActorError } from '../runtime/errors.ts'
@@ -7,11 +7,11 @@ import { TooManyWaiting } from '../shared/lib/shared-work.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import { isUnavailable } from '../store/database.ts'
 
-/** A full batcher drains within a second; a database that is away takes longer. */
+/** A full batcher drains within a second; an unreachable database takes longer to return. */
 const BUSY_RETRY_SECONDS = 1
 const UNAVAILABLE_RETRY_SECONDS = 5
 
-/** RFC 9110 §4.1 recommends to take 8,000 at least; ours have 300 at most. */
+/** RFC 9110 §4.1 recommends at least 8,000; ours need at most 300. */
 export const MAX_URL_BYTES = 8_000
 export const URL_TOO_LONG = new Problem('malformed', `a URL may have at most ${MAX_URL_BYTES} bytes`, { status: 414 })
 
@@ -22,7 +22,7 @@ export const PRESSURE_PROBLEMS = Object.fromEntries(
   ]),
 ) as Record<RefusingTier, Problem>
 
-/** By Retry-After: an error costs more to make than the reply that it becomes. */
+/** Cached by Retry-After: creating an error costs more than rendering its reply. */
 const overloadProblems: Problem[] = []
 
 export function overloadProblem(seconds: number): Problem {
@@ -30,7 +30,7 @@ export function overloadProblem(seconds: number): Problem {
   return overloadProblems[seconds]
 }
 
-/** @returns undefined: not a busy server but a failure, which belongs in the log. */
+/** @returns undefined when the error is a fault to log, not a busy server */
 export function knownProblem(error: unknown): Problem | undefined {
   if (error instanceof Problem) return error
   if (error instanceof BatcherFull || error instanceof ActorError || error instanceof TooManyWaiting)
@@ -38,7 +38,10 @@ export function knownProblem(error: unknown): Problem | undefined {
   return undefined
 }
 
-/** A sentence, an id to quote, and when to come back if that helps; the error itself stays in the log. */
+/**
+ * Gives a sentence, a request id to quote, and perhaps Retry-After. The error itself goes only to
+ * the log.
+ */
 export function failureProblem(error: unknown, requestId: string): Problem {
   if (isUnavailable(error)) return busy('the database is not reachable; try again soon', UNAVAILABLE_RETRY_SECONDS)
   return new Problem('serverInternal', `the server failed; quote request ${requestId} to its operator`)

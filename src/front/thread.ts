@@ -1,4 +1,7 @@
-/** Entry of a front thread: its own database connections, signer connection, caches and HTTP server on the shared port. */
+/**
+ * Entry of a front thread: its database and signer connections, caches, and HTTP server on the
+ * shared port.
+ */
 
 import { threadId } from 'node:worker_threads'
 import type { Logger } from 'pino'
@@ -35,9 +38,14 @@ import { Front, type FrontOptions } from './front.ts'
 import { frontListenOptions } from './listen-options.ts'
 import { overloadEvents } from './overload-events.ts'
 
-/** Longer than all probes together may take. A supervisor that takes longer is stuck, and health must say so. */
+/**
+ * Exceeds the time of all probes together. A slower supervisor is stuck, and health must report
+ * that.
+ */
 const SUPERVISOR_DEADLINE_MS = 4_000
-/** Any client may ask for them, over the port that hands over validations. */
+/**
+ * Any client may request health and metrics, and they share the port of the validation hand-over.
+ */
 const OPERATIONS = { intervalMs: 0, mostWaiting: 1_024 }
 const POOL_REPORT_MS = 100
 type Context = ThreadContext<FrontThreadData, SupervisorMessages>
@@ -50,7 +58,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(async (thread) => 
   return { actor: spawnActor(thread.name, parts), drain: (deadlineMs) => drain(parts, servers, deadlineMs) }
 })
 
-/** Everything that a front is made of, before it listens. */
+/** Builds all parts of a front before it listens. */
 async function assemble({ name, data, supervisor, atExit }: Context) {
   const { config, methods, instanceId } = data
   const { log, flush } = createLogger(config.logging, name, true)
@@ -87,7 +95,7 @@ async function assemble({ name, data, supervisor, atExit }: Context) {
     ),
   })
   const crls = createFrontCrls(data.crls, crlMaxAgeSeconds(config))
-  /** Changed by a reload of the configuration. */
+  /** Changes when the configuration is reloaded. */
   const live = { metricsPath: liveSettings(config).metricsPath }
   return { log, metrics, db, board, ca, closeNonces, proxy, isTrustedProxy, overload, context, crls, live }
 }
@@ -141,7 +149,7 @@ function startTicks({ db, overload }: Parts, servers: readonly HttpServer[]): vo
   }, TICK_MS).unref()
 }
 
-/** The messages of the supervisor. */
+/** Handles the supervisor's messages. */
 function spawnActor(name: string, { log, metrics, context, crls, live }: Parts): Actor<FrontMessages> {
   return spawn<FrontMessages>({
     name,
@@ -179,7 +187,7 @@ async function drain(parts: Parts, servers: readonly HttpServer[], deadlineMs: n
   await db.close()
 }
 
-/** Share of the time since the last call that this thread was at work. */
+/** Measures the share of time this thread was busy since the last call. */
 function createUtilization(): () => number {
   let before = performance.eventLoopUtilization()
   return () => {
@@ -190,7 +198,7 @@ function createUtilization(): () => number {
   }
 }
 
-/** Validations of one tick are handed over in one message. */
+/** Hands over all validations of one tick in one message. */
 function validationsThrough(
   supervisor: ActorRef<SupervisorMessages>,
   front: number,
@@ -201,7 +209,7 @@ function validationsThrough(
     try {
       supervisor.tell('validate', { front, requests })
     } catch (error) {
-      // What is claimed stays so in the database, from where the challenge worker takes it up.
+      // The claims stay in the database, and the challenge worker adopts them later.
       const authorizationIds = requests.map(({ authorizationId }) => authorizationId)
       log.warn({ authorizationIds, err: error }, 'validations could not be handed over')
       onLost(requests.map(({ authorizationId }) => ({ authorizationId })))
@@ -210,8 +218,8 @@ function validationsThrough(
 }
 
 /**
- * Writes this thread's pool numbers to the board: now, for its first request, and a few times a second.
- * Input is read first: a thread that was held up for a second must not report answers as outstanding.
+ * Writes this thread's pool figures to the board, at once and then several times a second. Input is
+ * read first, so that a thread blocked for a second does not report answers as outstanding.
  */
 function reportPoolTo(board: InstanceBoard, front: number, db: Database): void {
   const report = () => board.reportPool(front, db.pressure())

@@ -1,6 +1,8 @@
 /**
- * The wait for a database that is away as the service starts: after a reboot, or a restart of both. It lasts until a signal
- * ends the process; what only the configuration can mend (a password, a name) ends the start at once.
+ * The wait for an unreachable database at the start of the service, for example after a reboot.
+ *
+ * It lasts until a signal ends the process. Errors that need a new configuration, such as a wrong
+ * password, end the start at once.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -11,15 +13,17 @@ import { lifeLog } from './logging.ts'
 const PAUSE_MS = 1_000
 const REMIND_MS = 10_000
 
-/** A signal came before the service was up. */
+/** A signal arrived before the service was up. */
 export class StartAbandoned extends Error {}
 
 /**
- * Repeats `attempt` until the database answers it. The log has a line for each new reason, and one every ten seconds.
- * @throws StartAbandoned, and what `attempt` throws when the database is there
+ * Repeats `attempt` until the database answers it. Each new reason is logged, then every ten
+ * seconds.
+ *
+ * @throws StartAbandoned, or the error of `attempt` once the database is reachable
  */
 export async function awaitDatabase<T>(attempt: () => Promise<T>, log: Logger, stopping: AbortSignal): Promise<T> {
-  // Written at any level: nothing else says why the service does not answer.
+  // Logged at any level: nothing else explains why the service does not answer.
   const life = lifeLog(log)
   let said: { reason: string; at: number } | undefined
   for (;;) {
@@ -41,7 +45,7 @@ export async function awaitDatabase<T>(attempt: () => Promise<T>, log: Logger, s
   }
 }
 
-/** Name servers may come up later than the service, too. */
+/** Name resolution may also start later than the service. */
 function isAway(error: Error): boolean {
   const reason = error.cause ?? error
   return isUnavailable(reason) || /^(?:EAI_AGAIN|ENOTFOUND)$/.test(String((reason as NodeJS.ErrnoException).code))

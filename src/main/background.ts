@@ -1,4 +1,4 @@
-/** The background tasks of this release, and how their rounds are counted and logged. */
+/** The list of background tasks, with the metrics and log lines of their rounds. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
@@ -25,13 +25,13 @@ import type { Stores } from './wiring.ts'
 
 const RECOVERY_INTERVAL_MS = 2_000
 const ADOPTION = 'challenge_adoption'
-/** A revocation is in the served list within 5 s; until the next look, those that follow it join it. */
+/** Publishes a revocation within 5 s. Revocations between two rounds share a list. */
 const CRL_LOOK_MS = 1_000
 const QUOTA_SWEEP_INTERVAL_MS = 3_600_000
 
 export interface BackgroundParts {
   config: Config
-  /** As SIGHUP has left it. */
+  /** The configuration after the last SIGHUP. */
   live(): Config
   extensions: ExtensionThreadData
   instanceId: number
@@ -42,7 +42,7 @@ export interface BackgroundParts {
   onExpired(kind: ExpiringKind, page: ExpiryPage): void
   onDeleted(table: RetainedTable, page: RetentionPage, seconds: number): void
   presentSince(): number | undefined
-  /** Undefined where no CRL is published. */
+  /** `crls` is undefined when no CRL is published. */
   ca: Pick<CaBackend, 'outage' | 'unreachable'>
   crls: CrlBuilder | undefined
   isStopping(): boolean
@@ -68,7 +68,7 @@ export function backgroundTasks({
   const pollMs = challengeWorker.poll_seconds * 1000
   const roundsPerPoll = Math.ceil(pollMs / RECOVERY_INTERVAL_MS)
   let adoptions = 0
-  /** What needs signatures waits while there are none to be had. */
+  /** Skips a round that needs signatures while the CA cannot sign. */
   const whileSigning = (round: () => Promise<number>) => async () => (ca.outage() ? 0 : round())
   return [
     {
@@ -80,7 +80,7 @@ export function backgroundTasks({
           store: stores.issuance,
           complete: (issuing) => issuance.recover(issuing),
           instanceId,
-          // An intent that its own thread may still be working on is left alone.
+          // A thread may still be working on a younger intent.
           ownAfterSeconds: config.ca.signer.timeout_seconds + 5,
           othersAfterSeconds: Math.max(
             config.order.stale_processing_threshold_seconds,
@@ -116,7 +116,7 @@ export function backgroundTasks({
     {
       name: ADOPTION,
       role: 'challenge',
-      // What a dead instance has left does not wait for the poll.
+      // Challenges of a dead instance are adopted before the next poll.
       intervalMs: pollMs / roundsPerPoll,
       round: () =>
         adoptChallenges({
@@ -153,7 +153,9 @@ export function backgroundTasks({
   ]
 }
 
-/** No list is begun without a signer to sign it, and who waits for one (`chancery crl rebuild`) learns why. */
+/**
+ * Builds no list without a signer. The noted obstacle tells `chancery crl rebuild` why it waits.
+ */
 async function crlRound(
   builder: CrlBuilder,
   store: Pick<Stores['crls'], 'noteObstacle'>,
@@ -175,7 +177,7 @@ export function backgroundEvents(log: Logger, metrics: Metrics): BackgroundEvent
       if (task === ADOPTION) metrics.challengeWorkerPolls.inc()
     },
     ended(task, taken) {
-      // Doc 1, Metrics exposed: what is processed again counts as a retry.
+      // An adopted challenge counts as a retry.
       if (task === ADOPTION) metrics.challengesValidated.inc({ result: 'retry' }, taken)
       if (taken > 0) log.info({ task, taken }, 'background task has found work')
     },
@@ -188,7 +190,7 @@ export function backgroundEvents(log: Logger, metrics: Metrics): BackgroundEvent
   }
 }
 
-/** What recovery, expiry and retention did, as metrics and log lines. */
+/** Metrics and log lines of recovery, expiry and retention. */
 export function workEvents(
   log: Logger,
   metrics: Metrics,

@@ -1,4 +1,7 @@
-/** `security.blocked_keys_file`: read at the start and at SIGHUP, and kept with the keys that revocations have blocked. */
+/**
+ * Loads `security.blocked_keys_file` at the start and at SIGHUP. The database keeps these keys
+ * beside those blocked by revocations.
+ */
 
 import { createReadStream } from 'node:fs'
 import path from 'node:path'
@@ -9,13 +12,13 @@ import { describeFileError } from '../shared/lib/file-error.ts'
 import { replaceListedKeys } from '../store/blocked-key-list.ts'
 import type { Database } from '../store/database.ts'
 
-/** Debian's weak keys of the sizes that are accepted are some 300,000. */
+/** Debian's weak keys of the accepted sizes number about 300,000. */
 const MAX_KEYS = 1_000_000
-/** A line without an end would be held in memory as a whole. */
+/** Bounds memory: a line without an end would be read as a whole. */
 const MAX_FILE_BYTES = 256 * 1024 * 1024
 const HASH = /^[0-9a-f]{64}$/
 
-/** @throws Error in one sentence that begins with the key */
+/** @throws Error in one sentence that begins with the configuration key */
 export async function loadBlockedKeys({ security }: Config, db: Database, log: Logger): Promise<void> {
   if (security.blocked_keys_file === null) return
   const file = path.resolve(security.blocked_keys_file)
@@ -31,7 +34,8 @@ export async function loadBlockedKeys({ security }: Config, db: Database, log: L
 }
 
 /**
- * One SHA-256 of a SubjectPublicKeyInfo a line, in hexadecimal; `#` begins a comment.
+ * Reads one SHA-256 of a SubjectPublicKeyInfo per line, in hexadecimal; `#` begins a comment.
+ *
  * @throws Error in one sentence
  */
 export async function readBlockedKeys(file: string): Promise<Set<string>> {

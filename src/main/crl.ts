@@ -1,4 +1,7 @@
-/** CRLs in the supervisor: the builder with its thread and schedule, the lists that are served, and what health says of them. */
+/**
+ * CRLs in the supervisor: the builder with its thread and schedule, the served lists, and their
+ * health.
+ */
 
 import type { Logger } from 'pino'
 import { createCrlPool } from '../../workers/crl-pool.ts'
@@ -27,16 +30,16 @@ export interface CrlParts {
 export interface Crls {
   builder: CrlBuilder
   shared(): readonly SharedCrl[]
-  /** Looks for new lists now. @throws database errors */
+  /** Reads new lists now. @throws database errors */
   refresh(): Promise<void>
-  /** From now on `share` is called with the lists, now and then even when none has changed. */
+  /** Calls `share` with the lists at every check, even when none has changed. */
   follow(share: (crls: readonly SharedCrl[]) => void): void
   health(): NonNullable<HealthReport['checks']['crl']>
   stop(): Promise<void>
 }
 
 const LOOK_MS = 1_000
-/** Beyond the schedule: what a build and a busy machine may take. */
+/** Extra time beyond the schedule for a build on a busy machine. */
 const GRACE_MS = 60_000
 
 /** @throws database errors */
@@ -56,7 +59,7 @@ export async function startCrls({ config, stores, ca, metrics, log, isStopping }
   await look()
   beginAtZero(metrics.crlFailures, ...ca.issuers().map(({ id }) => ({ crl: id })))
 
-  // Behind all that may fail: they run until they are stopped.
+  // Started after everything that may fail, because thread and schedule run until they are stopped.
   const pool = createCrlPool((error) => log.error({ err: error }, 'CRL thread failed'))
   let scheduledAt: Date | undefined
   const schedule =
@@ -119,7 +122,7 @@ export async function startCrls({ config, stores, ca, metrics, log, isStopping }
         intervalMs: LOOK_MS,
         async round() {
           await look()
-          // Again, for a thread that was just starting when the lists changed.
+          // Shares again for a thread that was starting when the lists changed.
           share(shared())
         },
         onError: (_, error) => log.debug({ err: error }, 'published CRLs could not be read'),

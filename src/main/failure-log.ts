@@ -1,17 +1,17 @@
 /**
- * Failures of background tasks in the log: one line when a task begins to fail, one now and then while it goes on, one when
- * it works again. What is between them is there at DEBUG.
+ * Logs failures of background tasks: the first one, a reminder every ten minutes, and the recovery.
+ * Failures between them are logged at DEBUG.
  */
 
 import type { Logger } from 'pino'
 
 export interface FailureLog {
   failed(task: string, error: unknown): void
-  /** After a failure, and only then. */
+  /** Called only after a failure. */
   recovered(task: string): void
 }
 
-/** A task that fails for long may do so for another reason by now. */
+/** The reason of a long failure may change, so reminders repeat it. */
 const REMIND_MS = 600_000
 
 export function createFailureLog(log: Logger, now: () => number = () => performance.now()): FailureLog {
@@ -37,7 +37,7 @@ export function createFailureLog(log: Logger, now: () => number = () => performa
   }
 }
 
-/** These have their stack in the log; of the others, the message says it all. */
+/** Program faults are logged with their stack; for other errors the message is enough. */
 function isFaultOfProgram(error: unknown): boolean {
   const errors: unknown[] = error instanceof AggregateError ? error.errors : [error]
   return errors.some((one) => [TypeError, RangeError, ReferenceError, SyntaxError].some((kind) => one instanceof kind))
@@ -46,7 +46,7 @@ function isFaultOfProgram(error: unknown): boolean {
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const below: unknown = error instanceof AggregateError ? error.errors[0] : error.cause
-  // A host with several addresses, none of which answers, is an error without a message.
+  // A host with several addresses, all unreachable, gives an AggregateError without a message.
   const messages = [error.message, below instanceof Error ? below.message : '']
   return messages.filter((message) => message !== '').join(': ') || error.name
 }

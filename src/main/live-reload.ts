@@ -1,8 +1,8 @@
 /**
- * SIGHUP: the configuration file is read again, and what may change in a running service changes.
+ * SIGHUP: reads the configuration file again and applies the keys that may change at run time.
  *
- * A file that is not usable changes nothing. What differs and needs a restart is named in the log and stays as it runs,
- * so that a later SIGHUP names it again.
+ * An unusable file changes nothing. Keys that need a restart keep their running value. Each SIGHUP
+ * logs their names again.
  */
 
 import type { Logger } from 'pino'
@@ -12,11 +12,11 @@ import { planReload } from '../config/reload.ts'
 import type { Config } from '../config/schema.ts'
 
 export interface LiveReload {
-  /** Reads, compares, applies; one at a time, in the order of the signals. Never rejects. */
+  /** Reads, compares and applies. Signals are handled in order, one at a time. Never rejects. */
   run(): Promise<void>
 }
 
-/** @param log one that writes at any level: an operator who sends a signal waits for the line */
+/** @param log writes at any level, because an operator who sends a signal waits for the line */
 export function createLiveReload(
   running: Config,
   reread: () => Promise<LoadedConfig>,

@@ -1,4 +1,7 @@
-/** The log: pino to standard output, one JSON object a line or text for people; secrets are cut out by name. */
+/**
+ * The log: pino to standard output, as JSON lines or as text for people. Secrets are redacted by
+ * name.
+ */
 
 import pino, { type DestinationStream, type Logger } from 'pino'
 
@@ -9,7 +12,7 @@ export interface LogSettings {
 
 export const PINO_LEVELS = { DEBUG: 'debug', INFO: 'info', WARNING: 'warn', ERROR: 'error', CRITICAL: 'fatal' } as const
 
-/** Wherever one of these members appears, up to two levels deep, its value is not written. */
+/** Values of these members are redacted, down to two levels. */
 const SECRET_MEMBERS = new Set([
   'password',
   'secret',
@@ -24,14 +27,14 @@ const SECRET_MEMBERS = new Set([
 const SECRET_LEVELS = 2
 const CENSOR = '[redacted]'
 
-/** Lines gather up to this many bytes before a front thread writes them; the rest follows within a second. */
+/** A front thread buffers up to this many bytes, for at most a second. */
 const BUFFER_BYTES = 8192
-/** What a process that is killed has not written is lost; lines with an event are what people look for afterwards. */
+/** A killed process loses its buffer, so lines with an event are flushed this soon. */
 const EVENT_FLUSH_MS = 10
 
 /**
- * @param thread its name, in every line.
- * @param buffered for front threads, where a write for every request would cost more than the line.
+ * @param thread the thread's name, written in every line
+ * @param buffered for front threads, where a write per request costs more than the line
  */
 export function createLogger(settings: LogSettings, thread: string, buffered: boolean): { log: Logger; flush(): void } {
   const destination = pino.destination({ fd: 1, sync: !buffered, minLength: buffered ? BUFFER_BYTES : 0 })
@@ -43,7 +46,7 @@ export function createLogger(settings: LogSettings, thread: string, buffered: bo
       messageKey: 'message',
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (level) => ({ level }), log: withoutSecrets },
-      // An error becomes plain facts only here, and may carry anything.
+      // An error becomes a plain object only here, and may contain secrets.
       serializers: { err: (error) => withoutSecrets(pino.stdSerializers.err(error), SECRET_LEVELS - 1) },
     },
     buffered ? eventsSoon(stream, () => destination.flush()) : stream,
@@ -59,19 +62,19 @@ export function createLogger(settings: LogSettings, thread: string, buffered: bo
 }
 
 /**
- * The same log at any level, for the few lines in the life of a process that its operator looks for whatever else is written: it is
- * ready, it stops, it has done what a signal asked for. Their own level stays what it is, since the severe ones call people.
+ * The same log at any level, for the lines an operator always needs: ready, stopping, signal
+ * handled. They keep their own level, because severe levels alert people.
  */
 export function lifeLog(log: Logger): Logger {
   const life = log.child({})
-  // Set here, because a child that is made with the level its parent has just then goes on following the parent.
+  // Set here: a child created with its parent's level keeps following the parent.
   life.level = 'info'
   return life
 }
 
 /**
- * The facts, or a copy where there was something to hide. Written out here because the redaction of pino takes 50 µs for each
- * line with paths that begin with a wildcard, more than all the rest of a short request; this takes well below one.
+ * Returns the facts, or a copy with secrets redacted. pino's own redaction with wildcard paths
+ * takes 50 µs per line; this takes well below 1 µs.
  */
 function withoutSecrets<T extends object>(facts: T, levels = SECRET_LEVELS): T {
   let shown: Record<string, unknown> | undefined
@@ -100,7 +103,7 @@ function eventsSoon(stream: DestinationStream, flush: () => void): DestinationSt
   return {
     write(line) {
       stream.write(line)
-      // A quotation mark of a value is escaped, so this is a member.
+      // Quotation marks inside values are escaped, so this match is a member name.
       if (timer === undefined && line.includes('"event":')) timer = setTimeout(flushNow, EVENT_FLUSH_MS).unref()
     },
   }
@@ -122,7 +125,7 @@ function renderHuman(line: string): string {
   return `${escapeControls(`${head} ${entry.message}${facts.length > 0 ? `  ${facts.join(' ')}` : ''}`)}\n`
 }
 
-/** Paths and the like are the client's: they must not steer the terminal of whoever reads, nor make lines of their own. */
+/** Clients choose paths, so control characters could steer the reader's terminal or forge lines. */
 function escapeControls(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   return text.replace(/[\x00-\x1f\x7f-\x9f]/g, (control) => `\\x${control.charCodeAt(0).toString(16).padStart(2, '0')}`)

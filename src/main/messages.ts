@@ -1,4 +1,4 @@
-/** What front threads and the supervisor say to each other: plain data over the actor runtime. */
+/** The messages between front threads and the supervisor: plain data over the actor runtime. */
 
 import type { CaaFinding, MailDomainFinding } from '../../workers/job.ts'
 import type { Config } from '../config/schema.ts'
@@ -10,7 +10,7 @@ import type { AttemptEnded, ValidationRequest } from '../services/validation.ts'
 import type { LiveSettings } from './settings/server.ts'
 import type { ChallengeMethods } from './validation/extensions.ts'
 
-/** The supervisor, as front threads see it. */
+/** Messages that front threads send to the supervisor. */
 export type SupervisorMessages = {
   validate: { message: { front: number; requests: readonly ValidationRequest[] }; reply: undefined }
   caa: { message: CaaCheckRequest; reply: readonly CaaFinding[] | undefined }
@@ -19,38 +19,38 @@ export type SupervisorMessages = {
   metrics: { message: undefined; reply: string }
 }
 
-/** A published list, as the supervisor hands it to the fronts. */
+/** A published list, as the supervisor sends it to the fronts. */
 export interface SharedCrl extends ServedCrl {
-  /** The bare path serves it. */
+  /** True for the list at the bare CRL path. */
   isDefault: boolean
 }
 
-/** A front thread, as the supervisor sees it. */
+/** Messages that the supervisor sends to a front thread. */
 export type FrontMessages = {
   metrics: { message: undefined; reply: ThreadAnswer }
   live: { message: LiveSettings; reply: undefined }
   crls: { message: readonly SharedCrl[]; reply: undefined }
-  /** How attempts have ended that the thread has handed over. */
+  /** Results of attempts that this thread handed over. */
   attempts: { message: readonly AttemptEnded[]; reply: undefined }
 }
 
-/** Worker data of a front thread; the shared memory stays shared. */
+/** Worker data of a front thread; the memory in it stays shared. */
 export interface FrontThreadData {
   config: Config
-  /** `challenges.enabled` with what its modules say of themselves. */
+  /** `challenges.enabled`, with the properties its modules declare. */
   methods: ChallengeMethods
   version: string
   instanceId: number
   signer: { socketPath: string; secretFile: string }
   nonce: { key: Uint8Array; epochMs: number; window: SharedArrayBuffer }
-  /** `lib/change-counters.ts` */
+  /** Memory of the change counters. */
   changes: SharedArrayBuffer
-  /** Rate-limit counters of the instance. */
+  /** The instance's rate-limit counters. */
   rateTable: SharedArrayBuffer
-  /** `services/instance-board.ts`, and the thread's row in it. */
+  /** Memory of the instance board, and the thread's row in it. */
   board: SharedArrayBuffer
   front: number
-  /** Published lists as of the thread's start; later ones come as messages. */
+  /** Published lists at the thread's start; later ones arrive as messages. */
   crls: readonly SharedCrl[]
   tls: { certPath: string; keyPath: string } | undefined
 }

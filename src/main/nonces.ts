@@ -1,4 +1,4 @@
-/** Nonces of a front thread by `nonce.store`, and the supervisor's part in keeping the shared ones going. */
+/** A front thread's nonces by `nonce.store`, and the supervisor's renewal of shared epochs. */
 
 import { type Loop, startLoop } from '../background/loop.ts'
 import type { Config } from '../config/schema.ts'
@@ -10,7 +10,7 @@ import { createNonceStore } from '../store/nonce-store.ts'
 import type { FrontThreadData } from './messages.ts'
 import { nonceLifetimeSeconds } from './settings/server.ts'
 
-/** A small part of the lead that a new epoch has, and how long a lost one goes unnoticed. */
+/** A small part of the lead of a new epoch. A lost epoch stays unnoticed for this long. */
 const REFRESH_MS = 500
 
 export interface ThreadNonces {
@@ -37,14 +37,17 @@ export async function openThreadNonces(
   return { nonces, close: () => loop.stop() }
 }
 
-/** Makes the first epoch before anybody needs it, and each next one in time. Every instance does; one of them succeeds. */
+/**
+ * Creates the first epoch before any request, and each next one in time. Every instance tries; one
+ * of them succeeds.
+ */
 export async function keepNonceEpochs(config: Config, db: Database, onError: (error: unknown) => void): Promise<Loop> {
   const store = createNonceStore(db)
   const lifeSeconds = epochLifeSeconds(nonceLifetimeSeconds(config))
   const renew = async () => {
     const epochs = await store.epochs()
     const newest = epochs.at(-1)
-    // The database's clock decides in the end; this one only saves it the question.
+    // The database's clock decides; the local clock only saves a query.
     if (newest && Date.now() - newest.madeAtMs < (lifeSeconds - 1) * 1000) return
     await store.renew(makeNonceKey, lifeSeconds)
   }

@@ -1,6 +1,6 @@
 /**
- * A perspective as a process: the validators of the service behind the Open MPIC API, without database, signer and keys
- * of a CA. It keeps nothing, so every check is made anew.
+ * A perspective as a process: the service's validators behind the Open MPIC API. It has no
+ * database, signer or CA key, and keeps no results.
  */
 
 import { readFile } from 'node:fs/promises'
@@ -18,7 +18,9 @@ import { type Identifier, normalizeDnsName } from '../shared/protocol/identifier
 import { caaSettings } from './validation/caa-checks.ts'
 import { http01Job, sharedSettings, tlsAlpn01Job, txtJob } from './validation/jobs.ts'
 
-/** Sections of the configuration that a perspective reads; the rest of a service's file may stand beside them. */
+/**
+ * Configuration sections that a perspective reads; other sections of a service's file are allowed.
+ */
 export const PERSPECTIVE_SECTIONS = ['perspective', 'challenges', 'dns', 'acme', 'logging']
 
 export interface RunningPerspective {
@@ -29,7 +31,7 @@ export interface RunningPerspective {
 const THREADS = 2
 const VALIDATION_STOP_MS = 1_000
 
-/** @throws Error in a plain sentence when it cannot start */
+/** @throws Error in a plain sentence when the start fails */
 export async function startPerspective(config: Config, version: string, log: Logger): Promise<RunningPerspective> {
   const { bind, port, code, tokens, cert_path, key_path, client_ca_path, max_concurrent } = config.perspective
   if (cert_path === null || key_path === null)
@@ -107,7 +109,7 @@ function logAnswered(log: Logger, { request, outcome, ...facts }: Answered): voi
   log[level]({ event: 'perspective_check', ...facts, ...asked, ...found }, 'request answered')
 }
 
-/** Undefined for what is no name or address that can be validated. */
+/** @returns undefined unless the target is a valid name or address */
 function identifierOf(target: string): Identifier | undefined {
   const octets = parseIpAddress(target)
   if (octets) return { type: 'ip', value: formatIpAddress(octets) }
@@ -115,7 +117,7 @@ function identifierOf(target: string): Identifier | undefined {
   return name.ok ? { type: 'dns', value: name.value } : undefined
 }
 
-/** The job of a check; the wildcard of a name says nothing about where control of it shows. */
+/** Builds the job of a check. A wildcard is validated at the name below `*.`. */
 function dcvJob(
   config: Config,
   version: string,
@@ -124,7 +126,7 @@ function dcvJob(
   const identifier = identifierOf(request.domain_or_ip_target.replace(/^\*\./, ''))
   if (!identifier) return undefined
   const asked: DcvParameters = request.dcv_check_parameters
-  // What was seen already by whoever asks need not be waited for: a second attempt, that is.
+  // The caller has already seen the record. `tries: 1` therefore skips the propagation wait.
   const txt = (method: Config['challenges']['dns01'], digest: string) =>
     txtJob(config, method, { identifier, tries: 1 }, digest)
   switch (asked.validation_method) {
@@ -174,11 +176,11 @@ function notCheckable(request: MpicRequest): CheckOutcome {
   return { passed: false, completed: false, error, details }
 }
 
-/** A verdict about the target is a completed check; one about our side of it is not. */
+/** A verdict about the target completes the check; a fault on our side does not. */
 function dcvOutcome(job: BuiltInJob, verdict: ValidationVerdict): CheckOutcome {
   const details = DETAILS[job.type](verdict.evidence)
   if (verdict.ok) return { passed: true, completed: true, details }
-  // Whoever asks keeps it as evidence, and may read what a client may not.
+  // The caller keeps this as evidence, and may read reasons that clients may not.
   const withheld = last(verdict.evidence, 'behind-redirect')
   const message = withheld ? `${verdict.detail}: ${withheld['reason']}` : verdict.detail
   const error = { type: `${verdict.problem}:${job.type}`, message }
@@ -203,7 +205,7 @@ const NO_CAA = { caa_record_present: false, found_at: null, records_seen: null }
 
 const last = (evidence: readonly EvidenceStep[], step: string) => evidence.findLast((one) => one.step === step)
 
-/** Bytes of the target are not among them, although the API has places for some. */
+/** Leaves out bytes of the target, although the API has members for some. */
 const DETAILS: Record<BuiltInJob['type'], (evidence: readonly EvidenceStep[]) => Record<string, unknown>> = {
   'http-01': (evidence) => ({
     validation_method: 'acme-http-01',

@@ -1,9 +1,9 @@
 /**
- * The probes behind the health endpoints and the gauges of readiness: database, CA backend, CRL.
+ * The probes behind the health endpoints and the readiness gauges: database, CA backend, CRL.
  *
- * A health endpoint has every issuer sign; what it found serves everybody who asks within a few seconds. A scrape makes no
- * signature of its own: it asks the signer how it is, and remembers what the last signature said. A signer that is known to be
- * away is not waited for.
+ * A health check asks every issuer for a signature and is cached for three seconds. A scrape signs
+ * nothing: it asks the signer's state and uses the last signature's result. No probe waits for a
+ * signer that is known to be unreachable.
  */
 
 import type { CaBackend, CaHealth } from '../ca/backend.ts'
@@ -18,33 +18,33 @@ export interface ProbeParts {
   ca: Pick<CaBackend, 'testSign' | 'unreachable' | 'health'>
   board: Pick<InstanceBoard, 'pool' | 'isOn'>
   workers(): HealthReport['checks']['workers']
-  /** Undefined where no CRL is published. */
+  /** Undefined when no CRL is published. */
   crl(): HealthReport['checks']['crl']
   isStopping(): boolean
 }
 
 export interface Readiness {
   isCaUp: boolean
-  /** Also while all its connections are in use. */
+  /** Also true while all its connections are in use. */
   isDatabaseUp: boolean
   isReady: boolean
 }
 
 export interface Probe {
-  /** For the health endpoints. */
+  /** Used by the health endpoints. */
   health(): Promise<HealthReport>
-  /** For a scrape: whether the signer could sign, stopped or not, and whether requests should be sent here. */
+  /** Used by a scrape: whether the signer could sign, and whether the instance is ready. */
   readiness(): Promise<Readiness>
 }
 
 type CaCheck = HealthReport['checks']['ca_backend']
 
-/** Probes older than this are run again by the next question; a question need not cost a signature. */
+/** Caches a health check, so that not every request costs a signature. */
 const PROBE_LIFE_MS = 3_000
-/** How long a scrape goes by the last signature. */
+/** How long a failed signature counts for scrapes. */
 const VERDICT_LIFE_MS = 30_000
 const PROBE_TIMEOUT_MS = 2_000
-/** Beside a signature, or instead of one: the signer answers from memory. */
+/** The signer answers this from memory, without a signature. */
 const CA_HEALTH_TIMEOUT_MS = 1_000
 const PING: Statement = { name: 'ping', text: 'SELECT 1' }
 
@@ -53,7 +53,7 @@ export function createProbe(parts: ProbeParts): Probe {
   let last: { at: number; circumstances: string; report: Promise<HealthReport> } | undefined
   let signed: { at: number; status: CheckStatus } | undefined
 
-  /** What is found under others says nothing any more, however fresh it is. */
+  /** A cached report is void once these change. */
   const circumstances = () => [board.isOn('stopSigning'), ca.unreachable() !== undefined].join()
 
   const trouble = (): CaTrouble => (ca.unreachable() ? 'signer not reachable' : 'CA backend unavailable')
@@ -62,7 +62,7 @@ export function createProbe(parts: ProbeParts): Probe {
     if (board.isOn('stopSigning')) return { status: 'stopped', ...shown(await caHealth()) }
     const status = ca.unreachable() ? 'error' : await checkOf(ca.testSign({ timeoutMs: PROBE_TIMEOUT_MS }))
     if (!ca.unreachable()) signed = { at: performance.now(), status }
-    // After the signature, which is what finds a token gone.
+    // Asked after the signature, because only a signature detects a lost token.
     const tokens = shown(await caHealth())
     return status === 'ok' ? { status, ...tokens } : { status, ...tokens, reason: trouble() }
   }
@@ -73,7 +73,7 @@ export function createProbe(parts: ProbeParts): Probe {
     return health?.signing === true && health.tokens.every(({ status }) => status === 'ready')
   }
 
-  /** Undefined: it does not answer, and has no tokens to show. */
+  /** @returns undefined when the signer does not answer */
   async function caHealth(): Promise<CaHealth | undefined> {
     if (ca.unreachable()) return undefined
     return ca.health({ timeoutMs: CA_HEALTH_TIMEOUT_MS }).catch(() => undefined)

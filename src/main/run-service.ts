@@ -1,4 +1,4 @@
-/** A service from its start to the signal that ends it. */
+/** Runs a service from its start to the signal that ends it. */
 
 import type { Logger } from 'pino'
 import type { LoadedConfig } from '../config/load.ts'
@@ -11,23 +11,26 @@ import { type RunningService, serve } from './serve.ts'
 import { VERSION } from './version.ts'
 
 export interface ServeHooks {
-  /** Where the configuration came from, for SIGHUP; without it SIGHUP (a closed terminal) stops the service. */
+  /**
+   * Reads the configuration again for SIGHUP. Without it SIGHUP (a closed terminal) stops the
+   * service.
+   */
   reread(): Promise<LoadedConfig>
   onStep(title: string): void
   onReady(service: RunningService): void
-  /** A signal has come, or a part broke for good; requests in flight are being finished. */
+  /** Called when a signal or a broken part stops the service, before running requests finish. */
   onStop(): void
 }
 
-/** @returns the exit code: 0 after an orderly stop, 1 when a part broke for good. */
+/** @returns the exit code: 0 after an orderly stop, 1 after a broken part */
 export async function runService(config: Config, hooks: Partial<ServeHooks> = {}): Promise<number> {
   const { log, flush } = createLogger(config.logging, 'main', false)
   const { reread } = hooks
   ignoreUserSignals(reread ? RELOAD_OR_STOP : STOP, (sentence) => log.warn(sentence))
-  // The embedded mode tells its life in words of its own.
+  // The embedded mode prints its own progress.
   const life = reread ? lifeLog(log) : log
   let reload: LiveReload | undefined
-  // Before the service is up there is nothing to change, and the file has just been read.
+  // Ignored until the service is up, because the file has just been read.
   if (reread) process.on('SIGHUP', () => reload?.run())
   const stop = nextStop(log, reread ? ['SIGTERM', 'SIGINT'] : ['SIGTERM', 'SIGINT', 'SIGHUP'])
   const stopping = new AbortController()
@@ -64,8 +67,8 @@ export async function runService(config: Config, hooks: Partial<ServeHooks> = {}
 }
 
 /**
- * The first signal, a broken part, or an error nobody caught. A second signal ends the process at once, whatever is
- * left undone.
+ * Resolves at the first signal, broken part or uncaught error. A second signal kills the process at
+ * once.
  */
 function nextStop(log: Logger, signals: readonly NodeJS.Signals[]) {
   let settle: (stop: { reason: string; exitCode: number }) => void
@@ -75,11 +78,11 @@ function nextStop(log: Logger, signals: readonly NodeJS.Signals[]) {
   for (const signal of signals) {
     process.once(signal, () => {
       settle({ reason: signal, exitCode: 0 })
-      // Not process.exit: threads that hold a server would abort it with a core dump.
+      // Not `process.exit`: threads with a server would abort it with a core dump.
       process.once(signal, () => process.kill(process.pid, 'SIGKILL'))
     })
   }
-  // Without these Node would end the process under the threads' feet, and they abort it with a core dump.
+  // Without these handlers Node would end the process and its threads would abort with a core dump.
   for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
     process.on(event, (error: unknown) => {
       log.fatal({ err: error }, `${event} in the supervisor`)

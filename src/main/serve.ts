@@ -22,20 +22,23 @@ import { startValidation } from './start-validation.ts'
 import { loadChallengeMethods } from './validation/extensions.ts'
 
 export interface ServeOptions extends Pick<StartContext, 'config' | 'version' | 'log' | 'onStep' | 'onBroken'> {
-  /** Ends the wait for a database that is away. */
+  /** Aborts the wait for an unreachable database. */
   stopping: AbortSignal
 }
 
 export interface RunningService {
   directoryUrl: string
   signerPid(): number | undefined
-  /** Puts the live keys of a configuration into effect in every thread, and in those that are started later. */
+  /** Applies the live keys of a configuration to every current and future thread. */
   apply(config: Config): Promise<void>
-  /** Resolves when everything is down. */
+  /** Resolves when all parts are down. */
   stop(): Promise<void>
 }
 
-/** @throws StartAbandoned; Error in a plain sentence when it cannot start; what was up by then is down again */
+/**
+ * @throws StartAbandoned, or Error in a plain sentence when the start fails; started parts are
+ * stopped again
+ */
 export async function serve({ stopping, ...options }: ServeOptions): Promise<RunningService> {
   const teardown = new Teardown()
   const takeApart = () => teardown.run((error) => options.log.error({ err: error }, 'a part did not stop cleanly'))
@@ -52,13 +55,13 @@ export async function serve({ stopping, ...options }: ServeOptions): Promise<Run
 async function start(context: StartContext, stopping: AbortSignal) {
   const { config, log, teardown, now, onStep } = context
   await requireFreePorts(config)
-  // Every front reads it for itself; an error in it refuses the start once, here.
+  // Every front reads the secret itself; this call reports an error once and early.
   eabSecretBox(config)
   const methods = await loadChallengeMethods(config)
   warnOfAutoAccept(context)
   onStep('checking the database')
   await awaitDatabase(() => prepareSchema(config, log), log, stopping)
-  // The wait may have taken hours.
+  // Checked again, because the wait may have taken hours.
   await requireFreePorts(config)
   const database = await startDatabase(context)
 
@@ -100,7 +103,9 @@ function warnOfAutoAccept({ config, log }: StartContext): void {
   )
 }
 
-/** Fronts share a port among each other, and would share it with a stranger without a word. */
+/**
+ * Fronts share their port, so without this check they would silently share it with another program.
+ */
 async function requireFreePorts({ server, crl }: Config): Promise<void> {
   for (const port of [server.port, ...(crl.enabled && crl.http_port !== null ? [crl.http_port] : [])]) {
     try {

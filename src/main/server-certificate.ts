@@ -1,4 +1,7 @@
-/** The server certificate that the service issues to itself (`server.tls.self_issued_names`), kept in files and renewed. */
+/**
+ * The server certificate that the service issues to itself (`server.tls.self_issued_names`): files
+ * and renewal.
+ */
 
 import { createPublicKey, generateKeyPairSync, X509Certificate } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -17,13 +20,14 @@ export interface ServerCertificateFiles {
   keyPath: string
 }
 
-/** Renewed when less than this share of the lifetime is left. */
+/** Renewal begins when less than this share of the lifetime is left. */
 const RENEW_AT_REST = 1 / 3
 
 /**
- * Issues when there is no certificate, it is for other names, by another issuer, or due for renewal.
+ * Issues when the certificate is missing, due for renewal, or has other names or another issuer.
+ *
  * @returns whether the files were written
- * @throws Error that names the key when a file cannot be written; nothing has been issued then
+ * @throws Error that names the key when a file cannot be written; nothing is issued then
  */
 export async function ensureServerCertificate(
   files: ServerCertificateFiles,
@@ -62,7 +66,7 @@ function isGood(
   )
 }
 
-/** Undefined when a file is missing or holds nothing of the kind: the service made both and makes them anew. */
+/** @returns undefined when a file is missing or unusable; the service then creates both again */
 function readPair({ certPath, keyPath }: ServerCertificateFiles) {
   if (!existsSync(certPath) || !existsSync(keyPath)) return undefined
   const [certificatePem, keyPem] = [readFileSync(certPath), readFileSync(keyPath)]
@@ -77,10 +81,10 @@ function toIdentifier(name: string): Identifier {
   return { type: isIP(name) === 0 ? 'dns' : 'ip', value: name }
 }
 
-/** About as much as will be written: a disk that is full takes an empty file. */
+/** About the size of the files: a full disk still accepts an empty file. */
 const PROBE = Buffer.alloc(8192)
 
-/** A certificate that cannot be kept would be issued again at every start, and each of them recorded. */
+/** An unwritable certificate would be issued and recorded again at every start. */
 function requireWritable(key: string, file: string): void {
   try {
     makeFolder(file)
@@ -93,10 +97,13 @@ function requireWritable(key: string, file: string): void {
 
 const newFile = (file: string) => `${file}.new`
 
-/** Whatever the umask: who may write to the folder may put another key there. */
+/** A fixed mode, because write access to the folder would let others replace the key. */
 const makeFolder = (file: string) => mkdirSync(path.dirname(file), { recursive: true, mode: 0o755 })
 
-/** Whole or not at all; a crash between the two files leaves a key that does not fit, which is then issued anew. */
+/**
+ * Replaces the file atomically. After a crash between the two files they do not match and are
+ * reissued.
+ */
 function replaceFile(file: string, content: string, mode: number): void {
   makeFolder(file)
   writeFileSync(newFile(file), content, { mode })

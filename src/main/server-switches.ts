@@ -1,4 +1,7 @@
-/** The operator's switches: stored in the database, followed by every instance, read by all threads from shared memory. */
+/**
+ * The operator's switches: stored in the database, followed by every instance, shared with all
+ * threads.
+ */
 
 import type { Logger } from 'pino'
 import { type Loop, startLoop } from '../background/loop.ts'
@@ -8,7 +11,7 @@ import { keysOf } from '../shared/lib/keys.ts'
 import type { Database } from '../store/database.ts'
 import { createServerSettings } from '../store/server-settings.ts'
 
-/** Every thread is to know within two seconds. */
+/** Every thread must see a change within two seconds. */
 const POLL_MS = 1_000
 
 const MESSAGES: Record<ServerSwitch, { event: string; on: string; off: string }> = {
@@ -16,7 +19,10 @@ const MESSAGES: Record<ServerSwitch, { event: string; on: string; off: string }>
   stopSigning: { event: 'signing_switch_changed', on: 'signing is stopped', off: 'signing goes on' },
 }
 
-/** Keeps the board's switches at what the database says; the last known position holds while the database is away. */
+/**
+ * Copies the database's switches to the board. They stay as they are while the database is
+ * unreachable.
+ */
 export async function followSwitches(db: Database, board: InstanceBoard, log: Logger): Promise<Loop> {
   const settings = createServerSettings(db)
   const look = async () => {

@@ -1,4 +1,4 @@
-/** What the parts of the service report, as log lines and metrics. */
+/** Turns events of the service's parts into log lines and metrics. */
 
 import type { Logger } from 'pino'
 import { beginAtZero, type Metrics } from '../ops/metrics.ts'
@@ -34,7 +34,10 @@ export function dispatcherEvents(log: Logger, metrics: Metrics): Omit<Dispatcher
   }
 }
 
-/** To each of so many front threads, what one turn brings together. A thread that is just being replaced misses it, and waits in vain. */
+/**
+ * Sends each front thread its validation results, one message per tick. A thread under replacement
+ * misses them, and its waiting requests time out.
+ */
 export function attemptNews(
   fronts: number,
   refOf: (front: number) => ActorRef<FrontMessages> | undefined,

@@ -1,15 +1,18 @@
-/** The first word with a signer: a signature by every issuer, or a sentence that says which signer did not give it and why. */
+/**
+ * The first contact with a signer: a test signature by every issuer, or a sentence about the
+ * failure.
+ */
 
 import type { CaBackend } from '../ca/backend.ts'
 
-/** What the operator can do about a socket that cannot be connected to, by the system's error code. */
+/** Advice for the operator about an unreachable socket, by the system's error code. */
 const ADVICE: Record<string, string> = {
   ENOENT: 'there is no such socket; is chancery-signer running?',
   ECONNREFUSED: 'nothing listens on it; is chancery-signer running?',
   EACCES: 'permission denied; the user of this process has to be in the group of the socket and of its folder',
 }
 
-/** @throws Error when one issuer does not sign, or there is none */
+/** @throws Error when an issuer does not sign, or there is none */
 export async function requireTestSignatures(
   ca: Pick<CaBackend, 'testSign'>,
   socketPath: string,
@@ -27,7 +30,7 @@ function reasonOf({ message, cause }: Error): string {
   return adviceOn(cause) ?? `${message}: ${cause.message}`
 }
 
-/** Why there is no connection to the signer, for its operator. */
+/** Tells the operator why there is no connection to the signer. */
 export function connectionTrouble(failure: Error): string {
   return `the signer is not reachable: ${adviceOn(failure) ?? failure.message}`
 }

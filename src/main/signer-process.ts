@@ -1,7 +1,8 @@
 /**
- * The signer as a child process, where `ca.signer.socket` names no running one: started with a configuration made from
- * `ca.internal` or `ca.hsm`, restarted when it dies, stopped last. This process hands over paths and the PIN, and opens
- * neither key file nor token.
+ * The signer as a child process, used when `ca.signer.socket` names no running signer.
+ *
+ * Its configuration comes from `ca.internal` or `ca.hsm`. It is restarted when it dies, and stopped
+ * last. This process passes on paths and the PIN; it opens neither key file nor token.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -27,21 +28,24 @@ export interface SignerPlace {
 
 export interface SignerProcess extends SignerPlace {
   pid(): number | undefined
-  /** Waits for the orderly end; after the deadline the process is killed. */
+  /** Waits for an orderly end, and kills the process at the deadline. */
   stop(deadlineMs: number): Promise<void>
 }
 
 const PROGRAM = fileURLToPath(new URL('../../signer/start.cjs', import.meta.url))
 const READY_TIMEOUT_MS = 15_000
 const SOCKET_NAME = 'signer.sock'
-/** Between the audit file's name and the service's process id. */
+/** Stands between the audit file's name and the service's process id. */
 const FOLDER_INFIX = '.signer-'
-/** A signer that keeps dying is started again for ever: without it nothing is issued, and nothing else depends on it. */
+/**
+ * Restarts have no practical limit: nothing is issued without the signer, and nothing else depends
+ * on it.
+ */
 const RESTART = { initialDelayMs: 100, maxDelayMs: 10_000, maxRestarts: 1_000_000, windowMs: 60_000 }
-/** Signing options that have no place in the service's configuration are the signer's defaults. */
+/** Signing options without a key in the service's configuration keep the signer's defaults. */
 const ISSUER_ID = 'default'
 const PIN_VARIABLE = 'CHANCERY_SIGNER_PIN'
-/** What the signer accepts; no request waits that long. */
+/** The largest value the signer accepts; no request waits that long. */
 const MAX_SESSION_WAIT_SECONDS = 3600
 
 /** @throws Error in a plain sentence when the first start fails */
@@ -56,8 +60,8 @@ export async function startSignerProcess(config: Config, log: Logger): Promise<S
   let stopping = false
 
   async function start(): Promise<void> {
-    // A session of its own: a Ctrl-C in the terminal is for the service, which stops the signer after its last signature.
-    // Its standard input ends with this process, however that ends.
+    // A separate session keeps Ctrl-C from the signer, which must outlive the service's last
+    // signature. The signer ends when this process dies, because its standard input closes.
     child = spawn(process.execPath, [PROGRAM, 'serve', '-c', configFile, '--with-parent'], {
       detached: true,
       stdio: ['pipe', 'pipe', 'pipe'],
@@ -69,7 +73,10 @@ export async function startSignerProcess(config: Config, log: Logger): Promise<S
     })
   }
 
-  /** Its next attempts could lock the token, so they are left to whoever corrects the PIN and starts the service again. */
+  /**
+   * A wrong PIN is not retried, because retries could lock the token. The operator corrects it and
+   * restarts.
+   */
   function restartUnlessPinRefused(error: Error): void {
     if (error instanceof SignerDidNotStart && error.code === PIN_REFUSED_EXIT_CODE) {
       log.error({ reason: error.message }, 'the signer is not started again')
@@ -111,8 +118,8 @@ export async function startSignerProcess(config: Config, log: Logger): Promise<S
 }
 
 /**
- * A folder beside the audit file, where the signer writes anyway: temporary ones are emptied while a service runs (tmpfiles.d
- * deletes after ten days), and a signer or front thread that is started again would find neither secret nor configuration.
+ * Creates a folder beside the audit file. tmpfiles.d empties temporary folders after ten days; a
+ * restarted signer or front thread would then find neither secret nor configuration.
  */
 function makePlace(auditFile: string): { folder: string; place: SignerPlace; remove(): void } {
   const folder = `${auditFile}${FOLDER_INFIX}${process.pid}`
@@ -125,7 +132,7 @@ function makePlace(auditFile: string): { folder: string; place: SignerPlace; rem
   }
   const beside = path.join(folder, SOCKET_NAME)
   const isShort = Buffer.byteLength(beside) <= MAX_SOCKET_PATH_BYTES
-  // Sockets that are listened on are spared there; what the signer and the threads read again lies beside the audit file.
+  // tmpfiles.d spares listening sockets, so a long path may move the socket to a temporary folder.
   const socketFolder = isShort ? folder : mkdtempSync(path.join(tmpdir(), 'chancery-signer-'))
   return {
     folder,
@@ -136,7 +143,7 @@ function makePlace(auditFile: string): { folder: string; place: SignerPlace; rem
   }
 }
 
-/** Of services that were killed, which this process may have the id of. */
+/** Removes folders of killed services, including one that had this process's id. */
 function removeAbandoned(auditFile: string): void {
   const prefix = `${path.basename(auditFile)}${FOLDER_INFIX}`
   for (const name of readdirSync(path.dirname(auditFile))) {
@@ -156,8 +163,8 @@ class SignerDidNotStart extends Error {
 }
 
 /**
- * A PKCS#11 library may need any variable of its vendor's, so it gets all there are: it runs as the same user, who could
- * read them anyway. The PIN goes this way too, rather than through a file.
+ * A PKCS#11 library may need any vendor variable, so it gets them all; the same user could read
+ * them anyway. The PIN is a variable too, so that no file holds it.
  */
 function signerEnvironment({ backend, hsm }: Config['ca']): NodeJS.ProcessEnv {
   const { PATH } = process.env
@@ -217,7 +224,7 @@ function tokenIssuer(hsm: Config['ca']['hsm']): object {
   }
 }
 
-/** No wider than the profiles need: a front that was taken over gets nothing more out of the signer. */
+/** Allows only what the profiles need, so that a compromised front can obtain nothing more. */
 function signerPolicy({ ca, order, crl }: Config): object {
   const profiles = Object.values(ca.profiles)
   const union = <T>(values: (profile: (typeof profiles)[number]) => readonly T[]) => [
@@ -229,9 +236,9 @@ function signerPolicy({ ca, order, crl }: Config): object {
   )
   const extendedKeyUsages = union((profile) => profile.extended_key_usages)
   return {
-    // One day more than the longest profile, for a validity that is requested to the second.
+    // One day more than the longest profile, for a validity requested to the second.
     max_validity_days: Math.min(3660, ca.max_validity_days + 1),
-    // A start may be asked for up to the end of the order, and be back-dated at its beginning.
+    // An order may request a start up to its own expiry, and backdating adds to that.
     max_start_offset_days: Math.min(3660, (order.expiry_seconds + ca.backdate_seconds) / 86_400 + 1),
     max_crl_validity_days: Math.ceil(crl.next_update_seconds / 86_400),
     key_types: union((profile) => profile.key_types),
@@ -241,7 +248,7 @@ function signerPolicy({ ca, order, crl }: Config): object {
   }
 }
 
-/** Resolves at the line "signer ready"; every line of the signer goes into our log. */
+/** Resolves at the line "signer ready", and copies every signer line to our log. */
 function untilReady(child: ChildProcess, log: Logger): Promise<void> {
   return new Promise((resolve, reject) => {
     const complaints: string[] = []
@@ -267,7 +274,7 @@ function untilReady(child: ChildProcess, log: Logger): Promise<void> {
       if (message === 'signer ready') {
         isReady = true
         clearTimeout(timer)
-        // No other: a stop may wait for the end already.
+        // Removes only this listener: a stop may already wait for the exit.
         child.off('exit', onExit)
         resolve()
       }

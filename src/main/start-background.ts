@@ -1,4 +1,4 @@
-/** CRLs and background tasks of the supervisor, and its actors, which answer the front threads. */
+/** CRLs and background tasks of the supervisor, and the actors that answer front threads. */
 
 import { type BackgroundWorkers, startBackgroundTasks } from '../background/tasks.ts'
 import { backgroundEvents, backgroundTasks, workEvents } from './background.ts'
@@ -10,7 +10,7 @@ import type { ValidationPart } from './start-validation.ts'
 import { type Supervisor, spawnSupervisor } from './supervisor.ts'
 import type { ChallengeMethods } from './validation/extensions.ts'
 
-/** The parts that are up when these are started. */
+/** The parts started before these. */
 export interface EarlierParts {
   methods: ChallengeMethods
   database: DatabasePart
@@ -19,7 +19,7 @@ export interface EarlierParts {
   validation: ValidationPart
 }
 
-/** Undefined where no CRL is published. */
+/** @returns undefined when no CRL is published */
 export async function startCrlPart(
   { config, metrics, log, teardown, now, onStep }: StartContext,
   { database: { presence }, ca: { ca }, issuance: { stores } }: EarlierParts,
@@ -27,7 +27,8 @@ export async function startCrlPart(
   if (!config.crl.enabled) return undefined
   const crl = await startCrls({ config, stores, ca, metrics, log, isStopping: () => now.stopping })
   teardown.add(() => crl.stop())
-  // The first certificate already points to its list. Another instance that leads is building it.
+  // The first certificate already names its list. If another instance leads, that instance builds
+  // it.
   if (crl.shared().length === 0) {
     onStep('building the first CRL')
     await presence.lead('crl', async () => void (await crl.builder.round()))
@@ -71,7 +72,7 @@ export function startSupervisor(
     workers: () => ({
       challenge: background.isHealthy('challenge'),
       cleanup: background.isHealthy('cleanup') && background.isHealthy('retention'),
-      // Warnings of expiration are not in this version.
+      // This version sends no expiration warnings.
       expiration: false,
     }),
     crl: () => crl?.health(),
@@ -79,7 +80,7 @@ export function startSupervisor(
   })
   teardown.add(async () => supervisor.stop())
   teardown.add(() => validation.dispatcher.drain(config.server.graceful_timeout * 1000))
-  // Before the release: a round of adoption would claim challenges again.
+  // Stopped before the instance releases its challenges: an adoption round would claim them again.
   teardown.add(() => background.stop())
   return supervisor
 }

@@ -1,4 +1,6 @@
-/** The CA of the supervisor: the signer, the shared switches in front of it, and issuance for itself and for recovery. */
+/**
+ * The supervisor's CA: the signer, the shared switches, and issuance for itself and for recovery.
+ */
 
 import path from 'node:path'
 import type { CaBackend } from '../ca/backend.ts'
@@ -35,7 +37,7 @@ export async function startCa(context: StartContext): Promise<CaPart> {
   const board = openInstanceBoard(boardMemory)
   const ca = connectCa({ config, signer, board, metrics, log })
   teardown.add(() => ca.close())
-  // A service that cannot sign would accept orders that it never finishes.
+  // A service that cannot sign would accept orders and never finish them.
   await requireTestSignatures(ca, signer.socketPath, SIGNER_FIRST_ANSWER_MS)
   return { signer, ca, board, boardMemory }
 }
@@ -52,9 +54,9 @@ async function startSigner({ config, log, teardown }: StartContext): Promise<Sig
 export interface IssuancePart {
   stores: Stores
   issuance: Issuance
-  /** Shared memory of the change counters. */
+  /** Memory of the change counters. */
   changes: SharedArrayBuffer
-  /** @returns whether the certificate of the service itself was renewed */
+  /** @returns whether the service's own certificate was renewed */
   refreshCertificate(): Promise<boolean>
 }
 
@@ -74,7 +76,7 @@ export async function startIssuance(
   if (config.server.tls.self_issued_names.length > 0) onStep('checking the server certificate')
   const refreshCertificate = () => refreshServerCertificate(config, issuance)
   await refreshCertificate()
-  // Runs when nothing is validated here any more; another instance adopts what is released.
+  // Runs after all validation has stopped; another instance adopts the released challenges.
   teardown.add(async () => {
     const released = await stores.authorizations.release(instanceId)
     if (released > 0) log.info({ released }, 'challenges in processing are pending again')

@@ -1,4 +1,4 @@
-/** What every part of the service is started with, and where it leaves how it is stopped. */
+/** The common input of every service part, including the teardown that stops it. */
 
 import type { Logger } from 'pino'
 import type { Config } from '../config/schema.ts'
@@ -6,7 +6,7 @@ import type { Metrics } from '../ops/metrics.ts'
 import type { SupervisedThread } from '../runtime/thread.ts'
 import type { FrontMessages } from './messages.ts'
 
-/** Stops the parts in the reverse order of their start. */
+/** Stops the parts in reverse order of their start. */
 export class Teardown {
   readonly #steps: (() => Promise<unknown>)[] = []
 
@@ -14,7 +14,7 @@ export class Teardown {
     this.#steps.push(step)
   }
 
-  /** A step that fails does not keep the others from their turn. */
+  /** A failed step does not prevent the others. */
   async run(onError: (error: unknown) => void): Promise<void> {
     for (let step = this.#steps.pop(); step; step = this.#steps.pop()) await step().catch(onError)
   }
@@ -26,12 +26,12 @@ export interface StartContext {
   log: Logger
   metrics: Metrics
   teardown: Teardown
-  /** Filled when the front threads are started; the parts before them only ask later. */
+  /** Filled when the front threads start; earlier parts read it only later. */
   fronts: SupervisedThread<FrontMessages>[]
-  /** `config` is what SIGHUP has left. */
+  /** `config` changes with SIGHUP. */
   now: { config: Config; stopping: boolean }
-  /** Called as each step begins, with what it does. */
+  /** Called with a title as each step begins. */
   onStep(title: string): void
-  /** A part is beyond repair from inside; the process should stop and be started again. */
+  /** Called when a part cannot recover: the process should stop and be restarted. */
   onBroken(reason: string): void
 }

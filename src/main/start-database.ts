@@ -1,4 +1,4 @@
-/** The database of the service: its schema, the pool, this instance's presence, and the nonces' home. */
+/** The service's database: schema, pool, this instance's presence, and nonce storage. */
 
 import type { Logger } from 'pino'
 import type { Config } from '../config/schema.ts'
@@ -12,7 +12,7 @@ import { keepNonceEpochs } from './nonces.ts'
 import { databaseSettings } from './settings/server.ts'
 import type { StartContext } from './start-context.ts'
 
-/** How long a predecessor's presence may outlast it: PostgreSQL notices the closed socket within this. */
+/** PostgreSQL notices a dead predecessor's closed socket within this time. */
 const PREDECESSOR_GRACE_MS = 5_000
 
 export interface DatabasePart {
@@ -20,7 +20,7 @@ export interface DatabasePart {
   presence: InstancePresence
 }
 
-/** Runs while the database may still be away. */
+/** May run while the database is unreachable. */
 export async function prepareSchema(config: Config, log: Logger): Promise<void> {
   if (!config.database.auto_setup) return requireCurrentSchema(databaseSettings(config))
   for (const { name } of await migrate(databaseSettings(config))) log.info({ migration: name }, 'database migrated')
@@ -30,7 +30,8 @@ export async function startDatabase({ config, log, teardown, now }: StartContext
   const db = openDatabase(databaseSettings(config), (error) =>
     log.warn({ reason: error.message }, 'database connection lost'),
   )
-  // Validations end one by one, and share statements when they wait (docs/decisions/statement-groups.md).
+  // Validations end one by one, so a delay lets them share statements
+  // (docs/decisions/statement-groups.md).
   db.pipeline.keepDistance(GROUP_DISTANCE_MS)
   teardown.add(() => db.close())
   for (const warning of await durabilityWarnings(db)) log.warn({ event: 'database_durability' }, warning)
@@ -50,8 +51,8 @@ export async function startDatabase({ config, log, teardown, now }: StartContext
 }
 
 /**
- * `nonce.store: memory` keeps the used nonces in this process. Beside another instance that would refuse most requests
- * that reach it with the other's nonce, so the second one does not start.
+ * `nonce.store: memory` keeps used nonces in this process. A second instance would refuse most
+ * nonces of the first, so it does not start.
  */
 async function requireNonceOwnership(presence: InstancePresence): Promise<void> {
   const deadline = Date.now() + PREDECESSOR_GRACE_MS

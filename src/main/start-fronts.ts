@@ -1,4 +1,4 @@
-/** The front threads: what they are started with, how they are replaced, and what reaches them while they run. */
+/** The front threads: their start data, their replacement, and the updates sent to them. */
 
 import { randomBytes } from 'node:crypto'
 import type { Config } from '../config/schema.ts'
@@ -19,7 +19,7 @@ const FRONT_APPLY_MS = 2_000
 const FRONT_RESTART = { initialDelayMs: 50, maxDelayMs: 5_000, maxRestarts: 20, windowMs: 60_000 }
 
 export interface Fronts {
-  /** Puts live settings into effect in every thread, and in those that are started later. */
+  /** Applies live settings to every current and future thread. */
   apply(config: Config): Promise<void>
 }
 
@@ -30,13 +30,13 @@ export async function startFronts(
   supervisor: ActorRef<SupervisorMessages>,
 ): Promise<Fronts> {
   const { config, fronts, now, teardown } = context
-  // The HTTP library reads it when the first thread loads it: room for a proxy's headers beside a client's.
+  // uWebSockets.js reads this when the first thread loads it. 16 KiB also fits a proxy's headers.
   process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= '16384'
   const threads = threadData(context, parts, crl)
-  // For running threads, and for those that will be started in their place.
+  // Updates running threads and the start data of their successors.
   crl?.follow((crls) => {
     for (const data of threads) data.crls = crls
-    // A thread that is just being replaced gets them with its start, or the next time.
+    // A thread under replacement gets the lists at its start or with the next update.
     void Promise.allSettled(fronts.map(({ ref }) => ref.ask('crls', crls, FRONT_APPLY_MS)))
   })
   const gracefulMs = config.server.graceful_timeout * 1000
@@ -50,7 +50,7 @@ export async function startFronts(
   return {
     async apply(next) {
       for (const data of threads) data.config = next
-      // A thread that is just being replaced reads the new configuration when it starts.
+      // A thread under replacement reads the new configuration when it starts.
       await Promise.allSettled(fronts.map(({ ref }) => ref.ask('live', liveSettings(next), FRONT_APPLY_MS)))
     },
   }
@@ -95,7 +95,9 @@ function superviseFront(
   })
 }
 
-/** A front reads its certificate when it starts, so a renewed one replaces the threads one by one. */
+/**
+ * A front reads its certificate only at its start, so a renewal replaces the threads one by one.
+ */
 function followServerCertificate({ config, fronts, log, teardown }: StartContext, { issuance }: EarlierParts): void {
   if (!tlsFiles(config)) return
   const recycleFronts = async () => {

@@ -1,4 +1,7 @@
-/** Validation in the supervisor: the pools, the remote perspectives, and the dispatcher with its queue. */
+/**
+ * Validation in the supervisor: the pools, the remote perspectives, and the dispatcher with its
+ * queue.
+ */
 
 import type { AskForCaa } from '../services/caa-freshness.ts'
 import type { AskForMailDomains } from '../services/mail-domains.ts'
@@ -15,10 +18,12 @@ import { createMailDomainChecks } from './validation/mail-domain-checks.ts'
 import { corroborated } from './validation/perspectives.ts'
 import { createValidationPools } from './validation/pools.ts'
 
-/** A validation takes half a millisecond of CPU and up to seconds of waiting: few threads, many at once. */
+/**
+ * A validation takes 0.5 ms of CPU and up to seconds of waiting, so few threads run many at once.
+ */
 const VALIDATION_THREADS = 2
 
-/** For attempts that outlast `server.graceful_timeout`. */
+/** Extra time for attempts that outlast `server.graceful_timeout`. */
 const VALIDATION_STOP_MS = 1_000
 
 export interface ValidationPart {

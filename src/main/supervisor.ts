@@ -1,6 +1,8 @@
 /**
- * What the supervisor does for the front threads: validation hand-over, CAA and MX checks in one actor, health and metrics in another.
- * Whoever asks for the latter, and how often, so takes no place from the former.
+ * The supervisor's service to the front threads, in two actors.
+ *
+ * One takes validations, CAA and MX checks; the other answers health and metrics. Frequent health
+ * or metrics requests therefore cannot block validations.
  */
 
 import type { Logger } from 'pino'
@@ -32,19 +34,19 @@ export interface SupervisorParts {
   checkMailDomains: AskForMailDomains
   fronts(): readonly SupervisedThread<FrontMessages>[]
   workers(): HealthReport['checks']['workers']
-  /** Undefined where no CRL is published. */
+  /** Undefined when no CRL is published. */
   crl(): HealthReport['checks']['crl']
   isStopping(): boolean
 }
 
-/** Messages from all fronts that may wait: two seconds of triggers at full load. */
+/** Waiting messages from all fronts: two seconds of triggers at full load. */
 const MAILBOX_LIMIT = 8192
 const FRONT_DEADLINE_MS = 1_000
 const RESTART = { initialDelayMs: 10, maxDelayMs: 1_000, maxRestarts: 100, windowMs: 60_000 }
 
-/** A front asks for either once at a time, for all who ask it. */
+/** Each front has at most one health and one metrics request open, for all its clients. */
 const OPERATIONS_LIMIT = 256
-/** Numbers of all threads, summed and rendered in the supervisor's thread: some 10 ms. */
+/** Summing and rendering the metrics of all threads takes about 10 ms of this thread. */
 const EXPOSITION_INTERVAL_MS = 1_000
 
 type Operations = Pick<SupervisorMessages, 'health' | 'metrics'>
@@ -82,7 +84,7 @@ function spawnWork(parts: SupervisorParts) {
       validate({ front, requests }) {
         for (const request of requests) {
           if (dispatcher.dispatch(request, front)) continue
-          // What is claimed stays so in the database, from where the challenge worker takes it when it is stale.
+          // The claim stays in the database; the challenge worker adopts it when it is stale.
           const { authorizationId } = request
           log.warn({ authorizationId }, 'the validation queue is full')
           parts.tellNews(front, { authorizationId })
@@ -130,7 +132,7 @@ function createExposition(parts: SupervisorParts, probe: Probe): () => Promise<s
     metrics.caUp.set(isCaUp ? 1 : 0)
     metrics.databaseUp.set(isDatabaseUp ? 1 : 0)
     metrics.ready.set(isReady ? 1 : 0)
-    // One that has left the signer leaves here, too.
+    // Removes issuers that have left the signer.
     metrics.issuerNotAfter.reset()
     for (const { id, notAfter } of parts.ca.issuers())
       metrics.issuerNotAfter.set({ issuer: id }, notAfter.getTime() / 1000)
@@ -145,7 +147,7 @@ function reportLoad({ known, running, waiting, oldestWaitMs }: DispatcherLoad, m
   metrics.validationOldestWait.set(oldestWaitMs / 1000)
 }
 
-/** A thread that is just being replaced does not answer. */
+/** A thread under replacement does not answer. */
 function answered<T>(results: readonly PromiseSettledResult<T>[]): (T | undefined)[] {
   return results.map((result) => (result.status === 'fulfilled' ? result.value : undefined))
 }

@@ -1,4 +1,7 @@
-/** TLS of the listening port: files that the operator keeps, or a certificate that the service issues to itself. */
+/**
+ * TLS of the listening port, with the operator's files or a certificate the service issues to
+ * itself.
+ */
 
 import path from 'node:path'
 import type { Logger } from 'pino'
@@ -10,14 +13,18 @@ import { ensureServerCertificate, type ServerCertificateFiles } from './server-c
 
 const CERTIFICATE_CHECK_INTERVAL_MS = 3_600_000
 
-/** Undefined: the port speaks plain HTTP. */
+/** @returns undefined when the port speaks plain HTTP */
 export function tlsFiles({ server }: Config): ServerCertificateFiles | undefined {
   const { cert_path, key_path } = server.tls
   if (cert_path === null || key_path === null) return undefined
   return { certPath: path.resolve(cert_path), keyPath: path.resolve(key_path) }
 }
 
-/** Keeps a self-issued certificate fresh; does nothing where the operator keeps the files. @returns whether it was renewed */
+/**
+ * Renews a self-issued certificate; does nothing when the operator keeps the files.
+ *
+ * @returns whether it was renewed
+ */
 export async function refreshServerCertificate(config: Config, issuance: Issuance): Promise<boolean> {
   const files = tlsFiles(config)
   const { self_issued_names: names } = config.server.tls
@@ -25,7 +32,7 @@ export async function refreshServerCertificate(config: Config, issuance: Issuanc
   return ensureServerCertificate(files, names, issuance, new Date())
 }
 
-/** A front reads its certificate when it starts: whoever is told of a renewed one replaces the threads one by one. */
+/** A front reads its certificate only at its start, so a renewal must replace the threads. */
 export function renewServerCertificate(
   refresh: () => Promise<boolean>,
   onRenewed: () => Promise<void>,

@@ -1,8 +1,8 @@
-/** The release this is, from package.json. */
+/** The version in package.json. */
 
 import { readFileSync } from 'node:fs'
 
-/** Compiled code lies in dist/src/main. */
+/** The compiled file is in dist/src/main. */
 export const VERSION: string = JSON.parse(
   readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'),
 ).version

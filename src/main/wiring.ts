@@ -1,4 +1,4 @@
-/** Builds the objects of a thread from its settings: the one place that calls constructors across layers. */
+/** Builds the objects of a thread from its settings, and connects them across layers. */
 
 import type { Logger } from 'pino'
 import { readSharedSecret } from '../../signer/protocol.ts'
@@ -105,14 +105,14 @@ export function connectSigner(signer: FrontThreadData['signer'], log: Logger): C
     onIssuersRejected: ({ message }) =>
       log.error({ reason: message }, 'the signer has issuers that cannot be used; those of before stay'),
     onDisconnect({ message }) {
-      // Every attempt of a long outage fails for the same reason.
+      // A long outage repeats the same reason at every attempt.
       log[message === logged ? 'debug' : 'warn']({ reason: message }, 'signer not reachable')
       logged = message
     },
   })
 }
 
-/** The CA as issuance uses it: behind the stop switch and the circuit breaker (`ca.circuit_breaker_*`). */
+/** The CA for issuance, with the stop switch and the circuit breaker (`ca.circuit_breaker_*`). */
 export function connectCa({
   config,
   signer,
@@ -188,7 +188,7 @@ export function createThreadIssuance(
         return
       }
       metrics.caSigningErrors.inc()
-      // Whoever asked for a certificate of the service itself says why there is none, in a sentence.
+      // For a certificate without an order, the caller reports the failure itself.
       log[facts.orderId === undefined ? 'debug' : 'error'](
         { event: 'signing_failed', retryable: error.retryable, err: error, ...facts },
         'the CA backend did not sign',
@@ -209,7 +209,7 @@ export function createThreadIssuance(
   return new Issuance({ ca, store, certificates, serialNumber, instanceId, policy, events })
 }
 
-/** What a front thread brings to its ACME endpoints. */
+/** Everything that the ACME endpoints of a front thread are built from. */
 export interface AcmeParts {
   shared: Shared
   memory: Pick<FrontThreadData, 'rateTable' | 'board' | 'changes'>
@@ -218,7 +218,7 @@ export interface AcmeParts {
   dispatch: DispatchValidation
   waitEvents: WaitEvents
   askForCaa: AskForCaa
-  /** Undefined where mail domains are not checked. */
+  /** Undefined when mail domains are not checked. */
   askForMailDomains: AskForMailDomains | undefined
 }
 
@@ -227,7 +227,8 @@ export function createAcmeContext(parts: AcmeParts): AcmeContext {
   const { rateTable, board, changes } = parts.memory
   const { config, methods, db, stores, instanceId, metrics, log } = shared
   const changeCounters = openChangeCounters(changes)
-  // Instances do not tell each other what they change. One that keeps its nonces to itself is the only one.
+  // The cache needs a single instance, because instances do not report changes to each other. Only
+  // a single instance can use `nonce.store: memory`.
   const flowCache =
     config.nonce.store === 'memory'
       ? new FlowCache(changeCounters, !accountRulesPolicy(config).requireCsrProfile)

@@ -1,24 +1,24 @@
 /**
- * The Open MPIC API, version 3.5.0 (open-mpic/open-mpic-specification, openapi.yaml): what is asked and what is answered,
- * as far as ACME needs it. Members of ours, which others ignore, begin with `x_`.
+ * The parts of the Open MPIC API 3.5.0 that ACME needs (open-mpic/open-mpic-specification,
+ * openapi.yaml). Our own members begin with `x_`; other implementations ignore them.
  */
 
 import { z } from 'zod/v4'
 
-/** Below the URL of a perspective. */
+/** Path below a perspective's URL. */
 export const MPIC_PATH = '/mpic'
 
 const MAX_TEXT = 512
 const text = () => z.string().min(1).max(MAX_TEXT)
 
-/** The methods that a perspective of ours can check; the API has others, which are not of ACME. */
+/** The methods that our perspectives can check. The API has others that ACME does not use. */
 const DcvParameters = z.discriminatedUnion('validation_method', [
   z.object({ validation_method: z.literal('acme-http-01'), token: text(), key_authorization: text() }),
-  /** base64url. */
+  /** In base64url. */
   z.object({ validation_method: z.literal('acme-dns-01'), key_authorization_hash: text() }),
-  /** Hexadecimal, as implementations have it; the specification leaves it open. */
+  /** In hexadecimal, as implementations send it; the specification does not say. */
   z.object({ validation_method: z.literal('acme-tls-alpn-01'), key_authorization_hash: text() }),
-  /** dns-account-01: the API has no name for it, but can ask for any TXT record. */
+  /** For dns-account-01: the API has no name for it, but can request any TXT record. */
   z.object({
     validation_method: z.literal('dns-change'),
     dns_record_type: z.literal('TXT'),
@@ -31,15 +31,18 @@ export type DcvParameters = z.output<typeof DcvParameters>
 
 const CaaParameters = z.object({
   certificate_type: z.enum(['tls-server', 's-mime']).default('tls-server'),
-  /** Empty: those of the perspective. */
+  /** Empty means the perspective's own list. */
   caa_domains: z.array(text()).max(100).default([]),
-  /** RFC 8657: URL of the account and method that showed control. Without the first only the issuer is compared. */
+  /**
+   * RFC 8657: account URL and validation method. Without the account URL only the issuer is
+   * compared.
+   */
   x_account_uri: text().optional(),
   x_validation_method: text().optional(),
 })
 
 const Common = {
-  /** A name, `*.` in front of it for a wildcard, or an IP address. */
+  /** A name, a name after `*.` for a wildcard, or an IP address. */
   domain_or_ip_target: z.string().min(1).max(255),
   trace_identifier: z.string().max(MAX_TEXT).nullish(),
   orchestration_parameters: z.record(z.string(), z.unknown()).nullish(),
@@ -60,7 +63,7 @@ const CheckResponse = z.object({
   errors: z.array(CheckError).nullish(),
 })
 
-/** What is read of an answer; everything that decides must be there. */
+/** The members we read of an answer. Those that decide are required. */
 export const MpicResponse = z.object({
   check_type: z.enum(['dcv', 'caa']),
   domain_or_ip_target: z.string(),
@@ -71,17 +74,17 @@ export const MpicResponse = z.object({
 })
 export type MpicResponse = z.output<typeof MpicResponse>
 
-/** How one check went, from the side that made it. */
+/** The result of one check, as its perspective sees it. */
 export interface CheckOutcome {
   passed: boolean
-  /** False when nothing can be said about the target. */
+  /** False when the check says nothing about the target. */
   completed: boolean
-  /** Why it did not pass; in our words. */
+  /** Why the check failed, in our own words. */
   error?: { type: string; message: string }
   details: Record<string, unknown>
 }
 
-/** The whole answer of a perspective that asks nobody else. */
+/** Renders the whole answer of a perspective that consults no others. */
 export function renderResponse(request: MpicRequest, outcome: CheckOutcome, code: string, now: Date) {
   const { check_type, domain_or_ip_target, trace_identifier } = request
   const errors = outcome.error ? [{ error_type: outcome.error.type, error_message: outcome.error.message }] : []

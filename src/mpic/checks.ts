@@ -1,9 +1,9 @@
-/** The checks of a validation job in the words of the Open MPIC API: what a perspective is asked to see as well. */
+/** Translates validation jobs into requests of the Open MPIC API. */
 
 import type { CaaJob, CaaSubject, ValidationJob } from '../../workers/job.ts'
 import type { DcvParameters, MpicRequest } from './api.ts'
 
-/** Undefined for a method that the API cannot ask for. */
+/** @returns undefined when the API cannot request the method */
 export function dcvRequest(job: ValidationJob, traceId: string): MpicRequest | undefined {
   const parameters = dcvParameters(job)
   if (!parameters || job.type === 'extension') return undefined
@@ -43,7 +43,7 @@ function dcvParameters(job: ValidationJob): DcvParameters | undefined {
 /** draft-ietf-acme-dns-account-label-03 §3.2. */
 const accountPrefix = (label: string) => `_${label}._acme-challenge`
 
-/** The account's label in such a prefix; undefined for any other name. */
+/** @returns the account's label in the prefix, or undefined for any other name */
 export function accountLabelIn(prefix: string): string | undefined {
   return /^_([a-z2-7]{16})\._acme-challenge\.?$/i.exec(prefix)?.[1]?.toLowerCase()
 }

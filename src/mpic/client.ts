@@ -1,8 +1,8 @@
 /**
- * Asking one remote perspective: a POST over HTTPS, bounded in time and size; what it says, or that it said nothing usable.
+ * Asks one remote perspective: a POST over HTTPS, bounded in time and size.
  *
- * The channel is authenticated both ways (BR 3.2.2.9): its certificate is verified, and it gets a token or a client
- * certificate. No proxy of the environment is used.
+ * BR 3.2.2.9 wants the channel authenticated both ways: we verify its certificate and send a token
+ * or a client certificate. Proxies from the environment are ignored.
  */
 
 import { Agent, request as httpsRequest } from 'node:https'
@@ -12,33 +12,35 @@ import { MPIC_PATH, type MpicRequest, MpicResponse } from './api.ts'
 export interface PerspectiveSettings {
   name: string
   region: string | undefined
-  /** Without `/mpic`. */
+  /** The URL without `/mpic`. */
   url: string
   token: string | undefined
-  /** PEM; undefined is those of the system. */
+  /** In PEM; undefined means the system's certificates. */
   ca: string | undefined
   clientCertificate: { cert: string; key: string } | undefined
 }
 
-/** `refused`: it looked and did not see it. `failed`: it did not say, or not in a way that can be used. */
+/** `refused`: the perspective did not see the proof. `failed`: it gave no usable answer. */
 export interface Answer {
   result: 'corroborated' | 'refused' | 'failed'
-  /** For evidence; may quote the perspective, which is ours, and never reaches a client. */
+  /** Evidence only, never sent to a client: it may quote the perspective. */
   reason?: string
 }
 
 export interface RemotePerspective {
   name: string
   region: string | undefined
-  /** Total; ends when `signal` aborts. */
+  /** Never rejects; ends when `signal` aborts. */
   ask(request: MpicRequest, signal: AbortSignal): Promise<Answer>
   close(): void
 }
 
-/** Head included. A coordinator of many perspectives sends a kilobyte or two for each. */
+/** Includes the headers. A coordinator sends one or two kilobytes for each of its perspectives. */
 const MAX_ANSWER_BYTES = 262_144
 const MAX_REASON = 256
-/** Kept open between checks: a handshake for each would cost a round trip and both sides a signature. */
+/**
+ * Sockets stay open between checks: a handshake costs a round trip and a signature on both sides.
+ */
 const MAX_SOCKETS = 64
 
 export function createRemotePerspective(settings: PerspectiveSettings): RemotePerspective {
@@ -99,7 +101,7 @@ function post(
   })
 }
 
-/** Everything that is not a clear yes to this very question does not corroborate. */
+/** Only a clear yes to this very request corroborates. */
 function readAnswer(body: Buffer, request: MpicRequest): Answer {
   const parsed = MpicResponse.safeParse(jsonOf(body))
   if (!parsed.success) return { result: 'failed', reason: 'not an answer of the Open MPIC API' }
@@ -113,7 +115,7 @@ function readAnswer(body: Buffer, request: MpicRequest): Answer {
   const passed = answer.perspectives.filter(
     ({ check_response: { check_passed, check_completed } }) => check_passed && check_completed,
   )
-  // A quorum of none is the API's monitoring mode, in which everything is valid.
+  // A quorum of 0 is the API's monitoring mode, in which every request passes.
   const { quorum_count: quorum } = answer.actual_orchestration_parameters
   if (quorum < 1 || passed.length < quorum)
     return { result: 'failed', reason: 'valid without perspectives that say so' }

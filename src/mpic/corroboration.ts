@@ -1,10 +1,10 @@
 /**
- * Corroboration (BR 3.2.2.9): what this service saw counts only when enough remote perspectives see it as well.
+ * Corroboration (BR 3.2.2.9): a validation counts only when enough remote perspectives confirm it.
  *
- * They are asked after this service, the primary perspective, has said yes, all at the same time, about control and about
- * CAA apart; each question has its own quorum. Once a quorum is decided the rest get a moment to finish, so that evidence
- * names everyone's result and one that hangs does not make every validation take its whole time. Whoever did not answer by
- * then does not corroborate. Answers are used once and never kept.
+ * The perspectives are asked at the same time, after this service has said yes. Control and CAA are
+ * separate questions, each with its own quorum. After the quorum decides, the rest get a grace
+ * period. Evidence then names every result, and a hanging perspective costs little time. A
+ * perspective without an answer does not corroborate. Answers are used once and never cached.
  */
 
 import { setMaxListeners } from 'node:events'
@@ -17,30 +17,30 @@ import type { Answer, RemotePerspective } from './client.ts'
 export interface CorroborationOptions {
   perspectives: readonly RemotePerspective[]
   policy: QuorumPolicy
-  /** For all of them together. */
+  /** For all perspectives together. */
   timeoutMs: number
-  /** How long those may still take that cannot change the outcome any more. */
+  /** Extra time for answers that can no longer change the outcome. */
   graceMs?: number
   newTraceId(): string
-  /** Once for every perspective and question. */
+  /** Called once for every perspective and question. */
   onAnswer?(perspective: string, check: CheckType, result: Answer['result']): void
 }
 
 export interface Corroboration {
-  /** The verdict as it was, unless it is good and not corroborated. */
+  /** Returns the verdict unchanged unless it is positive and not corroborated. */
   verdict(job: ValidationJob, verdict: ValidationVerdict): Promise<ValidationVerdict>
-  /** The same for checks of CAA records alone. */
+  /** The same for CAA checks alone. */
   findings(job: CaaJob, findings: readonly CaaFinding[]): Promise<CaaFinding[]>
 }
 
 const GRACE_MS = 1000
 
-/** What the perspectives make of one question. */
+/** The perspectives' common result for one question. */
 interface Outcome {
   isMet: boolean
-  /** Someone looked and saw something else; otherwise they only failed to answer. */
+  /** True when a perspective saw something else; false when perspectives only failed to answer. */
   isContradicted: boolean
-  /** For the client. */
+  /** Shown to the client. */
   summary: string
   evidence: EvidenceStep[]
 }
@@ -51,7 +51,7 @@ export function createCorroboration(options: CorroborationOptions): Corroboratio
   async function ask(request: MpicRequest): Promise<Outcome> {
     const startedAt = performance.now()
     const controller = new AbortController()
-    // One listener for each perspective.
+    // Each perspective adds a listener, so the default limit would warn.
     setMaxListeners(0, controller.signal)
     const timer = setTimeout(() => controller.abort(), options.timeoutMs)
     let grace: NodeJS.Timeout | undefined
@@ -106,7 +106,8 @@ export function createCorroboration(options: CorroborationOptions): Corroboratio
       if (!verdict.ok) return verdict
       const traceId = newTraceId()
       const control = dcvRequest(job, traceId)
-      // The configuration has refused such methods; nothing may pass for want of a question.
+      // The configuration refuses such methods. This check keeps a job without a question from
+      // passing.
       if (!control) return failed(verdict, 'serverInternal', `${job.type} cannot be corroborated`, [], false)
       const caa = job.caa
       const [ofControl, ...ofCaa] = await Promise.all([
@@ -144,7 +145,7 @@ export function createCorroboration(options: CorroborationOptions): Corroboratio
   }
 }
 
-/** Worth another attempt: routes and records that differ from place to place often only differ for a while. */
+/** Retryable: routes and records often differ between places for only a short time. */
 function failed(
   { evidence }: ValidationVerdict,
   problem: 'unauthorized' | 'caa' | 'serverInternal',

@@ -1,9 +1,9 @@
 /**
- * The small HTTPS server of a perspective: one resource of the Open MPIC API for callers that show a token, a client
- * certificate, or both.
+ * The HTTPS server of a perspective: one resource of the Open MPIC API.
  *
- * Who may ask can have this host connect to names and addresses: nothing is parsed before the caller is known, bodies and
- * connections are bounded, and the address policy of the validators applies as in the service.
+ * Callers authenticate by a token, a client certificate, or both. A caller can make this host
+ * connect to names and addresses. So nothing is parsed before authentication, bodies and
+ * connections are bounded, and the validators' address policy applies.
  */
 
 import { hash, timingSafeEqual } from 'node:crypto'
@@ -16,18 +16,18 @@ import { StrangerGate } from './stranger-gate.ts'
 export interface PerspectiveServerOptions {
   bind: string
   port: number
-  /** PEM. */
+  /** In PEM. */
   cert: string
   key: string
-  /** PEM; callers need a certificate of these. */
+  /** In PEM; when set, callers need a certificate from these CAs. */
   clientCa: string | undefined
-  /** Callers need one of these, where there are any. */
+  /** When not empty, callers need one of these tokens. */
   tokens: readonly string[]
-  /** `perspective_code` of the answers. */
+  /** The `perspective_code` of the answers. */
   code: string
-  /** @throws Busy when there is no room for another check */
+  /** @throws Busy when no further check fits */
   check(request: MpicRequest): Promise<CheckOutcome>
-  /** For the log: every request that was answered. */
+  /** Logs every answered request. */
   onAnswered(facts: Answered): void
   onFault(error: unknown): void
 }
@@ -42,21 +42,23 @@ export interface Answered {
 
 export interface PerspectiveServer {
   port: number
-  /** Takes no new connections, lets what runs end for `timeoutMs`, then cuts it. */
+  /**
+   * Refuses new connections, waits `timeoutMs` for running requests, then closes their connections.
+   */
   close(timeoutMs: number): Promise<void>
 }
 
-/** Try again soon. */
+/** The server is full; the caller should retry soon. */
 export class Busy extends Error {}
 
 const MAX_BODY_BYTES = 16_384
 const MAX_CONNECTIONS = 2000
 const BODY_TIMEOUT_MS = 10_000
 const IDLE_TIMEOUT_MS = 65_000
-/** How often these times are looked at; every half minute by default. */
+/** How often Node checks the timeouts above; its default is 30 seconds. */
 const CHECKING_MS = 1000
 
-/** Ends a request with a status and a sentence. */
+/** Ends a request with this status and message. */
 class Refusal extends Error {
   readonly status: number
   constructor(status: number, message: string) {
@@ -95,7 +97,7 @@ export async function startPerspectiveServer(options: PerspectiveServerOptions):
       body = await answer(request, facts)
       facts.status = 200
     } catch (error) {
-      // The client has hung up inside its body: there is nobody to answer, and nothing is wrong here.
+      // The client disconnected inside its body, which is no fault here.
       if (request.errored === error) return
       const refusal = refusalOf(error)
       if (refusal.status === 500) options.onFault(error)
@@ -107,7 +109,7 @@ export async function startPerspectiveServer(options: PerspectiveServerOptions):
       'cache-control': 'no-store',
       ...(facts.status === 401 && { 'www-authenticate': 'Bearer' }),
       ...(facts.status === 503 && { 'retry-after': '5' }),
-      // Whatever of the body was not read must not be taken for the next request.
+      // Unread body bytes must not be parsed as the next request.
       ...(facts.status !== 200 && { connection: 'close' }),
     }
     response.writeHead(facts.status, headers).end(JSON.stringify(body))
@@ -159,7 +161,7 @@ function closed(server: Server, timeoutMs: number): Promise<void> {
 
 const digestOf = (token: string) => hash('sha256', token, 'buffer')
 
-/** Every token is compared, and by digest, so that time tells nothing of length or likeness. */
+/** Compares digests and always all tokens, so that timing reveals neither length nor similarity. */
 function requireToken({ headers }: IncomingMessage, digests: readonly Buffer[]): void {
   if (digests.length === 0) return
   const [, token = ''] = /^Bearer +(\S+)$/i.exec(headers.authorization ?? '') ?? []

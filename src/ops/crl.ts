@@ -1,4 +1,6 @@
-/** GET and HEAD of a CRL: DER from memory, with what caches need (RFC 5280 §4.2.1.13, RFC 9110 §13). */
+/**
+ * GET and HEAD of a CRL: DER from memory, with cache headers (RFC 5280 §4.2.1.13, RFC 9110 §13).
+ */
 
 import type { Header } from '../http/header.ts'
 import type { HttpReply, HttpRequest } from '../http/message.ts'
@@ -10,14 +12,15 @@ export interface CrlDocument {
   der: Buffer
 }
 
-/** Headers that only these requests need. */
+/** Request headers that only CRLs need. */
 export const CRL_REQUEST_HEADERS = ['if-none-match', 'if-modified-since'] as const
 
 const CONTENT_TYPE = 'application/pkix-crl'
 const NO_BODY = Buffer.alloc(0)
 
 /**
- * @param maxAgeSeconds how long a cache may answer without asking; a list that runs out earlier is kept no longer
+ * @param maxAgeSeconds how long a cache may reuse the list; a list that expires earlier is kept
+ * only until then
  */
 export function crlReply(
   http: HttpRequest,
@@ -37,7 +40,7 @@ export function crlReply(
   return { status: 200, headers: [['Content-Type', CONTENT_TYPE], ...cacheable, ...headers], body: crl.der }
 }
 
-/** RFC 9110 §13.2.2: a list of tags decides, and only without one the date. */
+/** RFC 9110 §13.2.2: the date matters only without a list of tags. */
 function isUnchanged(http: HttpRequest, { etag, thisUpdateMs }: CrlDocument): boolean {
   const tags = http.header('if-none-match')
   if (tags !== undefined) {

@@ -1,16 +1,22 @@
-/** Health objects and endpoints (docs/decisions/health-and-headers.md): rendering only, the probes run in the supervisor. */
+/**
+ * Renders health objects and endpoints (docs/decisions/health-and-headers.md). The supervisor runs
+ * the probes.
+ */
 
 import type { Header } from '../http/header.ts'
 import type { HttpReply } from '../http/message.ts'
 
 export type CheckStatus = 'ok' | 'error'
 
-/** Why the CA backend is in error: words that may be read by anybody. The log has the rest. */
+/** Why the CA backend fails, in words that anyone may read. Details go to the log. */
 export type CaTrouble = 'signer not reachable' | 'CA backend unavailable'
 
-/** The pools of all front threads together; `available` as the pressure guard counts it (`Database.pressure`). */
+/**
+ * The pools of all front threads together. `available` counts as the pressure guard does
+ * (`Database.pressure`).
+ */
 export interface PoolHealth {
-  /** What it may grow to: connections are opened when they are needed, and closed when nobody has needed them for long. */
+  /** The maximum. Connections open on demand and close after long disuse. */
   max: number
   /** Open connections. */
   size: number
@@ -21,17 +27,20 @@ export interface PoolHealth {
 export interface HealthReport {
   checks: {
     database: { status: CheckStatus; pool: PoolHealth } | 'pool_exhausted'
-    /** `stopped`: the operator has stopped all signing. `tokens` only where keys are in tokens. */
+    /**
+     * `stopped` means that the operator has stopped all signing. `tokens` appears only with token
+     * keys.
+     */
     ca_backend: {
       status: CheckStatus | 'stopped'
       tokens?: readonly { issuer: string; status: string; since: string }[]
       reason?: CaTrouble
     }
-    /** Absent where no CRL is published. */
+    /** Absent when no CRL is published. */
     crl?: { status: CheckStatus; stale: boolean }
     workers: { challenge: boolean; cleanup: boolean; expiration: boolean }
   }
-  /** Shown by /readyz when it is the reason. */
+  /** /readyz shows it when the pool is the reason. */
   pool: PoolHealth
   maintenance_mode: boolean
   shutting_down: boolean
@@ -48,19 +57,19 @@ export function livezReply(version: string, headers: readonly Header[]): HttpRep
   return jsonReply(200, { alive: true, version }, headers)
 }
 
-/** Nothing critical may hide: workers, mail and DNS are shown and never change the status code. */
+/** Shows everything except the pool. Worker states never change the status code. */
 export function healthzReply(report: HealthReport, headers: readonly Header[]): HttpReply {
   const healthy = isHealthy(report)
   const { pool: _, ...shown } = report
   return jsonReply(healthy ? 200 : 503, { status: healthy ? 'ok' : 'degraded', ...shown }, headers)
 }
 
-/** Why no request should be sent here; undefined when some should. */
+/** @returns why the instance should get no requests, or undefined when it is ready */
 export function unreadiness({ checks, shutting_down }: HealthReport): string | undefined {
   const { database, ca_backend, crl } = checks
   if (database === 'pool_exhausted') return 'Connection pool exhausted'
   if (database.status !== 'ok') return 'database unavailable'
-  // Stopped on purpose: clients are told so, and when to come back, by an instance that still takes their requests.
+  // `stopped` stays ready: clients still get a reply that says when to return.
   if (ca_backend.status === 'error') return ca_backend.reason ?? 'CA backend unavailable'
   if (crl?.status === 'error') return 'CRL is stale'
   return shutting_down ? 'shutting down' : undefined

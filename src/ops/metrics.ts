@@ -1,16 +1,16 @@
-/** Metrics: one registry a thread, merged when they are scraped. */
+/** Metrics: one registry per thread, merged at each scrape. */
 
 import { AggregatorRegistry, Counter, Gauge, Histogram, type MetricObject, Registry } from 'prom-client'
 import { RequestMetrics } from './request-metrics.ts'
 
-/** Seconds; from an answer next door to the timeout of a name server. */
+/** Seconds, from a nearby answer to the timeout of a name server. */
 const VALIDATION_BUCKETS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60]
-/** Seconds; a page is bounded so that nobody waits for it. */
+/** Seconds; each page is small so that it blocks nothing for long. */
 const RETENTION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 
 /**
- * Counters of the ACME side, each name in this one place. A counter with labels that somebody is alarmed by begins at 0 for each
- * label that is known (`beginAtZero`): Prometheus sees no increase in a series that begins with its first event.
+ * Names every metric in this one place. Alerting counters with labels start at 0 (`beginAtZero`),
+ * because Prometheus sees no increase in a series that begins with its first event.
  */
 export function createMetrics() {
   const registry = new Registry()
@@ -111,12 +111,12 @@ export function createMetrics() {
 
 export type Metrics = ReturnType<typeof createMetrics>
 
-/** Shows a counter at 0 until something happens. */
+/** Exports a counter at 0 before its first event. */
 export function beginAtZero<L extends string>(counter: Counter<L>, ...labels: Record<L, string>[]): void {
   for (const label of labels) counter.inc(label, 0)
 }
 
-/** What crosses from a thread to the supervisor. */
+/** The form in which metrics cross from a thread to the supervisor. */
 export type MetricsSnapshot = MetricObject[]
 
 export async function takeSnapshot({ registry, requests }: Metrics): Promise<MetricsSnapshot> {

@@ -1,28 +1,28 @@
 /**
- * How many requests were answered and how long they took: the two metrics that every request touches.
+ * Counts and durations of requests: the two metrics that every request updates.
  *
- * Kept as plain numbers and put into words when they are scraped. The metrics library makes a key of the labels for each
- * observation, which costs a request 4 µs where this costs a fraction of one.
+ * They are plain numbers and become labels only at a scrape. The metrics library builds a label key
+ * per observation. That costs 4 µs per request; this costs a fraction of 1 µs.
  */
 
-/** Seconds; from a nonce to a finalize that waits for the signer. */
+/** Seconds, from a nonce to a finalize that waits for the signer. */
 const DURATION_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5]
 
-/** Methods are the client's free text; a label must not be. */
+/** Clients may send any method, so labels come only from this list. */
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'OPTIONS', 'PUT', 'PATCH', 'DELETE'])
 
 const STATUS_LIMIT = 600
 
-/** Shown at 0 until it happens, so that its first one is an increase. */
+/** Exported at 0 before its first event, so that the first one counts as an increase. */
 const ALARMING_STATUS = 500
 
 interface Durations {
-  /** Requests by the first bucket they fit in; the last is for those over every bound. */
+  /** Requests by the first bucket that fits; the last bucket counts those above all bounds. */
   buckets: Float64Array
   sum: number
 }
 
-/** A metric as the metrics library exports and merges it. */
+/** A metric in the form that the metrics library exports and merges. */
 export interface ExportedMetric {
   name: string
   help: string
@@ -32,7 +32,7 @@ export interface ExportedMetric {
 }
 
 export class RequestMetrics {
-  /** For each method, how often each status was the answer. */
+  /** Counts of each status, by method. */
   readonly #answers = new Map<string, Float64Array>()
   readonly #durations = new Map<string, Durations>()
 
@@ -49,7 +49,7 @@ export class RequestMetrics {
     durations.sum += seconds
   }
 
-  /** Answered before anything was done for it, which says nothing about how long requests take. */
+  /** Counts a request refused before any work. Its duration would distort the histogram. */
   refused(method: string, status: number): void {
     const answers = this.#answers.get(method) ?? this.#newMethod(method)
     answers[status] = (answers[status] as number) + 1
@@ -95,7 +95,7 @@ export class RequestMetrics {
     const name = 'service_http_request_duration_seconds'
     const values = [...this.#durations].flatMap(([resource, { buckets, sum }]) => {
       let count = 0
-      // Each bucket counts those below it as well.
+      // Buckets are cumulative: each includes those below it.
       const counted = [...buckets].map((value, at) => {
         count += value
         return { metricName: `${name}_bucket`, labels: { le: DURATION_BUCKETS[at] ?? '+Inf', resource }, value: count }

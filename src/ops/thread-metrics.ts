@@ -1,30 +1,38 @@
 /**
- * The metrics of an instance's front threads: what a thread has counted stays in the sum while it is late with its answer, and
- * when it is gone. Prometheus takes a counter that falls for one that began anew, and everything in it for new events.
- * What a thread counts between the last scrape and its end is lost.
+ * The metrics of an instance's front threads, including late and replaced threads.
+ *
+ * Prometheus takes a falling counter for a restarted one and counts its whole value as new. So
+ * counts of a late or ended thread stay in the sum. Counts between a thread's last scrape and its
+ * end are lost.
  */
 
 import { type MetricsSnapshot, sumSnapshots } from './metrics.ts'
 
 export interface ThreadAnswer {
-  /** Rises with every thread that is started. */
+  /** Increases with every started thread. */
   threadId: number
   snapshot: MetricsSnapshot
 }
 
 type Answers = readonly (ThreadAnswer | undefined)[]
 
-/** @returns a function that takes the answers to one scrape, each at its thread's place, and gives what is to be summed up */
+/**
+ * @returns a function that maps the answers to one scrape, by thread position, to the snapshots to
+ * sum
+ */
 export function createThreadMetrics(): (answers: Answers) => Promise<MetricsSnapshot[]> {
   const latest = new Map<number, ThreadAnswer>()
-  /** Of all threads that were replaced, in one: with `server.max_requests` that is one after the other. */
+  /**
+   * The counters of all replaced threads in one snapshot, because `server.max_requests` replaces
+   * many.
+   */
   let gone: Promise<MetricsSnapshot[]> = Promise.resolve([])
 
   return async (answers) => {
     const leaving: MetricsSnapshot[] = []
     for (const [place, answer] of answers.entries()) {
       const former = latest.get(place)
-      // An answer may have been overtaken by that of a successor.
+      // A successor may have answered before its predecessor.
       if (!answer || (former && answer.threadId < former.threadId)) continue
       if (former && answer.threadId > former.threadId) leaving.push(countersOf(former.snapshot))
       latest.set(place, answer)
@@ -35,7 +43,7 @@ export function createThreadMetrics(): (answers: Answers) => Promise<MetricsSnap
   }
 }
 
-/** Gauges say how things are now. */
+/** Gauges describe the present, so those of an ended thread are dropped. */
 function countersOf(snapshot: MetricsSnapshot): MetricsSnapshot {
   return snapshot.filter(({ type }) => String(type) !== 'gauge')
 }

@@ -1,18 +1,18 @@
 /**
  * Actors: a state with a bounded mailbox, reached only by typed messages.
  *
- * A message table names each kind with its message and its reply; `start` builds the state and returns one handler per
- * kind. `tell` expects nothing back, `ask` waits for the reply no longer than its deadline. Both refuse at once when the
- * mailbox is full, so that overload shows as an error at the sender and never as memory here.
- *
- * What a handler throws on an `ask` is the answer to that ask. What it throws on a `tell` has nobody to go to: it is a
- * failure of the actor, which then starts anew with a fresh state (messages wait meanwhile, within the same bound) until
- * its restart policy says that it is enough. A handler that finds the state itself broken calls `context.fail`.
+ * A message table names each kind with its message and its reply. `tell` expects no reply; `ask`
+ * waits for one until its deadline. Both refuse at once when the mailbox is full. So overload is an
+ * error at the sender and costs no memory here. A handler's error rejects its `ask`. On a `tell` it
+ * restarts the actor with a fresh state, until the restart policy gives up.
  */
 import { ActorError } from './errors.ts'
 import { decideRestart, NO_FAILURES, type RestartHistory, type RestartPolicy } from './supervision.ts'
 
-/** Kind → message and reply. Plain structured-clone data only, so that an actor may move to another thread. */
+/**
+ * Maps a kind to its message and reply. Only structured-clone data, so an actor may move to another
+ * thread.
+ */
 export type MessageTable = Record<string, { message: unknown; reply: unknown }>
 export type Kind<T extends MessageTable> = keyof T & string
 
@@ -21,39 +21,40 @@ export type Handlers<T extends MessageTable> = {
 }
 
 export interface Call {
-  /** `performance.now()` after which nobody waits for the reply; Infinity for a `tell`. */
+  /** `performance.now()` after which the sender drops the reply; Infinity for a `tell`. */
   deadlineAt: number
 }
 
-/** The same in this thread and across a port (`port.ts`). */
+/** A reference works the same in this thread and across a port (`port.ts`). */
 export interface ActorRef<T extends MessageTable> {
   readonly name: string
-  /** @throws ActorError `mailbox_full` or `stopped`. */
+  /** @throws ActorError `mailbox_full` or `stopped` */
   tell<K extends Kind<T>>(kind: K, message: T[K]['message']): void
   /**
-   * Rejects with ActorError `mailbox_full`, `stopped` or `deadline`, or with what the handler threw: the error itself in
-   * the same thread, a RemoteError with its name, message and plain properties from another. A message whose deadline
-   * passed in the mailbox is not handled any more; one that is being handled is, its reply goes nowhere.
+   * Rejects with ActorError `mailbox_full`, `stopped` or `deadline`, or with the handler's error.
+   * An error from another thread is a RemoteError with its name, message and plain properties. A
+   * message that expires in the mailbox is dropped; a running handler finishes, but its reply is
+   * dropped.
    */
   ask<K extends Kind<T>>(kind: K, message: T[K]['message'], deadlineMs: number): Promise<T[K]['reply']>
 }
 
 export interface ActorOptions<T extends MessageTable> {
   name: string
-  /** Builds the state, at first and after each failure. Throwing is a failure. */
+  /** Builds the state, at first and after each failure. An error in it counts as a failure. */
   start(context: ActorContext): Handlers<T> | Promise<Handlers<T>>
-  /** Messages waiting, not counting those being handled. */
+  /** Waiting messages, without those in handlers. */
   mailboxLimit: number
-  /** Messages handled at the same time; default 1. */
+  /** Messages handled concurrently; default 1. */
   concurrency?: number
   restart: RestartPolicy
-  /** Each failure, with what is done about it. The last one is `escalate`: the actor is stopped for good. */
+  /** Reports each failure and the action taken. After `escalate` the actor is stopped for good. */
   onFailure(failure: ActorFailure): void
 }
 
 export interface ActorContext {
   readonly name: string
-  /** Declares the state broken: the actor starts anew. Ignored from a generation that is already replaced. */
+  /** Declares the state broken and restarts the actor. Ignored when called for a replaced state. */
   fail(error: unknown): void
 }
 
@@ -65,9 +66,12 @@ export interface Actor<T extends MessageTable> extends ActorRef<T> {
   readonly status: ActorStatus
   readonly queued: number
   readonly running: number
-  /** Refuses new messages, finishes the accepted ones. Rejects what is left at the deadline; resolves to how many. */
+  /**
+   * Refuses new messages and finishes accepted ones until the deadline, then rejects the rest.
+   * @returns how many messages were left
+   */
   drain(deadlineMs: number): Promise<number>
-  /** Refuses new messages and rejects the waiting ones now; those being handled run to their end. */
+  /** Refuses new messages and rejects the waiting ones now. Running handlers finish. */
   stop(): void
 }
 
@@ -92,11 +96,11 @@ class LocalActor<T extends MessageTable> implements Actor<T> {
   running = 0
   readonly #options: ActorOptions<T>
   readonly #concurrency: number
-  /** In order of arrival; a set, so that an expired message leaves from the middle. */
+  /** In order of arrival; a set, so that an expired message can leave from the middle. */
   readonly #mailbox = new Set<Envelope>()
   #handlers: Handlers<T> | undefined
   #history: RestartHistory = NO_FAILURES
-  /** Counts starts; what an older generation reports is no news. */
+  /** Counts starts, so that reports of an older start are ignored. */
   #generation = 0
   #restartTimer: NodeJS.Timeout | undefined
   #phase: Exclude<ActorStatus, 'draining'> = 'starting'
@@ -198,7 +202,8 @@ class LocalActor<T extends MessageTable> implements Actor<T> {
   async #handle(envelope: Envelope, handlers: Handlers<T>, generation: number): Promise<void> {
     this.running++
     try {
-      // A kind may come from another thread: only the table's own members count.
+      // The kind may come from another thread, so an inherited member such as `toString` must not
+      // match.
       if (!Object.hasOwn(handlers, envelope.kind)) throw new TypeError(`${this.name} has no message ${envelope.kind}`)
       const handler = handlers[envelope.kind as Kind<T>] as AnyHandler
       const reply = await handler(envelope.message, { deadlineAt: envelope.deadlineAt })

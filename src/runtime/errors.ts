@@ -1,8 +1,8 @@
-/** Errors of the actor runtime, and how any error crosses a thread boundary: as data. */
+/** Errors of the actor runtime, and the data form in which any error crosses threads. */
 
 import { inspect } from 'node:util'
 
-/** `mailbox_full`, `stopped` and `deadline` mean "not now": a 503 with Retry-After at the HTTP edge. */
+/** All three codes mean "not now": the HTTP edge answers 503 with Retry-After. */
 export type ActorErrorCode = 'mailbox_full' | 'stopped' | 'deadline'
 
 export class ActorError extends Error {
@@ -15,7 +15,10 @@ export class ActorError extends Error {
   }
 }
 
-/** An error from another thread. `name` is the original's; `properties` are its own plain members (`type`, `status`, `code`, …). */
+/**
+ * An error from another thread, with its original `name`. `properties` are the error's plain
+ * members (`type`, `status`, `code`, …).
+ */
 export class RemoteError extends Error {
   readonly properties: Readonly<Record<string, Primitive>>
 
@@ -23,7 +26,7 @@ export class RemoteError extends Error {
     super(data.message)
     this.name = data.name
     this.properties = data.properties
-    // The stack of the place where it happened is the one that helps.
+    // The original stack shows where the error happened.
     if (data.stack !== undefined) this.stack = data.stack
   }
 }
@@ -37,7 +40,7 @@ export interface ErrorData {
   properties: Record<string, Primitive>
 }
 
-/** Total: accepts whatever was thrown. */
+/** Accepts any thrown value and never throws. */
 export function toErrorData(thrown: unknown): ErrorData {
   if (!(thrown instanceof Error)) {
     return { name: 'Error', message: `thrown: ${inspect(thrown)}`, stack: undefined, properties: {} }
@@ -49,7 +52,7 @@ export function toErrorData(thrown: unknown): ErrorData {
   return { name: thrown.name, message: thrown.message, stack: thrown.stack, properties }
 }
 
-/** The inverse of `toErrorData`; the runtime's own errors come back as themselves. */
+/** The inverse of `toErrorData`. An ActorError becomes an ActorError again. */
 export function fromErrorData(data: ErrorData): Error {
   if (data.name === 'ActorError') return new ActorError(data.properties['code'] as ActorErrorCode, data.message)
   return new RemoteError(data)

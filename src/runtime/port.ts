@@ -1,9 +1,10 @@
 /**
  * Actor references across threads, over a MessagePort.
  *
- * Every ask is answered, and of tells it is said how many were taken: so the sender knows how many are on their way, and
- * refuses more than its limit at once instead of filling the queue of a thread that does not keep up. Deadlines travel as remaining
- * time (the clocks of two threads need not agree); the sender's own timer decides, after what has come by then. Both directions may share one port.
+ * Every ask gets a reply, and tells are acknowledged by count. So the sender knows how many
+ * messages are outstanding and refuses more than its limit. Deadlines travel as remaining time,
+ * because clocks of two threads may differ; the sender's timer decides. Both directions may share
+ * one port.
  */
 import type { MessagePort } from 'node:worker_threads'
 import { startTimeLimit } from '../shared/lib/time-limit.ts'
@@ -18,19 +19,22 @@ interface Request {
   deadlineMs?: number
 }
 type Reply = { id: number; value: unknown } | { id: number; error: ErrorData }
-/** How many tells were taken since the last one. */
+/** The number of tells taken since the last acknowledgement. */
 interface Taken {
   taken: number
 }
 
 /**
- * Tells taken within this are acknowledged together: to wake a thread for an empty reply costs more than the message. The
- * sender's limits are those of seconds, not of milliseconds.
+ * Acknowledges tells together: waking a thread for an empty reply costs more than the message. A
+ * sender's limit covers seconds of messages, so this delay is harmless.
  */
 const ACKNOWLEDGE_MS = 50
 const ACKNOWLEDGE_AFTER = 64
 
-/** Lets the other end of `port` reach `actor`. A `tell` that the actor refuses is reported to `onRefused`. */
+/**
+ * Makes `actor` reachable from the other end of `port`. Calls `onRefused` for each `tell` the actor
+ * refuses.
+ */
 export function expose<T extends MessageTable>(
   port: MessagePort,
   actor: ActorRef<T>,
@@ -70,19 +74,19 @@ function answer(port: MessagePort, reply: Reply): void {
   try {
     port.postMessage(reply)
   } catch (error) {
-    // The value cannot be cloned: a fault of the handler, which the asker must hear about.
+    // The value cannot be cloned. This is the handler's fault, and the sender must learn of it.
     port.postMessage({ id: reply.id, error: toErrorData(error) } satisfies Reply)
   }
 }
 
 export interface RemoteRef<T extends MessageTable> extends ActorRef<T> {
-  /** Messages sent and not yet answered. */
+  /** Messages sent and not yet answered or acknowledged. */
   readonly outstanding: number
-  /** Rejects what is open with `stopped`, refuses everything later. The port itself stays open. */
+  /** Rejects open asks and later messages with `stopped`. The port itself stays open. */
   detach(): void
 }
 
-/** @param limit messages on their way at the same time; one more is `mailbox_full`. */
+/** @param limit outstanding messages; one more fails with `mailbox_full` */
 export function connect<T extends MessageTable>(port: MessagePort, name: string, limit: number): RemoteRef<T> {
   return new PortRef<T>(port, name, limit)
 }
@@ -96,9 +100,11 @@ class PortRef<T extends MessageTable> implements RemoteRef<T> {
   readonly name: string
   readonly #port: MessagePort
   readonly #limit: number
-  /** Undefined for an ask whose deadline passed: still on its way, nobody waits. */
+  /**
+   * Undefined for an ask past its deadline: the message is outstanding, but its reply is dropped.
+   */
   readonly #open = new Map<number, Waiter | undefined>()
-  /** Tells that are on their way. */
+  /** Tells not yet acknowledged. */
   #told = 0
   #lastId = 0
   #detached = false

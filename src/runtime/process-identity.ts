@@ -1,39 +1,40 @@
 /**
- * Who a process id belongs to, across restarts and reuse of ids.
+ * Identifies a process across restarts and reuse of process ids.
  *
- * A bare pid in a file says little: after a crash (or in a restarted container, where ids start small again) it may
- * belong to an unrelated process. The start time beside it makes it unique. It comes from /proc; where there is no
- * /proc the pid alone has to do, and a reused one is then taken for the old process, which refuses rather than harms.
+ * After a crash, or in a restarted container, a recorded pid may belong to an unrelated process.
+ * The start time from /proc makes it unique. Without /proc only the pid is compared. A reused pid
+ * then looks like the old process, and the caller refuses, which is the safe error.
  */
 
 import { readFileSync, readlinkSync } from 'node:fs'
 
 export interface ProcessIdentity {
   pid: number
-  /** Clock ticks since boot at which the process began; empty where the system does not say. */
+  /** Clock ticks from boot to the process's start; empty where the system does not provide it. */
   startedAt: string
 }
 
-/** The identity of a live process, or undefined when there is none (a zombie is not alive). */
+/** @returns the identity of a live process, or undefined; a zombie does not count as alive */
 export function identifyProcess(pid: number): ProcessIdentity | undefined {
   if (!isSignallable(pid)) return undefined
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    // The name in parentheses may hold spaces; the fields after it are state (3) … starttime (22) of proc(5).
+    // The name in parentheses may contain spaces. Fields 3 (state) to 22 (starttime) follow
+    // (proc(5)).
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     return fields[0] === 'Z' ? undefined : { pid, startedAt: fields[19] ?? '' }
   } catch {
-    // No /proc on this system, or the process ended between the two looks.
+    // The system has no /proc, or the process ended between the two checks.
     return isSignallable(pid) ? { pid, startedAt: '' } : undefined
   }
 }
 
-/** True while the process that was identified is the one that runs under its pid. */
+/** Tells whether the identified process still runs under its pid. */
 export function isStillRunning(identity: ProcessIdentity): boolean {
   return identifyProcess(identity.pid)?.startedAt === identity.startedAt
 }
 
-/** The directory a process works in, or undefined when it cannot be seen. */
+/** @returns the process's working directory, or undefined when it cannot be read */
 export function workingDirectoryOf(pid: number): string | undefined {
   try {
     return readlinkSync(`/proc/${pid}/cwd`)

@@ -1,23 +1,25 @@
-/** When a failed actor or thread is started again: exponential backoff, and giving up after too many. Pure: no clock. */
+/**
+ * Decides when a failed actor or thread restarts: exponential backoff with a limit. Pure: no clock.
+ */
 
 export interface RestartPolicy {
-  /** Delay after the first failure of a window; doubles with each further one. */
+  /** Delay after the first failure of a window; it doubles with each further failure. */
   initialDelayMs: number
   maxDelayMs: number
-  /** Failures within `windowMs` that are still answered by a restart; the next one escalates. */
+  /** Restarts allowed within `windowMs`; the next failure escalates. */
   maxRestarts: number
   windowMs: number
 }
 
-/** Times of the failures that still count, oldest first. */
+/** Times of the failures inside the window, oldest first. */
 export type RestartHistory = readonly number[]
 export const NO_FAILURES: RestartHistory = []
 
 export type RestartDecision = { action: 'restart'; delayMs: number } | { action: 'escalate' }
 
 /**
- * @param now the time of this failure, in milliseconds of any clock that does not go back.
- * @returns what to do, and the history for the next failure. It never holds more than `maxRestarts` + 1 times.
+ * @param now the time of this failure, in milliseconds of any monotonic clock
+ * @returns the decision, and the history for the next failure with at most `maxRestarts` + 1 times
  */
 export function decideRestart(
   policy: RestartPolicy,

@@ -1,19 +1,19 @@
-/** What a supervised thread and its supervisor say to each other beside the application's own messages. */
+/** Control messages between a supervised thread and its supervisor. */
 import type { MessagePort } from 'node:worker_threads'
 import type { ErrorData } from './errors.ts'
 
 export type ToThread = {
-  /** Finish what is in flight within the deadline, release everything, and end the thread. */
+  /** Finish running work within the deadline, release everything, and end the thread. */
   stop: { message: { deadlineMs: number }; reply: undefined }
-  /** Answered as long as the thread's event loop turns. */
+  /** Answered while the thread's event loop runs. */
   ping: { message: undefined; reply: undefined }
 }
 
 export type ToSupervisor = {
   ready: { message: undefined; reply: undefined }
-  /** The thread is about to end because of this. */
+  /** The thread is about to end because of this error. */
   crashed: { message: ErrorData; reply: undefined }
-  /** The thread asks to be replaced by a fresh one; answered when that is done or has failed. */
+  /** The thread asks for its replacement. Answered when that has succeeded or failed. */
   recycle: { message: { reason: string }; reply: undefined }
 }
 
@@ -26,5 +26,7 @@ export interface ThreadStart {
   mailboxLimit: number
 }
 
-/** Control messages are a handful per life; more on their way means that the other side is stuck. */
+/**
+ * A thread sends only a few control messages. A larger backlog means that the other side is stuck.
+ */
 export const CONTROL_LIMIT = 16

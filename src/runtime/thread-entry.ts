@@ -1,10 +1,10 @@
 /**
- * The inside of a supervised thread: from worker data to `ready`, and out again on every path.
+ * The inside of a supervised thread, from worker data to `ready` and to its end.
  *
- * Node aborts the whole process when a thread ends while native handles it does not know (the HTTP server's) are still
- * open. So whatever must be closed is registered with `atExit`, and runs before the thread ends: after an orderly stop,
- * after an uncaught error or rejection (which are reported to the supervisor first), and on a direct `process.exit`.
- * Running out of heap is the one death that gives no chance for it.
+ * Node aborts the process when a thread ends with unknown native handles open, such as the HTTP
+ * server's. So `atExit` registers what must be closed. It runs after an orderly stop, after an
+ * uncaught error (reported to the supervisor first), and on `process.exit`. Only running out of
+ * heap skips it.
  */
 import { workerData } from 'node:worker_threads'
 import { within } from '../shared/lib/time-limit.ts'
@@ -16,28 +16,28 @@ import { CONTROL_LIMIT, type ThreadStart, type ToSupervisor, type ToThread } fro
 export interface ThreadContext<D, S extends MessageTable> {
   name: string
   data: D
-  /** The actor that the supervisor offers to its threads. */
+  /** The supervisor's actor for its threads. */
   supervisor: ActorRef<S>
-  /** `release` must be synchronous. Last registered, first run; each once. */
+  /** Registers a synchronous release. Releases run once, the last registered first. */
   atExit(release: () => void): void
   /**
-   * Asks to be replaced: the successor is ready before this thread is told to stop. Asking again meanwhile changes
-   * nothing; after a successor that failed it may be asked for anew.
+   * Asks for a replacement; the successor is ready before this thread is told to stop. Repeated
+   * calls change nothing until the replacement has failed.
    */
   requestRecycle(reason: string): void
 }
 
 export interface ThreadLife<T extends MessageTable> {
-  /** What the supervisor's reference to this thread reaches. */
+  /** The actor that the supervisor's reference reaches. */
   actor?: ActorRef<T>
-  /** Orderly stop: finish what is in flight, refuse the rest. Not waited for beyond the deadline. */
+  /** Finishes running work and refuses new work. The thread ends at the deadline in any case. */
   drain(deadlineMs: number): Promise<unknown>
 }
 
-/** Longer than any start of a successor takes; after it the request is forgotten and may be made again. */
+/** Exceeds any start of a successor. Afterwards the thread may ask again. */
 const RECYCLE_DEADLINE_MS = 300_000
 
-/** Called once, at the top of a thread's entry file. A `setup` that throws is a crash. */
+/** Called once, at the top of a thread's entry file. An error in `setup` counts as a crash. */
 export function runThread<
   D,
   T extends MessageTable = Record<never, never>,
@@ -106,7 +106,7 @@ export function runThread<
     requestRecycle: (reason) => {
       if (recycling) return
       recycling = true
-      // The supervisor reports a failed replacement itself; here it only means that one may be asked for again.
+      // The supervisor reports a failed replacement itself; here it only allows a new request.
       const over = (): void => {
         recycling = false
       }

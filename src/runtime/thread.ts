@@ -1,10 +1,10 @@
 /**
- * Worker threads as supervised children: started until ready, restarted with backoff when they die, stopped and replaced
- * in order.
+ * Worker threads as supervised children: awaited until ready, restarted with backoff, stopped and
+ * replaced in order.
  *
- * A thread is never terminated from outside unless its options say that this is harmless: a thread that holds an HTTP
- * server must close it itself (`thread-entry.ts`), or Node aborts the process. One that does not end within its time is
- * reported as `stuck` and left alone; what to do then is the caller's decision.
+ * A thread is terminated from outside only if its options allow it. A thread with an HTTP server
+ * must close that server itself (`thread-entry.ts`), or Node aborts the process. A thread that does
+ * not end in time is reported as `stuck` and left running; the caller decides.
  */
 import { once } from 'node:events'
 import { MessageChannel, type TransferListItem, Worker } from 'node:worker_threads'
@@ -17,16 +17,16 @@ import { CONTROL_LIMIT, type ThreadStart, type ToSupervisor, type ToThread } fro
 
 export interface ThreadOptions<S extends MessageTable> {
   name: string
-  /** The compiled entry file, which calls `runThread`: `new URL('./thread.js', import.meta.url)`. */
+  /** The compiled entry file that calls `runThread`: `new URL('./thread.js', import.meta.url)`. */
   entry: URL
-  /** Structured-clone data for the entry; SharedArrayBuffers stay shared. */
+  /** Structured-clone data for the entry; each SharedArrayBuffer stays shared. */
   data: unknown
-  /** Offered to the thread as `context.supervisor`. */
+  /** The thread sees it as `context.supervisor`. */
   supervisor?: ActorRef<S>
-  /** Messages on their way at the same time, in each direction. */
+  /** Outstanding messages in each direction. */
   mailboxLimit: number
   readyTimeoutMs: number
-  /** Time for an orderly stop; the thread gets a little more to end. */
+  /** Time for an orderly stop, without `EXIT_MARGIN_MS`. */
   stopTimeoutMs: number
   restart: RestartPolicy
   /** Only for threads without native handles of their own. Default false. */
@@ -37,15 +37,15 @@ export interface ThreadOptions<S extends MessageTable> {
 export type ThreadEvent =
   | { type: 'ready'; name: string; threadId: number; afterMs: number }
   | { type: 'crashed'; name: string; error: Error; exitCode: number | undefined; restartInMs: number }
-  /** Crashed once too often; it stays down. */
+  /** The thread crashed too often and stays down. */
   | { type: 'escalated'; name: string; error: Error; exitCode: number | undefined }
   | { type: 'stopped'; name: string; threadId: number }
-  /** Did not end in time and was left running. */
+  /** The thread did not end in time and was left running. */
   | { type: 'stuck'; name: string; threadId: number }
-  /** A message from the thread found its actor's mailbox full or stopped, and was dropped. */
+  /** The actor's mailbox was full or stopped, so a message from the thread was dropped. */
   | { type: 'refused'; name: string; error: Error }
   | { type: 'recycling'; name: string; reason: string }
-  /** The successor did not become ready; the old thread goes on. */
+  /** The successor did not become ready, so the old thread stays. */
   | { type: 'recycle_failed'; name: string; error: Error }
 
 export type ThreadStatus = 'new' | 'starting' | 'running' | 'backing-off' | 'stopping' | 'stopped' | 'escalated'
@@ -55,13 +55,16 @@ export interface SupervisedThread<T extends MessageTable> {
   /** Crashes since `start`. */
   readonly crashes: number
   readonly threadId: number | undefined
-  /** Reaches whichever thread is current; `stopped` while there is none. */
+  /** Reaches the current thread. Calls fail with `stopped` while there is none. */
   readonly ref: ActorRef<T>
-  /** Resolves when ready. A first start that fails rejects and is not repeated. */
+  /** Resolves when the thread is ready. A failed first start rejects and is not repeated. */
   start(): Promise<void>
-  /** Ends the thread that is being replaced, too. @returns false when one is stuck. */
+  /** Also ends a thread that is being replaced. @returns false when a thread is stuck */
   stop(deadlineMs?: number): Promise<boolean>
-  /** Replaces the running thread: the successor is ready before the old one is stopped. Joins a replacement under way. */
+  /**
+   * Replaces the thread; the successor is ready before the old thread is stopped. Joins a
+   * replacement already under way.
+   */
   recycle(reason: string): Promise<void>
   /** Rejects with ActorError when the thread's event loop does not answer in time. */
   ping(deadlineMs: number): Promise<void>
@@ -74,7 +77,7 @@ export function superviseThread<
   return new Supervised<T, S>(options)
 }
 
-/** Beyond its own deadline a thread gets this long to release what it holds and end. */
+/** Extra time after the thread's deadline to release its handles and end. */
 const EXIT_MARGIN_MS = 1000
 
 class Supervised<T extends MessageTable, S extends MessageTable> implements SupervisedThread<T> {
@@ -83,11 +86,11 @@ class Supervised<T extends MessageTable, S extends MessageTable> implements Supe
   readonly ref: ActorRef<T>
   readonly #options: ThreadOptions<S>
   #current: Instance<T, S> | undefined
-  /** Started and not yet ready: the successor of a crash or a recycle. */
+  /** The successor of a crash or a recycle, until it is ready. */
   #coming: Instance<T, S> | undefined
   #history: RestartHistory = NO_FAILURES
   #restartTimer: NodeJS.Timeout | undefined
-  /** Whether the thread that was replaced has ended. */
+  /** Resolves to whether the replaced thread has ended. */
   #recycling: Promise<boolean> | undefined
 
   constructor(options: ThreadOptions<S>) {
@@ -124,7 +127,7 @@ class Supervised<T extends MessageTable, S extends MessageTable> implements Supe
     clearTimeout(this.#restartTimer)
     const instances = [this.#current, this.#coming].filter((instance) => instance !== undefined)
     const ended = await Promise.all(instances.map((instance) => this.#end(instance, deadlineMs)))
-    // The thread that was just being replaced has its own time, and goes on until its end.
+    // A replaced thread keeps its own deadline, so await its end too.
     ended.push((await this.#recycling) ?? true)
     this.#current = undefined
     this.status = 'stopped'
@@ -152,14 +155,14 @@ class Supervised<T extends MessageTable, S extends MessageTable> implements Supe
       await this.#bringUp()
     } catch (error) {
       onEvent({ type: 'recycle_failed', name, error: error as Error })
-      // The old thread died while its successor was on the way: now somebody must follow.
+      // The old thread died and its successor failed, so start another.
       if (this.#current === undefined && this.status === 'running') this.#onCrash(error as Error, undefined)
       return true
     }
     return this.#end(old, stopTimeoutMs)
   }
 
-  /** Starts an instance and makes it the current one once it is ready. */
+  /** Starts an instance and makes it current once it is ready. */
   async #bringUp(): Promise<void> {
     const { name, onEvent } = this.#options
     const begin = performance.now()
@@ -168,7 +171,7 @@ class Supervised<T extends MessageTable, S extends MessageTable> implements Supe
     try {
       await instance.ready
     } catch (error) {
-      // Not ready in time: it may still hold the port.
+      // It was not ready in time, and may still hold the port.
       if (!instance.ended) await this.#end(instance, this.#options.stopTimeoutMs)
       throw error
     } finally {
@@ -190,7 +193,7 @@ class Supervised<T extends MessageTable, S extends MessageTable> implements Supe
       this.#onCrash(reason, code)
       return
     }
-    // Dies while it is being replaced: the successor is the restart.
+    // It died during its replacement, so the successor serves as the restart.
     this.crashes++
     onEvent({ type: 'crashed', name, error: reason, exitCode: code, restartInMs: 0 })
   }
@@ -262,12 +265,12 @@ class Instance<T extends MessageTable, S extends MessageTable> {
     this.#worker.on('error', (error: Error) => {
       this.#error ??= error
     })
-    // Not `once`, which rejects when an error comes before the exit.
+    // Not `once`, which rejects when an error precedes the exit.
     const exit = new Promise<number>((resolve) => {
       this.#worker.on('exit', resolve)
     })
     this.exited = exit.then(async (code) => {
-      // The port closes behind the thread's last message, which may be the reason of its death.
+      // The port closes after the thread's last message, which may carry the cause of death.
       await closed
       this.ended = true
       return { code, error: this.#error }
@@ -279,7 +282,7 @@ class Instance<T extends MessageTable, S extends MessageTable> {
     return spawn<ToSupervisor>({
       name: `${name} supervisor`,
       mailboxLimit: CONTROL_LIMIT,
-      // A replacement takes its time, and the thread may crash meanwhile.
+      // A replacement takes long, and the thread may crash meanwhile.
       concurrency: CONTROL_LIMIT,
       restart: { initialDelayMs: 0, maxDelayMs: 0, maxRestarts: 0, windowMs: 1 },
       onFailure: ({ error }) => {
@@ -316,7 +319,7 @@ class Instance<T extends MessageTable, S extends MessageTable> {
     try {
       this.control.tell('stop', { deadlineMs })
     } catch {
-      // Gone already, or stuck with unread control messages: the wait below tells which.
+      // The thread is gone, or stuck with unread control messages. The wait below tells which.
     }
     const ended = await within(
       this.exited.then(() => true),

@@ -1,4 +1,4 @@
-/** What the directory says, and what accounts are held to: keys, contacts, terms, bindings, quotas. */
+/** Settings of the directory and of accounts: keys, contacts, terms, bindings, quotas. */
 
 import type { AcmeSettings, DirectoryMeta } from '../../acme/context.ts'
 import { issuerDomainNames } from '../../config/issuer-names.ts'

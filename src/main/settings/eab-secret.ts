@@ -1,4 +1,6 @@
-/** The secret that HMAC keys of binding credentials are sealed with: from its file, or from `admin_api.token_secret`. */
+/**
+ * The secret that seals the HMAC keys of binding credentials: a file, or `admin_api.token_secret`.
+ */
 
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
@@ -6,11 +8,12 @@ import type { Config } from '../../config/schema.ts'
 import { describeFileError } from '../../shared/lib/file-error.ts'
 import { createSecretBox, type SecretBox } from '../../shared/lib/secret-box.ts'
 
-/** Less than this from a file is a mistake: a truncated file, or a password. */
+/** A shorter file is a mistake, such as a truncated file or a password. */
 const MIN_EAB_SECRET_BYTES = 32
 
 /**
- * What the HMAC keys of binding credentials are sealed with; undefined where no secret is configured.
+ * Seals the HMAC keys of binding credentials; undefined when no secret is configured.
+ *
  * @throws Error when the file cannot be read or is too short
  */
 export function eabSecretBox({ acme, admin_api }: Config): SecretBox | undefined {

@@ -1,4 +1,4 @@
-/** What a certificate is issued with, when it is to be renewed, and what its CRL is like. */
+/** Settings of certificates: issuance, renewal, and CRLs. */
 
 import type { CaBackend } from '../../ca/backend.ts'
 import type { Config } from '../../config/schema.ts'
@@ -25,7 +25,7 @@ export function issuancePolicy(config: Config, enabled: readonly EnabledMethod[]
       signatureAlgorithms: security.allowed_csr_signature_algorithms,
       key: {
         rsaMinBits: security.min_csr_rsa_key_size,
-        // docs/decisions/subject-keys.md
+        // RSA limit from docs/decisions/subject-keys.md.
         rsaMaxBits: 8192,
         curves: keysOf(CURVES).filter((curve) => CURVES[curve].bits >= security.min_csr_ec_key_size),
         ed25519: true,
@@ -36,7 +36,7 @@ export function issuancePolicy(config: Config, enabled: readonly EnabledMethod[]
     caIssuersUrls: ca.aia_issuer_urls,
     policyOids: ca.policy_oids,
     crlUrl: certificateCrlUrl(config),
-    // The order is processing then, and not overdue (`server.timeout`).
+    // After this wait the order is `processing`, well before `server.timeout`.
     finalizeWaitMs: Math.min(order.finalize_wait_ms, (server.timeout * SECOND_MS) / 2),
     signTimeoutMs: ca.signer.timeout_seconds * SECOND_MS,
   }
@@ -50,7 +50,7 @@ export function renewalPolicy({ ari }: Config): RenewalPolicy {
   }
 }
 
-/** A certificate may outlive the configuration it was issued under by this much. */
+/** A certificate may outlive the configuration that issued it by this much. */
 const CRL_MARGIN_DAYS = 31
 
 export function crlPolicy(config: Config): CrlPolicy {
@@ -66,17 +66,17 @@ export function crlPolicy(config: Config): CrlPolicy {
   }
 }
 
-/** A cache asks again as often as a new list comes by itself; one that came by a revocation is seen by then at the latest. */
+/** Equals the rebuild interval, so a list that a revocation causes reaches caches within it. */
 export function crlMaxAgeSeconds({ crl }: Config): number {
   return crl.rebuild_interval_seconds
 }
 
-/** The issuer of the default profile, whose list the bare `crl.path` serves. */
+/** The issuer of the default profile; the bare `crl.path` serves its list. */
 export function defaultIssuerId({ ca: { profiles } }: Config, ca: Pick<CaBackend, 'issuers'>): string | undefined {
   return issuerIdsOf(profiles[DEFAULT_PROFILE]?.issuer ?? null)[0] ?? ca.issuers()[0]?.id
 }
 
-/** The name of a list in its URL: where we serve it, or where the operator says that it can be fetched. */
+/** The URL of a list, on this server or at the operator's `ca.crl_url`. */
 function crlUrls(config: Config): CrlPolicy['urlOf'] {
   const { crl_url: elsewhere } = config.ca
   const urls = new Urls(urlSettings(config))
@@ -92,7 +92,7 @@ function overHttp(url: string, port: number | null): string {
   return `http://${hostname}${port === HTTP_PORT ? '' : `:${port}`}${pathname}`
 }
 
-/** The CRLDP of a certificate; undefined where it gets none. */
+/** The CRL distribution point of a certificate, if it gets one. */
 function certificateCrlUrl(config: Config): IssuancePolicy['crlUrl'] {
   const { crl, ca } = config
   if (!crl.enabled && ca.crl_url === null) return undefined

@@ -1,4 +1,4 @@
-/** What an order may ask for, which profiles there are, how long orders live and how long they are kept. */
+/** Settings of orders: identifier policy, profiles, lifetimes, and retention. */
 
 import type { Config } from '../../config/schema.ts'
 import { type CertificateProfile, DEFAULT_PROFILE } from '../../domain/certificate-profile.ts'
@@ -15,7 +15,7 @@ import { proxySettings } from './server.ts'
 const SECOND_MS = 1000
 const DAY_MS = 86_400_000
 
-/** As identifiers are compared: A-labels, lower case, no final dot. */
+/** Normalizes a pattern like an identifier: A-labels, lower case, no final dot. */
 export function normalPattern(pattern: string): string {
   const normal = normalizeDnsName(pattern.replace(/\.$/, ''))
   if (!normal.ok) throw new Error(`the pattern ${pattern} ${normal.reason}`)

@@ -1,4 +1,4 @@
-/** What the process is made with: threads, database connections, URLs, and what guards the port. */
+/** Settings of the process: threads, database connections, URLs, and protection of the port. */
 
 import type { Config } from '../../config/schema.ts'
 import { RATE_CATEGORIES, type RateCategory } from '../../domain/rate-limit.ts'
@@ -9,10 +9,10 @@ import type { DatabaseSettings } from '../../store/database.ts'
 
 const SECOND_MS = 1000
 
-/** Connections of an instance that are not a front thread's: the supervisor's pool and its presence lock. */
+/** Connections outside the front threads: the supervisor's pool and its presence lock. */
 const SUPERVISOR_CONNECTIONS = 4
 
-/** More than this per thread makes batches smaller, not requests faster. */
+/** More connections per thread make batches smaller, not requests faster. */
 const MAX_THREAD_CONNECTIONS = 4
 
 function threadConnections({ database, server }: Config): number {
@@ -39,22 +39,22 @@ export function databaseSettings(
   }
 }
 
-/** Of the pool of one front thread. */
+/** Settings of one front thread's pool. */
 export function threadDatabaseSettings(config: Config): DatabaseSettings {
   const { database, server } = config
   const minConnections = Math.ceil(database.min_connections / server.workers)
   return { ...databaseSettings(config, threadConnections(config)), minConnections }
 }
 
-/** What SIGHUP changes in a running thread. */
+/** Settings that SIGHUP changes in a running thread. */
 export interface LiveSettings {
   logLevel: Config['logging']['level']
-  /** Undefined: metrics are off. */
+  /** Undefined when metrics are off. */
   metricsPath: string | undefined
   rateLimits: RateLimitSettings
 }
 
-/** Of the keys that the schema marks `live`, those that have an effect in this release. */
+/** The keys marked `live` in the schema that have an effect in this version. */
 export function liveSettings(config: Config): LiveSettings {
   const { logging, metrics } = config
   return {
@@ -90,7 +90,7 @@ export function overloadSettings({ server: { overload, workers } }: Config) {
   return {
     enabled: overload.enabled,
     targetDelayMs: overload.target_delay_ms,
-    // The system does not divide them evenly.
+    // A margin of 25 percent, because the system does not spread connections evenly.
     maxConnections: Math.ceil((overload.max_connections / workers) * (workers > 1 ? 1.25 : 1)),
   }
 }

@@ -1,4 +1,4 @@
-/** What validation is made with: the methods that are offered, their time, repeats and bounds, and CAA. */
+/** Settings of validation: offered methods, timeouts, retries, limits, and CAA. */
 
 import type { ExtensionThreadData } from '../../../workers/extension/task.ts'
 import type { Config } from '../../config/schema.ts'
@@ -23,7 +23,7 @@ interface MethodSettings {
   timeout_seconds: number
 }
 
-/** What every method has, by type. A module may stand in for a built-in method: its own settings then count. */
+/** The common settings by method type. A module that replaces a built-in method brings its own. */
 function methodSettings({ challenges }: Config, { modules }: ExtensionThreadData): Map<ChallengeType, MethodSettings> {
   const builtIn = {
     'http-01': challenges.http01,
@@ -41,7 +41,7 @@ function methodSettings({ challenges }: Config, { modules }: ExtensionThreadData
 
 export function validationPolicy(config: Config, extensions: ExtensionThreadData): ValidationPolicy {
   const methods = methodSettings(config, extensions)
-  // CAA and perspectives have a time of their own, behind that of the method.
+  // CAA and perspectives have their own timeouts and run after the method.
   const afterwardsMs = (isCaaEnforced(config) ? caaTimeoutMs(config) : 0) + corroborationMs(config)
   const { backoff_base_seconds, backoff_max_seconds } = config.challenges
   return {
@@ -63,33 +63,33 @@ export function dispatchLimits({ challenges }: Config): DispatchLimits {
   }
 }
 
-/** `auto_validate`: whether a challenge of this type is validated by the instance that is asked for it. */
+/** `auto_validate`: whether the instance that gets the request validates the challenge itself. */
 export function isValidatedHere(config: Config, extensions: ExtensionThreadData): (type: ChallengeType) => boolean {
   const methods = methodSettings(config, extensions)
   return (type) => methods.get(type)?.auto_validate ?? true
 }
 
-/** Without a name that records could permit there is nothing to check them for. */
+/** CAA records are checked only if they could name this CA. */
 export function isCaaEnforced({ acme }: Config): boolean {
   return acme.caa_enforce && acme.caa_identities.length > 0
 }
 
-/** One silent name server costs the time of one question; as much again is left for the zones above it. */
+/** A silent name server costs one timeout; the second timeout covers the zones above it. */
 export function caaTimeoutMs({ dns }: Config): number {
   return 2 * dns.timeout_seconds * 1000
 }
 
-/** How long remote perspectives may take for what this service has seen; 0 where there are none. */
+/** The time for remote perspectives to confirm a result; 0 without perspectives. */
 export function corroborationMs({ challenges: { perspectives, corroboration } }: Config): number {
   return perspectives.length === 0 ? 0 : corroboration.timeout_seconds * SECOND_MS
 }
 
-/** Past the longest timeout; the pool's own grace for a thread that does not answer, and the record in the database. */
+/** Covers the pool's own grace for an unresponsive thread, and the database write. */
 const ATTEMPT_GRACE_SECONDS = 10
 
 /**
- * After how long without news a challenge in processing is lost to another instance. An attempt begins in the first half
- * of it (`claimFreshMs`) and is over in the second.
+ * After this long without a result another instance may adopt a challenge in processing. An attempt
+ * starts in the first half (`claimFreshMs`) and is over by the end of the second.
  */
 export function staleSeconds(config: Config, extensions: ExtensionThreadData): number {
   const methods = [...methodSettings(config, extensions).values()]
@@ -100,7 +100,10 @@ export function staleSeconds(config: Config, extensions: ExtensionThreadData): n
   return Math.max(config.challenges.background_worker.stale_seconds, 2 * attempt)
 }
 
-/** @param isPoll whether an enabled challenge worker looks for what is its own this time (`poll_seconds`) */
+/**
+ * @param isPoll whether an enabled challenge worker also looks for its own challenges
+ * (`poll_seconds`)
+ */
 export function adoptionRules(
   config: Config,
   extensions: ExtensionThreadData,

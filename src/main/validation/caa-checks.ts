@@ -1,4 +1,4 @@
-/** CAA checks from the configuration: the job of one check, and the supervisor's side of those that finalize asks for. */
+/** CAA checks: the job of one check, and the supervisor's checks for finalize. */
 
 import { hash } from 'node:crypto'
 import type { Logger } from 'pino'
@@ -17,25 +17,27 @@ import { caaTimeoutMs, corroborationMs, isCaaEnforced } from '../settings/valida
 import { type CaaJobFactory, dnsSettings } from './jobs.ts'
 
 /**
- * Checks for finalize that may run at the same time. They occupy the supervisor's actor, which health, metrics and the
- * hand-over of validations go through as well: name servers that do not answer must leave most of it free.
+ * Limits concurrent checks for finalize, because they share the supervisor's actor with
+ * validations. Silent name servers must leave most of the actor free.
  */
 const MAX_AT_ONCE = 24
-/** Of one account: whose names have silent name servers can finalize over and over, and must leave places to the others. */
+/**
+ * The limit of one account. Otherwise an account with silent name servers could take every place.
+ */
 const MAX_OF_ACCOUNT = MAX_AT_ONCE / 4
 
 /**
- * Refusals that are remembered: who has been refused the same names so often within a minute is told so again without a
- * look-up. A holder who mends the records between two tries does not notice.
+ * After this many refusals within a minute, the same names are refused without a look-up. A
+ * repaired record counts again after a minute at the latest.
  */
 const REFUSED_LOOKS = 3
 const REFUSED_MS = 60_000
 const REFUSALS = 256
 
-/** How long the pool may let a check wait before the front gives it up. */
+/** Time for a check to wait in the pool before the front gives up. */
 const QUEUE_MS = 5_000
 
-/** Undefined where CAA is not enforced. */
+/** @returns undefined when CAA is not enforced */
 export function createCaaJobFactory(config: Config): CaaJobFactory | undefined {
   if (!isCaaEnforced(config)) return undefined
   const urls = new Urls(urlSettings(config))
@@ -43,7 +45,7 @@ export function createCaaJobFactory(config: Config): CaaJobFactory | undefined {
   return (accountId, subjects) => ({ ...settings, subjects, accountUri: urls.numbered('account', accountId) })
 }
 
-/** What every check of this configuration has in common. */
+/** The part common to all checks of a configuration. */
 export function caaSettings(config: Config): Omit<CaaJob, 'subjects' | 'accountUri'> {
   const { caa_identities, caa_unreachable_ok } = config.acme
   const dns = dnsSettings(config)
@@ -51,12 +53,12 @@ export function caaSettings(config: Config): Omit<CaaJob, 'subjects' | 'accountU
     identities: caaIdentities(caa_identities),
     unreachableOk: caa_unreachable_ok.map(normalPattern),
     timeoutMs: caaTimeoutMs(config),
-    // A look-up counts as failed only when it was repeated (BR 3.2.2.8).
+    // BR 3.2.2.8: a look-up has failed only after at least one retry.
     dns: dns.retries > 0 ? dns : { ...dns, retries: 1 },
   }
 }
 
-/** After this a front stops waiting for the supervisor. */
+/** How long a front waits for the supervisor's answer. */
 export function caaAnswerDeadlineMs(config: Config): number {
   return caaTimeoutMs(config) + corroborationMs(config) + QUEUE_MS
 }
@@ -71,13 +73,13 @@ export interface CaaChecksOptions {
 interface Refusal {
   findings: readonly CaaFinding[]
   looks: number
-  /** `performance.now()` of the first of these looks. */
+  /** `performance.now()` of the first counted look-up. */
   since: number
 }
 
 const isRefusal = ({ result }: CaaFinding) => result === 'forbidden' || result === 'failed'
 
-/** By account and names: the records may name the account. Gives what is to be said without a look, if anything is. */
+/** Remembers refusals by account and names, because CAA records may name the account. */
 function createRefusals(clock: () => number) {
   const refusals = new LruMap<string, Refusal>(REFUSALS)
   const keyOf = ({ accountId, subjects }: CaaCheckRequest) => hash('sha256', JSON.stringify([accountId, subjects]))
@@ -99,7 +101,7 @@ function createRefusals(clock: () => number) {
   }
 }
 
-/** Answers undefined when too many run already, in all or of this account, or the workers gave no verdict. */
+/** Answers undefined when too many checks run, for all or for this account, or the workers fail. */
 export function createCaaChecks(
   { jobFor, checkCaa, metrics, log }: CaaChecksOptions,
   clock: () => number = () => performance.now(),
@@ -137,7 +139,7 @@ export function createCaaChecks(
     const { steps, omitted } = boundSteps(found.flatMap(({ evidence }) => evidence))
     const line = { event: 'caa_check', accountId, orderId, evidence: steps, ...(omitted && { omitted }) }
     log.info(line, 'CAA records checked before issuance')
-    // The log alone wants the evidence, which can be a megabyte.
+    // Only the log needs the evidence, which can be a megabyte.
     const findings = found.map((finding) => ({ ...finding, evidence: [] }))
     refusals.note(request, findings)
     return findings

@@ -1,4 +1,7 @@
-/** Validator modules (`ext:` in `challenges.enabled`; docs/decisions/module-references.md): loaded and checked before the service starts. */
+/**
+ * Loads and checks validator modules before the service starts (`ext:` in `challenges.enabled`;
+ * docs/decisions/module-references.md).
+ */
 
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -9,18 +12,19 @@ import type { Config } from '../../config/schema.ts'
 import { parseModuleReference } from '../../shared/lib/module-reference.ts'
 import { type EnabledMethod, type ExtensionType, isChallengeType, typeOf } from '../../shared/protocol/challenge.ts'
 
-/** The methods in the order of the configuration, and the modules behind some of them. Plain data. */
+/** The methods in configuration order, and the modules behind some of them. Plain data. */
 export interface ChallengeMethods {
   enabled: readonly EnabledMethod[]
   extensions: ExtensionThreadData
 }
 
 const PREFIX = 'ext:'
-/** Loading reads files and compiles them; a module that needs the network for it makes every start depend on it. */
+/** Loading should only read and compile files, so that no start depends on the network. */
 const LOAD_TIMEOUT_MS = 10_000
 
 /**
- * Loads the modules once, in a thread that ends with this.
+ * Loads the modules once, in a thread that lives only for this.
+ *
  * @throws Error in a plain sentence that names the module
  */
 export async function loadChallengeMethods({ challenges }: Config): Promise<ChallengeMethods> {
@@ -33,7 +37,7 @@ export async function loadChallengeMethods({ challenges }: Config): Promise<Chal
   const enabled = challenges.enabled.map((entry): EnabledMethod => {
     if (isChallengeType(entry)) return entry
     const { type, wildcard, ip } = described[references.indexOf(entry)] as (typeof described)[number]
-    // A module may stand in for a method of the table; then the table says what it is offered for.
+    // A module may replace a built-in method; the method's table entry then says where it applies.
     return isChallengeType(type) ? type : { type: type as ExtensionType, forWildcard: wildcard, forIp: ip }
   })
   requireDistinct(enabled)

@@ -1,4 +1,4 @@
-/** From a claimed challenge and the configuration to the job that the validation threads understand: one row a method. */
+/** Builds the job of a claimed challenge from the configuration, one table row per method. */
 
 import { hash } from 'node:crypto'
 import type {
@@ -26,10 +26,10 @@ import type { ChallengeMethods } from './extensions.ts'
 
 const SECOND_MS = 1000
 
-/** The CAA check of these names for this account. */
+/** Builds the CAA check of these names for this account. */
 export type CaaJobFactory = (accountId: string, subjects: readonly CaaSubject[]) => CaaJob
 
-/** Builds the job of a claimed challenge. @param caaJob undefined where CAA is not enforced */
+/** @param caaJob undefined when CAA is not enforced */
 export function createJobFactory(
   config: Config,
   { extensions }: ChallengeMethods,
@@ -73,7 +73,7 @@ export function createJobFactory(
 
   return (request) => {
     const { type } = request
-    // A module may stand in for a built-in method; and a type that is neither was once a module's.
+    // A module may replace a built-in method. An unknown type belonged to a removed module.
     const job = isChallengeType(type) && !moduleTypes.has(type) ? jobs[type] : extensionJob
     const caa = request.identifier.type === 'dns' ? caaJob?.(request.accountId, [caaSubject(request)]) : undefined
     return { ...job(request), ...(caa && { caa }) }
@@ -133,7 +133,7 @@ export function txtJob(
 interface PersistSettings {
   config: Config
   urls: Urls
-  /** Undefined where no public suffix list is used. */
+  /** Undefined without a public suffix list. */
   isRegistry: IsRegistry | undefined
 }
 
@@ -153,7 +153,10 @@ function persistJob({ config, urls, isRegistry }: PersistSettings, request: Vali
   }
 }
 
-/** Labels of the registrable domain: a name below which strangers register speaks for none of them (BR 3.2.2.6). */
+/**
+ * Counts the labels of the registrable domain. A name above it, such as `co.uk`, has unrelated
+ * owners below and proves nothing for them (BR 3.2.2.6).
+ */
 function registrableLabels({ value }: Identifier, isRegistry: IsRegistry): number {
   const labels = value.split('.')
   const cut = labels.findIndex((_, index) => isRegistry(labels.slice(index).join('.')))
@@ -168,7 +171,7 @@ function dnsMethodJob(
   return {
     identifier,
     timeoutMs: method.timeout_seconds * SECOND_MS,
-    // Later attempts come after a backoff, which is the wait then.
+    // Later attempts skip this wait, because the backoff has already passed.
     propagationWaitMs: tries === 0 ? method.propagation_wait_seconds * SECOND_MS : 0,
     requireDnssec: method.require_dnssec,
     requireAuthoritative: method.require_authoritative,
@@ -178,8 +181,10 @@ function dnsMethodJob(
 }
 
 /**
- * `dns` as the workers take it (docs/decisions/dns-settings.md); the same object for the same list, so that it crosses to the threads once.
- * @param ofMethod resolvers of a method, which override `dns.resolvers` where there are any
+ * `dns` in the workers' form (docs/decisions/dns-settings.md). The same list gives the same object,
+ * so it crosses to the threads only once.
+ *
+ * @param ofMethod resolvers of a method; when not empty they override `dns.resolvers`
  */
 export function dnsSettings({ dns }: Config, ofMethod: readonly string[] = []): DnsSettings {
   const resolvers = ofMethod.length > 0 ? ofMethod : dns.resolvers
@@ -199,10 +204,10 @@ export function dnsSettings({ dns }: Config, ofMethod: readonly string[] = []): 
   return settings
 }
 
-/** By the list in the configuration itself, which is of one configuration only. */
+/** The key is the resolver list itself, which belongs to a single configuration. */
 const settingsByResolvers = new WeakMap<readonly string[], DnsSettings>()
 
-/** What stands in job after job; the validation threads get it once, when they start. */
+/** Objects repeated in every job; the validation threads get them once, at their start. */
 export function sharedSettings(config: Config): readonly object[] {
   const { dns01, dnsaccount01, dnspersist01, http01, tlsalpn01 } = config.challenges
   const resolverLists = [[], dns01.resolvers, dnsaccount01.resolvers, dnspersist01.resolvers]

@@ -1,4 +1,4 @@
-/** MX checks from the configuration: the supervisor's side of those that registration asks for, and the front's. */
+/** MX checks for registration, on the supervisor's side and on the front's. */
 
 import type { Logger } from 'pino'
 import type { MailDomainFinding, MailDomainJob } from '../../../workers/job.ts'
@@ -7,13 +7,13 @@ import type { Config } from '../../config/schema.ts'
 import type { AskForMailDomains } from '../../services/mail-domains.ts'
 import { dnsSettings } from './jobs.ts'
 
-/** As for CAA: they occupy the supervisor's actor, and come from people who need no account yet. */
+/** Low, because the checks share the supervisor's actor and need no account yet. */
 const MAX_AT_ONCE = 8
 
-/** How long the pool may let a check wait before the front goes on without it. */
+/** Time for a check to wait in the pool before the front continues without it. */
 const QUEUE_MS = 5_000
 
-/** The MX records and, where there are none, the addresses. */
+/** Covers the MX look-up and the address look-up that follows when there is no MX record. */
 function timeoutMs({ dns }: Config): number {
   return 2 * dns.timeout_seconds * 1000
 }
@@ -24,7 +24,9 @@ export interface MailDomainChecksOptions {
   log: Logger
 }
 
-/** Answers undefined when too many run already or the workers gave no verdict; what is let through so is in the log. */
+/**
+ * Answers undefined when too many checks run or the workers fail. Each unchecked domain is logged.
+ */
 export function createMailDomainChecks({ config, checkMailDomains, log }: MailDomainChecksOptions): AskForMailDomains {
   let running = 0
 
@@ -55,7 +57,10 @@ export function createMailDomainChecks({ config, checkMailDomains, log }: MailDo
 
 type AskSupervisor = (domains: readonly string[], deadlineMs: number) => ReturnType<AskForMailDomains>
 
-/** What a front thread asks with; undefined where the check is off. A supervisor that does not answer lets through, too. */
+/**
+ * Sends the checks of a front thread to the supervisor; undefined when the check is off. A contact
+ * is accepted when the supervisor does not answer.
+ */
 export function mailDomainsThrough(ask: AskSupervisor, config: Config, log: Logger): AskForMailDomains | undefined {
   if (!config.email.validate_mx) return undefined
   return async (domains) => {

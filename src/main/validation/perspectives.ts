@@ -1,4 +1,4 @@
-/** The validators of the service with remote perspectives behind them, where `challenges.perspectives` lists any. */
+/** Adds remote perspectives to the validators, when `challenges.perspectives` lists any. */
 
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
@@ -14,14 +14,14 @@ export interface CorroboratedValidators extends Pick<ValidationPools, 'validate'
   stop(): void
 }
 
-/** @throws Error when a file of a perspective cannot be read */
+/** @throws Error when a perspective's file cannot be read */
 export async function corroborated(
   pools: ValidationPools,
   config: Config,
   metrics: Metrics,
 ): Promise<CorroboratedValidators> {
   const { perspectives: configured, corroboration: rule, auto_accept } = config.challenges
-  // With auto_accept nothing was looked at here, so there is nothing to corroborate.
+  // auto_accept checks nothing here, so there is nothing to corroborate.
   if (configured.length === 0 || auto_accept) return { ...pools, stop() {} }
 
   const perspectives = await Promise.all(configured.map(remotePerspective))

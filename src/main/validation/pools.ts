@@ -1,4 +1,7 @@
-/** The threads that validate: a pool for the built-in methods, and one for validator modules where there are any. */
+/**
+ * The validation threads: a pool for built-in methods, and one for validator modules if there are
+ * any.
+ */
 
 import { judgedByCaa } from '../../../workers/caa-verdict.ts'
 import { EXTENSION_LIMITS } from '../../../workers/extension/probe.ts'
@@ -8,14 +11,14 @@ import { WorkerPoolError } from '../../../workers/pool-error.ts'
 import type { ChallengeMethods } from './extensions.ts'
 
 export interface ValidationPools extends Pick<WorkerPool, 'checkCaa' | 'checkMailDomains'> {
-  /** @throws WorkerPoolError; the job may be given again later. */
+  /** @throws WorkerPoolError; the caller may submit the job again */
   validate(job: ValidationJob): Promise<ValidationVerdict>
   close(timeoutMs: number): Promise<void>
 }
 
 type Sizes = Pick<WorkerPoolOptions, 'threads' | 'concurrentTasksPerThread' | 'maxQueue'>
 
-/** @param autoAccept `challenges.auto_accept`: nothing is looked at. */
+/** @param autoAccept `challenges.auto_accept`: accepts every job without a check */
 export function createValidationPools(
   { extensions }: ChallengeMethods,
   autoAccept: boolean,
@@ -38,10 +41,10 @@ export function createValidationPools(
 
   return {
     async validate(job) {
-      // Only authorizations from before it was switched on still have pending challenges.
+      // Only authorizations older than the setting still have pending challenges.
       if (autoAccept) return { ok: true, isAccepted: true, evidence: [{ step: 'auto_accept' }] }
       if (job.type !== 'extension') return builtIn.validate(job)
-      // Offered by an authorization from before the configuration changed.
+      // The authorization is older than the configuration, which no longer has this module.
       if (!modules || !types.has(job.challenge.type)) return noValidator(job)
       const { caa, ...alone } = job
       const verdict = await decideByModule(modules, alone)
@@ -56,8 +59,8 @@ export function createValidationPools(
 }
 
 /**
- * A thread that was lost may have been lost through this very job: it counts as a failed try, so that a module that hangs
- * or ends its thread is asked as often as `max_retries` says and not for ever.
+ * A lost thread counts as a failed try, because this very job may have ended it. Otherwise a module
+ * that hangs would be retried for ever instead of `max_retries` times.
  */
 async function decideByModule(modules: WorkerPool, job: ExtensionJob): Promise<ValidationVerdict> {
   try {
