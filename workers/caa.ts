@@ -5,8 +5,8 @@
  *    decides.
  * 2. Each look-up follows aliases, but never climbs the parents of an alias's target (RFC 8659 §7
  *    corrects RFC 6844).
- * 3. A failed look-up below the first records forbids issuance. The operator can except zones, but
- *    not zones that the parent declares signed: silencing a signed zone must not help an attacker.
+ * 3. A look-up that fails before records are found forbids issuance. The operator can except a
+ *    zone, unless its parent declares it signed: silencing a signed zone must not help an attacker.
  */
 
 import { setMaxListeners } from 'node:events'

@@ -59,7 +59,7 @@ export interface ExtensionJob {
     accountUrl: string
     timeoutMs: number
   }
-  /** The same. */
+  /** Equals `challenge.timeoutMs`. */
   timeoutMs: number
 }
 
