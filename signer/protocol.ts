@@ -96,7 +96,7 @@ const Count = z.int().min(0)
  * - `signCrl` returns the signature value; repeating it changes nothing.
  * - `testSign` returns a signature over TEST_MESSAGE.
  * - `describe` returns the certificates of all issuers in a row. `chain` gives the length of each
- *   certificate, `alternates` those of the further chains behind.
+ *   certificate; `alternates` gives the lengths for the further chains, which follow.
  */
 export const METHODS = {
   describe: {

@@ -12,9 +12,9 @@ interface Waiting {
 }
 
 /**
- * Runs at most `slots` tasks at once, first come, first served. A task that waits too long fails
- * without a start, so requests do not pile up behind a hanging key. The server's limit of requests
- * in flight bounds the queue.
+ * Runs at most `slots` tasks at once, in order; the server's limit of requests in flight bounds the
+ * queue. A task that waits too long fails without a start, so requests do not pile up behind a
+ * hanging key.
  */
 export class SignQueue {
   readonly #slots: number

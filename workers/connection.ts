@@ -41,9 +41,9 @@ const TLS_LOOK_MS = 25
 let sharedContext: SecureContext | undefined
 
 /**
- * Opens a connection. `timeoutMs` includes the TLS handshake (TLS 1.2 or later).
- * The certificate is not verified: a host may still wait for its first certificate, and the
- * challenge itself proves control.
+ * Opens a connection within `timeoutMs`, including the TLS handshake (TLS 1.2 or later). It
+ * verifies no certificate: the host may still wait for its first one, and the challenge proves
+ * control.
  */
 export async function connect(endpoint: Endpoint, timeoutMs: number): Promise<Socket | ConnectionFailure> {
   const startedAt = performance.now()

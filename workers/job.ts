@@ -14,8 +14,8 @@ export interface DnsSettings {
   /** `ip`, `ip:port` or `[v6]:port`; empty means the system's resolvers (/etc/resolv.conf). */
   resolvers: readonly string[]
   /**
-   * The longest matching zone wins. It has resolvers, fixed addresses that need no query, or both.
-   * With both, the resolvers answer everything but addresses.
+   * The longest matching zone wins. It has resolvers, fixed addresses that need no query, or both:
+   * then resolvers answer all but addresses.
    */
   zones: readonly { zone: string; resolvers?: readonly string[]; addresses?: readonly string[] }[]
   /** Limit of one look-up, including aliases and retries. */

@@ -20,9 +20,8 @@ export type AuditVerdict =
   | { ok: false; file: string; line: number; reason: string }
 
 /**
- * Reads the closed segments and the file as one stream, and detects any change inside the chain.
- * Only an earlier `head` reveals a shortened end.
- * A file in use may end in an unfinished line: check a copy, or accept the verdict.
+ * Detects any change inside the chain. Only an earlier `head` reveals a shortened end. A file in
+ * use may end in an unfinished line, so check a copy.
  */
 export async function verifyAuditChain(file: string): Promise<AuditVerdict> {
   const counts = { lines: 0, signatures: 0, repairs: 0 }

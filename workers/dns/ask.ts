@@ -81,8 +81,8 @@ export async function askServers(
 }
 
 /**
- * Wait for one server. Each round takes twice as long as the one before; the last wait is all
- * remaining time. Time that failed servers did not use goes to the others.
+ * Wait for one server; each round takes twice as long as the one before. Time that failed servers
+ * did not use goes to the others, and all of it to the last wait.
  * @param silent servers of this round to ask again, if `laterRounds` is above 0
  */
 function share(leftMs: number, stillInRound: number, silent: number, laterRounds: number): number {

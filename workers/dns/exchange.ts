@@ -1,9 +1,10 @@
 /**
  * One query to one name server, and its response, over UDP and TCP (RFC 1035 §4.2, RFC 7766).
  *
- * An attacker can guess answers over UDP. So a datagram counts only from the server's address and
- * port, to our random port, with our random id and randomly cased question. All others are ignored.
- * Several of them mean a forger or a server that changes the case, so the query moves to TCP.
+ * An attacker can guess answers over UDP. A datagram counts only from the server's address and
+ * port, to our random port. It must repeat our random id and the randomly cased question.
+ * All others are ignored. Several of them mean a forger, or a server that changes the case, so the
+ * query moves to TCP.
  */
 
 import { createSocket } from 'node:dgram'

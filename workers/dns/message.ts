@@ -129,8 +129,11 @@ function randomCase(name: string): string {
 }
 
 /**
- * Compares a message with a query. `exact`: a response with our id and exact question. `recased`:
- * only the case of the name differs. `foreign`: all else.
+ * Compares a message with a query.
+ *
+ * - `exact`: a response with our id and exact question
+ * - `recased`: a response whose name differs only in case
+ * - `foreign`: all else
  */
 export function matchQuestion(message: Buffer, query: DnsQuery): 'exact' | 'recased' | 'foreign' {
   const end = HEADER_BYTES + query.question.length

@@ -88,7 +88,8 @@ export interface WireName {
 
 /**
  * Reads the name at `start` (RFC 1035 §4.1.4), in lower case. A dot inside a label becomes NUL, so
- * that the name is not queryable. Undefined when it never ends, or has too many pointers.
+ * that the name is not queryable.
+ * @returns undefined for a name that never ends, or has too many pointers
  */
 export function readName(message: Buffer, start: number): WireName | undefined {
   const labels: string[] = []

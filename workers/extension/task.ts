@@ -1,9 +1,9 @@
 /**
- * The task of the threads that run validator modules: one job in, one verdict out, for any
+ * The task of the threads that run validator modules: one job in, one verdict out. It holds for any
  * behaviour of the module.
  *
  * Modules are the operator's code, so they have their own threads. A module that blocks its thread
- * or fills its heap harms only the jobs of these threads, not the built-in methods.
+ * or fills its heap harms only jobs of these threads.
  */
 
 import { workerData } from 'node:worker_threads'
