@@ -56,7 +56,7 @@ export const BACKDATE_MS = 3_600_000
 export const newSerialNumber = (): Buffer => Buffer.concat([Buffer.of(1), randomBytes(16)])
 
 /**
- * @param show gets every line of the log at once
+ * @param show gets every line of the log immediately
  * @throws Error in one sentence; the log holds the steps done
  */
 export async function runCeremony(plan: CeremonyPlan, show: (line: string) => void): Promise<void> {

@@ -3,7 +3,8 @@
 import { appendFileSync } from 'node:fs'
 
 /**
- * Shows each line at once. The caller writes all lines to the file at the end, an error included.
+ * Shows each line immediately. The caller writes all lines to the file at the end, an error
+ * included.
  */
 export class CeremonyLog {
   readonly #lines: string[] = []

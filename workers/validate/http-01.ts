@@ -1,12 +1,13 @@
 /**
  * The http-01 challenge (RFC 8555 §8.3; RFC 8738 §5 for IP identifiers).
  *
- * Each hop reaches the host (`../reach.ts`: look-up, address policy, connection) and sends one
- * request. Redirects may lead to http and https on the ports below.
- * Errors name the first URL and our own words, never the body or a Location. After a redirect to
- * another host or path, all failures give one sentence. Otherwise a client could probe the network
- * of this server for hosts, ports and paths. The evidence has the reason. A redirect that only
- * changes http to https reveals nothing new, so its error is specific.
+ * Each hop reaches the host (`../reach.ts`) and sends one request. Redirects may lead to http and
+ * https on the ports below. Errors name the first URL and our own words, never the body or a
+ * Location.
+ *
+ * After a redirect to another host or path, all failures give one sentence; the evidence has the
+ * reason. Otherwise a client could probe this server's network for hosts, ports and paths.
+ * A redirect that only changes http to https reveals nothing new, so its error is specific.
  */
 
 import { timingSafeEqual } from 'node:crypto'
