@@ -1,6 +1,6 @@
 /**
- * The daemon's own configuration file: YAML, strict, every error at once with its
- * place and what would be right.
+ * Reads the daemon's configuration file: strict YAML. It reports every error at once, with place
+ * and remedy.
  */
 
 import { readFileSync } from 'node:fs'
@@ -21,12 +21,12 @@ const KEY_TYPES = ['RSA', 'P-256', 'P-384', 'P-521', 'Ed25519'] as const
 export type KeyType = (typeof KEY_TYPES)[number]
 
 /**
- * Signing certificates and CRLs is for CAs: no configuration can allow it to a
- * subscriber (RFC 5280 §4.2.1.3).
+ * Only a CA may sign certificates and CRLs, so no configuration can allow it to a subscriber (RFC
+ * 5280 §4.2.1.3).
  */
 const LEAF_KEY_USAGES = KEY_USAGES.filter((usage) => usage !== 'key_cert_sign' && usage !== 'crl_sign')
 
-/** Each session signs in a thread of its own; see start.cts. */
+/** Each session signs in its own thread; see start.cts. */
 const MAX_SESSIONS = 32
 
 const File = z.string().min(1)
@@ -41,10 +41,7 @@ const DnsSuffix = z
   .regex(/^([a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$/)
   .meta({ expects: 'a lower-case domain without a leading dot or *' })
 const Network = z.union([z.cidrv4(), z.cidrv6()]).meta({ expects: 'a network such as 10.0.0.0/8 or 2001:db8::/32' })
-/**
- * Who mistakes the key for that of the secret itself writes the secret
- * there: messages do not repeat it.
- */
+/** An operator may write the secret itself here by mistake, so messages do not repeat the value. */
 const SecretFile = File.meta({
   secret: true,
   description: 'Mode 600 or 400; a final line break does not belong to it.',
@@ -225,7 +222,7 @@ export type IssuerConfig = SignerConfig['issuers'][number]
 export type KeyConfig = IssuerConfig['key']
 export type PolicyConfig = IssuerConfig['policy']
 
-/** Everything that is wrong with a configuration file, one `file: key (line 3): reason` a line. */
+/** All errors of a configuration file, one `file: key (line 3): reason` a line. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
 
@@ -234,7 +231,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** Reads the file; relative paths in it are taken from its own folder. @throws ConfigError */
+/** Reads the file. Relative paths in it start at its folder. @throws ConfigError */
 export function loadConfig(file: string): SignerConfig {
   let text: string
   try {
@@ -288,7 +285,7 @@ function withAbsoluteKeyPaths(key: KeyConfig, absolute: (file: string) => string
     ...(key.pkcs11 !== undefined && {
       pkcs11: {
         ...key.pkcs11,
-        // A name without a slash is looked for where the system keeps libraries.
+        // The system loader searches its own paths for a name without a slash.
         library: key.pkcs11.library.includes('/') ? absolute(key.pkcs11.library) : key.pkcs11.library,
         ...(key.pkcs11.pin_file !== undefined && { pin_file: absolute(key.pkcs11.pin_file) }),
       },

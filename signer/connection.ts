@@ -1,7 +1,4 @@
-/**
- * One client connection: handshake, frames in, replies out, and what
- * happens when the peer misbehaves.
- */
+/** One client connection: handshake, frames in, replies out, and protocol errors of the peer. */
 
 import { randomBytes } from 'node:crypto'
 import type { Socket } from 'node:net'
@@ -30,7 +27,7 @@ import {
 
 export interface ConnectionLimits {
   frameBytes: number
-  /** Over all connections of the daemon; one more is answered with `unavailable`. */
+  /** Over all connections of the daemon. A further request gets `unavailable`. */
   requestsInFlight: number
   handshakeTimeoutMs: number
 }
@@ -39,13 +36,13 @@ export interface ConnectionContext {
   secret: Buffer
   limits: ConnectionLimits
   handlers: MethodHandlers
-  /** Of a connection that is gone: what its calls had as theirs. */
+  /** Called when the connection has closed, to free what belongs to it. */
   onClosed?(connection: object): void
   counters: Counters
   log: Logger
 }
 
-/** How long a peer may take to read the last words. */
+/** Time for a peer to read the last replies. */
 const LINGER_MS = 1000
 
 export class Connection {
@@ -73,12 +70,12 @@ export class Connection {
     this.#send(encodeHello(this.#serverNonce))
   }
 
-  /** Whether its peer has shown that it holds the secret. */
+  /** Whether the peer has proven that it holds the secret. */
   get isAuthenticated(): boolean {
     return this.#authenticated
   }
 
-  /** Answers what is in flight, refuses what still comes, and closes. */
+  /** Answers requests in flight, refuses new ones, and closes. */
   drain(): void {
     this.#draining = true
     this.#closeWhenDrained()
@@ -159,7 +156,9 @@ export class Connection {
     log[error instanceof SignerUnavailable ? 'warn' : 'error']({ method, err: error }, 'request failed')
   }
 
-  /** Replies of one turn leave in one write. A peer that does not read is not read from either. */
+  /**
+   * Sends the replies of one turn in one write. While a peer does not read, reading from it pauses.
+   */
   #send(frame: Buffer): void {
     if (this.#out.push(frame) > 1) return
     queueMicrotask(() => {
@@ -169,7 +168,7 @@ export class Connection {
     })
   }
 
-  /** Says why and closes this connection; the others never notice. */
+  /** Reports the reason and closes only this connection. */
   #reject(reason: string): void {
     this.#context.log.warn({ reason }, 'signer connection closed for a protocol error')
     clearTimeout(this.#handshakeTimer)
@@ -184,10 +183,7 @@ export class Connection {
     this.#end()
   }
 
-  /**
-   * Closes after the replies that this turn has queued, and does not wait for
-   * a peer that will not read them.
-   */
+  /** Closes after the queued replies of this turn. A timer cuts a peer that does not read. */
   #end(): void {
     queueMicrotask(() => this.#socket.end(() => this.#socket.destroy()))
     setTimeout(() => this.#socket.destroy(), LINGER_MS).unref()

@@ -15,10 +15,10 @@ export function createCounters(): Counters {
   return { startedAt: performance.now(), signatures: 0, refusals: 0, inFlight: 0, connections: 0, lastError: undefined }
 }
 
-/** A message may quote what a client sent; `health` must still fit into its frame. */
+/** A message may quote a client's input, but `health` must still fit into its frame. */
 const MAX_MESSAGE_CHARACTERS = 500
 
-/** Remembers the newest failure that was no refusal. */
+/** Remembers the newest failure. Refusals do not count. */
 export function noteError(counters: Counters, error: unknown): void {
   counters.lastError = {
     at: new Date().toISOString(),

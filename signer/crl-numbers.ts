@@ -1,8 +1,9 @@
 /**
- * The number of the newest CRL that each key has signed, on disk before the signature leaves:
- * whatever the front asks for, before and after a restart, numbers only rise (RFC 5280 §5.2.3).
+ * Keeps the number of each key's newest CRL, on disk before the signature leaves. Numbers only rise
+ * (RFC 5280 §5.2.3), across restarts and for any request of the front.
  *
- * A small JSON file, replaced as a whole: written beside, synced, renamed, its folder synced.
+ * The store is a small JSON file. Each change writes a new file, syncs and renames it, and syncs
+ * the folder.
  */
 
 import { readFileSync } from 'node:fs'
@@ -16,14 +17,14 @@ const Numbers = z.record(z.string().regex(/^(?:[0-9a-f]{2})+$/), z.string().rege
 
 export interface CrlNumbers {
   /**
-   * Takes `number` for a list of this key; it is used up then, whatever becomes of the list.
-   * @throws SignerRefusal when it is not above the newest, SignerUnavailable
-   * when it cannot be written down
+   * Uses up `number` for this key, even if the list then fails.
+   * @throws SignerRefusal when it is not above the newest
+   * @throws SignerUnavailable when the disk write fails
    */
   take(keyIdentifier: Buffer, number: bigint): Promise<void>
 }
 
-/** @throws Error in one sentence when the file is there and cannot be read: numbers could fall */
+/** @throws Error in one sentence when the file exists but is unreadable: numbers could fall */
 export function openCrlNumbers(file: string): CrlNumbers {
   const numbers = readNumbers(file)
   let writing: Promise<void> = Promise.resolve()
@@ -34,10 +35,10 @@ export function openCrlNumbers(file: string): CrlNumbers {
       const newest = BigInt(`0x${numbers.get(key) ?? '0'}`)
       if (number <= newest)
         throw new SignerRefusal(`CRL number ${number} is not above ${newest}, the newest one signed`)
-      // In memory at once, so that of two lists with one number the second is refused.
+      // Update the memory first, so that of two lists with one number the second is refused.
       numbers.set(key, number.toString(16))
       const text = JSON.stringify(Object.fromEntries(numbers))
-      // A write that failed was its own caller's; this one writes all numbers anew.
+      // An earlier failure was reported to its own caller. This write contains all numbers.
       writing = writing.catch(() => undefined).then(() => replaceFile(file, text))
       try {
         await writing

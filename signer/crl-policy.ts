@@ -1,10 +1,10 @@
 /**
- * What the daemon is willing to sign as a CRL: a TBSCertList that arrives in pieces, a
- * refusal or its facts at the end.
+ * Decides what the daemon signs as a CRL. A TBSCertList arrives in pieces; the end is a refusal or
+ * its facts.
  *
- * A front that was taken over can leave revocations out; only the database could tell. It cannot
- * sign for another issuer, for the future or for too long, or use up later CRL numbers. Nor can it
- * bring back an older list: the caller checks `number` against the newest that was ever signed.
+ * A compromised front can leave revocations out; only the database could tell. It cannot sign for
+ * another issuer, for the future or for too long, or use up later CRL numbers. It cannot bring back
+ * an older list either: the caller compares `number` with the newest one signed.
  */
 
 import { SIGNATURE_ALGORITHMS } from '../src/shared/pki/algorithms.ts'
@@ -17,7 +17,7 @@ import { isCrlUrlAllowed, type SigningPolicy } from './policy.ts'
 import { SignerRefusal } from './protocol.ts'
 import { SerialSet } from './serial-set.ts'
 
-/** A list of millions of entries takes minutes from its thisUpdate to here. */
+/** Building a list of millions of entries takes minutes between its thisUpdate and this check. */
 const MAX_AGE_MS = 3_600_000
 /** How far the clocks of two hosts may differ. */
 const MAX_AHEAD_MS = 300_000
@@ -25,11 +25,11 @@ const MAX_AHEAD_MS = 300_000
 export interface CrlFacts {
   number: bigint
   entries: number
-  /** Of a list that covers one distribution point only. */
+  /** For a list that covers only one distribution point. */
   urls: readonly string[]
 }
 
-/** Every method throws SignerRefusal; after that the examination is over. */
+/** Every method throws SignerRefusal; do not use the object after that. */
 export class CrlExamination {
   readonly #policy: SigningPolicy
   readonly #now: Date
@@ -52,7 +52,7 @@ export class CrlExamination {
     })
   }
 
-  /** Undefined until enough of it has arrived. */
+  /** Undefined until the header has arrived. */
   get signatureAlgorithm(): CrlHeader['signatureAlgorithm']['algorithm'] {
     return this.#header?.signatureAlgorithm.algorithm
   }
@@ -103,7 +103,7 @@ function checkHeader(header: CrlHeader, policy: SigningPolicy, now: Date): strin
   return checkTimes(header.thisUpdate.at, header.nextUpdate!.at, policy, now)
 }
 
-/** Bound to our own clock: lists for the time after an intrusion cannot be had during it. */
+/** Compares with our own clock, so that an intruder cannot get lists for a later time. */
 function checkTimes(thisUpdate: Date, nextUpdate: Date, policy: SigningPolicy, now: Date): string | undefined {
   const ageMs = now.getTime() - thisUpdate.getTime()
   const seconds = Math.round(Math.abs(ageMs) / 1000)

@@ -1,6 +1,6 @@
 /**
- * TBSCertLists that are being uploaded: few at a time, each checked and hashed piece by piece. An
- * upload is forgotten when its client is silent for a minute or disconnects.
+ * Uploads of TBSCertLists: few at a time, each checked and hashed piece by piece. An upload ends
+ * when its client is silent for a minute or disconnects.
  */
 
 import { createHash, randomBytes } from 'node:crypto'
@@ -10,26 +10,24 @@ import type { Issuer } from './issuers.ts'
 import type { StreamedSignature } from './keys/signing-key.ts'
 import { CRL_PIECE_BYTES, SignerRefusal, SignerUnavailable } from './protocol.ts'
 
-/** Each instance builds one list at a time; two overlap when one of them has just lost its lead. */
+/** Each instance builds one list at a time. Two lists overlap after a change of leader. */
 const MAX_UPLOADS = 8
-/** A client reads its next piece from a database; one that takes longer does not come back. */
+/** A client reads its next piece from a database. After a minute it will not return. */
 const IDLE_MS = 60_000
-/**
- * A client that lost the answer with its connection asks again within this, by its own deadline.
- */
+/** A client that lost its connection repeats the request within this time, by its own deadline. */
 const ANSWERED_MS = 10_000
 const MAX_ANSWERED = 64
 
 export class CrlUpload {
   readonly issuer: Issuer
   readonly requester: string
-  /** The answer, kept for a client that lost it with its connection and asks again. */
+  /** Kept for a client that lost its connection and repeats the request. */
   signature: Promise<Buffer> | undefined
   readonly #bytes: number
   readonly #examination: CrlExamination
   readonly #digest = createHash('sha256')
   #received = 0
-  /** Bytes from before the end of the header, which names the hash of the signature. */
+  /** Bytes received before the header ends; the header names the hash of the signature. */
   #early: Buffer[] = []
   #signing: StreamedSignature | undefined
 
@@ -41,8 +39,9 @@ export class CrlUpload {
   }
 
   /**
-   * Takes the piece that begins at `offset`; one that was taken already is passed over.
-   * @returns how many bytes are there. @throws SignerRefusal; the upload must be forgotten then
+   * Takes the piece at `offset`, and ignores a repeated piece.
+   * @returns how many bytes have arrived
+   * @throws SignerRefusal; the caller must then forget the upload
    */
   append(offset: number, piece: Buffer): number {
     if (offset + piece.length <= this.#received) return this.#received
@@ -62,19 +61,19 @@ export class CrlUpload {
     return this.#received
   }
 
-  /** What was examined, its SHA-256 and how to sign it. @throws SignerRefusal */
+  /** Returns the facts, the SHA-256 and the signature function. @throws SignerRefusal */
   finish(): { facts: CrlFacts; sha256: string; sign(): Buffer | Promise<Buffer> } {
     const facts = this.#examination.finish()
     const signing = this.#signing
-    // Frees what it holds; the answer stays.
+    // Frees the memory of the stream; `signature` stays.
     this.#signing = undefined
-    // The examination ends only behind a header, and with that the signature has begun.
+    // Cannot happen: `finish` above needs a header, and the header begins the signature.
     if (!signing) throw new SignerRefusal('the CRL has no header')
     return { facts, sha256: this.#digest.digest('hex'), sign: () => signing.finish() }
   }
 }
 
-/** A key that cannot take pieces gets the whole in one Buffer, which `limits.crl_bytes` bounds. */
+/** A key that cannot stream gets one Buffer. `limits.crl_bytes` bounds its size. */
 function beginSignature({ key, policy }: Issuer, algorithm: SignatureAlgorithm): StreamedSignature {
   const streamed = key.begin?.(algorithm)
   if (streamed) return streamed
@@ -88,7 +87,7 @@ function beginSignature({ key, policy }: Issuer, algorithm: SignatureAlgorithm):
 export class CrlUploads {
   readonly #maxBytes: number
   readonly #uploads = new Map<string, { upload: CrlUpload; connection: object; timer: NodeJS.Timeout }>()
-  /** Signed, and kept for a repeated request; oldest first. */
+  /** Ids of signed uploads, kept for repeated requests; oldest first. */
   readonly #answered = new Set<string>()
 
   constructor(maxBytes: number) {
@@ -108,7 +107,9 @@ export class CrlUploads {
     return id
   }
 
-  /** @throws SignerUnavailable when it is not known, as after a restart: the client begins again */
+  /**
+   * @throws SignerUnavailable when the id is unknown, as after a restart: the client begins again
+   */
   require(id: string): CrlUpload {
     const known = this.#uploads.get(id)
     if (!known) throw new SignerUnavailable('this CRL is not known here any more; begin again')
@@ -116,7 +117,7 @@ export class CrlUploads {
     return known.upload
   }
 
-  /** Its signature is made: it no longer counts as an open upload. */
+  /** Marks an upload as signed. It no longer counts as open. */
   answer(id: string): void {
     const known = this.#uploads.get(id)
     if (!known || this.#answered.has(id)) return
@@ -128,8 +129,8 @@ export class CrlUploads {
   }
 
   /**
-   * The connection is gone. Uploads with a signature stay: the client may
-   * ask again on another connection.
+   * Forgets the uploads of a closed connection. Signed ones stay: the client may repeat its request
+   * on another connection.
    */
   forgetUnsigned(gone: object): void {
     for (const [id, { upload, connection }] of this.#uploads)

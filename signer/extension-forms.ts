@@ -1,6 +1,6 @@
 /**
- * Extensions have to stand as this program writes them. What else they could say (reasons, further
- * points, qualifiers) was read by nobody here, so a front that was taken over could have it signed.
+ * Extensions must equal the bytes that this program would write. The daemon does not read other
+ * content (reasons, further points, qualifiers), so a compromised front could get it signed.
  */
 
 import { DerReader } from '../src/shared/pki/der.ts'
@@ -20,9 +20,9 @@ import type { CrlExtensions } from '../src/shared/pki/tbs-cert-list-reader.ts'
 import type { TbsCertificate } from '../src/shared/pki/tbs-certificate.ts'
 
 interface Form<T> {
-  /** Writes the extension anew from what was read of it. */
+  /** Writes the extension again from the parsed values. */
   write(writer: DerWriter, read: T): void
-  /** What it is when that gives other bytes. */
+  /** The refusal when the bytes differ. */
   refusal: string
 }
 

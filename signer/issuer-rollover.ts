@@ -1,7 +1,7 @@
 /**
- * New issuers for a running daemon: SIGHUP reads the configuration again and puts its issuers in
- * place of the old ones, all or none. Keys that are configured as before go on without being opened
- * again; requests that are under way end with the issuer they began with.
+ * New issuers for a running daemon: SIGHUP rereads the configuration and replaces all issuers or
+ * none. Keys with an unchanged configuration stay open. Running requests end with the issuer they
+ * began with.
  */
 
 import { isDeepStrictEqual } from 'node:util'
@@ -10,13 +10,16 @@ import type { SignerConfig } from './config.ts'
 import { closeKeys, type IssuerOptions, loadIssuers } from './issuers.ts'
 import type { SigningService } from './signing.ts'
 
-/** A signature waits for a replaced key until its deadline or for `session_wait`, by default 30 s. */
+/**
+ * A signature may wait for a replaced key until its deadline or for `session_wait`, by default 30
+ * s.
+ */
 const LAST_USE_MS = 30_000
 
 export interface RolloverOptions {
   service: SigningService
   issuerOptions: Omit<IssuerOptions, 'running'>
-  /** The configuration that the daemon was started with. */
+  /** The configuration at the daemon's start. */
   started: SignerConfig
   log: Logger
 }
@@ -35,14 +38,14 @@ export class IssuerRollover {
     this.#log = log
   }
 
-  /** One after the other; what goes wrong is logged and changes nothing. */
+  /** Runs one change after the other. A failure is logged and changes nothing. */
   apply(reread: () => SignerConfig): void {
     this.#last = this.#last
       .then(() => this.#replace(reread()))
       .catch((error: Error) => this.#log.error({ reason: error.message }, 'the issuers stay as they are'))
   }
 
-  /** When nothing is being replaced any more. */
+  /** Resolves when no replacement is under way. */
   settled(): Promise<void> {
     return this.#last
   }
@@ -61,7 +64,7 @@ export class IssuerRollover {
     if (needRestart.length > 0) this.#log.warn({ keys: needRestart }, 'changed keys that need a restart')
     if (removed.length > 0)
       this.#log.warn({ removed }, 'issuers that are gone; what waits for their signature will fail')
-    // What a signal asked for is told at any `log.level`.
+    // Log the result of the signal at any `log.level`.
     this.#log.child({}, { level: 'info' }).info({ issuers: [...issuers.keys()] }, 'issuers read again')
     await closeKeys(running, issuers, LAST_USE_MS)
   }

@@ -1,6 +1,6 @@
 /**
- * The daemon's issuers: certificate, chain, key and policy, checked against
- * each other before the start.
+ * The daemon's issuers: certificate, chain, key and policy, checked against each other before the
+ * start.
  */
 
 import { createPublicKey, type KeyObject } from 'node:crypto'
@@ -42,18 +42,13 @@ export interface IssuerOptions {
   keys: KeyLoader
   /** A key went away or came back. */
   onKeyState(issuer: string, state: KeyState): void
-  /**
-   * Issuers in use when the configuration is read again. Their keys stay open; none
-   * gets another key under its id.
-   */
+  /** Issuers in use before a reread. Their keys stay open, and an id must keep its key. */
   running?: ReadonlyMap<string, Issuer>
 }
 
 /**
- * Loads every issuer and proves, with a test signature each, that key and
- * certificate belong together.
- * @throws Error with one sentence per issuer that cannot be used;
- * PinRefused when a token refused a PIN.
+ * Loads every issuer. A test signature proves that key and certificate belong together.
+ * @throws Error with one sentence per unusable issuer; PinRefused when a token refused a PIN
  */
 export async function loadIssuers(
   configs: readonly IssuerConfig[],
@@ -61,8 +56,7 @@ export async function loadIssuers(
 ): Promise<Map<string, Issuer>> {
   const issuers = new Map<string, Issuer>()
   const problems: { text: string; error: unknown }[] = []
-  // In turn: secrets may be asked for on the terminal, and a token gets no
-  // second PIN after a refusal.
+  // One at a time: secrets may need the terminal, and a refused PIN ends the loop.
   for (const config of configs) {
     try {
       issuers.set(config.id, await loadIssuer(config, options))
@@ -79,7 +73,7 @@ export async function loadIssuers(
 
 /**
  * @param staying issuers whose keys stay open
- * @param idleWithinMs how long signatures that wait for a key already may still take
+ * @param idleWithinMs time for signatures that already wait for a key
  */
 export async function closeKeys(
   issuers: ReadonlyMap<string, Issuer>,
@@ -97,14 +91,14 @@ export async function closeKeys(
 }
 
 /**
- * The PIN must be corrected before the next start: each attempt brings the
- * token nearer to its lock.
+ * An operator must correct the PIN before the next start: each attempt brings the token nearer to
+ * its lock.
  */
 class PinRefused extends Error {
   override readonly name = 'PinRefused'
 }
 
-/** Whether a token refused its PIN, at one issuer or at the start of all. */
+/** Whether a token refused its PIN, for one issuer or when loading all. */
 export const isPinRefusal = (error: unknown): boolean =>
   error instanceof PinRefused || (error instanceof TokenError && error.kind === 'pin')
 
@@ -123,7 +117,7 @@ async function loadIssuer(config: IssuerConfig, { keys, onKeyState, running }: I
   const algorithm = findAlgorithm(publicKey, config.hash)
   const spki = own.tbs.spki.der
   const before = running?.get(config.id)
-  // TBSCertificates that wait for a signature were built for the old key and name this id.
+  // Waiting TBSCertificates name this id but were built for the old key.
   if (before && !before.spki.equals(spki))
     throw new Error(
       'it has another key now; give the new issuer an id of its own, and keep this one until it has run out',
@@ -158,7 +152,7 @@ async function loadIssuer(config: IssuerConfig, { keys, onKeyState, running }: I
   }
 }
 
-/** A key that stays open keeps its queue: old and new issuer share its sessions. */
+/** A key that stays open keeps its queue, because old and new issuer share its sessions. */
 async function openKey(
   config: KeyConfig,
   before: Issuer | undefined,
@@ -169,15 +163,14 @@ async function openKey(
   return { key, queue: key.concurrency > 0 ? new SignQueue(key.concurrency) : undefined }
 }
 
-/** A key in use may have no free session: the test waits in its queue like a client. */
+/** The test waits in the queue like a client, because a key in use may have no free session. */
 function makeTestSignature(key: SigningKey, queue: SignQueue | undefined): Promise<Buffer> | Buffer {
   const sign = () => key.sign(TEST_MESSAGE)
   return queue ? queue.run(performance.now() + (key.maxWaitMs ?? Number.POSITIVE_INFINITY), sign) : sign()
 }
 
 /**
- * A leaf names its issuer and its key identifier: both must fit the first
- * certificate of every chain.
+ * The first certificate of every chain must have the name and key identifier that a leaf repeats.
  */
 function loadAlternateChain(file: string, own: Certificate): Buffer[] {
   const certificates = readCertificates(file)
@@ -206,10 +199,10 @@ export function readCertificates(file: string): Certificate[] {
   }
 }
 
-/** @throws Error in one sentence when it cannot be an issuer here */
+/** @throws Error in one sentence when the certificate cannot be an issuer */
 export function checkIssuerCertificate(file: string, { tbs }: Certificate): void {
   if (!tbs.isCa) throw new Error(`${file}: the issuer is not a CA certificate`)
-  // RFC 5280 §4.2.1.3: when the extension is there, it has to allow this use.
+  // RFC 5280 §4.2.1.3: the extension, if present, must allow this use.
   if (tbs.keyUsages.length > 0 && !tbs.keyUsages.includes('key_cert_sign')) {
     throw new Error(`${file}: its key usage does not allow signing certificates`)
   }

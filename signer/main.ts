@@ -2,7 +2,7 @@
 /**
  * chancery-signer: the command line of the signer daemon.
  *
- * The modules of the daemon are loaded by `serve` only: that takes three times as long as the rest.
+ * Only `serve` loads the daemon's modules, which takes three times as long as all else.
  */
 
 import sade from 'sade'
@@ -23,7 +23,7 @@ const EXIT = { ok: 0, failed: 1 } as const
 const DEFAULT_CONFIG = '/etc/chancery/signer.yaml'
 
 interface ServeOptions {
-  /** What stands on the command line beside options. */
+  /** Arguments that are no options. */
   _: readonly string[]
   config: string
   'validate-only'?: boolean
@@ -189,8 +189,7 @@ async function serveCommand(options: ServeOptions): Promise<boolean> {
 }
 
 /**
- * Turns what a command returns (whether all is well) or throws into an exit
- * code and lines on standard error.
+ * Turns a command's result (success or not) or error into an exit code and lines on standard error.
  */
 function run<A extends unknown[]>(command: (...args: A) => Promise<boolean>): (...args: A) => Promise<void> {
   return async (...args) => {

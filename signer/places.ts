@@ -1,7 +1,4 @@
-/**
- * The daemon's files and its socket: checks before the start, and failures
- * named by their configuration key.
- */
+/** Checks the daemon's files and socket before the start. Errors name their configuration key. */
 
 import { accessSync, constants, existsSync } from 'node:fs'
 import path from 'node:path'
@@ -12,10 +9,10 @@ import { requireShortPath, requireSocketFolder } from './server.ts'
 const { R_OK, W_OK, X_OK } = constants
 
 /**
- * Looks at every place without making any (`--validate-only`). A missing folder is
- * no fault: systemd may make it.
- * @returns what the start will need and is not there yet. @throws Error in one
- * sentence: why it would not start
+ * Checks every place without creating any (`--validate-only`). A missing folder is no fault:
+ * systemd may make it.
+ * @returns what is missing and the start will create
+ * @throws Error in one sentence: why the daemon would not start
  */
 export async function inspectPlaces(config: SignerConfig): Promise<string[]> {
   const { socket, audit } = config
@@ -34,13 +31,13 @@ export async function inspectPlaces(config: SignerConfig): Promise<string[]> {
   return notes
 }
 
-/** @throws Error in one sentence that begins with the key that leads to the file */
+/** @throws Error in one sentence that begins with the configuration key of the file */
 export function openNumbers({ crl_numbers_file: file, audit }: SignerConfig): Promise<CrlNumbers> {
   if (file !== undefined) return atKey('crl_numbers_file', () => openCrlNumbers(file))
   return atKey('audit.file', () => openCrlNumbers(`${audit.file}.crl-numbers`))
 }
 
-/** For files and folders that are made when missing; other errors have sentences of their own. */
+/** For files and folders that the daemon creates. Other errors already have their own sentences. */
 const REASONS: Record<string, (place: string) => string> = {
   ENOENT: (place) => `there is no folder ${path.dirname(place)}; make it, owned by the user of the signer`,
   EACCES: (place) =>
@@ -49,7 +46,7 @@ const REASONS: Record<string, (place: string) => string> = {
   ENOTDIR: (place) => `a part of the path ${place} is not a folder`,
 }
 
-/** @throws Error in one sentence that begins with `key`, whatever `open` threw */
+/** Runs `open`. @throws Error in one sentence that begins with `key`, for any failure */
 export async function atKey<T>(key: string, open: () => T | Promise<T>): Promise<T> {
   try {
     return await open()

@@ -1,8 +1,8 @@
 /**
- * What the daemon is willing to sign: one TBSCertificate in, a refusal
- * sentence or its facts out. Pure.
+ * Decides what the daemon signs: takes one TBSCertificate, returns a refusal sentence or its facts.
+ * Pure.
  *
- * The front checks the same and more; these checks hold when the front was taken over. What is not
+ * The front makes the same checks and more; these hold even for a compromised front. Everything not
  * allowed here is refused, unknown extensions and name types included.
  */
 
@@ -26,7 +26,7 @@ import { checkSubtrees, compileSubtrees, type NameBounds } from './subtrees.ts'
 
 const DAY_MS = 86_400_000
 
-/** Facts of the issuer that a TBSCertificate has to repeat or to stay within. */
+/** Facts of the issuer that bind a TBSCertificate. */
 export interface IssuerFacts {
   nameDer: Buffer
   keyIdentifier: Buffer
@@ -50,11 +50,11 @@ export interface SigningPolicy extends NameBounds {
   subjectAttributes: ReadonlySet<string>
   extensions: ReadonlySet<string>
   maxCrlValidityMs: number
-  /** What URLs of CRLs begin with; undefined when the configuration does not bound them. */
+  /** Permitted beginnings of CRL URLs; undefined when the configuration sets no limit. */
   crlUrls: readonly string[] | undefined
 }
 
-/** RFC 8737 §3: acmeIdentifier stands in self-signed answers to challenges only. */
+/** RFC 8737 §3: acmeIdentifier belongs only in self-signed answers to challenges. */
 const LEAF_EXTENSIONS = Object.values(EXTENSION).filter((oid) => oid !== EXTENSION.acmeIdentifier)
 
 export function compilePolicy(config: PolicyConfig, issuer: IssuerFacts): SigningPolicy {
@@ -82,7 +82,7 @@ export function compilePolicy(config: PolicyConfig, issuer: IssuerFacts): Signin
   }
 }
 
-/** `isOfName`: the configured subtrees do not allow a name, which any client may have asked for. */
+/** `isOfName`: the configured subtrees forbid a name. Any client may ask for such a name. */
 export type PolicyVerdict =
   | { refusal: string; isOfName?: true }
   | {
@@ -92,7 +92,7 @@ export type PolicyVerdict =
       spki: Buffer
     }
 
-/** Total over all bytes: what cannot be read is refused like what may not be signed. */
+/** Returns a verdict for any bytes: unreadable input is refused too. */
 export function checkTbsCertificate(der: Buffer, policy: SigningPolicy, now: Date): PolicyVerdict {
   let tbs: TbsCertificate
   try {
@@ -117,7 +117,7 @@ export function auditNames(names: readonly GeneralName[]): string[] {
 
 type Check = (tbs: TbsCertificate, policy: SigningPolicy, now: Date) => string | undefined
 
-/** In the order in which a reader would look at a certificate; the gravest first. */
+/** The order in which a reader checks a certificate; the gravest first. */
 const CHECKS: readonly Check[] = [
   checkNoCa,
   checkIssuer,
@@ -159,8 +159,8 @@ function checkSerialNumber({ serialNumber }: TbsCertificate, { minSerialOctets }
 }
 
 /**
- * The start is bound to our own clock: certificates for the time after an
- * intrusion cannot be had during it.
+ * Compares the start with our own clock, so that an intruder cannot get certificates for a later
+ * time.
  */
 function checkValidity({ notBefore, notAfter }: TbsCertificate, policy: SigningPolicy, now: Date): string | undefined {
   // RFC 5280 §4.1.2.5: both ends belong to the validity period, so the last second counts.
@@ -195,7 +195,7 @@ function keyTypeOf(spki: TbsCertificate['spki']): string {
 function checkUsages(tbs: TbsCertificate, policy: SigningPolicy): string | undefined {
   const usage = tbs.keyUsages.find((name) => !policy.keyUsages.has(name))
   if (usage !== undefined) return `key usage ${usage} is not allowed`
-  // RFC 5280 §4.2.1.3 and §4.2.1.12: without the extension the key may be used for anything.
+  // RFC 5280 §4.2.1.3 and §4.2.1.12: without the extension any use is permitted.
   if (tbs.keyUsages.length === 0 && policy.keyUsageRequired) return 'key usage is missing'
   const purpose = tbs.extendedKeyUsages.find((name) => !policy.extendedKeyUsages.has(name))
   if (purpose !== undefined) return `extended key usage ${purpose} is not allowed`
@@ -208,8 +208,7 @@ function checkExtensions(tbs: TbsCertificate, policy: SigningPolicy): string | u
   const other = tbs.extensions.find(({ oid }) => !policy.extensions.has(oid))
   if (other) return `extension ${other.oid} is not allowed`
   const hasOid = (wanted: string) => tbs.extensions.some(({ oid }) => oid === wanted)
-  // Without it the key is no CA's all the same (RFC 5280 §4.2.1.9); some
-  // software does not know that.
+  // RFC 5280 §4.2.1.9: without it the key is no CA key either, but some software ignores that.
   if (!hasOid(EXTENSION.basicConstraints)) return 'basicConstraints is missing'
   const purposes = tbs.extensions.find(({ oid }) => oid === EXTENSION.extendedKeyUsage)
   return purposes?.critical ? 'extendedKeyUsage is critical' : undefined
@@ -226,11 +225,10 @@ export function isCrlUrlAllowed(url: string, { crlUrls }: SigningPolicy): boolea
 
 const HOST_NAME = /^(?:\*\.)?[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*$/i
 /**
- * The names stand in one audit line, and a chain that ends in a line of more than
- * 256 KiB cannot be opened again.
+ * All names are in one audit line. A chain that ends in a line above 256 KiB cannot be reopened.
  */
 const MAX_NAMES_CHARACTERS = 128 * 1024
-/** `"dns:` and `",`; nothing in a host name or an address needs an escape. */
+/** Length of `"dns:` and `",`. Host names and addresses need no escapes. */
 const AUDIT_NAME_EXTRA = 7
 
 function checkNames({ subjectAltNames }: TbsCertificate): string | undefined {
@@ -251,8 +249,7 @@ function checkSubject({ subject, subjectAltNames }: TbsCertificate, policy: Sign
   for (const { oid, value } of subject.flat()) {
     const type = ATTRIBUTE_SHORT_NAMES.get(oid) ?? oid
     if (!policy.subjectAttributes.has(type)) return `subject attribute ${type} is not allowed`
-    // Some clients still read the common name as a host name, so it must
-    // have passed the checks of one.
+    // Some clients still read the common name as a host name, so it must pass the same checks.
     if (oid === COMMON_NAME && !names.has(value)) {
       return 'common name is none of the subject alternative names'
     }

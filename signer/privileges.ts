@@ -1,20 +1,20 @@
 /**
- * Giving up root: a daemon that was started as root reads secret and keys with its rights, becomes
- * the configured user for good, and only then opens its audit chain and its socket. The kernel
- * drops all capabilities with the last root id.
+ * Gives up root. A daemon started as root reads secret and keys as root, then becomes the
+ * configured user for good. Only then it opens its audit chain and socket. The kernel drops all
+ * capabilities with the last root id.
  */
 
 import { userInfo } from 'node:os'
 import type { SignerConfig } from './config.ts'
 
-/** The types of Node leave it out. */
+/** Node's types lack it. */
 const posix = process as unknown as { initgroups(user: string, group: string): void }
 
 export const isRoot = (): boolean => process.getuid?.() === 0
 
 /**
- * Does nothing without a configured user, or when the process is that user already.
- * @throws Error in one sentence when it could not become that user, or could become root again
+ * Does nothing without a configured user, or when the process already runs as that user.
+ * @throws Error in one sentence when the change failed, or root could be regained
  */
 export function dropPrivileges({ user, group }: Pick<SignerConfig, 'user' | 'group'>): void {
   if (user === undefined || group === undefined) return
@@ -24,8 +24,8 @@ export function dropPrivileges({ user, group }: Pick<SignerConfig, 'user' | 'gro
     throw new Error(`user: the signer runs as ${username} and cannot become ${user}; start it as root or as ${user}`)
   }
   try {
-    // In this order: the user may not change its groups any more. A token's daemon often wants a
-    // group of its own, so those of the user's are kept.
+    // Groups first, because the user may not change them. The user's other groups stay, because a
+    // token's daemon often requires its own.
     posix.initgroups(user, group)
     process.setgid?.(group)
     process.setuid?.(user)

@@ -1,8 +1,8 @@
 /**
- * The signer protocol: frames, handshake, methods and errors. The one file that
- * the daemon and its clients share.
+ * The signer protocol: frames, handshake, methods and errors. The daemon and its clients share only
+ * this file.
  *
- * A connection is a Unix stream socket that carries frames, all of one form (integers big-endian):
+ * A connection is a Unix stream socket. It carries frames of one form, with big-endian integers:
  *
  *     u32 length     of everything after this field
  *     u8  kind       see KIND
@@ -13,17 +13,23 @@
  *     meta           JSON object in UTF-8, described by a strict schema of the method
  *     payload        bytes: a TBSCertificate, a signature, certificates
  *
- * JSON for the few small facts and plain bytes for the structure: to encode a
- * request costs 2 µs, to cut it from the stream 1 µs, to parse and check its meta
- * part 2 µs, and nothing is ever base64.
+ * Payloads are never base64. Encoding a request costs 2 µs, cutting a frame from the stream 1 µs,
+ * parsing and checking its meta part 2 µs.
  *
- * Handshake: the server sends `hello` with a nonce; the client answers `proof` with its own nonce
- * and an HMAC-SHA-256 over both under the shared secret; the server answers `welcome` with an HMAC
- * of its own. The two MACs have different labels, so neither can be reflected, and the secret
- * itself never crosses the socket. Nothing else is accepted before. Then requests may be pipelined;
- * replies come in any order. Every reply is a result or one of three errors: `refused` (the content
- * is out of policy; asking again is pointless), `unavailable` (busy, draining, too late, audit log
- * down; asking again is right) and `protocolError` (the two ends disagree about the protocol).
+ * Handshake. The server accepts nothing else before, and the secret never crosses the socket:
+ *
+ * 1. The server sends `hello` with a nonce.
+ * 2. The client answers `proof`: its own nonce, and an HMAC-SHA-256 over both nonces under the
+ *    shared secret.
+ * 3. The server answers `welcome` with its own HMAC. Its label differs, so neither HMAC can be
+ *    reflected.
+ *
+ * Then the client may pipeline requests; replies come in any order. A reply is a result or one of
+ * three errors:
+ *
+ * - `refused`: the content is out of policy. Asking again is pointless.
+ * - `unavailable`: busy, draining, too late, or the audit log is down. Asking again is right.
+ * - `protocolError`: the two ends disagree about the protocol.
  */
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
@@ -34,13 +40,13 @@ import { describeFileError } from '../src/shared/lib/file-error.ts'
 const PROTOCOL_VERSION = 1
 
 /**
- * `sun_path` of Linux without its final zero (unix(7)); a longer path would be cut off silently.
+ * `sun_path` of Linux without its final zero (unix(7)). The kernel cuts off a longer path silently.
  */
 export const MAX_SOCKET_PATH_BYTES = 107
 
 /**
- * The daemon ends with this code when a token refused its PIN: a parent
- * must not start it again by itself.
+ * Exit code of the daemon after a token refused its PIN. A parent must not restart the daemon by
+ * itself.
  */
 export const PIN_REFUSED_EXIT_CODE = 3
 
@@ -48,9 +54,11 @@ export const PIN_REFUSED_EXIT_CODE = 3
  * Bytes of a frame after its length field. A TBSCertificate with 100 long names has about 30 KiB.
  */
 export const DEFAULT_MAX_FRAME_BYTES = 1024 * 1024
-/** Pieces of a TBSCertList. To read and hash one of 64 KiB holds the daemon up for 2 to 3 ms. */
+/**
+ * Size of one piece of a TBSCertList. Reading and hashing 64 KiB blocks the daemon for 2 to 3 ms.
+ */
 export const CRL_PIECE_BYTES = 64 * 1024
-/** Limits what a peer without the secret can make the other end hold. */
+/** Limits the memory that a peer without the secret can occupy. */
 export const HANDSHAKE_MAX_FRAME_BYTES = 256
 
 export const KIND = {
@@ -67,12 +75,11 @@ export type FrameKind = (typeof KIND)[keyof typeof KIND]
 const KINDS: ReadonlySet<number> = new Set(Object.values(KIND))
 
 /**
- * What `testSign` signs. A TBSCertificate, like every X.509 structure, starts with
- * 0x30; this starts with a letter.
+ * What `testSign` signs. Every X.509 structure starts with 0x30; this text starts with a letter.
  */
 export const TEST_MESSAGE: Buffer = Buffer.from('chancery-signer test signature; not a certificate, not a CRL', 'ascii')
 
-// Names go into log lines and audit lines: short, and without control characters.
+// Names appear in log and audit lines: short, and without control characters.
 const IssuerId = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/)
 const Requester = z.string().regex(/^[\x20-\x7e]{1,200}$/)
 const UploadId = z.string().regex(/^[0-9a-f]{32}$/)
@@ -80,14 +87,16 @@ const Nothing = z.strictObject({})
 const Count = z.int().min(0)
 
 /**
- * Every method with its code on the wire and the strict schemas of its meta parts. Payloads:
- * `signCertificate` takes the DER of a TBSCertificate and returns the signature value. A
- * TBSCertList can have hundreds of megabytes: `beginCrl` announces it, `appendCrl` carries its next
- * piece, and `signCrl` returns the signature value. Pieces are answered one by one when they have
- * been read and hashed, so that requests of other kinds get their turn between them; to send a
- * piece or `signCrl` again changes nothing. `testSign` returns a signature over TEST_MESSAGE;
- * `describe` returns the certificates of all issuers one after the other, `chain` giving the length
- * of each, and after it `alternates` those of its further chains.
+ * Every method with its code on the wire and the strict schemas of its meta parts. The payloads:
+ *
+ * - `signCertificate` takes the DER of a TBSCertificate and returns the signature value.
+ * - `beginCrl` announces a TBSCertList, which can have hundreds of megabytes.
+ * - `appendCrl` carries its next piece. The server replies after hashing, so other requests run
+ *   between pieces. Repeating a piece changes nothing.
+ * - `signCrl` returns the signature value; repeating it changes nothing.
+ * - `testSign` returns a signature over TEST_MESSAGE.
+ * - `describe` returns the certificates of all issuers in a row. `chain` gives the length of each
+ *   certificate; `alternates` gives the lengths for the further chains, which follow.
  */
 export const METHODS = {
   describe: {
@@ -174,10 +183,13 @@ export class SignerRefusal extends Error {
   override readonly name = 'SignerRefusal'
 }
 
-/** Marks the message of such a refusal; a front of the previous release takes it for any other. */
+/**
+ * Marks the message of a SignerNameRefusal. A front of the previous release treats it as an
+ * ordinary refusal.
+ */
 const NAME_REFUSAL = 'name not allowed: '
 
-/** The structure is right, and this CA does not certify one of its names. */
+/** The structure is right, but this CA does not certify one of its names. */
 export class SignerNameRefusal extends SignerRefusal {
   /** Says which name, and why. */
   readonly reason: string
@@ -188,17 +200,17 @@ export class SignerNameRefusal extends SignerRefusal {
   }
 }
 
-/** Not now: busy, draining, away, too late. The same request may succeed later. */
+/** Busy, draining, away or too late. The same request may succeed later. */
 export class SignerUnavailable extends Error {
   override readonly name = 'SignerUnavailable'
 }
 
-/** The other end did not keep to this file. */
+/** The other end broke the protocol of this file. */
 export class SignerProtocolError extends Error {
   override readonly name = 'SignerProtocolError'
 }
 
-/** The two ends hold different secrets: asking again does not help until one is corrected. */
+/** The two ends hold different secrets. Asking again fails until an operator corrects one. */
 export class SecretMismatch extends SignerProtocolError {
   constructor() {
     super(
@@ -233,9 +245,7 @@ export interface FrameFields {
   payload?: Uint8Array | undefined
 }
 
-/**
- * @throws RangeError when a field does not fit its place; callers hold themselves to the schemas.
- */
+/** @throws RangeError when a field does not fit; the schemas keep callers within the limits. */
 export function encodeFrame({ kind, id = 0, method = 0, timeoutMs = 0, meta, payload = EMPTY }: FrameFields): Buffer {
   const text = meta === undefined ? NO_META : JSON.stringify(meta)
   const metaLength = Buffer.byteLength(text)
@@ -269,8 +279,8 @@ function decodeFrame(body: Buffer): Frame {
 }
 
 /**
- * Cuts a byte stream into frames. Bytes of an unfinished frame are joined once, when the frame is
- * complete, so that a peer that sends single bytes costs no more than one that does not.
+ * Cuts a byte stream into frames. It joins the pieces of a frame once, so a peer that sends single
+ * bytes costs no more than others.
  */
 export class FrameReader {
   maxFrameBytes: number
@@ -283,8 +293,8 @@ export class FrameReader {
   }
 
   /**
-   * Calls `onFrame` for each frame that `chunk` completes. The frames are views:
-   * copy what must outlive the turn.
+   * Calls `onFrame` for each frame that `chunk` completes. Frames are views: copy bytes that must
+   * outlive the turn.
    * @throws SignerProtocolError; the stream is then out of step and must be closed.
    */
   push(chunk: Buffer, onFrame: (frame: Frame) => void): void {
@@ -339,8 +349,8 @@ const ERROR_KINDS = [
 ] as const
 
 /**
- * The frame that tells a client about `error`. The text of other errors stays
- * here, and the client may ask again.
+ * The frame that reports `error` to a client. An unknown error becomes `unavailable`, and its text
+ * stays in the log.
  */
 export function encodeError(id: number, error: unknown): Buffer {
   for (const [type, kind] of ERROR_KINDS) {
@@ -386,10 +396,7 @@ export function decodeHello(frame: Frame): Buffer {
 
 export type Side = 'client' | 'server'
 
-/**
- * Proof of knowing the shared secret, bound to both nonces, to the side
- * that makes it and to the version.
- */
+/** Proves knowledge of the shared secret. The MAC covers both nonces, the side and the version. */
 function handshakeMac(secret: Buffer, side: Side, serverNonce: Buffer, clientNonce: Buffer): Buffer {
   const label = `chancery-signer handshake v${PROTOCOL_VERSION} ${side}\0`
   return createHmac('sha256', secret).update(label).update(serverNonce).update(clientNonce).digest()
@@ -400,7 +407,7 @@ export function encodeProof(secret: Buffer, serverNonce: Buffer, clientNonce: Bu
   return encodeFrame({ kind: KIND.proof, payload: Buffer.concat([clientNonce, mac]) })
 }
 
-/** The daemon's message; a client recognises it and throws SecretMismatch. */
+/** The daemon's message. A client that receives it throws SecretMismatch. */
 const WRONG_PROOF = 'handshake failed: the client does not hold the same secret'
 
 /** Checks the client's proof. @returns the client's nonce. @throws SignerProtocolError */
@@ -430,10 +437,9 @@ export function checkWelcome(secret: Buffer, serverNonce: Buffer, clientNonce: B
 }
 
 /**
- * Reads the shared secret. The two programs may run as two users with a group in
- * common, so the group may read it.
- * @throws Error in one sentence when it cannot be read, is short, or open
- * to others than owner and group.
+ * Reads the shared secret. The group may read it, because the two programs may run as two users.
+ * @throws Error in one sentence when it is unreadable, short, or open to others than owner and
+ * group.
  */
 export function readSharedSecret(file: string): Buffer {
   let fd: number

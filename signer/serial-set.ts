@@ -1,5 +1,5 @@
 /**
- * Which serial numbers a list has had so far, in less memory than the list itself: 64 bits of each.
+ * Detects repeated serial numbers in a list. It stores 64 bits of each, less than the list itself.
  */
 
 import { randomInt } from 'node:crypto'
@@ -8,8 +8,8 @@ const PARTS = 256
 const FIRST_SLOTS = 8
 
 /**
- * Open addressing; a pair of zeros is free. Many small tables, so that
- * growing one takes little time.
+ * A table with open addressing; a pair of zeros is free. There are many, because growing a small
+ * one is fast.
  */
 interface Part {
   slots: Uint32Array
@@ -17,8 +17,8 @@ interface Part {
 }
 
 /**
- * Two serial numbers are taken for one with a chance of 10⁻⁶ in a list of six million, and by
- * another chance in the next attempt.
+ * False duplicates have a chance of 10⁻⁶ in a list of six million. Random seeds make the next
+ * attempt independent.
  */
 export class SerialSet {
   readonly #seeds = [randomInt(2 ** 32), randomInt(2 ** 32)] as const
@@ -27,7 +27,7 @@ export class SerialSet {
   /** @returns false when it was there already. */
   add(serialNumber: Buffer): boolean {
     const high = digest(serialNumber, this.#seeds[0])
-    // Never a pair of zeros.
+    // The set bit avoids a pair of zeros.
     const low = digest(serialNumber, this.#seeds[1]) | 1
     const part = this.#parts[high % PARTS]!
     if (4 * part.count >= part.slots.length) grow(part)
@@ -56,7 +56,7 @@ function grow(part: Part): void {
   part.slots = larger
 }
 
-/** MurmurHash3's steps, an octet at a time. */
+/** The steps of MurmurHash3, for one octet at a time. */
 function digest(octets: Buffer, seed: number): number {
   let hash = seed
   for (let at = 0; at < octets.length; at++) {

@@ -1,7 +1,4 @@
-/**
- * Puts the daemon together from its configuration, runs it until a signal,
- * and takes it apart in order.
- */
+/** Builds the daemon from its configuration, runs it until a signal, and stops it in order. */
 
 import pino, { type Logger } from 'pino'
 import { ignoreUserSignals, RELOAD_OR_STOP } from '../src/shared/lib/user-signals.ts'
@@ -27,12 +24,14 @@ import { listen, prepareSocket, type SignerServer } from './server.ts'
 import { SignedSerials } from './signed-serials.ts'
 import type { SigningService } from './signing.ts'
 
-/** How long a signature in a token's library may still take when everything else has ended. */
+/** Time for a signature in a token's library to end, after everything else has stopped. */
 const KEY_CLOSE_MS = 5000
 
 /**
- * What `--validate-only` does: everything short of making the audit chain and the socket.
- * @returns one line an issuer, and what is still to be made. @throws Error in plain sentences
+ * Implements `--validate-only`: all of a start, but without creating the audit chain and the
+ * socket.
+ * @returns one line an issuer, and what the start will create
+ * @throws Error in plain sentences
  */
 export async function checkSetup(config: SignerConfig): Promise<string[]> {
   readSecret(config)
@@ -56,10 +55,7 @@ export interface ServeOptions {
   /** Reads the configuration again, at SIGHUP. */
   reread(): SignerConfig
   version: string
-  /**
-   * Stops too when standard input ends, which it does when the parent that
-   * holds its other end dies.
-   */
+  /** Also stop when standard input ends, because the parent then died. */
   withParent: boolean
 }
 
@@ -69,7 +65,7 @@ export interface ServeOptions {
 export async function serve(options: ServeOptions): Promise<void> {
   const log = createLog(options.config)
   ignoreUserSignals(RELOAD_OR_STOP, (sentence) => log.warn(sentence))
-  // Before "signer ready" is printed: a parent may send its signal right after that line.
+  // Before "signer ready": a parent may send its signal right after that line.
   const stop = nextSignal(options.withParent)
   try {
     const daemon = await startDaemon(options, log)
@@ -80,7 +76,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   }
 }
 
-/** Lines have the form of the service's (src/main/logging.ts). */
+/** Log lines have the form of the service's (src/main/logging.ts). */
 function createLog({ log: { level } }: SignerConfig): Logger {
   return pino({
     name: 'chancery-signer',
@@ -98,10 +94,9 @@ async function startDaemon(options: ServeOptions, log: Logger): Promise<Daemon> 
   const issuerOptions = { keys, onKeyState: keyStateLogger(log) }
   const issuers = await loadIssuers(config.issuers, issuerOptions)
   dropPrivileges(config)
-  // A child runs as its parent's user, and the parent warns of root itself.
+  // A parent warns of root itself, and its child runs as the same user.
   if (isRoot() && !withParent) log.warn('the signer runs as root; set user and group, or start it as a user of its own')
-  // Before the audit chain: a start that fails here makes none, and touches
-  // none of a signer that runs.
+  // Before the audit chain, so that a failure here cannot touch the chain of a running signer.
   await atKey('socket', () => prepareSocket(config.socket))
   const crlNumbers = await openNumbers(config)
   const { chain: audit, lines } = await openAudit(config, log)
@@ -164,7 +159,7 @@ interface DaemonParts {
   rollover: IssuerRollover
 }
 
-/** A daemon that serves: reloads at SIGHUP, and stops in order. */
+/** A running daemon: reloads at SIGHUP, and stops in order. */
 class Daemon {
   readonly #parts: DaemonParts
   readonly #onHangUp: () => void
@@ -181,7 +176,7 @@ class Daemon {
     process.off('SIGHUP', this.#onHangUp)
     log.info({ reason, inFlight: counters.inFlight }, 'signer stopping')
     await server.drain()
-    // Only now: a replaced key is closed after its last signature.
+    // After the drain, because a replaced key closes after its last signature.
     await rollover.settled()
     await audit.close()
     await closeKeys(service.issuers)
@@ -230,7 +225,7 @@ function keyStateLogger(log: Logger): (issuer: string, state: KeyState) => void 
   }
 }
 
-/** Parents wait for "signer ready" on standard output, so this one line ignores `log.level`. */
+/** Parents wait for "signer ready" on standard output, so this line ignores `log.level`. */
 function announce(log: Logger, config: SignerConfig, issuers: ReadonlyMap<string, Issuer>, audit: AuditChain): void {
   for (const { id, notAfter } of issuers.values()) {
     if (notAfter.getTime() < Date.now()) log.error({ issuer: id, notAfter }, 'the issuer certificate has expired')

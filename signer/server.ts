@@ -1,4 +1,4 @@
-/** The daemon's Unix socket: taking it over safely, connections within limits, orderly drain. */
+/** The daemon's Unix socket: safe takeover, connections within limits, orderly drain. */
 
 import { accessSync, chmodSync, constants, lstatSync, mkdirSync, statSync, unlinkSync } from 'node:fs'
 import { connect, createServer, type Server, type Socket } from 'node:net'
@@ -21,14 +21,14 @@ export interface ServerOptions extends ConnectionContext {
 
 export interface SignerServer {
   /**
-   * Stops listening, removes the socket, answers what is in flight; what is left
-   * after the graceful timeout is cut.
+   * Stops listening, removes the socket and answers requests in flight. Cuts the rest after the
+   * graceful timeout.
    */
   drain(): Promise<void>
 }
 
 /**
- * Makes the socket's directory when it is missing, and takes away a socket that a dead daemon left.
+ * Makes the socket's missing directory, and removes the socket of a dead daemon.
  * @throws Error in one sentence when the place is unsafe or another daemon listens there.
  */
 export async function prepareSocket(socketPath: string): Promise<void> {
@@ -40,7 +40,7 @@ export async function prepareSocket(socketPath: string): Promise<void> {
 
 /**
  * Listens on the socket, after `prepareSocket`. File modes (directory 0750, socket 0660) and the
- * shared secret decide who may use it.
+ * shared secret control the access.
  */
 export async function listen(options: ServerOptions): Promise<SignerServer> {
   const { socketPath, limits, counters, log } = options
@@ -71,8 +71,8 @@ export async function listen(options: ServerOptions): Promise<SignerServer> {
 }
 
 /**
- * A client that holds the secret is through its handshake within milliseconds:
- * one that is silent loses little.
+ * The oldest connection without a handshake. A client with the secret needs only milliseconds, so a
+ * silent one loses little.
  */
 function oldestSilent(connections: ReadonlySet<Connection>): Connection | undefined {
   for (const connection of connections) if (!connection.isAuthenticated) return connection
@@ -98,7 +98,7 @@ export function requireSocketFolder(socketPath: string): void {
   }
 }
 
-/** Removes the socket of a dead daemon, never one with a listener, and nothing but a socket. */
+/** Removes the socket of a dead daemon. Refuses other files, and sockets with a listener. */
 async function removeStaleSocket(socketPath: string): Promise<void> {
   const existing = lstatSync(socketPath, { throwIfNoEntry: false })
   if (!existing) return

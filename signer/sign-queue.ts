@@ -3,7 +3,7 @@
 import { IdleSignal } from '../src/shared/lib/idle-signal.ts'
 import { SignerUnavailable } from './protocol.ts'
 
-/** A longer timer would fire at once. */
+/** Node fires a longer timer at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 
 interface Waiting {
@@ -12,9 +12,9 @@ interface Waiting {
 }
 
 /**
- * Runs at most `slots` tasks at once, first come, first served. A task that waits beyond its time
- * fails without a start, so that requests do not pile up behind a key that hangs. The server's
- * limit of requests in flight bounds the queue.
+ * Runs at most `slots` tasks at once, in order; the server's limit of requests in flight bounds the
+ * queue. A task that waits too long fails without a start, so requests do not pile up behind a
+ * hanging key.
  */
 export class SignQueue {
   readonly #slots: number
@@ -28,8 +28,8 @@ export class SignQueue {
   }
 
   /**
-   * @param startBefore in the time of `performance.now()`. @throws SignerUnavailable
-   * when it passed before the start.
+   * @param startBefore latest start, in the time of `performance.now()`
+   * @throws SignerUnavailable when that time passes before the start
    */
   async run<T>(startBefore: number, task: () => Promise<T> | T): Promise<T> {
     if (this.#free > 0) this.#free -= 1
@@ -63,7 +63,7 @@ export class SignQueue {
     })
   }
 
-  /** The slot goes straight to the next in line, so that no newcomer can overtake it. */
+  /** Hands the slot to the next task directly, so that no newcomer can overtake it. */
   #release(): void {
     const [next] = this.#waiting
     if (!next) {

@@ -1,6 +1,6 @@
 /**
- * Serial numbers of the newest certificates, so that none is signed with two contents; see
- * docs/decisions/serial-numbers-the-signer-remembers.md.
+ * Remembers serial numbers of the newest certificates, so that no number is signed with two
+ * contents. See docs/decisions/serial-numbers-the-signer-remembers.md.
  */
 
 import { LruMap } from '../src/shared/lib/lru.ts'
@@ -18,8 +18,9 @@ export class SignedSerials {
   }
 
   /**
-   * Before the key is used; the same content may come again, as after a lost connection.
-   * @param sha256 of the TBSCertificate. @throws SignerRefusal
+   * Call it before using the key. The same content may repeat, as after a lost connection.
+   * @param sha256 hash of the TBSCertificate
+   * @throws SignerRefusal
    */
   claim(issuer: string, serial: string, sha256: string): void {
     const key = `${issuer} ${serial}`
@@ -29,7 +30,7 @@ export class SignedSerials {
     if (signed === undefined) this.#contents.set(key, sha256)
   }
 
-  /** What stands at the end of the audit chain when the daemon starts. */
+  /** Restores the memory from the newest audit lines, at the start. */
   recall(lines: readonly AuditLine[]): void {
     for (const { method, issuer, serial, sha256 } of lines)
       if (method === 'signCertificate') this.#contents.set(`${issuer} ${serial}`, sha256)

@@ -1,5 +1,5 @@
 /**
- * From an accepted request to a signature that may leave: rate, key, audit chain, in this order.
+ * Turns an accepted request into a recorded signature: rate limit, key, audit chain, in this order.
  */
 
 import type { AuditChain } from './audit/chain.ts'
@@ -10,7 +10,7 @@ import { SignerRefusal, SignerUnavailable } from './protocol.ts'
 import type { SignedSerials } from './signed-serials.ts'
 
 export interface SigningService {
-  /** Replaced as a whole when the configuration is read again. */
+  /** A reread of the configuration replaces the whole map. */
   issuers: ReadonlyMap<string, Issuer>
   audit: AuditChain
   serials: SignedSerials
@@ -33,22 +33,21 @@ export interface Signing {
 }
 
 /**
- * Has `make` sign and returns the signature once its line is on disk.
- * @throws SignerUnavailable: too many per second, too late, audit chain down.
+ * Calls `make`, and returns the signature once its audit line is on disk.
+ * @throws SignerUnavailable: too many per second, too late, audit chain down
  */
 export async function signAndRecord(
   { audit, counters }: SigningService,
   { issuer, make, record, deadlineAt }: Signing,
 ): Promise<Buffer> {
-  // Before the key is used: with the chain down, signatures would be made that cannot be recorded.
+  // Checked first: without the chain, the key would make signatures that cannot be recorded.
   if (audit.failure) throw new SignerUnavailable(audit.failure.message)
   if (issuer.bucket && !issuer.bucket.take(performance.now())) {
     throw new SignerUnavailable(`issuer ${issuer.id} has reached its signatures per second`)
   }
   const { key, queue } = issuer
   const made = queue ? queue.run(waitUntil(key, deadlineAt), make) : make()
-  // No `await` for what is there already: it would put off the audit line until
-  // the whole chunk has been signed.
+  // Await only real promises: an await would delay the audit line until the whole chunk is signed.
   const signature = Buffer.isBuffer(made) ? made : await made
   await audit.append({ ...record, issuer: issuer.id })
   counters.signatures += 1

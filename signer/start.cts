@@ -1,12 +1,13 @@
 #!/usr/bin/env node
 /**
- * Where chancery-signer starts: the size of libuv's thread pool has to be settled before the first module is loaded, since
- * Node 20 reads ES modules through that pool.
+ * Starts chancery-signer. It sets the size of libuv's thread pool first, because Node 20 reads ES
+ * modules through that pool.
  *
- * A token's session signs in a thread of the pool, and so do slow file keys; 32 sessions and some threads for the audit
- * chain find room. A thread that has nothing to do costs a few kilobytes.
+ * Sessions of a token and slow file keys sign in pool threads. 40 threads suffice for 32 sessions
+ * and the audit chain; an idle thread costs a few kilobytes.
  *
- * The signals that Node would answer with its debugger are taken before the rest is loaded, and long before a key is read.
+ * Signal handlers come before all other modules, and so before any key: Node answers SIGUSR1 with
+ * its debugger.
  */
 
 process.env['UV_THREADPOOL_SIZE'] ??= '40'

@@ -1,6 +1,4 @@
-/**
- * The subtrees of names that an issuer is allowed to certify, or not (RFC 5280 §4.2.1.10). Pure.
- */
+/** Subtrees of names that an issuer may or may not certify (RFC 5280 §4.2.1.10). Pure. */
 
 import { BlockList } from 'node:net'
 import type { GeneralName } from '../src/shared/pki/general-names.ts'
@@ -8,8 +6,7 @@ import type { PolicyConfig } from './config.ts'
 
 interface Subtrees {
   /**
-   * Lower case, without leading dot; undefined when the configuration does
-   * not bound names of this type.
+   * Lower case, without leading dot; undefined when the configuration sets no limit for this type.
    */
   dns: readonly string[] | undefined
   ip: BlockList | undefined
@@ -32,7 +29,7 @@ export function compileSubtrees({ dns, ip }: PolicyConfig['permitted']): Subtree
 
 const familyOf = (address: string) => (address.includes(':') ? 'ipv6' : 'ipv4')
 
-/** The last of the checks: a certificate that fails here is right but for its names. */
+/** The last check of a certificate: here only the names can be wrong. */
 export function checkSubtrees(
   { subjectAltNames }: { subjectAltNames: readonly GeneralName[] },
   bounds: NameBounds,
@@ -60,9 +57,7 @@ function checkDnsName(value: string, { permitted, excluded }: NameBounds): strin
 const isWithin = (name: string, subtree: string): boolean =>
   name.endsWith(subtree) && (name.length === subtree.length || name[name.length - subtree.length - 1] === '.')
 
-/**
- * `*.example.org` stands for every name one label below it, an excluded `db.example.org` included.
- */
+/** `*.example.org` covers all names one label below, including an excluded `db.example.org`. */
 const parentOf = (name: string): string => name.slice(name.indexOf('.') + 1)
 
 function checkIpAddress(value: string, { permitted, excluded }: NameBounds): string | undefined {

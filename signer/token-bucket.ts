@@ -12,7 +12,7 @@ export class TokenBucket {
   /** Takes one token if there is one. */
   take(now: number): boolean {
     const fullAt = Math.max(this.#fullAt, now) + this.#intervalMs
-    // Below one per second a single token is still the burst.
+    // A rate below one per second still allows a burst of one token.
     if (fullAt - now > Math.max(1000, this.#intervalMs)) return false
     this.#fullAt = fullAt
     return true

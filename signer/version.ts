@@ -1,11 +1,8 @@
-/** The version of the program, from the package it is part of. */
+/** The version of the program, from its package.json. */
 
 import { readFileSync } from 'node:fs'
 
-/**
- * The compiled program lies one folder deeper than its source, so
- * package.json is looked for upwards.
- */
+/** Searches upwards, because the compiled program is one folder deeper than its source. */
 export function readVersion(): string {
   for (let folder = new URL('.', import.meta.url); ; folder = new URL('..', folder)) {
     const manifest = readManifest(new URL('package.json', folder))

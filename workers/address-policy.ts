@@ -1,18 +1,16 @@
 /**
- * Which addresses validation may connect to: a list of blocked networks, matched on
- * the very address of a connection.
+ * Decides which addresses validation may connect to. A list of blocked networks is matched against
+ * the exact address of each connection.
  *
- * An IPv6 address can be another spelling of an IPv4 one (mapped, NAT64, 6to4, …). A host or
- * a gateway that translates it ends up at the IPv4 address, so every IPv4 address that an
- * IPv6 address may stand for is matched as well. Where it is not certain that anyone
- * translates, the address is blocked: a wrongly refused target is a configuration line, a
- * wrongly allowed one is a hole.
+ * An IPv6 address can embed an IPv4 address (mapped, NAT64, 6to4, …), and a host or gateway may
+ * translate it. So every embedded IPv4 address is matched too, even where translation is uncertain.
+ * A wrong refusal costs one configuration line; a wrong permission is a hole.
  */
 
 import { isIPv4, isIPv6 } from 'node:net'
 
 export interface AddressPolicy {
-  /** True for text that is not an IP address, too. */
+  /** Also true for text that is not an IP address. */
   isBlocked(address: string): boolean
 }
 
@@ -26,13 +24,12 @@ interface Network {
 const MAPPED = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff]
 
 /**
- * Never the address of a web server, whatever the configuration says: "this network" (which
- * connects to loopback on Linux and would be a way around a block of 127.0.0.0/8),
- * multicast and limited broadcast.
+ * Blocked under any configuration: "this network", multicast and limited broadcast. On Linux
+ * 0.0.0.0 connects to loopback, which would bypass a block of 127.0.0.0/8.
  */
 const NEVER_A_TARGET = ['0.0.0.0/8', '224.0.0.0/4', '255.255.255.255/32', '::/128', 'ff00::/8'].map(requireNetwork)
 
-/** @throws RangeError naming the entry that is not a CIDR block or a single address. */
+/** @throws RangeError naming an entry that is neither a CIDR block nor a single address. */
 export function createAddressPolicy(blockedNetworks: readonly string[]): AddressPolicy {
   const networks = [...NEVER_A_TARGET, ...parsed(blockedNetworks)]
   return {
@@ -44,10 +41,7 @@ export function createAddressPolicy(blockedNetworks: readonly string[]): Address
   }
 }
 
-/**
- * Job after job brings the very same list (shared-settings.ts), and reading
- * ten networks costs 20 µs.
- */
+/** Jobs share one list object (shared-settings.ts), and parsing ten networks costs 20 µs. */
 const networksByList = new WeakMap<readonly string[], readonly Network[]>()
 
 function parsed(blockedNetworks: readonly string[]): readonly Network[] {
@@ -65,8 +59,8 @@ function requireNetwork(text: string): Network {
 }
 
 /**
- * `a.b.c.d/n`, `v6/n` or a single address. A mapped IPv6 network
- * (`::ffff:a.b.c.d/96+n`) becomes the IPv4 one.
+ * Parses `a.b.c.d/n`, `v6/n` or a single address. A mapped IPv6 network (`::ffff:a.b.c.d/96+n`)
+ * becomes its IPv4 network.
  */
 export function parseNetwork(text: string): Network | undefined {
   const [addressText = '', prefixText, ...rest] = text.split('/')
@@ -85,7 +79,8 @@ export function parseNetwork(text: string): Network | undefined {
 }
 
 /**
- * 4 bytes for IPv4, 16 for IPv6; undefined for anything else, scoped addresses (`%eth0`) included.
+ * Returns 4 bytes for IPv4, 16 for IPv6. Returns undefined for all else, including scoped addresses
+ * (`%eth0`).
  */
 export function parseAddress(text: string): Uint8Array | undefined {
   if (isIPv4(text)) return Uint8Array.from(text.split('.'), Number)
@@ -107,10 +102,7 @@ function groupBytes(groups: string): number[] {
   })
 }
 
-/**
- * Prefix of an IPv6 form that carries an IPv4 address, and where in the 16
- * bytes its four bytes stand.
- */
+/** Prefix of an IPv6 form that embeds an IPv4 address, and the positions of its four bytes. */
 const EMBEDDED: readonly { prefix: readonly number[]; at: readonly number[]; inverted?: true }[] = [
   { prefix: MAPPED, at: [12, 13, 14, 15] }, // RFC 4291 §2.5.5.2
   { prefix: [0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0], at: [12, 13, 14, 15] }, // IPv4-translated, RFC 2765 §2.1
@@ -121,7 +113,7 @@ const EMBEDDED: readonly { prefix: readonly number[]; at: readonly number[]; inv
   { prefix: [0x20, 0x01, 0, 0], at: [12, 13, 14, 15], inverted: true }, // Teredo, RFC 4380 §4
 ]
 
-/** The address itself and every IPv4 address it may stand for. */
+/** The address itself and every IPv4 address it may embed. */
 function spellings(address: Uint8Array): Uint8Array[] {
   if (address.length === 4) return [address]
   const embedded = EMBEDDED.filter(({ prefix }) => startsWith(address, prefix)).map(({ at, inverted }) =>
@@ -131,8 +123,8 @@ function spellings(address: Uint8Array): Uint8Array[] {
 }
 
 /**
- * IPv4-compatible (RFC 4291 §2.5.5.1), deprecated. Apart from the table because `::1` has
- * the same prefix and is not one.
+ * Recognises IPv4-compatible addresses (RFC 4291 §2.5.5.1, deprecated). The table cannot express
+ * them, because `::1` has the same prefix.
  */
 function isCompatible(address: Uint8Array): boolean {
   return address[12] !== 0 && address.subarray(0, 12).every((byte) => byte === 0)

@@ -1,11 +1,8 @@
-/** What CAA records mean for a proof of control (RFC 8659). Pure. */
+/** Combines a proof of control with the CAA verdict (RFC 8659). Pure. */
 
 import type { CaaFinding, ValidationVerdict } from './job.ts'
 
-/**
- * A refusal is final, for records do not change with the next attempt; a look-up
- * that fails may do better then.
- */
+/** A refusal is final, because a retry finds the same records. A failed look-up is retryable. */
 export function judgedByCaa(
   verdict: Extract<ValidationVerdict, { ok: true }>,
   findings: readonly CaaFinding[],

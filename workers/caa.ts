@@ -1,12 +1,12 @@
 /**
- * Finding the CAA records that count for a name, and judging them (RFC 8659 §3, BR 3.2.2.8).
+ * Finds and judges the CAA records of a name (RFC 8659 §3, BR 3.2.2.8).
  *
- * The name itself is asked first, then each parent up to the top-level domain; the first that has
- * records decides, and what lies above does not matter. Aliases are followed by each look-up, as by
- * any other; the parents of an alias's target are not climbed (RFC 8659 §7, a correction of RFC
- * 6844). A look-up that fails before the records were found leaves it open what they say, so
- * nothing is issued, except in zones that the operator has named, and there only if the zone above
- * does not call them signed: an attacker who can silence a signed zone must not gain by it.
+ * 1. Ask the name, then each parent up to the top-level domain. The closest name with records
+ *    decides.
+ * 2. Each look-up follows aliases, but never climbs the parents of an alias's target (RFC 8659 §7
+ *    corrects RFC 6844).
+ * 3. A look-up that fails before records are found forbids issuance. The operator can except a
+ *    zone, unless its parent declares it signed: silencing a signed zone must not help an attacker.
  */
 
 import { setMaxListeners } from 'node:events'
@@ -17,16 +17,15 @@ import type { DnsClient, DnsResult } from './dns/result.ts'
 import type { CaaFinding, CaaJob, CaaSubject, EvidenceStep } from './job.ts'
 
 /**
- * Names asked at the same time for one subject: most names have fewer
- * labels, and need one round trip.
+ * Names asked at once for one subject. Most names have fewer labels, so they need one round trip.
  */
 const LEVELS_AT_ONCE = 5
 /**
- * Subjects worked on at the same time: with the levels, some tens of sockets for a
- * certificate of a hundred names.
+ * Subjects checked at once. With all levels, a certificate of a hundred names uses some tens of
+ * sockets.
  */
 const SUBJECTS_AT_ONCE = 10
-/** Evidence is kept; a record set can be as large as a message. */
+/** Evidence is stored, and a record set can fill a whole message. */
 const MAX_EVIDENCE_RECORDS = 20
 const MAX_EVIDENCE_VALUE = 256
 
@@ -35,20 +34,19 @@ interface Check {
   dns: DnsClient
   deadline: Deadline
   signal: AbortSignal
-  /** Look-ups of this check: the names of one certificate have most of their parents in common. */
+  /** Look-ups of this check. The names of one certificate share most parents. */
   records: Map<string, Promise<DnsResult<'CAA'>>>
   isSigned: Map<string, Promise<boolean>>
 }
 
 /**
- * One finding for each subject, in their order. Total for anything that name servers can
- * send; ends within `job.timeoutMs`.
- * @throws RangeError for a job whose settings do not parse (they were checked when
- * the configuration was loaded).
+ * Returns one finding per subject, in order, for any input from name servers. Ends within
+ * `job.timeoutMs`.
+ * @throws RangeError for settings that do not parse; loading the configuration checked them.
  */
 export async function checkCaa(job: CaaJob): Promise<CaaFinding[]> {
   const controller = new AbortController()
-  // One listener for each question under way, which are some tens.
+  // Each running question adds a listener: some tens in all.
   setMaxListeners(0, controller.signal)
   const check: Check = {
     job,
@@ -64,7 +62,7 @@ export async function checkCaa(job: CaaJob): Promise<CaaFinding[]> {
     for (const index of indexes) findings[index] = await judge(job.subjects[index] as CaaSubject, check)
   }
   await Promise.all(Array.from({ length: SUBJECTS_AT_ONCE }, worker))
-  // What was asked about parents, and is not needed any more, must not go on behind the verdict.
+  // Stop needless look-ups of parents; they must not continue after the verdict.
   controller.abort()
   return findings
 }
@@ -104,8 +102,7 @@ async function findRelevant(name: string, check: Check, evidence: EvidenceStep[]
   let excepted = false
   for (let start = 0; start < levels.length; start += LEVELS_AT_ONCE) {
     const asked = levels.slice(start, start + LEVELS_AT_ONCE).map((level) => [level, recordsOf(level, check)] as const)
-    // In the order of the tree: what a parent says, or that it says nothing,
-    // must not decide before its child.
+    // In the order of the tree, because a child's answer takes precedence over its parent's.
     for (const [level, result] of asked) {
       const first = await result
       const zone = first.kind === 'failed' ? exceptedZone(level, check.job) : undefined
@@ -140,7 +137,7 @@ function recordsOf(name: string, { dns, deadline, signal, records }: Check): Pro
   return result
 }
 
-/** The closest listed zone that the name is or lies in. */
+/** The closest listed zone that equals or contains the name. */
 function exceptedZone(name: string, { unreachableOk }: CaaJob): string | undefined {
   return unreachableOk
     .filter((zone) => name === zone || name.endsWith(`.${zone}`))
@@ -150,14 +147,14 @@ function exceptedZone(name: string, { unreachableOk }: CaaJob): string | undefin
     )
 }
 
-/** An exception needs a failure that was repeated (BR 3.2.2.8), and a zone that is not signed. */
+/** An exception requires a repeated failure (BR 3.2.2.8) and an unsigned zone. */
 async function secondLook(name: string, zone: string, check: Check): Promise<[DnsResult<'CAA'>, boolean]> {
   return Promise.all([check.dns.query(name, 'CAA', check.deadline, check.signal), isSignedZone(zone, check)])
 }
 
 /**
- * True when the zone above has a DS record for it. Where that cannot be learned
- * either, the operator's word stands.
+ * True when the parent zone has a DS record for the zone. If that look-up fails too, the operator's
+ * exception holds.
  */
 function isSignedZone(zone: string, { dns, deadline, signal, isSigned }: Check): Promise<boolean> {
   const known = isSigned.get(zone)

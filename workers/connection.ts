@@ -1,6 +1,6 @@
 /**
- * One connection to one address, plain or TLS, without trust in the other side: bounded in
- * time, failures in our own words.
+ * One connection to an untrusted peer, plain or TLS. It has a time limit, and errors contain only
+ * our own words.
  */
 
 import { connect as connectTcp, type Socket } from 'node:net'
@@ -26,28 +26,28 @@ export type FailedPhase = 'connect' | 'tls' | 'exchange'
 export interface ConnectionFailure {
   kind: 'failed'
   phase: FailedPhase
-  /** Words of ours, never of the peer. */
+  /** Our own words, never the peer's. */
   reason: string
 }
 
-/** On the wire. OpenSSL takes a chain of 100 KiB; an answer to http-01 is smaller. */
+/** Limit on the wire. OpenSSL accepts a chain of 100 KiB, and an http-01 answer is smaller. */
 const MAX_TLS_BYTES = 524_288
 const TLS_LOOK_MS = 25
 
 /**
- * Without a certificate, a key or anything else of a peer, so all connections share it:
- * making one takes half a millisecond.
+ * All connections share one context, because it holds nothing of a peer. Creating one takes half a
+ * millisecond.
  */
 let sharedContext: SecureContext | undefined
 
 /**
- * Opens a connection; `timeoutMs` covers the TLS handshake, which takes TLS 1.2 or later. A
- * certificate is not verified: what proves control is sent or read afterwards, and a host that is
- * about to get its first certificate cannot have a good one yet.
+ * Opens a connection within `timeoutMs`, including the TLS handshake (TLS 1.2 or later). It
+ * verifies no certificate: the host may still wait for its first one, and the challenge proves
+ * control.
  */
 export async function connect(endpoint: Endpoint, timeoutMs: number): Promise<Socket | ConnectionFailure> {
   const startedAt = performance.now()
-  // A plain connection carries one request in one segment, which nothing delays.
+  // A plain connection carries one request in one segment, so Nagle's algorithm delays nothing.
   const noDelay = endpoint.tls !== undefined
   const socket = connectTcp({ host: endpoint.address, port: endpoint.port, noDelay })
   const failure = await opened(socket, 'connect', 'connect', timeoutMs)
@@ -69,8 +69,8 @@ export async function connect(endpoint: Endpoint, timeoutMs: number): Promise<So
 }
 
 /**
- * Looks from time to time, since nothing tells of what TLS reads and drops: HelloRequest messages
- * while it negotiates, of which a server may send any number (RFC 5246 §7.4.1.1).
+ * Polls, because Node reports no bytes that TLS discards. A server may send any number of
+ * HelloRequest messages while it negotiates (RFC 5246 §7.4.1.1).
  */
 function limitBytes(secured: Socket, wire: Socket): void {
   const timer = setInterval(() => {
@@ -81,7 +81,7 @@ function limitBytes(secured: Socket, wire: Socket): void {
 
 const TOO_LONG = 'ERR_TOO_LONG'
 
-/** Undefined once the event came; otherwise the socket is destroyed and the failure told. */
+/** Resolves to undefined on the event; otherwise destroys the socket and returns the failure. */
 function opened(
   socket: Socket,
   event: string,
@@ -92,7 +92,7 @@ function opened(
     const finish = (failure: ConnectionFailure | undefined) => {
       stopTimer()
       socket.removeAllListeners(event).removeListener('error', onError).removeListener('close', onClose)
-      // Errors keep coming after the result is known, and before the next owner listens.
+      // Later errors still need a listener until the next owner adds its own.
       socket.on('error', () => {})
       if (failure) socket.destroy()
       resolve(failure)
@@ -123,7 +123,7 @@ const REASONS: Record<string, string> = {
   ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL: 'the server does not speak what ALPN offers',
 }
 
-/** From the error's code alone: messages can quote what the peer sent. */
+/** Uses only the error's code, because messages can quote the peer. */
 export function errorReason(error: Error): string {
   const code = (error as NodeJS.ErrnoException).code ?? ''
   if (REASONS[code] !== undefined) return REASONS[code]

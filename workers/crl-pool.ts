@@ -1,32 +1,29 @@
 /**
- * The thread that encodes CRL entries, seen from the supervisor: one page at a time, without state.
+ * The supervisor's side of the thread that encodes CRL entries: one page at a time, without state.
  */
 
 import { startThreads } from './pool.ts'
 
 export interface CrlEntriesJob {
   /**
-   * One word for each revoked certificate: serial number in hexadecimal, seconds
-   * since 1970, reason, joined by dots.
+   * One word per revoked certificate: hexadecimal serial number, seconds since 1970 and reason,
+   * joined by dots.
    */
   rows: string
-  /** No entry is later. */
+  /** Upper limit of all revocation times. */
   thisUpdateMs: number
 }
 
 export interface CrlPool {
   /**
-   * DER of the entries, concatenated. @throws Error when the thread is lost
-   * or a row cannot be expressed
+   * Returns the concatenated DER of the entries.
+   * @throws Error when the thread is lost or a row cannot be encoded
    */
   encode(job: CrlEntriesJob): Promise<Buffer>
   close(): Promise<void>
 }
 
-/**
- * One is enough: it encodes and checks a million entries in the time that
- * reading and signing them take.
- */
+/** One thread suffices: it encodes and checks a million entries while they are read and signed. */
 const THREADS = 1
 
 export function createCrlPool(onThreadError: (error: Error) => void): CrlPool {

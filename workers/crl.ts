@@ -1,6 +1,6 @@
 /**
- * The task of the CRL thread: one page of revoked certificates in, the DER of their CRL
- * entries out (RFC 5280 §5.1.2.6).
+ * The task of the CRL thread: encodes one page of revoked certificates as DER CRL entries (RFC 5280
+ * §5.1.2.6).
  */
 
 import { lintCrlEntry } from '../src/shared/pki/crl-lint.ts'
@@ -8,15 +8,11 @@ import { type CrlEntry, encodeCrlEntries } from '../src/shared/pki/tbs-cert-list
 import { parseCrlEntries } from '../src/shared/pki/tbs-cert-list-reader.ts'
 import type { CrlEntriesJob } from './crl-pool.ts'
 
-/**
- * These say nothing in a complete list (§5.3.1); a certificate with one of them is still revoked.
- */
+/** Reasons without meaning in a complete list (§5.3.1). Such a certificate is still revoked. */
 const UNWRITTEN_REASONS: ReadonlySet<number> = new Set([7, 8])
 const UNSPECIFIED = 0
 
-/**
- * @throws Error when a row cannot be expressed, or what was written from it would not pass the lint
- */
+/** @throws Error when a row cannot be encoded, or its entry fails the lint */
 export default function encodeEntries({ rows, thisUpdateMs }: CrlEntriesJob): Uint8Array {
   const thisUpdate = new Date(thisUpdateMs)
   const der = encodeCrlEntries(rows.split(' ').map((row) => readRow(row, thisUpdate)))
@@ -29,7 +25,7 @@ export default function encodeEntries({ rows, thisUpdateMs }: CrlEntriesJob): Ui
 
 function readRow(row: string, thisUpdate: Date): CrlEntry {
   const [serial = '', seconds = '', reason = ''] = row.split('.')
-  // What is revoked while the list is being built stands in it as of its own time.
+  // A revocation during the build gets the time of the list.
   const revokedAt = Math.min(Number(seconds) * 1000, thisUpdate.getTime())
   return {
     serialNumber: Buffer.from(serial, 'hex'),

@@ -1,6 +1,6 @@
 /**
- * The one time bound of a validation attempt; every look-up, connection and
- * read takes what is left of it.
+ * The single time limit of a validation attempt. Every look-up, connection and read uses the rest
+ * of it.
  */
 
 import { performance } from 'node:perf_hooks'
@@ -10,11 +10,11 @@ export interface Deadline {
   remainingMs(): number
   /** Milliseconds since the attempt began. */
   elapsedMs(): number
-  /** A bound of its own for one part of the attempt, which cannot outlive the whole. */
+  /** A shorter limit for one part, which cannot exceed the whole. */
   atMost(ms: number): Deadline
 }
 
-/** Starts now. Monotonic clock: a step of the system time neither stretches nor cuts an attempt. */
+/** Starts now. The clock is monotonic, so changes of the system time do not matter. */
 export function startDeadline(timeoutMs: number): Deadline {
   const startedAt = performance.now()
   return {

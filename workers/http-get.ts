@@ -1,8 +1,7 @@
 /**
- * One HTTP GET over a connection that is open already, without trust in the other side (RFC 9112).
+ * One HTTP GET over an open connection to an untrusted server (RFC 9112).
  *
- * There is no agent, no proxy, no look-up, no cookie, no decoding: the request goes to the
- * socket given and nowhere else.
+ * The request goes only to the given socket: no agent, proxy, look-up, cookie or decoding.
  */
 
 import { request as httpRequest, type IncomingMessage } from 'node:http'
@@ -12,7 +11,7 @@ import { startTimeLimit } from '../src/shared/lib/time-limit.ts'
 import { type ConnectionFailure, errorReason, SENT_WITHOUT_END } from './connection.ts'
 
 export interface GetRequest {
-  /** Host header, port included where it is not the default. */
+  /** Host header, with any port other than the default. */
   host: string
   /** Path and query, percent-encoded. */
   path: string
@@ -22,11 +21,11 @@ export interface GetRequest {
 }
 
 /**
- * Of everything beside the body: informational responses, heads, chunk sizes, trailers. A
- * read of node has at most as much.
+ * Limit for all bytes beside the body: informational responses, heads, chunk sizes, trailers. One
+ * read of Node is at most as long.
  */
 const MAX_OVERHEAD_BYTES = 65_536
-/** Of one head (RFC 9110 §5.4 leaves it open). */
+/** Limit for one head (RFC 9110 §5.4 sets none). */
 const MAX_HEAD_BYTES = 16_384
 
 export interface HttpResponse {
@@ -34,14 +33,14 @@ export interface HttpResponse {
   status: number
   /** First Location header as sent. */
   location: string | undefined
-  /** Read only when the status is 200, otherwise empty. Raw: no content coding is undone. */
+  /** Raw, without content decoding. Empty unless the status is 200. */
   body: Buffer
   isTooLong: boolean
 }
 
 /**
- * Sends the request and reads the response; takes the socket over and
- * destroys it. Total within `timeoutMs`.
+ * Sends the request and reads the response, for any input, within `timeoutMs`. It owns the socket
+ * and destroys it.
  */
 export function get(socket: Socket, what: GetRequest, timeoutMs: number): Promise<HttpResponse | ConnectionFailure> {
   return new Promise((resolve) => {
@@ -54,7 +53,7 @@ export function get(socket: Socket, what: GetRequest, timeoutMs: number): Promis
       resolve(outcome)
     }
     const fail = (reason: string) => finish({ kind: 'failed', phase: 'exchange', reason })
-    // The whole response, not the time between two bytes.
+    // Limits the whole response, not the gap between two bytes.
     const stopTimer = startTimeLimit(timeoutMs, () => fail('timed out'))
 
     const request = httpRequest({
@@ -89,7 +88,7 @@ function readResponse(
   const done = (body: Buffer, isTooLong: boolean) => finish({ kind: 'response', status, location, body, isTooLong })
 
   response.on('error', (error) => fail(errorReason(error)))
-  // Only a right answer is worth reading; everything else is judged by its status line.
+  // Only status 200 needs its body; other responses fail by status.
   if (status !== 200) {
     done(Buffer.alloc(0), false)
     return

@@ -1,6 +1,6 @@
 /**
- * What the front asks of a worker and what it gets back: plain data, so
- * that it crosses threads unchanged.
+ * Requests of the front to a worker, and the answers: plain data, so that they cross threads
+ * unchanged.
  */
 
 import type { IdentifierType } from '../src/shared/protocol/identifier.ts'
@@ -14,13 +14,13 @@ export interface DnsSettings {
   /** `ip`, `ip:port` or `[v6]:port`; empty means the system's resolvers (/etc/resolv.conf). */
   resolvers: readonly string[]
   /**
-   * Longest matching zone wins. A zone has resolvers of its own, or fixed addresses that answer
-   * without a query, or both: then the resolvers are asked for everything but addresses.
+   * The longest matching zone wins. It has resolvers, fixed addresses that need no query, or both:
+   * then resolvers answer all but addresses.
    */
   zones: readonly { zone: string; resolvers?: readonly string[]; addresses?: readonly string[] }[]
-  /** Bound of one look-up, with its aliases and retries. */
+  /** Limit of one look-up, including aliases and retries. */
   timeoutMs: number
-  /** How many times servers that stay silent are asked again. */
+  /** Number of repeats to silent servers. */
   retries: number
 }
 
@@ -34,12 +34,12 @@ export interface Http01Job {
    * milliseconds from the start of the task.
    */
   timeoutMs: number
-  /** Of the first request, and allowed in redirects to http beside 80. */
+  /** Port of the first request. Redirects to http may use it or 80. */
   port: number
-  /** Allowed in redirects to https beside 443; absent means 443 only. */
+  /** Redirects to https may use it or 443; absent means 443 only. */
   httpsPort?: number
   maxResponseBytes: number
-  /** CIDR list; an address inside it is never connected to, on any hop. */
+  /** CIDR list. No hop connects to an address inside it. */
   blockedNetworks: readonly string[]
   userAgent: string
   dns: DnsSettings
@@ -49,7 +49,7 @@ export interface Http01Job {
 export interface ExtensionJob {
   type: 'extension'
   challenge: {
-    /** Of the method, on the wire. */
+    /** Name of the method on the wire. */
     type: string
     /** Without the `*.` of a wildcard. */
     identifier: { type: IdentifierType; value: string }
@@ -59,7 +59,7 @@ export interface ExtensionJob {
     accountUrl: string
     timeoutMs: number
   }
-  /** The same. */
+  /** Equals `challenge.timeoutMs`. */
   timeoutMs: number
 }
 
@@ -75,12 +75,12 @@ export interface TlsAlpn01Job {
    */
   timeoutMs: number
   port: number
-  /** CIDR list; an address inside it is never connected to. */
+  /** CIDR list. Validation connects to no address inside it. */
   blockedNetworks: readonly string[]
   dns: DnsSettings
 }
 
-/** What the methods that look TXT records up have in common. */
+/** Common fields of the methods that look up TXT records. */
 export interface DnsMethodJob {
   /** A DNS name; for a wildcard the name without `*.`. */
   identifier: { type: IdentifierType; value: string }
@@ -89,26 +89,23 @@ export interface DnsMethodJob {
    * milliseconds from the start of the task.
    */
   timeoutMs: number
-  /**
-   * How long after the start a record that is not there yet is looked for
-   * again; part of `timeoutMs`.
-   */
+  /** How long after the start a missing record is looked up again; part of `timeoutMs`. */
   propagationWaitMs: number
-  /** The resolvers have to set the AD bit. */
+  /** The resolvers must set the AD bit. */
   requireDnssec: boolean
-  /** The zone's own name servers are asked, and have to agree. */
+  /** The zone's own name servers are asked, and must agree. */
   requireAuthoritative: boolean
-  /** Of those servers; absent means 53. */
+  /** Port of those servers; absent means 53. */
   authoritativePort?: number
   /**
-   * CIDR list; a zone's own name server inside it is not asked. Resolvers
-   * are the operator's choice.
+   * CIDR list. A zone's own name server inside it is not asked; resolvers are exempt, as the
+   * operator's choice.
    */
   blockedNetworks: readonly string[]
   dns: DnsSettings
 }
 
-/** What dns-01 and dns-account-01 have in common. */
+/** Common fields of dns-01 and dns-account-01. */
 export interface DnsTxtJob extends DnsMethodJob {
   /** SHA-256 of the key authorization, base64url. */
   keyAuthorizationDigest: string
@@ -120,44 +117,41 @@ export interface Dns01Job extends DnsTxtJob {
 
 export interface DnsAccount01Job extends DnsTxtJob {
   type: 'dns-account-01'
-  /** Of the account's URL (src/shared/protocol/account-label.ts). */
+  /** Label made from the account's URL (src/shared/protocol/account-label.ts). */
   accountLabel: string
-  /** For the error; a perspective does not know it. */
+  /** For the error. Absent in jobs of a perspective. */
   accountUrl?: string
 }
 
 export interface DnsPersist01Job extends DnsMethodJob {
   type: 'dns-persist-01'
-  /** Ordered with `*.`, which `identifier` does not show. */
+  /** True for an order with `*.`, which `identifier` omits. */
   wildcard: boolean
   accountUrl: string
   /** Draft -02: the account's thumbprints, the current one first. */
   hashed?: { prefix: string; thumbprints: readonly string[] }
   issuerDomainNames: readonly string[]
   allowWildcardPolicy: boolean
-  /** Names above the identifier are asked too. */
+  /** Whether parent names of the identifier are asked too. */
   allowSubdomainPolicy: boolean
   /**
-   * Names above with fewer labels are not asked: those of the registrable domain, where the
-   * caller knows it; absent means 2.
+   * Fewest labels of a parent name to ask: those of the registrable domain, if known. Absent means
+   * 2.
    */
   leastLabelsAbove?: number
 }
 
-/**
- * A check of CAA records (RFC 8659): the account, the names, and the names
- * of this CA in CAA records.
- */
+/** A check of CAA records (RFC 8659) for one account and several names. */
 export interface CaaJob {
   subjects: readonly CaaSubject[]
   /** Issuer domain names of this service, lower case. */
   identities: readonly string[]
   accountUri: string
-  /** For another service, which judges the parameters of RFC 8657 itself. */
+  /** Set for another service that judges the parameters of RFC 8657 itself. */
   issuerOnly?: boolean
-  /** Zones where a look-up that fails counts as "no records" (BR 3.2.2.8); lower case. */
+  /** Zones where a failed look-up counts as "no records" (BR 3.2.2.8); lower case. */
   unreachableOk: readonly string[]
-  /** One bound for all subjects together. */
+  /** One limit for all subjects together. */
   timeoutMs: number
   dns: DnsSettings
 }
@@ -167,14 +161,14 @@ export interface CaaSubject {
   /** Without `*.`. */
   name: string
   wildcard: boolean
-  /** The method that showed control (RFC 8657 §4); absent where none did. */
+  /** The method that proved control (RFC 8657 §4); absent without a proof. */
   method?: string
 }
 
-/** `excepted`: the records could not be looked up, in a zone where that is no obstacle. */
+/** `excepted`: the look-up failed in a zone that the operator excepted. */
 export type CaaResult = 'permitted' | 'excepted' | 'forbidden' | 'failed'
 
-/** `detail` may reach the client: it never holds bytes of a record. */
+/** `detail` may reach the client, so it holds no bytes of a record. */
 export type CaaFinding = { evidence: EvidenceStep[] } & (
   | { result: 'permitted' | 'excepted' }
   | { result: 'forbidden' | 'failed'; detail: string }
@@ -184,20 +178,18 @@ export type CaaFinding = { evidence: EvidenceStep[] } & (
 export interface MailDomainJob {
   /** Lower case. */
   domains: readonly string[]
-  /** One bound for all domains together. */
+  /** One limit for all domains together. */
   timeoutMs: number
   dns: DnsSettings
 }
 
-/**
- * `reason` may reach the client: it never holds bytes of a record. `failed`: nothing was learned.
- */
+/** `reason` may reach the client, so it holds no bytes of a record. `failed` is no verdict. */
 export type MailDomainFinding = { result: 'accepts' } | { result: 'refused' | 'failed'; reason: string }
 
-/** What `validate.ts` does itself. */
+/** Methods that `validate.ts` implements. */
 type BuiltInMethodJob = Http01Job | TlsAlpn01Job | Dns01Job | DnsAccount01Job | DnsPersist01Job
 
-/** With `caa`, a proof of control counts only when the records permit the certificate too. */
+/** With `caa`, a proof of control counts only if the CAA records permit the certificate. */
 export type BuiltInJob = BuiltInMethodJob & { caa?: CaaJob }
 
 export type ValidationJob = BuiltInJob | (ExtensionJob & { caa?: CaaJob })
@@ -208,14 +200,14 @@ export interface EvidenceStep {
   [fact: string]: unknown
 }
 
-/** `detail` may reach the client: it never holds bytes of the target's answer. */
+/** `detail` may reach the client, so it holds no bytes of the target's answer. */
 export type ValidationVerdict = { caa?: CaaResult } & (
   | {
       ok: true
       evidence: EvidenceStep[]
-      /** Nothing was looked at (`challenges.auto_accept`). */
+      /** No check took place (`challenges.auto_accept`). */
       isAccepted?: true
-      /** How long the proof is good for, where what was found bounds it; seconds from now. */
+      /** Seconds from now that the proof stays valid; absent without a limit in the records. */
       validForSeconds?: number
     }
   | { ok: false; problem: ProblemType; detail: string; retryable: boolean; evidence: EvidenceStep[] }

@@ -1,7 +1,6 @@
 /**
- * Whether mail to a domain can be delivered at all: MX, in their absence an address (RFC
- * 5321 §5.1), and the null MX by which a domain says that it takes none (RFC 7505). No
- * mail server is asked anything.
+ * Tells whether a domain can receive mail: it has an MX record or else an address (RFC 5321 §5.1),
+ * but no null MX (RFC 7505). It contacts no mail server.
  */
 
 import { type Deadline, startDeadline } from './deadline.ts'
@@ -11,10 +10,9 @@ import type { DnsClient } from './dns/result.ts'
 import type { MailDomainFinding, MailDomainJob } from './job.ts'
 
 /**
- * One finding for each domain, in their order. Total for anything that name servers can
- * send; ends within `job.timeoutMs`.
- * @throws RangeError for a job whose settings do not parse (they were checked when
- * the configuration was loaded).
+ * Returns one finding per domain, in order, for any input from name servers. Ends within
+ * `job.timeoutMs`.
+ * @throws RangeError for settings that do not parse; loading the configuration checked them.
  */
 export async function checkMailDomains({ domains, timeoutMs, dns }: MailDomainJob): Promise<MailDomainFinding[]> {
   const client = createDnsClient(dns)
@@ -27,7 +25,7 @@ async function checkMailDomain(domain: string, dns: DnsClient, deadline: Deadlin
   if (found.kind === 'failed') return unanswered(domain, found)
   if (found.kind === 'nxdomain') return refused(`${domain} does not exist`)
   if (found.kind !== 'answer') return checkAddresses(domain, dns, deadline)
-  // The root is no mail server, also where it wrongly stands beside others (RFC 7505 §3).
+  // The root is no mail server, even wrongly listed beside others (RFC 7505 §3).
   return found.records.some(({ data }) => data.exchange !== '')
     ? { result: 'accepts' }
     : refused(`${domain} accepts no mail (RFC 7505)`)
@@ -42,7 +40,7 @@ async function checkAddresses(domain: string, dns: DnsClient, deadline: Deadline
     : refused(`${domain} has neither a mail server (MX) nor an address (RFC 5321 §5.1)`)
 }
 
-/** A name that cannot even be asked for receives nothing; about any other, nothing was learned. */
+/** An unqueryable name receives no mail. A retryable failure is no verdict. */
 function unanswered(domain: string, { retryable, reason }: DnsFailure): MailDomainFinding {
   return retryable ? { result: 'failed', reason } : refused(`${domain}: ${reason}`)
 }

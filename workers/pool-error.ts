@@ -1,10 +1,9 @@
-/** How a job ends without an answer; apart from pool.ts, so that callers do not load Piscina. */
+/** Errors of jobs without an answer. A separate file, so that callers do not load Piscina. */
 
 export type WorkerPoolErrorCode = 'full' | 'lost' | 'closed'
 
 /**
- * No verdict. Says nothing about the target, so it is no ACME problem: retry,
- * or drop at shutdown (`closed`).
+ * Says nothing about the target, so it is no ACME problem. Retry, or drop at shutdown (`closed`).
  */
 export class WorkerPoolError extends Error {
   readonly code: WorkerPoolErrorCode

@@ -1,10 +1,9 @@
 /**
- * The threads that validate, seen from the supervisor: bounded, and never waiting for ever.
+ * The supervisor's side of the validation threads: a bounded pool.
  *
- * Jobs wait here, so that the bound is exact and a job's clock starts when a thread gets
- * it (worker-thread.ts). A task bounds itself (`job.timeoutMs`). A thread that is silent
- * after a grace is stuck, and the pool replaces it. Jobs of a lost thread end as `lost`:
- * they say nothing about the target.
+ * Jobs wait here, so the bound is exact and a job's clock starts in its thread (worker-thread.ts).
+ * A task limits itself by `job.timeoutMs`. The pool replaces a thread that stays silent beyond a
+ * grace. Jobs of a lost thread end as `lost`, which says nothing about the target.
  */
 
 import { Piscina } from 'piscina'
@@ -19,22 +18,22 @@ export interface WorkerPoolOptions {
   concurrentTasksPerThread: number
   /** Jobs that may wait while all threads are full. */
   maxQueue: number
-  /** Settings that stand in many jobs, as the very same objects. */
+  /** Setting objects that many jobs refer to. */
   shared?: readonly object[]
-  /** Called with what stopped a thread, for the log. */
+  /** Called with the error that stopped a thread, for the log. */
   onThreadError?: (error: Error) => void
   /** Compiled module whose exports are the tasks. */
   taskFile?: URL
-  /** Worker data of the threads, in place of what is shared. */
+  /** Worker data of the threads, instead of `shared`. */
   threadData?: object
   heapLimits?: { maxOldGenerationSizeMb: number; maxYoungGenerationSizeMb: number }
-  /** How long past its own deadline a task may stay silent before its thread counts as stuck. */
+  /** How long after its deadline a silent task marks its thread as stuck. */
   graceMs?: number
 }
 
 interface Work {
   job: ValidationJob | CaaJob | MailDomainJob
-  /** Within which the task ends by itself. */
+  /** The task ends itself within this time. */
   timeoutMs: number
   /** Export of the task file. */
   task: 'default' | 'checkCaa' | 'checkMailDomains'
@@ -47,11 +46,11 @@ interface Waiter {
 
 /** Covers the start of a thread (150 ms) and a burst on a busy machine. */
 const GRACE_MS = 5000
-/** How often overdue jobs are looked for, at least. */
+/** Longest interval between checks for overdue jobs. */
 const SWEEP_MS = 1000
 /**
- * Jobs of one turn that one thread gets before another is chosen: shares a burst,
- * and wakes no thread for one job.
+ * Jobs that one thread gets in a turn before the next thread. Shares a burst, but avoids waking a
+ * thread for one job.
  */
 const IN_A_ROW = 8
 
@@ -91,20 +90,20 @@ export class WorkerPool {
     this.#sweep = setInterval(() => this.#replaceStuck(), Math.min(SWEEP_MS, graceMs)).unref()
   }
 
-  /** @throws WorkerPoolError; the job may be given again later, whatever the reason. */
+  /** @throws WorkerPoolError; the caller may always submit the job again. */
   validate(job: ValidationJob): Promise<ValidationVerdict> {
     return this.#enqueue({ job, timeoutMs: job.timeoutMs + (job.caa?.timeoutMs ?? 0), task: 'default' })
   }
 
   /**
-   * CAA records alone, for names whose control was shown before; one finding a
-   * subject. @throws WorkerPoolError
+   * Checks only CAA records, for names with an earlier proof of control. One finding per subject.
+   * @throws WorkerPoolError
    */
   checkCaa(job: CaaJob): Promise<CaaFinding[]> {
     return this.#enqueue({ job, timeoutMs: job.timeoutMs, task: 'checkCaa' })
   }
 
-  /** One finding a domain. @throws WorkerPoolError */
+  /** One finding per domain. @throws WorkerPoolError */
   checkMailDomains(job: MailDomainJob): Promise<MailDomainFinding[]> {
     return this.#enqueue({ job, timeoutMs: job.timeoutMs, task: 'checkMailDomains' })
   }
@@ -148,7 +147,7 @@ export class WorkerPool {
     if (this.#running === 0) this.#idle.notify()
   }
 
-  /** The least busy thread, for some jobs at a time. */
+  /** The least busy thread; it stays the choice for some jobs. */
   #nextThread(): WorkerThread {
     const isFull = (thread: WorkerThread) => thread.running >= this.#options.concurrentTasksPerThread
     if (!this.#current || this.#inARow++ === IN_A_ROW || isFull(this.#current)) {
@@ -186,7 +185,7 @@ function closed(cause?: unknown): WorkerPoolError {
   return new WorkerPoolError('closed', 'the server is shutting down', { cause })
 }
 
-/** Threads that run one task each, and know nothing of the service but what a task is given. */
+/** Starts threads that run one task each. They know only the service data that a task receives. */
 export function startThreads(
   options: Pick<WorkerPoolOptions, 'threads' | 'shared' | 'threadData' | 'heapLimits' | 'onThreadError'> & {
     taskFile: URL
@@ -197,15 +196,14 @@ export function startThreads(
     minThreads: options.threads,
     maxThreads: options.threads,
     workerData: options.threadData ?? options.shared ?? [],
-    // Otherwise an idle thread sleeps in Atomics.wait with its event loop stopped, and
-    // what is still closing stays open.
+    // Atomics.wait would stop an idle thread's event loop, so closing sockets would stay open.
     atomics: 'disabled',
     recordTiming: false,
-    // The zone that strangers' bytes come into sees none of the service's environment.
+    // These threads read untrusted bytes, so they get none of the service's environment.
     env: coverageOnly(process.env),
     ...(options.heapLimits && { resourceLimits: options.heapLimits }),
   })
-  // Without a listener a thread that dies between two tasks would end the process.
+  // Without a listener, a thread that dies between two tasks would end the process.
   piscina.on('error', (error: Error) => options.onThreadError?.(error))
   return piscina
 }

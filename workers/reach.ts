@@ -1,10 +1,8 @@
 /**
- * From the host that a challenge names to an open connection: look the name up, drop
- * blocked addresses, connect to one of what is left. What http-01 (every hop of it)
- * and tls-alpn-01 have in common.
+ * Opens a connection to the host of a challenge: look-up, filter of blocked addresses, connection.
+ * http-01 (on every hop) and tls-alpn-01 share it.
  *
- * Nothing is looked up twice, so a name that changes its address between the check
- * and the connection gains nothing.
+ * One look-up serves check and connection, so changing the address in between gains nothing.
  */
 
 import { isIP, isIPv4, type Socket } from 'node:net'
@@ -21,7 +19,7 @@ export interface Destination {
   tls: TlsOffer | undefined
 }
 
-/** What an attempt brings along; a step of evidence is added for everything that happens. */
+/** State of an attempt. Every event adds a step of evidence. */
 export interface ReachContext {
   dns: DnsClient
   policy: AddressPolicy
@@ -32,23 +30,26 @@ export interface ReachContext {
 export interface Unreached {
   kind: 'unreached'
   problem: 'dns' | 'connection' | 'tls'
-  /** Words of ours, without an address. */
+  /** Our own words, without an address. */
   reason: string
   retryable: boolean
 }
 
 /**
- * One of IPv6 and a few of IPv4, or a few of the only family; each gets its
- * share of the time that is left.
+ * One IPv6 and a few IPv4 addresses, or a few of the only family. Each gets its share of the
+ * remaining time.
  */
 const MAX_CONNECT_ATTEMPTS = 4
 /**
- * Of each family. An answer has up to a thousand, and each would be
- * compared with every blocked network.
+ * Per family. An answer has up to a thousand, and each address is compared with every blocked
+ * network.
  */
 const MAX_ADDRESSES = 32
 
-/** Total; ends within the deadline. The socket has no listener but one that swallows errors. */
+/**
+ * Handles any input and ends within the deadline. The socket has one listener, which ignores
+ * errors.
+ */
 export async function reach(destination: Destination, context: ReachContext): Promise<Socket | Unreached> {
   const found = await addressesOf(destination.host, context)
   if ('kind' in found) return found
@@ -80,8 +81,8 @@ async function addressesOf(host: string, { dns, deadline, evidence }: ReachConte
 const NO_ADDRESS = { nxdomain: 'the name does not exist (NXDOMAIN)', nodata: 'the name has no A or AAAA record' }
 
 /**
- * RFC 8555 §8.3 leaves the choice; one IPv6 address, then IPv4, because
- * half-configured IPv6 is common.
+ * RFC 8555 §8.3 leaves the choice. One IPv6 address, then IPv4, because half-configured IPv6 is
+ * common.
  */
 function connectOrder(addresses: readonly string[]): string[] {
   const ipv6 = addresses.filter((address) => !isIPv4(address))

@@ -1,9 +1,8 @@
 /**
- * Settings that many jobs share cross to the threads once, at their start; a
- * job names them by their place.
+ * Sends shared settings to the threads once, at their start. A job refers to them by place.
  *
- * Copying a configuration with each job would cost as much as the rest of the hand-over. Only the
- * very same object is recognised, at any depth but not inside lists.
+ * Copying a configuration with each job would double the cost of sending it. Only identical objects
+ * are recognised, at any depth but not inside lists.
  */
 
 interface Place {
@@ -16,7 +15,7 @@ export function placesOf(settings: readonly object[]): Places {
   return new Map(settings.map((one, place) => [one, place]))
 }
 
-/** A copy of a job with places where shared settings stood. */
+/** A copy of a job, with places instead of shared settings. */
 export function withoutShared<T extends object>(job: T, places: Places): T {
   const copy: T = { ...job }
   for (const member in copy) {
@@ -34,7 +33,7 @@ export function withoutShared<T extends object>(job: T, places: Places): T {
   return copy
 }
 
-/** Puts the settings back where they stood; in place, as the job is a copy already. */
+/** Restores the settings. It changes the job in place, as the job is a copy already. */
 export function withShared<T extends object>(job: T, settings: readonly object[]): T {
   for (const member in job) {
     const value: unknown = job[member]

@@ -1,6 +1,6 @@
 /**
- * The tasks that the pool's threads run: one job in, with the settings that all jobs
- * share put back, one answer out.
+ * The tasks of the pool's threads: each takes one job, restores its shared settings, and returns
+ * one answer.
  */
 
 import { workerData } from 'node:worker_threads'

@@ -1,4 +1,4 @@
-/** From a job to its validator: one job in, one verdict out. */
+/** Passes a job to its validator: one job in, one verdict out. */
 
 import { checkCaa } from './caa.ts'
 import { judgedByCaa } from './caa-verdict.ts'
@@ -8,10 +8,10 @@ import { validateDnsPersist01 } from './validate/dns-persist-01.ts'
 import { validateHttp01 } from './validate/http-01.ts'
 import { validateTlsAlpn01 } from './validate/tls-alpn-01.ts'
 
-/** Total for whatever the outside world does; a rejection is a fault of this program. */
+/** Returns a verdict for any outside input; a rejection is a bug here. */
 export default async function validate(job: BuiltInJob): Promise<ValidationVerdict> {
   const verdict = await showControl(job)
-  // Afterwards, with a time bound of its own: who cannot show control causes no further queries.
+  // Afterwards, with its own time limit, so that a failed proof causes no CAA queries.
   return verdict.ok && job.caa ? judgedByCaa(verdict, await checkCaa(job.caa)) : verdict
 }
 

@@ -1,16 +1,11 @@
-/**
- * Runs inside a validation thread: takes messages with jobs from
- * worker-thread.ts and posts their answers back.
- */
+/** Runs inside a validation thread: receives jobs from worker-thread.ts and posts the answers. */
 
 import type { MessagePort } from 'node:worker_threads'
 import type { PostedAnswer, PostedJob, ThreadStart } from './worker-thread.ts'
 
 type Tasks = Record<string, (job: object) => unknown>
 
-/**
- * Answers of one turn travel together. A turn that takes longer than this posts those that it has.
- */
+/** Answers of one turn form one message. A turn longer than this posts its answers early. */
 const MAX_TURN_MS = 2
 
 /** The Piscina task. It ends when the pool closes its port. */
@@ -37,7 +32,7 @@ function begin(tasks: Tasks, { id, task, job }: PostedJob, answers: Answers): vo
   }
 }
 
-/** Answers that go back as one message. */
+/** Collects answers into one message. */
 class Answers {
   readonly #port: MessagePort
   #ready: PostedAnswer[] = []
@@ -62,7 +57,7 @@ class Answers {
     try {
       this.#port.postMessage(ready)
     } catch {
-      // An answer that cannot be cloned fails its own job only.
+      // An answer that cannot be cloned fails only its own job.
       for (const answer of ready) this.#postAlone(answer)
     }
   }

@@ -1,15 +1,14 @@
 /**
- * One validation thread, seen from the supervisor: its open jobs, and the messages that carry them.
+ * The supervisor's side of one validation thread: its open jobs and their messages.
  *
- * Waking a sleeping thread costs several times what copying a job does. So a thread runs one
- * Piscina task for its life (worker-thread-task.ts) and gets a port: the jobs of one turn of
- * the event loop go as one message, and so do answers. Piscina starts the threads, notices
- * when one dies, and replaces it.
+ * Waking a sleeping thread costs several times the copy of a job. So a thread runs one Piscina task
+ * for its whole life (worker-thread-task.ts) and gets a port. Jobs of one turn of the event loop
+ * form one message, and so do answers. Piscina starts the threads, and replaces dead ones.
  */
 
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
 
-/** What the thread's task is started with. */
+/** Input of the thread's task. */
 export interface ThreadStart {
   port: MessagePort
   /** URL of the module whose exports are the tasks. */
@@ -26,10 +25,10 @@ export interface PostedJob {
 export type PostedAnswer = { id: number; answer: unknown } | { id: number; error: unknown }
 
 export interface WorkerThreadOptions {
-  /** Resolves or rejects when the thread is gone; aborting stops the thread. */
+  /** Settles when the thread is gone; aborting stops the thread. */
   serve(start: ThreadStart, signal: AbortSignal): Promise<unknown>
   taskFile: URL
-  /** Called with what ended a thread without jobs: no job can report it. */
+  /** Called when a thread without jobs ends, as no job can report the error. */
   onIdleLoss(error: Error): void
 }
 
@@ -42,7 +41,7 @@ interface OpenJob {
 export class WorkerThread {
   readonly #options: WorkerThreadOptions
   readonly #open = new Map<number, OpenJob>()
-  /** Jobs that go at the end of this turn. */
+  /** Jobs to send at the end of this turn. */
   #posts: PostedJob[] = []
   #lastId = 0
   /** Undefined between a loss and the next job. */
@@ -60,8 +59,8 @@ export class WorkerThread {
   }
 
   /**
-   * Rejects with what the task threw, or with the reason why the thread was lost.
-   * @param overdueAt `performance.now()`
+   * Rejects with the task's error, or with the reason for losing the thread.
+   * @param overdueAt in the time of `performance.now()`
    */
   run(task: string, job: object, overdueAt: number): Promise<unknown> {
     return new Promise((resolve, reject) => {
@@ -71,13 +70,13 @@ export class WorkerThread {
     })
   }
 
-  /** Whether a job has no answer although it is overdue. */
+  /** Whether an overdue job has no answer. */
   isStuck(now: number): boolean {
     for (const { overdueAt } of this.#open.values()) if (overdueAt < now) return true
     return false
   }
 
-  /** Gives up the thread and its jobs; the next job starts another. */
+  /** Drops the thread and its jobs; the next job starts another thread. */
   replace(): void {
     this.#thread?.abort.abort()
   }
@@ -124,7 +123,7 @@ export class WorkerThread {
     try {
       port.postMessage(jobs)
     } catch (error) {
-      // A job that cannot be cloned fails alone; the others of its message still go.
+      // A job that cannot be cloned fails alone; the others are sent.
       if (jobs.length === 1 && jobs[0]) this.#settle({ id: jobs[0].id, error })
       else for (const job of jobs) this.#postAlone(port, job)
     }

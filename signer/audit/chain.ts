@@ -1,24 +1,24 @@
 /**
- * The audit chain: one JSON line for every signature, each holding the
- * SHA-256 of the line before it.
+ * The audit chain: one JSON line for every signature, each holding the SHA-256 of the line before
+ * it.
  *
- * 1. Group. Lines that arrive in one turn of the event loop, or during the write before, become a
- *    group: at most 512 lines or 256 KiB. Groups begin at least 4 ms apart, because each costs 110
- *    to 150 µs of CPU: two P-256 signatures.
+ * 1. Group. Lines that arrive in one turn of the event loop, or during a write, form a group: at
+ *    most 512 lines or 256 KiB. Groups begin at least 4 ms apart, because each costs 110 to 150 µs
+ *    of CPU: two P-256 signatures.
  * 2. Write. The file is open with O_DSYNC, so one write is also its fdatasync. A crash can tear the
  *    last line; a loss of power can leave anything in the blocks of the last group.
  * 3. Release. Only now do the signatures of the group leave. A crash before this loses signatures
  *    that nobody has.
- * 4. Rotate. A file of `maxBytes` is renamed to a segment (segments.ts), and a new file continues
- *    the chain. A crash between the two leaves no file; the next start goes on from the newest
+ * 4. Rotate. A file of `maxBytes` becomes a segment (segments.ts), and a new file continues the
+ *    chain. A crash in between leaves no current file; the next start continues behind the newest
  *    segment.
  *
- * The start reads back the end of the file (tail.ts). It moves damaged bytes to `<file>.torn-<seq>`
- * and records that by a line with method `auditRepair`.
+ * The start reads the end of the file (tail.ts). It moves damaged bytes to `<file>.torn-<seq>` and
+ * records that in a line with method `auditRepair`.
  *
- * Fail closed: no line is accepted after a failed write, a failed rotation, or a change of the file
- * by somebody else. So nothing is signed until the next start. A full disk is the exception: the
- * last group is cut off, and the chain goes on when there is room.
+ * Fail closed: the chain stops after a failed write, a failed rotation, or a change of the file by
+ * another process. Nothing is signed until the next start. Only a full disk is different: the chain
+ * cuts off the last group and resumes when there is room.
  */
 
 import { closeSync, fstatSync, fsyncSync, ftruncateSync, renameSync, type Stats, statSync, write } from 'node:fs'
@@ -31,9 +31,7 @@ import { segmentName } from './segments.ts'
 import { keepAside, MAX_GROUP_BYTES, openAtTail, openForAppending, syncDirectory, type Tail } from './tail.ts'
 
 const MAX_GROUP_LINES = 512
-/**
- * At 1,000 signatures a second a group has four lines, and a client waits two milliseconds longer.
- */
+/** At 1,000 signatures a second a group has four lines and delays a client by two milliseconds. */
 const GROUP_INTERVAL_MS = 4
 const ROOM_CHECK_MS = 1000
 
@@ -46,18 +44,18 @@ interface Pending {
 
 export interface AuditFile {
   path: string
-  /** Size at which the file is closed and a new one begun. */
+  /** Size at which the chain closes the file and begins a new one. */
   maxBytes: number
 }
 
 export interface AuditEvents {
   /** Called with the reason when the chain stops accepting lines. */
   stopped?(failure: Error, untilThereIsRoom: boolean): void
-  /** There is room, and lines are accepted again. */
+  /** Called when there is room and the chain accepts lines again. */
   resumed?(): void
 }
 
-/** Tells whether the file's name still leads to the open file. */
+/** Identifies the open file, to check that its path still names it. */
 type FileIdentity = Pick<Stats, 'ino' | 'dev'>
 
 export class AuditChain {
@@ -68,7 +66,7 @@ export class AuditChain {
   /** Sequence number of the first line in the current file. */
   #first: number
   #tail: Tail
-  /** Behind the newest line on disk whose group is there as a whole. */
+  /** Position after the newest group that is whole on disk. */
   #written: Tail
   #pending: Pending[] = []
   #writing = false
@@ -102,14 +100,12 @@ export class AuditChain {
     return this.#syncs
   }
 
-  /** Why nothing can be recorded; undefined while all is well. */
+  /** Why the chain records nothing; undefined while it works. */
   get failure(): Error | undefined {
     return this.#failure
   }
 
-  /**
-   * Resolves when the record is on disk. @throws SignerUnavailable when it could not be put there.
-   */
+  /** Resolves when the record is on disk. @throws SignerUnavailable when writing it failed. */
   append(record: AuditRecord): Promise<void> {
     if (this.#failure) return Promise.reject(notRecorded(this.#failure))
     const line = JSON.stringify({
@@ -190,7 +186,7 @@ export class AuditChain {
     try {
       this.#fd = openForAppending(file)
     } catch (error) {
-      // Undo the rename, so that the chain can go on when there is room again.
+      // Undo the rename, so that the chain can resume when there is room.
       renameSync(segment, file)
       throw error
     }
@@ -226,7 +222,7 @@ export class AuditChain {
         return
       }
       this.#tail.length += written
-      // A disk that fills up takes a part first and fails with the rest.
+      // A disk that fills up writes a part first and fails with the rest.
       if (written < bytes.length) this.#write(bytes.subarray(written), done)
       else done(undefined)
     })
@@ -248,7 +244,7 @@ export class AuditChain {
     try {
       this.#closeFile()
     } catch {
-      // The reason that stopped the chain is the one to report, not this.
+      // Report the reason that stopped the chain, not this failure.
     }
   }
 
@@ -280,8 +276,8 @@ export class AuditChain {
 }
 
 /**
- * @throws Error when somebody else moved, removed or wrote the file, or when that cannot be told. A
- * line written then would break the chain or be lost.
+ * @throws Error when another process moved, removed or wrote the file. A further line would break
+ * the chain or be lost.
  */
 function requireOurs(file: string, { ino, dev }: FileIdentity, length: number): void {
   const there = statSync(file, { throwIfNoEntry: false })

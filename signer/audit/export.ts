@@ -1,6 +1,4 @@
-/**
- * Reading an audit chain for people and programs: `chancery-signer audit tail` and `audit export`.
- */
+/** Selects and prints audit lines for `chancery-signer audit tail` and `audit export`. */
 
 import { existsSync, statSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -18,7 +16,7 @@ export interface AuditSelection {
 
 const FIELDS = ['seq', 'time', 'method', 'issuer', 'serial', 'names', 'sha256', 'requester'] as const
 
-/** @throws Error naming the file and the line that is none */
+/** @throws Error with file and number of a line that is not an audit line */
 async function* selectedLines(
   file: string,
   selection: AuditSelection,
@@ -34,7 +32,7 @@ async function* selectedLines(
   }
 }
 
-/** The lines as they stand, or as CSV (RFC 4180) with a header; each with its line end. */
+/** The lines unchanged, or as CSV (RFC 4180) with a header; each with its line end. */
 export async function* exportAudit(
   file: string,
   selection: AuditSelection,
@@ -48,7 +46,7 @@ export async function* exportAudit(
 
 function csvField(value: AuditLine[(typeof FIELDS)[number]]): string {
   const text = Array.isArray(value) ? value.join(' ') : String(value)
-  // What a spreadsheet would take for a formula came from a client: it stays text.
+  // A client may choose text that a spreadsheet runs as a formula. The apostrophe keeps it text.
   const inert = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
   return /[",\r\n]/.test(inert) ? `"${inert.replaceAll('"', '""')}"` : inert
 }
@@ -63,7 +61,7 @@ export function describeLine({ seq, time, method, issuer, serial, names, request
 export async function lastLines(file: string, count: number): Promise<AuditLine[]> {
   const newest = closedSegments(file).at(-1)
   const kept: AuditLine[] = []
-  // The segment before is read only because a file that was just begun may hold fewer.
+  // A new current file may hold fewer lines, so the newest segment is read too.
   for await (const { text } of auditLines(file, newest?.first ?? 0)) {
     const line = parseAuditLine(text)
     if (!line) continue
@@ -75,7 +73,7 @@ export async function lastLines(file: string, count: number): Promise<AuditLine[
 
 const FOLLOW_MS = 250
 
-/** Lines that are added from now on, across rotations, until the signal. */
+/** Yields lines added after line `after`, across rotations, until the signal. */
 export async function* followLines(file: string, after: number, signal: AbortSignal): AsyncGenerator<AuditLine> {
   let seen = after
   let size = -1
@@ -90,7 +88,7 @@ export async function* followLines(file: string, after: number, signal: AbortSig
         yield line
       }
     }
-    // Rejects only when the signal ends the following, which the loop sees for itself.
+    // Only the signal rejects the sleep, and the loop checks the signal.
     await sleep(FOLLOW_MS, undefined, { signal }).catch(() => undefined)
   }
 }

@@ -1,22 +1,21 @@
-/** A line of the audit chain: what it says, and how it links to the line before. */
+/** A line of the audit chain: its content, and its link to the line before. */
 
 import { hash } from 'node:crypto'
 
-/** What a line says, apart from its place in the chain. */
+/** The content of a line, without its place in the chain. */
 export interface AuditRecord {
   method: 'signCertificate' | 'signCrl' | 'testSign' | 'auditRepair'
   issuer: string
   /**
-   * Serial number of a certificate or number of a CRL, lower-case hex; empty where
-   * nothing with a number was signed.
+   * Serial number of a certificate or number of a CRL, in lower-case hex. Empty for other methods.
    */
   serial: string
   /**
-   * `dns:…` and `ip:…` of the certificate; of a CRL `entries:…`, and `url:…` when it
-   * covers one distribution point only.
+   * A certificate has `dns:…` and `ip:…`. A CRL has `entries:…`, and `url:…` when it covers only
+   * one distribution point.
    */
   names: readonly string[]
-  /** Hex SHA-256 of the bytes that were signed (for auditRepair: that were kept aside). */
+  /** Hex SHA-256 of the signed bytes; for auditRepair, of the damaged bytes. */
   sha256: string
   requester: string
 }
@@ -27,12 +26,12 @@ export interface AuditLine extends AuditRecord {
   previous: string
 }
 
-/** Stands in the first line where later ones have a hash. */
+/** Stands in the first line in place of a hash. */
 export const NO_PREVIOUS = '0'.repeat(64)
 
 export const sha256Hex = (data: Uint8Array | string): string => hash('sha256', data, 'hex')
 
-/** The place of a line, for the one that comes after it. */
+/** The place of a line, which the next line links to. */
 export interface ChainPlace {
   sequence: number
   /** Hash of that line. */

@@ -1,14 +1,14 @@
-/** Whether a write failed for want of room, and whether there is room again. */
+/** Tells whether a write failed on a full disk, and whether there is room again. */
 
 import { open, rm } from 'node:fs/promises'
 import { MAX_GROUP_BYTES } from './tail.ts'
 
-/** A disk that is full (ENOSPC), and a quota that is used up (EDQUOT). Both pass. */
+/** A full disk (ENOSPC) or a used-up quota (EDQUOT). Both conditions pass. */
 const NO_ROOM: readonly unknown[] = ['ENOSPC', 'EDQUOT']
 
 export const isWantOfRoom = (error: unknown): boolean => NO_ROOM.includes((error as NodeJS.ErrnoException).code)
 
-/** Tried with as much as one group has: what is left of a block would take a few lines only. */
+/** Writes a trial file of one full group: the rest of a block would hold only a few lines. */
 export async function hasRoom(file: string): Promise<boolean> {
   const trial = `${file}.room`
   try {

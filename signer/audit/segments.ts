@@ -1,7 +1,7 @@
 /**
- * The files of one audit chain: `audit.jsonl` is written to, and `audit.jsonl.<first>-<last>`
- * hold the lines before it, by their sequence numbers. The newest segment and the current file
- * link like two lines of one file.
+ * The files of one audit chain. The chain writes to `audit.jsonl`; the segments
+ * `audit.jsonl.<first>-<last>` hold older lines, named by sequence number. The current file links
+ * to the newest segment like two lines of one file.
  */
 
 import { createReadStream, existsSync, readdirSync } from 'node:fs'
@@ -16,13 +16,13 @@ export interface AuditSegment {
   last: number
 }
 
-/** The name that the current file gets when it is closed; sorts by its lines. */
+/** The name of the current file after its closing. Names sort by sequence number. */
 export function segmentName(file: string, first: number, last: number): string {
   const digits = (n: number) => String(n).padStart(DIGITS, '0')
   return `${file}.${digits(first)}-${digits(last)}`
 }
 
-/** Closed segments beside the current file, oldest first. Some may have been moved elsewhere. */
+/** Closed segments in the folder, oldest first. An operator may have moved some elsewhere. */
 export function closedSegments(file: string): AuditSegment[] {
   const folder = path.dirname(file)
   const prefix = `${path.basename(file)}.`
@@ -43,8 +43,7 @@ export interface LocatedLine {
 }
 
 /**
- * All lines that are here, oldest first; `from` leaves out segments that
- * end before that sequence number.
+ * All lines in the folder, oldest first. It skips segments that end before sequence number `from`.
  */
 export async function* auditLines(file: string, from = 0): AsyncGenerator<LocatedLine> {
   const closed = closedSegments(file).filter(({ last }) => last >= from)

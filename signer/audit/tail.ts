@@ -1,10 +1,9 @@
 /**
- * The end of an audit chain as the start finds it: where the chain goes on,
- * and what a crash left behind it.
+ * Finds the end of an audit chain when the daemon starts.
  *
- * What a crash can leave (bytes at the end, no more than one group, that are not whole JSON lines)
- * is told apart here from what it cannot: whole lines that do not link. The chain keeps the former
- * aside and goes on; of the latter the start dies.
+ * A crash can leave damaged bytes at the end: no whole JSON lines, and no more than one group. The
+ * chain keeps those bytes aside and continues. Whole lines that do not link are no crash damage,
+ * and the start fails.
  */
 
 import { closeSync, constants, fstatSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs'
@@ -12,21 +11,21 @@ import path from 'node:path'
 import { type AuditLine, type ChainPlace, follows, NO_PREVIOUS, parseAuditLine, sha256Hex } from './line.ts'
 import { closedSegments } from './segments.ts'
 
-/** What is written at once, and so what a crash can damage. */
+/** The most that one write holds, and so the most that a crash can damage. */
 export const MAX_GROUP_BYTES = 256 * 1024
 const NEWLINE = 0x0a
 const { O_RDWR, O_APPEND, O_CREAT, O_DSYNC } = constants
 
-/** Where a chain goes on: behind its newest line. */
+/** Where a chain continues: after its newest line. */
 export interface Tail extends ChainPlace {
   /** Bytes of the current file up to and including the newest line. */
   length: number
 }
 
-/** Sequence number of the first line in the file beside it. */
+/** A tail with the sequence number of the file's first line. */
 type CurrentTail = Tail & { first: number }
 
-/** `lines` are the newest, some 1,300 of a certificate with one name. */
+/** `lines` are the newest: about 1,300 when each certificate has one name. */
 interface End {
   tail: CurrentTail
   damaged: Buffer
@@ -34,14 +33,14 @@ interface End {
 }
 
 /**
- * The current file, made (mode 0640) when it is missing. Each write is on
- * disk when it has returned.
+ * Opens the current file, and creates it with mode 0640. O_DSYNC puts each write on disk before it
+ * returns.
  */
 export const openForAppending = (file: string) => openSync(file, O_RDWR | O_APPEND | O_CREAT | O_DSYNC, 0o640)
 
 /**
- * Opens the current file for appending, with the place behind its last whole
- * line and what stands behind that.
+ * Opens the current file for appending. Returns the place after its last whole line, and the bytes
+ * behind.
  * @throws Error in one sentence when the end of the file is no chain
  */
 export function openAtTail(file: string): { fd: number } & End {
@@ -57,14 +56,14 @@ export function openAtTail(file: string): { fd: number } & End {
   }
 }
 
-/** What the first line of the current file follows, and the lines before it. */
+/** The place that the current file links to, and the lines before. */
 function endOfNewestSegment(file: string): { place: ChainPlace; lines: AuditLine[] } {
   const newest = closedSegments(file).at(-1)
   if (!newest) return { place: { sequence: 0, previous: NO_PREVIOUS }, lines: [] }
   const fd = openSync(newest.file, 'r')
   try {
     const { tail, damaged, lines } = readTail(newest.file, fd, undefined)
-    // A segment was whole when it was closed.
+    // The chain closes only whole segments, so this is no crash damage.
     if (damaged.length > 0 || tail.sequence !== newest.last)
       throw new Error(`${newest.file}: does not end with line ${newest.last}; see audit verify`)
     return { place: tail, lines }
@@ -74,8 +73,8 @@ function endOfNewestSegment(file: string): { place: ChainPlace; lines: AuditLine
 }
 
 /**
- * Reads the last lines, checks that they link, and separates crash damage behind them.
- * @param before what the first line follows; undefined where that is not known.
+ * Reads the last lines, checks that they link, and separates crash damage at the end.
+ * @param before place that the first line links to; undefined when unknown
  */
 function readTail(file: string, fd: number, before: ChainPlace | undefined): End {
   const { size } = fstatSync(fd)
@@ -83,10 +82,10 @@ function readTail(file: string, fd: number, before: ChainPlace | undefined): End
   const bytes = Buffer.alloc(size - start)
   readSync(fd, bytes, 0, bytes.length, start)
 
-  // A window that starts inside the file starts inside a line, whose end nobody can check here.
+  // A window inside the file starts inside a line, which cannot be checked.
   let offset = start === 0 ? 0 : bytes.indexOf(NEWLINE) + 1
   const first = firstSequence(fd) ?? (before ? before.sequence + 1 : 1)
-  // Where the segment before was moved elsewhere, what the first line follows cannot be told.
+  // An operator may have moved the segment before, so the first link cannot be checked.
   const canTell = before !== undefined && (before.sequence > 0 || first === 1)
   const lines: AuditLine[] = []
   let tail: Tail | undefined = start === 0 && canTell ? { ...before, length: 0 } : undefined
@@ -111,7 +110,7 @@ function readTail(file: string, fd: number, before: ChainPlace | undefined): End
   return { tail: { ...tail, first }, damaged, lines }
 }
 
-/** Of the first line in the file; undefined when there is none that can be read. */
+/** Sequence number of the file's first line; undefined when it is missing or unreadable. */
 function firstSequence(fd: number): number | undefined {
   const head = Buffer.alloc(64)
   const octets = readSync(fd, head, 0, head.length, 0)
@@ -120,8 +119,8 @@ function firstSequence(fd: number): number | undefined {
 }
 
 /**
- * Writes the damaged bytes to a new file, durably, before they leave the chain; `name`
- * with a number where there is one.
+ * Saves the damaged bytes durably in a new file, before the chain drops them. Adds a number to
+ * `name` when the file exists.
  */
 export function keepAside(name: string, damaged: Buffer): string {
   const { file, fd } = openNew(name)
@@ -135,10 +134,7 @@ export function keepAside(name: string, damaged: Buffer): string {
   return file
 }
 
-/**
- * A crash may have come behind the bytes of an earlier repair and before
- * its line: those stay as they are.
- */
+/** A crash between an earlier repair and its audit line leaves a file. It must survive. */
 function openNew(name: string): { file: string; fd: number } {
   for (let number = 1; ; number++) {
     const file = number === 1 ? name : `${name}.${number}`
@@ -150,7 +146,7 @@ function openNew(name: string): { file: string; fd: number } {
   }
 }
 
-/** A file that was made or renamed is there after a loss of power once its folder is. */
+/** Syncs the folder, so that a new or renamed file survives a loss of power. */
 export function syncDirectory(file: string): void {
   const fd = openSync(path.dirname(file), 'r')
   try {

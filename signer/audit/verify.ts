@@ -1,6 +1,4 @@
-/**
- * Checks an audit chain from its first line to its last, as `chancery-signer audit verify` does.
- */
+/** Checks an audit chain from its first to its last line, for `chancery-signer audit verify`. */
 
 import { NO_PREVIOUS, parseAuditLine, sha256Hex } from './line.ts'
 import { auditLines } from './segments.ts'
@@ -10,26 +8,20 @@ export type AuditVerdict =
       ok: true
       lines: number
       signatures: number
-      /** Crashes after which bytes were kept aside. */
+      /** Crashes that left damaged bytes. */
       repairs: number
       /**
-       * Sequence number of the first line that is here; above 1 when older
-       * segments were moved elsewhere.
+       * Sequence number of the first line found. It is above 1 when older segments are elsewhere.
        */
       first: number
-      /**
-       * Hash of the newest line. Noted elsewhere, it lets a later check notice
-       * that lines were cut off the end.
-       */
+      /** Hash of the newest line. An operator who noted it can later detect a shortened chain. */
       head: string
     }
   | { ok: false; file: string; line: number; reason: string }
 
 /**
- * Reads the file and the closed segments beside it as one stream. The chain shows any change
- * inside it; that its end was cut off shows only against a `head` noted earlier, and what the
- * first line follows only where that line is. A file being written to may end in an unfinished
- * line: check a copy, or accept the verdict.
+ * Detects any change inside the chain. Only an earlier `head` reveals a shortened end. A file in
+ * use may end in an unfinished line, so check a copy.
  */
 export async function verifyAuditChain(file: string): Promise<AuditVerdict> {
   const counts = { lines: 0, signatures: 0, repairs: 0 }
@@ -41,7 +33,7 @@ export async function verifyAuditChain(file: string): Promise<AuditVerdict> {
     if (!line) return wrong('not a line of an audit chain')
     if (first === undefined) {
       first = line.seq
-      // The oldest lines may have been moved away; the beginning itself can be told.
+      // Older lines may be elsewhere; only line 1 has a known predecessor.
       if (line.seq > 1) head = line.previous
     }
     if (line.seq !== first + counts.lines) return wrong(`sequence number is ${line.seq}, not ${first + counts.lines}`)

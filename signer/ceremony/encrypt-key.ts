@@ -1,7 +1,7 @@
 /**
- * Encryption of a new key file: EncryptedPrivateKeyInfo (RFC 5958 §3) by PBES2 (RFC 8018 §6.2) with
- * PBKDF2 (§5.2) and AES-256-CBC. Node's own export does the same with 2,048 iterations; a root key
- * lies offline for ten years, and its passphrase is all that its finder lacks.
+ * Encrypts a new key file: EncryptedPrivateKeyInfo (RFC 5958 §3) by PBES2 (RFC 8018 §6.2) with
+ * PBKDF2 (§5.2) and AES-256-CBC. Node's own export uses only 2,048 iterations. A root key lies
+ * offline for ten years, and only its passphrase protects a stolen file.
  */
 
 import { createCipheriv, type KeyObject, pbkdf2, randomBytes } from 'node:crypto'
@@ -11,8 +11,8 @@ import { encodeDer } from '../../src/shared/pki/der-writer.ts'
 import { encodePem } from '../../src/shared/pki/pem.ts'
 
 /**
- * What OWASP's Password Storage Cheat Sheet asks of PBKDF2 with HMAC-SHA-256; the
- * signer pays it once, when it starts.
+ * OWASP's Password Storage Cheat Sheet requires this of PBKDF2 with HMAC-SHA-256. The signer pays
+ * the cost once, when it starts.
  */
 const ITERATIONS = 600_000
 const SALT_BYTES = 16
@@ -29,10 +29,7 @@ const OID = {
 const NOTHING = Buffer.alloc(0)
 const deriveKey = promisify(pbkdf2)
 
-/**
- * PEM. What lay open of the key in buffers of this function is wiped; the
- * KeyObject is the caller's.
- */
+/** Returns PEM. Wipes its own buffers with the plain key; the caller owns the KeyObject. */
 export async function encryptKey(privateKey: KeyObject, passphrase: string): Promise<string> {
   const salt = randomBytes(SALT_BYTES)
   const iv = randomBytes(IV_BYTES)
@@ -58,7 +55,7 @@ function encryptedKeyInfo(salt: Buffer, iv: Buffer, encrypted: Buffer): Buffer {
     const derivation = () => {
       writer.octetString(salt)
       writer.unsignedInteger(bigEndian(ITERATIONS))
-      // RFC 8018 appendix B.1.2: its parameters are NULL, and not absent.
+      // RFC 8018 appendix B.1.2: the parameters are NULL, not absent.
       algorithm(OID.hmacWithSha256, () => writer.primitive(TAG.null, NOTHING))
     }
     writer.sequence(() => {

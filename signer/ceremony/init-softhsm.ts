@@ -1,6 +1,5 @@
 /**
- * `chancery-signer init-softhsm`: a SoftHSM token of its own for development, in one
- * folder that can be thrown away.
+ * `chancery-signer init-softhsm`: makes a SoftHSM token for development, in one disposable folder.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -11,14 +10,14 @@ import { writeNewFile } from './new-key.ts'
 
 export interface SoftHsmFiles {
   library: string
-  /** What SOFTHSM2_CONF has to name, in every process that uses the token. */
+  /** SOFTHSM2_CONF must name this file in every process that uses the token. */
   configuration: string
   label: string
   pinFile: string
   soPinFile: string
 }
 
-/** Where Debian, Fedora and others install it. */
+/** Install paths of Debian, Fedora and others. */
 const LIBRARIES = [
   '/usr/lib/softhsm/libsofthsm2.so',
   '/usr/lib/x86_64-linux-gnu/softhsm/libsofthsm2.so',
@@ -33,7 +32,7 @@ const PIN_BYTES = 8
 
 /**
  * Makes folder, configuration, PINs (random, in files of mode 600) and the token.
- * @param library undefined: the usual places
+ * @param library undefined: one of LIBRARIES
  * @throws Error in one sentence, also when the folder exists
  */
 export async function initSoftHsm(folder: string, label: string, library: string | undefined): Promise<SoftHsmFiles> {
@@ -60,7 +59,7 @@ export async function initSoftHsm(folder: string, label: string, library: string
   return { library: found, label, ...files }
 }
 
-/** What to do with it, for people. */
+/** Tells an operator how to use the token. */
 export function describeSoftHsm({ library, configuration, label, pinFile }: SoftHsmFiles): string[] {
   return [
     `Token ${label} is ready. Every process that uses it needs this variable:`,

@@ -1,10 +1,9 @@
 /**
- * `chancery-signer keygen`: a key in a token or a file, and with it a self-signed root or
- * a request for a CA certificate.
+ * `chancery-signer keygen`: makes a key in a token or a file, and a self-signed root or a request
+ * for a CA certificate.
  *
- * Everything that can be refused is checked before the key is made: a key in a token cannot
- * be taken back by whoever has no right to delete it. What was signed is read back and
- * verified before it is written.
+ * All checks come before the key, because an operator may lack the right to delete a key in a
+ * token. Every signed document is parsed and verified before it is written.
  */
 
 import { createHash, randomBytes } from 'node:crypto'
@@ -24,17 +23,17 @@ import { CeremonyLog } from './log.ts'
 import { type KeyShape, makeFileKey, makeTokenKey, type NewKey, type TokenKeyRequest, writeNewFile } from './new-key.ts'
 
 export interface CeremonyPlan {
-  /** Folder for certificate or request and the log; for a file key, the key as well. */
+  /** Folder for certificate or request, log, and a file key. */
   out: string
   shape: KeyShape
   hash: 'sha256' | 'sha384' | 'sha512'
   /** RFC 4514. */
   subject: string
   pathLength: number | undefined
-  /** Of a self-signed root; without it a request is made. */
+  /** Validity of a self-signed root; undefined makes a request. */
   rootDays: number | undefined
   place: { token: TokenKeyRequest } | { passphrase: string | undefined }
-  /** Where PIN or passphrase came from. */
+  /** Source of the PIN or passphrase. */
   secret: SecretSource
   /** Shown in the log. */
   program: string
@@ -48,15 +47,17 @@ export const CEREMONY_FILES = {
 } as const
 
 export const DAY_MS = 86_400_000
-/** Clocks of others may be behind. */
+/** Clients with slow clocks accept the certificate at once. */
 export const BACKDATE_MS = 3_600_000
 
-/** 128 random bits behind an octet that keeps the INTEGER positive and its length the same. */
+/**
+ * 128 random bits after a fixed octet, which keeps the INTEGER positive and its length constant.
+ */
 export const newSerialNumber = (): Buffer => Buffer.concat([Buffer.of(1), randomBytes(16)])
 
 /**
- * @param show gets every line of the log as it is written. @throws Error in one sentence; what
- * was done until then is in the log
+ * @param show gets every line of the log immediately
+ * @throws Error in one sentence; the log holds the steps done
  */
 export async function runCeremony(plan: CeremonyPlan, show: (line: string) => void): Promise<void> {
   const nameDer = encodeNameText(plan.subject)
@@ -147,7 +148,7 @@ async function makeRoot(plan: CeremonyPlan, days: number, nameDer: Buffer, key: 
 async function makeRequest(plan: CeremonyPlan, nameDer: Buffer, key: NewKey, log: CeremonyLog) {
   const algorithm = algorithmOf(plan)
   const info = buildCaRequestInfo({ nameDer, spki: key.spki, pathLength: plan.pathLength })
-  // A request is put together like a certificate (RFC 2986 §4.2).
+  // A request has the outer structure of a certificate (RFC 2986 §4.2).
   const request = parseCsr(assembleCertificate(info, algorithm, await key.sign(algorithm, info)))
   if (!verifyCsrSignature(request)) throw new Error('the signature does not verify')
   log.step('request for a CA certificate made, read back and verified', {
@@ -158,7 +159,7 @@ async function makeRequest(plan: CeremonyPlan, nameDer: Buffer, key: NewKey, log
   return encodePem('CERTIFICATE REQUEST', request.der)
 }
 
-/** What comes after the ceremony, for people. */
+/** Tells an operator the steps after the ceremony. */
 export function nextSteps(plan: CeremonyPlan): string[] {
   const files = ceremonyFiles(plan)
   const isRoot = plan.rootDays !== undefined

@@ -1,13 +1,10 @@
-/**
- * The log of a key ceremony: what was done when, with the fingerprints by
- * which it can be checked later.
- */
+/** The log of a key ceremony: steps with their times, and fingerprints for later checks. */
 
 import { appendFileSync } from 'node:fs'
 
 /**
- * Lines are shown as they come, and written to the file at the end together with
- * what went wrong, if anything did.
+ * Shows each line immediately. The caller writes all lines to the file at the end, an error
+ * included.
  */
 export class CeremonyLog {
   readonly #lines: string[] = []
@@ -23,7 +20,7 @@ export class CeremonyLog {
     for (const [name, value] of Object.entries(facts)) this.#add(`    ${name}: ${value}`)
   }
 
-  /** Behind what earlier ceremonies in the same folder wrote. */
+  /** Appends to the log of earlier ceremonies in the same folder. */
   append(file: string): void {
     appendFileSync(file, `${this.#lines.join('\n')}\n`, { mode: 0o644, flush: true })
   }

@@ -1,7 +1,4 @@
-/**
- * A new key pair, in a token or in a file, and the means to sign with it
- * once: for a root or a request.
- */
+/** Makes a key pair in a token or a file, and signs one root or request with it. */
 
 import { createPublicKey, generateKeyPair, type KeyObject, sign } from 'node:crypto'
 import { closeSync, fsyncSync, openSync, writeFileSync } from 'node:fs'
@@ -18,7 +15,7 @@ import { encryptKey } from './encrypt-key.ts'
 export interface NewKey {
   /** DER of the SubjectPublicKeyInfo. */
   spki: Buffer
-  /** For the log: where it is and how it is kept. */
+  /** Location and protection of the key, for the log. */
   facts: Record<string, string>
   sign(algorithm: SignatureAlgorithm, data: Buffer): Promise<Buffer>
   close(): Promise<void>
@@ -44,7 +41,7 @@ const CLOSE_MS = 5000
 const UNCOMPRESSED = 4
 
 /**
- * Made in the token and never outside it: sensitive, not extractable.
+ * The token makes the key: sensitive, not extractable.
  * @throws Error in one sentence, also when the label or the id is taken
  */
 export async function makeTokenKey({ type, bits }: KeyShape, request: TokenKeyRequest): Promise<NewKey> {
@@ -80,7 +77,7 @@ export async function makeTokenKey({ type, bits }: KeyShape, request: TokenKeyRe
 }
 
 /**
- * PKCS #8 in a new file of mode 600, encrypted when there is a passphrase.
+ * Writes PKCS #8 to a new file of mode 600, encrypted under a passphrase if there is one.
  * @throws Error when the file exists
  */
 export async function makeFileKey(shape: KeyShape, file: string, passphrase: string | undefined): Promise<NewKey> {
@@ -116,9 +113,9 @@ function rsaJwk({ modulus, exponent }: { modulus: Buffer; exponent: Buffer }): P
 }
 
 /**
- * @param value CKA_EC_POINT: the DER OCTET STRING of the uncompressed point (PKCS #11
- * v2.40 mechanisms, §2.3.3), which older tokens give bare. Importing the key checks
- * that the point lies on the curve.
+ * Importing the key checks that the point lies on the curve.
+ * @param value CKA_EC_POINT: the DER OCTET STRING of the uncompressed point (PKCS #11 v2.40
+ * mechanisms, §2.3.3). Older tokens give the bare point.
  */
 function ecJwk(curve: Curve, value: Buffer): PublicJwk {
   const { fieldOctets } = CURVES[curve]
@@ -130,8 +127,8 @@ function ecJwk(curve: Curve, value: Buffer): PublicJwk {
 }
 
 /**
- * On disk before it returns. @throws Error when the file exists: a key or a
- * log is never written over.
+ * Puts the file on disk before it returns.
+ * @throws Error when the file exists: nothing overwrites a key or a log
  */
 export function writeNewFile(file: string, text: string, mode: number): void {
   let fd: number
@@ -142,8 +139,8 @@ export function writeNewFile(file: string, text: string, mode: number): void {
     throw new Error(`${file}: ${code === 'EEXIST' ? 'exists already' : `cannot be written (${code})`}`, { cause })
   }
   try {
-    // All of it: of a disk that fills up, a single write takes a part and
-    // says so only in its result.
+    // `writeFileSync` writes the whole text. On a full disk `writeSync` writes a part and reports
+    // that only in its result.
     writeFileSync(fd, text)
     fsyncSync(fd)
   } finally {

@@ -1,6 +1,6 @@
 /**
- * The command lines of `keygen` and `sign-request`: what each option means,
- * and what of it goes together.
+ * The command lines of `keygen` and `sign-request`: meaning of each option, and permitted
+ * combinations.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -10,7 +10,7 @@ import { CEREMONY_FILES, type CeremonyPlan } from './keygen.ts'
 import type { KeyShape } from './new-key.ts'
 import type { SigningPlan } from './sign-request.ts'
 
-/** Where a key is, as it stands on the command line. */
+/** Location of a key, as on the command line. */
 interface KeyPlaceOptions {
   library?: string
   token?: string
@@ -42,7 +42,7 @@ export interface SignRequestOptions extends KeyPlaceOptions {
   days?: string
 }
 
-/** Options that take a text: without this list `--id 01` would arrive as the number 1. */
+/** Options that take a text. Without this list `--id 01` would become the number 1. */
 export const CEREMONY_TEXTS = [
   ...['type', 'hash', 'subject', 'out', 'root-days', 'path-length', 'library', 'token', 'slot', 'label', 'id'],
   ...['pin-file', 'pin-env', 'passphrase-file', 'passphrase-env', 'root', 'key', 'days'],
@@ -53,11 +53,11 @@ const FILE_OPTIONS = ['passphrase-file', 'passphrase-env', 'passphrase-prompt'] 
 const RSA_BITS = [2048, 3072, 4096, 8192]
 const MAX_ROOT_DAYS = 36_525
 const MAX_PATH_LENGTH = 127
-/** For one signature, from a token without other users. */
+/** Wait for one signature of a token without other users. */
 const SESSION_WAIT_SECONDS = 30
 
 /**
- * Reads the PIN or the passphrase last, when nothing else can be wrong.
+ * Reads the PIN or passphrase last, after all other checks.
  * @throws Error in one sentence
  */
 export async function readPlan(options: KeygenOptions, program: string): Promise<CeremonyPlan> {
@@ -77,7 +77,7 @@ export async function readPlan(options: KeygenOptions, program: string): Promise
   return { ...wanted, ...(options.library ? await tokenPlace(options.library, options) : await filePlace(options)) }
 }
 
-/** The PIN or the passphrase is read later. @throws Error in one sentence */
+/** `signRequest` reads the PIN or passphrase later. @throws Error in one sentence */
 export function readSigningPlan(request: string, options: SignRequestOptions, program: string): SigningPlan {
   refuseTwice(options)
   const { root, out } = options
@@ -156,7 +156,7 @@ async function filePlace(options: KeygenOptions): Promise<PlaceAndSecret> {
   const what = `passphrase for ${CEREMONY_FILES.key}`
   const passphrase = await readSecret(source, what)
   if (passphrase === '') throw new Error('the passphrase is empty')
-  // Nobody sees what is typed, and a slip would make the key useless.
+  // The prompt shows nothing, and a mistyped passphrase would make the key useless.
   if (source.prompt && passphrase !== (await readSecret(source, `${what}, again`))) {
     throw new Error('the two passphrases differ')
   }

@@ -1,10 +1,8 @@
 /**
- * `chancery-signer sign-request`: the key of a root, in a file or a token, certifies
- * the CA that asks in a request.
+ * `chancery-signer sign-request`: a root key, in a file or a token, certifies the CA in a request.
  *
- * What the request wants is not copied, but for its name and its key: extensions, path length
- * and validity are those of the command. So the daemon will accept the certificate as an
- * issuer, whoever made the request.
+ * The certificate copies only name and key from the request. Extensions, path length and validity
+ * come from the command, so the daemon accepts the certificate as an issuer.
  */
 
 import { createPublicKey } from 'node:crypto'
@@ -38,7 +36,7 @@ export interface SigningPlan {
   hash: 'sha256' | 'sha384' | 'sha512'
   days: number
   pathLength: number
-  /** The new certificate; the log lies beside it. */
+  /** File of the new certificate; the log goes to the same folder. */
   out: string
   /** Shown in the log. */
   program: string
@@ -83,7 +81,7 @@ export async function signRequest(plan: SigningPlan, show: (line: string) => voi
 }
 
 /**
- * Checked before it is verified, which a hostile key could make expensive.
+ * Checks the key before the signature: a hostile key could make verification expensive.
  * @throws Error in one sentence
  */
 function readRequest(file: string): Csr {
@@ -107,7 +105,7 @@ function readPem(file: string): PemBlock[] {
   }
 }
 
-/** RFC 5280 §4.2.1.9 and §6.1.4: otherwise no client accepts the chain. */
+/** RFC 5280 §4.2.1.9 and §6.1.4: clients reject a chain that breaks these rules. */
 function checkFit({ pathLength, root }: SigningPlan, { tbs }: Certificate, request: Csr, notAfter: Date): void {
   if (request.subjectText === '') throw new Error('the request has no name for the CA')
   if (request.subjectDer.equals(tbs.subjectDer)) throw new Error('the request has the name of the root')

@@ -1,4 +1,4 @@
-/** From an issuer's key configuration to its key: file or token, with its secret read first. */
+/** Loads an issuer's key from a file or a token, after reading its secret. */
 
 import { oncePerKey } from '../../src/shared/lib/once.ts'
 import type { SignatureAlgorithm } from '../../src/shared/pki/algorithms.ts'
@@ -17,9 +17,7 @@ export interface IssuerKeyFacts {
   onStateChange(state: KeyState): void
 }
 
-/**
- * Keys of one process; it loads each PKCS #11 library once, however many keys are in its tokens.
- */
+/** Loads the keys of one process. Keys in tokens of one PKCS #11 library share it. */
 export class KeyLoader {
   readonly #libraries = new Map<string, Promise<Pkcs11Library>>()
   readonly #library = oncePerKey(loadLibrary, this.#libraries)
@@ -43,15 +41,15 @@ export class KeyLoader {
     })
   }
 
-  /** After the keys were closed. */
+  /** Call it after closing the keys. */
   async close(timeoutMs: number): Promise<void> {
     for (const library of this.#libraries.values()) await (await library).close(timeoutMs)
   }
 }
 
 /**
- * Reads passphrase or PIN; one after the other, since each may be asked for
- * on the terminal. @throws Error
+ * Reads passphrase or PIN. Call it for one key at a time, since each may prompt on the terminal.
+ * @throws Error
  */
 export function readKeySecret(config: KeyConfig): Promise<string | undefined> {
   const [source, what] = secretOf(config)

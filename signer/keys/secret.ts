@@ -1,6 +1,6 @@
 /**
- * Passphrases and PINs: from a closed file, from the environment or from the
- * terminal, never from a command line.
+ * Reads passphrases and PINs from a private file, the environment or the terminal. A command line
+ * would show them to other users.
  */
 
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs'
@@ -37,8 +37,8 @@ export async function readSecret({ file, env, prompt }: SecretSource, what: stri
 }
 
 /**
- * Reads a file that only its owner may read. It is opened once, so that
- * what was checked is what is read.
+ * Reads a file that only its owner may read. Opens it once, so that the checked file is the one
+ * read.
  * @throws Error in one sentence when it is open to others, or not a file
  */
 export function readPrivateFile(file: string): Buffer {
@@ -58,7 +58,10 @@ export function readPrivateFile(file: string): Buffer {
   }
 }
 
-/** On the terminal of the process, whatever standard input is; what is typed is not shown. */
+/**
+ * Prompts on the terminal of the process, even when standard input is another file. Typed text is
+ * not shown.
+ */
 async function promptFor(what: string): Promise<string> {
   let fd: number
   try {
@@ -66,10 +69,10 @@ async function promptFor(what: string): Promise<string> {
   } catch (cause) {
     throw new Error(`there is no terminal to ask for the ${what}; use a file or the environment`, { cause })
   }
-  // Each stream closes its descriptor, so each has its own.
+  // Each stream closes its descriptor, so each needs its own.
   const output = new WriteStream(openSync(TERMINAL, 'w'))
   const input = new ReadStream(fd)
-  // Before the prompt: who answers at once would be shown what they typed.
+  // Before the prompt, or the terminal would echo a quick answer.
   input.setRawMode(true)
   output.write(`${what}: `)
   try {

@@ -1,7 +1,4 @@
-/**
- * What the daemon asks of a private key, wherever it lives: signatures over bytes,
- * and nothing that shows the key.
- */
+/** The interface of a private key: it signs bytes and never reveals the key. */
 
 import type { SignatureAlgorithm } from '../../src/shared/pki/algorithms.ts'
 
@@ -14,30 +11,32 @@ export interface SigningKey {
   /** For people: `file` or `pkcs11`. */
   readonly kind: string
   /**
-   * How many `sign` calls may run at once. 0: `sign` works in place and returns a Buffer, because
-   * it costs less than a trip to another thread.
+   * How many `sign` calls may run at once. 0: `sign` returns a Buffer in place, because another
+   * thread would cost more.
    */
   readonly concurrency: number
-  /** How long a call may wait for its turn, beside its deadline; undefined: as long as that. */
+  /**
+   * Longest wait of a call in the queue, beside its deadline; undefined: only the deadline counts.
+   */
   readonly maxWaitMs?: number
-  /** Only of a key that can go away while the daemon runs. */
+  /** Only for a key that can disappear while the daemon runs. */
   readonly state?: KeyState
   /**
-   * The signature value as it stands in a certificate (for ECDSA the DER form, RFC 3279
-   * §2.2.3) over the hash of `data`.
+   * Returns the signature value for a certificate. For ECDSA that is the DER form (RFC 3279
+   * §2.2.3).
    */
   sign(data: Buffer): Buffer | Promise<Buffer>
   /**
-   * A signature over bytes that come in pieces and are hashed as they come, for a CRL too long to
-   * be held. Undefined when the key cannot sign so with this algorithm; absent when it never can.
-   * Such a key gets the whole as one Buffer.
+   * Begins a signature over bytes that arrive in pieces, for a CRL too long for memory.
+   * @returns undefined when the key cannot stream with this algorithm. It then needs the whole as
+   * one Buffer, as does a key without this method.
    */
   begin?(algorithm: SignatureAlgorithm): StreamedSignature | undefined
   close(): Promise<void>
 }
 
 /**
- * `away`: it is looked for and may come back by itself. `refused`: it waits for
- * its operator and for a new start.
+ * `away`: the daemon looks for the token, which may return. `refused`: the operator must correct
+ * the PIN and restart the daemon.
  */
 export type KeyState = { status: 'ready'; since: Date } | { status: 'away' | 'refused'; since: Date; reason: string }

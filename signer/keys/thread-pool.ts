@@ -1,10 +1,10 @@
 /**
- * Threads of libuv's pool, in which slow signatures are made. One stays free, so
- * that the audit chain never queues.
+ * Threads of libuv's pool, which make slow signatures. One stays free, so that the audit chain
+ * never queues.
  */
 export function poolThreads(): number {
   return Number(process.env['UV_THREADPOOL_SIZE']) || DEFAULT_THREADS
 }
 
-/** What libuv makes when the variable is not set. */
+/** libuv's default without the variable. */
 const DEFAULT_THREADS = 4

@@ -1,13 +1,10 @@
-/**
- * `describe`: which issuers there are, with their certificates, so that the
- * front needs no copy of them.
- */
+/** `describe`: the issuers with their certificates, so that the front needs no copy. */
 
 import type { Issuer } from '../issuers.ts'
 import type { SigningService } from '../signing.ts'
 import type { MethodHandler } from './method.ts'
 
-/** @param service its issuers change when the configuration is read again. */
+/** @param service its `issuers` change when the configuration is reread */
 export function describeMethod(version: string, service: Pick<SigningService, 'issuers'>): MethodHandler<'describe'> {
   return () => describeIssuers(version, [...service.issuers.values()])
 }
@@ -20,8 +17,7 @@ function describeIssuers(version: string, all: readonly Issuer[]) {
         id,
         algorithm,
         chain: lengths(chain),
-        // Left out when there are none, so that a front of the previous
-        // release understands the reply.
+        // Omitted when empty, because a front of the previous release would reject it.
         ...(alternateChains.length > 0 && { alternates: alternateChains.map(lengths) }),
       })),
     },

@@ -1,7 +1,4 @@
-/**
- * `health`: the live counters and where the tokens are. Whether a key really
- * signs is what `testSign` is for.
- */
+/** `health`: live counters and states of tokens. Only `testSign` shows that a key really signs. */
 
 import type { Issuer } from '../issuers.ts'
 import type { MethodResult } from '../protocol.ts'
@@ -23,8 +20,7 @@ export function healthMethod(service: SigningService): MethodHandler<'health'> {
         auditSequence: audit.sequence,
         auditSyncs: audit.syncs,
         ...(counters.lastError && { lastError: counters.lastError }),
-        // Left out when there are none, so that a front of the previous
-        // release understands the reply.
+        // Omitted when empty, because a front of the previous release would reject it.
         ...(tokens.length > 0 && { tokens }),
       },
     }

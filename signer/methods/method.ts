@@ -1,11 +1,11 @@
-/** The shape of a method handler: typed by the method table of the protocol. */
+/** The type of a method handler, from the method table of the protocol. */
 
 import type { MethodName, MethodParams, MethodResult } from '../protocol.ts'
 
 export interface Call {
   /** When the client stops waiting, in the time of `performance.now()`. */
   deadlineAt: number
-  /** By which it came; the same object for each of its calls. */
+  /** Identifies the client connection; every call of one connection has the same object. */
   connection: object
 }
 

@@ -1,8 +1,8 @@
 /**
  * `signCertificate`: signs one TBSCertificate (RFC 5280 §4.1.2) with an issuer key.
  *
- * The daemon never signs an opaque digest: it reads the structure back and refuses what no
- * subscriber certificate may say, whatever the front asked for.
+ * The daemon never signs an opaque digest. It parses the structure and refuses everything that a
+ * subscriber certificate may not contain.
  */
 
 import { sha256Hex } from '../audit/line.ts'

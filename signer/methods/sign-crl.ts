@@ -1,8 +1,7 @@
 /**
- * `beginCrl`, `appendCrl`, `signCrl`: signs one TBSCertList (RFC 5280 §5.1.2) with an
- * issuer key, read piece by piece.
+ * `beginCrl`, `appendCrl`, `signCrl`: sign one TBSCertList (RFC 5280 §5.1.2), piece by piece.
  *
- * The number is written down before the key is used, the audit line before the signature leaves.
+ * The number is on disk before the key is used, the audit line before the signature leaves.
  */
 
 import type { CrlNumbers } from '../crl-numbers.ts'
@@ -27,7 +26,7 @@ export function crlMethods(service: SigningService, numbers: CrlNumbers, uploads
     return signAndRecord(service, { issuer, make, record, deadlineAt })
   }
 
-  /** What failed once is over: its number may be used up, and its client begins again. */
+  /** A failed upload cannot continue: its number may be used up, so the client begins again. */
   async function forgettingFailed<T>(id: string, work: () => T | Promise<T>): Promise<T> {
     try {
       return await work()

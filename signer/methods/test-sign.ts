@@ -1,7 +1,4 @@
-/**
- * `testSign`: a real signature that is good for nothing, to learn whether
- * signing works, audit chain included.
- */
+/** `testSign`: makes a real but useless signature, to test key and audit chain. */
 
 import { sha256Hex } from '../audit/line.ts'
 import { TEST_MESSAGE } from '../protocol.ts'

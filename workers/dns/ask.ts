@@ -1,10 +1,9 @@
 /**
- * One question to a list of name servers, until one of them answers: turns, repeats and
- * transports within one deadline.
+ * Asks a list of name servers one question until one answers: order, repeats and transports within
+ * one deadline.
  *
- * Only silence is worth a repeat. A server that answered with an error, or could not be reached,
- * would say the same a moment later (RFC 9520 has resolvers remember it), so it is not asked twice;
- * the next attempt of the challenge asks anew.
+ * Only silence leads to a repeat. A server with an error would repeat it a moment later (RFC 9520
+ * makes resolvers remember it); the challenge's next attempt asks again.
  */
 
 import { isIPv6 } from 'node:net'
@@ -15,12 +14,15 @@ import { buildQuery, type DnsQuery, type DnsResponse, type DnsType } from './mes
 export interface AskOptions {
   /** Asks for DNSSEC records and the AD bit (RFC 6840 §5.7). */
   dnssec: boolean
-  /** A resolver is asked to recurse; a zone's own server is not, and must answer with authority. */
+  /**
+   * True asks a resolver to recurse. False asks a zone's own server, which must answer with
+   * authority.
+   */
   recursion: boolean
-  /** Rounds after the first through the servers that were silent. */
+  /** Extra rounds through the silent servers. */
   retries: number
   /**
-   * Nothing found in random letter case is asked for again in lower case
+   * An empty answer in random letter case leads to a repeat in lower case
    * (docs/decisions/dns-lower-case.md).
    */
   bothCases: boolean
@@ -28,12 +30,12 @@ export interface AskOptions {
   signal: AbortSignal
 }
 
-/** `reason` is in our words alone, so that a client may see it. */
+/** `reason` contains only our own words, so that a client may see it. */
 export interface DnsFailure {
   kind: 'failed'
   reason: string
   retryable: boolean
-  /** `address:port` of every server that was asked, for evidence. */
+  /** `address:port` of every server asked, for evidence. */
   asked: readonly string[]
 }
 
@@ -44,10 +46,13 @@ export interface Answered {
   server: string
 }
 
-/** Less than that is too short for a name server on another continent. */
+/** Shortest wait that suffices for a name server on another continent. */
 const LEAST_WAIT_MS = 50
 
-/** Total. NOERROR and NXDOMAIN are answers; after anything else the next server may know better. */
+/**
+ * Returns every failure as a result. NOERROR and NXDOMAIN are answers; after anything else the next
+ * server may know more.
+ */
 export async function askServers(
   servers: readonly NameServer[],
   name: string,
@@ -76,23 +81,23 @@ export async function askServers(
 }
 
 /**
- * How long to wait for one server: each round takes twice as long as the one before, and what
- * servers that failed at once have left over goes to the others. The last wait is all that is left.
- * @param silent servers of this round that will be asked again, if `laterRounds` is above 0
+ * Wait for one server; each round takes twice as long as the one before. Time that failed servers
+ * did not use goes to the others, and all of it to the last wait.
+ * @param silent servers of this round to ask again, if `laterRounds` is above 0
  */
 function share(leftMs: number, stillInRound: number, silent: number, laterRounds: number): number {
   const perServerLater = 2 ** (laterRounds + 1) - 2
   return Math.max(LEAST_WAIT_MS, leftMs / (stillInRound + (stillInRound + silent) * perServerLater))
 }
 
-/** Why what came back is no answer to go by; undefined for a good one. */
+/** Why the exchange gave no usable answer; undefined for a good one. */
 function refusalOf(exchange: Exchange, recursion: boolean): string | undefined {
   if (exchange.kind === 'failed') return exchange.reason
   if (exchange.kind !== 'response') return undefined
   const { rcode, isReferral, authoritative } = exchange.response
   if (rcode !== 'NOERROR' && rcode !== 'NXDOMAIN') return `the name server answered ${rcode}`
-  // Such a server knows nothing about the name; to read "no such record" out of its answer
-  // would be wrong (RFC 2308 §2.2).
+  // Such a server knows nothing about the name, so its answer does not mean "no such record" (RFC
+  // 2308 §2.2).
   if (recursion ? isReferral : !authoritative) return 'the name server does not serve the zone'
   return undefined
 }
@@ -103,7 +108,7 @@ interface Question {
   edns: boolean
 }
 
-/** One server, and once more without EDNS if it does not know it (RFC 6891 §7). */
+/** Asks one server, and again without EDNS if the server does not support it (RFC 6891 §7). */
 async function ask(
   server: NameServer,
   name: string,
@@ -118,8 +123,7 @@ async function ask(
 }
 
 /**
- * In random letter case; a server that compares names by octets finds
- * nothing then, against RFC 4343.
+ * Asks in random letter case. Against RFC 4343, some servers compare octets and find nothing then.
  */
 async function askInCases(
   server: NameServer,
@@ -138,7 +142,7 @@ async function askInCases(
 
   const found = await askOver(query(false), ({ kind }) => kind === 'use-tcp')
   if (!options.bothCases || !isNothing(found)) return found
-  // A forger has no letters to guess here, so what is found counts only over TCP.
+  // Lower case gives a forger nothing to guess, so records count only over TCP.
   return askOver(query(true), (overUdp) => overUdp.kind === 'use-tcp' || isSomething(overUdp))
 }
 

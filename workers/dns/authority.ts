@@ -1,12 +1,11 @@
 /**
- * A question to the name servers that a zone itself names
- * (`require_authoritative`), past every cache.
+ * Asks the name servers of the zone itself (`require_authoritative`), past every cache.
  *
- * The zone is found by looking NS records up, from the name upwards; then every server of it is
- * asked. They have to agree: while a change spreads they do not, and a server that says something
- * else than its peers is no witness either. A server that is silent or lame is left out, as long as
- * one answers. What these servers' names and addresses are is up to the zone, so the address policy
- * of validation applies to them, unlike to resolvers, which the operator chose.
+ * NS look-ups from the name upwards find the zone, and then all its servers are asked. They must
+ * agree, which they do not while a change spreads. Silent and lame servers are ignored, as long as
+ * one answers.
+ * The zone chooses these servers, so validation's address policy applies to them. The operator
+ * chooses resolvers, so it does not apply there.
  */
 
 import { isIPv4 } from 'node:net'
@@ -22,20 +21,23 @@ export interface AuthorityOptions {
   /** Finds the zones and the addresses of their servers. */
   resolver: DnsClient
   policy: AddressPolicy
-  /** 53 but for tests. */
+  /** 53, except in tests. */
   port: number
   retries: number
 }
 
-/** Zones have two to eight; the root has thirteen. */
+/** Zones have two to eight servers; the root has thirteen. */
 const MAX_SERVERS = 8
-/** An address of each family, and a spare. */
+/** One address per family, and a spare. */
 const MAX_ADDRESSES = 3
 const WAY = { dnssec: false, recursion: false, bothCases: true }
-/** Once one server has answered, how long the others may still take. */
+/** Time for the other servers after the first answer. */
 const OTHERS_GRACE_MS = 2000
 
-/** Total. A response stands for all servers that answered; its `server` lists them. */
+/**
+ * Returns every failure as a result. A response represents all servers that answered; `server`
+ * lists them.
+ */
 export async function askAuthorities(
   name: string,
   type: DnsType,
@@ -65,13 +67,13 @@ export async function askAuthorities(
 type ServerNames = { kind: 'found'; serverNames: readonly string[] } | DnsFailure
 
 /**
- * The closest enclosing zone: the first name, from `name` upwards, that has NS records of its own.
+ * Finds the closest enclosing zone: the first name, from `name` upwards, with its own NS records.
  */
 async function findServerNames(name: string, deadline: Deadline, resolver: DnsClient): Promise<ServerNames> {
   for (let zone = name; zone !== ''; zone = parentOf(zone)) {
     const found = await resolver.query(zone, 'NS', deadline)
     if (found.kind === 'failed') return found
-    // An alias has no NS records of its own (RFC 1034 §3.6.2); what came belongs to its target.
+    // An alias has no NS records (RFC 1034 §3.6.2); these belong to its target.
     if (found.kind === 'answer' && found.aliases.length === 0) {
       return { kind: 'found', serverNames: found.records.map(({ data }) => data) }
     }
@@ -81,9 +83,7 @@ async function findServerNames(name: string, deadline: Deadline, resolver: DnsCl
 
 const parentOf = (name: string) => (name.includes('.') ? name.slice(name.indexOf('.') + 1) : '')
 
-/**
- * Empty when there is none, or none that may be asked. IPv4 first: half-configured IPv6 is common.
- */
+/** Addresses that may be asked, possibly none. IPv4 first: half-configured IPv6 is common. */
 async function addressesOf(
   serverName: string,
   deadline: Deadline,
@@ -112,7 +112,7 @@ function agreedAnswer(answers: readonly (Answered | DnsFailure)[]): Answered | D
   return { ...first, server: good.map(({ server }) => server).join(', ') }
 }
 
-/** What a response says, whatever the order and the age of its records. */
+/** The content of a response, without the order and the age of its records. */
 function contentOf({ rcode, answers }: DnsResponse): string {
   const records = answers.map((answer) => {
     if ('cname' in answer) return `${answer.owner} CNAME ${answer.cname}`

@@ -1,10 +1,10 @@
 /**
- * Name resolution for validation: servers for a name, aliases, and
- * addresses, all within one deadline.
+ * Name resolution for validation: servers for a name, aliases and addresses, all within one
+ * deadline.
  *
- * Not c-ares: it hides the AD bit, its timeouts multiply, and it cannot ask other servers for one
- * zone. Every result is data; nothing a name server sends makes a function here throw. Reasons are
- * written by us alone, so a client may see them.
+ * c-ares does not fit: it hides the AD bit, its timeouts multiply, and it cannot use other servers
+ * for one zone. No input from a name server makes a function here throw. Reasons contain only our
+ * own words, so a client may see them.
  */
 
 import type { AddressPolicy } from '../address-policy.ts'
@@ -17,23 +17,19 @@ import { type DnsRecord, type DnsResponse, type DnsType, isQueryableName } from 
 import type { AddressResult, AnswerFacts, DnsClient, DnsResult } from './result.ts'
 import { createSourceFinder, type NameSource, normalName } from './servers.ts'
 
-/** Chains of honest zones are shorter than this; every link costs a query at worst. */
+/** Honest zones have shorter chains. Each link costs a query at worst. */
 const MAX_ALIASES = 8
-/**
- * Once one family has addresses, how long the other may still take: some servers never answer AAAA.
- */
+/** Time for the other family after the first addresses: some servers never answer AAAA. */
 const RESOLUTION_GRACE_MS = 1000
-/** More addresses than that are noise for a single connection. */
+/** One connection does not benefit from more addresses. */
 const MAX_ADDRESSES = 16
 
 export interface DnsClientOptions {
   /** Asks for DNSSEC records and the AD bit (RFC 6840 §5.7). */
   dnssec?: boolean
-  /**
-   * `query` goes to the name servers of the zone instead of a resolver; they never set the AD bit.
-   */
+  /** `query` asks the zone's name servers instead of a resolver. They never set the AD bit. */
   authoritative?: {
-    /** Those servers' addresses are the zone's choice. */
+    /** Needed because the zone chooses the addresses of its servers. */
     policy: AddressPolicy
     /** 53 when absent. */
     port?: number
@@ -48,7 +44,7 @@ export function createDnsClient(settings: DnsSettings, options: DnsClientOptions
 
   const throughResolvers = (deadline: Deadline, signal: () => AbortSignal, bothCases = true): Ways => ({
     ask: (name, type) => {
-      // A DS record stands in the zone above the one it is about (RFC 4035 §3.1.4.1).
+      // A DS record belongs to the parent zone (RFC 4035 §3.1.4.1).
       const source = sourceOf(type === 'DS' ? name.slice(name.indexOf('.') + 1) : name)
       const { dnssec = false } = options
       if (isAnsweredHere(source, type)) return Promise.resolve(fixedAnswer(source, name, type))
@@ -69,7 +65,7 @@ export function createDnsClient(settings: DnsSettings, options: DnsClientOptions
       const families = (bothCases: boolean) =>
         bothFamilies(normalName(name), (signalOf) => throughResolvers(bound, signalOf, bothCases), signal)
       const found = await families(false)
-      // Most names have one family alone, which is no reason to ask for the other one twice.
+      // Most names have only one family, so a missing family alone causes no repeat.
       return found.kind === 'answer' || found.kind === 'failed' ? found : families(true)
     },
   }
@@ -83,7 +79,7 @@ export function createDnsClient(settings: DnsSettings, options: DnsClientOptions
       const bound = boundOf(deadline)
       return lookUp(normalName(name), type, {
         ask: (current) => askAuthorities(current, type, bound, { resolver, policy, port, retries }),
-        // Each link may lead into another zone, which has other servers.
+        // Each link may lead to a zone with other servers.
         isSameSource: () => false,
       })
     },
@@ -95,7 +91,7 @@ async function bothFamilies(
   waysWith: (signal: () => AbortSignal) => Ways,
   signal: AbortSignal | undefined,
 ): Promise<AddressResult> {
-  // Made on first use: fixed addresses need none, and one costs 10 µs.
+  // Created on first use: fixed addresses need no controller, and one costs 10 µs.
   let made: AbortController | undefined
   const controller = () => {
     made ??= new AbortController()
@@ -121,7 +117,7 @@ function mergeFamilies(v6: DnsResult<'AAAA'>, v4: DnsResult<'A'>): AddressResult
       aliases: first.aliases,
     }
   }
-  // No addresses is only certain when both families were answered.
+  // "No addresses" is certain only after answers for both families.
   const failed = [v4, v6].find((result) => result.kind === 'failed')
   if (failed?.kind === 'failed') return failed
   return { kind: v4.kind === 'nxdomain' && v6.kind === 'nxdomain' ? 'nxdomain' : 'nodata' }
@@ -131,10 +127,10 @@ function addressesOf(result: DnsResult<'A' | 'AAAA'>): string[] {
   return result.kind === 'answer' ? result.records.map(({ data }) => data).slice(0, MAX_ADDRESSES) : []
 }
 
-/** How a look-up puts its questions. */
+/** How a look-up asks its questions. */
 interface Ways {
   ask(name: string, type: DnsType): Promise<Answered | DnsFailure>
-  /** Whether what the servers asked for `name` say about `alias` counts. */
+  /** Whether answers about `alias` from the servers of `name` count. */
   isSameSource(name: string, alias: string): boolean
 }
 
@@ -181,25 +177,25 @@ async function lookUp<T extends DnsType>(name: string, type: T, ways: Ways): Pro
   }
 }
 
-/** Records, but none for the name that was asked for: that does not say "no such record". */
+/** Records for other names only. Such an answer does not mean "no such record". */
 function answersAnotherName(name: string, { answers }: DnsResponse): boolean {
   return answers.length > 0 && !answers.some(({ owner }) => owner === name)
 }
 
 interface AliasWalk {
   aliases: string[]
-  /** The least of the aliases' TTLs. */
+  /** The lowest TTL of the aliases. */
   ttlSeconds: number
-  /** The name the chain ends at. */
+  /** The last name of the chain. */
   end: string
   records: DnsRecord[]
-  /** Nothing more can be learned by asking for `end`. */
+  /** Asking for `end` would give nothing more. */
   isOver: boolean
 }
 
 /**
- * Reads one response: the chain from `name` and the records at its end. A link into another zone's
- * servers ends the walk, because what these servers say about that name does not count.
+ * Reads one response: the chain from `name`, and the records at its end. The walk ends where
+ * another zone's servers begin, because these servers have no say there.
  */
 function walkAliases(name: string, response: DnsResponse, isSameSource: (alias: string) => boolean): AliasWalk {
   const aliases: string[] = []
@@ -218,18 +214,18 @@ function walkAliases(name: string, response: DnsResponse, isSameSource: (alias: 
     end = link.cname
     if (!isSameSource(end)) return { aliases, ttlSeconds, end, records: [], isOver: false }
   }
-  // A resolver that followed the chain says so with NXDOMAIN or the zone's SOA; an
-  // authoritative server may stop half way.
+  // A resolver that followed the chain adds NXDOMAIN or the zone's SOA. An authoritative server may
+  // stop in the middle.
   const isOver = aliases.length === 0 || response.rcode === 'NXDOMAIN' || response.hasSoa
   return { aliases, ttlSeconds, end, records: [], isOver }
 }
 
-/** Fixed addresses are not asked for, and a zone without resolvers has no other records. */
+/** Fixed addresses need no query, and a zone without resolvers has no other records. */
 function isAnsweredHere({ fixed, servers }: NameSource, type: DnsType): boolean {
   return fixed !== undefined && (type === 'A' || type === 'AAAA' || servers.length === 0)
 }
 
-/** The response that a server with the configured addresses would have given. */
+/** Builds the response of a server with the configured addresses. */
 function fixedAnswer({ fixed }: NameSource, name: string, type: DnsType): Answered {
   const addresses = (type === 'A' ? fixed?.ipv4 : type === 'AAAA' ? fixed?.ipv6 : undefined) ?? []
   const response: DnsResponse = {

@@ -1,10 +1,10 @@
 /**
- * One query to one name server and its response, over UDP and TCP (RFC 1035 §4.2, RFC 7766).
+ * One query to one name server, and its response, over UDP and TCP (RFC 1035 §4.2, RFC 7766).
  *
- * Over UDP an attacker can guess an answer, so a datagram counts only if it comes from the server's
- * address and port to our random source port and repeats our random id and the randomly cased
- * question. Everything else is ignored, and after a few of those (a forger guesses, or the server
- * does not keep the case) the question is put over TCP instead.
+ * An attacker can guess answers over UDP. A datagram counts only from the server's address and
+ * port, to our random port. It must repeat our random id and the randomly cased question.
+ * All others are ignored. Several of them mean a forger, or a server that changes the case, so the
+ * query moves to TCP.
  */
 
 import { createSocket } from 'node:dgram'
@@ -21,17 +21,16 @@ export type Exchange =
   | { kind: 'response'; response: DnsResponse }
   /** The response did not fit, or UDP cannot be trusted for this question: ask over TCP. */
   | { kind: 'use-tcp' }
-  /** Nothing came in time, or the query was aborted; asking once more may help. */
+  /** No answer in time, or the query was aborted. A repeat may help. */
   | { kind: 'silence' }
   | { kind: 'failed'; reason: string }
 
 /**
- * A forger needs about 2^30 tries at 16 bits of port, 16 of id and some of
- * case; this many are all it gets.
+ * A forger needs about 2^30 tries: 16 bits of port, 16 of id and some of case. It gets this many.
  */
 const MAX_IGNORED_DATAGRAMS = 8
 
-/** Total: every failure is a result. Ends within `timeoutMs`, or at once when `signal` aborts. */
+/** Returns every failure as a result, within `timeoutMs`. An abort of `signal` ends it at once. */
 export function exchangeUdp(
   server: NameServer,
   query: DnsQuery,
@@ -46,7 +45,7 @@ export function exchangeUdp(
     const finish = (outcome: Exchange) => {
       stopTimer()
       signal.removeEventListener('abort', cancel)
-      // The socket can still report an earlier error; the result is known already.
+      // The socket can still report an earlier error, after the result.
       socket.removeAllListeners().on('error', () => {})
       socket.close()
       resolve(outcome)
@@ -63,7 +62,7 @@ export function exchangeUdp(
       if (outcome) finish(outcome)
       else if (++ignored >= MAX_IGNORED_DATAGRAMS) finish({ kind: 'use-tcp' })
     })
-    // A connected socket takes datagrams from this peer only, and learns of a closed port at once.
+    // A connected socket accepts datagrams only from this peer, and reports a closed port at once.
     socket.on('connect', () => socket.send(query.bytes))
     socket.connect(server.port, server.address)
   })
@@ -74,7 +73,7 @@ function readDatagram(message: Buffer, query: DnsQuery): Exchange | undefined {
   const match = matchQuestion(message, query)
   if (match === 'recased') return { kind: 'use-tcp' }
   if (match === 'foreign') return undefined
-  // The truncation bit is read first: what a server cut off need not parse.
+  // The truncation bit comes first, because a truncated message may not parse.
   if ((message[2]! & 0x02) !== 0) return { kind: 'use-tcp' }
   const response = parseResponse(message, query)
   return response
@@ -82,7 +81,7 @@ function readDatagram(message: Buffer, query: DnsQuery): Exchange | undefined {
     : { kind: 'failed', reason: 'the name server sent a malformed answer' }
 }
 
-/** The same over TCP, where the handshake makes the case of the name unnecessary. */
+/** The same over TCP. The handshake stops forgers, so the case may differ. */
 export function exchangeTcp(
   server: NameServer,
   query: DnsQuery,
@@ -109,8 +108,7 @@ export function exchangeTcp(
     socket.on('error', (error) => finish({ kind: 'failed', reason: errorReason(error) }))
     socket.on('close', () => finish({ kind: 'failed', reason: 'the name server closed the connection' }))
     socket.on('data', (chunk) => {
-      // Put together twice at most, however small the pieces are: octet by octet, 64
-      // KiB would be copied 32,000 times.
+      // Join the chunks at most twice. Joining each octet would copy 64 KiB 32,000 times.
       chunks.push(chunk)
       received += chunk.length
       if (expected === undefined && received >= 2) expected = 2 + Buffer.concat(chunks).readUInt16BE(0)
@@ -135,7 +133,7 @@ function readTcpMessage(message: Buffer, query: DnsQuery): Exchange {
   return { kind: 'response', response }
 }
 
-/** dgram resolves even literals through a look-up; this one keeps the system's resolver out. */
+/** dgram looks up even IP addresses; this function keeps out the system's resolver. */
 function literal(family: 4 | 6) {
   return (
     host: string,
@@ -151,6 +149,6 @@ const REASONS: Record<string, string> = {
   ENETUNREACH: 'the name server is unreachable',
 }
 
-/** In our words: the reason can reach a client. */
+/** Our own words, because the reason can reach a client. */
 const errorReason = (error: Error) =>
   REASONS[(error as NodeJS.ErrnoException).code ?? ''] ?? 'the name server could not be asked'

@@ -1,8 +1,8 @@
-/** Several look-ups side by side: once one is good, the slow ones have a bounded time. */
+/** Runs look-ups in parallel. After one good result, the slow ones get limited time. */
 
 /**
- * Waits for all results, but once one of them `isGood`, the others get `graceMs` before `giveUp` is
- * called, which must make them end.
+ * Waits for all results. `graceMs` after one `isGood`, it calls `giveUp`, which must end the
+ * others.
  */
 export async function allWithGrace<R>(
   results: readonly Promise<R>[],

@@ -1,9 +1,9 @@
 /**
- * DNS messages as bytes (RFC 1035 §4, EDNS of RFC 6891): the queries we send and a
- * total reader of what comes back.
+ * DNS messages as bytes (RFC 1035 §4, EDNS of RFC 6891): builds queries, and reads any response
+ * without throwing.
  *
- * Answers are read by `wire.ts` and `record-data.ts` (docs/decisions/dns-reader.md). What leaves
- * here has been checked: names are printable ASCII of legal length.
+ * `wire.ts` and `record-data.ts` parse answers (docs/decisions/dns-reader.md). Returned names are
+ * checked: printable ASCII of legal length.
  */
 
 import { randomInt } from 'node:crypto'
@@ -21,7 +21,8 @@ export interface DnsQuery {
   /** Wire form. */
   bytes: Buffer
   /**
-   * The question section inside `bytes`; a response repeats it to the letter, 0x20 case included.
+   * The question section inside `bytes`. A response repeats it exactly, including the random case
+   * (0x20).
    */
   question: Buffer
   type: DnsType
@@ -34,25 +35,25 @@ export interface DnsResponse {
   authenticated: boolean
   /** The server answers for its own zone (AA). */
   authoritative: boolean
-  /** No answer, but name servers closer to the name (RFC 2308 §2.2): this server does not know. */
-  isReferral: boolean
-  /** An SOA stands in the authority section: "no such data" is definite (RFC 2308 §2.2). */
-  hasSoa: boolean
   /**
-   * Records of the answer section in its order, of the type asked for or
-   * CNAME; owner in lower case.
+   * A referral: no answer, but name servers closer to the name (RFC 2308 §2.2). This server does
+   * not know.
    */
+  isReferral: boolean
+  /** The authority section has an SOA: "no such data" is definite (RFC 2308 §2.2). */
+  hasSoa: boolean
+  /** Answer records of the requested type or CNAME, in order; owner in lower case. */
   answers: readonly ({ owner: string; cname: string; ttlSeconds: number } | { owner: string; record: DnsRecord })[]
 }
 
-/** Numbers of the types that are looked at (IANA's registry of RR types). */
+/** Numbers of the supported types (IANA's registry of RR types). */
 const TYPES = { A: 1, NS: 2, CNAME: 5, SOA: 6, MX: 15, TXT: 16, AAAA: 28, OPT: 41, DS: 43, CAA: 257 } satisfies Record<
   DnsType | 'CNAME' | 'SOA' | 'OPT',
   number
 >
 const CLASS_IN = 1
 
-/** Over UDP: 1232 octets fit every path without fragments, which could be forged. */
+/** Limit over UDP: 1232 octets fit every path without fragments, which could be forged. */
 const UDP_PAYLOAD_SIZE = 1232
 const HEADER_BYTES = 12
 
@@ -72,8 +73,9 @@ export interface QueryOptions {
 }
 
 /**
- * A query with a random id. Its letters have random case unless `lowerCase` is set: an off-path
- * forger has to guess those as well (0x20). `name` is a queryable name in lower case.
+ * Builds a query with a random id. Unless `lowerCase` is set, random letter case gives an off-path
+ * forger more to guess (0x20).
+ * @param name a queryable name in lower case
  */
 export function buildQuery(
   name: string,
@@ -103,10 +105,7 @@ function encodeQuestion(name: string, type: DnsType): Buffer {
   return question
 }
 
-/**
- * RFC 6891 §6.1.2: the payload size stands in place of the class, the flags
- * in the lower half of the TTL.
- */
+/** RFC 6891 §6.1.2: the class field has the payload size, the lower half of the TTL the flags. */
 function encodeOpt(dnssec: boolean): Buffer {
   const record = Buffer.alloc(11)
   record.writeUInt16BE(TYPES.OPT, 1)
@@ -130,13 +129,16 @@ function randomCase(name: string): string {
 }
 
 /**
- * How a message relates to a query: `exact` when it is a response with our id and our question byte
- * for byte, `recased` when only the case of the name differs, otherwise `foreign`.
+ * Compares a message with a query.
+ *
+ * - `exact`: a response with our id and exact question
+ * - `recased`: a response whose name differs only in case
+ * - `foreign`: all else
  */
 export function matchQuestion(message: Buffer, query: DnsQuery): 'exact' | 'recased' | 'foreign' {
   const end = HEADER_BYTES + query.question.length
   if (message.length < end) return 'foreign'
-  // QR set, and the opcode of a query.
+  // QR is set, and the opcode is that of a query.
   const isResponse = (message[2]! & 0xf8) === 0x80
   const isOneQuestion = message.readUInt16BE(4) === 1
   if (!isResponse || !isOneQuestion || message.readUInt16BE(0) !== query.bytes.readUInt16BE(0)) return 'foreign'
@@ -148,10 +150,7 @@ export function matchQuestion(message: Buffer, query: DnsQuery): 'exact' | 'reca
 
 const lowerCase = (bytes: Buffer) => bytes.toString('latin1').toLowerCase()
 
-/**
- * Undefined for bytes that are not a well-formed message, or that carry a
- * malformed record of the type asked for.
- */
+/** Returns undefined for malformed messages, and for malformed records of the requested type. */
 export function parseResponse(message: Buffer, query: DnsQuery): DnsResponse | undefined {
   const frame = readFrame(message)
   if (!frame) return undefined
@@ -194,8 +193,8 @@ const ttlOf = (ttl: number) => (ttl < 2 ** 31 ? ttl : 0)
 const RCODES = ['NOERROR', 'FORMERR', 'SERVFAIL', 'NXDOMAIN', 'NOTIMP', 'REFUSED']
 
 /**
- * With the upper bits that an OPT record has in place of a TTL (RFC 6891 §6.1.3); codes
- * without a name are `RCODE<n>`.
+ * Adds the upper bits, which an OPT record has in its TTL field (RFC 6891 §6.1.3). Codes without a
+ * name become `RCODE<n>`.
  */
 function responseCode(message: Buffer, { additionals }: Frame): string {
   const opt = additionals.find(({ type }) => type === TYPES.OPT)

@@ -1,7 +1,4 @@
-/**
- * What the DNS challenges share: by which ways a TXT record is looked up,
- * and how long one is waited for.
- */
+/** Shared by the DNS challenges: ways to look up a TXT record, and the wait for a record. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createAddressPolicy } from '../address-policy.ts'
@@ -10,7 +7,7 @@ import type { DnsMethodJob, ValidationVerdict } from '../job.ts'
 import { createDnsClient } from './client.ts'
 import type { DnsClient, DnsResult } from './result.ts'
 
-/** Pause before the second look; the next ones are twice as long each. */
+/** Pause before the second look. Each later pause is twice as long. */
 const FIRST_PAUSE_MS = 1000
 const MAX_PAUSE_MS = 10_000
 
@@ -20,7 +17,7 @@ export interface Way {
   dns: DnsClient
 }
 
-/** Zone servers never set the AD bit, so with both settings the record is looked up both ways. */
+/** Zone servers never set the AD bit, so both settings together require both look-ups. */
 export function waysOf({ dns, blockedNetworks, requireDnssec, requireAuthoritative, authoritativePort }: DnsMethodJob) {
   const ways: Way[] = []
   if (requireAuthoritative) {
@@ -36,16 +33,13 @@ export function waysOf({ dns, blockedNetworks, requireDnssec, requireAuthoritati
   return ways
 }
 
-/**
- * While the wait lasts, a failure that may pass is followed by another look; the last
- * one comes when the wait is over.
- */
+/** Repeats the look after a temporary failure. The last look comes at the end of the wait. */
 export async function lookUntilFound(
   look: () => Promise<ValidationVerdict>,
   deadline: Deadline,
   propagationWaitMs: number,
 ): Promise<ValidationVerdict> {
-  // Said by a flag and not by the clock: a timer may fire a fraction of a millisecond early.
+  // A flag, because a timer may fire a fraction of a millisecond early.
   let isLast = false
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
     const verdict = await look()

@@ -1,12 +1,12 @@
 /**
- * The data of DNS records, one strict reader a type: all of the octets and
- * none beyond them, or undefined.
+ * Reads the data of DNS records. One strict reader per type uses all octets exactly, or returns
+ * undefined.
  */
 
 import { SocketAddress } from 'node:net'
 import { type RawRecord, readName } from './wire.ts'
 
-/** Record types a caller can ask for, and what their data looks like here. */
+/** Record types that a caller can ask for, with the form of their data. */
 export interface DnsData {
   A: string
   AAAA: string
@@ -15,16 +15,16 @@ export interface DnsData {
   /** RFC 8659 §4.1. The tag is in lower case. */
   CAA: { critical: boolean; tag: string; value: string }
   NS: string
-  /** RFC 1035 §3.3.9. `exchange` is empty for the root, which is no server (RFC 7505 §3). */
+  /** RFC 1035 §3.3.9. `exchange` is empty for the root, which is no mail server (RFC 7505 §3). */
   MX: { preference: number; exchange: string }
-  /** Only its presence counts: the zone below is signed (RFC 4035 §5.2). */
+  /** Only its presence matters: it means that the child zone is signed (RFC 4035 §5.2). */
   DS: { keyTag: number }
 }
 export type DnsType = keyof DnsData
 
 /**
- * RFC 1035 §2.3.4 for legal lengths; printable ASCII without blanks, because a name
- * is also text in logs and URLs.
+ * Legal lengths follow RFC 1035 §2.3.4. Only printable ASCII, because names appear in logs and
+ * URLs.
  */
 export function isQueryableName(name: string): boolean {
   if (name.length === 0 || name.length > 253 || !/^[\x21-\x7e]+$/.test(name)) return false
@@ -51,7 +51,7 @@ export function readData(message: Buffer, record: RawRecord, type: DnsType): Dns
   }
 }
 
-/** The one name that is all of the data (CNAME, NS). Undefined for what is not a queryable name. */
+/** Reads data that is one name (CNAME, NS). Undefined unless the name is queryable. */
 export function readTarget(message: Buffer, { start, end }: RawRecord): string | undefined {
   const name = readName(message, start)
   return name?.end === end && isQueryableName(name.text) ? name.text : undefined
@@ -85,7 +85,7 @@ function readProperty(data: Buffer): DnsData['CAA'] | undefined {
   if (data.length < 2) return undefined
   const valueStart = 2 + data[1]!
   if (valueStart === 2 || valueStart > data.length) return undefined
-  // One character an octet: what is not ASCII stays apart from what is, and matches nothing.
+  // One character per octet, so that bytes outside ASCII match nothing.
   return {
     critical: (data[0]! & 0x80) !== 0,
     tag: data.toString('latin1', 2, valueStart).toLowerCase(),

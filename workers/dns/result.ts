@@ -1,29 +1,26 @@
-/**
- * What a look-up comes to, and the client that does one: shared by the
- * client and by what it is made of.
- */
+/** Results of a look-up, and the interface of the client. */
 
 import type { Deadline } from '../deadline.ts'
 import type { DnsFailure } from './ask.ts'
 import type { DnsRecord, DnsType } from './message.ts'
 
-/** What every definite answer carries, for evidence and for `require_dnssec`. */
+/** Facts of every definite answer, for evidence and for `require_dnssec`. */
 export interface AnswerFacts {
   /**
-   * `address:port` of the server that gave the last word (of all, comma-separated, for
-   * zone servers that were asked).
+   * `address:port` of the server with the final answer. For zone servers, of all that answered,
+   * comma-separated.
    */
   resolver: string
   /**
-   * AD bit of every response on the way (RFC 4035 §3.2.3); only as good as
-   * the path to the resolver.
+   * True when every response had the AD bit (RFC 4035 §3.2.3). It is only as safe as the path to
+   * the resolver.
    */
   authenticated: boolean
-  /** Aliases that were followed, in order. */
+  /** Aliases followed, in order. */
   aliases: readonly string[]
 }
 
-/** A record's `ttlSeconds` is no more than that of any alias on the way to it. */
+/** `ttlSeconds` of a record is at most that of any alias before it. */
 export type DnsResult<T extends DnsType> =
   | ({ kind: 'answer'; records: readonly DnsRecord<T>[] } & AnswerFacts)
   | ({ kind: 'nodata' | 'nxdomain' } & AnswerFacts)
@@ -36,11 +33,11 @@ export type AddressResult =
   | DnsFailure
 
 export interface DnsClient {
-  /** `signal` ends it early where resolvers are asked. */
+  /** `signal` aborts only queries to resolvers. */
   query<T extends DnsType>(name: string, type: T, deadline: Deadline, signal?: AbortSignal): Promise<DnsResult<T>>
   /**
-   * A and AAAA side by side, from resolvers. One family is enough; see
-   * RESOLUTION_GRACE_MS. `signal` ends it early.
+   * Asks resolvers for A and AAAA in parallel; one family suffices (see RESOLUTION_GRACE_MS).
+   * `signal` aborts it.
    */
   resolveAddresses(name: string, deadline: Deadline, signal?: AbortSignal): Promise<AddressResult>
 }

@@ -1,6 +1,5 @@
 /**
- * Which name servers answer for a name: `dns.resolvers`, the zones that override them,
- * or the system's configuration.
+ * Chooses the name servers for a name: `dns.resolvers`, `dns.zones` or the system's configuration.
  */
 
 import { readFileSync } from 'node:fs'
@@ -8,12 +7,9 @@ import { isIP, isIPv4 } from 'node:net'
 import type { DnsSettings } from '../job.ts'
 import type { NameServer } from './exchange.ts'
 
-/**
- * Where to ask, and the fixed addresses of a zone that has some. Compare by
- * identity: one zone, one source.
- */
+/** Name servers and fixed addresses of a zone. Compare by identity: one zone has one source. */
 export interface NameSource {
-  /** Empty for a zone with addresses alone: it has no other records. */
+  /** Empty for a zone with only addresses, which has no other records. */
   servers: readonly NameServer[]
   fixed?: { ipv4: readonly string[]; ipv6: readonly string[] }
 }
@@ -34,8 +30,8 @@ export function parseNameServer(text: string): NameServer | undefined {
 }
 
 /**
- * `nameserver` lines of resolv.conf(5); without any, the resolver on this
- * host, as the C library does.
+ * Reads the `nameserver` lines of resolv.conf(5). Without any, it uses this host's resolver, as the
+ * C library does.
  */
 export function parseResolvConf(text: string): NameServer[] {
   const servers = text
@@ -46,13 +42,14 @@ export function parseResolvConf(text: string): NameServer[] {
 }
 
 /**
- * A function from a name to its source; the longest zone that is the name or a suffix of it wins.
- * @throws RangeError for a resolver or address that is none.
+ * Returns a function from a name to its source. The longest zone that equals or contains the name
+ * wins.
+ * @throws RangeError for an invalid resolver or address.
  */
 export function createSourceFinder(settings: DnsSettings): (name: string) => NameSource {
   const { base, zones } = configuredSources(settings)
   let system: NameSource | undefined
-  // Read when first needed, for each attempt: 50 µs, and a changed file counts at once.
+  // Read once per attempt, on first use: 50 µs, and file changes take effect at once.
   const fromSystem = () => {
     system ??= { servers: systemServers() }
     return system
@@ -62,11 +59,11 @@ export function createSourceFinder(settings: DnsSettings): (name: string) => Nam
 
 interface ConfiguredSources {
   base: NameSource | undefined
-  /** The longest first. */
+  /** Longest zone first. */
   zones: readonly { zone: string; source: NameSource | undefined }[]
 }
 
-/** Job after job brings the very same settings (shared-settings.ts). */
+/** Jobs share one settings object (shared-settings.ts). */
 const sourcesBySettings = new WeakMap<DnsSettings, ConfiguredSources>()
 
 function configuredSources(settings: DnsSettings): ConfiguredSources {
@@ -83,7 +80,7 @@ function configuredSources(settings: DnsSettings): ConfiguredSources {
 }
 
 /**
- * Undefined for a zone without resolvers and addresses: it only takes names out of a wider zone.
+ * Undefined for a zone without resolvers and addresses: it only excludes names from a wider zone.
  */
 function zoneSource(entry: DnsSettings['zones'][number]): NameSource | undefined {
   const source = serverSource(entry.resolvers ?? [])
@@ -113,7 +110,7 @@ function systemServers(): NameServer[] {
   try {
     return parseResolvConf(readFileSync('/etc/resolv.conf', 'utf8'))
   } catch {
-    // Without the file the C library asks this host as well.
+    // Without the file, the C library also asks this host.
     return parseResolvConf('')
   }
 }

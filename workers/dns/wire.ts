@@ -1,20 +1,20 @@
 /**
- * The frame of a DNS message (RFC 1035 §4.1): its records, their names, and where
- * each one's data begins and ends.
+ * The frame of a DNS message (RFC 1035 §4.1): its records, their names, and the limits of their
+ * data.
  *
- * Strangers choose these bytes, so names, pointers and records have bounds
+ * The input is untrusted, so names, pointers and records have bounds
  * (docs/decisions/dns-reader.md).
  */
 
 const HEADER_BYTES = 12
-/** Type, class, time to live and length, which stand between a record's name and its data. */
+/** Type, class, TTL and length, between a record's name and its data. */
 const RECORD_HEAD_BYTES = 10
 /**
- * An honest answer has some tens, a zone of decoys some hundreds; 64 KiB
- * hold five thousand empty ones.
+ * An honest answer has some tens of records, a zone of decoys some hundreds. 64 KiB can hold five
+ * thousand empty ones.
  */
 const MAX_RECORDS = 1024
-/** An honest name has one pointer, now and then two; every step costs as much as a label. */
+/** An honest name has one or two pointers. Each step costs as much as a label. */
 const MAX_POINTERS = 16
 /** RFC 1035 §2.3.4. */
 const MAX_NAME_BYTES = 255
@@ -24,9 +24,9 @@ export interface RawRecord {
   owner: string
   type: number
   class: number
-  /** As it stands there; in an OPT record it is something else. */
+  /** Raw value. In an OPT record this field has another meaning. */
   ttl: number
-  /** Of the data, inside the message. */
+  /** Start and end of the data, inside the message. */
   start: number
   end: number
 }
@@ -37,9 +37,7 @@ export interface Frame {
   additionals: RawRecord[]
 }
 
-/**
- * Undefined for bytes that do not add up to a message. What follows the last record is left alone.
- */
+/** Returns undefined for malformed messages. Ignores bytes after the last record. */
 export function readFrame(message: Buffer): Frame | undefined {
   if (message.length < HEADER_BYTES) return undefined
   const [questions, ...sections] = [4, 6, 8, 10].map((at) => message.readUInt16BE(at)) as [number, ...number[]]
@@ -84,14 +82,14 @@ function readRecord(message: Buffer, at: number): RawRecord | undefined {
 
 export interface WireName {
   text: string
-  /** Behind it, in place. */
+  /** Offset after the name's bytes at its own place. */
   end: number
 }
 
 /**
- * The name at `start` (RFC 1035 §4.1.4), in lower case. A dot inside a label comes out as NUL, so
- * that such a name is no queryable name and equals none. Undefined when it has no end, or one that
- * takes too many pointers to reach.
+ * Reads the name at `start` (RFC 1035 §4.1.4), in lower case. A dot inside a label becomes NUL, so
+ * that the name is not queryable.
+ * @returns undefined for a name that never ends, or has too many pointers
  */
 export function readName(message: Buffer, start: number): WireName | undefined {
   const labels: string[] = []
@@ -111,7 +109,7 @@ export function readName(message: Buffer, start: number): WireName | undefined {
     const low = message[at + 1]
     if (length < 0xc0 || low === undefined || ++pointers > MAX_POINTERS) return undefined
     const target = ((length & 0x3f) << 8) | low
-    // To a prior name only, so that it cannot go round in circles.
+    // Only backwards, so that pointers cannot form a loop.
     if (target >= at) return undefined
     end ??= at + 2
     at = target

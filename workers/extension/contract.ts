@@ -1,19 +1,21 @@
 /**
- * The contract of validator modules (`ext:` in `challenges.enabled`;
- * docs/decisions/module-references.md), checked: what a module exports, and what its validator
- * answers. Whatever does not keep the contract is refused at start, or is no success.
+ * Checks the contract of validator modules (`ext:` in `challenges.enabled`;
+ * docs/decisions/module-references.md). A module that breaks it is refused at start; a wrong answer
+ * is no success.
  *
- * A module exports a class: `static type`, the method's name on the wire; `static wildcard` and
- * `static ip`, true where it can validate wildcard names and addresses; a constructor that is given
- * the settings and throws when they are wrong; and `validate(challenge, { signal })`, whose answer
- * is `{ ok: true }` or `{ ok: false, detail }` (docs/validators.md).
+ * A module exports a class (docs/validators.md):
+ *
+ * - `static type`: the method's name on the wire
+ * - `static wildcard` and `static ip`: true if it can validate wildcard names and addresses
+ * - a constructor that takes the settings, and throws when they are wrong
+ * - `validate(challenge, { signal })`, which answers `{ ok: true }` or `{ ok: false, detail }`
  */
 
 import type { ProblemType } from '../../src/shared/protocol/problem.ts'
 import type { EvidenceStep, ExtensionJob, ValidationVerdict } from '../job.ts'
 
 export interface Validator {
-  /** @param context the signal is aborted after `timeoutMs` */
+  /** @param context its signal aborts after `timeoutMs` */
   validate(challenge: ExtensionJob['challenge'], context: { signal: AbortSignal }): unknown
 }
 
@@ -21,11 +23,11 @@ export interface ValidatorClass {
   readonly type: string
   readonly wildcard: boolean
   readonly ip: boolean
-  /** @throws what the constructor throws: its settings are wrong */
+  /** @throws the constructor's error for wrong settings */
   create(settings: Readonly<Record<string, unknown>>): Validator
 }
 
-/** A label of the names that the registry of validation methods has. */
+/** One label of a name in the registry of validation methods. */
 const TYPE = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 
 /** @throws Error, the end of a sentence that starts with the reference of the module */
@@ -42,8 +44,7 @@ export function requireValidatorClass(exported: unknown): ValidatorClass {
 }
 
 /**
- * What a failed validation may be for the client (RFC 8555 §6.7); a fault of the server
- * is not the module's to report.
+ * Problem types for a failed validation (RFC 8555 §6.7). A module may not report a server error.
  */
 const VERDICT_PROBLEMS: readonly ProblemType[] = [
   'connection',
@@ -59,7 +60,7 @@ const MAX_EVIDENCE_LENGTH = 8192
 /** @throws Error, the end of a sentence that starts with "the answer" */
 export function requireVerdict(answer: unknown): ValidationVerdict {
   if (typeof answer !== 'object' || answer === null) throw new Error('is no object')
-  // Read once: a getter could say something else the next time.
+  // Read once, because a getter could return another value later.
   const { ok, problem, detail, retryable, evidence, validForSeconds } = answer as Record<string, unknown>
   const steps = requireEvidence(evidence)
   if (ok === true) {
@@ -86,7 +87,7 @@ function requireProblem(problem: unknown): ProblemType {
   return known
 }
 
-/** As it goes through JSON, so that it can cross threads and be stored. */
+/** Passes evidence through JSON, so that it can cross threads and be stored. */
 function requireEvidence(evidence: unknown): EvidenceStep[] {
   if (evidence === undefined) return []
   if (!Array.isArray(evidence)) throw new Error('has evidence that is no list')

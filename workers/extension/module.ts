@@ -1,11 +1,11 @@
-/** Validator modules as plain data for the threads that load them, and the loading. */
+/** Describes validator modules as plain data for the threads, and loads them. */
 
 import type { ModuleReference } from '../../src/shared/lib/module-reference.ts'
 import { requireValidatorClass, type Validator, type ValidatorClass } from './contract.ts'
 
 /** Plain data. */
 export interface ValidatorModule extends ModuleReference {
-  /** What `import` takes: the URL of a file, or the name of a package beside the program. */
+  /** Argument of `import`: the URL of a file, or the name of a package beside the program. */
   url: string
 }
 
@@ -18,8 +18,8 @@ export interface LoadedValidator {
 }
 
 /**
- * @throws Error, the end of a sentence that starts with the reference of the
- * module; or what the module throws
+ * @throws Error, the end of a sentence that starts with the reference of the module; or the
+ * module's own error
  */
 export async function loadValidator(module: ValidatorModule, settings: ValidatorSettings): Promise<LoadedValidator> {
   const exports = (await import(module.url)) as Record<string, unknown>
@@ -28,7 +28,7 @@ export async function loadValidator(module: ValidatorModule, settings: Validator
   return { description, validator: create(settings[description.type] ?? {}) }
 }
 
-/** One bounded line; a module may throw anything. */
+/** One line of limited length, because a module may throw anything. */
 export function describeThrown(thrown: unknown): string {
   try {
     const text = !(thrown instanceof Error)

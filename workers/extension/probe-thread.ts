@@ -1,7 +1,4 @@
-/**
- * Entry of the thread that loads validator modules once, at start, and
- * reports what they are (probe.ts).
- */
+/** Entry of the thread that loads validator modules once at start and describes them (probe.ts). */
 
 import { parentPort, workerData } from 'node:worker_threads'
 import { describeThrown, loadValidator } from './module.ts'

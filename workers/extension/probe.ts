@@ -1,12 +1,12 @@
 /**
- * Loads validator modules in a thread of its own, once, so that a broken one refuses
- * the start and does nothing else.
+ * Loads validator modules once in their own thread, so that a broken module only prevents the
+ * start.
  */
 
 import { Worker } from 'node:worker_threads'
 import type { LoadedValidator, ValidatorModule, ValidatorSettings } from './module.ts'
 
-/** Of the heap; what a module keeps in buffers outside it is not bounded. */
+/** Limits of the heap. Buffers outside it have no limit. */
 export const EXTENSION_LIMITS = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 64 }
 
 export interface ProbeData {
@@ -22,7 +22,7 @@ export type ProbeReport =
   | { type: 'broken'; index: number; reason: string }
   | { type: 'done' }
 
-/** `index` is that of the module that is to blame. */
+/** `index` names the broken module. */
 export class BrokenValidator extends Error {
   readonly index: number
 
@@ -34,8 +34,8 @@ export class BrokenValidator extends Error {
 }
 
 /**
- * @throws BrokenValidator for the first module that does not load, does not keep
- * the contract, or does not finish
+ * @throws BrokenValidator for the first module that does not load, breaks the contract, or does not
+ * finish
  */
 export async function probeValidators(data: ProbeData, timeoutMs: number): Promise<ValidatorDescription[]> {
   const thread = new Worker(new URL('./probe-thread.js', import.meta.url), {

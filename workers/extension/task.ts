@@ -1,10 +1,9 @@
 /**
- * The task of the threads that run validator modules: one job in, one verdict
- * out, whatever the module does.
+ * The task of the threads that run validator modules: one job in, one verdict out. It holds for any
+ * behaviour of the module.
  *
- * Modules are the operator's code, so they get threads of their own: one that never
- * gives its thread back, or uses up its heap, costs the jobs beside it on these threads,
- * and none of the built-in methods.
+ * Modules are the operator's code, so they have their own threads. A module that blocks its thread
+ * or fills its heap harms only jobs of these threads.
  */
 
 import { workerData } from 'node:worker_threads'
@@ -23,8 +22,8 @@ const { modules, settings } = workerData as ExtensionThreadData
 const loaded = new Map<string, Validator>()
 
 /**
- * Once a thread; a module that fails here was changed after the start, and
- * is tried again by the next job.
+ * Loads once per thread. A module that fails here has changed since the start, and the next job
+ * tries again.
  */
 const load = oncePerKey(async (type: string): Promise<void> => {
   const module = modules.find((one) => one.type === type)
@@ -32,7 +31,7 @@ const load = oncePerKey(async (type: string): Promise<void> => {
   loaded.set(type, (await loadValidator(module, settings)).validator)
 }, new Map())
 
-/** A module that answers at once is not waited for, and needs no timer. */
+/** An immediate answer needs no wait and no timer. */
 export default function validateByExtension(job: ExtensionJob): ValidationVerdict | Promise<ValidationVerdict> {
   const bound = new Bound()
   const answer = answerOf(job, bound)
@@ -104,8 +103,7 @@ function judged(job: ExtensionJob, answer: unknown): ValidationVerdict {
 }
 
 /**
- * What a module is told of its time; the signal is made when it is asked
- * for, which most modules never do.
+ * The module's time limit. The signal is created on first use, because most modules never use it.
  */
 class Bound {
   #isOver = false
@@ -123,10 +121,7 @@ class Bound {
   }
 }
 
-/**
- * Nothing is known about the identifier then. The client is told that much;
- * the reason is for the log.
- */
+/** Says nothing about the identifier. The client learns only that; the reason goes to the log. */
 function noVerdict({ challenge }: ExtensionJob, what: string, reason?: string): ValidationVerdict {
   return {
     ok: false,

@@ -1,7 +1,7 @@
 /**
- * The certificate that answers a tls-alpn-01 challenge (RFC 8737 §3, RFC 8738 §6): what it must
- * say, and that it is self-signed. Pure. Its validity period, subject and key usage mean nothing
- * here, and neither RFC asks about them.
+ * Checks the certificate of a tls-alpn-01 challenge (RFC 8737 §3, RFC 8738 §6): its content, and
+ * that it is self-signed. Pure. The RFCs do not restrict validity period, subject and key usage, so
+ * they are ignored.
  */
 
 import { timingSafeEqual } from 'node:crypto'
@@ -11,13 +11,16 @@ import { EXTENSION } from '../../src/shared/pki/oids.ts'
 import type { Identifier } from '../../src/shared/protocol/identifier.ts'
 
 export interface ExpectedCertificate {
-  /** Canonical, as orders hold it. */
+  /** Canonical, as in orders. */
   identifier: Identifier
   /** SHA-256 of the key authorization. */
   digest: Buffer
 }
 
-/** What is wrong with it, in words that quote nothing of it; undefined for the right one. Total. */
+/**
+ * Returns the error without quoting the certificate, or undefined if it is right. Accepts any
+ * bytes.
+ */
 export function checkAcmeCertificate(der: Buffer, { identifier, digest }: ExpectedCertificate): string | undefined {
   const certificate = readCertificate(der)
   if (!certificate)
@@ -44,15 +47,15 @@ function readCertificate(der: Buffer): Certificate | undefined {
   try {
     return parseCertificate(der)
   } catch (error) {
-    // The message would quote bytes of the certificate.
+    // The message of `error` would quote the certificate.
     if (error instanceof DerError) return undefined
     throw error
   }
 }
 
 /**
- * RFC 8737 §3: dNSName without regard to case, A-labels. RFC 8738 §6: iPAddress; its
- * text is canonical on both sides.
+ * RFC 8737 §3: dNSName in A-labels, ignoring case. RFC 8738 §6: iPAddress; both sides use the
+ * canonical text.
  */
 function isName({ kind, value }: Certificate['tbs']['subjectAltNames'][number], identifier: Identifier): boolean {
   if (identifier.type === 'ip') return kind === 'iPAddress' && value === identifier.value
@@ -72,10 +75,7 @@ function readAuthorization(value: Buffer): Buffer | undefined {
   }
 }
 
-/**
- * RFC 5280 §3.2: issuer and subject are the same, and the key in the
- * certificate made the signature.
- */
+/** RFC 5280 §3.2: issuer and subject are equal, and the certificate's own key signed it. */
 function isSelfSigned(certificate: Certificate): boolean {
   const { issuerDer, subjectDer, spki } = certificate.tbs
   return issuerDer.equals(subjectDer) && verifyCertificateSignature(certificate, spki.der)

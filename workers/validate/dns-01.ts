@@ -1,12 +1,10 @@
 /**
- * The challenges whose answer is a digest in a TXT record: dns-01 (RFC 8555 §8.4), and
- * dns-account-01, which only has another name for the record
- * (draft-ietf-acme-dns-account-label-03 §3).
+ * The challenges with a digest in a TXT record: dns-01 (RFC 8555 §8.4) and dns-account-01, which
+ * only uses another name (draft-ietf-acme-dns-account-label-03 §3).
  *
- * Any record may be the right one, since several clients and several orders share the name. While
- * the records may still be on their way, the attempt looks again within its own time; an immediate
- * answer costs nobody a wait. What the client is told names the record that was looked for and our
- * own words: no alias, no record, no name server.
+ * Any record may match, since clients and orders share the name. While a record may still spread,
+ * the attempt repeats the look-up within its own time. The client sees the name of the record and
+ * our own words, but no alias, record or name server.
  */
 
 import { type Deadline, startDeadline } from '../deadline.ts'
@@ -17,12 +15,9 @@ import type { Dns01Job, DnsAccount01Job, DnsTxtJob, EvidenceStep, ValidationVerd
 type Failure = Extract<ValidationVerdict, { ok: false }>
 
 interface Attempt {
-  /** Of the TXT record. */
+  /** Name of the TXT record. */
   name: string
-  /**
-   * Said where the record is missing: what the name was made from, if the
-   * client could have got that wrong.
-   */
+  /** Added to "missing record" errors: the source of the name, if the client could get it wrong. */
   origin: string
   expected: Buffer
   requireDnssec: boolean
@@ -38,14 +33,13 @@ export function validateDns01(job: Dns01Job): Promise<ValidationVerdict> {
 
 export function validateDnsAccount01(job: DnsAccount01Job): Promise<ValidationVerdict> {
   const name = `_${job.accountLabel}._acme-challenge.${job.identifier.value}`
-  // §3.4 wants the account URL in the error.
+  // §3.4 requires the account URL in the error.
   return validateTxt(name, job, job.accountUrl && `; its label is that of the account ${job.accountUrl}`)
 }
 
 /**
- * Total for anything that DNS can send; ends within `job.timeoutMs`.
- * @throws RangeError for a job whose settings do not parse (they were checked when
- * the configuration was loaded).
+ * Returns a verdict for any DNS input, within `job.timeoutMs`.
+ * @throws RangeError for settings that do not parse; loading the configuration checked them.
  */
 async function validateTxt(name: string, job: DnsTxtJob, origin = ''): Promise<ValidationVerdict> {
   const attempt: Attempt = {
@@ -62,7 +56,7 @@ async function validateTxt(name: string, job: DnsTxtJob, origin = ''): Promise<V
   return verdict
 }
 
-/** Good when every way finds the record. */
+/** Succeeds when every way finds the record. */
 async function look(attempt: Attempt): Promise<ValidationVerdict> {
   for (const way of attempt.ways) {
     const startedMs = attempt.deadline.elapsedMs()
@@ -89,10 +83,10 @@ function judge(found: DnsResult<'TXT'>, { via }: Way, attempt: Attempt): Failure
   if (via === 'resolver' && attempt.requireDnssec && !found.authenticated) {
     return fail(attempt, 'dns', 'the answer is not authenticated by DNSSEC', false)
   }
-  // A record's strings are one text that was cut for transport (RFC 1035 §3.3.14).
+  // The strings of a record are one text (RFC 1035 §3.3.14).
   if (found.records.some(({ data }) => attempt.expected.equals(Buffer.concat(data)))) return undefined
   const count = found.records.length === 1 ? 'the TXT record is not' : `none of ${found.records.length} TXT records is`
-  // A record of an earlier order may still be cached, so this is worth another attempt.
+  // A cache may still hold a record of an earlier order, so a retry may help.
   return fail(attempt, 'incorrectResponse', `${count} the digest of the key authorization`, true)
 }
 

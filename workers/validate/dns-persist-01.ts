@@ -1,11 +1,10 @@
 /**
- * The dns-persist-01 challenge (draft-ietf-acme-dns-persist): TXT records
- * at `_validation-persist.<name>`.
+ * The dns-persist-01 challenge (draft-ietf-acme-dns-persist): TXT records at
+ * `_validation-persist.<name>`.
  *
- * Where the policy allows it, the names above are asked as well, the closest first; the
- * first that authorizes ends the search. What the records mean is decided in
- * dns-persist-record.ts. The client is told of the closest name that has a record for this
- * server, otherwise of the identifier itself.
+ * If the policy allows it, parent names are asked too, closest first, until one authorizes.
+ * dns-persist-record.ts interprets the records. Errors name the closest name with a record for this
+ * server, otherwise the identifier.
  */
 
 import { type Deadline, startDeadline } from '../deadline.ts'
@@ -17,15 +16,15 @@ import { evaluateRecords, namesUs, type TxtRecord } from './dns-persist-record.t
 
 const LABEL = '_validation-persist'
 /**
- * Evidence is kept with the challenge: only records that name this server,
- * and not whole kilobytes of them.
+ * Evidence is stored with the challenge: only records that name this server, and only their
+ * beginning.
  */
 const MAX_EVIDENCE_RECORDS = 10
 const MAX_EVIDENCE_TEXT = 512
 
 type Failure = Extract<ValidationVerdict, { ok: false }>
 
-/** What one name came to. `isAboutUs`: a record there names this server. */
+/** The result for one name. `isAboutUs`: a record there names this server. */
 type Outcome = { authorized: true; validForSeconds: number | undefined } | (NameFailure & { authorized: false })
 type NameFailure = Pick<Failure, 'problem' | 'detail' | 'retryable'> & { isAboutUs: boolean }
 
@@ -37,9 +36,8 @@ interface Attempt {
 }
 
 /**
- * Total for anything that DNS can send; ends within `job.timeoutMs`.
- * @throws RangeError for a job whose settings do not parse (they were checked when
- * the configuration was loaded).
+ * Returns a verdict for any DNS input, within `job.timeoutMs`.
+ * @throws RangeError for settings that do not parse; loading the configuration checked them.
  */
 export async function validateDnsPersist01(job: DnsPersist01Job): Promise<ValidationVerdict> {
   const attempt: Attempt = { job, ways: waysOf(job), deadline: startDeadline(job.timeoutMs), evidence: [] }
@@ -61,14 +59,14 @@ async function searchNames(attempt: Attempt): Promise<ValidationVerdict> {
     if (attempt.deadline.remainingMs() === 0) break
   }
   const { problem, detail } = (failures.find(({ isAboutUs }) => isAboutUs) ?? failures[0]) as NameFailure
-  // What one name could not tell yet, another try may learn.
+  // A retry may help if it may help for any name.
   return { ok: false, problem, detail, retryable: failures.some(({ retryable }) => retryable), evidence }
 }
 
 /** A record at a top-level domain does not count for names below it. */
 const LEAST_LABELS_ABOVE = 2
 
-/** The identifier, and the names above it when they may speak for it (draft §6). */
+/** The identifier, and its parent names if they may authorize it (draft §6). */
 function recordNames({ identifier, allowSubdomainPolicy, leastLabelsAbove }: DnsPersist01Job): string[] {
   const names = [identifier.value]
   const labels = identifier.value.split('.')
@@ -77,7 +75,7 @@ function recordNames({ identifier, allowSubdomainPolicy, leastLabelsAbove }: Dns
   return names
 }
 
-/** Every way has to find an authorization; the shortest lifetime counts. */
+/** Every way must find an authorization; the shortest lifetime counts. */
 async function judgeName(name: string, attempt: Attempt): Promise<Outcome> {
   const lifetimes: number[] = []
   for (const way of attempt.ways) {
@@ -155,10 +153,7 @@ function failed(
   return { authorized: false, problem, detail: `TXT ${owner}: ${what}`, retryable, isAboutUs }
 }
 
-/**
- * RFC 1035 §3.3.14: a text longer than 255 octets is written as several
- * strings, which are one text.
- */
+/** RFC 1035 §3.3.14: a text above 255 octets is split into several strings. */
 function readRecord({ data, ttlSeconds }: DnsRecord<'TXT'>): TxtRecord {
   return { text: Buffer.concat(data).toString('latin1'), ttlSeconds }
 }

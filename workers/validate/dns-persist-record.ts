@@ -1,39 +1,36 @@
 /**
- * What the records of dns-persist-01 say (draft-ietf-acme-dns-persist §4, §5, §6): pure, one name's
- * TXT records in, one verdict out.
+ * Interprets the records of dns-persist-01 (draft-ietf-acme-dns-persist §4, §5, §6): one name's TXT
+ * records in, one verdict out. Pure.
  *
- * Each record stands for itself: one that is right suffices, whatever stands beside it, and one
- * that does not name this server is none of its business. Where no record suffices, the client is
- * told of the one that came closest.
+ * Each record counts alone: one right record suffices, and records for other servers are ignored.
+ * Otherwise the error describes the record closest to success.
  */
 
 import { ANY_DOMAIN, hashedAccountUri, isHashedAccountUri } from '../../src/shared/protocol/account-hash.ts'
 import { issuerPart, parameterValues, parseIssueValue, repeatedTag } from '../../src/shared/protocol/issue-value.ts'
 
 export interface TxtRecord {
-  /** All character-strings of the record, joined; one character an octet. */
+  /** All character-strings of the record, joined; one character per octet. */
   text: string
   ttlSeconds: number
 }
 
-/** Who asks for what, and what this server's policy grants. */
+/** The request to authorize, and the policy of this server. */
 export interface PersistSubject {
-  /**
-   * The name the records belong to: the identifier, or one above it. Without `_validation-persist`.
-   */
+  /** Name of the records, without `_validation-persist`: the identifier or a parent. */
   recordName: string
-  /** The identifier lies below `recordName`. */
+  /** True when `recordName` is a parent of the identifier. */
   below: boolean
   /** The identifier is ordered with `*.`. */
   wildcard: boolean
   /** Lower case A-labels, no final dot. */
   issuerDomainNames: readonly string[]
   accountUrl: string
-  /** Draft -02: hashed account URIs count as well. */
+  /** Draft -02: hashed account URIs are accepted too. */
   hashed?: { prefix: string; thumbprints: readonly string[] }
   /**
-   * Off: no record authorizes a wildcard. That records authorize names below
-   * theirs is for the caller to ask.
+   * False: no record authorizes a wildcard. The caller checks whether a record may authorize names
+   * below.
    */
   allowWildcardPolicy: boolean
 }
@@ -46,27 +43,26 @@ export type RecordsVerdict =
 
 export interface Refusal {
   problem: 'malformed' | 'unauthorized'
-  /** Words of ours; nothing of the record. */
+  /** Our own words, without text of the record. */
   reason: string
   /** A later look may find more. */
   retryable: boolean
 }
 
 /**
- * The lifetime that a TTL leaves is at least this: the order that is waiting for it has to be
- * finalized. Far below the hour that a new order asks of an authorization it reuses, so a TTL of
- * zero allows no reuse (draft -01 §7.8).
+ * Lower limit of a lifetime from a TTL, because the waiting order must still finalize. Reuse
+ * requires an hour, so a TTL of zero allows no reuse (draft -01 §7.8).
  */
 export const MIN_LIFETIME_SECONDS = 60
 /**
- * 9999-12-31T23:59:59Z, the last instant that RFC 3339 can write. More is a
- * mistake, such as milliseconds.
+ * 9999-12-31T23:59:59Z, the last instant of RFC 3339. A larger value is a mistake, such as
+ * milliseconds.
  */
 const MAX_TIMESTAMP = 253_402_300_799
 /** RFC 2181 §8: a TTL with the upper bit set counts as zero. */
 const MAX_TTL = 0x7fff_ffff
 
-/** Records of one name that are for this server. An account needs one, or one for each form. */
+/** Records of one name for this server. An account needs one record, or one per form. */
 const MAX_RECORDS = 100
 const TOO_MANY: Refusal = {
   problem: 'unauthorized',
@@ -74,14 +70,14 @@ const TOO_MANY: Refusal = {
   retryable: true,
 }
 
-/** Which refusal a client gets to read: the one furthest to the right. */
+/** Order of refusals; the client sees the one furthest to the right. */
 const CLOSENESS = ['another account', 'not readable', 'not sufficient'] as const
 
 type Judged =
   | { authorized: true; text: string; validForSeconds: number | undefined }
   | { authorized: false; closeness: (typeof CLOSENESS)[number]; refusal: Refusal }
 
-/** @param now the instant that `persistUntil` and the lifetime are measured from */
+/** @param now reference time of `persistUntil` and the lifetime */
 export function evaluateRecords(records: readonly TxtRecord[], subject: PersistSubject, now: Date): RecordsVerdict {
   const ours = records.filter((record) => namesUs(record.text, subject))
   if (ours.length > MAX_RECORDS) return { kind: 'refused', ...TOO_MANY }
@@ -97,7 +93,7 @@ export function evaluateRecords(records: readonly TxtRecord[], subject: PersistS
   return first ? { kind: 'refused', ...first.refusal } : { kind: 'none' }
 }
 
-/** Also of records that are broken elsewhere: an owner who meant us should hear of it. */
+/** Also true for records with other errors, so that their owner learns of them. */
 export function namesUs(text: string, { issuerDomainNames }: Pick<PersistSubject, 'issuerDomainNames'>): boolean {
   return issuerDomainNames.includes(issuerPart(text).toLowerCase().replace(/\.$/, ''))
 }
@@ -107,7 +103,7 @@ const lifetime = ({ validForSeconds }: { validForSeconds: number | undefined }) 
 
 interface Context {
   subject: PersistSubject
-  /** Every hashed account URI that is the account's. */
+  /** All hashed URIs of the account. */
   hashedUris: () => ReadonlySet<string>
   now: Date
 }
@@ -132,14 +128,14 @@ function judge({ text, ttlSeconds }: TxtRecord, { subject, hashedUris, now }: Co
   const missing = missingPolicy(hasWildcardPolicy, subject)
   if (missing !== undefined) return insufficient(missing)
 
-  // Draft -01 §7.8 has the TTL bound the reuse, draft -02 §7.9 forbids just that: each record
-  // follows the draft of its form.
+  // Draft -01 §7.8 limits reuse by the TTL, and draft -02 §7.9 forbids that. Each record follows
+  // the draft of its form.
   const ttlBound = account === 'url' ? ttlLifetime(ttlSeconds) : undefined
   const untilBound = until === undefined ? undefined : Math.floor(until - nowSeconds)
   return { authorized: true, text, validForSeconds: smaller(ttlBound, untilBound) }
 }
 
-/** Simple string comparison (RFC 3986 §6.2.1): no case is folded, nothing is decoded. */
+/** Simple string comparison (RFC 3986 §6.2.1): no case folding, no decoding. */
 function identifyAccount(
   uri: string,
   { accountUrl, hashed }: PersistSubject,
@@ -151,10 +147,7 @@ function identifyAccount(
   return hashedUris().has(uri) ? 'hash' : 'another'
 }
 
-/**
- * Made when the first record asks for them, and once: an account can have had many
- * keys, and a name have many records.
- */
+/** Computed once, on first use: an account can have many keys, and a name many records. */
 function hashedUrisOf({ accountUrl, hashed, recordName }: PersistSubject): () => ReadonlySet<string> {
   let made: Set<string> | undefined
   return () => {
@@ -194,10 +187,7 @@ function smaller(a: number | undefined, b: number | undefined): number | undefin
   return a === undefined || b === undefined ? (a ?? b) : Math.min(a, b)
 }
 
-/**
- * Another account's record says nothing about ours, which may still be on
- * its way to the name servers.
- */
+/** Retryable: our record may still spread, whatever another account's record contains. */
 function anotherAccount({ accountUrl }: PersistSubject): Judged {
   const reason = `is for another account than ${accountUrl}`
   return {

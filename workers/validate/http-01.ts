@@ -1,13 +1,13 @@
 /**
  * The http-01 challenge (RFC 8555 §8.3; RFC 8738 §5 for IP identifiers).
  *
- * Each hop is: reach the host (`../reach.ts`: look-up, address policy, connection), ask once.
- * Redirects are followed to http and https on the ports below. What the client is told names the
- * first URL and our own words, never the body or a Location. Once a redirect has led to another
- * host or path it is one sentence whatever happened, since a client can redirect into the network
- * of this server: which host is there, which port is open and which path exists would make the
- * validator a probe for others. The evidence has the reason. The step from http to https, which
- * most sites make and which leads nowhere that the name itself does not, says what failed.
+ * Each hop reaches the host (`../reach.ts`) and sends one request. Redirects may lead to http and
+ * https on the ports below. Errors name the first URL and our own words, never the body or a
+ * Location.
+ *
+ * After a redirect to another host or path, all failures give one sentence; the evidence has the
+ * reason. Otherwise a client could probe this server's network for hosts, ports and paths.
+ * A redirect that only changes http to https reveals nothing new, so its error is specific.
  */
 
 import { timingSafeEqual } from 'node:crypto'
@@ -21,30 +21,26 @@ import type { Http01Job, ValidationVerdict } from '../job.ts'
 import { type ReachContext, reach } from '../reach.ts'
 
 const MAX_REDIRECTS = 10
-/** Not 303, which points to another resource than the one asked for (RFC 9110 §15.4.4). */
+/** Not 303, which names another resource (RFC 9110 §15.4.4). */
 const REDIRECT_STATUSES = new Set([301, 302, 307, 308])
-/**
- * Room for white space after the key authorization (RFC 8555 §8.3); a
- * longer body is no answer to us.
- */
+/** Limit of white space after the key authorization (RFC 8555 §8.3). A longer body fails. */
 const TRAILING_SPACE_BYTES = 1024
-/** Evidence is kept with the challenge, so a Location is cut. */
+/** Evidence is stored with the challenge, so a Location is truncated. */
 const MAX_EVIDENCE_URL = 512
 
 type Failure = Extract<ValidationVerdict, { ok: false }>
 
 interface Attempt extends ReachContext {
   job: Http01Job
-  /** How many redirects were followed. */
+  /** Number of redirects followed. */
   redirects: number
-  /** One of them led to another host or path than the name that is validated. */
+  /** True after a redirect to another host or path. */
   isElsewhere: boolean
 }
 
 /**
- * Total for anything that DNS and the web server can send; ends within `job.timeoutMs`.
- * @throws RangeError for a job whose settings do not parse (they were checked when
- * the configuration was loaded).
+ * Returns a verdict for any input from DNS and the web server, within `job.timeoutMs`.
+ * @throws RangeError for settings that do not parse; loading the configuration checked them.
  */
 export async function validateHttp01(job: Http01Job): Promise<ValidationVerdict> {
   const attempt: Attempt = {
@@ -91,8 +87,7 @@ function challengeUrl({ identifier, port, token }: Http01Job): string {
 }
 
 /**
- * Undefined when URL would read another host out of the name, as it makes
- * 10.0.0.1 of the DNS name `10.0x1`.
+ * Undefined when URL would parse another host from the name: DNS name `10.0x1` becomes 10.0.0.1.
  */
 function firstUrl(job: Http01Job): URL | undefined {
   const url = parseUrl(challengeUrl(job))
@@ -129,27 +124,27 @@ function tlsFor(url: URL): TlsOffer | undefined {
   return { serverName: isIP(host) === 0 ? host : undefined, protocols: ['http/1.1'] }
 }
 
-/** Without the brackets of an IPv6 literal and the dot of an absolute name. */
+/** The host without the brackets of an IPv6 literal and the final dot. */
 function hostOf(url: URL): string {
   return url.hostname.replace(/^\[|\]$|\.$/g, '')
 }
 
-/** What two URLs share that differ in scheme and port. */
+/** The parts of a URL apart from scheme and port. */
 const resourceOf = (url: URL) => `${hostOf(url)}${url.pathname}${url.search}`
 
 const portOf = (url: URL) => (url.port === '' ? DEFAULT_PORTS[url.protocol as 'http:' | 'https:'] : Number(url.port))
 const DEFAULT_PORTS = { 'http:': 80, 'https:': 443 }
 
 /**
- * http may go to 80 or the port of the challenge, https to 443 or `httpsPort`: a redirect is for
- * moving a web site, not for reaching other services of the network that this server sits in.
+ * http may use port 80 or the challenge's port, https 443 or `httpsPort`. Other ports would expose
+ * other services of this server's network.
  */
 function redirectTarget(from: URL, location: string | undefined, attempt: Attempt): URL | Failure {
   if (location === undefined) return fail(attempt, 'incorrectResponse', 'redirect without a Location', true)
   const to = parseUrl(location, from)
   if (!to) return fail(attempt, 'incorrectResponse', 'redirect to something that is not a URL', false)
 
-  // Not asked for twice: a fragment is not sent, credentials are not used.
+  // Fragments are never sent, and credentials are never used.
   to.hash = to.username = to.password = ''
   attempt.evidence.push({ step: 'redirect', to: to.href.slice(0, MAX_EVIDENCE_URL) })
   if (to.protocol !== 'http:' && to.protocol !== 'https:') {
@@ -162,9 +157,7 @@ function redirectTarget(from: URL, location: string | undefined, attempt: Attemp
   return to
 }
 
-/**
- * The last response: status 200 and the key authorization, with nothing but white space after it.
- */
+/** Checks the last response: status 200, the key authorization, and only white space after it. */
 function judge(response: HttpResponse, attempt: Attempt): ValidationVerdict {
   if (response.status !== 200) return fail(attempt, 'unauthorized', `status ${response.status} instead of 200`, true)
   if (response.isTooLong) {
@@ -172,7 +165,7 @@ function judge(response: HttpResponse, attempt: Attempt): ValidationVerdict {
   }
   const expected = Buffer.from(attempt.job.keyAuthorization, 'latin1')
   const body = withoutTrailingSpace(response.body)
-  // The length is no secret, and timingSafeEqual wants it equal.
+  // timingSafeEqual requires equal lengths, and the length is no secret.
   if (body.length === expected.length && timingSafeEqual(body, expected))
     return { ok: true, evidence: attempt.evidence }
   return fail(attempt, 'incorrectResponse', 'the body is not the key authorization', false)
@@ -200,9 +193,8 @@ function fail(attempt: Attempt, problem: Failure['problem'], reason: string, ret
 }
 
 /**
- * Type and further attempts would tell causes apart as the sentence would. The response that did
- * not do is the redirect itself. Final, so that a chain is followed once
- * (docs/decisions/bounded-attempts.md).
+ * One problem type and no retry, because either would reveal the cause. No retry also means that a
+ * chain is followed once (docs/decisions/bounded-attempts.md).
  */
 const BEHIND_REDIRECT = {
   problem: 'incorrectResponse',

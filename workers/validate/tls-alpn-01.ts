@@ -1,9 +1,8 @@
 /**
  * The tls-alpn-01 challenge (RFC 8737 §3; RFC 8738 §6 for IP identifiers).
  *
- * One TLS handshake with the host, offering `acme-tls/1` and nothing else, in which the server
- * shows a certificate made for the occasion; the connection is closed as soon as that is there.
- * What the certificate must look like stands in `acme-certificate.ts`. The client is told the
+ * One TLS handshake offers only `acme-tls/1`, and the server shows a special certificate. The
+ * connection then closes at once. `acme-certificate.ts` checks the certificate. Errors contain the
  * identifier, the port and our own words.
  */
 
@@ -24,9 +23,8 @@ const ACME_TLS_1 = 'acme-tls/1'
 type Failure = Extract<ValidationVerdict, { ok: false }>
 
 /**
- * Total for anything that DNS and the TLS server can send; ends within `job.timeoutMs`.
- * @throws RangeError for a job whose settings do not parse (they were checked when
- * the configuration was loaded).
+ * Returns a verdict for any input from DNS and the TLS server, within `job.timeoutMs`.
+ * @throws RangeError for settings that do not parse; loading the configuration checked them.
  */
 export async function validateTlsAlpn01(job: TlsAlpn01Job): Promise<ValidationVerdict> {
   const context: ReachContext = {
@@ -54,8 +52,8 @@ async function findFailure(
   const isAddress = isIP(identifier.value) !== 0
   if (isAddress !== (identifier.type === 'ip')) return fail('dns', 'not a host name that can be looked up', false)
   if (identifier.value.startsWith('*.')) {
-    // RFC 8737 §3: one host answers for itself, never for all names of a domain.
-    // Such a challenge is not offered.
+    // RFC 8737 §3: one host cannot prove control of all names of a domain. Such a challenge is not
+    // offered.
     return fail('unauthorized', 'tls-alpn-01 does not prove control of a wildcard name', false)
   }
 
@@ -64,7 +62,7 @@ async function findFailure(
   if ('kind' in socket) return fail(socket.problem, socket.reason, socket.retryable)
 
   const shown = readHandshake(socket)
-  // RFC 8737 §4: nothing is exchanged after the handshake.
+  // RFC 8737 §4: no data follows the handshake.
   socket.destroy()
   context.evidence.push(handshakeStep(shown))
   if (shown.protocol !== ACME_TLS_1)
@@ -78,7 +76,7 @@ async function findFailure(
 
 interface Handshake {
   version: string | undefined
-  /** What ALPN settled on. */
+  /** The protocol that ALPN chose. */
   protocol: string | undefined
   /** DER. */
   certificate: Buffer | undefined
@@ -103,7 +101,8 @@ function handshakeStep({ version, protocol, certificate }: Handshake): EvidenceS
 }
 
 /**
- * RFC 8738 §6: an address goes by the name of its reverse mapping (RFC 1034 §5.2.1, RFC 3596 §2.5).
+ * RFC 8738 §6: the server name of an address is its reverse mapping (RFC 1034 §5.2.1, RFC 3596
+ * §2.5).
  */
 export function serverNameOf({ type, value }: TlsAlpn01Job['identifier']): string {
   if (type === 'dns') return value

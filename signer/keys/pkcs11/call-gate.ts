@@ -1,6 +1,6 @@
 /**
- * Keeps C_Finalize away from every other call: signatures run beside each other,
- * a restart of the library alone.
+ * Separates C_Finalize from all other calls. Signatures run in parallel; a restart of the library
+ * runs alone.
  */
 
 import { IdleSignal } from '../../../src/shared/lib/idle-signal.ts'
@@ -30,10 +30,10 @@ export class CallGate {
   }
 
   /**
-   * Runs `task` while no call runs; new calls wait. A second caller shares the
-   * restart under way and its result.
-   * @returns whether it was done: false when a call is still under way after
-   * `timeoutMs`. @throws what the task throws
+   * Runs `task` while no call runs; new calls wait. A second caller shares the restart and its
+   * result.
+   * @returns false when a call still runs after `timeoutMs`, so `task` did not run
+   * @throws the error of `task`
    */
   alone(timeoutMs: number, task: () => void): Promise<boolean> {
     this.#exclusive ??= this.#whenIdle(timeoutMs, task).finally(() => {

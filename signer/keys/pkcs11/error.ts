@@ -1,13 +1,10 @@
-/**
- * What a PKCS#11 return value (PKCS #11 v2.40 base, §5.1) means for the
- * caller that wanted a signature.
- */
+/** The meaning of a PKCS #11 return value (PKCS #11 v2.40 base, §5.1) for the signer. */
 
 /**
- * - `session`: this session or its login is gone; another session may do at once.
+ * - `session`: this session or its login is gone; another session may work at once.
  * - `pin`: the token refused the PIN. Another attempt could lock the token, so there is none.
- * - `request`: the token works and does not do this; asking again gives the same answer.
- * - `token`: it is away, or its library has failed; worth another try later.
+ * - `request`: the token works but cannot do this; asking again gives the same answer.
+ * - `token`: the token is away, or its library failed; a later attempt may work.
  */
 export type TokenErrorKind = 'session' | 'pin' | 'request' | 'token'
 
@@ -15,11 +12,10 @@ const KINDS: Readonly<Record<string, TokenErrorKind>> = {
   CKR_SESSION_HANDLE_INVALID: 'session',
   CKR_SESSION_CLOSED: 'session',
   CKR_USER_NOT_LOGGED_IN: 'session',
-  // After a session or a token was lost the handle means nothing; the key
-  // itself is looked for again.
+  // A lost session or token invalidates its handles. The signer then looks for the key again.
   CKR_KEY_HANDLE_INVALID: 'session',
   CKR_OBJECT_HANDLE_INVALID: 'session',
-  // An operation that began in this session and never ended.
+  // An operation of this session began and never ended.
   CKR_OPERATION_ACTIVE: 'session',
   CKR_OPERATION_NOT_INITIALIZED: 'session',
 
@@ -50,7 +46,7 @@ const KINDS: Readonly<Record<string, TokenErrorKind>> = {
 }
 
 /**
- * Carries the name of the return value, such as CKR_DEVICE_REMOVED, and never a PIN or a handle.
+ * Carries the name of the return value, such as CKR_DEVICE_REMOVED, but never a PIN or a handle.
  */
 export class TokenError extends Error {
   override readonly name = 'TokenError'
@@ -65,15 +61,12 @@ export class TokenError extends Error {
   }
 }
 
-/**
- * Vendors have codes of their own; like every code that is not in the table
- * they count as a failing token.
- */
+/** Codes of vendors, like all codes missing from the table, count as a failing token. */
 export function kindOfCode(code: string): TokenErrorKind {
   return KINDS[code] ?? 'token'
 }
 
-/** @param doing what was asked of the token, for the message */
+/** @param doing names the operation in the message */
 export function toTokenError(error: unknown, doing: string): TokenError {
   if (error instanceof TokenError) return error
   const text = error instanceof Error ? error.message : String(error)

@@ -1,7 +1,6 @@
 /**
- * The part of graphene-pk11 that this folder uses. Declared here because the package is
- * optional: where its native half could not be built npm leaves it out altogether, and the
- * program has to compile all the same.
+ * Declares the part of graphene-pk11 that this folder uses. npm leaves out this optional package
+ * where its native part cannot be built, and the program must still compile.
  */
 
 declare module 'graphene-pk11' {

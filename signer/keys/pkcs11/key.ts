@@ -1,12 +1,12 @@
 /**
- * A private key in a PKCS #11 token: sessions with the key at hand, and the way back
- * when they, or the token, are lost.
+ * A private key in a PKCS #11 token: its sessions, and their recovery.
  *
- * A connection is the token as it was found, its login and its sessions. A signature whose session
- * was lost gets another session, once; any failure of the token ends the connection. While there is
- * none, signatures fail at once with the reason, and a timer looks for the token until it is back:
- * same label, same key, proven by a signature. A token that refuses the PIN is left alone until the
- * daemon is started again, because each attempt may be the last.
+ * A connection is the token, its login and its sessions. A lost session is replaced and the
+ * signature repeated; any failure of the token ends the connection.
+ * Without a connection, signatures fail at once with the reason. A timer looks for the token until
+ * it returns: same label, same key, proven by a signature.
+ * After a refused PIN there is no retry before the next start, because each attempt may be the
+ * last.
  */
 
 import { createHash } from 'node:crypto'
@@ -50,8 +50,8 @@ interface PooledSession {
 const FIRST_RETRY_MS = 250
 const MAX_RETRY_MS = 5000
 /**
- * The library is started anew only when nothing is under way in it; signatures of its
- * other tokens wait so long at most.
+ * A restart of the library waits until no call runs in it. Signatures of its other tokens wait at
+ * most this long.
  */
 const IDLE_TIMEOUT_MS = 500
 
@@ -70,7 +70,7 @@ class TokenKey implements SigningKey {
   readonly maxWaitMs: number
   readonly #options: TokenKeyOptions
   readonly #spki: Spki
-  /** Of the token as it was last seen. */
+  /** Mechanisms of the token at the last connection. */
   #mechanisms: ReadonlySet<string> = new Set()
   #connection: Connection | undefined
   #state: KeyState = { status: 'away', since: new Date(), reason: 'not connected yet' }
@@ -88,7 +88,7 @@ class TokenKey implements SigningKey {
     return this.#state
   }
 
-  /** @throws SignerUnavailable: the token is away, or did not sign */
+  /** @throws SignerUnavailable when the token is away or did not sign */
   sign(data: Buffer): Promise<Buffer> {
     const operation = this.#operation(this.#options.algorithm)
     return this.#run(operation, operation.prepare(data))
@@ -111,8 +111,8 @@ class TokenKey implements SigningKey {
   }
 
   async #run(operation: TokenOperation, input: TokenInput): Promise<Buffer> {
-    // Each attempt replaces the session it found lost, so at the latest the one
-    // after all of them has a good one.
+    // Each attempt replaces one lost session. After replacing all, the next attempt has a good
+    // session.
     for (let lost = 0; ; lost++) {
       try {
         return operation.finish(await this.#signOnce(input))
@@ -128,7 +128,7 @@ class TokenKey implements SigningKey {
     const connection = this.#connection
     const pooled = connection?.free.pop()
     if (!connection) throw new SignerUnavailable(describeAbsence(this.#state))
-    // Fewer sessions than `concurrency` are left only while a token is being lost.
+    // The queue allows `concurrency` calls, so sessions run out only while a token is being lost.
     if (!pooled) throw new SignerUnavailable('no session with the token is free')
     try {
       const signature = await pooled.session.sign(mechanism, pooled.key, input)
@@ -161,7 +161,7 @@ class TokenKey implements SigningKey {
     }
   }
 
-  /** Ends the connection; sessions with a signature under way are closed when it returns. */
+  /** Ends the connection. A session with a running signature closes when that signature returns. */
   #lose(error: unknown): void {
     const lost = this.#connection
     this.#connection = undefined
@@ -187,7 +187,7 @@ class TokenKey implements SigningKey {
 
   async #reconnect(delayMs: number): Promise<void> {
     try {
-      // A library may know only the tokens that were there when it was started.
+      // A library may know only the tokens present at its start.
       if (delayMs > FIRST_RETRY_MS) await this.#options.library.restart(IDLE_TIMEOUT_MS)
       await this.connect()
       this.#options.onStateChange(this.#state)
@@ -197,7 +197,7 @@ class TokenKey implements SigningKey {
     }
   }
 
-  /** All or nothing: on failure no session stays open. @throws Error */
+  /** Opens all sessions, or none. @throws Error */
   async connect(): Promise<void> {
     const { library, sessions } = this.#options
     const token = library.findToken(this.#options.token)
@@ -235,8 +235,8 @@ class TokenKey implements SigningKey {
 }
 
 /**
- * The process logs in with its first session; for the others the token says
- * that it is logged in already.
+ * The first session logs in the process. For later sessions the token answers that it is logged in
+ * already.
  */
 function openSession(token: Token, { key, pin }: TokenKeyOptions): PooledSession {
   const session = token.openSession('read')
@@ -258,7 +258,7 @@ function requireKind({ session, key }: PooledSession, kind: string): void {
   )
 }
 
-/** Of a session that is gone the token says so; there is nothing to do about it. */
+/** Ignores the error of the token, which a lost session causes. */
 function closeQuietly(session: Session): void {
   try {
     session.close()

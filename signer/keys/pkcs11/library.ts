@@ -1,6 +1,4 @@
-/**
- * A PKCS #11 library in this process: loading and restarting it, and finding tokens in its slots.
- */
+/** Loads and restarts a PKCS #11 library, and finds tokens in its slots. */
 
 import path from 'node:path'
 import { CallGate } from './call-gate.ts'
@@ -33,10 +31,7 @@ export async function loadLibrary(file: string): Promise<Pkcs11Library> {
   }
 }
 
-/**
- * SoftHSM has one code for a configuration that it cannot read, which is
- * the usual reason not to start.
- */
+/** SoftHSM has one code for an unreadable configuration, the usual reason for a failed start. */
 function softHsmHint(file: string): string | undefined {
   if (!path.basename(file).includes('softhsm')) return undefined
   const configuration = process.env['SOFTHSM2_CONF']
@@ -55,7 +50,7 @@ export class Pkcs11Library {
     this.#api = api
     this.#module = module
     this.file = file
-    // graphene takes CKR_CRYPTOKI_ALREADY_INITIALIZED as success.
+    // graphene treats CKR_CRYPTOKI_ALREADY_INITIALIZED as success.
     module.initialize({ flags: CKF_OS_LOCKING_OK })
   }
 
@@ -89,7 +84,7 @@ export class Pkcs11Library {
   }
 
   /**
-   * Initializes the first token that is not yet, and sets its user PIN.
+   * Initializes the first uninitialized token, and sets its user PIN.
    * @throws TokenError when every token of the library is in use
    */
   initializeToken(label: string, soPin: string, pin: string): void {
@@ -99,7 +94,7 @@ export class Pkcs11Library {
       const { TOKEN_INITIALIZED } = this.#api.TokenFlag
       const slot = all.find((candidate) => (candidate.getToken().flags & TOKEN_INITIALIZED) === 0)
       if (!slot) throw new TokenError('there is no token that is not initialized yet', 'request')
-      // graphene's own initToken falls over what this call gives back.
+      // graphene's own initToken fails on the return value of this call.
       slot.lib.C_InitToken(slot.handle, soPin, label)
       const { SERIAL_SESSION, RW_SESSION } = this.#api.SessionFlag
       const session = slot.open(SERIAL_SESSION | RW_SESSION)
@@ -111,10 +106,9 @@ export class Pkcs11Library {
   }
 
   /**
-   * C_Finalize and C_Initialize: many libraries look for tokens only then. Ends every session and
-   * login of the process; other keys find theirs lost at their next signature and open new ones.
-   * New signatures wait meanwhile.
-   * @returns whether it was done; not when a call is still under way after `timeoutMs`
+   * Calls C_Finalize and C_Initialize, because many libraries look for tokens only then. It ends
+   * all sessions and logins of the process; other keys reopen theirs at their next signature.
+   * @returns false when a call still runs after `timeoutMs`, so nothing was done
    */
   restart(timeoutMs: number): Promise<boolean> {
     return this.#gate.alone(timeoutMs, () => {
@@ -123,14 +117,14 @@ export class Pkcs11Library {
     })
   }
 
-  /** C_Finalize at the end of the process; left out while a call hangs in the library. */
+  /** Calls C_Finalize at the end of the process, unless a call hangs in the library. */
   async close(timeoutMs: number): Promise<void> {
-    // A restart that is under way would leave the library running.
+    // `alone` would share a restart under way, which leaves the library running.
     await this.#gate.settled()
     await this.#gate.alone(timeoutMs, () => this.#finalize())
   }
 
-  /** A library that could not be started again the last time has ended already. */
+  /** Ignores CKR_CRYPTOKI_NOT_INITIALIZED: after a failed restart the library has ended already. */
   #finalize(): void {
     try {
       call('ending the library', () => this.#module.finalize())

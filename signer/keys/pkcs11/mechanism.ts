@@ -1,6 +1,6 @@
 /**
- * From the bytes to be signed to what a token is given, and from what it gives back to
- * the signature in a certificate.
+ * Prepares the input of a token's signature, and converts the output to the signature of a
+ * certificate.
  */
 
 import { hash } from 'node:crypto'
@@ -15,7 +15,7 @@ import type { Spki } from '../../../src/shared/pki/spki.ts'
 
 export type HashName = NonNullable<SignatureAlgorithmFacts['hash']>
 
-/** A mechanism, a name without its `CKM_`, and what C_Sign is given. */
+/** Name of a mechanism without its `CKM_`, and the input of C_Sign. */
 export interface TokenInput {
   mechanism: string
   input: Buffer
@@ -24,15 +24,13 @@ export interface TokenInput {
 export interface TokenOperation {
   hash: HashName
   prepare(data: Buffer): TokenInput
-  /** For bytes that were hashed already; absent when the token wants to hash them itself. */
+  /** Takes a digest. Absent when the token insists on hashing. */
   prepareDigest?(digest: Buffer): TokenInput
-  /**
-   * The signature value of X.509. @throws Error when the token gave something else than a signature
-   */
+  /** Returns the signature value of X.509. @throws Error when the output has the wrong length */
   finish(raw: Buffer): Buffer
 }
 
-/** Every TBSCertificate of a leaf is shorter; bytes. */
+/** In bytes. Every TBSCertificate of a leaf is shorter. */
 const MAX_HASHED_BY_TOKEN = 32 * 1024
 
 /** DER of DigestInfo up to the digest (RFC 8017 §9.2, note 1). */
@@ -43,9 +41,9 @@ const DIGEST_INFO_PREFIX: Record<HashName, Buffer> = {
 }
 
 /**
- * How this token signs with this algorithm.
- * @param mechanisms what the token can do, names without `CKM_`
- * @throws Error in one sentence when it cannot
+ * Chooses how the token signs with the algorithm.
+ * @param mechanisms mechanisms of the token, names without `CKM_`
+ * @throws Error in one sentence when the token cannot
  */
 export function chooseOperation(
   algorithm: SignatureAlgorithm,
@@ -67,8 +65,8 @@ function requireMechanism(mechanisms: ReadonlySet<string>, name: string, more = 
 }
 
 function ecdsa(hashName: HashName, fieldOctets: number): TokenOperation {
-  // FIPS 186-4 §6.4: of a digest longer than the order its leftmost bits. Some
-  // tokens refuse to cut it themselves.
+  // FIPS 186-4 §6.4: only the leftmost bits of a digest longer than the order. Some tokens refuse
+  // to truncate it.
   const prepareDigest = (digest: Buffer) => ({ mechanism: 'ECDSA', input: digest.subarray(0, fieldOctets) })
   return {
     hash: hashName,
@@ -80,9 +78,8 @@ function ecdsa(hashName: HashName, fieldOctets: number): TokenOperation {
 }
 
 /**
- * The mechanism that hashes comes first, since tokens in FIPS mode have it where they refuse to
- * sign a foreign digest; but not for a CRL, which many are too long for, and which a token behind a
- * network would have to be sent.
+ * Prefers the mechanism that hashes: tokens in FIPS mode refuse to sign a foreign digest. A long
+ * CRL is hashed here if possible: it exceeds the limit of many tokens, or would cross a network.
  */
 function rsa(hashName: HashName, modulusOctets: number, mechanisms: ReadonlySet<string>): TokenOperation {
   const hashing = `${hashName.toUpperCase()}_RSA_PKCS`

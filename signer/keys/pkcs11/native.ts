@@ -1,4 +1,4 @@
-/** graphene-pk11, loaded when a key is in a token: the only file that knows the package. */
+/** Loads graphene-pk11 when a key is in a token. Only this file knows the package. */
 
 import type graphene from 'graphene-pk11'
 import { TokenError, toTokenError } from './error.ts'
@@ -9,7 +9,7 @@ export type NativeSlot = ReturnType<ReturnType<NativeModule['getSlots']>['items'
 export type NativeSession = ReturnType<NativeSlot['open']>
 export type NativeKey = ReturnType<ReturnType<NativeSession['find']>['items']>
 
-/** @throws TokenError in one sentence when the package, or its native half, is not there */
+/** @throws TokenError in one sentence when the package or its native part is missing */
 export async function importGraphene(): Promise<Graphene> {
   try {
     return (await import('graphene-pk11')).default
@@ -26,7 +26,7 @@ export async function importGraphene(): Promise<Graphene> {
   }
 }
 
-/** A call of the binding, its failure told in our terms. @throws TokenError */
+/** Calls the binding, and turns its errors into TokenError. @throws TokenError */
 export function call<T>(doing: string, task: () => T): T {
   try {
     return task()

@@ -1,9 +1,8 @@
 /**
- * One session with a token: finding keys, signing, making keys.
+ * One session with a token: finds keys, signs, makes keys.
  *
- * C_Sign runs in a thread of libuv's pool, everything else in place. The native half
- * keeps the two Buffers of C_Sign alive no longer than the call that starts it, so they
- * are held here until its callback.
+ * C_Sign runs in a thread of libuv's pool, all other calls in place. The native part keeps the two
+ * Buffers of C_Sign alive only during the starting call. So `sign` holds them until the callback.
  */
 
 import { encodeDer } from '../../../src/shared/pki/der-writer.ts'
@@ -14,7 +13,7 @@ import { call, type Graphene, type NativeKey, type NativeSession } from './nativ
 /** An RSA key of 16384 bits makes signatures of 2048 bytes. */
 const MAX_SIGNATURE_BYTES = 2048
 
-/** Which key in it: by CKA_LABEL, by CKA_ID (hexadecimal), or both. */
+/** Selects a key by CKA_LABEL, by CKA_ID (hexadecimal), or both. */
 export interface KeyPlace {
   label?: string | undefined
   id?: string | undefined
@@ -22,7 +21,7 @@ export interface KeyPlace {
 
 export type NewTokenKey = { kind: 'rsa'; bits: number } | { kind: 'ec'; curveOid: string }
 
-/** `point` is CKA_EC_POINT as the token gives it. */
+/** `point` is the raw CKA_EC_POINT of the token. */
 export type TokenPublicKey = { kind: 'rsa'; modulus: Buffer; exponent: Buffer } | { kind: 'ec'; point: Buffer }
 
 export interface GeneratedKey {
@@ -39,7 +38,7 @@ export interface TokenKeyFacts {
   kind: 'rsa' | 'ec' | 'other'
 }
 
-/** One operation at a time: the caller's business. */
+/** The caller must run one operation at a time. */
 export class Session {
   readonly #gate: CallGate
   readonly #api: Graphene
@@ -63,8 +62,7 @@ export class Session {
   }
 
   /**
-   * @throws TokenError of kind `request` when there is no such private key, or more
-   * than one; it lists what there is
+   * @throws TokenError of kind `request` when no private key matches, or several; it lists the keys
    */
   findKey(place: KeyPlace): NativeKey {
     const found = this.#privateKeys(place)
@@ -112,7 +110,7 @@ export class Session {
     const data = pinned(input.length)
     input.copy(data)
     const output = pinned(MAX_SIGNATURE_BYTES)
-    // Used again below, so that the memory lives until then.
+    // A reference until `finally` keeps the memory alive.
     const held: ArrayBuffer[] = [data.buffer, output.buffer]
     try {
       return await this.#gate.running(() => {
@@ -142,8 +140,9 @@ export class Session {
   }
 
   /**
-   * Makes a key pair in the token, in a thread of the pool. @param id
-   * hexadecimal. @throws TokenError
+   * Makes a key pair in the token, in a thread of the pool.
+   * @param id hexadecimal
+   * @throws TokenError
    */
   async generate(wanted: NewTokenKey, { label, id }: { label: string; id: string }): Promise<GeneratedKey> {
     const common = { label, id: Buffer.from(id, 'hex'), token: true }
@@ -189,10 +188,7 @@ function readPublicKey(key: NativeKey, kind: 'rsa' | 'ec'): TokenPublicKey {
     : { kind, point: key.getAttribute('pointEC') }
 }
 
-/**
- * A Buffer with memory of its own: one from Node's pool shares it with
- * others, and the pool may move on.
- */
+/** A Buffer with its own memory: Node shares the memory of its pool among Buffers. */
 function pinned(bytes: number): Buffer<ArrayBuffer> {
   return Buffer.from(new ArrayBuffer(bytes))
 }

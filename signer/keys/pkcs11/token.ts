@@ -1,11 +1,11 @@
-/** A token: its facts, its sessions and the login that they share. */
+/** A token: its facts, its sessions and their shared login. */
 
 import type { CallGate } from './call-gate.ts'
 import { TokenError } from './error.ts'
 import { call, type Graphene, type NativeSlot } from './native.ts'
 import { Session } from './session.ts'
 
-/** A token as it was found; a session keeps it. */
+/** A token as found at connection time. A session keeps it. */
 export class Token {
   readonly #gate: CallGate
   readonly #api: Graphene
@@ -36,7 +36,7 @@ export class Token {
     return this.#has('TOKEN_INITIALIZED')
   }
 
-  /** @returns names without `CKM_`; those that have none in the standard are left out */
+  /** @returns names without `CKM_`; vendor mechanisms without a name are left out */
   mechanisms(): Set<string> {
     return call('listing mechanisms', () => {
       const list = this.#slot.getMechanisms()
@@ -45,7 +45,7 @@ export class Token {
     })
   }
 
-  /** @throws TokenError also when the token has no session left */
+  /** @throws TokenError, also when the token has no free session */
   openSession(mode: 'read' | 'write'): Session {
     const { SERIAL_SESSION, RW_SESSION } = this.#api.SessionFlag
     const flags = mode === 'read' ? SERIAL_SESSION : SERIAL_SESSION | RW_SESSION
@@ -54,8 +54,8 @@ export class Token {
   }
 
   /**
-   * Logs in the process, which all its sessions share. A token that says that one more wrong PIN
-   * will lock it is not tried: a process that is started again and again must not lock it.
+   * Logs in the process, for all its sessions. A token with one attempt left is not tried: a
+   * process that restarts repeatedly must not lock it.
    * @throws TokenError of kind `pin` when the PIN is wrong or must not be tried
    */
   login(session: Session, pin: string | undefined): void {
