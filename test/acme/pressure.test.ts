@@ -35,7 +35,7 @@ describe('pool pressure guard', () => {
 
   /** Every statement about accounts stands still until the returned function is called. */
   async function stall(): Promise<() => Promise<unknown>> {
-    // An update makes the thread forget the account; all of them waiting for one look-up would keep one connection busy.
+    // The thread remembers the account from here on; waiting for one look-up would keep one connection busy.
     assert.equal((await client.post(client.kid)).status, 200)
     await locker.query('BEGIN')
     await locker.query('LOCK TABLE accounts IN ACCESS EXCLUSIVE MODE')
@@ -43,12 +43,12 @@ describe('pool pressure guard', () => {
   }
 
   /** Each holds a connection of its own. The nonces are fetched before the server is asked for anything else. */
-  async function updates(count: number): Promise<() => Promise<Answer>[]> {
+  async function lists(count: number): Promise<() => Promise<Answer>[]> {
+    const url = `${client.kid}/orders`
     const bodies: string[] = []
-    for (let i = 0; i < count; i++)
-      bodies.push(JSON.stringify(await client.jws(client.kid, { payload: { contact: [`mailto:u${i}@example.test`] } })))
+    for (let i = 0; i < count; i++) bodies.push(JSON.stringify(await client.jws(url)))
     const headers = { 'Content-Type': 'application/jose+json' }
-    return () => bodies.map((body) => send({ url: client.kid, headers, body }))
+    return () => bodies.map((body) => send({ url, headers, body }))
   }
 
   const directory = () => send({ method: 'GET', url: service.directoryUrl })
@@ -68,12 +68,12 @@ describe('pool pressure guard', () => {
   }
 
   test('more requests than connections, each quickly done, are all served', async () => {
-    const batch = await updates(60)
+    const batch = await lists(60)
     for (const answer of await Promise.all(batch())) assert.equal(answer.status, 200)
   })
 
   test('three of four connections stuck is critical: 503 with Retry-After 3', async () => {
-    const batch = await updates(3)
+    const batch = await lists(3)
     const release = await stall()
     const answers = batch()
     const refused = await firstRefusal()
@@ -84,7 +84,7 @@ describe('pool pressure guard', () => {
   })
 
   test('two stuck, two busy and one waiting is pressure: Retry-After 2; all stuck is exhausted: Retry-After 5', async () => {
-    const [first, second] = [await updates(2), await updates(4)]
+    const [first, second] = [await lists(2), await lists(4)]
     const release = await stall()
     const answers = first()
     await pause(700)
@@ -109,7 +109,7 @@ describe('pool pressure guard', () => {
   })
 
   test('an exhausted pool refuses everything but the health endpoints and one request every two seconds', async () => {
-    const batch = await updates(6)
+    const batch = await lists(6)
     const release = await stall()
     const answers = batch()
     const refused = await firstRefusal()
