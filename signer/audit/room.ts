@@ -23,6 +23,7 @@ export async function hasRoom(file: string): Promise<boolean> {
   } catch {
     return false
   } finally {
+    // The next try writes over a trial that stayed.
     await rm(trial, { force: true }).catch(() => undefined)
   }
 }

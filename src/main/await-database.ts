@@ -39,6 +39,7 @@ export async function awaitDatabase<T>(attempt: () => Promise<T>, log: Logger, s
         life.warn({ reason: error.message }, 'waiting for the database')
         said = { reason: error.message, at: now }
       }
+      // It rejects only when the service stops, which the next line asks.
       await sleep(PAUSE_MS, undefined, { signal: stopping }).catch(() => undefined)
       if (stopping.aborted) throw new StartAbandoned()
     }

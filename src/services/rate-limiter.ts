@@ -127,6 +127,7 @@ export class RateLimiter {
     if (!this.#settings.enabled) return
     const charges = counted.map((one) => this.#chargeOf(one))
     for (const charge of charges) this.#giveBack(charge)
+    // The limit then counts one request too many, until its window is over.
     if (this.#settings.backend === 'database') await this.#store.giveBack(charges).catch(() => undefined)
   }
 

@@ -38,6 +38,7 @@ export function sharedWork<V>(
     next = undefined
     waiting = 0
     const result = work()
+    // Those who asked get the error; the next run only waits for the end.
     former = result.catch(() => undefined)
     return result
   }
